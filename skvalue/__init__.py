@@ -1,0 +1,27 @@
+"""Data valuation as scikit-learn estimators: what each row, data set or party is worth."""
+
+from importlib import import_module
+
+__version__ = "0.1.dev0"
+
+# Public name -> module that defines it. Imported at first use, so that `import skvalue` is quick.
+_PUBLIC = {
+    "BaseValuer": "skvalue.base",
+    "KNNShapleyValuer": "skvalue.valuers",
+    "TKNNShapleyValuer": "skvalue.valuers",
+}
+_ROOMS = {"datasets", "exceptions", "inspection", "neighbors", "semivalues", "valuers"}
+
+__all__ = sorted(_PUBLIC) + sorted(_ROOMS)
+
+
+def __getattr__(name):
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    if name in _ROOMS:
+        return import_module(f"skvalue.{name}")
+    raise AttributeError(f"module 'skvalue' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,170 @@
+"""Checks of what a user passes to ``fit`` besides X: validation set, labels, groups, splits."""
+
+import numpy as np
+from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, LeaveOneOut, check_cv
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import validate_data
+
+
+def check_task(task, y, name="y"):
+    """Return "classification" or "regression"; "auto" decides by the type of the target."""
+    kind = type_of_target(y, input_name=name)
+    if kind.startswith("multilabel") or kind.endswith("multioutput") or kind == "unknown":
+        raise ValueError(
+            f"Unknown label type: {name} must be one column of classes or numbers. Got {kind!r}."
+        )
+    if task != "auto":
+        if task == "classification" and kind == "continuous":
+            raise ValueError(
+                f"Unknown label type: {name} must hold classes when task='classification'. Got "
+                "continuous values."
+            )
+        return task
+    return "regression" if kind == "continuous" else "classification"
+
+
+def check_numeric_target(y, name):
+    """Return the target as finite float64."""
+    y = column_or_1d(y, warn=True)
+    return check_array(y, ensure_2d=False, dtype=np.float64, input_name=name)
+
+
+def encode_labels(y, y_val=None):
+    """Return the sorted classes of ``y`` and the codes of ``y`` and of ``y_val``.
+
+    Raises ValueError where ``y`` has one class, or ``y_val`` has a label that ``y`` has not.
+    """
+    classes, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must have at least 2 classes. Got one class: {classes.tolist()[0]!r} "
+            f"(n_samples={len(codes)})."
+        )
+    if y_val is None:
+        return classes, codes, None
+    return classes, codes, label_codes(y_val, classes, "y_val")
+
+
+def label_codes(y, classes, name):
+    """Codes of known labels.
+
+    Raises ValueError where ``y`` has a label that is not one of ``classes``.
+    """
+    y = column_or_1d(y, warn=True)
+    try:
+        codes = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
+        unseen = sorted(set(y[classes[codes] != y].tolist()))
+    except TypeError:
+        unseen = sorted({repr(label) for label in y} - {repr(label) for label in classes})
+    if unseen:
+        shown = ", ".join(map(repr, unseen[:5])) + (", ..." if len(unseen) > 5 else "")
+        raise ValueError(f"{name} must hold only labels that y has. Got unseen labels: {shown}.")
+    return codes
+
+
+def check_validation_set(estimator, X_val, y_val, dtype):
+    """Check both or neither, the columns, NaN, and equal lengths.
+
+    Raises ValueError that names ``X_val`` or ``y_val``.
+    """
+    if X_val is None and y_val is None:
+        return None, None
+    if X_val is None or y_val is None:
+        missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
+        raise ValueError(
+            f"X_val and y_val must be passed together. Got {given} and no {missing}."
+        )
+    y_val = np.asarray(y_val)
+    if np.shape(X_val)[:1] == (0,) or y_val.shape[:1] == (0,):
+        raise ValueError("X_val and y_val must hold at least one row. Got an empty validation set.")
+    try:
+        X_val = validate_data(estimator, X_val, reset=False, dtype=dtype, order="C")
+    except ValueError as error:
+        raise ValueError(f"X_val must be like X: {error}") from None
+    if len(X_val) != y_val.shape[0]:
+        raise ValueError(
+            f"X_val and y_val must have the same length. Got {len(X_val)} and {y_val.shape[0]}."
+        )
+    return X_val, y_val
+
+
+def check_judge_weights(weights, n_judges):
+    """Validation weights as float64 that sum to one; equal ones where None was given."""
+    if weights is None:
+        return np.full(n_judges, 1.0 / n_judges)
+    weights = column_or_1d(
+        check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight_val")
+    )
+    if len(weights) != n_judges:
+        raise ValueError(
+            f"sample_weight_val must have one entry a row of X_val ({n_judges}). Got "
+            f"{len(weights)}."
+        )
+    if weights.min() < 0 or weights.sum() == 0:
+        raise ValueError(
+            "sample_weight_val must be non-negative with a positive sum. Got a minimum of "
+            f"{weights.min()} and a sum of {weights.sum()}."
+        )
+    return weights / weights.sum()
+
+
+def check_groups(groups, n_rows):
+    """Return the sorted groups and the code of every row, or None, None."""
+    if groups is None:
+        return None, None
+    groups = column_or_1d(groups)
+    if len(groups) != n_rows:
+        raise ValueError(f"groups must have one entry a row of X ({n_rows}). Got {len(groups)}.")
+    if groups.dtype.kind == "f" and not np.isfinite(groups).all():
+        raise ValueError("groups must not hold NaN or infinity.")
+    names, codes = np.unique(groups, return_inverse=True)
+    if len(names) < 2:
+        raise ValueError(f"groups must name at least 2 groups. Got one: {names.tolist()[0]!r}.")
+    return names, codes
+
+
+def is_leave_one_out(cv):
+    """Whether ``cv`` asks for leave-one-out, by name or by splitter."""
+    return (isinstance(cv, str) and cv == "leave-one-out") or isinstance(cv, LeaveOneOut)
+
+
+def make_splits(cv, X, y, group_codes, classifier):
+    """List the (players, judges) splits of ``cv``.
+
+    Raises ValueError unless every row plays equally often, is judged by others only, and no group
+    stands on both sides of a split.
+    """
+    n = len(y)
+    if group_codes is not None:
+        if is_leave_one_out(cv):
+            cv = LeaveOneGroupOut()
+        elif isinstance(cv, int):
+            cv = GroupKFold(cv)
+    cv = check_cv(cv, y, classifier=classifier)
+    splits = [
+        (np.sort(players), np.sort(judges)) for players, judges in cv.split(X, y, group_codes)
+    ]
+    plays = np.zeros(n, dtype=np.int64)
+    for players, judges in splits:
+        if len(players) == 0 or len(judges) == 0:
+            raise ValueError(f"cv={cv!r} must give splits with at least one row on either side.")
+        if np.intersect1d(players, judges).size:
+            raise ValueError(f"cv={cv!r} must not put a row on both sides of a split.")
+        plays[players] += 1
+        if group_codes is not None:
+            both = np.intersect1d(group_codes[players], group_codes[judges])
+            if both.size:
+                raise ValueError(
+                    f"With groups, cv={cv!r} must keep every group on one side of a split: use "
+                    "GroupKFold, LeaveOneGroupOut or an int."
+                )
+    if plays.min() != plays.max():
+        raise ValueError(
+            f"cv={cv!r} must let every row play equally often (KFold, StratifiedKFold, GroupKFold, "
+            f"repeated K-fold, leave-one-out). Got rows that play {plays.min()} to {plays.max()} "
+            "times."
+        )
+    return splits
+
+

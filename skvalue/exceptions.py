@@ -1,0 +1,11 @@
+"""Warnings of skvalue. Errors are Python's own ValueError, TypeError and ImportError."""
+
+__all__ = ["IncompleteFitWarning", "QuadraticCostWarning"]
+
+
+class IncompleteFitWarning(UserWarning):
+    """A fit was stopped early: the values stand on only part of the validation points."""
+
+
+class QuadraticCostWarning(UserWarning):
+    """Leave-one-out judging compares every row with every other, and there are many rows."""

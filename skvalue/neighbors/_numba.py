@@ -1,0 +1,181 @@
+"""The CPU engine: single-threaded numpy products and compiled loops that release the GIL.
+
+Every function here works on one tile of judges and is meant to run in its own thread; memory is
+bounded by the tile, never by players times judges.
+"""
+
+import numpy as np
+from sklearn import get_config
+
+from . import _ball_kernels, _rank_kernels
+from ._space import COSINE, EUCLIDEAN, GENERIC, Space
+
+_RANK_HEAD = 1024  # ranks up to here are settled exactly, see `_rank_kernels.rank_tile`
+_ROWS = 512  # players of one product of the ball engine: the tile stays in the cache
+
+
+def _budget():
+    """Bytes for one task: an eighth of scikit-learn's working memory."""
+    return get_config()["working_memory"] * 2**20 / 8
+
+
+def rank_tile_size(n_players, n_judges, n_features):
+    """Judges of one task of `rank_values`: fixed by the problem, not by the number of workers."""
+    wide = 256 if n_features > 128 else 128  # below this a product spends its time packing
+    room = int(_budget() // (8 * n_players))
+    return int(max(1, min(wide, room, -(-n_judges // 4))))
+
+
+def ball_tile_size(n_players, n_judges):
+    """Judges of one task of `ball_values`."""
+    room = int(8 * _budget() // n_players)
+    return int(max(1, min(512, room, max(128, -(-n_judges // 4)))))
+
+
+def rank_values(space, Q, own, max_rank, consume):
+    """Rank the players for every judge of a tile and hand the order to ``consume``.
+
+    Parameters
+    ----------
+    space : Space
+        The players.
+    Q : ndarray of shape (n_judges, d)
+        The judges, in the precision of the players.
+    own : ndarray of shape (n_judges,) or None
+        A player that does not play for the judge; -1 for none.
+    max_rank : int
+        Ranks needed.
+    consume : callable
+        Called as ``consume(part, order, n_ranked)`` with a slice of the judges;
+        ``order[v, :n_ranked[v]]`` holds the players from near to far, ``~i`` where row ``i`` is
+        tied with the one before it. The arrays are reused.
+    """
+    n = len(space)
+    n_judges = len(Q)
+    work_queries, query_half = space.queries(Q)
+    if space.kind == GENERIC:
+        product = np.ascontiguousarray(space.distances(Q))
+    else:
+        product = work_queries @ space.work.T
+    players = _rank_kernels.Players(
+        space.kind, space.half.astype(product.dtype, copy=False),
+        space.scale.astype(product.dtype, copy=False), space.X, space.exact_scale,
+        space.rank_tolerance, space.largest_half,
+    )  # fmt: skip
+    own = np.full(n_judges, -1) if own is None else own
+    absent_ptr = np.concatenate([[0], np.cumsum(own >= 0)])
+    absent = own[own >= 0].astype(np.int64)
+    scratch = _rank_kernels.workspace(n, product.dtype)
+    step = max(1, min(8, n_judges))
+    order = np.empty((step, n), dtype=np.int32)
+    n_ranked = np.empty(step, dtype=np.int64)
+    for start in range(0, n_judges, step):
+        part = slice(start, min(start + step, n_judges))
+        _rank_kernels.rank_tile(
+            players, product[part], Q[part], query_half[part], absent_ptr[start:], absent,
+            max_rank, _RANK_HEAD, scratch, order, n_ranked,
+        )  # fmt: skip
+        consume(part, order[: part.stop - start], n_ranked[: part.stop - start])
+
+
+class Strips:
+    """Players in strips of eight rows of one class, padded with -1.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+        Class codes.
+    n_classes : int
+        Number of classes.
+    """
+
+    def __init__(self, labels, n_classes):
+        sizes = np.bincount(labels, minlength=n_classes)
+        padded = -(-sizes // 8) * 8
+        starts = np.cumsum(padded) - padded
+        by_class = np.argsort(labels, kind="stable")
+        shift = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+        self.order = np.full(padded.sum(), -1, dtype=np.int64)
+        self.order[np.arange(len(labels)) + shift] = by_class
+        self.position = np.empty(len(labels), dtype=np.int64)
+        self.position[by_class] = np.arange(len(labels)) + shift
+        self.classes = np.repeat(np.arange(n_classes), padded // 8)
+        self.labels = labels
+        self.n_classes = n_classes
+
+
+def _thresholds(space, Q, radius):
+    """Work queries, thresholds of the product, their slack, exact scales and the exact limit."""
+    work, query_half = space.queries(Q)
+    closed = 1e-12  # the ball is closed: a distance that rounds to the radius is inside
+    if space.kind == EUCLIDEAN:
+        threshold = query_half - radius**2 / 2
+        return work, threshold, space.ball_tolerance * query_half, np.ones(len(Q)), radius**2 * (
+            1 + closed
+        )
+    if space.kind == COSINE:
+        scale = Space(Q, "cosine").exact_scale
+        threshold = np.full(len(Q), 1.0 - radius)
+        slack = np.full(len(Q), space.ball_tolerance)
+        return work, threshold, slack, scale, radius - 1.0 + closed
+    limit = radius * (1 + closed)
+    return work, np.full(len(Q), -limit), np.zeros(len(Q)), np.ones(len(Q)), limit
+
+
+def ball_values(space, strips, Q, radius, own, weigh):
+    """Sum over a tile of judges the weights of the balls that each player is in.
+
+    Parameters
+    ----------
+    space : Space
+        The players.
+    strips : Strips
+        The players' classes.
+    Q : ndarray of shape (n_judges, d)
+        The judges.
+    radius : float
+        Radius of the closed balls.
+    own : ndarray of shape (n_judges,) or None
+        A player that is not in the judge's ball whatever its distance; -1 for none.
+    weigh : callable
+        ``weigh(counts)`` turns the counts in the balls, (n_classes, n_judges), into the weights of
+        a player of each class, of the same shape.
+
+    Returns
+    -------
+    values : ndarray of shape (n,)
+        Sums of weights.
+    counts : ndarray of shape (n_classes, n_judges)
+        Players of each class in each ball.
+    """
+    dtype = space.work.dtype
+    work, threshold, judge_slack, query_scale, limit = _thresholds(space, Q, radius)
+    columns = np.ascontiguousarray(work.T)
+    threshold, judge_slack = threshold.astype(dtype), judge_slack.astype(dtype)
+    n_judges = len(Q)
+    counts = np.zeros((strips.n_classes, n_judges), dtype=np.int64)
+    bits = np.empty((len(strips.classes), n_judges), dtype=np.uint8)
+    product = np.empty((_ROWS, n_judges), dtype=dtype)
+    for start in range(0, len(strips.order), _ROWS):
+        order = strips.order[start : start + _ROWS]
+        part = slice(start // 8, (start + len(order)) // 8)
+        tile = product[: len(order)]
+        half = np.where(order >= 0, space.half[order], np.inf).astype(dtype)
+        if space.kind == GENERIC:
+            np.negative(space.distances(Q, order).T, out=tile)
+        else:
+            rows = space.work[order]
+            if space.kind == COSINE:
+                rows *= space.scale[order, None]
+            np.matmul(rows, columns, out=tile)
+        sizes = np.where(order >= 0, half, 0).reshape(-1, 8).max(axis=1)
+        _ball_kernels.pack_strips(
+            space.kind, tile, half, (space.ball_tolerance * sizes).astype(dtype), threshold,
+            judge_slack, order, space.X, space.exact_scale, Q, query_scale, limit,
+            strips.classes[part], bits[part], counts,
+        )  # fmt: skip
+    if own is not None:
+        _ball_kernels.remove_own(bits, counts, strips.position, strips.labels, own)
+    padded = np.zeros(len(strips.order))
+    _ball_kernels.add_weights(bits, strips.classes, np.ascontiguousarray(weigh(counts)), padded)
+    return padded[strips.position], counts

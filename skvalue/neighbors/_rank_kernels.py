@@ -1,0 +1,378 @@
+"""Compiled loops of the CPU engine: players in order of distance. Importing this imports numba.
+
+A judge's keys are sorted as records ``float32 bits << 32 | row`` by two counting passes over a
+22-bit fixed-point code and one insertion pass: linear in the number of players, several times
+faster than a comparison sort.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+EUCLIDEAN, COSINE, GENERIC = 0, 1, 2  # how a key is made from an inner product
+
+_TOP = np.uint32((1 << 22) - 1)
+_ABSENT = np.float32(3e38)  # key of a row that does not play for this judge
+_LONG_RUN = 48  # a longer run is heap-sorted, not insertion-sorted
+_ONE, _ELEVEN, _LOW11 = np.uint32(1), np.uint32(11), np.uint32(2047)
+_SHIFT, _LOW32 = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+class Players(NamedTuple):
+    """What turns an inner product into a key that grows with the distance.
+
+    ``key = half[i] - scale[i] * product``; ``rows`` and ``exact_scale`` give the key of one pair
+    in float64; keys closer than ``tolerance`` (relative to the sizes of both rows) may have been
+    swapped by rounding.
+    """
+
+    kind: int
+    half: np.ndarray
+    scale: np.ndarray
+    rows: np.ndarray
+    exact_scale: np.ndarray
+    tolerance: float
+    largest_half: float
+
+
+class Workspace(NamedTuple):
+    """Scratch memory for one judge at a time."""
+
+    keys: np.ndarray
+    rel: np.ndarray
+    codes: np.ndarray
+    work: np.ndarray
+    records: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def workspace(n, dtype):
+    """Scratch memory for ``n`` players."""
+    return Workspace(
+        np.empty(n, dtype),
+        np.empty(n, np.float32),
+        np.empty(n, np.uint32),
+        np.empty(n, np.uint64),
+        np.empty(n, np.uint64),
+        np.empty(2048, np.uint32),
+        np.empty(2048, np.uint32),
+    )
+
+
+@njit(nogil=True, cache=True)
+def exact_key(kind, x, q, scale):
+    """Key of one pair in float64 from the rows alone: identical rows have identical keys."""
+    acc = 0.0
+    if kind == EUCLIDEAN:
+        for c in range(len(x)):
+            diff = np.float64(x[c]) - np.float64(q[c])
+            acc += diff * diff
+        return acc
+    for c in range(len(x)):
+        acc += np.float64(x[c]) * np.float64(q[c])
+    return -acc * scale
+
+
+@njit(nogil=True, cache=True)
+def slack(players, half, query_half):
+    """Largest difference of two keys of rows of this size that rounding may have made."""
+    if players.kind == EUCLIDEAN:
+        return players.tolerance * (half + query_half)
+    return players.tolerance if players.kind == COSINE else 0.0
+
+
+@njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "reassoc"})
+def _fill_keys(players, line, keys):
+    """Fill ``keys``; return the smallest and the largest (eight lanes, for the vector unit)."""
+    n = len(keys)
+    if players.kind == GENERIC:
+        for i in range(n):
+            keys[i] = line[i]
+    else:
+        half, scale = players.half, players.scale
+        for i in range(n):
+            keys[i] = half[i] - scale[i] * line[i]
+    l0 = l1 = l2 = l3 = l4 = l5 = l6 = l7 = keys[0]
+    h0 = h1 = h2 = h3 = h4 = h5 = h6 = h7 = keys[0]
+    whole = n // 8 * 8
+    for i in range(0, whole, 8):
+        l0, h0 = min(l0, keys[i]), max(h0, keys[i])
+        l1, h1 = min(l1, keys[i + 1]), max(h1, keys[i + 1])
+        l2, h2 = min(l2, keys[i + 2]), max(h2, keys[i + 2])
+        l3, h3 = min(l3, keys[i + 3]), max(h3, keys[i + 3])
+        l4, h4 = min(l4, keys[i + 4]), max(h4, keys[i + 4])
+        l5, h5 = min(l5, keys[i + 5]), max(h5, keys[i + 5])
+        l6, h6 = min(l6, keys[i + 6]), max(h6, keys[i + 6])
+        l7, h7 = min(l7, keys[i + 7]), max(h7, keys[i + 7])
+    for i in range(whole, n):
+        l0, h0 = min(l0, keys[i]), max(h0, keys[i])
+    low = min(min(min(l0, l1), min(l2, l3)), min(min(l4, l5), min(l6, l7)))
+    high = max(max(max(h0, h1), max(h2, h3)), max(max(h4, h5), max(h6, h7)))
+    return low, high
+
+
+@njit(nogil=True, cache=True)
+def _range_without(keys, absent):
+    """Range of the keys of the rows that play."""
+    for i in absent:
+        keys[i] = np.inf
+    low, high = np.inf, -np.inf
+    for i in range(len(keys)):
+        if keys[i] < np.inf:
+            low = min(low, keys[i])
+            high = max(high, keys[i])
+    return keys.dtype.type(low), keys.dtype.type(high)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _code(rel, factor):
+    scaled = rel * factor
+    if scaled > np.float32(4194303.0):
+        scaled = np.float32(4194303.0)
+    return np.uint32(np.int32(scaled))
+
+
+@njit(nogil=True, cache=True)
+def _prefix(counts):
+    total = counts[0] - counts[0]
+    for k in range(len(counts)):
+        count = counts[k]
+        counts[k] = total
+        total += count
+
+
+@njit(nogil=True, cache=True)
+def _count_codes(rel, factor, codes, low, high, max_rank):
+    """Histogram the codes; return the largest code needed and whether the codes are crowded."""
+    n = len(rel)
+    for i in range(n):
+        codes[i] = _code(rel[i], factor)
+    low[:] = 0
+    high[:] = 0
+    for i in range(n):
+        low[codes[i] & _LOW11] += _ONE
+        high[codes[i] >> _ELEVEN] += _ONE
+    limit = _TOP
+    crowded = False
+    seen = 0
+    for k in range(2048):
+        crowded = crowded or high[k] > 64 + n // 128
+        if seen < max_rank + 1 <= seen + high[k]:
+            # One row beyond max_rank stays in, so that a tie across the cut is seen.
+            limit = (np.uint32(k) << _ELEVEN) | _LOW11
+        seen += high[k]
+    if limit < _TOP and not crowded:
+        low[:] = 0
+        for i in range(n):
+            if codes[i] <= limit:
+                low[codes[i] & _LOW11] += _ONE
+    return limit, crowded
+
+
+@njit(nogil=True, cache=True)
+def _sort_linear(bits, codes, low, high, factor, work, out, limit):
+    """Sort the records whose code is at most ``limit``; return how many."""
+    _prefix(low)
+    _prefix(high)
+    kept = 0
+    for i in range(len(codes)):
+        q = codes[i]
+        if q <= limit:
+            k = q & _LOW11
+            work[low[k]] = (np.uint64(bits[i]) << _SHIFT) | np.uint64(i)
+            low[k] += _ONE
+            kept += 1
+    value = work.view(np.float32)
+    for p in range(kept):
+        k = _code(value[2 * p + 1], factor) >> _ELEVEN
+        out[high[k]] = work[p]
+        high[k] += _ONE
+    for p in range(1, kept):
+        record = out[p]
+        if record < out[p - 1]:
+            q = p - 1
+            while q >= 0 and out[q] > record:
+                out[q + 1] = out[q]
+                q -= 1
+            out[q + 1] = record
+    return kept
+
+
+@njit(nogil=True, cache=True)
+def _sort_full(bits, work, out):
+    """Sort by three counting passes over all bits: for rows of keys with far outliers."""
+    n = len(bits)
+    for i in range(n):
+        out[i] = (np.uint64(bits[i]) << _SHIFT) | np.uint64(i)
+    counts = np.empty(2048, np.int64)
+    for step in range(3):
+        shift = np.uint64(32 + 11 * step)
+        counts[:] = 0
+        for i in range(n):
+            counts[(out[i] >> shift) & np.uint64(2047)] += 1
+        _prefix(counts)
+        for i in range(n):
+            k = (out[i] >> shift) & np.uint64(2047)
+            work[counts[k]] = out[i]
+            counts[k] += 1
+        for i in range(n):
+            out[i] = work[i]
+
+
+@njit(nogil=True, cache=True)
+def _sift_down(order, keys, start, root, end):
+    while 2 * root + 1 < end:
+        child = 2 * root + 1
+        if child + 1 < end and keys[order[start + child]] < keys[order[start + child + 1]]:
+            child += 1
+        if keys[order[start + root]] >= keys[order[start + child]]:
+            return
+        order[start + root], order[start + child] = order[start + child], order[start + root]
+        root = child
+
+
+@njit(nogil=True, cache=True)
+def _sort_run(order, keys, start, stop):
+    """Sort ``order[start:stop]`` by ``keys`` in place."""
+    n = stop - start
+    in_order = True
+    for p in range(start + 1, stop):
+        in_order = in_order and keys[order[p - 1]] <= keys[order[p]]
+    if in_order:
+        return
+    if n > _LONG_RUN:
+        for root in range(n // 2 - 1, -1, -1):
+            _sift_down(order, keys, start, root, n)
+        for end in range(n - 1, 0, -1):
+            order[start], order[start + end] = order[start + end], order[start]
+            _sift_down(order, keys, start, 0, end)
+        return
+    for p in range(start + 1, stop):
+        i = order[p]
+        q = p - 1
+        while q >= start and keys[order[q]] > keys[i]:
+            order[q + 1] = order[q]
+            q -= 1
+        order[q + 1] = i
+
+
+@njit(nogil=True, cache=True)
+def _order_exactly(players, query, order, a, b):
+    """Order ``order[a:b]`` by exact keys; equal ones are tied."""
+    m = b - a
+    run = order[a:b].copy()
+    exact = np.empty(m, np.float64)
+    for p in range(m):
+        i = run[p]
+        exact[p] = exact_key(players.kind, players.rows[i], query, players.exact_scale[i])
+    place = np.arange(m).astype(np.int32)
+    _sort_run(place, exact, 0, m)
+    for p in range(m):
+        tied = p > 0 and exact[place[p]] == exact[place[p - 1]]
+        order[a + p] = ~run[place[p]] if tied else run[place[p]]
+
+
+@njit(nogil=True, cache=True)
+def _finish_run(players, query, query_half, keys, order, start, stop, head):
+    """Order one run by full keys; what a product cannot tell apart, exactly (head) or as ties."""
+    _sort_run(order, keys, start, stop)
+    a = start
+    while a < stop:
+        b = a + 1
+        while b < stop:
+            allowed = slack(players, players.half[order[b]], query_half)
+            if keys[order[b]] - keys[order[b - 1]] > allowed:
+                break
+            b += 1
+        if b - a > 1:
+            if players.kind == GENERIC or a >= head:
+                for p in range(a + 1, b):
+                    order[p] = ~order[p]
+            else:
+                _order_exactly(players, query, order, a, b)
+        a = b
+
+
+@njit(nogil=True, cache=True)
+def _mark_runs(players, query, query_half, keys, records, order, n, head):
+    """Look again at what records of float32 keys, or rounding of the product, cannot tell apart."""
+    value = records.view(np.float32)
+    allowed = np.float32(slack(players, players.largest_half, query_half))
+    ulp = np.float32(1.2e-7)
+    for p in range(n):
+        order[p] = np.int32(records[p] & _LOW32)
+    quick = keys.itemsize == 4  # the record holds the whole key
+    start = 0
+    for p in range(1, n):
+        here = value[2 * p + 1]
+        if here - value[2 * p - 1] > allowed + here * ulp:
+            if p - start > 1:
+                _finish_run(players, query, query_half, keys, order, start, p, head)
+            start = p
+            if quick and p >= head:
+                break
+    else:
+        if n - start > 1:
+            _finish_run(players, query, query_half, keys, order, start, n, head)
+        return
+    for p in range(start + 1, n):
+        here = value[2 * p + 1]
+        if here - value[2 * p - 1] <= allowed + here * ulp:
+            step = slack(players, players.half[order[p]], query_half) + here * ulp
+            if here - value[2 * p - 1] <= step:
+                order[p] = ~order[p]
+
+
+@njit(nogil=True, cache=True)
+def rank_row(players, line, query, query_half, absent, max_rank, head, space, order):
+    """Order the players by distance from one judge; see `rank_tile`. Returns how many are ranked."""
+    n = len(line)
+    keys, rel, records = space.keys, space.rel, space.records
+    lowest, highest = _fill_keys(players, line, keys)
+    n_in = n - len(absent)
+    if len(absent):
+        lowest, highest = _range_without(keys, absent)
+    span = np.float64(highest) - np.float64(lowest)
+    factor = np.float32(4194300.0 / span) if span > 1e-30 else np.float32(0.0)
+    for i in range(n):
+        rel[i] = np.float32(keys[i] - lowest)
+    for i in absent:
+        rel[i] = _ABSENT
+    limit, crowded = _count_codes(rel, factor, space.codes, space.low, space.high, max_rank)
+    if crowded:
+        _sort_full(rel.view(np.uint32), space.work, records)
+        n_sorted = n_in
+    else:
+        n_sorted = _sort_linear(
+            rel.view(np.uint32), space.codes, space.low, space.high, factor, space.work, records, limit
+        )
+        n_sorted = min(n_sorted, n_in)
+
+    _mark_runs(players, query, query_half, keys, records, order, n_sorted, head)
+    if n_sorted > max_rank:
+        n_sorted = max_rank
+        while n_sorted < n_in and order[n_sorted] < 0:
+            n_sorted += 1
+    return n_sorted
+
+
+@njit(nogil=True, cache=True)
+def rank_tile(
+    players, product, queries, query_half, absent_ptr, absent, max_rank, head, space, order, n_ranked
+):
+    """Order the players by distance from every judge of a tile.
+
+    ``product`` (judges, players) holds inner products, or distances when the kind is GENERIC.
+    ``order[v, :n_ranked[v]]`` receives the players from near to far, ``~i`` where row ``i`` is tied
+    with the one before it. Players ``absent[absent_ptr[v]:absent_ptr[v + 1]]`` do not play for
+    judge ``v``. Only the nearest ``max_rank`` players, and those tied with the last of them, are
+    ranked. Keys that rounding may have swapped are compared again from the rows where their rank is
+    below ``head``; further out, where a swap moves a value by less than 1 / head**2, they are tied.
+    """
+    for v in range(product.shape[0]):
+        n_ranked[v] = rank_row(
+            players, product[v], queries[v], query_half[v],
+            absent[absent_ptr[v] : absent_ptr[v + 1]], max_rank, head, space, order[v],
+        )  # fmt: skip

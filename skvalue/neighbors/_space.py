@@ -1,0 +1,96 @@
+"""Players prepared for one metric: what a product needs to become an order by distance."""
+
+import numpy as np
+from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS, pairwise_distances
+
+__all__ = ["METRICS", "Space"]
+
+EUCLIDEAN, COSINE, GENERIC = 0, 1, 2  # the codes of the compiled loops
+
+# Metrics by name. The first two are one matrix product; the others go through scikit-learn.
+METRICS = {"euclidean", "cosine"} | (
+    set(PAIRWISE_DISTANCE_FUNCTIONS) - {"precomputed", "nan_euclidean", "haversine"}
+)
+
+
+def _squared_norms(X):
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+class Space:
+    """Players under one metric.
+
+    For "euclidean" and "cosine" a pair's key, which grows with its distance, is
+    ``half[i] - scale[i] * <x_i, q>``; other metrics go through
+    `sklearn.metrics.pairwise_distances`, block by block.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), float32 or float64
+        The players. A reference is kept; distances are computed in its precision.
+    metric : str or callable
+        A name in `METRICS`, or what `sklearn.metrics.pairwise_distances` takes.
+
+    Raises
+    ------
+    ValueError
+        If squared norms overflow the precision of X.
+    """
+
+    def __init__(self, X, metric):
+        self.metric = metric
+        self.X = self.work = X
+        n, d = X.shape
+        self.center = None
+        eps = np.finfo(X.dtype).eps
+        if metric == "euclidean":
+            self.kind = EUCLIDEAN
+            center = X.mean(axis=0, dtype=np.float64)
+            norms = _squared_norms(X)
+            # Far from the origin a product cancels: compute around the mean.
+            if center @ center > 0.25 * norms.mean():
+                self.center = center.astype(X.dtype)
+                self.work = X - self.center
+                norms = _squared_norms(self.work)
+            self.half = (norms / 2).astype(X.dtype)
+            self.scale = np.ones(n, dtype=X.dtype)
+            self.exact_scale = np.ones(n)
+            if not np.isfinite(self.half).all():
+                raise ValueError(
+                    f"X must have squared norms that fit its precision ({X.dtype}). Scale it, or "
+                    "pass float64."
+                )
+        elif metric == "cosine":
+            self.kind = COSINE
+            norms = np.sqrt(_squared_norms(X))
+            # A row of zeros has no direction: its cosine with everything is 0, as in scikit-learn.
+            self.exact_scale = np.divide(1.0, norms, out=np.zeros(n), where=norms > 0)
+            self.scale = self.exact_scale.astype(X.dtype)
+            self.half = np.zeros(n, dtype=X.dtype)
+        else:
+            self.kind = GENERIC
+            self.half = np.zeros(n, dtype=X.dtype)
+            self.scale = np.ones(n, dtype=X.dtype)
+            self.exact_scale = np.ones(n)
+        self.largest_half = float(self.half.max())
+        # Keys closer than this are decided again from the rows. Rounding grows as sqrt(d).
+        self.rank_tolerance = float(eps)
+        self.ball_tolerance = float(eps) * (4.0 + np.sqrt(d))
+
+    def __len__(self):
+        return len(self.X)
+
+    def queries(self, Q):
+        """Judges in the form that the product takes, and half their squared norms."""
+        if self.kind == EUCLIDEAN:
+            work = Q if self.center is None else Q - self.center
+            return work, _squared_norms(work) / 2
+        if self.kind == COSINE:
+            norms = np.sqrt(_squared_norms(Q))
+            scale = np.divide(1.0, norms, out=np.zeros(len(Q)), where=norms > 0)
+            return (Q * scale[:, None]).astype(Q.dtype), np.zeros(len(Q))
+        return Q, np.zeros(len(Q))
+
+    def distances(self, Q, rows=slice(None)):
+        """Distances (judges, players) of a metric that is no product."""
+        return pairwise_distances(Q, self.X[rows], metric=self.metric)

@@ -1,0 +1,281 @@
+"""Threshold-KNN-Shapley: exact semivalues of the soft-label threshold-neighbour classifier.
+
+Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023).
+"""
+
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+
+from .._parallel import ordered_map, tiles
+from .._sklearn import Interval, StrOptions
+from ..base import BaseValuer
+from ..neighbors import ENGINES, METRICS, Space, get_engine
+from ..semivalues import absence_moments, check_semivalue
+
+__all__ = ["TKNNShapleyValuer", "neighbour_values", "suggest_radius"]
+
+
+def neighbour_values(same, other, n_classes, semivalue="shapley"):
+    """Values of the two kinds of neighbours that a validation point has.
+
+    With c neighbours of which a have the validation point's label, a random coalition that holds j
+    of the c - 1 others gains by a neighbour with label match m, in the mean over which j they are,
+
+        ``m - 1/C`` for j = 0,   ``(m - a'/(c - 1)) / (j + 1)`` for j >= 1,
+
+    where a' = a - m counts the others with that label. With the moments r_i of `absence_moments`,
+    P(j = 0) = r_{c-1} and E 1/(j + 1) = (r_0 + ... + r_{c-1}) / c, so the value is
+
+        ``(m - 1/C) r_{c-1} + (m - a'/(c - 1)) ((r_0 + ... + r_{c-1}) / c - r_{c-1})``.
+
+    For the Shapley value r_i = 1/(i + 1), which is Theorem 13 of the paper with its A2, a sum of
+    ratios of binomials, equal to H_c - 1. Rows outside the ball have the value 0.
+
+    Parameters
+    ----------
+    same, other : array-likes of int
+        Numbers of neighbours with and without the validation point's label.
+    n_classes : int
+        Number of classes C; an empty ball predicts each with 1/C.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
+        The semivalue, see `skvalue.semivalues.check_semivalue`.
+
+    Returns
+    -------
+    agree, differ : ndarrays
+        Value of one neighbour with the label, and of one without; 0 where there is none.
+
+    References
+    ----------
+    The paper, Theorem 13 (Shapley) and Appendix C.2 (semivalues).
+
+    Examples
+    --------
+    >>> agree, differ = neighbour_values([1, 2], [0, 1], n_classes=2)
+    >>> agree.round(3).tolist(), differ.round(3).tolist()
+    ([0.5, 0.306], [0.0, -0.444])
+    """
+    same, other = np.broadcast_arrays(np.asarray(same, np.int64), np.asarray(other, np.int64))
+    c = same + other
+    moments = absence_moments(semivalue, int(c.max(initial=0)) + 1)
+    sums = np.concatenate([[0.0], np.cumsum(moments)])
+    size = np.maximum(c, 1)
+    alone = moments[size - 1]
+    joined = sums[size] / size - alone
+    others = np.maximum(c - 1, 1)
+    agree = (1 - 1 / n_classes) * alone + (1 - (same - 1) / others) * joined
+    differ = -alone / n_classes - same / others * joined
+    return np.where(same > 0, agree, 0.0), np.where(other > 0, differ, 0.0)
+
+
+def threshold_utility(same, other, n_classes):
+    """Chance that the soft-label threshold classifier gives the right label (paper, eq. 3)."""
+    c = same + other
+    return np.where(c > 0, same / np.maximum(c, 1), 1 / n_classes)
+
+
+def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
+    """Radius under which the validation points predict each other best.
+
+    Uses validation points alone, so it costs no privacy of the rows to value: it takes the radius,
+    among quantiles of the distances between validation points, whose threshold classifier has the
+    largest mean leave-one-out utility; among equal ones the smallest.
+
+    Parameters
+    ----------
+    X_val : array-like of shape (n_validation, n_features)
+        Validation points.
+    y_val : array-like of shape (n_validation,)
+        Their labels.
+    metric : str or callable, default="cosine"
+        The metric, as in `TKNNShapleyValuer`.
+    n_candidates : int, default=50
+        Number of radii tried.
+
+    Returns
+    -------
+    radius : float
+        The radius.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 3 validation points, or one class.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> 0 < suggest_radius(X, y, metric="euclidean") < 2
+    True
+    """
+    from sklearn.metrics import pairwise_distances
+    from sklearn.utils import check_X_y
+
+    X_val, y_val = check_X_y(X_val, y_val, ensure_min_samples=3)
+    classes, codes = np.unique(y_val, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y_val must have at least 2 classes. Got one: {classes.tolist()[0]!r}.")
+    distances = pairwise_distances(X_val, metric=metric)
+    np.fill_diagonal(distances, np.inf)
+    finite = distances[np.isfinite(distances)]
+    radii = np.unique(np.quantile(finite, np.linspace(0, 1, n_candidates + 2)[1:-1]))
+    match = codes[:, None] == codes
+    scores = []
+    for radius in radii:
+        inside = distances <= radius
+        same = (inside & match).sum(axis=1)
+        scores.append(
+            threshold_utility(same, inside.sum(axis=1) - same, len(classes)).mean()
+        )
+    return float(radii[int(np.argmax(scores))])
+
+
+def _weigh(y, judge_weights, n_classes, semivalue, counts):
+    """Weights of a player of each class in each ball, (n_classes, n_judges)."""
+    same = counts[y, np.arange(len(y))]
+    agree, differ = neighbour_values(same, counts.sum(axis=0) - same, n_classes, semivalue)
+    weights = np.tile(differ * judge_weights, (n_classes, 1))
+    weights[y, np.arange(len(y))] = agree * judge_weights
+    return weights
+
+
+class TKNNShapleyValuer(BaseValuer):
+    """Exact Threshold-KNN-Shapley: what each row adds to a threshold-neighbour classifier.
+
+    The game: a coalition of rows predicts, at a validation point, the share of each label among its
+    rows inside the ball of `radius` around the point (1/C each if there is none); its utility is
+    the mean predicted probability of the right labels. A validation point gives all its neighbours
+    one of two values (`neighbour_values`), so that all values cost one matrix product, one
+    comparison and a sum.
+
+    Parameters
+    ----------
+    radius : float or "auto", default=0.5
+        Radius of the closed ball around a validation point, in units of `metric`; "auto" takes
+        `suggest_radius` of the validation set.
+    metric : str or callable, default="cosine"
+        "cosine" (1 - cosine similarity) and "euclidean" are one matrix product; any other metric of
+        `sklearn.metrics.pairwise_distances` is taken in its place.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple (alpha, beta), default="shapley"
+        The semivalue; a tuple is Beta(alpha, beta)-Shapley.
+    engine : {"auto", "numba"}, default="auto"
+        What computes distances and counts.
+    cv : "leave-one-out", int, splitter or iterable, default="leave-one-out"
+        Which rows judge which when there is no validation set. "leave-one-out" costs one pass:
+        every row is judged by all others. A splitter must let every row play equally often.
+    n_jobs : int, default=None
+        Number of threads. None takes as many as a matrix product would.
+
+    Attributes
+    ----------
+    values_ : ndarray of shape (n_samples,) or (n_groups,)
+        Values in the order of the rows, or of `groups_`; higher is better.
+    utility_, empty_utility_ : float
+        Mean utility of all rows together and of none. For the Shapley value ``values_.sum()`` is
+        their difference.
+    counts_ : ndarray of shape (n_classes, n_validation)
+        Rows of each class in the ball of each validation point; None for several `cv` splits.
+    radius_ : float
+        The radius used.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    groups_ : ndarray of shape (n_groups,)
+        The groups, if `groups` was passed.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X had any.
+
+    See Also
+    --------
+    KNNShapleyValuer : The K nearest neighbours in place of a ball.
+
+    References
+    ----------
+    J. T. Wang, Y. Zhu, Y.-X. Wang, R. Jia, P. Mittal: "A Privacy-Friendly Approach to Data
+    Valuation", NeurIPS 2023; Theorem 13 with A2 = H_c - 1, Appendix C.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue import TKNNShapleyValuer
+    >>> X, y = np.array([[1.0], [1.1], [0.9], [5.0]]), np.array(["a", "a", "b", "b"])
+    >>> valuer = TKNNShapleyValuer(radius=0.5, metric="euclidean")
+    >>> valuer.fit(X, y, X_val=[[1.0]], y_val=["a"]).values_.round(3).tolist()
+    [0.306, 0.306, -0.444, 0.0]
+    """
+
+    _parameter_constraints: dict = {
+        "radius": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "metric": [StrOptions(METRICS), callable],
+        "semivalue": [str, tuple, list],
+        "engine": [StrOptions({"auto", *ENGINES})],
+        "cv": ["cv_object", StrOptions({"leave-one-out"})],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        radius=0.5,
+        *,
+        metric="cosine",
+        semivalue="shapley",
+        engine="auto",
+        cv="leave-one-out",
+        n_jobs=None,
+    ):
+        self.radius = radius
+        self.metric = metric
+        self.semivalue = semivalue
+        self.engine = engine
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    def _prepare(self, X_val, y_val):
+        check_semivalue(self.semivalue)
+        self.radius_ = self.radius
+        if self.radius == "auto":
+            if X_val is None:
+                raise ValueError(
+                    "radius='auto' is chosen on a validation set alone. Pass X_val and y_val, or a "
+                    "number as radius."
+                )
+            self.radius_ = suggest_radius(X_val, y_val, metric=self.metric)
+        self.counts_ = None
+
+    def _n_steps(self, n_players, n_judges, n_features):
+        return len(self._tiles(n_players, n_judges))
+
+    def _tiles(self, n_players, n_judges):
+        return tiles(n_judges, get_engine(self.engine).ball_tile_size(n_players, n_judges))
+
+    def _value(self, X, y, judges, n_classes, progress):
+        engine = get_engine(self.engine)
+        space, strips = Space(X, self.metric), engine.Strips(y, n_classes)
+        parts = self._tiles(len(X), len(judges.y))
+        tasks = []
+        for part in parts:
+            some = judges[part]
+            weigh = partial(_weigh, some.y, some.weights, n_classes, self.semivalue)
+            tasks.append((space, strips, some.X, self.radius_, some.own, weigh))
+        values = np.zeros(len(X))
+        counts = []
+        results = ordered_map(engine.ball_values, tasks, self.n_jobs)
+        for part_values, part_counts in progress.follow(results, len(tasks)):
+            values += part_values
+            counts.append(part_counts)
+        counts = np.concatenate(counts, axis=1) if counts else np.zeros((n_classes, 0), np.int64)
+        self.counts_ = counts if self.counts_ is None else False
+        done = counts.shape[1]
+        y_done, weights = judges.y[:done], judges.weights[:done]
+        total = weights.sum() if done < len(judges.y) else 1.0
+        same = counts[y_done, np.arange(done)]
+        utility = threshold_utility(same, counts.sum(axis=0) - same, n_classes) @ weights
+        total = total or 1.0
+        return values / total, utility / total, 1.0 / n_classes
+
+    def _value_joining(self, X, y, judges, n_classes, X_new, y_new):
+        raise NotImplementedError
