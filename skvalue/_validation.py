@@ -41,9 +41,9 @@ def encode_labels(y, y_val=None):
             f"y must have at least 2 classes. Got one class: {classes.tolist()[0]!r} "
             f"(n_samples={len(codes)})."
         )
-    if y_val is None:
-        return classes, codes, None
-    return classes, codes, label_codes(y_val, classes, "y_val")
+    # Small codes keep the compiled loops in the cache.
+    codes = codes.astype(np.min_scalar_type(len(classes) - 1))
+    return classes, codes, None if y_val is None else label_codes(y_val, classes, "y_val")
 
 
 def label_codes(y, classes, name):
@@ -60,7 +60,7 @@ def label_codes(y, classes, name):
     if unseen:
         shown = ", ".join(map(repr, unseen[:5])) + (", ..." if len(unseen) > 5 else "")
         raise ValueError(f"{name} must hold only labels that y has. Got unseen labels: {shown}.")
-    return codes
+    return codes.astype(np.min_scalar_type(len(classes) - 1))
 
 
 def check_validation_set(estimator, X_val, y_val, dtype):

@@ -56,6 +56,11 @@ class Judges:
         )
 
 
+    def with_targets(self, y):
+        """The same judges with other targets."""
+        return replace(self, y=y)
+
+
 class _Progress:
     """Counts steps of a fit, tells the callbacks, and remembers why it ended early."""
 
@@ -126,8 +131,11 @@ class BaseValuer(
         values : ndarray of shape (n_players,), utility : float, empty_utility : float
         """
 
-    def _value_joining(self, X, y, judges, n_classes, X_new, y_new):
-        """Values of new rows, each joining the game alone; y_new None averages over labels."""
+    def _value_joining(self, game, X, y, judges, n_classes, X_new, y_new):
+        """Values of new rows, each joining game number ``game`` alone.
+
+        ``y_new`` None averages over labels. A method without this has no `transform`.
+        """
         raise NotImplementedError
 
     def _n_steps(self, n_players, n_judges, n_features):
@@ -296,10 +304,11 @@ class BaseValuer(
         new = np.flatnonzero(~known)
         if len(new):
             joined = np.zeros(len(new))
-            for rows, judges in self._games:
+            y_new = None if codes is None else codes[new]
+            for game, (rows, judges) in enumerate(self._games):
                 players = (self._X, self._y) if rows is None else (self._X[rows], self._y[rows])
                 joined += self._value_joining(
-                    *players, judges, self._n_classes, X[new], None if codes is None else codes[new]
+                    game, *players, judges, self._n_classes, X[new], y_new
                 )
             scores[new] = joined * (self._share / len(self._games))
         return scores

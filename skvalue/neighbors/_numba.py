@@ -7,6 +7,7 @@ bounded by the tile, never by players times judges.
 import numpy as np
 from sklearn import get_config
 
+from .._parallel import tiles
 from . import _ball_kernels, _rank_kernels
 from ._space import COSINE, EUCLIDEAN, GENERIC, Space
 
@@ -50,32 +51,44 @@ def rank_values(space, Q, own, max_rank, consume):
         ``order[v, :n_ranked[v]]`` holds the players from near to far, ``~i`` where row ``i`` is
         tied with the one before it. The arrays are reused.
     """
-    n = len(space)
-    n_judges = len(Q)
+    n, n_judges = len(space), len(Q)
     work_queries, query_half = space.queries(Q)
+    dtype = np.dtype(np.float64) if space.kind == GENERIC else space.work.dtype
+    step = min(8, n_judges)
+
+    def make():
+        return (
+            np.empty(n_judges * n, dtype),
+            _rank_kernels.workspace(n, dtype),
+            np.empty((step, n), dtype=np.int32),
+        )
+
+    buffers = space.buffers.take(make)
+    if buffers[0].size < n_judges * n or len(buffers[2]) < step:
+        buffers = make()
+    product, scratch, order = buffers
+    product = product[: n_judges * n].reshape(n_judges, n)
     if space.kind == GENERIC:
-        product = np.ascontiguousarray(space.distances(Q))
+        product[:] = space.distances(Q)
     else:
-        product = work_queries @ space.work.T
+        np.matmul(work_queries, space.work.T, out=product)
     players = _rank_kernels.Players(
-        space.kind, space.half.astype(product.dtype, copy=False),
-        space.scale.astype(product.dtype, copy=False), space.X, space.exact_scale,
-        space.rank_tolerance, space.largest_half,
+        space.kind, space.half.astype(dtype, copy=False), space.scale.astype(dtype, copy=False),
+        space.X, space.exact_scale, space.rank_tolerance, space.largest_half,
+        space.mean_half,
     )  # fmt: skip
     own = np.full(n_judges, -1) if own is None else own
     absent_ptr = np.concatenate([[0], np.cumsum(own >= 0)])
     absent = own[own >= 0].astype(np.int64)
-    scratch = _rank_kernels.workspace(n, product.dtype)
-    step = max(1, min(8, n_judges))
-    order = np.empty((step, n), dtype=np.int32)
     n_ranked = np.empty(step, dtype=np.int64)
-    for start in range(0, n_judges, step):
-        part = slice(start, min(start + step, n_judges))
+    for part in tiles(n_judges, step):
+        size = part.stop - part.start
         _rank_kernels.rank_tile(
-            players, product[part], Q[part], query_half[part], absent_ptr[start:], absent,
+            players, product[part], Q[part], query_half[part], absent_ptr[part.start :], absent,
             max_rank, _RANK_HEAD, scratch, order, n_ranked,
         )  # fmt: skip
-        consume(part, order[: part.stop - start], n_ranked[: part.stop - start])
+        consume(part, order[:size], n_ranked[:size])
+    space.buffers.give(buffers)
 
 
 class Strips:

@@ -34,6 +34,7 @@ class Players(NamedTuple):
     exact_scale: np.ndarray
     tolerance: float
     largest_half: float
+    mean_half: float
 
 
 class Workspace(NamedTuple):
@@ -296,33 +297,32 @@ def _finish_run(players, query, query_half, keys, order, start, stop, head):
 
 
 @njit(nogil=True, cache=True)
-def _mark_runs(players, query, query_half, keys, records, order, n, head):
-    """Look again at what records of float32 keys, or rounding of the product, cannot tell apart."""
+def _write_order(players, query, query_half, keys, records, order, n, head):
+    """Write the order; look again at what records, or rounding of the product, cannot tell apart."""
     value = records.view(np.float32)
     allowed = np.float32(slack(players, players.largest_half, query_half))
     ulp = np.float32(1.2e-7)
+    whole = keys.itemsize == 4  # the record holds the whole key
+    start = 0
     for p in range(n):
         order[p] = np.int32(records[p] & _LOW32)
-    quick = keys.itemsize == 4  # the record holds the whole key
-    start = 0
-    for p in range(1, n):
         here = value[2 * p + 1]
-        if here - value[2 * p - 1] > allowed + here * ulp:
+        if p and here - value[2 * p - 1] > allowed + here * ulp:
             if p - start > 1:
                 _finish_run(players, query, query_half, keys, order, start, p, head)
             start = p
-            if quick and p >= head:
+            if whole and p >= head:
                 break
     else:
         if n - start > 1:
             _finish_run(players, query, query_half, keys, order, start, n, head)
         return
+    # Far out neighbouring keys within rounding of each other are tied, without a branch.
+    allowed = np.float32(slack(players, players.mean_half, query_half))
     for p in range(start + 1, n):
         here = value[2 * p + 1]
-        if here - value[2 * p - 1] <= allowed + here * ulp:
-            step = slack(players, players.half[order[p]], query_half) + here * ulp
-            if here - value[2 * p - 1] <= step:
-                order[p] = ~order[p]
+        near = here - value[2 * p - 1] <= allowed + here * ulp
+        order[p] = np.int32(records[p] & _LOW32) ^ -np.int32(near)
 
 
 @njit(nogil=True, cache=True)
@@ -350,7 +350,7 @@ def rank_row(players, line, query, query_half, absent, max_rank, head, space, or
         )
         n_sorted = min(n_sorted, n_in)
 
-    _mark_runs(players, query, query_half, keys, records, order, n_sorted, head)
+    _write_order(players, query, query_half, keys, records, order, n_sorted, head)
     if n_sorted > max_rank:
         n_sorted = max_rank
         while n_sorted < n_in and order[n_sorted] < 0:

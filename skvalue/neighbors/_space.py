@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS, pairwise_distances
 
-__all__ = ["METRICS", "Space"]
+__all__ = ["METRICS", "Buffers", "Space"]
 
 EUCLIDEAN, COSINE, GENERIC = 0, 1, 2  # the codes of the compiled loops
 
@@ -15,6 +15,31 @@ METRICS = {"euclidean", "cosine"} | (
 
 def _squared_norms(X):
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+class Buffers:
+    """Scratch arrays handed from task to task: fresh memory costs more than the product in it.
+
+    A set is taken with `take` and given back with `give`, so that there are as many sets as tasks
+    that run at the same time. Pickled without its content.
+    """
+
+    def __init__(self):
+        self._free = []
+
+    def take(self, make):
+        """Return a free set, or the one that ``make()`` returns."""
+        try:
+            return self._free.pop()  # atomic
+        except IndexError:
+            return make()
+
+    def give(self, arrays):
+        """Return a set for the next task."""
+        self._free.append(arrays)
+
+    def __getstate__(self):
+        return {"_free": []}
 
 
 class Space:
@@ -40,6 +65,7 @@ class Space:
     def __init__(self, X, metric):
         self.metric = metric
         self.X = self.work = X
+        self.buffers = Buffers()
         n, d = X.shape
         self.center = None
         eps = np.finfo(X.dtype).eps
@@ -73,9 +99,11 @@ class Space:
             self.scale = np.ones(n, dtype=X.dtype)
             self.exact_scale = np.ones(n)
         self.largest_half = float(self.half.max())
-        # Keys closer than this are decided again from the rows. Rounding grows as sqrt(d).
-        self.rank_tolerance = float(eps)
-        self.ball_tolerance = float(eps) * (4.0 + np.sqrt(d))
+        self.mean_half = float(self.half.mean(dtype=np.float64))
+        # Keys closer than this are decided again from the rows. Rounding grows as sqrt(d); where
+        # ranks are many and float32 is coarse, only its common size is allowed for.
+        self.ball_tolerance = float(eps) * (8.0 + np.sqrt(d))
+        self.rank_tolerance = self.ball_tolerance if X.dtype == np.float64 else 4.0 * float(eps)
 
     def __len__(self):
         return len(self.X)

@@ -1,1 +1,414 @@
-class KNNShapleyValuer: pass
+"""KNN-Shapley: exact Shapley values of the K-nearest-neighbour classifier and regressor.
+
+Wang and Jia, "A Note on 'Towards Efficient Data Valuation Based on the Shapley Value'" (2023), and
+Jia et al., "Efficient Task-Specific Data Valuation for Nearest Neighbor Algorithms" (PVLDB 2019).
+"""
+
+from numbers import Integral
+
+import numpy as np
+
+from .._parallel import ordered_map, tiles
+from .._sklearn import Interval, StrOptions
+from ..base import BaseValuer
+from ..neighbors import ENGINES, METRICS, Space, get_engine
+
+__all__ = ["KNNShapleyValuer", "class_game", "max_rank_bound", "target_game"]
+
+
+def class_game(n, n_neighbors, n_classes, utility="soft"):
+    """Tables of the classification game: values as a function of rank.
+
+    With matches m_r in order of distance, k = min(K, n) for "soft" and k = K for "original", and
+    h = H_k - 1 for "soft" and 0 for "original", the Shapley value at rank r is
+
+        ``-h M / (n (n - 1)) - [soft] / (C n) + m_r (h / (n - 1) + 1 / max(r, k))
+        - sum_{j > max(r, k)} m_j / (j (j - 1))``,   M the number of matches,
+
+    which is the recursion of the papers summed up, with k = min(K, n) throughout: as printed, the
+    recursion of Wang and Jia is wrong for n < K.
+
+    Parameters
+    ----------
+    n : int
+        Number of players.
+    n_neighbors : int
+        Number K of neighbours.
+    n_classes : int
+        Number C of classes.
+    utility : {"soft", "original"}, default="soft"
+        The game, see `KNNShapleyValuer`.
+
+    Returns
+    -------
+    game : ClassGame
+        The tables.
+
+    References
+    ----------
+    Wang and Jia (2023), Theorem 2; Jia et al. (2019), Theorem 1.
+    """
+    from ._knn_class_kernels import ClassGame
+
+    votes = min(n_neighbors, n)
+    soft = utility == "soft"
+    inv = 1.0 / np.maximum(np.arange(n + 1), votes if soft else n_neighbors)
+    h = (1.0 / np.arange(2, votes + 1)).sum() if soft else 0.0
+    pairs = max(n - 1, 1)
+    return ClassGame(
+        n=n,
+        votes=votes,
+        inv=inv,
+        sums=np.concatenate([[0.0], np.cumsum(inv[1:])]),
+        base=-1.0 / (n_classes * n) if soft else 0.0,
+        base_match=-h / (n * pairs),
+        gain=h / pairs,
+    )
+
+
+def target_game(n, n_neighbors, utility="soft"):
+    """Tables of the regression game: values as a function of rank.
+
+    A coalition S predicts ``p(|S|)`` times the sum of the targets of its min(K, |S|) nearest rows,
+    targets taken from the mean of the validation targets, with p(s) = 1 / min(K, s) for "soft" and
+    1 / K for "original"; its utility is minus the squared error. Two neighbours in the order, i and
+    i + 1, are exchangeable but for their targets, so their values differ by weighted chances that
+    fewer than K members of a random coalition stand before them (Jia et al. 2019, Theorem 6, does
+    this for 1 / K); summing the differences gives the tables.
+
+    Parameters
+    ----------
+    n : int
+        Number of players.
+    n_neighbors : int
+        Number K of neighbours.
+    utility : {"soft", "original"}, default="soft"
+        The game, see `KNNShapleyValuer`.
+
+    Returns
+    -------
+    game : TargetGame
+        The tables; its docstring has the formula.
+    """
+    from ._knn_target_kernels import TargetGame
+
+    soft = utility == "soft"
+    votes = min(n_neighbors, n)
+    r = np.arange(n + 1)
+    r[0] = 1
+    k = np.arange(votes)  # sizes of coalitions to which a far row still matters
+    p = 1.0 / np.maximum(k, 1) if soft else np.full(votes, 1.0 / n_neighbors)  # p(k)
+    joined = 1.0 / (k + 1) if soft else p  # p(k + 1)
+    last = 1.0 / n_neighbors
+    others, pairs = max(n - 1, 1), max(n - 2, 1)
+    # Mean over coalition sizes of p^2 times the chance that the row is among the K nearest ...
+    excess = joined[: votes - 1] ** 2 - last**2
+    a = (excess.sum() + last**2 * (n - 1) * np.minimum(n_neighbors, r) / r) / others
+    # ... and of p^2 times the chance that it is and a given row before it is in the coalition.
+    u = np.minimum(n_neighbors - 1, r - 1)
+    chance = np.divide(u * (u + 1) / 2, r * (r - 1), out=np.zeros(n + 1), where=r > 1)
+    b = ((excess * k[: votes - 1]).sum() / pairs + last**2 * (n - 1) * chance) / others
+    q = np.minimum(n_neighbors, r) / (r * n_neighbors)
+    # The farthest row matters to coalitions of fewer than K rows only.
+    from_second = slice(1, None)
+    c1 = (joined**2 * k)[from_second].sum() / others
+    drop = (p**2 - joined**2)[from_second]
+    e1 = (drop * k[from_second]).sum() / others
+    e2 = (drop * k[from_second] * (k[from_second] - 1)).sum() / (others * pairs)
+    d1 = ((joined - p) * k)[from_second].sum() / others
+    b[n] = (c1 + e2) / n
+    a[n] = 2 * b[n] + ((joined**2).sum() - 2 * c1 + e1 - 2 * e2) / n
+    q[n] = (joined.sum() - d1) / n
+    return TargetGame(
+        n=n, votes=votes, share=1.0 / votes if soft else last, soft=soft,
+        a=a.astype(float), b=b, q=q, d1=d1, e1=e1, e2=e2,
+    )  # fmt: skip
+
+
+def max_rank_bound(n, max_rank):
+    """Largest error that ranking only the nearest rows can make.
+
+    Rows beyond rank R = `max_rank` >= K are taken as tied with each other. Their values lie, like
+    the exact ones, in an interval of length 1/(R + 1) - 1/n, and those of nearer rows differ by a
+    reweighting of the total weight 1/R - 1/n of the ranks beyond R. The sum of values is kept.
+
+    Parameters
+    ----------
+    n : int
+        Number of players.
+    max_rank : int
+        Ranks used.
+
+    Returns
+    -------
+    bound : float
+        Bound of ``|value - exact value|``; 0 where all rows are ranked.
+
+    Examples
+    --------
+    >>> max_rank_bound(n=1000, max_rank=100)
+    0.009
+    """
+    return max(0.0, 1.0 / max_rank - 1.0 / n)
+
+
+def _value_tile(engine, space, judges, game, y, class_counts, max_rank):
+    """Values, unranked rest and utilities of one tile of judges."""
+    own = np.full(len(judges.y), -1) if judges.own is None else judges.own
+    values = np.zeros(len(space))
+    utility = np.empty(len(judges.y))
+    rest = np.zeros(len(class_counts) + 1)
+    if len(class_counts):
+        from ._knn_class_kernels import add_class_values
+
+        def consume(part, order, n_ranked):
+            add_class_values(
+                game, order, n_ranked, y, class_counts, judges.y[part], judges.weights[part],
+                own[part], values, rest, utility[part],
+            )  # fmt: skip
+
+    else:
+        from ._knn_target_kernels import add_target_values
+
+        def consume(part, order, n_ranked):
+            add_target_values(
+                game, order, n_ranked, y, judges.y[part], judges.weights[part], values,
+                utility[part],
+            )  # fmt: skip
+
+    get_engine(engine).rank_values(space, judges.X, judges.own, max_rank, consume)
+    return values, rest, utility
+
+
+class KNNShapleyValuer(BaseValuer):
+    """Exact KNN-Shapley: what each row adds to a K-nearest-neighbour model.
+
+    The game: a coalition of rows predicts, at a validation point, by its `n_neighbors` nearest
+    rows. For classes its utility is the mean share of the right label among them; for continuous
+    targets minus the mean squared error of their mean. Tied rows get the mean over their orders.
+    One sort by distance a validation point gives all values.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=5
+        Number K of neighbours. A coalition of fewer rows predicts with all of them.
+    utility : {"soft", "original"}, default="soft"
+        What a coalition S of fewer than K rows is worth. "soft" (Wang and Jia 2023) divides by
+        min(K, |S|), the empty coalition has 1/C; "original" (Jia et al. 2019) divides by K, the
+        empty coalition has 0. For regression, missing neighbours count as the mean validation
+        target in "original", and the empty coalition predicts that mean in both.
+    metric : str or callable, default="euclidean"
+        "euclidean" and "cosine" are one matrix product; any other metric of
+        `sklearn.metrics.pairwise_distances` is taken in its place.
+    max_rank : int, default=None
+        Rank only so many nearest rows at each validation point (at least `n_neighbors`) and take
+        the others as tied; `max_rank_error_` bounds the error. Classification only.
+    task : {"auto", "classification", "regression"}, default="auto"
+        "auto" is a regression where the target is continuous.
+    engine : {"auto", "numba"}, default="auto"
+        What computes distances and ranks.
+    cv : "leave-one-out", int, splitter or iterable, default="leave-one-out"
+        Which rows judge which when there is no validation set. "leave-one-out" costs one pass:
+        every row is judged by all others. A splitter must let every row play equally often.
+    n_jobs : int, default=None
+        Number of threads. None takes as many as a matrix product would.
+
+    Attributes
+    ----------
+    values_ : ndarray of shape (n_samples,) or (n_groups,)
+        Values in the order of the rows, or of `groups_`; higher is better.
+    utility_, empty_utility_ : float
+        Mean utility of all rows together and of none; ``values_.sum()`` is their difference.
+    max_rank_error_ : float
+        Bound of the error of any value that `max_rank` can have made; 0 for exact values.
+    classes_ : ndarray of shape (n_classes,)
+        The labels; not set for a regression.
+    groups_ : ndarray of shape (n_groups,)
+        The groups, if `groups` was passed.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where X had any.
+
+    See Also
+    --------
+    TKNNShapleyValuer : A ball in place of the K nearest neighbours; cheaper, and can be private.
+
+    References
+    ----------
+    J. T. Wang, R. Jia: "A Note on 'Towards Efficient Data Valuation Based on the Shapley Value'",
+    2023. R. Jia et al.: "Efficient Task-Specific Data Valuation for Nearest Neighbor Algorithms",
+    PVLDB 12(11), 2019; Theorems 1 and 6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue import KNNShapleyValuer
+    >>> X, y = np.array([[1.0], [1.1], [0.9], [5.0]]), np.array(["a", "a", "b", "b"])
+    >>> valuer = KNNShapleyValuer(n_neighbors=2).fit(X, y, X_val=[[1.0]], y_val=["a"])
+    >>> valuer.values_.round(3).tolist()
+    [0.5, 0.208, -0.125, -0.083]
+    """
+
+    _tasks = ("classification", "regression")
+    _parameter_constraints: dict = {
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "utility": [StrOptions({"soft", "original"})],
+        "metric": [StrOptions(METRICS), callable],
+        "max_rank": [Interval(Integral, 1, None, closed="left"), None],
+        "task": [StrOptions({"auto", "classification", "regression"})],
+        "engine": [StrOptions({"auto", *ENGINES})],
+        "cv": ["cv_object", StrOptions({"leave-one-out"})],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        n_neighbors=5,
+        *,
+        utility="soft",
+        metric="euclidean",
+        max_rank=None,
+        task="auto",
+        engine="auto",
+        cv="leave-one-out",
+        n_jobs=None,
+    ):
+        self.n_neighbors = n_neighbors
+        self.utility = utility
+        self.metric = metric
+        self.max_rank = max_rank
+        self.task = task
+        self.engine = engine
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    def _prepare(self, X_val, y_val):
+        self.max_rank_error_ = 0.0
+        if self.max_rank is None:
+            return
+        if not self._n_classes:
+            raise ValueError(
+                f"max_rank must be None for a regression: its error has no bound. Got "
+                f"{self.max_rank}."
+            )
+        if self.max_rank < self.n_neighbors:
+            raise ValueError(
+                f"max_rank must be at least n_neighbors={self.n_neighbors}. Got {self.max_rank}."
+            )
+
+    def _tiles(self, n_players, n_judges, n_features):
+        size = get_engine(self.engine).rank_tile_size(n_players, n_judges, n_features)
+        return tiles(n_judges, size)
+
+    def _n_steps(self, n_players, n_judges, n_features):
+        return len(self._tiles(n_players, n_judges, n_features))
+
+    def _game(self, n, n_classes):
+        if n_classes:
+            return class_game(n, self.n_neighbors, n_classes, self.utility)
+        return target_game(n, self.n_neighbors, self.utility)
+
+    def _centre(self, y, judges):
+        """Regression targets from the mean of the judges', which the empty coalition predicts."""
+        mean = judges.y @ judges.weights
+        return y - mean, judges.with_targets(judges.y - mean)
+
+    def _value(self, X, y, judges, n_classes, progress):
+        n = len(X) - (judges.own is not None)
+        if n_classes:
+            empty = 1.0 / n_classes if self.utility == "soft" else 0.0
+        else:
+            y, judges = self._centre(y, judges)
+            empty = -(judges.y**2 @ judges.weights)
+        space, game = Space(X, self.metric), self._game(n, n_classes)
+        counts = np.bincount(y, minlength=n_classes) if n_classes else np.zeros(0, np.int64)
+        max_rank = n if self.max_rank is None else min(self.max_rank, n)
+        self.max_rank_error_ = max(self.max_rank_error_, max_rank_bound(n, max_rank))
+        parts = self._tiles(*X.shape[:1], len(judges.y), X.shape[1])
+        tasks = [(self.engine, space, judges[part], game, y, counts, max_rank) for part in parts]
+        values, rest, utility = np.zeros(len(X)), np.zeros(n_classes + 1), []
+        results = ordered_map(_value_tile, tasks, self.n_jobs)
+        for part_values, part_rest, part_utility in progress.follow(results, len(tasks)):
+            values += part_values
+            rest += part_rest
+            utility.append(part_utility)
+        if max_rank < n:
+            values += rest[n_classes] + rest[y]
+        utility = np.concatenate(utility) if utility else np.zeros(0)
+        weights = judges.weights[: len(utility)]
+        done = weights.sum() if 0 < len(utility) < len(judges.y) else 1.0
+        return values / done, utility @ weights / done, empty
+
+    def _value_joining(self, game, X, y, judges, n_classes, X_new, y_new):
+        """Rank old and new rows together: a new row's place among the players is its rank."""
+        engine = get_engine(self.engine)
+        n_players = len(X)
+        tables = self._game(n_players - (judges.own is not None) + 1, n_classes)
+        shift = 0.0 if n_classes else judges.y @ judges.weights
+        scores = np.empty(len(X_new))
+        for part in tiles(len(X_new), n_players):
+            extra = X_new[part]
+            both = Space(np.concatenate([X, extra]), self.metric)
+            known = None if y_new is None else y_new[part]
+            if n_classes:
+                rest, bonus = self._join_classes(engine, both, y, judges, tables, n_classes)
+                if known is not None:
+                    scores[part] = rest + bonus[np.arange(len(extra)), known]
+                else:
+                    shares = self._shares(engine, X, y, extra, n_classes)
+                    scores[part] = rest + (shares * bonus).sum(axis=1)
+                continue
+            terms = self._join_targets(engine, both, y - shift, judges, tables)
+            if known is not None:
+                first, second = known - shift, (known - shift) ** 2
+            else:
+                first, second = self._shares(engine, X, y - shift, extra, 0).T
+            scores[part] = terms[:, 0] + terms[:, 1] * first + terms[:, 2] * second
+        return scores
+
+    def _join_classes(self, engine, both, y, judges, game, n_classes):
+        from ._knn_class_kernels import join_class_values
+
+        n_new = len(both) - len(y)
+        own = np.full(len(judges.y), -1) if judges.own is None else judges.own
+        counts = np.bincount(y, minlength=n_classes)
+        rest, extra = np.zeros(n_new), np.zeros((n_new, n_classes))
+
+        def consume(part, order, n_ranked):
+            join_class_values(
+                game, order, n_ranked, len(y), y, counts, judges.y[part], judges.weights[part],
+                own[part], rest, extra,
+            )  # fmt: skip
+
+        engine.rank_values(both, judges.X, judges.own, len(both), consume)
+        return rest, extra
+
+    def _join_targets(self, engine, both, y, judges, game):
+        from ._knn_target_kernels import join_target_values
+
+        _, judges = self._centre(y, judges)
+        terms = np.zeros((len(both) - len(y), 3))
+
+        def consume(part, order, n_ranked):
+            join_target_values(
+                game, order, n_ranked, len(y), y, judges.y[part], judges.weights[part], terms
+            )
+
+        engine.rank_values(both, judges.X, judges.own, len(both), consume)
+        return terms
+
+    def _shares(self, engine, X, y, X_new, n_classes):
+        """What the model predicts at new rows: class shares, or mean and mean square."""
+        from ._knn_class_kernels import neighbour_shares
+        from ._knn_target_kernels import neighbour_moments
+
+        count = neighbour_shares if n_classes else neighbour_moments
+        votes = min(self.n_neighbors, len(X))
+        out = np.zeros((len(X_new), n_classes or 2))
+
+        def consume(part, order, n_ranked):
+            count(order, n_ranked, votes, y, out[part])
+
+        engine.rank_values(Space(X, self.metric), X_new, None, votes, consume)
+        return out

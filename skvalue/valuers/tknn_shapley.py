@@ -7,6 +7,9 @@ from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.metrics import pairwise_distances
+from sklearn.utils import check_X_y
+from sklearn.utils.validation import check_is_fitted
 
 from .._parallel import ordered_map, tiles
 from .._sklearn import Interval, StrOptions
@@ -111,9 +114,6 @@ def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
     >>> 0 < suggest_radius(X, y, metric="euclidean") < 2
     True
     """
-    from sklearn.metrics import pairwise_distances
-    from sklearn.utils import check_X_y
-
     X_val, y_val = check_X_y(X_val, y_val, ensure_min_samples=3)
     classes, codes = np.unique(y_val, return_inverse=True)
     if len(classes) < 2:
@@ -133,13 +133,28 @@ def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
     return float(radii[int(np.argmax(scores))])
 
 
-def _weigh(y, judge_weights, n_classes, semivalue, counts):
+def _spread(y, judge_weights, n_classes, agree, differ):
     """Weights of a player of each class in each ball, (n_classes, n_judges)."""
-    same = counts[y, np.arange(len(y))]
-    agree, differ = neighbour_values(same, counts.sum(axis=0) - same, n_classes, semivalue)
     weights = np.tile(differ * judge_weights, (n_classes, 1))
     weights[y, np.arange(len(y))] = agree * judge_weights
     return weights
+
+
+def _weigh(y, judge_weights, n_classes, semivalue, counts):
+    """Weights of the players that are counted."""
+    same = counts[y, np.arange(len(y))]
+    agree, differ = neighbour_values(same, counts.sum(axis=0) - same, n_classes, semivalue)
+    return _spread(y, judge_weights, n_classes, agree, differ)
+
+
+def _weigh_joining(y, judge_weights, n_classes, semivalue, counts, part, _new_counts):
+    """Weights of a player that comes on top of ``counts``."""
+    y, judge_weights, counts = y[part], judge_weights[part], counts[:, part]
+    same = counts[y, np.arange(len(y))]
+    other = counts.sum(axis=0) - same
+    agree, _ = neighbour_values(same + 1, other, n_classes, semivalue)
+    _, differ = neighbour_values(same, other + 1, n_classes, semivalue)
+    return _spread(y, judge_weights, n_classes, agree, differ)
 
 
 class TKNNShapleyValuer(BaseValuer):
@@ -177,7 +192,7 @@ class TKNNShapleyValuer(BaseValuer):
         Mean utility of all rows together and of none. For the Shapley value ``values_.sum()`` is
         their difference.
     counts_ : ndarray of shape (n_classes, n_validation)
-        Rows of each class in the ball of each validation point; None for several `cv` splits.
+        Rows of each class in the ball of each validation point.
     radius_ : float
         The radius used.
     classes_ : ndarray of shape (n_classes,)
@@ -244,7 +259,7 @@ class TKNNShapleyValuer(BaseValuer):
                     "number as radius."
                 )
             self.radius_ = suggest_radius(X_val, y_val, metric=self.metric)
-        self.counts_ = None
+        self._counts = []
 
     def _n_steps(self, n_players, n_judges, n_features):
         return len(self._tiles(n_players, n_judges))
@@ -267,15 +282,59 @@ class TKNNShapleyValuer(BaseValuer):
         for part_values, part_counts in progress.follow(results, len(tasks)):
             values += part_values
             counts.append(part_counts)
-        counts = np.concatenate(counts, axis=1) if counts else np.zeros((n_classes, 0), np.int64)
-        self.counts_ = counts if self.counts_ is None else False
+        counts = np.concatenate([np.zeros((n_classes, 0), np.int64), *counts], axis=1)
+        self._counts.append(counts)
         done = counts.shape[1]
         y_done, weights = judges.y[:done], judges.weights[:done]
-        total = weights.sum() if done < len(judges.y) else 1.0
         same = counts[y_done, np.arange(done)]
         utility = threshold_utility(same, counts.sum(axis=0) - same, n_classes) @ weights
-        total = total or 1.0
+        total = weights.sum() if 0 < done < len(judges.y) else 1.0
         return values / total, utility / total, 1.0 / n_classes
 
-    def _value_joining(self, X, y, judges, n_classes, X_new, y_new):
-        raise NotImplementedError
+    @property
+    def counts_(self):
+        """Rows of each class in the ball of each validation point, (n_classes, n_validation).
+
+        In the order of X_val; with leave-one-out in the order of X, every row out of its own ball;
+        with a splitter in the order of the splits.
+        """
+        check_is_fitted(self)
+        return np.concatenate(self._counts, axis=1)
+
+    def _value_joining(self, game, X, y, judges, n_classes, X_new, y_new):
+        """A new row adds one to the counts of the balls it is in."""
+        engine = get_engine(self.engine)
+        counts = self._counts[game]
+        judges = judges[: counts.shape[1]]
+        weigh = partial(_weigh_joining, judges.y, judges.weights, n_classes, self.semivalue, counts)
+        if y_new is not None:
+            return self._sum_balls(engine, X_new, y_new, judges, n_classes, weigh)
+        shares = self._shares(engine, X, y, X_new, n_classes)
+        scores = np.zeros(len(X_new))
+        for label in range(n_classes):
+            labels = np.full(len(X_new), label)
+            scores += shares[label] * self._sum_balls(
+                engine, X_new, labels, judges, n_classes, weigh
+            )
+        return scores
+
+    def _sum_balls(self, engine, X, y, judges, n_classes, weigh):
+        space, strips = Space(X, self.metric), engine.Strips(y, n_classes)
+        values = np.zeros(len(X))
+        for part in self._tiles(len(X), len(judges.y)):
+            values += engine.ball_values(
+                space, strips, judges.X[part], self.radius_, None, partial(weigh, part)
+            )[0]
+        return values
+
+    def _shares(self, engine, X, y, X_new, n_classes):
+        """Class probabilities that the classifier predicts at new rows, (n_classes, n_new)."""
+        space, strips = Space(X, self.metric), engine.Strips(y, n_classes)
+        shares = np.empty((n_classes, len(X_new)))
+        for part in self._tiles(len(X), len(X_new)):
+            _, counts = engine.ball_values(
+                space, strips, X_new[part], self.radius_, None, np.zeros_like
+            )
+            total = counts.sum(axis=0)
+            shares[:, part] = np.where(total > 0, counts / np.maximum(total, 1), 1 / n_classes)
+        return shares
