@@ -1,0 +1,121 @@
+"""Benchmark data sets, from OpenML or from a folder of npz files."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import fetch_openml
+from sklearn.utils import Bunch
+
+from .._sklearn import validate_params
+
+# Numbers on OpenML, as in Table 7 of the TKNN-Shapley paper.
+_OPENML_IDS = {
+    "2dplanes": 727,
+    "apsfail": 41138,
+    "click": 1218,
+    "cpu": 761,
+    "phoneme": 1489,
+    "pol": 722,
+    "wind": 847,
+}
+
+
+def _read_npz(name, folder):
+    """Arrays of the file ``name.npz`` in a folder."""
+    path = Path(folder) / f"{name}.npz"
+    if not path.is_file():
+        found = sorted(file.stem for file in Path(folder).glob("*.npz"))
+        raise FileNotFoundError(
+            f"folder must hold the file {name}.npz. Got {os.fspath(folder)!r}, which holds "
+            + (f"the sets {', '.join(found)}." if found else "no npz file.")
+        )
+    try:
+        # Pickled arrays run code when they are loaded: a data set needs none.
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except ValueError as error:
+        raise ValueError(
+            f"{name}.npz in folder must hold plain arrays, without pickled objects. Got {error}"
+        ) from None
+    missing = {"X", "y"} - set(arrays)
+    if missing:
+        raise ValueError(
+            f"{name}.npz in folder must hold the arrays X and y. Got {', '.join(arrays)}."
+        )
+    if arrays["X"].shape[:1] != arrays["y"].shape[:1]:
+        raise ValueError(
+            f"X and y of {name}.npz in folder must have the same length. Got shapes "
+            f"{arrays['X'].shape} and {arrays['y'].shape}."
+        )
+    return arrays
+
+
+@validate_params(
+    {"name": [str], "folder": [str, os.PathLike, None], "data_home": [str, os.PathLike, None]},
+    prefer_skip_nested_validation=True,
+)
+def fetch_benchmark(name, folder=None, data_home=None):
+    """Load a data set on which valuation methods are compared.
+
+    Parameters
+    ----------
+    name : str
+        The set. From OpenML: "2dplanes", "apsfail", "click", "cpu", "phoneme", "pol" or "wind",
+        two classes each. From a folder: any that is there.
+    folder : str or path-like, default=None
+        A folder of files ``name.npz`` with the arrays X and y, written by `numpy.savez`. None
+        fetches the set from OpenML.
+    data_home : str or path-like, default=None
+        Where scikit-learn keeps what it fetched from OpenML, see
+        `sklearn.datasets.fetch_openml`.
+
+    Returns
+    -------
+    data : Bunch
+        With ``name``, ``X``, ``y`` and, where known, ``feature_names``, a list. From a folder, X
+        and y are as they are in the file, whose other arrays (such as ``split``) are there too.
+        From OpenML, X is of float64 with nominal columns as codes, y of strings; missing values
+        ("apsfail") stay NaN.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder has no such file.
+    ValueError
+        If OpenML is asked for another name than those above, or the file is not as described.
+
+    See Also
+    --------
+    sklearn.datasets.fetch_openml : Any set of OpenML.
+
+    References
+    ----------
+    J. T. Wang, Y. Zhu, Y.-X. Wang, R. Jia, P. Mittal: "A Privacy-Friendly Approach to Data
+    Valuation", NeurIPS 2023, Table 7.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from skvalue.datasets import fetch_benchmark
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/toy.npz", X=np.eye(3), y=["a", "b", "a"])
+    ...     data = fetch_benchmark("toy", folder)
+    >>> data.X.shape, data.y.tolist()
+    ((3, 3), ['a', 'b', 'a'])
+    """
+    if folder is not None:
+        data = Bunch(name=name, **_read_npz(name, folder))
+        if "feature_names" in data:
+            data.feature_names = data.feature_names.tolist()
+        return data
+    if name not in _OPENML_IDS:
+        raise ValueError(
+            f"name must be one of {', '.join(_OPENML_IDS)} without a folder. Got {name!r}."
+        )
+    # This parser and plain arrays need no pandas.
+    fetched = fetch_openml(
+        data_id=_OPENML_IDS[name], data_home=data_home, as_frame=False, parser="liac-arff"
+    )
+    return Bunch(name=name, X=fetched.data, y=fetched.target, feature_names=fetched.feature_names)

@@ -1,0 +1,186 @@
+"""Noise put into clean rows, with a record of which: the ground truth of cleaning benchmarks."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d
+from sklearn.utils.multiclass import type_of_target
+
+from .._sklearn import Interval, StrOptions, validate_params
+from .._validation import encode_labels
+
+_FRACTION = [
+    Interval(Real, 0, 1, closed="both"),
+    Interval(Integral, 0, None, closed="left"),
+]
+
+# Size of a column, by which noise is measured.
+_COLUMN_SIZES = {
+    "std": lambda X: X.std(axis=0, dtype=np.float64),
+    "mean_abs": lambda X: np.abs(X).mean(axis=0, dtype=np.float64),
+    "norm": lambda X: np.sqrt(np.square(X, dtype=np.float64).sum(axis=0)),
+}
+
+
+def _check_labels(y):
+    """Return the classes of y and their codes, or say why y holds no classes."""
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    if len(y) == 0:
+        raise ValueError("y must have at least 2 classes. Got no label.")
+    try:
+        kind = type_of_target(y, input_name="y")
+        classes, codes, _ = encode_labels(y)
+    except TypeError:
+        types = sorted({type(label).__name__ for label in y})
+        raise ValueError(
+            "y must hold labels of one sortable kind and none missing. Got labels of the types "
+            f"{', '.join(types)}."
+        ) from None
+    if kind == "continuous":
+        raise ValueError(f"y must hold classes. Got continuous values, such as {y[0]}.")
+    return classes, codes
+
+
+def _draw_rows(n_rows, fraction, rng):
+    """Boolean mask of a random `fraction` (a float) or number (an int) of rows."""
+    count = fraction if isinstance(fraction, Integral) else round(fraction * n_rows)
+    if count > n_rows:
+        raise ValueError(
+            f"fraction must be at most the number of rows ({n_rows}) when it is a count. Got "
+            f"{fraction}."
+        )
+    mask = np.zeros(n_rows, dtype=bool)
+    mask[rng.permutation(n_rows)[:count]] = True
+    return mask
+
+
+@validate_params(
+    {"y": ["array-like"], "fraction": _FRACTION, "random_state": ["random_state"]},
+    prefer_skip_nested_validation=True,
+)
+def flip_labels(y, fraction=0.1, random_state=None):
+    """Give some rows a wrong label.
+
+    The rows are drawn uniformly, and the new label of each uniformly among the other classes, so
+    that every chosen row is indeed mislabelled.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels of any kind, of at least two classes.
+    fraction : float or int, default=0.1
+        A float in [0, 1] is the fraction of rows to flip, rounded to whole rows; an int is their
+        number.
+    random_state : int, RandomState instance or None, default=None
+        Draws the rows and their new labels.
+
+    Returns
+    -------
+    y_noisy : ndarray of shape (n_samples,)
+        The labels with some of them flipped; y itself is left as it is.
+    flipped : ndarray of shape (n_samples,)
+        Boolean mask of the flipped rows.
+
+    Raises
+    ------
+    ValueError
+        If y holds one class, continuous values or missing labels, or fraction is out of range.
+
+    See Also
+    --------
+    perturb_features : Noise in the features.
+    skvalue.inspection.noisy_label_auc : How well values find the flipped rows.
+
+    Examples
+    --------
+    >>> from skvalue.datasets import flip_labels
+    >>> y = ["cat", "cat", "dog", "dog", "owl", "owl"]
+    >>> y_noisy, flipped = flip_labels(y, 2, random_state=0)
+    >>> flipped.tolist()
+    [False, False, True, False, False, True]
+    >>> y_noisy.tolist()
+    ['cat', 'cat', 'cat', 'dog', 'owl', 'cat']
+    """
+    rng = check_random_state(random_state)
+    classes, codes = _check_labels(y)
+    flipped = _draw_rows(len(codes), fraction, rng)
+    # A step of 1 to C - 1 around the circle of classes never comes back to the true one.
+    steps = rng.randint(1, len(classes), size=flipped.sum())
+    codes[flipped] = (codes[flipped] + steps) % len(classes)
+    return classes[codes], flipped
+
+
+@validate_params(
+    {
+        "X": ["array-like"],
+        "fraction": _FRACTION,
+        "scale": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "relative_to": [StrOptions(set(_COLUMN_SIZES))],
+    },
+    prefer_skip_nested_validation=True,
+)
+def perturb_features(X, fraction=0.1, scale=1.0, random_state=None, relative_to="std"):
+    """Add Gaussian noise to the features of some rows.
+
+    The rows are drawn uniformly; in each, column j gets independent noise of mean 0 and standard
+    deviation ``scale`` times the size of column j, so that the units of a column do not matter.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Finite numbers.
+    fraction : float or int, default=0.1
+        A float in [0, 1] is the fraction of rows to perturb, rounded to whole rows; an int is
+        their number.
+    scale : float, default=1.0
+        Standard deviation of the noise, in sizes of the column.
+    random_state : int, RandomState instance or None, default=None
+        Draws the rows and the noise.
+    relative_to : {"std", "mean_abs", "norm"}, default="std"
+        The size of a column: its standard deviation over the rows of X (a constant column gets
+        no noise), its mean absolute value, or its L2 norm. The norm grows with the number of
+        rows: over n rows it is sqrt(n) root mean squares.
+
+    Returns
+    -------
+    X_noisy : ndarray of shape (n_samples, n_features)
+        The features with noise, in float32 if X is and else in float64; X is left as it is.
+    perturbed : ndarray of shape (n_samples,)
+        Boolean mask of the perturbed rows.
+
+    Raises
+    ------
+    ValueError
+        If X holds NaN or infinity, or fraction, scale or relative_to is out of range.
+
+    See Also
+    --------
+    flip_labels : Noise in the labels.
+    skvalue.inspection.noisy_label_auc : How well values find the perturbed rows.
+
+    References
+    ----------
+    J. T. Wang, Y. Zhu, Y.-X. Wang, R. Jia, P. Mittal: "A Privacy-Friendly Approach to Data
+    Valuation", NeurIPS 2023. Appendix E.3.1 describes ``relative_to="mean_abs"``; the published
+    tables come out with ``relative_to="norm"``, which is what the authors' code does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.datasets import perturb_features
+    >>> X = np.array([[0.0, 100.0], [1.0, 200.0], [0.0, 100.0], [1.0, 200.0]])
+    >>> X_noisy, perturbed = perturb_features(X, 0.25, random_state=0)
+    >>> perturbed.tolist()
+    [False, False, True, False]
+    >>> (X_noisy - X).round(2)[perturbed].tolist()
+    [[0.49, 112.04]]
+    """
+    rng = check_random_state(random_state)
+    # In row order, so that sums, and with them the noise, are the same bits for a frame.
+    X = check_array(X, dtype=[np.float64, np.float32], order="C", copy=True, input_name="X")
+    perturbed = _draw_rows(len(X), fraction, rng)
+    deviation = scale * _COLUMN_SIZES[relative_to](X)
+    X[perturbed] += rng.normal(size=(perturbed.sum(), X.shape[1])) * deviation
+    return X, perturbed

@@ -1,0 +1,140 @@
+from unittest.mock import create_autospec
+
+import numpy as np
+import pytest
+from sklearn.datasets import fetch_openml
+from sklearn.utils import Bunch
+
+from skvalue.datasets import _loaders, fetch_benchmark
+
+
+@pytest.fixture(autouse=True)
+def openml(monkeypatch):
+    """OpenML without a network, with scikit-learn's own signature."""
+    answer = Bunch(
+        data=np.eye(3), target=np.array(["P", "N", "P"], dtype=object), feature_names=["a", "b"]
+    )
+    fake = create_autospec(fetch_openml, return_value=answer)
+    monkeypatch.setattr(_loaders, "fetch_openml", fake)
+    return fake
+
+
+def save(folder, name, **arrays):
+    np.savez(folder / f"{name}.npz", **arrays)
+
+
+@pytest.mark.parametrize("kind", [str, lambda path: path])
+def test_a_set_from_a_folder_is_what_the_file_holds(tmp_path, openml, kind):
+    X = np.arange(12, dtype=np.float32).reshape(4, 3)
+    y = np.array([3, 3, 9, 9])
+    split = np.array([0, 0, 1, 1], dtype=np.uint8)
+    save(tmp_path, "toy", X=X, y=y, split=split, feature_names=["u", "v", "w"])
+    data = fetch_benchmark("toy", folder=kind(tmp_path))
+    assert set(data) == {"name", "X", "y", "split", "feature_names"}
+    assert data.name == "toy"
+    assert data.feature_names == ["u", "v", "w"]
+    for key, expected in {"X": X, "y": y, "split": split}.items():
+        np.testing.assert_array_equal(data[key], expected)
+        assert data[key].dtype == expected.dtype
+    openml.assert_not_called()
+
+
+def test_a_folder_comes_before_openml(tmp_path, openml):
+    save(tmp_path, "cpu", X=np.eye(2), y=[0, 1])
+    assert fetch_benchmark("cpu", tmp_path).X.shape == (2, 2)
+    with pytest.raises(FileNotFoundError):
+        fetch_benchmark("wind", tmp_path)
+    openml.assert_not_called()
+
+
+# Table 7 of the TKNN-Shapley paper.
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("click", 1218),
+        ("apsfail", 41138),
+        ("phoneme", 1489),
+        ("wind", 847),
+        ("pol", 722),
+        ("cpu", 761),
+        ("2dplanes", 727),
+    ],
+)
+def test_without_a_folder_openml_is_asked(openml, name, number):
+    data = fetch_benchmark(name, data_home="cache")
+    openml.assert_called_once()
+    asked = openml.call_args.kwargs
+    assert asked["data_id"] == number
+    assert asked["data_home"] == "cache"
+    assert asked["as_frame"] is False  # a frame would need pandas
+    assert data.name == name
+    assert data.feature_names == ["a", "b"]
+    np.testing.assert_array_equal(data.X, np.eye(3))
+    assert data.y.tolist() == ["P", "N", "P"]
+
+
+def test_unknown_name_is_refused(openml):
+    with pytest.raises(ValueError, match=r"name must be one of 2dplanes, .*wind .* Got 'iris'\."):
+        fetch_benchmark("iris")
+    openml.assert_not_called()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"name": 727}, "'name' parameter of fetch_benchmark must be .*str.* Got 727"),
+        ({"name": "cpu", "folder": 3}, "'folder' parameter of fetch_benchmark .* Got 3"),
+        ({"name": "cpu", "data_home": 3}, "'data_home' parameter of fetch_benchmark .* Got 3"),
+    ],
+)
+def test_wrong_types_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        fetch_benchmark(**parameters)
+
+
+def test_missing_file_names_folder_and_what_it_holds(tmp_path):
+    rule = rf"folder must hold the file toy\.npz\. Got '.*{tmp_path.name}'"
+    with pytest.raises(FileNotFoundError, match=rule + r", which holds no npz file\."):
+        fetch_benchmark("toy", tmp_path)
+    save(tmp_path, "one", X=np.eye(2), y=[0, 1])
+    save(tmp_path, "other", X=np.eye(2), y=[0, 1])
+    with pytest.raises(FileNotFoundError, match=rule + r", which holds the sets one, other\."):
+        fetch_benchmark("toy", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"X": np.eye(2)}, r"toy\.npz in folder must hold the arrays X and y\. Got X\."),
+        (
+            {"X": np.eye(2), "y": [0, 1, 1]},
+            r"X and y of toy\.npz .* same length\. Got shapes \(2, 2\) and \(3,\)",
+        ),
+    ],
+)
+def test_file_without_a_data_set_is_refused(tmp_path, arrays, message):
+    save(tmp_path, "toy", **arrays)
+    with pytest.raises(ValueError, match=message):
+        fetch_benchmark("toy", tmp_path)
+
+
+class Bomb:
+    """Unpickling it writes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def test_pickled_objects_are_refused_and_not_run(tmp_path):
+    fuse = tmp_path / "exploded"
+    y = np.array([0, Bomb(str(fuse))], dtype=object)
+    save(tmp_path, "toy", X=np.eye(2), y=y)
+    with pytest.raises(ValueError, match=r"toy\.npz in folder must hold plain arrays, without"):
+        fetch_benchmark("toy", tmp_path)
+    assert not fuse.exists()
+    # The bomb is live: numpy runs it for whoever allows pickles.
+    np.load(tmp_path / "toy.npz", allow_pickle=True)["y"][1].close()
+    assert fuse.exists()

@@ -1,0 +1,190 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from skvalue.datasets import flip_labels, perturb_features
+
+LABELS = {
+    "strings": np.array(["cat", "dog", "owl", "a much longer name"] * 25),
+    "gaps": np.array([-7, 3, 100, 12] * 25),
+    "floats": np.array([0.0, 2.0] * 50),
+    "booleans": np.array([True, False] * 50),
+    "objects": np.array(["cat", "dog"] * 50, dtype=object),
+    "list": ["cat", "dog"] * 50,
+    "pandas": pd.Series(["cat", "dog"] * 50, index=range(500, 600)),
+    "categories": pd.Series(["cat", "dog"] * 50, dtype="category"),
+    "polars": pl.Series(["cat", "dog"] * 50),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_flips_are_where_the_mask_says_for_any_labels(kind):
+    y = LABELS[kind]
+    before = np.array(y)
+    y_noisy, flipped = flip_labels(y, 0.3, random_state=0)
+    assert isinstance(y_noisy, np.ndarray)
+    assert flipped.dtype == bool
+    assert flipped.sum() == 30
+    np.testing.assert_array_equal(y_noisy != before, flipped)
+    assert set(y_noisy.tolist()) == set(before.tolist())
+    np.testing.assert_array_equal(np.array(y), before)
+
+
+@pytest.mark.parametrize("kind", ["strings", "gaps", "floats", "booleans", "objects"])
+def test_labels_keep_their_dtype(kind):
+    assert flip_labels(LABELS[kind])[0].dtype == LABELS[kind].dtype
+
+
+@pytest.mark.parametrize(
+    ("fraction", "count"),
+    [(0, 0), (0.0, 0), (1, 1), (1.0, 100), (7, 7), (100, 100), (0.29, 29), (0.126, 13)],
+)
+def test_number_of_noisy_rows_is_exact(fraction, count):
+    y_noisy, flipped = flip_labels(LABELS["gaps"], fraction, random_state=0)
+    assert flipped.sum() == (y_noisy != LABELS["gaps"]).sum() == count
+    _, perturbed = perturb_features(np.eye(100), fraction, random_state=0)
+    assert perturbed.sum() == count
+
+
+def test_new_label_is_uniform_among_the_others():
+    y = np.repeat([0, 1, 2, 3], 3000)
+    y_noisy, _ = flip_labels(y, 1.0, random_state=0)
+    pairs = np.histogram2d(y, y_noisy, bins=4)[0]
+    assert (np.diag(pairs) == 0).all()
+    others = pairs[~np.eye(4, dtype=bool)]
+    assert np.abs(others - 1000).max() < 5 * np.sqrt(3000 * 1 / 3 * 2 / 3)
+
+
+def test_rows_are_drawn_uniformly():
+    y, X = np.array([0] * 8 + [1] * 2), np.eye(10)
+    draws = 1000
+    times = np.zeros((2, 10))
+    for seed in range(draws):
+        times[0] += flip_labels(y, 2, random_state=seed)[1]
+        times[1] += perturb_features(X, 2, random_state=seed)[1]
+    assert np.abs(times - 0.2 * draws).max() < 5 * np.sqrt(draws * 0.2 * 0.8)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "clean"), [(flip_labels, LABELS["strings"]), (perturb_features, np.eye(100))]
+)
+def test_random_state_decides(spoil, clean):
+    noisy, mask = spoil(clean, 0.2, random_state=3)
+    again, same_mask = spoil(clean, 0.2, random_state=3)
+    np.testing.assert_array_equal(noisy, again)
+    np.testing.assert_array_equal(mask, same_mask)
+    assert (mask != spoil(clean, 0.2, random_state=4)[1]).any()
+    # A generator goes on from call to call.
+    rng = np.random.RandomState(3)
+    np.testing.assert_array_equal(mask, spoil(clean, 0.2, random_state=rng)[1])
+    assert (mask != spoil(clean, 0.2, random_state=rng)[1]).any()
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([1, 1, 1], "y must have at least 2 classes. Got one class: 1"),
+        ([], "y must have at least 2 classes. Got no label."),
+        ([0.5, 1.25, 3.0], "y must hold classes. Got continuous values, such as 0.5"),
+        ([0.0, np.nan, 1.0], "y contains NaN"),
+        (["a", None, "b"], "one sortable kind and none missing. .* the types NoneType, str"),
+        (np.array(["a", 1], dtype=object), "one sortable kind .* Got labels of the types int, str"),
+        (np.zeros((3, 2)), r"y should be a 1d array, got an array of shape \(3, 2\)"),
+    ],
+)
+def test_flip_labels_refuses(y, message):
+    with pytest.raises(ValueError, match=message):
+        flip_labels(y)
+
+
+@pytest.mark.parametrize(
+    ("fraction", "message"),
+    [
+        (1.5, r"'fraction' parameter .* float in the range \[0.0, 1.0\] or an int .* Got 1.5"),
+        (-1, r"'fraction' parameter .* Got -1"),
+        (-0.1, r"'fraction' parameter .* Got -0.1"),
+        ("some", r"'fraction' parameter .* Got 'some'"),
+        (101, r"fraction must be at most the number of rows \(100\) .* Got 101"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("spoil", "clean"), [(flip_labels, LABELS["gaps"]), (perturb_features, np.eye(100))]
+)
+def test_fraction_out_of_range_is_refused(spoil, clean, fraction, message):
+    with pytest.raises(ValueError, match=message):
+        spoil(clean, fraction)
+
+
+SIZES = {
+    "std": lambda X: np.std(X, axis=0),
+    "mean_abs": lambda X: np.mean(np.abs(X), axis=0),
+    "norm": lambda X: np.linalg.norm(X, axis=0),
+}
+
+
+@pytest.fixture
+def X():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(4000, 3)) * [1.0, 50.0, 0.01] + [5.0, 0.0, 0.02]
+
+
+@pytest.mark.parametrize("scale", [0.5, 2])
+@pytest.mark.parametrize("relative_to", SIZES)
+def test_noise_has_the_size_asked_for(X, relative_to, scale):
+    X_noisy, _ = perturb_features(X, 1.0, scale, random_state=0, relative_to=relative_to)
+    noise = (X_noisy - X) / (scale * SIZES[relative_to](X))
+    # 4,000 draws of a standard normal: five standard errors of mean, deviation and correlation.
+    assert np.abs(noise.mean(axis=0)).max() < 5 / np.sqrt(4000)
+    assert np.abs(noise.std(axis=0) - 1).max() < 5 / np.sqrt(8000)
+    assert np.abs(np.corrcoef(noise.T) - np.eye(3)).max() < 5 / np.sqrt(4000)
+
+
+def test_noise_is_where_the_mask_says(X):
+    before = X.copy()
+    X_noisy, perturbed = perturb_features(X, 0.25, random_state=0)
+    assert perturbed.sum() == 1000
+    np.testing.assert_array_equal((X_noisy != X).all(axis=1), perturbed)
+    np.testing.assert_array_equal((X_noisy != X).any(axis=1), perturbed)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_size_is_the_standard_deviation_by_default(X):
+    constant = np.c_[X, np.full(len(X), 7.0)]
+    default, perturbed = perturb_features(constant, random_state=0)
+    by_name, _ = perturb_features(constant, 0.1, 1.0, random_state=0, relative_to="std")
+    np.testing.assert_array_equal(default, by_name)
+    assert perturbed.sum() == 400
+    assert (default[:, 3] == 7).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("float32", "float32"), ("float64", "float64"), ("int64", "float64")]
+)
+def test_features_keep_their_precision(X, given, kept):
+    assert perturb_features(X.astype(given), random_state=0)[0].dtype == kept
+
+
+def test_frames_are_taken(X):
+    expected, _ = perturb_features(X, random_state=0)
+    for frame in (pd.DataFrame(X, columns=list("abc")), pl.DataFrame(X, schema=list("abc"))):
+        X_noisy, _ = perturb_features(frame, random_state=0)
+        assert isinstance(X_noisy, np.ndarray)
+        np.testing.assert_array_equal(X_noisy, expected)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"X": [[0.0, np.nan]]}, "X contains NaN"),
+        ({"X": [[0.0, np.inf]]}, "X contains infinity"),
+        ({"X": [0.0, 1.0]}, "Expected 2D array, got 1D array"),
+        ({"scale": -1.0}, r"'scale' parameter .* float in the range \[0.0, inf\). Got -1.0"),
+        ({"scale": np.nan}, "'scale' parameter .* Got nan"),
+        ({"relative_to": "range"}, "'relative_to' parameter .* str among .*'norm'.* Got 'range'"),
+        ({"random_state": "dice"}, "'random_state' parameter .* Got 'dice'"),
+    ],
+)
+def test_perturb_features_refuses(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        perturb_features(**{"X": np.eye(3), **parameters})

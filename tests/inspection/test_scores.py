@@ -1,0 +1,65 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from skvalue.inspection import noisy_label_auc
+
+
+def pairwise_auc(values, is_noisy):
+    """The definition: over all pairs of a noisy and a clean row, ties half."""
+    wins = [
+        (noisy < clean) + 0.5 * (noisy == clean)
+        for noisy in values[is_noisy]
+        for clean in values[~is_noisy]
+    ]
+    return np.mean(wins)
+
+
+@pytest.mark.parametrize("n_levels", [2, 5, 1000])
+@pytest.mark.parametrize("seed", range(5))
+def test_equals_the_mean_over_pairs(seed, n_levels):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(n_levels, size=60) / 7 - 0.5
+    is_noisy = rng.permutation(60) < rng.integers(1, 60)
+    assert noisy_label_auc(values, is_noisy) == pytest.approx(
+        pairwise_auc(values, is_noisy), abs=1e-12
+    )
+
+
+def test_low_values_point_at_noise():
+    is_noisy = [True, True, False, False, False]
+    assert noisy_label_auc([-2, -1, 0, 1, 2], is_noisy) == 1
+    assert noisy_label_auc([2, 1, 0, -1, -2], is_noisy) == 0
+    assert noisy_label_auc([3, 3, 3, 3, 3], is_noisy) == 0.5
+
+
+def test_takes_what_holds_numbers_and_marks():
+    values, marks = [-1.0, 0.0, -0.5, 1.0], [1, 0, 0, 1]
+    score = noisy_label_auc(values, marks)
+    assert type(score) is float
+    assert score == 0.5
+    for values_, marks_ in [
+        (np.array(values, dtype=np.float32), np.array(marks, dtype=bool)),
+        (pd.Series(values, index=list("abcd")), pd.Series(marks, index=[9, 8, 7, 6])),
+        (np.array([0, 2, 1, 4], dtype=np.uint8), np.array(marks, dtype=float)),
+    ]:
+        assert noisy_label_auc(values_, marks_) == score
+
+
+@pytest.mark.parametrize(
+    ("values", "is_noisy", "message"),
+    [
+        ([0, 1, 2], [True, False], r"values and is_noisy .* same length\. Got 3 and 2\."),
+        ([0.0, np.nan], [True, False], "values contains NaN"),
+        ([0.0, -np.inf], [True, False], "values contains infinity"),
+        ([0, 1], [False, False], r"both noisy and clean rows\. Got False for all 2\."),
+        ([0, 1, 2], [1, 1, 1], r"both noisy and clean rows\. Got 1 for all 3\."),
+        ([0, 1, 2], [0, 2, 5], r"is_noisy must be a mask .* Got the entries 0, 2, 5\."),
+        (range(9), range(9), r"Got the entries 0, 1, 2, 3, 4, \.\.\."),
+        ([0, 1], ["yes", "no"], "is_noisy must be a mask .* Got the entries 'no', 'yes'"),
+        ([[0, 1], [2, 3]], [True, False], "should be a 1d array"),
+    ],
+)
+def test_refuses(values, is_noisy, message):
+    with pytest.raises(ValueError, match=message):
+        noisy_label_auc(values, is_noisy)

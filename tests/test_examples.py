@@ -1,0 +1,130 @@
+"""The examples run, from any folder, and show what they promise."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+GALLERY = sorted(EXAMPLES.glob("**/plot_*.py"))
+TABLES = EXAMPLES / "reproductions" / "tknn_tables.py"
+
+
+def run(script, folder, *arguments):
+    return subprocess.run(
+        [sys.executable, script, *arguments],
+        cwd=folder,
+        env={**os.environ, "MPLBACKEND": "Agg"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def check_mislabelled_digits(printed, folder):
+    auc = re.search(r"^AUROC .*: ([\d.]+)$", printed, re.MULTILINE)
+    assert 0.9 < float(auc[1]) <= 1
+    row = r"^ *\d+ +\d +\d +-\d\.\d+ +(mislabelled|right)$"
+    marks = re.findall(row, printed, re.MULTILINE)
+    assert len(marks) == 15
+    assert marks.count("mislabelled") > 10
+    picture = matplotlib.image.imread(folder / "mislabelled_digits.png")
+    assert min(picture.shape[:2]) > 500
+    assert picture[..., :3].std() > 0.1  # an empty page has none
+
+
+# What an example must show, beyond running.
+CHECKS = {"cleaning/plot_mislabelled_digits.py": check_mislabelled_digits}
+
+
+@pytest.mark.parametrize("name", [str(path.relative_to(EXAMPLES)) for path in GALLERY])
+def test_example_runs(name, tmp_path):
+    result = run(EXAMPLES / name, tmp_path)
+    assert result.returncode == 0, result.stderr
+    CHECKS.get(name, lambda printed, folder: None)(result.stdout, tmp_path)
+
+
+def test_checked_examples_exist():
+    assert {EXAMPLES / name for name in CHECKS} <= set(GALLERY)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    spec = importlib.util.spec_from_file_location("tknn_tables", TABLES)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def two_blobs():
+    """Two classes of unequal size, apart from each other; every row is unique."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [1800, 1200])
+    return rng.normal(size=(3000, 3)) + 2 * y[:, None], y
+
+
+def test_reproduction_prints_published_and_measured_figures(two_blobs, tmp_path):
+    X, y = two_blobs
+    np.savez(tmp_path / "wind.npz", X=X, y=y)
+    result = run(
+        TABLES, tmp_path, "--data", ".", "--tables", "9", "11", "--sets", "cpu", "wind",
+        "--seeds", "2",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in result.stdout.splitlines()
+        if line.startswith("| wind")
+    ]
+    assert "| cpu" not in result.stdout
+    assert len(rows) == 5
+    _, *comparison = rows[0]
+    assert comparison[0] == "0.889"
+    assert comparison[3] == "0.896"
+    for cell in (1, 2, 4, 5):
+        assert 0.9 < float(comparison[cell].split()[0]) <= 1
+    ways = {row[1]: np.array(row[2:], dtype=float) for row in rows[1:]}
+    assert list(ways) == ["published", "authors' way", "clean, mean", "clean, sd"]
+    assert ways["published"][[0, 4, 8]].tolist() == [0.875, 0.888, 0.775]
+    assert ways["authors' way"][4] == float(comparison[1])  # tau = -0.5 in both tables
+    assert f"{ways['clean, mean'][4]:.3f} ({ways['clean, sd'][4]:.3f})" == comparison[2]
+
+
+def test_reproduction_says_what_is_missing(tmp_path):
+    result = run(TABLES, tmp_path, "--data", ".")
+    assert result.returncode == 2
+    assert "--data must hold an npz file of 2dplanes, cpu, phoneme, wind. Got '.'" in result.stderr
+
+
+@pytest.mark.parametrize("task", ["mislabel", "features"])
+@pytest.mark.parametrize("way", ["authors", "clean"])
+def test_only_the_authors_preparation_uses_rows_twice(tables, two_blobs, way, task):
+    if way == "authors":
+        X, y, X_val, y_val, noisy = tables.authors_game(*two_blobs, task)
+    else:
+        X, y, X_val, y_val, noisy = tables.clean_game(*two_blobs, task, seed=0)
+        assert y_val.sum() == 100
+    assert X.shape == (2000, 3)
+    assert X_val.shape == (200, 3)
+    assert noisy.sum() == 200
+    true_y = y if task == "features" else np.where(noisy, 1 - y, y)
+    assert true_y.sum() == 1000
+    rows = np.vstack([X, X_val])
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1)
+    copies = len(rows) - len(np.unique(rows.round(9), axis=0))
+    assert copies > 50 if way == "authors" else copies == 0
+
+
+def test_published_figures_are_complete(tables):
+    for name, by_table in tables.PUBLISHED.items():
+        for table, (_, _, parameters) in tables.TABLES.items():
+            expected = 2 if table < 11 else len(parameters)
+            assert len(tables.published(name, table)) == expected
+            assert list(by_table) == list(tables.TABLES)
