@@ -351,11 +351,10 @@ def rank_row(players, line, query, query_half, absent, max_rank, head, space, or
         n_sorted = min(n_sorted, n_in)
 
     _write_order(players, query, query_half, keys, records, order, n_sorted, head)
-    if n_sorted > max_rank:
-        n_sorted = max_rank
-        while n_sorted < n_in and order[n_sorted] < 0:
-            n_sorted += 1
-    return n_sorted
+    n_ranked = min(max_rank, n_sorted)
+    while n_ranked < n_sorted and order[n_ranked] < 0:
+        n_ranked += 1
+    return n_ranked
 
 
 @njit(nogil=True, cache=True)
