@@ -1,4 +1,7 @@
-"""Fixed tiles, an ordered map over them, one BLAS thread a task."""
+"""Tiles of a computation, and an ordered map over them on one BLAS thread a task."""
+
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
@@ -12,40 +15,63 @@ def tiles(n, size):
     --------
     >>> tiles(10, 4)
     [slice(0, 4, None), slice(4, 8, None), slice(8, 10, None)]
+    >>> tiles(10, 6)
+    [slice(0, 5, None), slice(5, 10, None)]
     """
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+    count = -(-n // size)
+    step = -(-n // max(count, 1))
+    return [slice(start, min(start + step, n)) for start in range(0, n, max(step, 1))]
 
 
-def n_workers(n_jobs, controller=None):
+def _configured():
+    """Whether the caller chose a joblib back end or number of jobs, or runs inside a joblib task."""
+    backend, n_jobs = get_active_backend()
+    return n_jobs not in (None, 1) or bool(backend.nesting_level)
+
+
+def n_workers(n_jobs):
     """Workers for ``n_jobs``; None means the threads that BLAS would take here.
 
-    A joblib context (``parallel_config``) and the limits that process pools set are respected,
-    since both show in the number of threads that BLAS is allowed.
+    A joblib context (``parallel_config``) decides where there is one; the limits that process pools
+    set on their workers show in the number of threads that BLAS is allowed.
     """
-    backend, configured = get_active_backend()
-    if n_jobs is not None or configured not in (None, 1) or backend.nesting_level:
+    if n_jobs is not None or _configured():
         return effective_n_jobs(n_jobs)
-    controller = ThreadpoolController() if controller is None else controller
-    threads = [lib["num_threads"] for lib in controller.info() if lib["user_api"] == "blas"]
+    threads = [lib["num_threads"] for lib in ThreadpoolController().info() if _is_blas(lib)]
     return max(threads, default=1)
+
+
+def _is_blas(lib):
+    return lib["user_api"] == "blas"
 
 
 def ordered_map(function, tasks, n_jobs=None):
     """Yield ``function(*task)`` for every task, in order, computed by ``n_jobs`` workers.
 
-    Threads of this process unless the caller chose another joblib back end. The results do not
-    depend on ``n_jobs``: tasks are fixed by the caller, and each runs on one BLAS thread.
+    Each task runs on one BLAS thread, in a thread of this process unless a joblib context chose
+    otherwise. (Threads are taken from the standard library: joblib looks for results every 10 ms,
+    which is longer than many a fit.)
     """
-    controller = ThreadpoolController()
-    workers = n_workers(n_jobs, controller)
-    with controller.limit(limits=1, user_api="blas"):
-        if workers == 1:
+    workers = min(n_workers(n_jobs), len(tasks))
+    with ThreadpoolController().limit(limits=1, user_api="blas"):
+        if workers <= 1:
             for task in tasks:
                 yield function(*task)
-            return
-        parallel = Parallel(n_jobs=workers, prefer="threads", return_as="generator")
-        results = parallel(delayed(function)(*task) for task in tasks)
-        try:
-            yield from results
-        finally:
-            results.close()
+        elif _configured():
+            parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
+            yield from parallel(delayed(function)(*task) for task in tasks)
+        else:
+            yield from _threaded(function, tasks, workers)
+
+
+def _threaded(function, tasks, workers):
+    pool = ThreadPoolExecutor(workers)
+    waiting, running = deque(tasks), deque()
+    try:
+        while waiting or running:
+            # Few tasks ahead of the reader, so that results do not pile up.
+            while waiting and len(running) < 2 * workers:
+                running.append(pool.submit(function, *waiting.popleft()))
+            yield running.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -42,12 +42,15 @@ class Judges:
         Weights in the mean over judges; they sum to one.
     own : ndarray of shape (n_judges,) or None
         The judge's own row among the players, which does not play for it; None: no judge plays.
+    prior : float
+        Mean target of all validation points, which a coalition of nobody predicts in a regression.
     """
 
     X: np.ndarray
     y: np.ndarray
     weights: np.ndarray
     own: np.ndarray | None = None
+    prior: float = 0.0
 
     def __getitem__(self, part):
         own = None if self.own is None else self.own[part]
@@ -56,9 +59,9 @@ class Judges:
         )
 
 
-    def with_targets(self, y):
-        """The same judges with other targets."""
-        return replace(self, y=y)
+    def centred(self):
+        """The same judges with targets from their prior mean."""
+        return replace(self, y=self.y - self.prior, prior=0.0)
 
 
 class _Progress:
@@ -191,7 +194,8 @@ class BaseValuer(
             games, share = self._cross_games(X, codes, group_codes)
         else:
             weights = check_judge_weights(sample_weight_val, len(X_val))
-            games = [(None, Judges(X_val, codes_val, weights))]
+            prior = 0.0 if self._n_classes else float(codes_val @ weights)
+            games = [(None, Judges(X_val, codes_val, weights, prior=prior))]
             share = 1.0
 
         n_steps = sum(
@@ -335,6 +339,7 @@ class BaseValuer(
     def _cross_games(self, X, y, group_codes):
         """Games of ``cv``, and the share of the splits in which a row that joined would play."""
         n = len(X)
+        prior = 0.0 if self._n_classes else float(y.mean())
         if group_codes is None and is_leave_one_out(self.cv):
             if n > _LEAVE_ONE_OUT_LIMIT:
                 warnings.warn(
@@ -343,13 +348,13 @@ class BaseValuer(
                     QuadraticCostWarning,
                     stacklevel=3,
                 )
-            judges = Judges(X, y, np.full(n, 1.0 / n), np.arange(n))
+            judges = Judges(X, y, np.full(n, 1.0 / n), np.arange(n), prior)
             return [(None, judges)], n / (n + 1)
         splits = make_splits(self.cv, X, y, group_codes, self._n_classes > 0)
-        games = [
-            (rows, Judges(X[judges], y[judges], np.full(len(judges), 1.0 / len(judges))))
-            for rows, judges in splits
-        ]
+        games = []
+        for rows, judges in splits:
+            weights = np.full(len(judges), 1.0 / len(judges))
+            games.append((rows, Judges(X[judges], y[judges], weights, prior=prior)))
         return games, sum(len(rows) for rows, _ in splits) / (n * len(splits))
 
     def _fitted_values(self):

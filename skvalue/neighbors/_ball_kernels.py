@@ -12,21 +12,20 @@ _FULL = np.uint8(255)
 
 
 @njit(nogil=True, cache=True)
-def _settle(kind, product, half, s, v, low, high, order, rows, exact_scale, query, query_scale, limit):
+def _settle(kind, product, half, s, v, low, high, order, rows, query, limit):
     """Bits of the rows of one strip that only their exact keys can place."""
     byte = 0
     for j in range(8):
         i = order[8 * s + j]
         x = product[8 * s + j, v] - half[8 * s + j]
-        if i >= 0 and x >= low and not x >= high:
-            if exact_key(kind, rows[i], query, exact_scale[i] * query_scale) <= limit:
-                byte |= 1 << j
+        if i >= 0 and low <= x < high and exact_key(kind, rows[i], query) <= limit:
+            byte |= 1 << j
     return byte
 
 
 @njit(nogil=True, cache=True)
-def pack_strips(kind, product, half, slack, threshold, judge_slack, order, rows, exact_scale, queries,
-                query_scale, limit, strip_class, bits, counts):  # fmt: skip
+def pack_strips(kind, product, half, slack, threshold, judge_slack, order, rows, queries, limit,
+                strip_class, bits, counts):  # fmt: skip
     """Compare, count and pack one tile of strips.
 
     Row ``r`` of ``product`` (rows of the tile, judges) is inside the ball of judge ``v`` where
@@ -71,10 +70,7 @@ def pack_strips(kind, product, half, slack, threshold, judge_slack, order, rows,
             for v in range(n_judges):
                 high = threshold[v] + (judge_slack[v] + near)
                 low = threshold[v] - (judge_slack[v] + near)
-                byte = _settle(
-                    kind, product, half, s, v, low, high, order, rows, exact_scale, queries[v],
-                    query_scale[v], limit,
-                )  # fmt: skip
+                byte = _settle(kind, product, half, s, v, low, high, order, rows, queries[v], limit)
                 line[v] |= np.uint8(byte)
                 while byte:
                     total[v] += byte & 1

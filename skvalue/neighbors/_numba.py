@@ -9,7 +9,7 @@ from sklearn import get_config
 
 from .._parallel import tiles
 from . import _ball_kernels, _rank_kernels
-from ._space import COSINE, EUCLIDEAN, GENERIC, Space
+from ._space import COSINE, EUCLIDEAN, GENERIC
 
 _RANK_HEAD = 1024  # ranks up to here are settled exactly, see `_rank_kernels.rank_tile`
 _ROWS = 512  # players of one product of the ball engine: the tile stays in the cache
@@ -20,17 +20,18 @@ def _budget():
     return get_config()["working_memory"] * 2**20 / 8
 
 
-def rank_tile_size(n_players, n_judges, n_features):
-    """Judges of one task of `rank_values`: fixed by the problem, not by the number of workers."""
-    wide = 256 if n_features > 128 else 128  # below this a product spends its time packing
-    room = int(_budget() // (8 * n_players))
-    return int(max(1, min(wide, room, -(-n_judges // 4))))
+def rank_tile_size(n_players, n_judges, n_features, workers):
+    """Judges of one task of `rank_values`."""
+    # A product with few judges spends its time packing the players, the more so the wider they are.
+    wide = 256 if n_features > 128 else 128
+    room = int(_budget() // (4 * n_players))
+    return max(1, min(wide, room, -(-n_judges // workers)))
 
 
-def ball_tile_size(n_players, n_judges):
+def ball_tile_size(n_players, n_judges, workers):
     """Judges of one task of `ball_values`."""
     room = int(8 * _budget() // n_players)
-    return int(max(1, min(512, room, max(128, -(-n_judges // 4)))))
+    return max(1, min(512, room, max(64, -(-n_judges // workers))))
 
 
 def rank_values(space, Q, own, max_rank, consume):
@@ -74,8 +75,7 @@ def rank_values(space, Q, own, max_rank, consume):
         np.matmul(work_queries, space.work.T, out=product)
     players = _rank_kernels.Players(
         space.kind, space.half.astype(dtype, copy=False), space.scale.astype(dtype, copy=False),
-        space.X, space.exact_scale, space.rank_tolerance, space.largest_half,
-        space.mean_half,
+        space.X, space.rank_tolerance, space.largest_half, space.mean_half,
     )  # fmt: skip
     own = np.full(n_judges, -1) if own is None else own
     absent_ptr = np.concatenate([[0], np.cumsum(own >= 0)])
@@ -118,21 +118,17 @@ class Strips:
 
 
 def _thresholds(space, Q, radius):
-    """Work queries, thresholds of the product, their slack, exact scales and the exact limit."""
+    """Work queries, thresholds of the product, their slack, and the limit of exact keys."""
     work, query_half = space.queries(Q)
     closed = 1e-12  # the ball is closed: a distance that rounds to the radius is inside
     if space.kind == EUCLIDEAN:
-        threshold = query_half - radius**2 / 2
-        return work, threshold, space.ball_tolerance * query_half, np.ones(len(Q)), radius**2 * (
-            1 + closed
-        )
+        slack = space.ball_tolerance * query_half
+        return work, query_half - radius**2 / 2, slack, radius**2 * (1 + closed)
     if space.kind == COSINE:
-        scale = Space(Q, "cosine").exact_scale
-        threshold = np.full(len(Q), 1.0 - radius)
         slack = np.full(len(Q), space.ball_tolerance)
-        return work, threshold, slack, scale, radius - 1.0 + closed
+        return work, np.full(len(Q), 1.0 - radius), slack, radius - 1.0 + closed
     limit = radius * (1 + closed)
-    return work, np.full(len(Q), -limit), np.zeros(len(Q)), np.ones(len(Q)), limit
+    return work, np.full(len(Q), -limit), np.zeros(len(Q)), limit
 
 
 def ball_values(space, strips, Q, radius, own, weigh):
@@ -162,7 +158,7 @@ def ball_values(space, strips, Q, radius, own, weigh):
         Players of each class in each ball.
     """
     dtype = space.work.dtype
-    work, threshold, judge_slack, query_scale, limit = _thresholds(space, Q, radius)
+    work, threshold, judge_slack, limit = _thresholds(space, Q, radius)
     columns = np.ascontiguousarray(work.T)
     threshold, judge_slack = threshold.astype(dtype), judge_slack.astype(dtype)
     n_judges = len(Q)
@@ -172,8 +168,11 @@ def ball_values(space, strips, Q, radius, own, weigh):
     for start in range(0, len(strips.order), _ROWS):
         order = strips.order[start : start + _ROWS]
         part = slice(start // 8, (start + len(order)) // 8)
-        tile = product[: len(order)]
-        half = np.where(order >= 0, space.half[order], np.inf).astype(dtype)
+        tile, padding = product[: len(order)], order < 0
+        half = space.half[order]
+        half[padding] = 0
+        sizes = half.reshape(-1, 8).max(axis=1)
+        half[padding] = np.inf  # never inside
         if space.kind == GENERIC:
             np.negative(space.distances(Q, order).T, out=tile)
         else:
@@ -181,11 +180,9 @@ def ball_values(space, strips, Q, radius, own, weigh):
             if space.kind == COSINE:
                 rows *= space.scale[order, None]
             np.matmul(rows, columns, out=tile)
-        sizes = np.where(order >= 0, half, 0).reshape(-1, 8).max(axis=1)
         _ball_kernels.pack_strips(
-            space.kind, tile, half, (space.ball_tolerance * sizes).astype(dtype), threshold,
-            judge_slack, order, space.X, space.exact_scale, Q, query_scale, limit,
-            strips.classes[part], bits[part], counts,
+            space.kind, tile, half, space.ball_tolerance * sizes, threshold, judge_slack, order,
+            space.X, Q, limit, strips.classes[part], bits[part], counts,
         )  # fmt: skip
     if own is not None:
         _ball_kernels.remove_own(bits, counts, strips.position, strips.labels, own)

@@ -22,16 +22,14 @@ _SHIFT, _LOW32 = np.uint64(32), np.uint64(0xFFFFFFFF)
 class Players(NamedTuple):
     """What turns an inner product into a key that grows with the distance.
 
-    ``key = half[i] - scale[i] * product``; ``rows`` and ``exact_scale`` give the key of one pair
-    in float64; keys closer than ``tolerance`` (relative to the sizes of both rows) may have been
-    swapped by rounding.
+    ``key = half[i] - scale[i] * product``; ``rows`` give the key of one pair in float64; keys closer
+    than ``tolerance`` (relative to the sizes of both rows) may have been swapped by rounding.
     """
 
     kind: int
     half: np.ndarray
     scale: np.ndarray
     rows: np.ndarray
-    exact_scale: np.ndarray
     tolerance: float
     largest_half: float
     mean_half: float
@@ -63,17 +61,24 @@ def workspace(n, dtype):
 
 
 @njit(nogil=True, cache=True)
-def exact_key(kind, x, q, scale):
-    """Key of one pair in float64 from the rows alone: identical rows have identical keys."""
+def exact_key(kind, x, q):
+    """Squared distance, or minus the cosine, of one pair in float64 and from the rows alone.
+
+    Identical rows have identical keys.
+    """
     acc = 0.0
     if kind == EUCLIDEAN:
         for c in range(len(x)):
             diff = np.float64(x[c]) - np.float64(q[c])
             acc += diff * diff
         return acc
+    xx = qq = 0.0
     for c in range(len(x)):
-        acc += np.float64(x[c]) * np.float64(q[c])
-    return -acc * scale
+        a, b = np.float64(x[c]), np.float64(q[c])
+        acc += a * b
+        xx += a * a
+        qq += b * b
+    return -acc / np.sqrt(xx * qq) if xx * qq > 0 else 0.0
 
 
 @njit(nogil=True, cache=True)
@@ -266,8 +271,7 @@ def _order_exactly(players, query, order, a, b):
     run = order[a:b].copy()
     exact = np.empty(m, np.float64)
     for p in range(m):
-        i = run[p]
-        exact[p] = exact_key(players.kind, players.rows[i], query, players.exact_scale[i])
+        exact[p] = exact_key(players.kind, players.rows[run[p]], query)
     place = np.arange(m).astype(np.int32)
     _sort_run(place, exact, 0, m)
     for p in range(m):

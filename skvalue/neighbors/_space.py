@@ -13,8 +13,14 @@ METRICS = {"euclidean", "cosine"} | (
 )
 
 
-def _squared_norms(X):
-    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+def _center(X):
+    """A point near the mean, in X's precision: of at most 4096 rows, which is near enough."""
+    return X[:: max(1, len(X) // 4096)].mean(axis=0, dtype=np.float64).astype(X.dtype)
+
+
+def _inverse_norms(X):
+    norms = np.sqrt(np.vecdot(X, X))
+    return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
 
 
 class Buffers:
@@ -71,16 +77,15 @@ class Space:
         eps = np.finfo(X.dtype).eps
         if metric == "euclidean":
             self.kind = EUCLIDEAN
-            center = X.mean(axis=0, dtype=np.float64)
-            norms = _squared_norms(X)
+            center = _center(X)
+            norms = np.vecdot(X, X)
             # Far from the origin a product cancels: compute around the mean.
-            if center @ center > 0.25 * norms.mean():
-                self.center = center.astype(X.dtype)
+            if center @ center > 0.25 * norms.mean(dtype=np.float64):
+                self.center = center
                 self.work = X - self.center
-                norms = _squared_norms(self.work)
-            self.half = (norms / 2).astype(X.dtype)
+                norms = np.vecdot(self.work, self.work)
+            self.half = norms / 2
             self.scale = np.ones(n, dtype=X.dtype)
-            self.exact_scale = np.ones(n)
             if not np.isfinite(self.half).all():
                 raise ValueError(
                     f"X must have squared norms that fit its precision ({X.dtype}). Scale it, or "
@@ -88,16 +93,13 @@ class Space:
                 )
         elif metric == "cosine":
             self.kind = COSINE
-            norms = np.sqrt(_squared_norms(X))
             # A row of zeros has no direction: its cosine with everything is 0, as in scikit-learn.
-            self.exact_scale = np.divide(1.0, norms, out=np.zeros(n), where=norms > 0)
-            self.scale = self.exact_scale.astype(X.dtype)
+            self.scale = _inverse_norms(X)
             self.half = np.zeros(n, dtype=X.dtype)
         else:
             self.kind = GENERIC
             self.half = np.zeros(n, dtype=X.dtype)
             self.scale = np.ones(n, dtype=X.dtype)
-            self.exact_scale = np.ones(n)
         self.largest_half = float(self.half.max())
         self.mean_half = float(self.half.mean(dtype=np.float64))
         # Keys closer than this are decided again from the rows. Rounding grows as sqrt(d); where
@@ -112,11 +114,9 @@ class Space:
         """Judges in the form that the product takes, and half their squared norms."""
         if self.kind == EUCLIDEAN:
             work = Q if self.center is None else Q - self.center
-            return work, _squared_norms(work) / 2
+            return work, np.vecdot(work, work).astype(np.float64) / 2
         if self.kind == COSINE:
-            norms = np.sqrt(_squared_norms(Q))
-            scale = np.divide(1.0, norms, out=np.zeros(len(Q)), where=norms > 0)
-            return (Q * scale[:, None]).astype(Q.dtype), np.zeros(len(Q))
+            return Q * _inverse_norms(Q)[:, None], np.zeros(len(Q))
         return Q, np.zeros(len(Q))
 
     def distances(self, Q, rows=slice(None)):

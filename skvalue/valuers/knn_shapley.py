@@ -8,7 +8,7 @@ from numbers import Integral
 
 import numpy as np
 
-from .._parallel import ordered_map, tiles
+from .._parallel import n_workers, ordered_map, tiles
 from .._sklearn import Interval, StrOptions
 from ..base import BaseValuer
 from ..neighbors import ENGINES, METRICS, Space, get_engine
@@ -298,7 +298,9 @@ class KNNShapleyValuer(BaseValuer):
             )
 
     def _tiles(self, n_players, n_judges, n_features):
-        size = get_engine(self.engine).rank_tile_size(n_players, n_judges, n_features)
+        size = get_engine(self.engine).rank_tile_size(
+            n_players, n_judges, n_features, n_workers(self.n_jobs)
+        )
         return tiles(n_judges, size)
 
     def _n_steps(self, n_players, n_judges, n_features):
@@ -309,23 +311,18 @@ class KNNShapleyValuer(BaseValuer):
             return class_game(n, self.n_neighbors, n_classes, self.utility)
         return target_game(n, self.n_neighbors, self.utility)
 
-    def _centre(self, y, judges):
-        """Regression targets from the mean of the judges', which the empty coalition predicts."""
-        mean = judges.y @ judges.weights
-        return y - mean, judges.with_targets(judges.y - mean)
-
     def _value(self, X, y, judges, n_classes, progress):
         n = len(X) - (judges.own is not None)
         if n_classes:
             empty = 1.0 / n_classes if self.utility == "soft" else 0.0
         else:
-            y, judges = self._centre(y, judges)
+            y, judges = y - judges.prior, judges.centred()
             empty = -(judges.y**2 @ judges.weights)
         space, game = Space(X, self.metric), self._game(n, n_classes)
         counts = np.bincount(y, minlength=n_classes) if n_classes else np.zeros(0, np.int64)
         max_rank = n if self.max_rank is None else min(self.max_rank, n)
         self.max_rank_error_ = max(self.max_rank_error_, max_rank_bound(n, max_rank))
-        parts = self._tiles(*X.shape[:1], len(judges.y), X.shape[1])
+        parts = self._tiles(len(X), len(judges.y), X.shape[1])
         tasks = [(self.engine, space, judges[part], game, y, counts, max_rank) for part in parts]
         values, rest, utility = np.zeros(len(X)), np.zeros(n_classes + 1), []
         results = ordered_map(_value_tile, tasks, self.n_jobs)
@@ -345,7 +342,7 @@ class KNNShapleyValuer(BaseValuer):
         engine = get_engine(self.engine)
         n_players = len(X)
         tables = self._game(n_players - (judges.own is not None) + 1, n_classes)
-        shift = 0.0 if n_classes else judges.y @ judges.weights
+        shift = judges.prior
         scores = np.empty(len(X_new))
         for part in tiles(len(X_new), n_players):
             extra = X_new[part]
@@ -387,7 +384,7 @@ class KNNShapleyValuer(BaseValuer):
     def _join_targets(self, engine, both, y, judges, game):
         from ._knn_target_kernels import join_target_values
 
-        _, judges = self._centre(y, judges)
+        judges = judges.centred()
         terms = np.zeros((len(both) - len(y), 3))
 
         def consume(part, order, n_ranked):

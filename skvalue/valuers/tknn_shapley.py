@@ -11,7 +11,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_X_y
 from sklearn.utils.validation import check_is_fitted
 
-from .._parallel import ordered_map, tiles
+from .._parallel import n_workers, ordered_map, tiles
 from .._sklearn import Interval, StrOptions
 from ..base import BaseValuer
 from ..neighbors import ENGINES, METRICS, Space, get_engine
@@ -265,7 +265,8 @@ class TKNNShapleyValuer(BaseValuer):
         return len(self._tiles(n_players, n_judges))
 
     def _tiles(self, n_players, n_judges):
-        return tiles(n_judges, get_engine(self.engine).ball_tile_size(n_players, n_judges))
+        engine = get_engine(self.engine)
+        return tiles(n_judges, engine.ball_tile_size(n_players, n_judges, n_workers(self.n_jobs)))
 
     def _value(self, X, y, judges, n_classes, progress):
         engine = get_engine(self.engine)
