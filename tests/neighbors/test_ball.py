@@ -1,0 +1,70 @@
+"""Counts in balls and sums over them against a mask of exact distances."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from skvalue.neighbors import Space, get_engine
+
+
+def ball(engine, X, y, Q, radius, metric="euclidean", own=None, n_classes=3):
+    module = get_engine(engine)
+    weights = np.arange(1.0, n_classes * len(Q) + 1).reshape(n_classes, len(Q))
+    values, counts = module.ball_values(
+        Space(X, metric), module.Strips(y, n_classes), Q, radius, own, lambda counts: weights
+    )
+    return values, counts, weights
+
+
+def check(result, mask, y):
+    values, counts, weights = result
+    expected = np.stack([mask[:, y == c].sum(axis=1) for c in range(len(counts))])
+    np.testing.assert_array_equal(counts, expected)
+    np.testing.assert_allclose(values, (mask * weights[y].T).sum(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 100, 1500])
+def test_ball_is_closed(engine, rng, n, dtype):
+    X, Q = rng.integers(-3, 4, (n, 2)), rng.integers(-3, 4, (10, 2))
+    y = rng.integers(0, 3, n)
+    squares = cdist(Q, X, "sqeuclidean")
+    for square in (0, 1, 2, 5, 8):
+        result = ball(engine, X.astype(dtype), y, Q.astype(dtype), np.sqrt(square))
+        check(result, squares <= square, y)
+
+
+def test_boundary_far_from_the_origin(engine, rng):
+    # In float32 the product rounds by about 1 here: only the rows themselves can decide.
+    X = (rng.integers(-3, 4, (300, 2)) + 4096).astype(np.float32)
+    Q = (rng.integers(-3, 4, (9, 2)) + 4096).astype(np.float32)
+    y = rng.integers(0, 3, 300)
+    check(ball(engine, X, y, Q, 2.0), cdist(Q, X, "sqeuclidean") <= 4, y)
+
+
+def test_cosine(engine, rng):
+    X, Q, y = rng.normal(size=(500, 5)), rng.normal(size=(12, 5)), rng.integers(0, 3, 500)
+    X[0] = 0
+    D = 1 - Q @ X.T / np.outer(np.linalg.norm(Q, axis=1), np.maximum(np.linalg.norm(X, axis=1), 1e-9))
+    check(ball(engine, X, y, Q, 0.5, "cosine"), D <= 0.5, y)
+    check(ball(engine, X, y, X[1:4], 0.0, "cosine"), np.eye(500, dtype=bool)[1:4], y)
+
+
+def test_other_metric(engine, rng):
+    X, Q = rng.integers(0, 5, (70, 3)).astype(float), rng.integers(0, 5, (7, 3)).astype(float)
+    y = rng.integers(0, 3, 70)
+    check(ball(engine, X, y, Q, 2.0, "manhattan"), cdist(Q, X, "cityblock") <= 2, y)
+
+
+def test_own_row_is_out(engine, rng):
+    X, y = rng.integers(0, 3, (60, 2)).astype(float), rng.integers(0, 3, 60)
+    mask = cdist(X, X, "sqeuclidean") <= 1
+    np.fill_diagonal(mask, False)
+    check(ball(engine, X, y, X, 1.0, own=np.arange(60)), mask, y)
+
+
+def test_many_classes_and_an_absent_one(engine, rng):
+    X, y = rng.normal(size=(200, 2)), rng.integers(0, 40, 200)
+    y[y == 7] = 8
+    Q = rng.normal(size=(6, 2))
+    check(ball(engine, X, y, Q, 1.0, n_classes=41), cdist(Q, X) <= 1, y)

@@ -1,0 +1,112 @@
+"""Ranks of neighbours against a full sort of exact distances."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from skvalue.neighbors import Space, get_engine
+
+
+def ranks(engine, X, Q, metric="euclidean", own=None, max_rank=None):
+    """Order of the players for every judge, and which are tied with the one before."""
+    rows = []
+
+    def consume(part, order, n_ranked):
+        for line, n in zip(order, n_ranked):
+            rows.append((np.where(line < 0, ~line, line)[:n], line[:n] < 0))
+
+    max_rank = len(X) if max_rank is None else max_rank
+    get_engine(engine).rank_values(Space(X, metric), Q, own, max_rank, consume)
+    return rows
+
+
+def check(rows, distances, exact_up_to=None):
+    """Same distances in the same order, ties exactly where distances are equal."""
+    for (order, tied), d in zip(rows, distances):
+        head = slice(None, exact_up_to)
+        np.testing.assert_array_equal(d[order][head], np.sort(d)[: len(order)][head])
+        equal = np.r_[False, np.diff(d[order]) == 0]
+        np.testing.assert_array_equal(tied[head], equal[head])
+        assert len(set(order)) == len(order)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 7, 100, 3000])
+def test_order_on_integers_is_exact(engine, rng, n, dtype):
+    X, Q = rng.integers(-4, 5, (n, 3)), rng.integers(-4, 5, (11, 3))
+    rows = ranks(engine, X.astype(dtype), Q.astype(dtype))
+    check(rows, cdist(Q, X, "sqeuclidean"), exact_up_to=1000)
+
+
+@pytest.mark.parametrize("shift", [0, 1e3, 1e6])
+def test_duplicates_far_from_the_origin_are_tied(engine, rng, shift):
+    base = rng.normal(size=(40, 6)) + shift
+    X = base[rng.integers(0, 40, 400)]
+    rows = ranks(engine, X, base[:5] + 0.1)
+    check(rows, ((base[:5, None] + 0.1 - X) ** 2).sum(axis=2))
+
+
+def test_float32_order_is_that_of_float64_where_it_matters(engine, rng):
+    X, Q = rng.normal(size=(5000, 40)).astype(np.float32), rng.normal(size=(20, 40))
+    Q = Q.astype(np.float32)
+    exact = np.argsort(cdist(Q, X, "sqeuclidean"), axis=1)
+    rows = ranks(engine, X, Q)
+    same = np.mean([order[:500] == line[:500] for (order, _), line in zip(rows, exact)])
+    assert same > 0.999
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e6])
+def test_outliers_do_not_blur_the_rest(engine, rng, scale):
+    # One far row stretches the range of distances; the others crowd into one bin of the sort.
+    X = np.concatenate([rng.normal(size=(2000, 2)), [[scale, scale]]])
+    check(ranks(engine, X, X[:6] + 1e-3), cdist(X[:6] + 1e-3, X, "sqeuclidean"), exact_up_to=1000)
+
+
+def test_all_rows_equal(engine):
+    X = np.ones((300, 2))
+    (order, tied), *_ = ranks(engine, X, np.zeros((3, 2)))
+    assert sorted(order) == list(range(300))
+    assert tied[1:].all()
+    assert not tied[0]
+
+
+def test_own_row_does_not_play(engine, rng):
+    X = rng.integers(0, 3, (50, 2)).astype(float)
+    for i, (order, _) in enumerate(ranks(engine, X, X, own=np.arange(50))):
+        assert sorted(order) == [j for j in range(50) if j != i]
+    one = ranks(engine, np.ones((40, 2)), np.ones((2, 2)), own=np.array([3, -1]))
+    assert [len(order) for order, _ in one] == [39, 40]
+
+
+@pytest.mark.parametrize("n", [30, 2000])
+def test_max_rank_keeps_ties_across_the_cut(engine, rng, n):
+    X, Q = rng.integers(0, 4, (n, 2)).astype(float), rng.integers(0, 4, (9, 2)).astype(float)
+    D = cdist(Q, X, "sqeuclidean")
+    for max_rank in (1, 3, 10, n):
+        for (order, tied), d in zip(ranks(engine, X, Q, max_rank=max_rank), D):
+            cut = np.sort(d)[max_rank - 1]
+            assert sorted(order) == sorted(np.flatnonzero(d <= cut))
+            check([(order, tied)], [d])
+
+
+@pytest.mark.parametrize("metric", ["manhattan", "chebyshev", "l1"])
+def test_other_metrics(engine, rng, metric):
+    X, Q = rng.integers(0, 5, (200, 3)).astype(float), rng.integers(0, 5, (7, 3)).astype(float)
+    name = {"manhattan": "cityblock", "l1": "cityblock"}.get(metric, metric)
+    check(ranks(engine, X, Q, metric=metric), cdist(Q, X, name))
+
+
+def test_cosine_ignores_lengths_and_puts_zeros_at_one(engine, rng):
+    X = rng.normal(size=(60, 4))
+    X = np.concatenate([X, 2 * X, np.zeros((1, 4))])
+    Q = rng.normal(size=(5, 4))
+    D = 1 - Q @ X.T / np.maximum(np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(X, axis=1), 1e-30)
+    for (order, tied), d in zip(ranks(engine, X, Q, "cosine"), D):
+        np.testing.assert_allclose(d[order], np.sort(d), atol=1e-12)
+        assert tied.sum() == 60  # every row with its double
+
+
+def test_overflowing_norms_are_refused(rng):
+    X = np.full((3, 2), 1e30, dtype=np.float32)
+    with pytest.raises(ValueError, match="X must have squared norms that fit its precision"):
+        Space(X, "euclidean")

@@ -1,0 +1,67 @@
+"""The slow, obvious forms that everything fast is compared with."""
+
+from itertools import combinations
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from skvalue.semivalues import enumerate_semivalue
+
+
+def nearest_sets(distances, k):
+    """All sets of k nearest players, one for every way to break ties at the k-th distance."""
+    cut = np.sort(distances)[k - 1]
+    inside = [i for i, d in enumerate(distances) if d < cut]
+    tied = [i for i, d in enumerate(distances) if d == cut]
+    return [inside + list(rest) for rest in combinations(tied, k - len(inside))]
+
+
+def knn_utility(players, distances, y, y_judge, k, utility, n_classes, prior):
+    """Utility of one coalition at one judge, averaged over the orders of ties."""
+    players = list(players)
+    if not players:
+        if n_classes:
+            return 1 / n_classes if utility == "soft" else 0.0
+        return -((prior - y_judge) ** 2)
+    votes = min(k, len(players))
+    divisor = votes if utility == "soft" else k
+    scores = []
+    for chosen in nearest_sets(distances[players], votes):
+        targets = y[[players[i] for i in chosen]]
+        if n_classes:
+            scores.append((targets == y_judge).sum() / divisor)
+        elif utility == "soft":
+            scores.append(-((targets.mean() - y_judge) ** 2))
+        else:
+            scores.append(-(((targets - prior).sum() / k + prior - y_judge) ** 2))
+    return np.mean(scores)
+
+
+def tknn_utility(players, distances, y, y_judge, radius, n_classes):
+    """Utility of one coalition at one judge: share of the right label inside the ball."""
+    inside = [i for i in players if distances[i] <= radius * (1 + 1e-12)]
+    return np.mean(y[inside] == y_judge) if inside else 1 / n_classes
+
+
+def enumerate_game(utility, X, y, X_val, y_val, weights=None, metric="euclidean", semivalue="shapley"):
+    """Values of all rows by 2^n coalitions; ``utility(players, distances, y, y_judge)``."""
+    distances = cdist(X_val, X, metric)
+    weights = np.full(len(y_val), 1 / len(y_val)) if weights is None else weights
+    return enumerate_semivalue(
+        lambda players: sum(
+            w * utility(players, d, y, target) for w, d, target in zip(weights, distances, y_val)
+        ),
+        len(y),
+        semivalue,
+    )
+
+
+def grid_game(rng, n, n_judges, n_classes, spread=3):
+    """A small game on a grid, so that ties, duplicates and empty balls abound."""
+    X = rng.integers(0, spread, (n, 2)).astype(float)
+    X_val = rng.integers(0, spread, (n_judges, 2)).astype(float)
+    if n_classes == 0:
+        return X, 5 + rng.normal(size=n), X_val, 5 + rng.normal(size=n_judges)
+    n_classes = min(n, n_classes)
+    y = rng.permutation(np.r_[np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)])
+    return X, y, X_val, rng.integers(0, n_classes, n_judges)

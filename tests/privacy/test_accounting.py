@@ -1,0 +1,274 @@
+"""Costs of events against enumeration, closed forms, and dp-accounting."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from skvalue.privacy import (
+    ComposedEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    OpaqueEvent,
+    PoissonSampledEvent,
+    SelfComposedEvent,
+    epsilon_from_mu,
+    get_delta,
+    get_epsilon,
+)
+from skvalue.privacy._lattice import _tail, lattice_delta
+
+
+@pytest.fixture(scope="module")
+def pld():
+    return pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+
+
+def enumerated_delta(epsilon, scale, contributions, step):
+    """Sum of (P - e^eps Q)+ over all vectors of a box, with no use of sums of coordinates."""
+    x = np.arange(-math.ceil(9 * scale) - step, math.ceil(9 * scale) + 2 * step + 1)
+    here = np.exp(-0.5 * ((x - step) / scale) ** 2)
+    there = np.exp(-0.5 * (x / scale) ** 2)
+    norm = np.exp(-0.5 * (np.arange(-1000, 1001) / scale) ** 2).sum()
+    p = q = np.ones(1)
+    for _ in range(contributions):
+        p = np.multiply.outer(p, here / norm).ravel()
+        q = np.multiply.outer(q, there / norm).ravel()
+    return np.maximum(p - math.exp(epsilon) * q, 0).sum()
+
+
+@pytest.mark.parametrize("contributions", [1, 2, 4])
+@pytest.mark.parametrize(("scale", "step"), [(0.6, 1), (1.3, 1), (1.1, 2)])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_lattice_equals_enumeration(contributions, scale, step, epsilon):
+    expected = enumerated_delta(epsilon, scale, contributions, step)
+    event = DiscreteGaussianEvent(scale, contributions, step)
+    assert get_delta(event, epsilon) == pytest.approx(expected, rel=2e-9, abs=1e-13)
+    assert get_delta(event, epsilon) >= expected - 1e-15
+
+
+@pytest.mark.parametrize(
+    ("contributions", "epsilon", "expected"), [(1, 1.0, 1.035e-5), (2, 8.0, 1.686e-5)]
+)
+def test_nominal_noise_is_short_on_the_lattice(contributions, epsilon, expected):
+    from skvalue.privacy import mu_from_epsilon
+
+    scale = math.sqrt(contributions) / mu_from_epsilon(epsilon, 1e-5)
+    found = get_delta(DiscreteGaussianEvent(scale, contributions), epsilon)
+    assert found == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize(("scale", "contributions"), [(2.49, 3), (2.51, 3), (2.5, 50)])
+def test_one_law_of_the_sum_meets_the_convolution(scale, contributions):
+    x = np.arange(-60, 61)
+    single = np.exp(-0.5 * (x / scale) ** 2)
+    single /= single.sum()
+    total = np.ones(1)
+    for _ in range(contributions):
+        total = np.convolve(total, single)
+    tails = np.cumsum(total[::-1])[::-1]
+    y = np.arange(-30, 31)
+    found = _tail(y.astype(float), contributions, scale)
+    assert found == pytest.approx(tails[y + len(total) // 2], rel=1e-11)
+
+
+def test_smooth_tail_meets_the_sum():
+    scale = 20.0
+    for contributions in (99, 101):  # just below and above the change of formula
+        width = scale * math.sqrt(contributions)
+        x = np.arange(-6000, 6001)
+        pmf = np.exp(-0.5 * (x / width) ** 2)
+        tails = np.cumsum((pmf / pmf.sum())[::-1])[::-1]
+        y = np.array([-500, 0, 1, 333, 1200, 1800])
+        assert _tail(y.astype(float), contributions, scale) == pytest.approx(
+            tails[y + 6000], rel=1e-11
+        )
+
+
+@pytest.mark.parametrize(("scale", "epsilon"), [(3.73, 1.0), (0.6, 8.0), (0.6, 1.0), (10, 0.05)])
+def test_lattice_equals_dp_accounting(pld, scale, epsilon):
+    theirs = pld.from_discrete_gaussian_mechanism(scale, use_connect_dots=True)
+    found = get_delta(DiscreteGaussianEvent(scale), epsilon)
+    assert found == pytest.approx(theirs.get_delta_for_epsilon(epsilon), abs=1e-9)
+
+
+def test_more_contributions_cost_more_and_no_more_than_gaussian_noise_nearly():
+    costs = [get_delta(DiscreteGaussianEvent(13.5, m), 1.0) for m in range(1, 30)]
+    assert (np.diff(costs) > 0).all()
+    # 13 counts on the lattice are within half a percent of the continuous formula.
+    continuous = get_delta(GaussianEvent(13.5, math.sqrt(13)), 1.0)
+    assert costs[12] == pytest.approx(continuous, rel=5e-3)
+
+
+@pytest.mark.parametrize("shift", [1, 3])
+@pytest.mark.parametrize("epsilon", [0.2, 0.7, 1.4])
+def test_laplace_against_sums_and_integrals(shift, epsilon):
+    x = np.arange(-400, 401)
+    scale = 2.0
+    p, q = np.exp(-np.abs(x - shift) / scale), np.exp(-np.abs(x) / scale)
+    expected = np.maximum(p - math.exp(epsilon) * q, 0).sum() / q.sum()
+    found = get_delta(DiscreteLaplaceEvent(scale, shift), epsilon)
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-15)
+    x = np.linspace(-60, 60, 1_200_001)
+    p, q = np.exp(-np.abs(x - shift) / scale), np.exp(-np.abs(x) / scale)
+    expected = np.maximum(p - math.exp(epsilon) * q, 0).sum() * 1e-4 / (2 * scale)
+    assert get_delta(LaplaceEvent(scale, shift), epsilon) == pytest.approx(expected, abs=1e-7)
+
+
+def test_l1_sensitivity_is_dearest_in_one_coordinate():
+    x = np.arange(-60, 61)
+    scale, epsilon = 2.0, 0.4
+    noise = {k: np.exp(-np.abs(x - k) / scale) / np.exp(-np.abs(x) / scale).sum() for k in range(5)}
+
+    def delta(shifts):
+        p = q = np.ones(1)
+        for k in shifts:
+            p, q = np.multiply.outer(p, noise[k]).ravel(), np.multiply.outer(q, noise[0]).ravel()
+        return np.maximum(p - math.exp(epsilon) * q, 0).sum()
+
+    claimed = get_delta(DiscreteLaplaceEvent(scale, 4), epsilon)
+    for shifts in product(range(5), repeat=2):
+        if sum(shifts) == 4:
+            assert delta(shifts) <= claimed * (1 + 1e-9)
+
+
+def test_gaussian_composition_is_exact():
+    event = ComposedEvent((SelfComposedEvent(GaussianEvent(10.0), 100), GaussianEvent(2.0, 3.0)))
+    mu = math.sqrt(100 / 10**2 + (3 / 2) ** 2)
+    assert get_epsilon(event, 1e-5) == pytest.approx(epsilon_from_mu(mu, 1e-5), rel=1e-12)
+
+
+def test_lattice_composition_is_exact():
+    four = SelfComposedEvent(DiscreteGaussianEvent(1.5, 1), 4)
+    assert get_delta(four, 2.0) == get_delta(DiscreteGaussianEvent(1.5, 4), 2.0)
+
+
+@pytest.mark.parametrize(
+    ("scale", "relation", "expected"),
+    [(1.0, "null", 1.828), (2.0, "null", 0.622), (1.0, "replace", 2.84), (2.0, "replace", 1.21)],
+)
+def test_fresh_samples(scale, relation, expected):
+    fresh = PoissonSampledEvent(GaussianEvent(scale, relation="null"), 0.01)
+    found = get_epsilon(SelfComposedEvent(fresh, 1000), 1e-5, relation)
+    assert found == pytest.approx(expected, rel=3e-3)
+
+
+def test_one_shared_sample_is_far_dearer_than_fresh_ones():
+    fresh = PoissonSampledEvent(GaussianEvent(1.0, relation="null"), 0.01)
+    shared = PoissonSampledEvent(GaussianEvent(1.0, math.sqrt(200), relation="null"), 0.01)
+    assert get_epsilon(SelfComposedEvent(fresh, 200), 1e-5) == pytest.approx(0.91, abs=0.01)
+    assert get_epsilon(shared, 1e-5) == pytest.approx(138, abs=1)
+
+
+def test_sampling_with_certainty_is_no_sampling():
+    sure = PoissonSampledEvent(GaussianEvent(4.0, relation="null"), 1.0)
+    assert get_delta(sure, 1.0) == get_delta(GaussianEvent(4.0, relation="null"), 1.0)
+    assert get_delta(sure, 1.0, "replace") == get_delta(GaussianEvent(4.0, 2.0), 1.0)
+
+
+def test_sampled_lattice(pld):
+    # One coordinate is dp-accounting's own, with connect-the-dots.
+    event = PoissonSampledEvent(DiscreteGaussianEvent(5.0), 0.01)
+    theirs = pld.from_discrete_gaussian_mechanism(5.0, sampling_prob=0.01, use_connect_dots=True)
+    found = get_epsilon(SelfComposedEvent(event, 1000), 1e-5)
+    assert found == pytest.approx(theirs.self_compose(1000).get_epsilon_for_delta(1e-5), rel=1e-9)
+    assert found == pytest.approx(0.2115, abs=2e-4)
+
+    # Several coordinates on one sample: against sums over the lattice of the mixture.
+    scale, m, q = 1.2, 3, 0.2
+    x = np.arange(-60, 61)
+    single = np.exp(-0.5 * (x / scale) ** 2)
+    single /= single.sum()
+    base = np.convolve(np.convolve(single, single), single)
+    y = np.arange(-180, 181)
+    away = base * np.exp(m * (2 * y - m) / (2 * scale**2 * m))  # likelihood ratio on the sum
+    mixed = (1 - q) * base + q * away
+    for epsilon in (0.3, 1.0):
+        factor = math.exp(epsilon)
+        expected = max(
+            np.maximum(mixed - factor * base, 0).sum(), np.maximum(base - factor * mixed, 0).sum()
+        )
+        found = get_delta(PoissonSampledEvent(DiscreteGaussianEvent(scale, m), q), epsilon)
+        assert expected * (1 - 1e-12) <= found <= expected * 1.001
+
+
+def test_mixed_compositions_are_above_their_parts_and_below_the_sum():
+    parts = (
+        GaussianEvent(5.0),
+        DiscreteGaussianEvent(7.0, 4, relation="replace"),
+        LaplaceEvent(4.0),
+        DiscreteLaplaceEvent(6.0, relation="replace"),
+        OpaqueEvent(0.2, 1e-7),
+    )
+    total = get_epsilon(ComposedEvent(parts), 1e-5)
+    each = [get_epsilon(part, 9e-7) for part in parts]
+    assert max(get_epsilon(part, 1e-5) for part in parts) < total < sum(each)
+
+
+def test_composition_of_gaussian_and_lattice_noise_against_enumeration():
+    # The loss of the pair is a Gaussian plus a lattice variable: integrate one, sum the other.
+    gauss, lattice = GaussianEvent(3.0), DiscreteGaussianEvent(4.0, 2, relation="replace")
+    x = np.arange(-200, 201)
+    pmf = np.exp(-0.5 * (x / (4.0 * math.sqrt(2))) ** 2)
+    pmf /= pmf.sum()
+    losses = (2 * x + 2) / (2 * 4.0**2)
+    mu = 1 / 3.0
+    from skvalue.privacy._lattice import ndtr
+
+    def gaussian(e):  # for any sign of e
+        return ndtr(mu / 2 - e / mu) - np.exp(e) * ndtr(-mu / 2 - e / mu)
+
+    epsilon = 1.0
+    expected = (pmf * gaussian(epsilon - losses)).sum()
+    found = get_delta(ComposedEvent((gauss, lattice)), epsilon)
+    assert expected * (1 - 1e-9) <= found <= expected * 1.01
+
+
+def test_pure_events_add_up_at_most():
+    three = SelfComposedEvent(OpaqueEvent(0.1), 3)
+    assert get_epsilon(three, 1e-9) <= 0.1 + 0.1 + 0.1
+    assert get_delta(three, 0.3) == 0.0
+    two = ComposedEvent((OpaqueEvent(0.5, 1e-6), LaplaceEvent(2.0)))
+    assert get_delta(two, 1.0) <= 1e-6
+    assert get_epsilon(OpaqueEvent(1.0, 1e-4), 1e-5) == math.inf
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        GaussianEvent(3.0),
+        DiscreteGaussianEvent(3.0, 2),
+        LaplaceEvent(2.0),
+        DiscreteLaplaceEvent(2.0, 2),
+        OpaqueEvent(1.0, 1e-6),
+        ComposedEvent((GaussianEvent(3.0), LaplaceEvent(2.0))),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_epsilon_and_delta_are_inverse(event):
+    for delta in (1e-5, 1e-2):
+        epsilon = get_epsilon(event, delta)
+        assert get_delta(event, epsilon) <= delta * (1 + 1e-9)
+        assert get_delta(event, epsilon * 0.99) > delta * (1 - 1e-3)
+    assert get_epsilon(event, 0.9999) == 0.0
+
+
+def test_unknown_is_refused():
+    for unknown in (object(), "GaussianEvent", None, 3.0):
+        with pytest.raises(TypeError, match="event must be one of"):
+            get_delta(unknown, 1.0)
+    with pytest.raises(ValueError, match="epsilon must be"):
+        get_delta(GaussianEvent(1.0), -1.0)
+    with pytest.raises(ValueError, match="delta must be"):
+        get_epsilon(GaussianEvent(1.0), 1.0)
+
+
+def test_profile_of_either_sign():
+    # delta(-e) = 1 - exp(-e) + exp(-e) delta(e) for a symmetric pair.
+    epsilon = np.array([0.1, 0.5, 2.0])
+    positive = lattice_delta(epsilon, 1.7, 3)
+    negative = lattice_delta(-epsilon, 1.7, 3)
+    assert negative == pytest.approx(1 - np.exp(-epsilon) * (1 - positive), rel=1e-12)

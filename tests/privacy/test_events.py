@@ -1,0 +1,118 @@
+"""Events: frozen, checked, told apart, written and read again; and their restatements."""
+
+import dataclasses
+import json
+import pickle
+
+import pytest
+
+from skvalue.privacy import (
+    ComposedEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    OpaqueEvent,
+    PoissonSampledEvent,
+    SelfComposedEvent,
+    convert,
+    event_from_dict,
+    event_to_dict,
+    get_delta,
+)
+
+EVENTS = [
+    GaussianEvent(2.0, 1.5, "null"),
+    DiscreteGaussianEvent(3.0, contributions=4, step=2),
+    LaplaceEvent(2.0, 1.0, "add_remove"),
+    DiscreteLaplaceEvent(2.0, sensitivity=3),
+    OpaqueEvent(1.0, 1e-6, "null"),
+    PoissonSampledEvent(GaussianEvent(2.0, 1.0, "add_remove"), 0.1),
+    SelfComposedEvent(GaussianEvent(2.0, 1.0, "null"), 7),
+    ComposedEvent((GaussianEvent(2.0, 1.0, "null"), LaplaceEvent(3.0, 1.0, "null"))),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
+def test_frozen_hashable_and_readable_again(event):
+    field = dataclasses.fields(event)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(event, field, 1.0)
+    assert event_from_dict(json.loads(json.dumps(event_to_dict(event)))) == event
+    assert pickle.loads(pickle.dumps(event)) == event
+    assert hash(event) == hash(event_from_dict(event_to_dict(event)))
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("relation", ["null", "add_remove", "replace"])
+def test_convert_never_lowers_the_cost(event, relation):
+    allowed = {
+        "null": ("null", "replace"),
+        "add_remove": ("add_remove", "null", "replace"),
+        "replace": ("replace",),
+    }[event.relation]
+    if relation not in allowed:
+        with pytest.raises(ValueError, match="relation must be one that"):
+            convert(event, relation)
+        return
+    restated = convert(event, relation)
+    assert restated.relation == relation
+    assert get_delta(restated, 0.5) >= get_delta(event, 0.5)
+    assert get_delta(event, 0.5, relation) == get_delta(restated, 0.5)
+
+
+def test_nothing_is_had_of_replace():
+    for relation in ("null", "add_remove"):
+        with pytest.raises(ValueError, match="'replace' implies"):
+            convert(GaussianEvent(1.0, relation="replace"), relation)
+
+
+def test_replace_is_two_steps():
+    assert convert(GaussianEvent(1.0, 3.0, "null"), "replace").sensitivity == 6.0
+    assert convert(DiscreteGaussianEvent(1.0, 5, 2), "replace") == DiscreteGaussianEvent(
+        1.0, 10, 2, "replace"
+    )
+    group = convert(OpaqueEvent(1.0, 1e-6, "null"), "replace")
+    assert group.epsilon == 2.0
+    assert group.delta == pytest.approx((1 + 2.718281828) * 1e-6)
+
+
+@pytest.mark.parametrize("cls", [GaussianEvent, DiscreteGaussianEvent, LaplaceEvent])
+@pytest.mark.parametrize("scale", [0, -1.0, float("nan"), float("inf"), "2", True])
+def test_bad_scale_is_refused(cls, scale):
+    with pytest.raises(ValueError, match="scale must be a finite number above 0"):
+        cls(scale)
+
+
+def test_bad_fields_are_refused():
+    with pytest.raises(ValueError, match="contributions must be an integer of at least 1"):
+        DiscreteGaussianEvent(1.0, contributions=0)
+    with pytest.raises(ValueError, match="sensitivity must be an integer"):
+        DiscreteLaplaceEvent(1.0, sensitivity=1.5)
+    with pytest.raises(ValueError, match="relation must be one of null, add_remove, replace"):
+        GaussianEvent(1.0, relation="zero_out")
+    with pytest.raises(ValueError, match="delta must be strictly between"):
+        OpaqueEvent(1.0, delta=1.0)
+    with pytest.raises(ValueError, match="at least one event"):
+        ComposedEvent(())
+    with pytest.raises(ValueError, match="share one neighbouring relation"):
+        ComposedEvent((GaussianEvent(1.0, relation="null"), GaussianEvent(1.0)))
+    with pytest.raises(TypeError, match="event must be one of"):
+        SelfComposedEvent("GaussianEvent", 2)
+    with pytest.raises(TypeError, match="event must be one of"):
+        convert(object(), "replace")
+    with pytest.raises(ValueError, match="event must be one of"):
+        event_from_dict({"type": "ExponentialEvent"})
+
+
+def test_sampling_takes_presence_of_one_row():
+    with pytest.raises(ValueError, match="sensitivity to one row's presence"):
+        PoissonSampledEvent(GaussianEvent(1.0, relation="replace"), 0.1)
+    with pytest.raises(TypeError, match="one noise event"):
+        PoissonSampledEvent(SelfComposedEvent(GaussianEvent(1.0, relation="null"), 3), 0.1)
+    with pytest.raises(ValueError, match=r"probability must be in \(0, 1\]"):
+        PoissonSampledEvent(GaussianEvent(1.0, relation="null"), 1.5)
+    with pytest.raises(ValueError, match="unless the sampled event is a GaussianEvent"):
+        PoissonSampledEvent(LaplaceEvent(1.0, relation="null"), 0.5, relation="replace")
+    with pytest.raises(ValueError, match="cannot be had"):
+        PoissonSampledEvent(GaussianEvent(1.0, relation="null"), 0.5, relation="add_remove")

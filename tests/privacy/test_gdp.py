@@ -1,0 +1,104 @@
+"""Gaussian differential privacy against dp-accounting and exact arithmetic."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+from skvalue.privacy import (
+    delta_from_mu,
+    detection_ceiling,
+    epsilon_from_mu,
+    mu_from_epsilon,
+)
+
+EPSILONS = (0.01, 0.1, 0.5, 1.0, 3.0, 8.0, 30.0)
+DELTAS = (1e-12, 1e-9, 1e-5, 1e-3, 0.1)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("delta", DELTAS)
+def test_equals_dp_accounting(epsilon, delta):
+    library = pytest.importorskip("dp_accounting.gaussian_mechanism")
+    mu = mu_from_epsilon(epsilon, delta)
+    assert 1 / mu == pytest.approx(library.get_sigma_gaussian(epsilon, delta), rel=1e-9)
+    assert epsilon_from_mu(0.7, delta) == pytest.approx(
+        library.get_epsilon_gaussian(1 / 0.7, delta), rel=1e-9, abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("delta", DELTAS)
+def test_inverses_round_to_the_safe_side(epsilon, delta):
+    mu = mu_from_epsilon(epsilon, delta)
+    assert delta * (1 - 1e-8) < delta_from_mu(epsilon, mu) <= delta
+    back = epsilon_from_mu(mu, delta)
+    assert back == pytest.approx(epsilon, rel=1e-8)
+    assert delta_from_mu(back, mu) <= delta
+
+
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-4, 1.0, 50.0])
+@pytest.mark.parametrize("delta", [1e-15, 1e-9, 1e-5, 0.9])
+def test_never_less_private_in_exact_arithmetic(epsilon, delta):
+    mp = pytest.importorskip("mpmath", reason="exact arithmetic needs mpmath")
+    mp.mp.dps = 60
+    e, mu = mp.mpf(epsilon), mp.mpf(mu_from_epsilon(epsilon, delta))
+    exact = mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu)
+    assert delta * (1 - 1e-6) < exact <= delta
+
+
+def test_small_mu_and_large_mu_formulas_meet():
+    from skvalue.privacy.gdp import _log_delta, _log_delta_small
+
+    for epsilon in (1e-3, 0.01, 0.05):
+        assert _log_delta_small(epsilon, 0.0101) == pytest.approx(
+            _log_delta(epsilon, 0.0101), abs=1e-10
+        )
+
+
+def test_known_values():
+    found = [round(mu_from_epsilon(e, 1e-5), 4) for e in (0.1, 0.5, 1, 3, 8)]
+    assert found == [0.0325, 0.1422, 0.2681, 0.7191, 1.666]
+    # The classic formula is wasteful below epsilon = 1 and insufficient well above it.
+    classic = math.sqrt(2 * math.log(1.25 / 1e-5))
+    assert epsilon_from_mu(0.1 / classic, 1e-5) == pytest.approx(0.061, abs=1e-3)
+    assert epsilon_from_mu(10 / classic, 1e-5) == pytest.approx(10.39, abs=1e-2)
+
+
+def test_monotone():
+    deltas = [delta_from_mu(e, 0.5) for e in np.linspace(0, 5, 50)]
+    assert (np.diff(deltas) < 0).all()
+    assert delta_from_mu(0, 1.0) == pytest.approx(math.erf(0.5 / math.sqrt(2)))
+    assert epsilon_from_mu(1e-6, 1e-3) == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, "1", True, None])
+def test_bad_epsilon_is_refused(epsilon):
+    with pytest.raises(ValueError, match="epsilon must be a finite number above 0"):
+        mu_from_epsilon(epsilon, 1e-5)
+
+
+@pytest.mark.parametrize("delta", [0, 1, -1e-5, 2.0, math.nan, None])
+def test_bad_delta_is_refused(delta):
+    with pytest.raises(ValueError, match="delta must be strictly between 0 and 1"):
+        mu_from_epsilon(1.0, delta)
+
+
+def test_ceiling_is_reached_by_the_best_test_and_not_passed():
+    rng = np.random.default_rng(0)
+    mu = mu_from_epsilon(3.0, 1e-5)
+    here, there = mu + rng.normal(size=100_000), rng.normal(size=100_000)
+    assert np.mean(here > there) == pytest.approx(detection_ceiling(3.0, 1e-5), abs=0.006)
+    assert detection_ceiling(1.0, 5e-5) == pytest.approx(0.583, abs=5e-4)
+    assert detection_ceiling(1.0, 5e-5, "null") == pytest.approx(0.663, abs=5e-4)
+    with pytest.raises(ValueError, match="relation must be one of"):
+        detection_ceiling(1.0, 1e-5, "bounded")
+
+
+def test_quick():
+    start = time.perf_counter()
+    for _ in range(50):
+        mu_from_epsilon(1.0, 1e-5)
+    # Measured 0.03 ms each; the bound asked is 1 ms.
+    assert (time.perf_counter() - start) / 50 < 1e-3

@@ -1,0 +1,228 @@
+"""Noise: of the law stated, from the operating system, and loud when it is not."""
+
+import math
+import sys
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from skvalue.privacy import (
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    Ledger,
+    OpaqueEvent,
+    SeededNoiseWarning,
+    _tables,
+    add_noise,
+    draw_noise,
+    mechanisms,
+    noise_engine,
+    poisson_sample,
+)
+from skvalue.privacy.audit import check_variance
+
+DISCRETE = [
+    DiscreteGaussianEvent(0.4),
+    DiscreteGaussianEvent(3.74),
+    DiscreteGaussianEvent(53.0),
+    DiscreteGaussianEvent(2500.0),
+    DiscreteLaplaceEvent(0.7),
+    DiscreteLaplaceEvent(5.0),
+    DiscreteLaplaceEvent(4000.0),
+]
+CONTINUOUS = [GaussianEvent(3.0), LaplaceEvent(3.0)]
+
+
+@pytest.fixture(params=["table", "opendp"])
+def engine(request):
+    if request.param == "opendp":
+        pytest.importorskip("opendp", reason="the extra 'secure' (opendp) is not installed")
+    return request.param
+
+
+def law(event, x):
+    if isinstance(event, DiscreteGaussianEvent):
+        weights = np.exp(-0.5 * (x / event.scale) ** 2)
+        beyond = np.arange(-40 * max(event.scale, 1), 40 * max(event.scale, 1) + 1)
+        return weights / np.exp(-0.5 * (np.round(beyond) / event.scale) ** 2).sum()
+    return math.tanh(0.5 / event.scale) * np.exp(-np.abs(x) / event.scale)
+
+
+@pytest.mark.parametrize("event", DISCRETE, ids=repr)
+def test_integer_noise_has_the_law_stated(event, engine):
+    n = 20_000 if engine == "table" else 4_000
+    noise = draw_noise(event, n, engine=engine)
+    assert noise.dtype == np.int64
+    report = check_variance(noise, event)
+    assert report.passed
+    assert not report.wasteful
+    # Chi-square over cells of ample mass; fails a sound sampler once in 10^6.
+    edges = np.unique(np.round(np.quantile(noise, np.linspace(0, 1, 13)[1:-1])))
+    cells = np.searchsorted(edges, noise, side="left")
+    x = np.arange(
+        noise.min() - 200 * int(event.scale + 1), noise.max() + 200 * int(event.scale + 1)
+    )
+    expected = np.bincount(
+        np.searchsorted(edges, x, side="left"), weights=law(event, x), minlength=len(edges) + 1
+    )
+    observed = np.bincount(cells, minlength=len(edges) + 1)
+    keep = expected * n > 20
+    from scipy.special import chdtri
+
+    statistic = ((observed - n * expected)[keep] ** 2 / (n * expected[keep])).sum()
+    assert statistic < chdtri(keep.sum(), 1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.7, 3.74, 30.0])
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_table_is_within_the_error_accounted_for(kind, scale):
+    from decimal import Decimal, localcontext
+
+    if kind == "gaussian":
+        high, low, first = _tables._gaussian_table(scale)
+    else:
+        high, low, first = _tables._geometric_table(scale, 1, None)
+    cumulated = [(int(h) << 64) + int(w) for h, w in zip(high, low)] + [1 << 128]
+    drawn = [Fraction(b - a, 1 << 128) for a, b in zip([0, *cumulated], cumulated)]
+    with localcontext(prec=90):
+        s = Decimal(scale)
+        x = [Decimal(first + i) for i in range(len(drawn))]
+        weights = [
+            (-v * v / (2 * s * s)).exp() if kind == "gaussian" else (-v / s).exp() for v in x
+        ]
+        weights = [Fraction(w) for w in weights]
+        tail = 2 * weights[-1] * Fraction(200 * (1 + int(scale)))  # a bound on what is cut off
+    total = sum(weights)
+    distance = sum(abs(p - w / total) for p, w in zip(drawn, weights)) / 2 + tail / total
+    assert distance < Fraction(1, 1 << 102)
+    from skvalue.privacy.accounting import _SAMPLER_ERROR
+
+    assert Fraction(1, 1 << 102) < Fraction(_SAMPLER_ERROR)
+
+
+def test_thresholds_are_compared_in_both_words():
+    # Table 1/2, 1/4, ..., with words chosen on, below and above thresholds that share high words.
+    weights = [1 << k for k in range(150, 0, -1)]
+    table = (*_tables._thresholds(weights), 0)
+    thresholds = [(int(h) << 64) + int(w) for h, w in zip(*table[:2])]
+    assert len({t >> 64 for t in thresholds}) < len(thresholds)
+    words = sorted({t + d for t in thresholds for d in (-1, 0, 1) if 0 <= t + d < 1 << 128})
+    raw = np.array([w >> 64 for w in words] + [w & (2**64 - 1) for w in words], dtype="<u8")
+    found = _tables._draw(table, len(words), lambda n: raw.tobytes())
+    assert found.tolist() == [sum(t <= w for t in thresholds) for w in words]
+
+
+@pytest.mark.parametrize("event", CONTINUOUS, ids=repr)
+def test_continuous_noise(event):
+    noise = draw_noise(event, (200, 100))
+    assert noise.shape == (200, 100)
+    report = check_variance(noise, event)
+    assert report.passed
+    assert not report.wasteful
+    assert abs(np.median(noise)) < 0.2
+
+
+@pytest.mark.parametrize("event", DISCRETE[1:2] + CONTINUOUS, ids=repr)
+def test_seeded_noise_repeats_and_warns(event):
+    with pytest.warns(SeededNoiseWarning, match="NOTHING is guaranteed"):
+        first = draw_noise(event, 50, noise_random_state=3)
+    with pytest.warns(SeededNoiseWarning):
+        assert (draw_noise(event, 50, noise_random_state=3) == first).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (draw_noise(event, 50) != first).any()
+
+
+def test_numpy_seeds_do_not_reach_the_noise(engine):
+    event = DiscreteGaussianEvent(50.0)
+    np.random.seed(0)  # noqa: NPY002
+    first = draw_noise(event, 50, engine=engine)
+    np.random.seed(0)  # noqa: NPY002
+    assert (draw_noise(event, 50, engine=engine) != first).any()
+
+
+def test_bytes_come_from_the_operating_system(monkeypatch):
+    asked = []
+
+    def token_bytes(n):
+        asked.append(n)
+        return b"\x07" * n
+
+    monkeypatch.setattr(mechanisms.secrets, "token_bytes", token_bytes)
+    for event in [DISCRETE[1], *CONTINUOUS]:
+        asked.clear()
+        draw_noise(event, 10, engine="table")
+        assert sum(asked) >= 80
+    asked.clear()
+    poisson_sample(10, 0.5)
+    assert sum(asked) == 80
+
+
+def test_add_noise_adds_the_noise():
+    event = DiscreteGaussianEvent(3.0)
+    values = np.arange(6, dtype=np.int8).reshape(2, 3)
+    with pytest.warns(SeededNoiseWarning):
+        noise = draw_noise(event, (2, 3), noise_random_state=1)
+    with pytest.warns(SeededNoiseWarning):
+        noisy = add_noise(values, event, noise_random_state=1)
+    assert (noisy == values + noise).all()
+    assert noisy.dtype == np.int64
+    assert add_noise(2.5, GaussianEvent(1.0)) != 2.5
+
+
+def test_add_noise_refuses_before_it_charges():
+    ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
+    event = DiscreteGaussianEvent(50.0)
+    with pytest.raises(TypeError, match="values must be integers"):
+        add_noise([1.5], event, ledger=ledger)
+    with pytest.raises(ValueError, match="values must be finite"):
+        add_noise([1.0, math.nan], GaussianEvent(50.0), ledger=ledger)
+    with pytest.raises(ValueError, match="engine must be one of"):
+        add_noise([1], event, engine="numpy", ledger=ledger)
+    with pytest.raises(TypeError, match="noise_random_state must be None or an int"):
+        add_noise([1], event, noise_random_state="7", ledger=ledger)
+    with pytest.raises(TypeError, match="event must be one noise event"):
+        add_noise([1], OpaqueEvent(1.0), ledger=ledger)
+    with pytest.raises(ValueError, match="coarser grid"):
+        add_noise([1], DiscreteGaussianEvent(1e15), ledger=ledger)
+    assert ledger.n_charges == 0
+    add_noise([1], event, ledger=ledger, label="counts")
+    assert [charge.label for charge in ledger.charges] == ["counts"]
+
+
+def test_missing_opendp_is_said(monkeypatch):
+    monkeypatch.setattr(mechanisms, "find_spec", lambda name: None)
+    assert noise_engine("auto") == "table"
+    with pytest.raises(ImportError, match="pip install 'skvalue\\[secure\\]'"):
+        draw_noise(DISCRETE[0], 3, engine="opendp")
+
+
+def test_auto_takes_opendp_where_it_is(monkeypatch):
+    monkeypatch.setattr(mechanisms, "find_spec", lambda name: object())
+    assert noise_engine() == "opendp"
+
+
+def test_poisson_sample():
+    sample = poisson_sample(100_000, 0.1)
+    assert sample.dtype == bool
+    assert abs(sample.mean() - 0.1) < 5 * math.sqrt(0.09 / 100_000)
+    assert poisson_sample(10, 1.0).all()
+    for probability in (0, 1.1, -1):
+        with pytest.raises(ValueError, match="probability must be"):
+            poisson_sample(3, probability)
+
+
+def test_import_is_light():
+    import subprocess
+
+    code = (
+        "import sys, skvalue.privacy, skvalue.privacy.audit; "
+        "print([m for m in ('dp_accounting', 'opendp', 'numba', 'torch', 'matplotlib') "
+        "if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,147 @@
+"""What every exact valuer keeps, over one table of them."""
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, RepeatedKFold, StratifiedKFold
+
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+
+# Name -> (valuer, number of classes; 0 is a regression).
+EXACT = {
+    "knn": (KNNShapleyValuer(5), 3),
+    "knn-original": (KNNShapleyValuer(3, utility="original", metric="cosine"), 2),
+    "knn-manhattan": (KNNShapleyValuer(2, metric="manhattan"), 4),
+    "knn-regression": (KNNShapleyValuer(4), 0),
+    "knn-regression-original": (KNNShapleyValuer(4, utility="original"), 0),
+    "tknn": (TKNNShapleyValuer(0.3), 2),
+    "tknn-euclidean": (TKNNShapleyValuer(1.5, metric="euclidean"), 3),
+}
+SPLITTERS = [
+    "leave-one-out",
+    5,
+    KFold(3),
+    StratifiedKFold(4),
+    RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
+]
+by_name = pytest.mark.parametrize("name", EXACT)
+
+
+def problem(rng, n_classes, n=80, n_judges=30, d=3):
+    """Rows on a coarse grid, so that there are ties and duplicates."""
+    X, X_val = rng.integers(-2, 3, (n, d)) / 2.0, rng.integers(-2, 3, (n_judges, d)) / 2.0
+    if n_classes == 0:
+        return X, rng.normal(size=n) + 10, X_val, rng.normal(size=n_judges) + 10
+    y = np.r_[np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)]
+    return X, y, X_val, rng.integers(0, n_classes, n_judges)
+
+
+def fit(name, rng, **sizes):
+    valuer, n_classes = EXACT[name]
+    X, y, X_val, y_val = problem(rng, n_classes, **sizes)
+    return clone(valuer).fit(X, y, X_val=X_val, y_val=y_val), X, y, X_val, y_val
+
+
+@by_name
+def test_efficiency(name, rng):
+    valuer, *_ = fit(name, rng)
+    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_, abs=1e-12)
+
+
+@by_name
+@pytest.mark.parametrize("cv", [None, *SPLITTERS], ids=str)
+def test_efficiency_of_5000_rows(name, rng, cv):
+    valuer, n_classes = EXACT[name]
+    if n_classes == 0 and isinstance(cv, StratifiedKFold):
+        cv = KFold(4)  # scikit-learn stratifies classes only
+    n = 5000 if valuer.metric != "manhattan" else 500
+    X, y = rng.normal(size=(n, 4)), rng.integers(0, max(n_classes, 2), n)
+    y = y if n_classes else rng.normal(size=n)
+    fitted = clone(valuer).set_params(**({} if cv is None else {"cv": cv}))
+    fitted.fit(X, y, **(dict(X_val=X[:40] + 0.01, y_val=y[:40]) if cv is None else {}))
+    gap = fitted.values_.sum() - (fitted.utility_ - fitted.empty_utility_)
+    assert abs(gap) < 1e-10
+
+
+@by_name
+@pytest.mark.parametrize("cv", ["leave-one-out", 4, GroupKFold(3), LeaveOneGroupOut()], ids=str)
+def test_efficiency_of_groups(name, rng, cv):
+    valuer, n_classes = EXACT[name]
+    X, y, *_ = problem(rng, n_classes)
+    fitted = clone(valuer).set_params(cv=cv).fit(X, y, groups=np.arange(80) % 7)
+    assert fitted.values_.shape == (7,)
+    assert fitted.values_.sum() == pytest.approx(fitted.utility_ - fitted.empty_utility_, abs=1e-12)
+
+
+@by_name
+def test_symmetry(name, rng):
+    # Equal rows with equal labels have equal values.
+    valuer, n_classes = EXACT[name]
+    X, y, X_val, y_val = problem(rng, n_classes)
+    X, y = np.r_[X, X[:20]], np.r_[y, y[:20]]
+    values = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val).values_
+    np.testing.assert_allclose(values[:20], values[80:], atol=1e-14)
+
+
+def test_null_player(rng):
+    # A row in no ball adds nothing to any coalition.
+    X, y, X_val, y_val = problem(rng, 2)
+    X[7] = 100
+    values = TKNNShapleyValuer(1.0, metric="euclidean").fit(X, y, X_val=X_val, y_val=y_val).values_
+    assert values[7] == 0
+    assert np.count_nonzero(values) > 40
+
+
+@by_name
+def test_linearity_in_the_judges(name, rng):
+    # A validation point of weight two counts as two points.
+    valuer, n_classes = EXACT[name]
+    X, y, X_val, y_val = problem(rng, n_classes)
+    weights = rng.integers(0, 3, len(y_val)).astype(float)
+    weighted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=weights)
+    times = weights.astype(int)
+    repeated = clone(valuer).fit(X, y, X_val=np.repeat(X_val, times, 0), y_val=np.repeat(y_val, times))
+    np.testing.assert_allclose(weighted.values_, repeated.values_, atol=1e-13)
+    assert weighted.utility_ == pytest.approx(repeated.utility_)
+
+
+@by_name
+@pytest.mark.parametrize("judging", ["validation", "leave-one-out"])
+def test_row_order_does_not_matter(name, rng, judging):
+    valuer, n_classes = EXACT[name]
+    X, y, X_val, y_val = problem(rng, n_classes)
+    extra = dict(X_val=X_val, y_val=y_val) if judging == "validation" else {}
+    order = rng.permutation(len(X))
+    straight = clone(valuer).fit(X, y, **extra).values_
+    shuffled = clone(valuer).fit(X[order], y[order], **extra).values_
+    np.testing.assert_allclose(straight[order], shuffled, atol=1e-13)
+
+
+@by_name
+def test_judge_order_tiles_and_jobs_do_not_matter(name, rng):
+    valuer, X, y, X_val, y_val = fit(name, rng, n_judges=300)
+    order = rng.permutation(300)
+    for n_jobs, memory in [(1, 1024), (2, 1024), (3, 1), (1, 1)]:
+        with config_context(working_memory=memory):
+            other = clone(valuer).set_params(n_jobs=n_jobs)
+            other.fit(X, y, X_val=X_val[order], y_val=y_val[order])
+        np.testing.assert_allclose(valuer.values_, other.values_, atol=1e-13)
+
+
+@by_name
+@pytest.mark.parametrize("scale", [2.0**-10, 2.0**10])  # powers of two keep ties exact
+def test_units_of_length_do_not_matter(name, rng, scale):
+    valuer, X, y, X_val, y_val = fit(name, rng)
+    other = clone(valuer)
+    if getattr(valuer, "metric", "") == "euclidean" and "radius" in valuer.get_params():
+        other.set_params(radius=valuer.radius * scale)
+    other.fit(X * scale, y, X_val=X_val * scale, y_val=y_val)
+    np.testing.assert_allclose(valuer.values_, other.values_, atol=1e-13)
+
+
+@by_name
+def test_float32_is_close(name, rng):
+    valuer, X, y, X_val, y_val = fit(name, rng)
+    other = clone(valuer).fit(X.astype(np.float32), y, X_val=X_val.astype(np.float32), y_val=y_val)
+    np.testing.assert_allclose(valuer.values_, other.values_, atol=1e-12)  # the grid is exact

@@ -1,0 +1,141 @@
+"""Every public estimator of the package, walked: scikit-learn's checks and ours."""
+
+import inspect
+import pickle
+from importlib import import_module
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import skvalue
+from skvalue.base import BaseValuer
+
+# Parameters to build a class with, where it cannot be built bare or its default is slow here.
+INIT_PARAMS = {}
+
+
+def estimators(base=BaseEstimator):
+    """All public, concrete estimator classes of the package."""
+    public = (getattr(import_module(module), name) for name, module in skvalue._PUBLIC.items())
+    classes = {
+        cls
+        for cls in public
+        if inspect.isclass(cls) and issubclass(cls, base) and not inspect.isabstract(cls)
+    }
+    return sorted(classes, key=lambda cls: cls.__name__)
+
+
+def build(cls):
+    return cls(**INIT_PARAMS.get(cls, {}))
+
+
+VALUERS = estimators(BaseValuer)
+each_valuer = pytest.mark.parametrize("cls", VALUERS)
+
+
+def test_the_walk_finds_something():
+    assert {cls.__name__ for cls in VALUERS} >= {"KNNShapleyValuer", "TKNNShapleyValuer"}
+
+
+@parametrize_with_checks([build(cls) for cls in estimators()])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+# Pipeline rewrites its own `steps`: scikit-learn expects these two of any Pipeline to fail.
+PIPELINE = dict.fromkeys(
+    ["check_dont_overwrite_parameters", "check_estimators_overwrite_params"],
+    "Pipeline changes the `steps` parameter",
+)
+
+
+@parametrize_with_checks(
+    [make_pipeline(StandardScaler(), build(cls)) for cls in VALUERS],
+    expected_failed_checks=lambda pipeline: PIPELINE,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_in_a_pipeline(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.normal(size=(60, 4))
+    return X, np.where(X[:, 0] + 0.3 * rng.normal(size=60) > 0, "yes", "no")
+
+
+@each_valuer
+def test_values_and_fit_transform_agree(cls, data):
+    X, y = data
+    valuer = build(cls)
+    values = valuer.fit_transform(X, y)
+    assert values.shape == (60, 1)
+    assert valuer.values_.dtype == np.float64
+    np.testing.assert_array_equal(values[:, 0], valuer.values_)
+    np.testing.assert_allclose(valuer.transform(X[::-1])[::-1], values)
+
+
+@each_valuer
+def test_pickle_keeps_everything(cls, data):
+    X, y = data
+    valuer = build(cls).fit(X[:40], y[:40])
+    copy = pickle.loads(pickle.dumps(valuer))
+    np.testing.assert_array_equal(copy.values_, valuer.values_)
+    np.testing.assert_array_equal(copy.transform(X), valuer.transform(X))
+
+
+@each_valuer
+def test_clone_and_refit(cls, data):
+    X, y = data
+    valuer = build(cls).fit(X, y)
+    again = clone(valuer).fit(X, y)
+    np.testing.assert_array_equal(again.values_, valuer.values_)
+    valuer.fit(X[:30], y[:30], X_val=X[30:], y_val=y[30:])
+    fresh = build(cls).fit(X[:30], y[:30], X_val=X[30:], y_val=y[30:])
+    np.testing.assert_array_equal(fresh.values_, valuer.values_)
+
+
+@each_valuer
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_data_frames(cls, data, container):
+    frames = pytest.importorskip(container)
+    X, y = data
+    names = ["a", "b", "c", "d"]
+    frame = frames.DataFrame(dict(zip(names, X.T)))
+    valuer = build(cls).set_output(transform=container)
+    result = valuer.fit_transform(frame, frames.Series(y), X_val=frame[:20], y_val=y[:20])
+    assert isinstance(result, frames.DataFrame)
+    assert list(result.columns) == [f"{cls.__name__.lower()}0"]
+    assert list(valuer.feature_names_in_) == names
+    plain = build(cls).fit(X, y, X_val=X[:20], y_val=y[:20])
+    np.testing.assert_array_equal(valuer.values_, plain.values_)
+    with pytest.raises(ValueError, match="X_val must be like X: The feature names should match"):
+        valuer.fit(frame, y, X_val=frame[names[::-1]], y_val=y)
+
+
+@each_valuer
+def test_validation_set_through_a_pipeline(cls, data):
+    X, y = data
+    with config_context(enable_metadata_routing=True):
+        step = build(cls).set_fit_request(X_val=True, y_val=True)
+        pipeline = make_pipeline(StandardScaler(), step, transform_input=["X_val"])
+        pipeline.fit(100 + 9 * X[:40], y[:40], X_val=100 + 9 * X[40:], y_val=y[40:])
+    scaler = StandardScaler().fit(X[:40])
+    direct = build(cls).fit(
+        scaler.transform(X[:40]), y[:40], X_val=scaler.transform(X[40:]), y_val=y[40:]
+    )
+    np.testing.assert_allclose(pipeline[-1].values_, direct.values_, atol=1e-12)
+
+
+@each_valuer
+def test_every_parameter_is_documented_and_constrained(cls):
+    parameters = set(inspect.signature(cls).parameters)
+    assert parameters == set(cls._parameter_constraints)
+    section = cls.__doc__.split("Parameters\n")[1].split("Attributes\n")[0]
+    assert parameters <= {line.split(" :")[0].strip() for line in section.splitlines()}

@@ -1,0 +1,74 @@
+"""Weights and moments of semivalues, and the enumeration oracle on games with known values."""
+
+from math import comb
+
+import numpy as np
+import pytest
+
+from skvalue.semivalues import (
+    absence_moments,
+    check_semivalue,
+    coalition_weights,
+    enumerate_semivalue,
+)
+
+SEMIVALUES = ["shapley", "banzhaf", "leave-one-out", (4, 1), (1, 16), (0.5, 2.5)]
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+@pytest.mark.parametrize("n", [1, 2, 7, 30])
+def test_weights_are_probabilities(semivalue, n):
+    p = coalition_weights(semivalue, n)
+    assert p.shape == (n,)
+    assert (p >= 0).all()
+    assert sum(comb(n - 1, k) * p[k] for k in range(n)) == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+def test_absence_moments_are_chances_of_the_weights(semivalue):
+    # i given players out of n - 1 others are absent: sum over coalitions that avoid them.
+    n = 9
+    p = coalition_weights(semivalue, n)
+    chances = [sum(comb(n - 1 - i, k) * p[k] for k in range(n - i)) for i in range(n)]
+    np.testing.assert_allclose(absence_moments(semivalue, n), chances, rtol=1e-12, atol=1e-15)
+
+
+def test_beta_one_one_is_shapley():
+    np.testing.assert_allclose(
+        coalition_weights((1, 1), 12), coalition_weights("shapley", 12), rtol=1e-12
+    )
+
+
+def test_large_alpha_weights_small_coalitions():
+    k = np.arange(20)
+    size = [
+        (k * coalition_weights(s, 20) * [comb(19, j) for j in k]).sum()
+        for s in [(16, 1), (1, 1), (1, 16)]
+    ]
+    assert size[0] < size[1] < size[2]
+
+
+def test_airport_game():
+    # Littlechild and Owen (1973): each pays its share of every runway section that it uses.
+    costs = np.array([1.0, 2.0, 4.0, 7.0])
+    values = enumerate_semivalue(lambda s: max((costs[i] for i in s), default=0.0), 4)
+    sections = np.diff(np.r_[0, costs]) / np.arange(4, 0, -1)
+    np.testing.assert_allclose(values, np.cumsum(sections), rtol=1e-12)
+
+
+def test_voting_game_banzhaf():
+    # Weights 4, 2, 1 with quota 5: the second and third are swing voters with the first only.
+    votes = np.array([4, 2, 1])
+    values = enumerate_semivalue(lambda s: float(votes[list(s)].sum() >= 5), 3, "banzhaf")
+    np.testing.assert_allclose(values, [3 / 4, 1 / 4, 1 / 4])
+
+
+@pytest.mark.parametrize("bad", ["shapely", (1,), (1, 2, 3), (0, 1), (-1, 2), (1, np.nan), 3])
+def test_bad_semivalue(bad):
+    with pytest.raises(ValueError, match="semivalue must be 'shapley'.* Got"):
+        check_semivalue(bad)
+
+
+def test_enumeration_refuses_large_games():
+    with pytest.raises(ValueError, match="n must be at most 20.* Got 21"):
+        enumerate_semivalue(len, 21)

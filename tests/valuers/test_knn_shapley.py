@@ -1,0 +1,132 @@
+"""KNN-Shapley against enumeration, and what its parameters promise."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from oracles import enumerate_game, grid_game, knn_utility
+
+from skvalue import KNNShapleyValuer
+from skvalue.valuers.knn_shapley import max_rank_bound
+
+
+def oracle(X, y, X_val, y_val, k, utility, n_classes, weights=None):
+    prior = y_val.mean() if weights is None else y_val @ weights
+    game = partial(knn_utility, k=k, utility=utility, n_classes=n_classes, prior=prior)
+    return enumerate_game(game, X, y, X_val, y_val, weights, metric="sqeuclidean")
+
+
+@pytest.mark.parametrize("utility", ["soft", "original"])
+@pytest.mark.parametrize("n_classes", [0, 2, 3, 4])
+@pytest.mark.parametrize("n", [2, 3, 5, 7])
+def test_equals_enumeration(engine, rng, n, n_classes, utility):
+    # Grids give ties, duplicates and whole games of tied rows; n_classes = 0 is a regression.
+    for spread in (1, 2, 3, 9):
+        X, y, X_val, y_val = grid_game(rng, n, 3, n_classes, spread)
+        for k in range(1, n + 3):
+            valuer = KNNShapleyValuer(k, utility=utility, engine=engine)
+            valuer.fit(X, y, X_val=X_val, y_val=y_val)
+            expected = oracle(X, y, X_val, y_val, k, utility, min(n, n_classes))
+            np.testing.assert_allclose(valuer.values_, expected, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [0, 3])
+@pytest.mark.parametrize("n", [9, 10])
+def test_equals_enumeration_of_ten_rows(engine, rng, n, n_classes):
+    X, y, X_val, y_val = grid_game(rng, n, 2, n_classes)
+    for k in (1, 3, n, n + 2):
+        valuer = KNNShapleyValuer(k, engine=engine).fit(X, y, X_val=X_val, y_val=y_val)
+        expected = oracle(X, y, X_val, y_val, k, "soft", n_classes)
+        np.testing.assert_allclose(valuer.values_, expected, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [0, 3])
+def test_validation_weights(rng, n_classes):
+    X, y, X_val, y_val = grid_game(rng, 6, 4, n_classes)
+    weights = np.array([1.0, 0.0, 2.0, 5.0])
+    valuer = KNNShapleyValuer(2).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=weights)
+    expected = oracle(X, y, X_val, y_val, 2, "soft", n_classes, weights / 8)
+    np.testing.assert_allclose(valuer.values_, expected, atol=1e-12)
+
+
+def test_the_erratum_of_the_recursion():
+    # Two rows, K = 4: the printed recursion gives (1.0, -0.5) here.
+    X, y = np.array([[0.0], [1.0]]), np.array([1, 0])
+    valuer = KNNShapleyValuer(4).fit(X, y, X_val=[[0.0]], y_val=[1])
+    np.testing.assert_allclose(valuer.values_, [0.5, -0.5])
+
+
+def test_soft_recursion_of_the_paper(rng):
+    # Wang and Jia (2023), Theorem 2, as printed, for N >= K and no ties.
+    n, k, n_classes = 200, 7, 3
+    X, y = rng.normal(size=(n, 2)), rng.integers(0, n_classes, n)
+    x, label = np.zeros(2), 1
+    order = np.argsort(((X - x) ** 2).sum(axis=1))
+    m = (y[order] == label).astype(float)
+    s = np.empty(n)
+    s[-1] = (m[-1] - m[:-1].sum() / (n - 1)) / n * sum(1 / (j + 1) for j in range(1, k))
+    s[-1] += (m[-1] - 1 / n_classes) / n
+    for i in range(n - 1, 0, -1):
+        weight = sum(1 / j for j in range(1, k + 1)) + (min(i, k) * (n - 1) / i - k) / k
+        s[i - 1] = s[i] + (m[i - 1] - m[i]) / (n - 1) * weight
+    valuer = KNNShapleyValuer(k).fit(X, y, X_val=[x], y_val=[label])
+    np.testing.assert_allclose(valuer.values_[order], s, atol=1e-13)
+
+
+@pytest.mark.parametrize("max_rank", [5, 20, 100])
+def test_max_rank_keeps_its_bound(engine, rng, max_rank):
+    # The labels change sides with distance, which is what ties among far rows get most wrong.
+    X = rng.normal(size=(400, 1))
+    X_val = np.zeros((1, 1))
+    for y in (np.abs(X[:, 0]) < 0.7, np.abs(X[:, 0]) > 0.7, rng.integers(0, 2, 400)):
+        exact = KNNShapleyValuer(5, engine=engine).fit(X, y, X_val=X_val, y_val=[y[0]])
+        valuer = KNNShapleyValuer(5, max_rank=max_rank, engine=engine)
+        valuer.fit(X, y, X_val=X_val, y_val=[y[0]])
+        error = np.abs(valuer.values_ - exact.values_).max()
+        assert 0 < error <= valuer.max_rank_error_ == max_rank_bound(400, max_rank)
+        assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    assert exact.max_rank_error_ == 0
+
+
+def test_max_rank_bound_is_nearly_reached():
+    # All rows near the judge match and none far away does, but for the last rank used.
+    n, rank = 200, 10
+    X, y = np.arange(n, dtype=float)[:, None], np.r_[np.zeros(rank), 1, np.zeros(n - rank - 1)]
+    fit = dict(X_val=[[-1.0]], y_val=[1.0])
+    exact = KNNShapleyValuer(1).fit(X, y, **fit).values_
+    valuer = KNNShapleyValuer(1, max_rank=rank).fit(X, y, **fit)
+    assert np.abs(valuer.values_ - exact).max() > 0.5 * valuer.max_rank_error_
+
+
+def test_max_rank_with_leave_one_out(rng):
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
+    exact = KNNShapleyValuer(3).fit(X, y)
+    valuer = KNNShapleyValuer(3, max_rank=50).fit(X, y)
+    assert np.abs(valuer.values_ - exact.values_).max() <= valuer.max_rank_error_
+    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    same = KNNShapleyValuer(3, max_rank=59).fit(X, y)
+    np.testing.assert_allclose(same.values_, exact.values_, atol=1e-15)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_task_overrides_the_type_of_the_target(rng, task):
+    X, y = rng.normal(size=(30, 2)), rng.integers(0, 3, 30)
+    valuer = KNNShapleyValuer(task=task).fit(X, y)
+    assert hasattr(valuer, "classes_") == (task == "classification")
+    assert (valuer.utility_ > 0) == (task == "classification")
+
+
+def test_messages(rng):
+    X, y = rng.normal(size=(10, 2)), np.arange(10) % 2
+    cases = [
+        (dict(n_neighbors=0), y, "'n_neighbors' parameter of KNNShapleyValuer must be an int in"),
+        (dict(utility="hard"), y, "'utility' parameter of KNNShapleyValuer must be a str among"),
+        (dict(engine="abacus"), y, "'engine' parameter of KNNShapleyValuer must be a str among"),
+        (dict(metric="hamming distance"), y, "'metric' parameter of KNNShapleyValuer must be"),
+        (dict(max_rank=4), y, "max_rank must be at least n_neighbors=5. Got 4"),
+        (dict(max_rank=9), y + 0.5, "max_rank must be None for a regression.* Got 9"),
+        (dict(task="classification"), y + 0.5, "y must hold classes when task='classification'"),
+    ]
+    for parameters, target, message in cases:
+        with pytest.raises(ValueError, match=message):
+            KNNShapleyValuer(**parameters).fit(X, target)
