@@ -24,7 +24,7 @@ def tiles(n, size):
 
 
 def _configured():
-    """Whether the caller chose a joblib back end or number of jobs, or runs inside a joblib task."""
+    """Whether the caller chose a joblib back end or number of jobs, or is itself a joblib task."""
     backend, n_jobs = get_active_backend()
     return n_jobs not in (None, 1) or bool(backend.nesting_level)
 

@@ -1,12 +1,23 @@
 """The only door to scikit-learn's private names: everything else imports them from here."""
 
 from sklearn.base import _fit_context as fit_context
+from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
     Options,
+    RealNotInt,
     StrOptions,
     validate_params,
 )
 
-__all__ = ["HasMethods", "Interval", "Options", "StrOptions", "fit_context", "validate_params"]
+__all__ = [
+    "HasMethods",
+    "Interval",
+    "Options",
+    "RealNotInt",
+    "StrOptions",
+    "fit_context",
+    "safe_indexing",
+    "validate_params",
+]

@@ -72,9 +72,7 @@ def check_validation_set(estimator, X_val, y_val, dtype):
         return None, None
     if X_val is None or y_val is None:
         missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
-        raise ValueError(
-            f"X_val and y_val must be passed together. Got {given} and no {missing}."
-        )
+        raise ValueError(f"X_val and y_val must be passed together. Got {given} and no {missing}.")
     y_val = np.asarray(y_val)
     if np.shape(X_val)[:1] == (0,) or y_val.shape[:1] == (0,):
         raise ValueError("X_val and y_val must hold at least one row. Got an empty validation set.")
@@ -166,5 +164,3 @@ def make_splits(cv, X, y, group_codes, classifier):
             "times."
         )
     return splits
-
-

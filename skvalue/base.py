@@ -2,15 +2,17 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._inference import InferenceMixin
+from ._judges import Judges, Progress
 from ._rows import SeenRows
 from ._sklearn import fit_context
+from ._updates import UpdatesMixin
 from ._validation import (
     check_groups,
     check_judge_weights,
@@ -24,77 +26,14 @@ from ._validation import (
 )
 from .exceptions import IncompleteFitWarning, QuadraticCostWarning
 
-__all__ = ["BaseValuer", "Judges"]
+__all__ = ["BaseValuer"]
 
 _LEAVE_ONE_OUT_LIMIT = 50_000
 
 
-@dataclass(frozen=True)
-class Judges:
-    """The validation points of one game.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_judges, n_features)
-    y : ndarray of shape (n_judges,)
-        Codes of the classes, or targets.
-    weights : ndarray of shape (n_judges,)
-        Weights in the mean over judges; they sum to one.
-    own : ndarray of shape (n_judges,) or None
-        The judge's own row among the players, which does not play for it; None: no judge plays.
-    prior : float
-        Mean target of all validation points, which a coalition of nobody predicts in a regression.
-    """
-
-    X: np.ndarray
-    y: np.ndarray
-    weights: np.ndarray
-    own: np.ndarray | None = None
-    prior: float = 0.0
-
-    def __getitem__(self, part):
-        own = None if self.own is None else self.own[part]
-        return replace(
-            self, X=self.X[part], y=self.y[part], weights=self.weights[part], own=own
-        )
-
-
-    def centred(self):
-        """The same judges with targets from their prior mean."""
-        return replace(self, y=self.y - self.prior, prior=0.0)
-
-
-class _Progress:
-    """Counts steps of a fit, tells the callbacks, and remembers why it ended early."""
-
-    def __init__(self, estimator, n_steps):
-        self.estimator = estimator
-        self.context = estimator._init_callback_context(max_subtasks=n_steps)
-        self.context.call_on_fit_task_begin(estimator=estimator)
-        self.stopped = False
-        self.interrupted = False
-
-    @property
-    def over(self):
-        return self.stopped or self.interrupted
-
-    def follow(self, parts, n_parts):
-        """Yield the parts of a computation until they end or somebody stops it."""
-        try:
-            for _ in range(n_parts):
-                step = self.context.subcontext(task_name="validation points")
-                step.call_on_fit_task_begin(estimator=self.estimator)
-                yield next(parts)
-                if step.call_on_fit_task_end(estimator=self.estimator):
-                    self.stopped = True
-                    return
-        except KeyboardInterrupt:
-            self.interrupted = True
-        finally:
-            parts.close()
-
-
 class BaseValuer(
+    InferenceMixin,
+    UpdatesMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -126,12 +65,17 @@ class BaseValuer(
             The validation points.
         n_classes : int
             Number of classes; 0 for a regression.
-        progress : _Progress
-            Wraps the parts of the computation, see `_Progress.follow`.
+        progress : Progress
+            Wraps the parts of the computation, see `Progress.follow`.
 
         Returns
         -------
-        values : ndarray of shape (n_players,), utility : float, empty_utility : float
+        values : ndarray of shape (n_players,)
+            Sums over the judges done of weight times value.
+        utility : ndarray of shape (n_done,)
+            Utility of all players at each judge done.
+        empty_utility : float
+            Mean utility of the empty coalition.
         """
 
     def _value_joining(self, game, X, y, judges, n_classes, X_new, y_new):
@@ -139,6 +83,17 @@ class BaseValuer(
 
         ``y_new`` None averages over labels. A method without this has no `transform`.
         """
+        raise NotImplementedError
+
+    def _judge_moments(self, X, y, judges, n_classes, groups):
+        """Sums over judges of squared weight times value, and times squared value.
+
+        One entry a player, or a group where ``groups`` (codes) is not None.
+        """
+        raise NotImplementedError
+
+    def _judge_values(self, game, X, y, judges, n_classes, rows):
+        """Value of the players ``rows`` together at each judge of game number ``game``."""
         raise NotImplementedError
 
     def _n_steps(self, n_players, n_judges, n_features):
@@ -185,6 +140,10 @@ class BaseValuer(
             self, X, y, dtype=list(self._dtypes), order="C", y_numeric=False, ensure_min_samples=2
         )
         X_val, y_val = check_validation_set(self, X_val, y_val, X.dtype)
+        return self._fit_arrays(X, y, X_val, y_val, groups, sample_weight_val)
+
+    def _fit_arrays(self, X, y, X_val, y_val, groups, sample_weight_val):
+        """Fit on checked X and X_val."""
         group_names, group_codes = check_groups(groups, len(X))
         codes, codes_val = self._encode_target(y, y_val)
         self._prepare(X_val, codes_val)
@@ -195,45 +154,49 @@ class BaseValuer(
         else:
             weights = check_judge_weights(sample_weight_val, len(X_val))
             prior = 0.0 if self._n_classes else float(codes_val @ weights)
-            games = [(None, Judges(X_val, codes_val, weights, prior=prior))]
+            index = np.arange(len(X_val))
+            games = [(None, Judges(X_val, codes_val, weights, index, prior=prior))]
             share = 1.0
 
         n_steps = sum(
             self._n_steps(len(X) if rows is None else len(rows), len(judges.y), X.shape[1])
             for rows, judges in games
         )
-        progress = _Progress(self, n_steps)
+        progress = Progress(self, n_steps)
         values = np.zeros(len(X))
         played = utility = empty = 0.0
-        for rows, judges in games:
+        for number, (rows, judges) in enumerate(games):
             players = (X, codes) if rows is None else (X[rows], codes[rows])
-            part, full_utility, empty_utility = self._value(
+            part, utilities, empty_utility = self._value(
                 *players, judges, self._n_classes, progress
             )
-            values[slice(None) if rows is None else rows] += part
-            utility += full_utility
+            weights = judges.weights[: len(utilities)]
+            total = weights.sum() if 0 < len(utilities) < len(judges.y) else 1.0
+            values[slice(None) if rows is None else rows] += part / total
+            utility += utilities @ weights / total
             empty += empty_utility
             played += 1
+            games[number] = rows, judges.first(len(utilities))
             if progress.over:
+                del games[number + 1 :]
                 break
-        self._row_values = values / played
         self.utility_ = float(utility / played)
         self.empty_utility_ = float(empty / played)
-        if group_names is None:
-            self.values_ = self._row_values
-        else:
-            self.groups_ = group_names
-            self.values_ = np.bincount(group_codes, weights=self._row_values)
         self._groups = group_codes
+        if group_names is not None:
+            self.groups_ = group_names
+        elif hasattr(self, "groups_"):
+            del self.groups_
+        self._set_values(values / played)
+        self._judge_weights = sample_weight_val
         self._X, self._y, self._games, self._share = X, codes, games, share
-        self._seen = SeenRows()
+        self._explicit = X_val is not None
+        self._seen, self._lazy = SeenRows(), {}
         self._n_features_out = 1
         self._finish(progress)
         return self
 
-    def fit_transform(
-        self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None
-    ):
+    def fit_transform(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None):
         """Fit and return the value of every row, in the order of X.
 
         Parameters
@@ -250,9 +213,7 @@ class BaseValuer(
         values : ndarray of shape (n_samples, 1)
             The value of the row, or of its group.
         """
-        self.fit(
-            X, y, X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
-        )
+        self.fit(X, y, X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
         return self._fitted_values()[:, None].copy()
 
     def transform(self, X):
@@ -302,9 +263,7 @@ class BaseValuer(
                 codes = label_codes(np.asarray(y), self.classes_, "y")
             else:
                 codes = check_numeric_target(y, "y")
-        scores, known = self._seen.lookup(
-            X, codes, self._X, self._y, self._fitted_values()
-        )
+        scores, known = self._seen.lookup(X, codes, self._X, self._y, self._fitted_values())
         new = np.flatnonzero(~known)
         if len(new):
             joined = np.zeros(len(new))
@@ -343,19 +302,25 @@ class BaseValuer(
         if group_codes is None and is_leave_one_out(self.cv):
             if n > _LEAVE_ONE_OUT_LIMIT:
                 warnings.warn(
-                    f"Leave-one-out judging compares {n * n:,} pairs of rows. Pass X_val and y_val, "
-                    "or cv=5, to make it cheaper.",
+                    f"Leave-one-out judging compares {n * n:,} pairs of rows. Pass X_val and "
+                    "y_val, or cv=5, to make it cheaper.",
                     QuadraticCostWarning,
                     stacklevel=3,
                 )
-            judges = Judges(X, y, np.full(n, 1.0 / n), np.arange(n), prior)
+            rows = np.arange(n)
+            judges = Judges(X, y, np.full(n, 1.0 / n), rows, rows, prior)
             return [(None, judges)], n / (n + 1)
         splits = make_splits(self.cv, X, y, group_codes, self._n_classes > 0)
         games = []
         for rows, judges in splits:
             weights = np.full(len(judges), 1.0 / len(judges))
-            games.append((rows, Judges(X[judges], y[judges], weights, prior=prior)))
+            games.append((rows, Judges(X[judges], y[judges], weights, judges, prior=prior)))
         return games, sum(len(rows) for rows, _ in splits) / (n * len(splits))
+
+    def _set_values(self, row_values):
+        self._row_values = self.values_ = row_values
+        if self._groups is not None:
+            self.values_ = np.bincount(self._groups, weights=row_values)
 
     def _fitted_values(self):
         return self._row_values if self._groups is None else self.values_[self._groups]

@@ -1,6 +1,6 @@
 """Warnings of skvalue. Errors are Python's own ValueError, TypeError and ImportError."""
 
-__all__ = ["IncompleteFitWarning", "QuadraticCostWarning"]
+__all__ = ["FewValidationPointsWarning", "IncompleteFitWarning", "QuadraticCostWarning"]
 
 
 class IncompleteFitWarning(UserWarning):
@@ -9,3 +9,7 @@ class IncompleteFitWarning(UserWarning):
 
 class QuadraticCostWarning(UserWarning):
     """Leave-one-out judging compares every row with every other, and there are many rows."""
+
+
+class FewValidationPointsWarning(UserWarning):
+    """A statement about fresh validation points stands on few of them."""

@@ -43,7 +43,9 @@ def tknn_utility(players, distances, y, y_judge, radius, n_classes):
     return np.mean(y[inside] == y_judge) if inside else 1 / n_classes
 
 
-def enumerate_game(utility, X, y, X_val, y_val, weights=None, metric="euclidean", semivalue="shapley"):
+def enumerate_game(
+    utility, X, y, X_val, y_val, weights=None, metric="euclidean", semivalue="shapley"
+):
     """Values of all rows by 2^n coalitions; ``utility(players, distances, y, y_judge)``."""
     distances = cdist(X_val, X, metric)
     weights = np.full(len(y_val), 1 / len(y_val)) if weights is None else weights

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, RepeatedKFold, StratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    RepeatedKFold,
+    StratifiedKFold,
+)
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 
@@ -101,7 +107,9 @@ def test_linearity_in_the_judges(name, rng):
     weights = rng.integers(0, 3, len(y_val)).astype(float)
     weighted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=weights)
     times = weights.astype(int)
-    repeated = clone(valuer).fit(X, y, X_val=np.repeat(X_val, times, 0), y_val=np.repeat(y_val, times))
+    repeated = clone(valuer).fit(
+        X, y, X_val=np.repeat(X_val, times, 0), y_val=np.repeat(y_val, times)
+    )
     np.testing.assert_allclose(weighted.values_, repeated.values_, atol=1e-13)
     assert weighted.utility_ == pytest.approx(repeated.utility_)
 

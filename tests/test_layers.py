@@ -11,15 +11,18 @@ PACKAGE = Path(__file__).resolve().parents[1] / "skvalue"
 
 # Rooms in layers: a room may import from layers below, and from itself.
 LAYERS = [
-    {"exceptions", "_sklearn", "_parallel", "_rows"},
+    {"exceptions", "_sklearn", "_parallel", "_rows", "_judges"},
     {"neighbors", "samplers", "semivalues", "privacy", "rewards"},
-    {"games", "_validation"},
+    {"games", "_validation", "_inference"},
+    {"_updates"},
     {"base"},
     {"valuers", "collaborative", "priarta"},
     {"selection", "inspection", "datasets"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
-FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem != "__init__")
+FILES = sorted(
+    path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem != "__init__"
+)
 HEAVY = ["torch", "faiss", "numba", "matplotlib", "dp_accounting"]
 
 
@@ -42,7 +45,9 @@ def imported_modules(path):
 
 def rooms_imported(path):
     names = (name.split(".") for name in imported_modules(path))
-    return {name[1] for name in names if name[0] == "skvalue" and len(name) > 1 and name[1] in LEVEL}
+    return {
+        name[1] for name in names if name[0] == "skvalue" and len(name) > 1 and name[1] in LEVEL
+    }
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -53,10 +58,14 @@ def test_layers(path):
         assert LEVEL[other] < LEVEL[room], f"{room} must not import {other}"
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if room_of(p) == "valuers" and not p.stem.startswith("_")])
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if room_of(p) == "valuers" and not p.stem.startswith("_")]
+)
 def test_valuers_do_not_know_each_other(path):
     methods = {p.stem for p in FILES if room_of(p) == "valuers" and not p.stem.startswith("_")}
-    names = {name.split(".")[2] for name in imported_modules(path) if name.startswith("skvalue.valuers.")}
+    names = {
+        name.split(".")[2] for name in imported_modules(path) if name.startswith("skvalue.valuers.")
+    }
     assert not names & (methods - {path.stem})
 
 
@@ -73,7 +82,9 @@ def test_one_door_to_private_scikit_learn(path):
 
 
 def run(code):
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     return result.stdout.split()
 
 
@@ -84,7 +95,10 @@ def test_import_is_light(what):
 
 
 def test_valuers_import_numba_only_when_they_fit():
-    code = "import sys; from skvalue import KNNShapleyValuer; KNNShapleyValuer(); print('numba' in sys.modules)"
+    code = (
+        "import sys; from skvalue import KNNShapleyValuer; KNNShapleyValuer();"
+        "print('numba' in sys.modules)"
+    )
     assert run(code) == ["False"]
 
 

@@ -6,7 +6,7 @@ Players stand in strips of eight rows of one class; a strip and a judge share on
 import numpy as np
 from numba import njit
 
-from ._rank_kernels import EUCLIDEAN, GENERIC, exact_key
+from ._rank_kernels import GENERIC, exact_key
 
 _FULL = np.uint8(255)
 
@@ -49,18 +49,14 @@ def pack_strips(kind, product, half, slack, threshold, judge_slack, order, rows,
             low = threshold[v] - (judge_slack[v] + near)
             x0, x1, x2, x3 = p0[v] - h0, p1[v] - h1, p2[v] - h2, p3[v] - h3
             x4, x5, x6, x7 = p4[v] - h4, p5[v] - h5, p6[v] - h6, p7[v] - h7
-            b0, b1, b2, b3 = (
-                np.int32(x0 >= high), np.int32(x1 >= high), np.int32(x2 >= high), np.int32(x3 >= high)
-            )  # fmt: skip
-            b4, b5, b6, b7 = (
-                np.int32(x4 >= high), np.int32(x5 >= high), np.int32(x6 >= high), np.int32(x7 >= high)
-            )  # fmt: skip
+            b0, b1 = np.int32(x0 >= high), np.int32(x1 >= high)
+            b2, b3 = np.int32(x2 >= high), np.int32(x3 >= high)
+            b4, b5 = np.int32(x4 >= high), np.int32(x5 >= high)
+            b6, b7 = np.int32(x6 >= high), np.int32(x7 >= high)
             inside = b0 + b1 + b2 + b3 + b4 + b5 + b6 + b7
-            maybe = (
-                np.int32(x0 >= low) + np.int32(x1 >= low) + np.int32(x2 >= low) + np.int32(x3 >= low)
-                + np.int32(x4 >= low) + np.int32(x5 >= low) + np.int32(x6 >= low)
-                + np.int32(x7 >= low)
-            )  # fmt: skip
+            maybe = np.int32(x0 >= low) + np.int32(x1 >= low) + np.int32(x2 >= low)
+            maybe += np.int32(x3 >= low) + np.int32(x4 >= low) + np.int32(x5 >= low)
+            maybe += np.int32(x6 >= low) + np.int32(x7 >= low)
             doubtful += maybe - inside
             total[v] += inside
             line[v] = np.uint8(

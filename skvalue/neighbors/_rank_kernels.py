@@ -22,8 +22,8 @@ _SHIFT, _LOW32 = np.uint64(32), np.uint64(0xFFFFFFFF)
 class Players(NamedTuple):
     """What turns an inner product into a key that grows with the distance.
 
-    ``key = half[i] - scale[i] * product``; ``rows`` give the key of one pair in float64; keys closer
-    than ``tolerance`` (relative to the sizes of both rows) may have been swapped by rounding.
+    ``key = half[i] - scale[i] * product``; ``rows`` give the key of one pair in float64; keys
+    closer than ``tolerance`` (relative to the sizes of both rows) may be swapped by rounding.
     """
 
     kind: int
@@ -302,7 +302,7 @@ def _finish_run(players, query, query_half, keys, order, start, stop, head):
 
 @njit(nogil=True, cache=True)
 def _write_order(players, query, query_half, keys, records, order, n, head):
-    """Write the order; look again at what records, or rounding of the product, cannot tell apart."""
+    """Write the order; look again at what the records, or the product, cannot tell apart."""
     value = records.view(np.float32)
     allowed = np.float32(slack(players, players.largest_half, query_half))
     ulp = np.float32(1.2e-7)
@@ -331,7 +331,7 @@ def _write_order(players, query, query_half, keys, records, order, n, head):
 
 @njit(nogil=True, cache=True)
 def rank_row(players, line, query, query_half, absent, max_rank, head, space, order):
-    """Order the players by distance from one judge; see `rank_tile`. Returns how many are ranked."""
+    """Order the players by distance from one judge; return how many are ranked."""
     n = len(line)
     keys, rel, records = space.keys, space.rel, space.records
     lowest, highest = _fill_keys(players, line, keys)
@@ -350,7 +350,14 @@ def rank_row(players, line, query, query_half, absent, max_rank, head, space, or
         n_sorted = n_in
     else:
         n_sorted = _sort_linear(
-            rel.view(np.uint32), space.codes, space.low, space.high, factor, space.work, records, limit
+            rel.view(np.uint32),
+            space.codes,
+            space.low,
+            space.high,
+            factor,
+            space.work,
+            records,
+            limit,
         )
         n_sorted = min(n_sorted, n_in)
 
@@ -363,7 +370,17 @@ def rank_row(players, line, query, query_half, absent, max_rank, head, space, or
 
 @njit(nogil=True, cache=True)
 def rank_tile(
-    players, product, queries, query_half, absent_ptr, absent, max_rank, head, space, order, n_ranked
+    players,
+    product,
+    queries,
+    query_half,
+    absent_ptr,
+    absent,
+    max_rank,
+    head,
+    space,
+    order,
+    n_ranked,
 ):
     """Order the players by distance from every judge of a tile.
 

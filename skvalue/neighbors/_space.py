@@ -78,12 +78,13 @@ class Space:
         if metric == "euclidean":
             self.kind = EUCLIDEAN
             center = _center(X)
-            norms = np.vecdot(X, X)
-            # Far from the origin a product cancels: compute around the mean.
-            if center @ center > 0.25 * norms.mean(dtype=np.float64):
-                self.center = center
-                self.work = X - self.center
-                norms = np.vecdot(self.work, self.work)
+            with np.errstate(over="ignore"):  # refused below
+                norms = np.vecdot(X, X)
+                # Far from the origin a product cancels: compute around the mean.
+                if np.vecdot(center, center) > 0.25 * norms.mean(dtype=np.float64):
+                    self.center = center
+                    self.work = X - self.center
+                    norms = np.vecdot(self.work, self.work)
             self.half = norms / 2
             self.scale = np.ones(n, dtype=X.dtype)
             if not np.isfinite(self.half).all():

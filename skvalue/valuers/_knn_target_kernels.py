@@ -232,7 +232,7 @@ def join_target_values(game, order, n_ranked, n_players, targets, judge_targets,
                         out[x, 1] += w * (c1 - 2 * c2 * shift)
                         out[x, 2] += w * c2
             if t:
-                # Behind a new row these players stand one rank further: before + 2 .. before + t + 1.
+                # Behind a new row these players stand one rank further, from before + 2 on.
                 p, e = before + 1, before + t + 1
                 steps = pairs = 0.0
                 for r in range(p + 1, e + 1):

@@ -12,6 +12,7 @@ from .._parallel import n_workers, ordered_map, tiles
 from .._sklearn import Interval, StrOptions
 from ..base import BaseValuer
 from ..neighbors import ENGINES, METRICS, Space, get_engine
+from ._knn_tiles import moment_tile, row_tile, value_tile
 
 __all__ = ["KNNShapleyValuer", "class_game", "max_rank_bound", "target_game"]
 
@@ -152,34 +153,6 @@ def max_rank_bound(n, max_rank):
     return max(0.0, 1.0 / max_rank - 1.0 / n)
 
 
-def _value_tile(engine, space, judges, game, y, class_counts, max_rank):
-    """Values, unranked rest and utilities of one tile of judges."""
-    own = np.full(len(judges.y), -1) if judges.own is None else judges.own
-    values = np.zeros(len(space))
-    utility = np.empty(len(judges.y))
-    rest = np.zeros(len(class_counts) + 1)
-    if len(class_counts):
-        from ._knn_class_kernels import add_class_values
-
-        def consume(part, order, n_ranked):
-            add_class_values(
-                game, order, n_ranked, y, class_counts, judges.y[part], judges.weights[part],
-                own[part], values, rest, utility[part],
-            )  # fmt: skip
-
-    else:
-        from ._knn_target_kernels import add_target_values
-
-        def consume(part, order, n_ranked):
-            add_target_values(
-                game, order, n_ranked, y, judges.y[part], judges.weights[part], values,
-                utility[part],
-            )  # fmt: skip
-
-    get_engine(engine).rank_values(space, judges.X, judges.own, max_rank, consume)
-    return values, rest, utility
-
-
 class KNNShapleyValuer(BaseValuer):
     """Exact KNN-Shapley: what each row adds to a K-nearest-neighbour model.
 
@@ -196,7 +169,9 @@ class KNNShapleyValuer(BaseValuer):
         What a coalition S of fewer than K rows is worth. "soft" (Wang and Jia 2023) divides by
         min(K, |S|), the empty coalition has 1/C; "original" (Jia et al. 2019) divides by K, the
         empty coalition has 0. For regression, missing neighbours count as the mean validation
-        target in "original", and the empty coalition predicts that mean in both.
+        target in "original", and the empty coalition predicts that mean in both. (Without a
+        validation set it is the mean target of all rows, and stays so when `score_samples` lets a
+        row join.)
     metric : str or callable, default="euclidean"
         "euclidean" and "cosine" are one matrix product; any other metric of
         `sklearn.metrics.pairwise_distances` is taken in its place.
@@ -311,31 +286,43 @@ class KNNShapleyValuer(BaseValuer):
             return class_game(n, self.n_neighbors, n_classes, self.utility)
         return target_game(n, self.n_neighbors, self.utility)
 
-    def _value(self, X, y, judges, n_classes, progress):
+    def _tasks_of(self, X, y, judges, n_classes):
+        """Arguments of one task a tile of judges."""
         n = len(X) - (judges.own is not None)
-        if n_classes:
-            empty = 1.0 / n_classes if self.utility == "soft" else 0.0
-        else:
+        if not n_classes:
             y, judges = y - judges.prior, judges.centred()
-            empty = -(judges.y**2 @ judges.weights)
         space, game = Space(X, self.metric), self._game(n, n_classes)
         counts = np.bincount(y, minlength=n_classes) if n_classes else np.zeros(0, np.int64)
         max_rank = n if self.max_rank is None else min(self.max_rank, n)
-        self.max_rank_error_ = max(self.max_rank_error_, max_rank_bound(n, max_rank))
         parts = self._tiles(len(X), len(judges.y), X.shape[1])
-        tasks = [(self.engine, space, judges[part], game, y, counts, max_rank) for part in parts]
+        return [(self.engine, space, judges[part], game, y, counts, max_rank) for part in parts]
+
+    def _value(self, X, y, judges, n_classes, progress):
+        tasks = self._tasks_of(X, y, judges, n_classes)
+        game, max_rank = tasks[0][3], tasks[0][-1]
+        self.max_rank_error_ = max(self.max_rank_error_, max_rank_bound(game.n, max_rank))
         values, rest, utility = np.zeros(len(X)), np.zeros(n_classes + 1), []
-        results = ordered_map(_value_tile, tasks, self.n_jobs)
+        results = ordered_map(value_tile, tasks, self.n_jobs)
         for part_values, part_rest, part_utility in progress.follow(results, len(tasks)):
             values += part_values
             rest += part_rest
             utility.append(part_utility)
-        if max_rank < n:
+        if max_rank < game.n:
             values += rest[n_classes] + rest[y]
-        utility = np.concatenate(utility) if utility else np.zeros(0)
-        weights = judges.weights[: len(utility)]
-        done = weights.sum() if 0 < len(utility) < len(judges.y) else 1.0
-        return values / done, utility @ weights / done, empty
+        if n_classes:
+            empty = 1.0 / n_classes if self.utility == "soft" else 0.0
+        else:
+            empty = -((judges.y - judges.prior) ** 2 @ judges.weights)
+        return values, np.concatenate([np.zeros(0), *utility]), empty
+
+    def _judge_moments(self, X, y, judges, n_classes, groups):
+        n_out = len(X) if groups is None else groups.max() + 1
+        tasks = [(groups, n_out, *task) for task in self._tasks_of(X, y, judges, n_classes)]
+        return sum(ordered_map(moment_tile, tasks, self.n_jobs))
+
+    def _judge_values(self, game, X, y, judges, n_classes, rows):
+        tasks = [(rows, *task) for task in self._tasks_of(X, y, judges, n_classes)]
+        return np.concatenate(list(ordered_map(row_tile, tasks, self.n_jobs)))
 
     def _value_joining(self, game, X, y, judges, n_classes, X_new, y_new):
         """Rank old and new rows together: a new row's place among the players is its rank."""

@@ -127,9 +127,7 @@ def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
     for radius in radii:
         inside = distances <= radius
         same = (inside & match).sum(axis=1)
-        scores.append(
-            threshold_utility(same, inside.sum(axis=1) - same, len(classes)).mean()
-        )
+        scores.append(threshold_utility(same, inside.sum(axis=1) - same, len(classes)).mean())
     return float(radii[int(np.argmax(scores))])
 
 
@@ -155,6 +153,10 @@ def _weigh_joining(y, judge_weights, n_classes, semivalue, counts, part, _new_co
     agree, _ = neighbour_values(same + 1, other, n_classes, semivalue)
     _, differ = neighbour_values(same, other + 1, n_classes, semivalue)
     return _spread(y, judge_weights, n_classes, agree, differ)
+
+
+def _take_part(weights, part, _counts):
+    return weights[:, part]
 
 
 class TKNNShapleyValuer(BaseValuer):
@@ -285,12 +287,10 @@ class TKNNShapleyValuer(BaseValuer):
             counts.append(part_counts)
         counts = np.concatenate([np.zeros((n_classes, 0), np.int64), *counts], axis=1)
         self._counts.append(counts)
-        done = counts.shape[1]
-        y_done, weights = judges.y[:done], judges.weights[:done]
-        same = counts[y_done, np.arange(done)]
-        utility = threshold_utility(same, counts.sum(axis=0) - same, n_classes) @ weights
-        total = weights.sum() if 0 < done < len(judges.y) else 1.0
-        return values / total, utility / total, 1.0 / n_classes
+        y_done = judges.y[: counts.shape[1]]
+        same = counts[y_done, np.arange(len(y_done))]
+        utility = threshold_utility(same, counts.sum(axis=0) - same, n_classes)
+        return values, utility, 1.0 / n_classes
 
     @property
     def counts_(self):
@@ -302,11 +302,13 @@ class TKNNShapleyValuer(BaseValuer):
         check_is_fitted(self)
         return np.concatenate(self._counts, axis=1)
 
+    def _merge_judges(self):
+        self._counts = [np.concatenate(self._counts, axis=1)]
+
     def _value_joining(self, game, X, y, judges, n_classes, X_new, y_new):
         """A new row adds one to the counts of the balls it is in."""
         engine = get_engine(self.engine)
         counts = self._counts[game]
-        judges = judges[: counts.shape[1]]
         weigh = partial(_weigh_joining, judges.y, judges.weights, n_classes, self.semivalue, counts)
         if y_new is not None:
             return self._sum_balls(engine, X_new, y_new, judges, n_classes, weigh)
@@ -318,6 +320,64 @@ class TKNNShapleyValuer(BaseValuer):
                 engine, X_new, labels, judges, n_classes, weigh
             )
         return scores
+
+    def _judge_moments(self, X, y, judges, n_classes, groups):
+        """Values at a judge take two sizes: square them in place of summing them."""
+        agree, differ = self._kinds(0, judges, n_classes)
+        if groups is None:
+            return [
+                self._sum_kinds(X, y, judges, n_classes, agree**power, differ**power)
+                for power in (1, 2)
+            ]
+        # Rows of a group and a class count alike: their numbers in every ball say it all.
+        engine, n_groups = get_engine(self.engine), groups.max() + 1
+        space, strips = (
+            Space(X, self.metric),
+            engine.Strips(groups * n_classes + y, n_groups * n_classes),
+        )
+        sums = np.zeros((2, n_groups))
+        for part in self._tiles(len(X), len(judges.y)):
+            _, counts = engine.ball_values(
+                space, strips, judges.X[part], self.radius_, None, np.zeros_like
+            )
+            counts = counts.reshape(n_groups, n_classes, -1)
+            same = counts[:, judges.y[part], np.arange(counts.shape[2])]
+            values = same * agree[part] + (counts.sum(axis=1) - same) * differ[part]
+            squares = judges.weights[part] ** 2
+            sums += (values @ squares, values**2 @ squares)
+        return sums
+
+    def _judge_values(self, game, X, y, judges, n_classes, rows):
+        engine = get_engine(self.engine)
+        agree, differ = self._kinds(game, judges, n_classes)
+        # Each row is its own class, so that the counts are its membership.
+        space, strips = Space(X[rows], self.metric), engine.Strips(np.arange(len(rows)), len(rows))
+        own = None
+        if judges.own is not None:
+            place = np.full(len(X), -1)
+            place[rows] = np.arange(len(rows))
+            own = place[judges.own]
+        values = np.zeros(len(judges.y))
+        for part in self._tiles(len(rows), len(judges.y)):
+            mine = None if own is None else own[part]
+            _, inside = engine.ball_values(
+                space, strips, judges.X[part], self.radius_, mine, np.zeros_like
+            )
+            match = y[rows, None] == judges.y[part]
+            values[part] = (inside * np.where(match, agree[part], differ[part])).sum(axis=0)
+        return values
+
+    def _kinds(self, game, judges, n_classes):
+        counts = self._counts[game]
+        same = counts[judges.y, np.arange(len(judges.y))]
+        return neighbour_values(same, counts.sum(axis=0) - same, n_classes, self.semivalue)
+
+    def _sum_kinds(self, X, y, judges, n_classes, agree, differ):
+        """Sum over balls of squared judge weights times the given sizes."""
+        weights = _spread(judges.y, judges.weights**2, n_classes, agree, differ)
+        return self._sum_balls(
+            get_engine(self.engine), X, y, judges, n_classes, partial(_take_part, weights)
+        )
 
     def _sum_balls(self, engine, X, y, judges, n_classes, weigh):
         space, strips = Space(X, self.metric), engine.Strips(y, n_classes)

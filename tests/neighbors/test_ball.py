@@ -45,7 +45,9 @@ def test_boundary_far_from_the_origin(engine, rng):
 def test_cosine(engine, rng):
     X, Q, y = rng.normal(size=(500, 5)), rng.normal(size=(12, 5)), rng.integers(0, 3, 500)
     X[0] = 0
-    D = 1 - Q @ X.T / np.outer(np.linalg.norm(Q, axis=1), np.maximum(np.linalg.norm(X, axis=1), 1e-9))
+    D = 1 - Q @ X.T / np.outer(
+        np.linalg.norm(Q, axis=1), np.maximum(np.linalg.norm(X, axis=1), 1e-9)
+    )
     check(ball(engine, X, y, Q, 0.5, "cosine"), D <= 0.5, y)
     check(ball(engine, X, y, X[1:4], 0.0, "cosine"), np.eye(500, dtype=bool)[1:4], y)
 

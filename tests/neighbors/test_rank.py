@@ -100,7 +100,9 @@ def test_cosine_ignores_lengths_and_puts_zeros_at_one(engine, rng):
     X = rng.normal(size=(60, 4))
     X = np.concatenate([X, 2 * X, np.zeros((1, 4))])
     Q = rng.normal(size=(5, 4))
-    D = 1 - Q @ X.T / np.maximum(np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(X, axis=1), 1e-30)
+    D = 1 - Q @ X.T / np.maximum(
+        np.linalg.norm(Q, axis=1)[:, None] * np.linalg.norm(X, axis=1), 1e-30
+    )
     for (order, tied), d in zip(ranks(engine, X, Q, "cosine"), D):
         np.testing.assert_allclose(d[order], np.sort(d), atol=1e-12)
         assert tied.sum() == 60  # every row with its double

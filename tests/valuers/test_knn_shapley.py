@@ -49,6 +49,20 @@ def test_validation_weights(rng, n_classes):
     np.testing.assert_allclose(valuer.values_, expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("utility", ["soft", "original"])
+def test_leave_one_out_regression(rng, utility):
+    # Every row is judged by all others; the prior mean is that of all rows.
+    X, y, *_ = grid_game(rng, 6, 1, 0)
+    expected = np.zeros(6)
+    for i in range(6):
+        rest = np.delete(np.arange(6), i)
+        game = partial(knn_utility, k=2, utility=utility, n_classes=0, prior=y.mean())
+        part = enumerate_game(game, X[rest], y[rest], X[[i]], y[[i]], metric="sqeuclidean")
+        expected[rest] += part / 6
+    valuer = KNNShapleyValuer(2, utility=utility).fit(X, y)
+    np.testing.assert_allclose(valuer.values_, expected, atol=1e-12)
+
+
 def test_the_erratum_of_the_recursion():
     # Two rows, K = 4: the printed recursion gives (1.0, -0.5) here.
     X, y = np.array([[0.0], [1.0]]), np.array([1, 0])

@@ -28,12 +28,21 @@ def test_a2_is_a_harmonic_number_less_one():
 
 def test_neighbour_values_are_theorem_13():
     n = 30
-    for same, other, n_classes in [(1, 0, 2), (0, 1, 2), (1, 1, 2), (5, 3, 3), (12, 17, 4), (2, 0, 5)]:
+    for same, other, n_classes in [
+        (1, 0, 2),
+        (0, 1, 2),
+        (1, 1, 2),
+        (5, 3, 3),
+        (12, 17, 4),
+        (2, 0, 5),
+    ]:
         c = same + other
         expected = []
         for match in (1, 0):
             a1 = Fraction(match, c) - (Fraction(same - match, c * (c - 1)) if c > 1 else 0)
-            value = (a1 * a2_of_the_paper(n, c) if c > 1 else 0) + (match - Fraction(1, n_classes)) / c
+            value = (a1 * a2_of_the_paper(n, c) if c > 1 else 0) + (
+                match - Fraction(1, n_classes)
+            ) / c
             expected.append(float(value) if (same if match else other) else 0.0)
         got = neighbour_values([same], [other], n_classes)
         np.testing.assert_allclose(np.ravel(got), expected, rtol=1e-14)
@@ -68,7 +77,9 @@ def test_no_overflow_for_1_to_200_000_neighbours(semivalue):
         if semivalue == "shapley":
             # Efficiency: the neighbours share the utility less that of the empty coalition.
             total = same * agree + (c - same) * differ
-            np.testing.assert_allclose(total, threshold_utility(same, c - same, 2) - 0.5, atol=1e-11)
+            np.testing.assert_allclose(
+                total, threshold_utility(same, c - same, 2) - 0.5, atol=1e-11
+            )
         # A neighbour with the label never costs, one without never helps.
         assert (agree >= -1e-15).all()
         assert (differ <= 1e-15).all()
@@ -80,7 +91,9 @@ def test_equals_enumeration(engine, rng, n_classes, semivalue):
     for n in (2, 4, 7, 10):
         X, y, X_val, y_val = grid_game(rng, n, 3, n_classes)
         for radius in (0.0, 1.0, np.sqrt(2), 10.0):
-            valuer = TKNNShapleyValuer(radius, metric="euclidean", semivalue=semivalue, engine=engine)
+            valuer = TKNNShapleyValuer(
+                radius, metric="euclidean", semivalue=semivalue, engine=engine
+            )
             valuer.fit(X, y, X_val=X_val, y_val=y_val)
             game = partial(tknn_utility, radius=radius, n_classes=min(n, n_classes))
             expected = enumerate_game(game, X, y, X_val, y_val, semivalue=semivalue)
@@ -88,7 +101,12 @@ def test_equals_enumeration(engine, rng, n_classes, semivalue):
 
 
 def test_cosine_and_weights(rng):
-    X, y, X_val, y_val = rng.normal(size=(8, 3)), np.arange(8) % 2, rng.normal(size=(4, 3)), [0, 1, 1, 0]
+    X, y, X_val, y_val = (
+        rng.normal(size=(8, 3)),
+        np.arange(8) % 2,
+        rng.normal(size=(4, 3)),
+        [0, 1, 1, 0],
+    )
     weights = np.array([3.0, 0.0, 1.0, 1.0])
     valuer = TKNNShapleyValuer(0.6).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=weights)
     game = partial(tknn_utility, radius=0.6, n_classes=2)
@@ -117,7 +135,11 @@ def test_suggest_radius_is_the_best_of_its_candidates(rng):
 def test_messages(rng):
     X, y = rng.normal(size=(10, 2)), np.arange(10) % 2
     cases = [
-        (dict(radius=-1), y, "'radius' parameter of TKNNShapleyValuer must be a float in the range"),
+        (
+            dict(radius=-1),
+            y,
+            "'radius' parameter of TKNNShapleyValuer must be a float in the range",
+        ),
         (dict(semivalue="owen"), y, "semivalue must be 'shapley'.* Got 'owen'"),
         (dict(radius="auto"), y, "radius='auto' is chosen on a validation set alone. Pass X_val"),
         ({}, y + 0.5, "TKNNShapleyValuer needs classes. Got a continuous target"),

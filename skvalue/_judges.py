@@ -1,0 +1,93 @@
+"""The validation points of a game, and the progress of a fit through them."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Judges:
+    """The validation points of one game.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_judges, n_features)
+    y : ndarray of shape (n_judges,)
+        Codes of the classes, or targets.
+    weights : ndarray of shape (n_judges,)
+        Weights in the mean over judges; they sum to one.
+    index : ndarray of shape (n_judges,)
+        Row of each judge in X_val, or in X where rows judge each other.
+    own : ndarray of shape (n_judges,) or None
+        The judge's own row among the players, which does not play for it; None: no judge plays.
+    prior : float
+        Mean target of all validation points, which a coalition of nobody predicts in a regression.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    index: np.ndarray
+    own: np.ndarray | None = None
+    prior: float = 0.0
+
+    def __getitem__(self, part):
+        return replace(
+            self,
+            X=self.X[part],
+            y=self.y[part],
+            weights=self.weights[part],
+            index=self.index[part],
+            own=None if self.own is None else self.own[part],
+        )
+
+    def first(self, n):
+        """The first n judges, weights scaled to sum to one."""
+        if n == len(self.y):
+            return self
+        some = self[:n]
+        return replace(some, weights=some.weights / (some.weights.sum() or 1.0))
+
+    def joined(self, other, weights):
+        """These judges and others, none of which plays."""
+        return replace(
+            self,
+            X=np.concatenate([self.X, other.X]),
+            y=np.concatenate([self.y, other.y]),
+            weights=weights,
+            index=np.concatenate([self.index, other.index]),
+        )
+
+    def centred(self):
+        """The same judges with targets from their prior mean."""
+        return replace(self, y=self.y - self.prior, prior=0.0)
+
+
+class Progress:
+    """Counts steps of a fit, tells the callbacks, and remembers why it ended early."""
+
+    def __init__(self, estimator, n_steps):
+        self.estimator = estimator
+        self.context = estimator._init_callback_context(max_subtasks=n_steps)
+        self.context.call_on_fit_task_begin(estimator=estimator)
+        self.stopped = False
+        self.interrupted = False
+
+    @property
+    def over(self):
+        return self.stopped or self.interrupted
+
+    def follow(self, parts, n_parts):
+        """Yield the parts of a computation until they end or somebody stops it."""
+        try:
+            for _ in range(n_parts):
+                step = self.context.subcontext(task_name="validation points")
+                step.call_on_fit_task_begin(estimator=self.estimator)
+                yield next(parts)
+                if step.call_on_fit_task_end(estimator=self.estimator):
+                    self.stopped = True
+                    return
+        except KeyboardInterrupt:
+            self.interrupted = True
+        finally:
+            parts.close()

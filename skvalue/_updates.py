@@ -1,0 +1,158 @@
+"""Rows and validation points that come or go after fit."""
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._judges import Judges, Progress
+from ._sklearn import fit_context
+from ._validation import check_validation_set, label_codes
+
+
+class UpdatesMixin:
+    """Changes of the data of a fitted valuer; each leaves what a fit on the new data would."""
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def add_rows(self, X, y, *, groups=None):
+        """Add rows, at the cost of one pass over the distances.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new, n_features)
+            Rows, which come after those of fit.
+        y : array-like of shape (n_new,)
+            Their labels, new ones too, or targets.
+        groups : array-like of shape (n_new,), default=None
+            Their groups, if fit had groups.
+
+        Returns
+        -------
+        self : object
+            The valuer, as if fitted on all rows.
+
+        Raises
+        ------
+        ValueError
+            If X has other columns, y another length, or groups are passed to one of `fit` and
+            `add_rows` only.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=self._X.dtype, order="C")
+        y = np.asarray(y)
+        if len(y) != len(X):
+            raise ValueError(f"y must have one entry a row of X ({len(X)}). Got {len(y)}.")
+        if (groups is None) != (self._groups is None):
+            raise ValueError("groups must be passed to both fit and add_rows, or to neither.")
+        if groups is not None:
+            groups = np.concatenate([self.groups_[self._groups], np.asarray(groups)])
+        return self._refit(
+            np.concatenate([self._X, X]), np.concatenate([self._labels(self._y), y]), groups
+        )
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def remove_rows(self, rows):
+        """Remove rows, at the cost of one pass over the distances.
+
+        Parameters
+        ----------
+        rows : array-like of int or bool
+            Positions of the rows in the X of fit, or a mask over them.
+
+        Returns
+        -------
+        self : object
+            The valuer, as if fitted on the remaining rows.
+
+        Raises
+        ------
+        ValueError
+            If a position is out of range, or fewer than two rows would remain.
+        """
+        check_is_fitted(self)
+        n, rows = len(self._X), np.asarray(rows)
+        if rows.dtype == bool and len(rows) != n:
+            raise ValueError(f"rows must have one entry a row of fit ({n}). Got {len(rows)}.")
+        if rows.dtype != bool and rows.size and not (-n <= rows.min() and rows.max() < n):
+            raise ValueError(
+                f"rows must be between 0 and {n - 1}. Got {rows.min()} to {rows.max()}."
+            )
+        keep = np.ones(n, dtype=bool)
+        keep[rows if rows.size else []] = False
+        if keep.sum() < 2:
+            raise ValueError(f"rows must leave at least 2 rows. Got {keep.sum()} of {n}.")
+        groups = None if self._groups is None else self.groups_[self._groups][keep]
+        return self._refit(self._X[keep], self._labels(self._y)[keep], groups)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def add_validation(self, X_val, y_val, *, sample_weight_val=None):
+        """Add validation points; only they are compared with the rows.
+
+        (A regression game is fitted again, since its empty coalition predicts the mean validation
+        target.)
+
+        Parameters
+        ----------
+        X_val : array-like of shape (n_new, n_features)
+            Validation points, which come after those of fit.
+        y_val : array-like of shape (n_new,)
+            Their labels or targets.
+        sample_weight_val : array-like of shape (n_new,), default=None
+            Their weights, on the scale of those of fit; None is 1 each.
+
+        Returns
+        -------
+        self : object
+            The valuer, as if fitted with all validation points.
+
+        Raises
+        ------
+        ValueError
+            If fit had no validation set, or the new points do not fit the rows.
+        """
+        old = self._explicit_judges("add_validation", ValueError)
+        X_val, y_val = check_validation_set(self, X_val, y_val, self._X.dtype)
+        weights = [
+            np.ones(len(points)) if given is None else np.asarray(given, dtype=np.float64)
+            for points, given in [(old.y, self._judge_weights), (y_val, sample_weight_val)]
+        ]
+        if len(weights[1]) != len(y_val):
+            raise ValueError(
+                f"sample_weight_val must have one entry a row of X_val ({len(y_val)}). Got "
+                f"{len(weights[1])}."
+            )
+        both = np.concatenate(weights)
+        if not self._n_classes:
+            self._fit_arrays(
+                self._X, self._y, np.concatenate([old.X, X_val]), np.concatenate([old.y, y_val]),
+                None if self._groups is None else self.groups_[self._groups], both,
+            )  # fmt: skip
+            return self
+        new = Judges(
+            X_val,
+            label_codes(y_val, self.classes_, "y_val"),
+            weights[1] / both.sum(),
+            np.arange(len(old.y), len(both)),
+        )
+        progress = Progress(self, self._n_steps(len(self._X), len(y_val), self._X.shape[1]))
+        values, utility, _ = self._value(self._X, self._y, new, self._n_classes, progress)
+        share = weights[0].sum() / both.sum()
+        self.utility_ = float(share * self.utility_ + utility @ new.weights)
+        self._games = [(None, old.joined(new, both / both.sum()))]
+        self._merge_judges()
+        self._judge_weights = both
+        self._lazy = {}
+        self._set_values(share * self._row_values + values)
+        self._finish(progress)
+        return self
+
+    def _merge_judges(self):
+        """Make one game of the last two, where a method keeps something for every game."""
+
+    def _labels(self, codes):
+        return self.classes_[codes] if self._n_classes else codes
+
+    def _refit(self, X, y, groups):
+        X_val = y_val = None
+        if self._explicit:
+            judges = self._games[0][1]
+            X_val, y_val = judges.X, self._labels(judges.y)
+        return self._fit_arrays(X, y, X_val, y_val, groups, self._judge_weights)

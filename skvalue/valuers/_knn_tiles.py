@@ -1,0 +1,86 @@
+"""One tile of judges of KNN-Shapley: from an engine's ranks to sums of values."""
+
+import numpy as np
+
+from ..neighbors import get_engine
+
+
+def _adder(game, y, class_counts, judges):
+    """Function that adds the values of some ranked judges to arrays."""
+    if not len(class_counts):
+        from ._knn_target_kernels import add_target_values
+
+        def add(part, order, n_ranked, weights, values, rest, utility):
+            add_target_values(game, order, n_ranked, y, judges.y[part], weights, values, utility)
+
+        return add
+
+    from ._knn_class_kernels import add_class_values
+
+    own = np.full(len(judges.y), -1) if judges.own is None else judges.own
+
+    def add(part, order, n_ranked, weights, values, rest, utility):
+        add_class_values(
+            game, order, n_ranked, y, class_counts, judges.y[part], weights, own[part], values,
+            rest, utility,
+        )  # fmt: skip
+
+    return add
+
+
+def value_tile(engine, space, judges, game, y, class_counts, max_rank):
+    """Values and utilities of one tile of judges; values of unranked rows apart, by class."""
+    values = np.zeros(len(space))
+    utility = np.empty(len(judges.y))
+    rest = np.zeros(len(class_counts) + 1)
+    add = _adder(game, y, class_counts, judges)
+
+    def consume(part, order, n_ranked):
+        add(part, order, n_ranked, judges.weights[part], values, rest, utility[part])
+
+    get_engine(engine).rank_values(space, judges.X, judges.own, max_rank, consume)
+    return values, rest, utility
+
+
+def _each_judge(use, engine, space, judges, game, y, class_counts, max_rank):
+    """Call ``use(v, values)`` with the values of all rows at every judge of a tile."""
+    values, rest, utility = np.empty(len(space)), np.empty(len(class_counts) + 1), np.empty(1)
+    add = _adder(game, y, class_counts, judges)
+
+    def consume(part, order, n_ranked):
+        for line in range(len(order)):
+            v = part.start + line
+            values[:] = rest[:] = 0
+            one = slice(line, line + 1)
+            add(slice(v, v + 1), order[one], n_ranked[one], np.ones(1), values, rest, utility)
+            if n_ranked[line] < game.n:
+                values[:] += rest[-1] + rest[y]
+            use(v, values)
+
+    get_engine(engine).rank_values(space, judges.X, judges.own, max_rank, consume)
+
+
+def moment_tile(groups, n_out, engine, space, judges, *game):
+    """Sums over a tile of judges of squared weight times value, and times squared value."""
+    sums = np.zeros((2, n_out))
+
+    def use(v, values):
+        if groups is not None:
+            values = np.bincount(groups, weights=values, minlength=n_out)
+        square = judges.weights[v] ** 2
+        sums[0] += square * values
+        sums[1] += square * values**2
+
+    _each_judge(use, engine, space, judges, *game)
+    return sums
+
+
+def row_tile(rows, engine, space, judges, *game):
+    """Value of some rows together at every judge of a tile."""
+    out = np.empty(len(judges.y))
+
+    def use(v, values):
+        out[v] = values[rows].sum()
+
+    _each_judge(use, engine, space, judges, *game)
+    return out

@@ -1,0 +1,443 @@
+"""The contract that every per-row valuer inherits, on the two neighbour methods."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from test_axioms import EXACT, by_name, problem
+
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue.exceptions import IncompleteFitWarning, QuadraticCostWarning
+
+
+def data(name, rng, **sizes):
+    valuer, n_classes = EXACT[name]
+    return clone(valuer), *problem(rng, n_classes, **sizes)
+
+
+# Who judges whom -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name, (_, n_classes) in EXACT.items() if n_classes])
+def test_leave_one_out_is_the_mean_of_n_games(name, rng):
+    # The regression, whose prior mean is that of all rows, is compared with enumeration.
+    valuer, X, y, *_ = data(name, rng, n=25)
+    y[:8] = np.tile(np.arange(4), 2) % len(set(y))  # no class of a single row
+    total = np.zeros(25)
+    for i in range(25):
+        rest = np.delete(np.arange(25), i)
+        game = clone(valuer).fit(X[rest], y[rest], X_val=X[[i]], y_val=y[[i]])
+        total[rest] += game.values_ / 25
+    np.testing.assert_allclose(valuer.fit(X, y).values_, total, atol=1e-13)
+    assert valuer.set_params(cv=LeaveOneOut()).fit(X, y).values_ == pytest.approx(total, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    "cv", [4, KFold(5), RepeatedStratifiedKFold(n_splits=3, n_repeats=2)], ids=str
+)
+@pytest.mark.parametrize("name", ["knn", "tknn-euclidean"])
+def test_cross_judging_is_the_mean_over_splits(name, cv, rng):
+    valuer, X, y, *_ = data(name, rng)
+    if isinstance(cv, RepeatedStratifiedKFold):
+        cv.random_state = 0
+    splits = list((StratifiedKFold(4) if cv == 4 else cv).split(X, y))
+    total, utility = np.zeros(len(X)), []
+    for players, judges in splits:
+        game = clone(valuer).fit(X[players], y[players], X_val=X[judges], y_val=y[judges])
+        total[players] += game.values_ / len(splits)
+        utility.append(game.utility_)
+    valuer.set_params(cv=cv).fit(X, y)
+    np.testing.assert_allclose(valuer.values_, total, atol=1e-13)
+    assert valuer.utility_ == pytest.approx(np.mean(utility))
+    assert clone(valuer).set_params(cv=splits).fit(X, y).values_ == pytest.approx(total)
+
+
+@by_name
+def test_groups_sum_their_rows(name, rng):
+    valuer, X, y, X_val, y_val = data(name, rng)
+    groups = np.array(["north", "south", "east"])[rng.integers(0, 3, len(X))]
+    rows = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val).values_
+    values = valuer.fit_transform(X, y, X_val=X_val, y_val=y_val, groups=groups)
+    assert list(valuer.groups_) == ["east", "north", "south"]
+    expected = {g: rows[groups == g].sum() for g in valuer.groups_}
+    np.testing.assert_allclose(valuer.values_, list(expected.values()))
+    np.testing.assert_allclose(values[:, 0], [expected[g] for g in groups])
+    valuer.fit(X, y)
+    assert not hasattr(valuer, "groups_")
+
+
+def test_a_group_never_judges_itself(rng):
+    X, y = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
+    groups = np.arange(30) // 3
+    valuer = KNNShapleyValuer(1).fit(X, y, groups=groups)
+    doubled = np.r_[X, X + 1e-9]  # twins in the same group would judge each other
+    twins = KNNShapleyValuer(1).fit(doubled, np.r_[y, y], groups=np.r_[groups, groups])
+    assert twins.utility_ == pytest.approx(valuer.utility_)
+    assert KNNShapleyValuer(1).fit(doubled, np.r_[y, y]).utility_ == pytest.approx(1)
+
+
+# Rows that were not in fit -------------------------------------------------------------------
+
+
+@by_name
+@pytest.mark.parametrize("judging", ["validation", "leave-one-out"])
+def test_unseen_rows_are_valued_by_the_game_with_them(name, rng, judging):
+    valuer, X, y, X_val, y_val = data(name, rng, n=30)
+    extra = {"X_val": X_val, "y_val": y_val} if judging == "validation" else {}
+    X_new, y_new = rng.integers(-2, 3, (6, 3)) / 2.0 + 0.25, rng.choice(y, 6)
+    scores = valuer.fit(X, y, **extra).score_samples(X_new, y_new)
+    for score, row, label in zip(scores, X_new, y_new):
+        if judging == "leave-one-out" and name.startswith("knn-regression"):
+            # The prior mean stays that of the fitted rows, see the docstring.
+            label = y.mean()
+            score = valuer.score_samples([row], [label])[0]
+        grown = clone(valuer).fit(np.r_[X, [row]], np.r_[y, label], **extra)
+        assert grown.values_[-1] == pytest.approx(score, abs=1e-12)
+
+
+@by_name
+def test_seen_rows_have_their_fitted_values(name, rng):
+    valuer, X, y, X_val, y_val = data(name, rng)
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    same = (X[:, None] == X).all(axis=2)
+    np.testing.assert_allclose(valuer.transform(X)[:, 0], same @ valuer.values_ / same.sum(axis=1))
+    same &= y[:, None] == y
+    np.testing.assert_allclose(valuer.score_samples(X, y), same @ valuer.values_ / same.sum(axis=1))
+
+
+@pytest.mark.parametrize("name", ["knn", "tknn", "tknn-euclidean"])
+def test_unknown_labels_are_averaged(name, rng):
+    valuer, X, y, X_val, y_val = data(name, rng)
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    X_new = np.r_[rng.integers(-2, 3, (8, 3)) / 2.0 + 0.25, [[99.0, -3, 5]]]
+    by_label = np.array([valuer.score_samples(X_new, np.full(9, c)) for c in valuer.classes_])
+    metric = valuer.metric
+    distances = 1 - X_new @ X.T / np.outer(
+        np.linalg.norm(X_new, axis=1), np.maximum(np.linalg.norm(X, axis=1), 1e-9)
+    )
+    if metric == "euclidean":
+        distances = np.sqrt(((X_new[:, None] - X) ** 2).sum(axis=2))
+    for score, labels, d in zip(valuer.score_samples(X_new), by_label.T, distances):
+        if name.startswith("tknn"):
+            weights = (d <= valuer.radius + 1e-12).astype(float)
+        else:
+            cut = np.sort(d)[valuer.n_neighbors - 1]
+            inside, tied = d < cut - 1e-12, np.abs(d - cut) < 1e-12
+            weights = inside + tied * (valuer.n_neighbors - inside.sum()) / tied.sum()
+        shares = np.bincount(y, weights, minlength=len(labels))
+        shares = shares / weights.sum() if weights.any() else np.full(len(labels), 1 / len(labels))
+        assert score == pytest.approx(shares @ labels, abs=1e-13)
+
+
+def test_float32_rows_are_found_again(rng):
+    X, y = rng.normal(size=(20, 3)).astype(np.float32), rng.integers(0, 2, 20)
+    valuer = KNNShapleyValuer().fit(X, y)
+    np.testing.assert_allclose(valuer.transform(X.astype(np.float64))[:, 0], valuer.values_)
+
+
+# Data that changes ---------------------------------------------------------------------------
+
+
+@by_name
+@pytest.mark.parametrize("judging", ["validation", "leave-one-out", 4])
+def test_adding_and_removing_rows_equals_a_refit(name, rng, judging):
+    valuer, X, y, X_val, y_val = data(name, rng)
+    extra = {"X_val": X_val, "y_val": y_val} if judging == "validation" else {}
+    valuer.set_params(**({} if judging == "validation" else {"cv": judging}))
+    if judging == 4 and name.startswith("tknn"):
+        valuer.set_params(cv=KFold(4))
+    whole = clone(valuer).fit(X, y, **extra)
+    grown = clone(valuer).fit(X[:60], y[:60], **extra).add_rows(X[60:], y[60:])
+    np.testing.assert_allclose(grown.values_, whole.values_, atol=1e-14)
+    assert grown.utility_ == pytest.approx(whole.utility_)
+    cut = whole.remove_rows(np.arange(60, 80)).remove_rows(np.arange(60) == 3)
+    rest = np.delete(np.arange(60), 3)
+    refit = clone(valuer).fit(X[rest], y[rest], **extra)
+    np.testing.assert_allclose(cut.values_, refit.values_, atol=1e-14)
+    np.testing.assert_allclose(cut.transform(X[:4]), refit.transform(X[:4]), atol=1e-14)
+
+
+@by_name
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_adding_validation_points_equals_a_refit(name, rng, weighted, grouped):
+    valuer, X, y, X_val, y_val = data(name, rng)
+    w = rng.random(30) if weighted else None
+    groups = {"groups": np.arange(80) % 4} if grouped else {}
+    whole = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=w, **groups)
+    first, second = (None, None) if w is None else (w[:20], w[20:])
+    part = clone(valuer).fit(
+        X, y, X_val=X_val[:20], y_val=y_val[:20], sample_weight_val=first, **groups
+    )
+    assert part.validation_error_.shape == part.values_.shape  # must not survive the change
+    part.add_validation(X_val[20:], y_val[20:], sample_weight_val=second)
+    for attribute in ("values_", "utility_", "empty_utility_", "validation_error_"):
+        np.testing.assert_allclose(
+            getattr(part, attribute), getattr(whole, attribute), atol=1e-13, err_msg=attribute
+        )
+    np.testing.assert_allclose(part.transform(X[:5] + 0.1), whole.transform(X[:5] + 0.1))
+    if hasattr(whole, "counts_"):
+        np.testing.assert_array_equal(part.counts_, whole.counts_)
+
+
+def test_new_label_and_group_by_add_rows(rng):
+    X, y = rng.normal(size=(20, 2)), np.repeat(["a", "b"], 10)
+    valuer = KNNShapleyValuer().fit(X, y, groups=np.arange(20) % 3)
+    valuer.add_rows(X[:4] + 1, ["c"] * 4, groups=[7, 7, 1, 1])
+    assert list(valuer.classes_) == ["a", "b", "c"]
+    assert list(valuer.groups_) == [0, 1, 2, 7]
+
+
+# Callbacks and interruptions -----------------------------------------------------------------
+
+
+class Watch:
+    """A callback that counts tasks, and stops or interrupts at a given one."""
+
+    def __init__(self, stop_at=None, interrupt_at=None):
+        self.stop_at, self.interrupt_at = stop_at, interrupt_at
+        self.begun = self.ended = self.set_up = self.torn_down = 0
+
+    def setup(self, estimator, context):
+        self.set_up += 1
+        self.expected = context.max_subtasks
+
+    def teardown(self, estimator, context):
+        self.torn_down += 1
+
+    def on_fit_task_begin(self, estimator, context):
+        self.begun += context.parent is not None
+
+    def on_fit_task_end(self, estimator, context):
+        if context.parent is None:
+            return False
+        self.ended += 1
+        if self.ended == self.interrupt_at:
+            raise KeyboardInterrupt
+        return self.ended == self.stop_at
+
+
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer()])
+@pytest.mark.parametrize("cv", ["leave-one-out", 3])
+def test_callbacks_see_every_task(valuer, cv, rng):
+    X, y = rng.normal(size=(900, 2)), rng.integers(0, 2, 900)
+    watch = Watch()
+    plain = clone(valuer).set_params(cv=cv).fit(X, y).values_
+    watched = clone(valuer).set_params(cv=cv).set_callbacks(watch).fit(X, y)
+    assert watch.begun == watch.ended == watch.expected > 1
+    assert watch.set_up == watch.torn_down == 1
+    np.testing.assert_array_equal(watched.values_, plain)
+
+
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(n_jobs=2), TKNNShapleyValuer(n_jobs=2)])
+def test_a_callback_stops_the_fit_and_values_stand_on_the_judges_done(valuer, rng):
+    X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
+    X_val, y_val = rng.normal(size=(3000, 2)), rng.integers(0, 2, 3000)
+    valuer.set_callbacks(Watch(stop_at=2))
+    with pytest.warns(IncompleteFitWarning, match="stopped by a callback: .* judged until then"):
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    done = len(valuer.contributions(0).contributions)
+    assert 0 < done < 3000
+    part = clone(valuer).set_callbacks().fit(X, y, X_val=X_val[:done], y_val=y_val[:done])
+    np.testing.assert_allclose(valuer.values_, part.values_, atol=1e-13)
+    assert valuer.utility_ == pytest.approx(part.utility_)
+    np.testing.assert_allclose(valuer.transform(X + 1), part.transform(X + 1))
+
+
+def test_control_c_keeps_what_there_is(rng):
+    X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
+    X_val, y_val = rng.normal(size=(3000, 2)), rng.integers(0, 2, 3000)
+    watch = Watch(interrupt_at=3)
+    valuer = KNNShapleyValuer().set_callbacks(watch)
+    with pytest.raises(KeyboardInterrupt):
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    assert watch.torn_down == 1
+    gap = valuer.values_.sum() - (valuer.utility_ - valuer.empty_utility_)
+    assert abs(gap) < 1e-12
+    assert np.count_nonzero(valuer.values_) == 50
+
+
+def test_progress_bar(rng, capsys):
+    pytest.importorskip("rich")
+    from sklearn.callback import ProgressBar
+
+    X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
+    KNNShapleyValuer().set_callbacks(ProgressBar()).fit(X, y)
+    assert "KNNShapleyValuer" in capsys.readouterr().out
+
+
+# Metadata ------------------------------------------------------------------------------------
+
+
+def test_grid_search_slices_a_validation_set_as_long_as_x(rng):
+    # scikit-learn's rule for metadata; the user guide warns of it.
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    seen = []
+
+    class Spy(KNNShapleyValuer):
+        def fit(self, X, y, *, X_val=None, y_val=None):
+            seen.append(len(X_val))
+            return super().fit(X, y, X_val=X_val, y_val=y_val)
+
+        def score(self, X, y):
+            return self.utility_
+
+    for n_val, expected in [(40, 20), (30, 30)]:
+        seen.clear()
+        search = GridSearchCV(Spy(), {"n_neighbors": [1, 2]}, cv=2, refit=False)
+        with config_context(enable_metadata_routing=True):
+            search.estimator.set_fit_request(X_val=True, y_val=True)
+            search.fit(X, y, X_val=X[:n_val], y_val=y[:n_val])
+        assert seen == [expected] * 4
+
+
+def test_pipeline_with_groups(rng):
+    X, y, groups = rng.normal(size=(40, 2)), np.arange(40) % 2, np.arange(40) % 5
+    with config_context(enable_metadata_routing=True):
+        step = KNNShapleyValuer(cv=GroupKFold(5)).set_fit_request(groups=True)
+        values = make_pipeline(StandardScaler(), step).fit_transform(X, y, groups=groups)
+    assert len(np.unique(values)) == 5
+
+
+# Bad input -----------------------------------------------------------------------------------
+
+X0 = np.arange(20.0).reshape(10, 2)
+Y0 = np.array(["a", "b"] * 5)
+NAN = np.where(X0 == 4, np.nan, X0)
+
+BAD = {
+    "NaN in X": ((NAN, Y0), {}, "Input X contains NaN"),
+    "NaN in X_val": ((X0, Y0), dict(X_val=NAN, y_val=Y0), "X_val must be like X: Input.*NaN"),
+    "one class": ((X0, ["a"] * 10), {}, "y must have at least 2 classes. Got one class: 'a'"),
+    "no y": ((X0, None), {}, "requires y to be passed, but the target y is None"),
+    "X_val alone": ((X0, Y0), dict(X_val=X0), "X_val and y_val must be passed together. Got X_val"),
+    "y_val alone": ((X0, Y0), dict(y_val=Y0), "X_val and y_val must be passed together. Got y_val"),
+    "empty": ((X0, Y0), dict(X_val=X0[:0], y_val=Y0[:0]), "Got an empty validation set"),
+    "lengths": ((X0, Y0), dict(X_val=X0, y_val=Y0[:3]), "must have the same length. Got 10 and 3"),
+    "columns": (
+        (X0, Y0),
+        dict(X_val=X0[:, :1], y_val=Y0),
+        "X_val must be like X: X has 1 features",
+    ),
+    "unseen": ((X0, Y0), dict(X_val=X0[:2], y_val=["a", "z"]), "labels that y has. Got .* 'z'"),
+    "other kind": ((X0, Y0), dict(X_val=X0[:2], y_val=[1, 2]), "labels that y has. Got unseen"),
+    "groups": (
+        (X0, Y0),
+        dict(groups=[1, 2]),
+        r"groups must have one entry a row of X \(10\). Got 2",
+    ),
+    "one group": (
+        (X0, Y0),
+        dict(groups=[1] * 10),
+        "groups must name at least 2 groups. Got one: 1",
+    ),
+    "weights": ((X0, Y0), dict(X_val=X0, y_val=Y0, sample_weight_val=[1.0]), r"\(10\). Got 1"),
+    "negative weight": (
+        (X0, Y0),
+        dict(X_val=X0, y_val=Y0, sample_weight_val=[-1.0] * 10),
+        "sample_weight_val must be non-negative with a positive sum",
+    ),
+    "weights of nobody": (
+        (X0, Y0),
+        dict(sample_weight_val=[1] * 10),
+        "sample_weight_val needs X_val",
+    ),
+    "two columns of y": ((X0, np.c_[Y0, Y0]), {}, "y should be a 1d array|must be one column"),
+    "one row": ((X0[:1], Y0[:1]), {}, "minimum of 2 is required"),
+}
+
+
+@pytest.mark.parametrize("cls", [KNNShapleyValuer, TKNNShapleyValuer])
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused_before_work_starts(cls, case, monkeypatch):
+    arguments, keywords, message = BAD[case]
+    monkeypatch.setattr(cls, "_value", lambda *a, **k: pytest.fail("work started"))
+    with pytest.raises(ValueError, match=message):
+        cls().fit(*arguments, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("cv", "groups", "message"),
+    [
+        (ShuffleSplit(3, random_state=0), None, "must let every row play equally often"),
+        ([(np.arange(5), np.arange(5))], None, "must not put a row on both sides of a split"),
+        (
+            [(np.arange(5), np.arange(5, 10))] * 2,
+            np.arange(10) % 3,
+            "must keep every group on one side of a split",
+        ),
+        (20, None, "n_splits=20"),
+        ("leave-two-out", None, "'cv' parameter of KNNShapleyValuer must be"),
+    ],
+)
+def test_uneven_splitters_are_refused(cv, groups, message):
+    with pytest.raises(ValueError, match=message):
+        KNNShapleyValuer(cv=cv).fit(X0, Y0, groups=groups)
+
+
+def test_messages_after_fit():
+    valuer = KNNShapleyValuer()
+    for call in (valuer.transform, valuer.score_samples, valuer.contributions):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            call(X0)
+    valuer.fit(X0, Y0)
+    cases = [
+        (lambda: valuer.transform(X0[:, :1]), "X has 1 features, but .* expecting 2"),
+        (
+            lambda: valuer.score_samples(X0, Y0[:3]),
+            r"y must have one entry a row of X \(10\). Got 3",
+        ),
+        (lambda: valuer.score_samples(X0[:1], ["q"]), "y must hold only labels that y has. Got"),
+        (lambda: valuer.add_rows(X0, Y0[:2]), r"y must have one entry a row of X \(10\). Got 2"),
+        (lambda: valuer.add_rows(X0, Y0, groups=Y0), "groups must be passed to both fit and add"),
+        (lambda: valuer.remove_rows([10]), "rows must be between 0 and 9. Got 10 to 10"),
+        (
+            lambda: valuer.remove_rows([True]),
+            r"rows must have one entry a row of fit \(10\). Got 1",
+        ),
+        (lambda: valuer.remove_rows(np.arange(9)), "must leave at least 2 rows. Got 1 of 10"),
+        (lambda: valuer.add_validation(X0, Y0), "add_validation needs validation points of their"),
+    ]
+    before = valuer.values_.copy()
+    for call, message in cases:
+        with pytest.raises(ValueError, match=message):
+            call()
+    np.testing.assert_array_equal(valuer.values_, before)  # nothing is lost
+
+
+def test_leave_one_out_of_many_rows_warns(monkeypatch):
+    monkeypatch.setattr("skvalue.base._LEAVE_ONE_OUT_LIMIT", 9)
+    with pytest.warns(
+        QuadraticCostWarning, match="compares 100 pairs of rows. Pass X_val and y_val"
+    ):
+        KNNShapleyValuer().fit(X0, Y0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KNNShapleyValuer(cv=5).fit(X0, Y0)
+
+
+@pytest.mark.parametrize("labels", [["x", "y"], [3, 17], [True, False], [1.0, 2.0], ["1", "10"]])
+def test_labels_of_any_kind(labels, rng):
+    X, codes = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
+    y = np.array(labels)[codes]
+    plain = KNNShapleyValuer().fit(X, codes, X_val=X[:9] + 0.1, y_val=codes[:9])
+    order = 1 if labels == sorted(labels) else -1
+    valuer = KNNShapleyValuer().fit(X, pd.Series(y), X_val=X[:9] + 0.1, y_val=list(y[:9]))
+    np.testing.assert_array_equal(valuer.classes_, labels[::order])
+    np.testing.assert_allclose(valuer.values_, plain.values_)
+    np.testing.assert_allclose(valuer.score_samples(X, y), plain.score_samples(X, codes))
