@@ -1,0 +1,61 @@
+"""Peak memory: bounded whatever the number of validation points."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc"),
+]
+
+CODE = """
+import numpy as np
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+
+rng = np.random.default_rng(0)
+n, n_val, d = {n}, {n_val}, {d}
+valuer = {valuer}
+X, y = rng.standard_normal((n, d), dtype=np.float32), rng.integers(0, 2, n)
+X_val, y_val = rng.standard_normal((n_val, d), dtype=np.float32), rng.integers(0, 2, n_val)
+valuer.fit(X[:2000], y[:2000], X_val=X_val[:10], y_val=y_val[:10])  # compiles
+
+
+def megabytes(what):
+    for line in open("/proc/self/status"):
+        if line.startswith(what):
+            return int(line.split()[1]) / 1024
+
+
+before = megabytes("VmRSS")
+open("/proc/self/clear_refs", "w").write("5")  # the peak starts again
+valuer.fit(X, y, X_val=X_val, y_val=y_val)
+print(before, megabytes("VmHWM"))
+"""
+
+
+def memory(valuer, n, n_val, d):
+    """Megabytes before and at the peak of a fit, in a process of its own."""
+    code = CODE.format(valuer=valuer, n=n, n_val=n_val, d=d)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    before, peak = map(float, result.stdout.split())
+    print(f"{valuer}, N={n:,}, V={n_val:,}, d={d}: {peak - before:.0f} MB beyond the data")
+    return before, peak
+
+
+TKNN = "TKNNShapleyValuer(6.8, metric='euclidean', n_jobs=2)"
+KNN = "KNNShapleyValuer(n_jobs=2)"
+
+
+def test_tknn_of_a_million_rows():
+    before, peak = memory(TKNN, 1_000_000, 1000, 32)
+    assert peak - before < 512
+
+
+@pytest.mark.parametrize("valuer", [TKNN, KNN])
+def test_peak_does_not_grow_with_the_validation_points(valuer):
+    before, peak = memory(valuer, 100_000, 1000, 32)
+    before_more, peak_more = memory(valuer, 100_000, 10_000, 32)
+    # Ten times the validation points, which are themselves 1.2 MB more of data.
+    assert abs((peak_more - before_more) - (peak - before)) < 0.1 * (peak - before) + 2

@@ -1,0 +1,102 @@
+"""Neighbour methods against the one matrix product that bounds them, and against a peer.
+
+    pytest tests/benchmarks -m bench
+
+prints the ratios. The peer lives in an environment of its own (it needs numpy < 2): name its Python
+in the environment variable SKVALUE_PEERS_PYTHON, after ``pip install pydvl==0.10.0`` there.
+"""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+
+pytestmark = pytest.mark.bench
+
+N, V = 50_000, 1000
+
+
+@pytest.fixture(scope="module", params=[32, 512])
+def problem(request):
+    rng = np.random.default_rng(0)
+    d = request.param
+    X, X_val = (rng.standard_normal((size, d)).astype(np.float32) for size in (N, V))
+    return d, X, rng.integers(0, 2, N), X_val, rng.integers(0, 2, V)
+
+
+def product(X, X_val):
+    out = np.empty((len(X_val), len(X)), dtype=np.float32)
+    return lambda: np.matmul(X_val, X.T, out=out)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_tknn_against_the_product(problem, metric, ratio):
+    d, X, y, X_val, y_val = problem
+    radius = {("euclidean", 32): 7.0, ("euclidean", 512): 31.0}.get((metric, d), 0.9)
+    valuer = TKNNShapleyValuer(radius, metric=metric)
+    limit = 3.0 if d == 32 else 1.5
+    fit = lambda: valuer.fit(X, y, X_val=X_val, y_val=y_val)  # noqa: E731
+    assert ratio(f"TKNN {metric}, d={d}, over X_val @ X.T", fit, product(X, X_val), limit) <= limit
+    assert 0 < valuer.counts_.mean() < N / 2
+
+
+def test_knn_against_the_product(problem, ratio):
+    d, X, y, X_val, y_val = problem
+    valuer = KNNShapleyValuer(5)
+    # d=32: up to 10 by the ranking, up to 15 with keys finished exactly.
+    limit = 15.0 if d == 32 else 2.5
+    fit = lambda: valuer.fit(X, y, X_val=X_val, y_val=y_val)  # noqa: E731
+    assert ratio(f"KNN, d={d}, over X_val @ X.T", fit, product(X, X_val), limit) <= limit
+
+
+PEER = """
+import time, warnings
+import numpy as np
+warnings.filterwarnings("ignore")
+from sklearn.neighbors import KNeighborsClassifier
+from pydvl.valuation.dataset import Dataset
+from pydvl.valuation.methods.knn_shapley import KNNShapleyValuation
+rng = np.random.default_rng(0)
+X, X_val = rng.standard_normal((10_000, 32)), rng.standard_normal((1000, 32))
+y, y_val = rng.integers(0, 2, 10_000), rng.integers(0, 2, 1000)
+train, test = Dataset(X, y), Dataset(X_val, y_val)
+t = time.perf_counter()
+KNNShapleyValuation(KNeighborsClassifier(5), test, progress=False).fit(train)
+print(time.perf_counter() - t)
+"""
+
+OURS = """
+import time
+import numpy as np
+from skvalue import KNNShapleyValuer
+rng = np.random.default_rng(0)
+X, X_val = rng.standard_normal((10_000, 32)), rng.standard_normal((1000, 32))
+y, y_val = rng.integers(0, 2, 10_000), rng.integers(0, 2, 1000)
+fit = lambda: KNNShapleyValuer(5, n_jobs=1).fit(X, y, X_val=X_val, y_val=y_val)
+fit()
+t = time.perf_counter()
+fit()
+print(time.perf_counter() - t)
+"""
+
+
+def test_knn_against_pydvl(capsys):
+    peer = os.environ.get("SKVALUE_PEERS_PYTHON")
+    if peer is None:
+        pytest.skip("SKVALUE_PEERS_PYTHON names no environment with pyDVL")
+
+    def seconds(python, code):
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        result = subprocess.run(
+            [python, "-c", code], capture_output=True, text=True, check=True, env=environment
+        )
+        return float(result.stdout.split()[-1])
+
+    times = [seconds(peer, PEER) / seconds(sys.executable, OURS) for _ in range(3)]
+    with capsys.disabled():
+        print(f"\npyDVL 0.10 over KNN, N=10,000, V=1,000, d=32, one thread: {sorted(times)}")
+    assert np.median(times) >= 100

@@ -1,0 +1,88 @@
+"""Tiles and the ordered map: order, workers, back ends, early ends."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue._parallel import n_workers, ordered_map, tiles
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 5), (5, 5), (11, 5), (100, 7), (0, 3)])
+def test_tiles_cover_evenly(n, size):
+    parts = tiles(n, size)
+    assert [i for part in parts for i in range(n)[part]] == list(range(n))
+    lengths = [part.stop - part.start for part in parts]
+    assert max(lengths, default=0) <= size
+    assert max(lengths, default=0) - min(lengths, default=0) <= len(lengths)
+    assert len(parts) == -(-n // size)
+
+
+def slow_first(i):
+    time.sleep(0.05 if i == 0 else 0)
+    return i
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3, None])
+def test_results_come_in_order(n_jobs):
+    assert list(ordered_map(slow_first, [(i,) for i in range(20)], n_jobs)) == list(range(20))
+
+
+def test_tasks_run_beside_each_other():
+    barrier = threading.Barrier(2, timeout=10)
+    list(ordered_map(barrier.wait, [(), ()], 2))  # a deadlock if they ran one after the other
+
+
+def blas_threads():
+    return max(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_one_blas_thread_a_task_and_the_old_number_after(n_jobs):
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        assert list(ordered_map(blas_threads, [()] * 4, n_jobs)) == [1] * 4
+        assert blas_threads() == before
+
+
+def test_workers_follow_blas_joblib_and_n_jobs():
+    with threadpool_limits(1, user_api="blas"):
+        assert n_workers(None) == 1
+        assert n_workers(3) == 3
+        with parallel_config(n_jobs=2):
+            assert n_workers(None) == 2
+
+
+def test_results_do_not_pile_up_and_an_early_end_stops_the_work():
+    started = []
+    results = ordered_map(started.append, [(i,) for i in range(100)], 2)
+    next(results)
+    time.sleep(0.1)
+    results.close()
+    time.sleep(0.1)
+    assert len(started) <= 5
+
+
+def fail(i):
+    if i == 3:
+        raise RuntimeError("task 3")
+    return i
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_errors_come_through(n_jobs):
+    with pytest.raises(RuntimeError, match="task 3"):
+        list(ordered_map(fail, [(i,) for i in range(9)], n_jobs))
+
+
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer()])
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_a_joblib_back_end_gives_the_same_values(valuer, backend, rng):
+    X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
+    plain = valuer.fit(X, y).values_
+    with parallel_config(backend=backend, n_jobs=2):
+        np.testing.assert_allclose(valuer.fit(X, y).values_, plain, atol=1e-15)
