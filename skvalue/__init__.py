@@ -10,7 +10,7 @@ _PUBLIC = {
     "KNNShapleyValuer": "skvalue.valuers",
     "TKNNShapleyValuer": "skvalue.valuers",
 }
-_ROOMS = {"datasets", "exceptions", "inspection", "neighbors", "semivalues", "valuers"}
+_ROOMS = {"datasets", "exceptions", "inspection", "neighbors", "privacy", "semivalues", "valuers"}
 
 __all__ = sorted(_PUBLIC) + sorted(_ROOMS)
 

@@ -1,0 +1,68 @@
+"""Differential privacy: what a release costs, its noise, its ledger and its audit.
+
+A release is a frozen event; its cost is computed from it; the ledger is charged before noise is
+drawn; a report says what was guaranteed.
+"""
+
+from . import audit
+from .accounting import get_delta, get_epsilon
+from .calibration import (
+    calibrate,
+    calibrate_counts,
+    calibrate_discrete_laplace,
+    calibrate_gaussian,
+    calibrate_laplace,
+)
+from .events import (
+    ComposedEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    OpaqueEvent,
+    PoissonSampledEvent,
+    SelfComposedEvent,
+    event_from_dict,
+    event_to_dict,
+)
+from .gdp import delta_from_mu, detection_ceiling, epsilon_from_mu, mu_from_epsilon
+from .ledger import Charge, Ledger
+from .mechanisms import SeededNoiseWarning, add_noise, draw_noise, noise_engine, poisson_sample
+from .relations import convert
+from .report import PrivacyReport, describe_noise, make_report
+
+__all__ = [
+    "Charge",
+    "ComposedEvent",
+    "DiscreteGaussianEvent",
+    "DiscreteLaplaceEvent",
+    "GaussianEvent",
+    "LaplaceEvent",
+    "Ledger",
+    "OpaqueEvent",
+    "PoissonSampledEvent",
+    "PrivacyReport",
+    "SeededNoiseWarning",
+    "SelfComposedEvent",
+    "add_noise",
+    "audit",
+    "calibrate",
+    "calibrate_counts",
+    "calibrate_discrete_laplace",
+    "calibrate_gaussian",
+    "calibrate_laplace",
+    "convert",
+    "delta_from_mu",
+    "describe_noise",
+    "detection_ceiling",
+    "draw_noise",
+    "epsilon_from_mu",
+    "event_from_dict",
+    "event_to_dict",
+    "get_delta",
+    "get_epsilon",
+    "make_report",
+    "mu_from_epsilon",
+    "noise_engine",
+    "poisson_sample",
+]

@@ -1,0 +1,166 @@
+"""Privacy loss distributions, by dp-accounting, which is imported late because that is slow."""
+
+import math
+from functools import lru_cache, reduce, singledispatch
+
+import numpy as np
+
+from ._lattice import lattice_delta
+from .events import (
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    OpaqueEvent,
+    PoissonSampledEvent,
+)
+
+__all__ = ["compose_plds"]
+
+_INTERVAL = 1e-4  # of the grid of losses, where they are small; rounding on it is pessimistic
+_LONGEST = 50.0  # largest loss on so fine a grid
+_REACH = 9.5  # deviations of the loss on the grid; the mass beyond (1e-21) counts as infinite loss
+
+
+def _library():
+    from dp_accounting.pld import privacy_loss_distribution
+
+    return privacy_loss_distribution
+
+
+def compose_plds(parts):
+    """Privacy loss distribution of ``{event: count}``; events are neither composed nor nested."""
+    return _composed(frozenset(parts.items()))
+
+
+@lru_cache(maxsize=8)
+def _composed(parts):
+    longest = max(_largest_loss(event) for event, _ in parts)
+    interval = _INTERVAL * 10 ** max(0, math.ceil(math.log10(longest / _LONGEST)))
+    plds = (_event_pld(event, interval).self_compose(count) for event, count in parts)
+    return reduce(lambda left, right: left.compose(right), plds)
+
+
+@lru_cache(maxsize=64)
+def _event_pld(event, interval):
+    if isinstance(event, PoissonSampledEvent):
+        replaced = event.relation == "replace"
+        return _noise_pld(event.event, event.probability, replaced, interval)
+    return _noise_pld(event, 1.0, False, interval)
+
+
+def _largest_loss(event):
+    """Largest loss of an event that its grid holds."""
+    noise = event.event if isinstance(event, PoissonSampledEvent) else event
+    if isinstance(noise, OpaqueEvent):
+        return noise.epsilon
+    if isinstance(noise, LaplaceEvent | DiscreteLaplaceEvent):
+        return noise.sensitivity / noise.scale
+    if isinstance(noise, GaussianEvent):
+        mu = noise.sensitivity / noise.scale
+    else:
+        mu = noise.step * math.sqrt(noise.contributions) / noise.scale
+    return mu**2 / 2 + _REACH * mu
+
+
+@singledispatch
+def _noise_pld(event, probability, replaced, interval):
+    raise TypeError(f"event must be one whose privacy loss is known. Got {event!r}.")
+
+
+@_noise_pld.register
+def _(event: GaussianEvent, probability, replaced, interval):
+    from dp_accounting.privacy_accountant import NeighboringRelation
+
+    relation = NeighboringRelation.REPLACE_ONE if replaced else NeighboringRelation.REPLACE_SPECIAL
+    return _library().from_gaussian_mechanism(
+        event.scale / event.sensitivity,
+        value_discretization_interval=interval,
+        sampling_prob=probability,
+        use_connect_dots=True,
+        neighboring_relation=relation,
+    )
+
+
+@_noise_pld.register
+def _(event: LaplaceEvent, probability, replaced, interval):
+    # One coordinate that moves by all of the L1 sensitivity is the worst case.
+    return _library().from_laplace_mechanism(
+        event.scale / event.sensitivity,
+        value_discretization_interval=interval,
+        sampling_prob=probability,
+        use_connect_dots=True,
+    )
+
+
+@_noise_pld.register
+def _(event: DiscreteLaplaceEvent, probability, replaced, interval):
+    return _library().from_discrete_laplace_mechanism(
+        1 / event.scale,
+        sensitivity=event.sensitivity,
+        value_discretization_interval=interval,
+        sampling_prob=probability,
+        use_connect_dots=True,
+    )
+
+
+@_noise_pld.register
+def _(event: OpaqueEvent, probability, replaced, interval):
+    from dp_accounting.pld.common import DifferentialPrivacyParameters
+
+    return _library().from_privacy_parameters(
+        DifferentialPrivacyParameters(event.epsilon, event.delta), interval
+    )
+
+
+@_noise_pld.register
+def _(event: DiscreteGaussianEvent, probability, replaced, interval):
+    if event.contributions == 1:
+        # use_connect_dots is False by default there, and then wasteful by a third.
+        return _library().from_discrete_gaussian_mechanism(
+            event.scale,
+            sensitivity=event.step,
+            value_discretization_interval=interval,
+            sampling_prob=probability,
+            use_connect_dots=True,
+        )
+    end = math.ceil(_largest_loss(event) / interval) + 1
+    losses = np.arange(-end, end + 1) * interval
+
+    def profile(epsilons):
+        return lattice_delta(epsilons, event.scale, event.contributions, event.step)
+
+    if probability == 1:
+        return _library().PrivacyLossDistribution(_connect_dots(interval, end, profile(losses)))
+    removed = _connect_dots(interval, end, _sampled_removal(losses, profile, probability))
+    added = _connect_dots(interval, end, _sampled_addition(losses, profile, probability))
+    return _library().PrivacyLossDistribution(removed, added)
+
+
+def _connect_dots(interval, end, deltas):
+    from dp_accounting.pld import pld_pmf
+
+    deltas = np.minimum.accumulate(np.clip(deltas, 0.0, 1.0))
+    return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, -end, end, deltas)
+
+
+def _sampled_removal(losses, profile, q):
+    """Profile of ((1 - q) Q + q P, Q), with `profile` that of (P, Q).
+
+    Balle, Barthe and Gaboardi, "Privacy Amplification by Subsampling", NeurIPS 2018, Theorem 2.
+    """
+    inner = np.expm1(losses) / q
+    deltas = -np.expm1(losses)  # where (1 - q) Q alone exceeds e^loss Q
+    reached = inner > -1
+    deltas[reached] = q * profile(np.log1p(inner[reached]))
+    return deltas
+
+
+def _sampled_addition(losses, profile, q):
+    """Profile of (Q, (1 - q) Q + q P), with `profile` that of (Q, P)."""
+    rest = 1 - np.exp(losses) * (1 - q)
+    deltas = np.zeros_like(losses)
+    reached = rest > 0
+    rest = rest[reached]
+    deltas[reached] = rest * profile(losses[reached] + np.log(q) - np.log(rest))
+    return deltas

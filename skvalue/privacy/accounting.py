@@ -1,0 +1,289 @@
+"""What a release costs: delta at an epsilon, and epsilon at a delta, of any known event.
+
+Exact for continuous Gaussian noise (by mu), discrete Gaussian noise on counts (on the lattice),
+Laplace noise and a bare (epsilon, delta), alone or where they compose in closed form; for anything
+else, and wherever rows were sampled, by composition of privacy loss distributions (dp-accounting),
+whose rounding is pessimistic. An event that is not known is refused.
+"""
+
+import math
+from collections import Counter
+from functools import singledispatch
+
+import numpy as np
+from scipy.optimize import brentq
+
+from ._checks import check_delta, check_epsilon
+from ._lattice import lattice_delta
+from ._pld import compose_plds
+from .events import (
+    ComposedEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    OpaqueEvent,
+    PoissonSampledEvent,
+    SelfComposedEvent,
+)
+from .gdp import delta_from_mu, epsilon_from_mu
+from .relations import convert
+
+__all__ = ["get_delta", "get_epsilon"]
+
+# Total variation distance between a drawn integer and the law its event states is below this, see
+# `mechanisms`. Only the coordinates that differ between neighbours matter.
+_SAMPLER_ERROR = 2.0**-100
+_LATTICE_MARGIN = 1e-9  # relative, above the rounding error of sums over the lattice
+_SUM_TOLERANCE = 1e-12  # relative, for sums of decimal fractions such as 0.1 + 0.1 + 0.1
+
+
+def get_delta(event, epsilon, relation=None):
+    """Smallest known delta at which a release is (epsilon, delta)-differentially private.
+
+    Parameters
+    ----------
+    event : event
+        What was released, see `skvalue.privacy.events`.
+    epsilon : float
+        Above 0.
+    relation : {"null", "add_remove", "replace"}, default=None
+        Neighbouring relation; None is the event's own. Another is reached by `convert`.
+
+    Returns
+    -------
+    delta : float
+        In [0, 1]; never below the true one (up to a rounding of 1e-12 of it).
+
+    Raises
+    ------
+    ValueError
+        If epsilon is not positive, or the relation is not implied by the event's.
+    TypeError
+        If event is not an event.
+
+    References
+    ----------
+    J. Dong, A. Roth, W. Su, JRSS-B 2022 (Gaussian noise); C. Canonne, G. Kamath, T. Steinke: "The
+    Discrete Gaussian for Differential Privacy", NeurIPS 2020, Theorem 7, here for M coordinates;
+    V. Doroshenko et al.: "Connect the Dots", PETS 2022 (anything else, by dp-accounting).
+
+    Examples
+    --------
+    >>> from skvalue.privacy import DiscreteGaussianEvent, GaussianEvent
+    >>> f"{get_delta(GaussianEvent(scale=3.73063), 1.0):.3e}"
+    '1.000e-05'
+    >>> f"{get_delta(DiscreteGaussianEvent(scale=3.73063), 1.0):.3e}"
+    '1.035e-05'
+    """
+    epsilon = check_epsilon(epsilon)
+    parts = _simplify(event, relation)
+    slack = _sampler_slack(parts, epsilon)
+    single = _single(parts)
+    if single is not None:
+        return min(_delta(single, epsilon) + slack, 1.0)
+    delta = float(compose_plds(parts).get_delta_for_epsilon(epsilon))
+    total = _summed(parts)
+    if total is not None and total[0] <= epsilon * (1 + _SUM_TOLERANCE):
+        delta = min(delta, total[1])
+    return min(delta + slack, 1.0)
+
+
+def get_epsilon(event, delta, relation=None):
+    """Smallest known epsilon at which a release is (epsilon, delta)-differentially private.
+
+    Parameters
+    ----------
+    event : event
+        What was released, see `skvalue.privacy.events`.
+    delta : float
+        In (0, 1).
+    relation : {"null", "add_remove", "replace"}, default=None
+        Neighbouring relation; None is the event's own. Another is reached by `convert`.
+
+    Returns
+    -------
+    epsilon : float
+        At least 0, possibly infinite; never below the true one.
+
+    Raises
+    ------
+    ValueError
+        If delta is outside (0, 1), or the relation is not implied by the event's.
+    TypeError
+        If event is not an event.
+
+    References
+    ----------
+    As for `get_delta`, of which this is the inverse.
+
+    Examples
+    --------
+    >>> from skvalue.privacy import GaussianEvent, PoissonSampledEvent, SelfComposedEvent
+    >>> round(get_epsilon(SelfComposedEvent(GaussianEvent(10.0), 100), delta=1e-5), 3)
+    4.377
+    >>> once = PoissonSampledEvent(GaussianEvent(1.0, relation="null"), probability=0.01)
+    >>> round(get_epsilon(SelfComposedEvent(once, 1000), delta=1e-5), 2)
+    1.83
+    """
+    delta = check_delta(delta)
+    parts = _simplify(event, relation)
+    epsilon = _raw_epsilon(parts, delta)
+    slack = 2 * _sampler_slack(parts, epsilon)
+    if slack == 0 or math.isinf(epsilon):
+        return epsilon
+    if slack >= delta:
+        return math.inf
+    epsilon = _raw_epsilon(parts, delta - slack)
+    return epsilon if _sampler_slack(parts, epsilon) <= slack else math.inf
+
+
+def _raw_epsilon(parts, delta):
+    single = _single(parts)
+    if single is not None:
+        return _epsilon(single, delta)
+    epsilon = float(compose_plds(parts).get_epsilon_for_delta(delta))
+    total = _summed(parts)
+    if total is not None and total[1] <= delta:
+        epsilon = min(epsilon, total[0])
+    return epsilon
+
+
+# Many events to few ------------------------------------------------------------------------------
+
+
+def _simplify(event, relation):
+    """Equivalent ``{event: count}`` with all that composes in closed form composed."""
+    event = convert(event, relation or getattr(event, "relation", None) or "replace")
+    counts = Counter()
+    _flatten(event, 1, counts)
+    parts = Counter()
+    squared_mu = 0.0
+    lattices = Counter()
+    for leaf, count in counts.items():
+        if isinstance(leaf, GaussianEvent):
+            squared_mu += count * (leaf.sensitivity / leaf.scale) ** 2
+        elif isinstance(leaf, DiscreteGaussianEvent):
+            lattices[leaf.scale, leaf.step] += count * leaf.contributions
+        else:
+            parts[leaf] += count
+    if squared_mu:
+        parts[GaussianEvent(1.0, math.sqrt(squared_mu), event.relation)] = 1
+    for (scale, step), contributions in lattices.items():
+        parts[DiscreteGaussianEvent(scale, contributions, step, event.relation)] = 1
+    return parts
+
+
+def _flatten(event, count, counts):
+    if isinstance(event, SelfComposedEvent):
+        _flatten(event.event, count * event.count, counts)
+    elif isinstance(event, ComposedEvent):
+        for part in event.events:
+            _flatten(part, count, counts)
+    elif isinstance(event, PoissonSampledEvent) and event.probability == 1:
+        _flatten(convert(event.event, event.relation), count, counts)
+    else:
+        counts[event] += count
+
+
+def _single(parts):
+    """The one event, if there is one and its profile has a closed form."""
+    (event, count), *others = parts.items()
+    known = not isinstance(event, PoissonSampledEvent)
+    return event if not others and count == 1 and known else None
+
+
+def _summed(parts):
+    """Sums of epsilons and deltas, if every part has a pure or approximate bound."""
+    epsilons, deltas = [], []
+    for event, count in parts.items():
+        if isinstance(event, OpaqueEvent):
+            bound = event.epsilon, event.delta
+        elif isinstance(event, LaplaceEvent | DiscreteLaplaceEvent):
+            bound = event.sensitivity / event.scale, 0.0
+        else:
+            return None
+        epsilons += [count * bound[0]]
+        deltas += [count * bound[1]]
+    return math.fsum(epsilons), math.fsum(deltas)
+
+
+def _sampler_slack(parts, epsilon):
+    """What imperfect integer noise adds to delta at an epsilon."""
+    touched = 0
+    for event, count in parts.items():
+        noise = event.event if isinstance(event, PoissonSampledEvent) else event
+        if isinstance(noise, DiscreteGaussianEvent):
+            touched += count * noise.contributions
+        elif isinstance(noise, DiscreteLaplaceEvent):
+            touched += count * noise.sensitivity
+    return touched * _SAMPLER_ERROR * (1 + math.exp(min(epsilon, 700.0))) if touched else 0.0
+
+
+# One event ---------------------------------------------------------------------------------------
+
+
+@singledispatch
+def _delta(event, epsilon):
+    raise TypeError(f"event must be one whose privacy loss is known. Got {event!r}.")
+
+
+@_delta.register
+def _(event: GaussianEvent, epsilon):
+    return delta_from_mu(epsilon, event.sensitivity / event.scale)
+
+
+@_delta.register
+def _(event: DiscreteGaussianEvent, epsilon):
+    exact = float(lattice_delta(epsilon, event.scale, event.contributions, event.step))
+    return exact * (1 + _LATTICE_MARGIN)
+
+
+@_delta.register
+def _(event: LaplaceEvent, epsilon):
+    # One coordinate that moves by all of the L1 sensitivity is the worst case: thresholds on it
+    # are optimal tests of every pair of shifts, so that steps along several compose to it.
+    return max(0.0, -math.expm1((epsilon - event.sensitivity / event.scale) / 2))
+
+
+@_delta.register
+def _(event: DiscreteLaplaceEvent, epsilon):
+    shift, rate = event.sensitivity, 1 / event.scale
+    if epsilon >= shift / event.scale:
+        return 0.0
+    # Mass and loss at x = 0, 1, ..., shift, with all of x <= 0 lumped into 0.
+    x = np.arange(shift + 1)
+    mass = math.tanh(rate / 2) * np.exp(-rate * x)
+    mass[0] = 1 / (1 + math.exp(-rate))
+    loss = (shift - 2 * x) / event.scale
+    above = loss > epsilon
+    return float(mass[above] @ -np.expm1(epsilon - loss[above]))
+
+
+@_delta.register
+def _(event: OpaqueEvent, epsilon):
+    # Randomised response dominates: Kairouz, Oh and Viswanath, ICML 2015, Theorem 3.
+    if epsilon >= event.epsilon:
+        return event.delta
+    rest = -math.expm1(epsilon - event.epsilon) / (1 + math.exp(-event.epsilon))
+    return event.delta + (1 - event.delta) * rest
+
+
+def _epsilon(event, delta):
+    """Smallest epsilon at which `_delta` is below delta."""
+    if isinstance(event, GaussianEvent):
+        return epsilon_from_mu(event.sensitivity / event.scale, delta)
+    if isinstance(event, OpaqueEvent) and event.delta > delta:
+        return math.inf
+    if _delta(event, 0.0) <= delta:
+        return 0.0
+    high = 1.0
+    while _delta(event, high) > delta:
+        high *= 2
+    # A bare (epsilon, delta) drops to its delta at its epsilon and stays: ask for just above it.
+    target = delta if not isinstance(event, OpaqueEvent) else max(delta, event.delta + 1e-18)
+    epsilon = brentq(lambda e: _delta(event, e) - target, 0.0, high, xtol=1e-14)
+    step = 1e-14 * max(1.0, epsilon)
+    while _delta(event, epsilon) > delta:
+        epsilon, step = epsilon + step, 2 * step
+    return float(epsilon)

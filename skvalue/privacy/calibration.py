@@ -1,0 +1,274 @@
+"""From the privacy asked to the noise that gives it, and never less than asked."""
+
+import math
+from numbers import Real
+
+from scipy.optimize import brentq
+
+from ._checks import check_count, check_delta, check_epsilon, check_positive, check_relation
+from .accounting import get_delta
+from .events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
+from .gdp import delta_from_mu, mu_from_epsilon
+
+__all__ = [
+    "calibrate",
+    "calibrate_counts",
+    "calibrate_discrete_laplace",
+    "calibrate_gaussian",
+    "calibrate_laplace",
+]
+
+
+def calibrate_gaussian(epsilon, delta, sensitivity=1.0, relation="replace"):
+    """Continuous Gaussian noise for a real statistic.
+
+    For k releases of this sensitivity within the same (epsilon, delta), ask for sensitivity times
+    sqrt(k).
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    delta : float
+        In (0, 1).
+    sensitivity : float, default=1.0
+        L2 sensitivity under `relation`.
+    relation : {"null", "add_remove", "replace"}, default="replace"
+        Neighbouring relation under which the sensitivity holds.
+
+    Returns
+    -------
+    event : GaussianEvent
+        Its scale is the standard deviation of the noise.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    B. Balle, Y.-X. Wang: "Improving the Gaussian Mechanism for Differential Privacy", ICML 2018.
+
+    Examples
+    --------
+    >>> round(calibrate_gaussian(1.0, 1e-5).scale, 4)
+    3.7306
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    sensitivity = check_positive(sensitivity, "sensitivity")
+    check_relation(relation)
+    scale = sensitivity / mu_from_epsilon(epsilon, delta)
+    while delta_from_mu(epsilon, sensitivity / scale) > delta:
+        scale = math.nextafter(scale, math.inf)
+    return GaussianEvent(scale, sensitivity, relation)
+
+
+def calibrate_counts(epsilon, delta, max_contributions=1, relation="add_remove", step=1):
+    """Discrete Gaussian noise for counts, calibrated on the lattice.
+
+    Where few counts change, the noise of the continuous formula is a little too small (at
+    `max_contributions` = 1 and epsilon = 1, delta would be 1.035e-5 in place of 1e-5).
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    delta : float
+        In (0, 1).
+    max_contributions : int, default=1
+        Most counts to which one row adds; a bound that does not depend on the data.
+    relation : {"null", "add_remove", "replace"}, default="add_remove"
+        Neighbouring relation. Under "replace" the old row leaves as many counts as the new one
+        joins, so that twice `max_contributions` of them change.
+    step : int, default=1
+        Most that one row adds to a count.
+
+    Returns
+    -------
+    event : DiscreteGaussianEvent
+        With the scale of the noise on every count.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    C. Canonne, G. Kamath, T. Steinke: "The Discrete Gaussian for Differential Privacy", NeurIPS
+    2020, Theorem 7, here for M coordinates.
+
+    Examples
+    --------
+    >>> round(calibrate_counts(1.0, 1e-5, max_contributions=1).scale, 2)
+    3.74
+    >>> round(calibrate_counts(1.0, 1e-5, max_contributions=200).scale, 2)
+    52.76
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    contributions = check_count(max_contributions, "max_contributions")
+    contributions *= 2 if check_relation(relation) == "replace" else 1
+    step = check_count(step, "step")
+    target = math.log(delta) - 1e-11
+
+    def event(scale):
+        return DiscreteGaussianEvent(scale, contributions, step, relation)
+
+    def excess(scale):
+        return math.log(max(get_delta(event(scale), epsilon), 1e-300)) - target
+
+    nominal = step * math.sqrt(contributions) / mu_from_epsilon(epsilon, delta)
+    low, high = nominal * 0.999, nominal * 1.001
+    while excess(low) < 0:
+        low, high = low / 1.05, low
+    while excess(high) > 0:
+        low, high = high, high * 1.05
+    scale = brentq(excess, low, high, xtol=1e-13 * nominal, rtol=1e-13)
+    nudge = 1e-13
+    while get_delta(event(scale), epsilon) > delta:
+        scale, nudge = scale * (1 + nudge), 2 * nudge
+    return event(float(scale))
+
+
+def calibrate_laplace(epsilon, sensitivity=1.0, relation="replace"):
+    """Continuous Laplace noise for a real statistic; delta is 0.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    sensitivity : float, default=1.0
+        L1 sensitivity under `relation`.
+    relation : {"null", "add_remove", "replace"}, default="replace"
+        Neighbouring relation under which the sensitivity holds.
+
+    Returns
+    -------
+    event : LaplaceEvent
+        With the scale of the noise.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    C. Dwork, F. McSherry, K. Nissim, A. Smith, TCC 2006, Proposition 1.
+
+    Examples
+    --------
+    >>> calibrate_laplace(0.5, sensitivity=2.0).scale
+    4.0
+    """
+    sensitivity = check_positive(sensitivity, "sensitivity")
+    return LaplaceEvent(_laplace_scale(epsilon, sensitivity), sensitivity, relation)
+
+
+def calibrate_discrete_laplace(epsilon, sensitivity=1, relation="add_remove"):
+    """Discrete Laplace noise for counts; delta is 0 (below 2^-100 a count, see `add_noise`).
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    sensitivity : int, default=1
+        L1 sensitivity under `relation`.
+    relation : {"null", "add_remove", "replace"}, default="add_remove"
+        Neighbouring relation under which the sensitivity holds.
+
+    Returns
+    -------
+    event : DiscreteLaplaceEvent
+        With the scale of the noise.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    References
+    ----------
+    A. Ghosh, T. Roughgarden, M. Sundararajan: "Universally Utility-Maximizing Privacy Mechanisms",
+    STOC 2009.
+
+    Examples
+    --------
+    >>> calibrate_discrete_laplace(0.5, sensitivity=2).scale
+    4.0
+    """
+    sensitivity = check_count(sensitivity, "sensitivity")
+    return DiscreteLaplaceEvent(_laplace_scale(epsilon, sensitivity), sensitivity, relation)
+
+
+def _laplace_scale(epsilon, sensitivity):
+    epsilon = check_epsilon(epsilon)
+    scale = sensitivity / epsilon
+    while sensitivity / scale > epsilon:
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+def calibrate(make_event, epsilon, delta, tol=1e-3):
+    """Smallest noise scale at which any family of events is private enough, by bisection.
+
+    For events without a calibration of their own: sampled or composed ones. Every trial is an
+    accounting, which with sampling takes up to a second.
+
+    Parameters
+    ----------
+    make_event : callable
+        From a noise scale to an event, such as ``lambda s: SelfComposedEvent(..., count)``; more
+        noise must not cost more.
+    epsilon : float
+        Above 0.
+    delta : float
+        In (0, 1).
+    tol : float, default=1e-3
+        Relative tolerance of the scale, which is rounded up.
+
+    Returns
+    -------
+    event : event
+        ``make_event(scale)`` at a scale where `get_delta` is at most delta.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, or no scale up to 2^60 is enough.
+
+    References
+    ----------
+    As for `get_delta`.
+
+    Examples
+    --------
+    >>> from skvalue.privacy import GaussianEvent, PoissonSampledEvent, SelfComposedEvent
+    >>> def sampled(scale):
+    ...     fresh = PoissonSampledEvent(GaussianEvent(scale, relation="null"), probability=0.1)
+    ...     return SelfComposedEvent(fresh, 10)
+    >>> calibrate(sampled, epsilon=1.0, delta=1e-5, tol=0.01).event.event.scale < 2
+    True
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    if not isinstance(tol, Real) or not 0 < tol < 1:
+        raise ValueError(f"tol must be in (0, 1). Got {tol!r}.")
+
+    def enough(scale):
+        return get_delta(make_event(scale), epsilon) <= delta
+
+    low = high = 1.0
+    while enough(low) and low > 2.0**-60:
+        low, high = low / 2, low
+    while not enough(high):
+        low, high = high, high * 2
+        if high > 2.0**60:
+            raise ValueError(
+                "make_event must give events whose cost falls with the scale of the noise. Got "
+                f"one that still costs more than epsilon={epsilon} at scale {low:g}."
+            )
+    while high > low * (1 + tol):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return make_event(high)

@@ -1,0 +1,413 @@
+"""What was released: frozen facts, each defined by its docstring, from which a cost is computed.
+
+Three neighbouring relations are told apart and never mixed silently:
+
+- "null": a row is replaced by a row that contributes nothing; the number of rows is public;
+- "add_remove": a row is added or removed; the number of rows is private;
+- "replace": a row is replaced by any other row; the number of rows is public.
+
+An event states its sensitivity under its own relation; `skvalue.privacy.convert` restates it under
+another one, to the safe side, or refuses. The meaning of an event never changes; another mechanism
+is another event.
+"""
+
+from dataclasses import dataclass, fields
+
+from ._checks import check_count, check_delta, check_epsilon, check_positive, check_relation
+
+__all__ = [
+    "ComposedEvent",
+    "DiscreteGaussianEvent",
+    "DiscreteLaplaceEvent",
+    "GaussianEvent",
+    "LaplaceEvent",
+    "OpaqueEvent",
+    "PoissonSampledEvent",
+    "SelfComposedEvent",
+    "event_from_dict",
+    "event_to_dict",
+]
+
+
+def _set(event, **values):
+    for name, value in values.items():
+        object.__setattr__(event, name, value)
+
+
+@dataclass(frozen=True)
+class GaussianEvent:
+    """The vector ``f(D) + z`` with z ~ N(0, scale^2 I), for real f.
+
+    Neighbours D, D' under `relation` have ``||f(D) - f(D')||_2 <= sensitivity``. Under "null" and
+    "add_remove", f is a sum over rows, and sensitivity bounds the norm of one row's term.
+
+    Parameters
+    ----------
+    scale : float
+        Standard deviation of the noise.
+    sensitivity : float, default=1.0
+        L2 sensitivity under `relation`.
+    relation : {"null", "add_remove", "replace"}, default="replace"
+        Neighbouring relation.
+
+    Examples
+    --------
+    >>> GaussianEvent(scale=3.73, sensitivity=1.0, relation="null").relation
+    'null'
+    """
+
+    scale: float
+    sensitivity: float = 1.0
+    relation: str = "replace"
+
+    def __post_init__(self):
+        _set(
+            self,
+            scale=check_positive(self.scale, "scale"),
+            sensitivity=check_positive(self.sensitivity, "sensitivity"),
+            relation=check_relation(self.relation),
+        )
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianEvent:
+    """The integer vector ``f(D) + z``, Pr[z_j = x] proportional to exp(-x^2 / (2 scale^2)).
+
+    f counts: under "null" and "add_remove" a row adds between 0 and `step` to each of at most
+    `contributions` coordinates; under "replace", replacing a row changes at most `contributions`
+    coordinates by at most `step` each. Noise is independent across coordinates.
+
+    Parameters
+    ----------
+    scale : float
+        Scale of the noise; its standard deviation is at most this.
+    contributions : int, default=1
+        Number of coordinates that differ between neighbours (M).
+    step : int, default=1
+        Most by which one of them differs.
+    relation : {"null", "add_remove", "replace"}, default="add_remove"
+        Neighbouring relation.
+
+    Examples
+    --------
+    >>> DiscreteGaussianEvent(scale=13.5, contributions=13).step
+    1
+    """
+
+    scale: float
+    contributions: int = 1
+    step: int = 1
+    relation: str = "add_remove"
+
+    def __post_init__(self):
+        _set(
+            self,
+            scale=check_positive(self.scale, "scale"),
+            contributions=check_count(self.contributions, "contributions"),
+            step=check_count(self.step, "step"),
+            relation=check_relation(self.relation),
+        )
+
+
+@dataclass(frozen=True)
+class LaplaceEvent:
+    """The vector ``f(D) + z``, z_j of density ``exp(-|x| / scale) / (2 scale)``, for real f.
+
+    Neighbours under `relation` have ``||f(D) - f(D')||_1 <= sensitivity``. Noise is independent
+    across coordinates. Under "null" and "add_remove", f is a sum over rows.
+
+    Parameters
+    ----------
+    scale : float
+        Scale of the noise; its standard deviation is sqrt(2) times this.
+    sensitivity : float, default=1.0
+        L1 sensitivity under `relation`.
+    relation : {"null", "add_remove", "replace"}, default="replace"
+        Neighbouring relation.
+
+    Examples
+    --------
+    >>> LaplaceEvent(scale=2.0).sensitivity
+    1.0
+    """
+
+    scale: float
+    sensitivity: float = 1.0
+    relation: str = "replace"
+
+    __post_init__ = GaussianEvent.__post_init__
+
+
+@dataclass(frozen=True)
+class DiscreteLaplaceEvent:
+    """The integer vector ``f(D) + z``, Pr[z_j = x] proportional to ``exp(-|x| / scale)``.
+
+    Neighbours under `relation` have ``||f(D) - f(D')||_1 <= sensitivity``. Noise is independent
+    across coordinates. Under "null" and "add_remove", f is a sum over rows.
+
+    Parameters
+    ----------
+    scale : float
+        Scale of the noise.
+    sensitivity : int, default=1
+        L1 sensitivity under `relation`.
+    relation : {"null", "add_remove", "replace"}, default="add_remove"
+        Neighbouring relation.
+
+    Examples
+    --------
+    >>> DiscreteLaplaceEvent(scale=2.0, sensitivity=3).relation
+    'add_remove'
+    """
+
+    scale: float
+    sensitivity: int = 1
+    relation: str = "add_remove"
+
+    def __post_init__(self):
+        _set(
+            self,
+            scale=check_positive(self.scale, "scale"),
+            sensitivity=check_count(self.sensitivity, "sensitivity"),
+            relation=check_relation(self.relation),
+        )
+
+
+@dataclass(frozen=True)
+class OpaqueEvent:
+    """A release of which nothing is known but that it is (epsilon, delta)-differentially private.
+
+    With delta = 0 it is pure epsilon-differential privacy.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    delta : float, default=0.0
+        In [0, 1).
+    relation : {"null", "add_remove", "replace"}, default="replace"
+        Neighbouring relation.
+
+    Examples
+    --------
+    >>> OpaqueEvent(epsilon=0.5).delta
+    0.0
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    relation: str = "replace"
+
+    def __post_init__(self):
+        _set(
+            self,
+            epsilon=check_epsilon(self.epsilon),
+            delta=0.0 if self.delta == 0 else check_delta(self.delta),
+            relation=check_relation(self.relation),
+        )
+
+
+_NOISE = (GaussianEvent, DiscreteGaussianEvent, LaplaceEvent, DiscreteLaplaceEvent)
+
+
+@dataclass(frozen=True)
+class PoissonSampledEvent:
+    """A noise event applied to a secret sample drawn for it alone.
+
+    Each row is in the sample with `probability`, independently of all other rows and of every
+    other sample; then `event` is applied to the sample, which is not released. One sample that
+    serves several releases is ONE such event around all of them together (a noise event of the
+    joint sensitivity), never several.
+
+    Parameters
+    ----------
+    event : noise event
+        What is released of the sample, with the sensitivity to one row's presence: its relation is
+        "null" or "add_remove".
+    probability : float
+        In (0, 1].
+    relation : {"null", "add_remove", "replace"}, default=None
+        Relation of the guarantee; None is the event's own. "replace" is known for Gaussian noise.
+
+    Examples
+    --------
+    >>> fresh = PoissonSampledEvent(GaussianEvent(1.0, relation="null"), 0.01)
+    >>> thousand_samples = SelfComposedEvent(fresh, 1000)
+    >>> one_sample = PoissonSampledEvent(GaussianEvent(1.0, 1000**0.5, relation="null"), 0.01)
+    """
+
+    event: object
+    probability: float
+    relation: str | None = None
+
+    def __post_init__(self):
+        if not isinstance(self.event, _NOISE):
+            raise TypeError(
+                f"event must be one noise event, such as GaussianEvent. Got {self.event!r}."
+            )
+        if self.event.relation == "replace":
+            raise ValueError(
+                "event must state the sensitivity to one row's presence in the sample, under "
+                "'null' or 'add_remove'. Got relation 'replace'."
+            )
+        probability = check_positive(self.probability, "probability")
+        if probability > 1:
+            raise ValueError(f"probability must be in (0, 1]. Got {probability}.")
+        relation = self.event.relation if self.relation is None else check_relation(self.relation)
+        if relation == "add_remove" and self.event.relation == "null":
+            raise ValueError("relation 'add_remove' cannot be had of an event stated under 'null'.")
+        if relation == "replace" and not isinstance(self.event, GaussianEvent):
+            raise ValueError(
+                "relation must be 'null' or 'add_remove' unless the sampled event is a "
+                f"GaussianEvent. Got 'replace' with {type(self.event).__name__}."
+            )
+        _set(self, probability=probability, relation=relation)
+
+
+@dataclass(frozen=True)
+class SelfComposedEvent:
+    """The same mechanism run `count` times with fresh randomness, adaptively.
+
+    Parameters
+    ----------
+    event : event
+        What is repeated.
+    count : int
+        How often, at least 1.
+
+    Examples
+    --------
+    >>> SelfComposedEvent(GaussianEvent(10.0), 100).relation
+    'replace'
+    """
+
+    event: object
+    count: int
+
+    def __post_init__(self):
+        require_event(self.event)
+        _set(self, count=check_count(self.count, "count"))
+
+    @property
+    def relation(self):
+        """Relation of the repeated event."""
+        return self.event.relation
+
+
+@dataclass(frozen=True)
+class ComposedEvent:
+    """Several mechanisms run on the same data with independent randomness, adaptively.
+
+    Parameters
+    ----------
+    events : tuple of events
+        What was run; all of one relation.
+
+    Examples
+    --------
+    >>> both = ComposedEvent((GaussianEvent(10.0), LaplaceEvent(5.0)))
+    >>> len(both.events)
+    2
+    """
+
+    events: tuple
+
+    def __post_init__(self):
+        _set(self, events=tuple(self.events))
+        if not self.events:
+            raise ValueError("events must hold at least one event. Got none.")
+        for event in self.events:
+            require_event(event)
+        relations = sorted({event.relation for event in self.events})
+        if len(relations) > 1:
+            raise ValueError(
+                "events must share one neighbouring relation; restate them with convert(event, "
+                f"relation). Got {', '.join(relations)}."
+            )
+
+    @property
+    def relation(self):
+        """The relation that all the events share."""
+        return self.events[0].relation
+
+
+_EVENTS = {
+    cls.__name__: cls
+    for cls in (*_NOISE, OpaqueEvent, PoissonSampledEvent, SelfComposedEvent, ComposedEvent)
+}
+
+
+def require_event(event):
+    if type(event) not in _EVENTS.values():
+        raise TypeError(f"event must be one of {', '.join(_EVENTS)}. Got {event!r}.")
+
+
+def event_to_dict(event):
+    """Plain dictionary of an event, fit for JSON.
+
+    Parameters
+    ----------
+    event : event
+        Any event of `skvalue.privacy.events`.
+
+    Returns
+    -------
+    record : dict
+        The class name under "type", and the fields.
+
+    Raises
+    ------
+    TypeError
+        If event is not an event.
+
+    Examples
+    --------
+    >>> event_to_dict(LaplaceEvent(2.0))["type"]
+    'LaplaceEvent'
+    """
+    require_event(event)
+    record = {"type": type(event).__name__}
+    for field in fields(event):
+        value = getattr(event, field.name)
+        if isinstance(value, tuple):
+            value = [event_to_dict(part) for part in value]
+        elif type(value) in _EVENTS.values():
+            value = event_to_dict(value)
+        record[field.name] = value
+    return record
+
+
+def event_from_dict(record):
+    """The event that `event_to_dict` wrote.
+
+    Parameters
+    ----------
+    record : dict
+        What `event_to_dict` gave.
+
+    Returns
+    -------
+    event : event
+        The event.
+
+    Raises
+    ------
+    ValueError
+        If the class is not known.
+
+    Examples
+    --------
+    >>> event = SelfComposedEvent(GaussianEvent(10.0), 3)
+    >>> event_from_dict(event_to_dict(event)) == event
+    True
+    """
+    values = dict(record)
+    name = values.pop("type", None)
+    if name not in _EVENTS:
+        raise ValueError(f"event must be one of {', '.join(_EVENTS)}. Got {name!r}.")
+    for key, value in values.items():
+        if isinstance(value, dict):
+            values[key] = event_from_dict(value)
+        elif isinstance(value, list):
+            values[key] = tuple(event_from_dict(part) for part in value)
+    return _EVENTS[name](**values)

@@ -1,0 +1,296 @@
+"""Noise: what an event says, drawn from the operating system's entropy.
+
+Integer noise (`DiscreteGaussianEvent`, `DiscreteLaplaceEvent`) has exactly the law that is
+accounted for. Continuous noise is made of floating-point numbers, whose gaps can give the noiseless
+value away (I. Mironov: "On Significance of the Least Significant Bits for Differential Privacy",
+CCS 2012): round the statistic to a grid and add integer noise where that matters.
+"""
+
+import secrets
+import warnings
+from functools import singledispatch
+from importlib.util import find_spec
+from numbers import Integral
+
+import numpy as np
+from scipy.special import ndtri
+
+from . import _tables
+from ._checks import check_count, check_positive
+from .events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
+
+__all__ = ["SeededNoiseWarning", "add_noise", "draw_noise", "noise_engine", "poisson_sample"]
+
+_DISCRETE = (DiscreteGaussianEvent, DiscreteLaplaceEvent)
+
+
+class SeededNoiseWarning(UserWarning):
+    """Noise was drawn from a seed: whoever knows or guesses it can take the noise off again."""
+
+
+def noise_engine(engine="auto"):
+    """Name of the sampler of integer noise that an `engine` parameter means here.
+
+    Parameters
+    ----------
+    engine : {"auto", "opendp", "table"}, default="auto"
+        "opendp" is the exact sampler of the OpenDP library; "table" compares 128 random bits with a
+        table of thresholds, within 2^-100 of the stated law, and is a hundred times as fast; "auto"
+        is "opendp" where that is installed.
+
+    Returns
+    -------
+    engine : {"opendp", "table"}
+        The sampler.
+
+    Raises
+    ------
+    ValueError
+        If the engine is not known.
+    ImportError
+        If it is "opendp", which is not installed.
+
+    Examples
+    --------
+    >>> noise_engine("table")
+    'table'
+    """
+    if engine not in ("auto", "opendp", "table"):
+        raise ValueError(f"engine must be one of 'auto', 'opendp' and 'table'. Got {engine!r}.")
+    installed = find_spec("opendp") is not None
+    if engine == "opendp" and not installed:
+        raise ImportError(
+            "engine='opendp' needs the package opendp: pip install 'skvalue[secure]' (or opendp)."
+        )
+    if engine == "auto":
+        return "opendp" if installed else "table"
+    return engine
+
+
+def draw_noise(event, size, *, engine="auto", noise_random_state=None):
+    """Noise of the law that an event states.
+
+    Parameters
+    ----------
+    event : noise event
+        GaussianEvent, DiscreteGaussianEvent, LaplaceEvent or DiscreteLaplaceEvent.
+    size : int or tuple of int
+        Shape of the noise.
+    engine : {"auto", "opendp", "table"}, default="auto"
+        Sampler of integer noise, see `noise_engine`.
+    noise_random_state : int, default=None
+        For tests only: noise from this seed, with a `SeededNoiseWarning`. It VOIDS the guarantee.
+        None, always used in earnest, is the operating system's entropy.
+
+    Returns
+    -------
+    noise : ndarray of shape `size`
+        int64 for discrete events, float64 for continuous ones.
+
+    Raises
+    ------
+    TypeError
+        If event is not a noise event, or noise_random_state neither None nor an int.
+    ValueError
+        If the engine is not known, or the scale of integer noise is above 2^40.
+    ImportError
+        If engine is "opendp", which is not installed.
+
+    Examples
+    --------
+    >>> from skvalue.privacy import DiscreteGaussianEvent, draw_noise
+    >>> draw_noise(DiscreteGaussianEvent(scale=3.74), size=(2, 3)).shape
+    (2, 3)
+    """
+    shape = tuple(size) if isinstance(size, tuple | list) else (size,)
+    random_bytes = _byte_source(noise_random_state)
+    # opendp cannot be seeded.
+    engine = noise_engine(engine) if noise_random_state is None else "table"
+    if isinstance(event, _DISCRETE):
+        _check_range(event)
+    count = int(np.prod(shape, dtype=np.int64))
+    return _noise(event, count, engine, random_bytes).reshape(shape)
+
+
+def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=None, label=""):
+    """Release values: charge the ledger, then draw the event's noise and add it.
+
+    Parameters
+    ----------
+    values : array-like
+        The statistic; integers for discrete events. One release of it is what `event` says.
+    event : noise event
+        As in `draw_noise`.
+    engine : {"auto", "opendp", "table"}, default="auto"
+        Sampler of integer noise, see `noise_engine`.
+    noise_random_state : int, default=None
+        For tests only, see `draw_noise`; VOIDS the guarantee.
+    ledger : Ledger, default=None
+        Charged, durably, before any noise is drawn. None charges nobody.
+    label : str, default=""
+        What the ledger shall say the release was.
+
+    Returns
+    -------
+    noisy : ndarray
+        The released values, in the shape of `values`.
+
+    Raises
+    ------
+    TypeError
+        If a discrete event meets values that are not integers, or as in `draw_noise`.
+    ValueError
+        If the values hold NaN, infinity or huge integers, or the ledger refuses; nothing is drawn
+        then.
+    ImportError
+        As in `draw_noise`.
+
+    Examples
+    --------
+    >>> from skvalue.privacy import add_noise, calibrate_counts
+    >>> event = calibrate_counts(epsilon=1.0, delta=1e-5, max_contributions=2)
+    >>> add_noise([7, 3], event).dtype
+    dtype('int64')
+    """
+    values = np.asarray(values)
+    _byte_source(noise_random_state, warn=False)
+    noise_engine(engine)
+    if type(event) not in (*_DISCRETE, GaussianEvent, LaplaceEvent):
+        raise TypeError(f"event must be one noise event, such as GaussianEvent. Got {event!r}.")
+    if isinstance(event, _DISCRETE) and not np.issubdtype(values.dtype, np.integer):
+        raise TypeError(
+            f"values must be integers for {type(event).__name__}: round them to a grid first, or "
+            f"use the continuous event. Got dtype {values.dtype}."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("values must be finite: noise hides no NaN or infinity. Got some.")
+    if isinstance(event, _DISCRETE):
+        _check_range(event, values)
+        values = values.astype(np.int64)
+    if ledger is not None:
+        ledger.charge(event, label=label)
+    return values + draw_noise(
+        event, values.shape, engine=engine, noise_random_state=noise_random_state
+    )
+
+
+def poisson_sample(n_rows, probability, *, noise_random_state=None):
+    """Secret sample of rows, each in it with a probability, for a `PoissonSampledEvent`.
+
+    Draw a fresh one for every sampled event, and release it to nobody.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    probability : float
+        In (0, 1]; rounded down to a multiple of 2^-64.
+    noise_random_state : int, default=None
+        For tests only, see `draw_noise`; VOIDS the guarantee.
+
+    Returns
+    -------
+    sample : ndarray of bool of shape (n_rows,)
+        True for the rows in the sample.
+
+    Raises
+    ------
+    ValueError
+        If n_rows is not an integer of at least 1, or the probability not in (0, 1].
+    TypeError
+        If noise_random_state is neither None nor an int.
+
+    Examples
+    --------
+    >>> poisson_sample(5, probability=1.0).tolist()
+    [True, True, True, True, True]
+    """
+    n_rows = check_count(n_rows, "n_rows")
+    probability = check_positive(probability, "probability")
+    if probability > 1:
+        raise ValueError(f"probability must be in (0, 1]. Got {probability}.")
+    words = _words(n_rows, _byte_source(noise_random_state))
+    if probability == 1:
+        return np.ones(n_rows, dtype=bool)
+    return words < np.uint64(int(probability * 2**64))
+
+
+# Samplers ----------------------------------------------------------------------------------------
+
+
+def _byte_source(noise_random_state, warn=True):
+    if noise_random_state is None:
+        return secrets.token_bytes
+    if not isinstance(noise_random_state, Integral) or isinstance(noise_random_state, bool):
+        raise TypeError(f"noise_random_state must be None or an int. Got {noise_random_state!r}.")
+    if warn:
+        warnings.warn(
+            "noise_random_state is set: the noise can be repeated and taken off, so that NOTHING "
+            "is guaranteed about privacy. Leave it None outside tests.",
+            SeededNoiseWarning,
+            stacklevel=3,
+        )
+    return np.random.default_rng(noise_random_state).bytes
+
+
+def _words(count, random_bytes):
+    return np.frombuffer(random_bytes(8 * count), dtype="<u8").astype(np.uint64)
+
+
+def _signs_and_halves(count, random_bytes):
+    """Random signs, and uniform numbers of (0, 1/2)."""
+    words = _words(count, random_bytes)
+    signs = 1.0 - 2.0 * (words & np.uint64(1)).astype(float)
+    return signs, ((words >> np.uint64(1)).astype(float) + 0.5) * 2.0**-64
+
+
+def _check_range(event, values=()):
+    """Keep integers and integer noise far from the ends of int64."""
+    if event.scale > 2**40 or (np.size(values) and np.abs(values).max() > 2**62):
+        raise ValueError(
+            "event and values must be of a scale up to 2^40 and of integers up to 2^62; take a "
+            f"coarser grid. Got scale {event.scale:g}."
+        )
+
+
+@singledispatch
+def _noise(event, count, engine, random_bytes):
+    raise TypeError(f"event must be one noise event, such as GaussianEvent. Got {event!r}.")
+
+
+@_noise.register
+def _(event: GaussianEvent, count, engine, random_bytes):
+    signs, halves = _signs_and_halves(count, random_bytes)
+    return event.scale * signs * ndtri(halves)
+
+
+@_noise.register
+def _(event: LaplaceEvent, count, engine, random_bytes):
+    signs, halves = _signs_and_halves(count, random_bytes)
+    return event.scale * signs * np.log(2 * halves)
+
+
+@_noise.register
+def _(event: DiscreteGaussianEvent, count, engine, random_bytes):
+    if engine == "opendp":
+        return _opendp("gaussian", event.scale, count)
+    return _tables.discrete_gaussian(event.scale, count, random_bytes)
+
+
+@_noise.register
+def _(event: DiscreteLaplaceEvent, count, engine, random_bytes):
+    if engine == "opendp":
+        return _opendp("laplace", event.scale, count)
+    return _tables.discrete_laplace(event.scale, count, random_bytes)
+
+
+def _opendp(kind, scale, count):
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T=dp.i64))
+    if kind == "gaussian":
+        draw = dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale)
+    else:
+        draw = dp.m.make_laplace(domain, dp.l1_distance(T=dp.i64), scale)
+    return np.asarray(draw(np.zeros(count, dtype=np.int64)), dtype=np.int64)

@@ -1,0 +1,110 @@
+"""Restating an event under another neighbouring relation, to the safe side only."""
+
+import math
+from dataclasses import replace
+from functools import singledispatch
+
+from ._checks import check_relation
+from .events import (
+    ComposedEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    OpaqueEvent,
+    PoissonSampledEvent,
+    SelfComposedEvent,
+    require_event,
+)
+
+__all__ = ["convert"]
+
+
+def convert(event, relation):
+    """Restate an event under another neighbouring relation, to the safe side.
+
+    "add_remove" serves as "null" (a row that contributes nothing is as good as absent), and either
+    serves as "replace" at twice the distance (old row out, new row in). No other change is known.
+
+    Parameters
+    ----------
+    event : event
+        Any event of `skvalue.privacy.events`.
+    relation : {"null", "add_remove", "replace"}
+        The relation wanted.
+
+    Returns
+    -------
+    event : event
+        An event that costs at least as much.
+
+    Raises
+    ------
+    ValueError
+        If no safe restatement is known.
+    TypeError
+        If event is not an event.
+
+    Examples
+    --------
+    >>> from skvalue.privacy import DiscreteGaussianEvent, GaussianEvent
+    >>> convert(GaussianEvent(10.0, 1.0, "null"), "replace").sensitivity
+    2.0
+    >>> convert(DiscreteGaussianEvent(10.0, contributions=13), "replace").contributions
+    26
+    """
+    require_event(event)
+    check_relation(relation)
+    if event.relation == relation:
+        return event
+    if relation == "add_remove" or event.relation == "replace":
+        raise ValueError(
+            f"relation must be one that {event.relation!r} implies: 'add_remove' implies 'null', "
+            f"and both imply 'replace'. Got {relation!r}."
+        )
+    return _restate(event, relation)
+
+
+@singledispatch
+def _restate(event, relation):
+    raise TypeError(f"event has no known restatement under {relation!r}. Got {event!r}.")
+
+
+@_restate.register(GaussianEvent)
+@_restate.register(LaplaceEvent)
+@_restate.register(DiscreteLaplaceEvent)
+def _(event, relation):
+    steps = 2 if relation == "replace" else 1
+    return replace(event, sensitivity=steps * event.sensitivity, relation=relation)
+
+
+@_restate.register
+def _(event: DiscreteGaussianEvent, relation):
+    # A count that both rows touch changes by at most `step`, since contributions are not negative.
+    steps = 2 if relation == "replace" else 1
+    return replace(event, contributions=steps * event.contributions, relation=relation)
+
+
+@_restate.register
+def _(event: OpaqueEvent, relation):
+    if relation != "replace":
+        return replace(event, relation=relation)
+    delta = min(
+        (1 + math.exp(min(event.epsilon, 700.0))) * event.delta, 1 - 1e-16
+    )  # privacy of two steps
+    return OpaqueEvent(2 * event.epsilon, delta, relation)
+
+
+@_restate.register
+def _(event: PoissonSampledEvent, relation):
+    return replace(event, relation=relation)
+
+
+@_restate.register
+def _(event: SelfComposedEvent, relation):
+    return SelfComposedEvent(convert(event.event, relation), event.count)
+
+
+@_restate.register
+def _(event: ComposedEvent, relation):
+    return ComposedEvent(tuple(convert(part, relation) for part in event.events))

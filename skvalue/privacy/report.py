@@ -1,0 +1,317 @@
+"""The statement of a guarantee that a fitted estimator carries as `privacy_`."""
+
+import textwrap
+from dataclasses import asdict, dataclass
+
+from ._checks import check_delta, check_epsilon, check_relation
+from .accounting import get_epsilon
+from .events import (
+    ComposedEvent,
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    OpaqueEvent,
+    PoissonSampledEvent,
+    SelfComposedEvent,
+)
+from .gdp import detection_ceiling
+
+__all__ = ["PrivacyReport", "describe_noise", "make_report"]
+
+NOTIONS = {
+    "central": "a trusted curator holds the clear data and releases only noisy results",
+    "joint": "a trusted curator holds the clear data and shows each owner results that protect "
+    "every other owner, also when the others pool what they see",
+    "local": "each party adds the noise before anything leaves it and trusts nobody",
+}
+
+_NEIGHBOURS = {
+    "null": "had one {unit} been blanked out, so that it contributes nothing",
+    "add_remove": "had one {unit} been added or removed",
+    "replace": "had one {unit} been replaced by any other",
+}
+
+
+@dataclass(frozen=True)
+class PrivacyReport:
+    """What a fit guarantees about privacy, to whom, and what it does not.
+
+    `print` gives it as prose. Made by `make_report`, which computes epsilon from the events.
+
+    Parameters
+    ----------
+    notion : {"central", "joint", "local"}
+        Who is trusted: a curator with everything; a curator, with results shown to their owners;
+        nobody.
+    unit : str
+        What one neighbour differs in, such as "row".
+    relation : {"null", "add_remove", "replace"}
+        Neighbouring relation.
+    epsilon, delta : float
+        The guarantee of everything that was released.
+    noise : str
+        The noise, in words.
+    protects : str
+        What is protected.
+    against : str
+        From whom.
+    not_protected : tuple of str
+        What is not.
+    assumptions : tuple of str
+        What cannot be checked from within.
+    seeded : bool, default=False
+        Whether the noise came from a seed, which voids the guarantee.
+    detection_ceiling : float, default=None
+        Best AUROC of telling from its own releases that a unit was replaced; None where it is not
+        known, see `skvalue.privacy.detection_ceiling`.
+
+    See Also
+    --------
+    make_report : Makes one from an event.
+
+    Examples
+    --------
+    >>> report = PrivacyReport(
+    ...     "central", "row", "replace", 1.0, 1e-5, "Gaussian noise", "the rows", "every reader"
+    ... )
+    >>> report.guarantee
+    '(1, 1e-05)-differential privacy'
+    """
+
+    notion: str
+    unit: str
+    relation: str
+    epsilon: float
+    delta: float
+    noise: str
+    protects: str
+    against: str
+    not_protected: tuple = ()
+    assumptions: tuple = ()
+    seeded: bool = False
+    detection_ceiling: float | None = None
+
+    def __post_init__(self):
+        if self.notion not in NOTIONS:
+            raise ValueError(f"notion must be one of {', '.join(NOTIONS)}. Got {self.notion!r}.")
+        check_relation(self.relation)
+        if self.epsilon != 0:
+            check_epsilon(self.epsilon)
+        if self.delta != 0:
+            check_delta(self.delta)
+        for name in ("not_protected", "assumptions"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise TypeError(f"{name} must be a sequence of sentences. Got one string.")
+            object.__setattr__(self, name, tuple(value))
+
+    @property
+    def guarantee(self):
+        """The guarantee in words; None if the noise was seeded."""
+        if self.seeded:
+            return None
+        joint = "joint " if self.notion == "joint" else "local " if self.notion == "local" else ""
+        size = f"{self.epsilon:.6g}, {self.delta:.6g}" if self.delta else f"{self.epsilon:.6g}"
+        return f"({size})-{joint}differential privacy"
+
+    def to_dict(self):
+        """The fields and the guarantee as a plain dictionary, fit for JSON.
+
+        Returns
+        -------
+        record : dict
+            One entry a field, and "guarantee".
+        """
+        record = asdict(self)
+        record["not_protected"] = list(self.not_protected)
+        record["assumptions"] = list(self.assumptions)
+        return {**record, "guarantee": self.guarantee}
+
+    def __str__(self):
+        neighbours = _NEIGHBOURS[self.relation].format(unit=self.unit)
+        if self.seeded:
+            head = (
+                "NO PRIVACY IS GUARANTEED: the noise came from a seed (noise_random_state), so "
+                "that it can be repeated and taken off. Without the seed the guarantee would read "
+                "as follows."
+            )
+        else:
+            head = f"This release satisfies {self.guarantee}."
+        odds = (
+            f"Compare the data with what they would be {neighbours}: no released result is more "
+            f"than exp({self.epsilon:.6g}) times as likely under one as under the other"
+        )
+        if self.delta:
+            odds += f", but for a chance of at most {self.delta:.6g}"
+        parts = [
+            head,
+            odds + ".",
+            f"Who is trusted: {NOTIONS[self.notion]}.",
+            f"Protected: {self.protects}, from {self.against}.",
+            f"Noise: {self.noise}.",
+        ]
+        if self.not_protected:
+            parts.append(f"NOT protected: {'; '.join(self.not_protected)}.")
+        if self.assumptions:
+            parts.append(f"Assumed, and not checked: {'; '.join(self.assumptions)}.")
+        if self.detection_ceiling is not None and not self.seeded:
+            parts.append(
+                f"From a {self.unit}'s own releases nobody can tell that it was replaced with an "
+                f"area under the ROC curve above {self.detection_ceiling:.3f}."
+            )
+        return textwrap.fill(" ".join(parts), width=88)
+
+
+def describe_noise(event):
+    """The noise of an event in words.
+
+    Parameters
+    ----------
+    event : event
+        Any event of `skvalue.privacy.events`.
+
+    Returns
+    -------
+    text : str
+        One clause.
+
+    Raises
+    ------
+    TypeError
+        If event is not an event.
+
+    Examples
+    --------
+    >>> from skvalue.privacy import DiscreteGaussianEvent
+    >>> describe_noise(DiscreteGaussianEvent(scale=13.5, contributions=13))
+    'discrete Gaussian noise of scale 13.5 on every count (at most 13 of them change, by 1)'
+    """
+    if isinstance(event, ComposedEvent):
+        return "; and ".join(describe_noise(part) for part in event.events)
+    if isinstance(event, SelfComposedEvent):
+        return f"{event.count} times {describe_noise(event.event)}"
+    if isinstance(event, PoissonSampledEvent):
+        inner = describe_noise(event.event)
+        return f"{inner}, on a secret sample that holds each row at rate {event.probability:g}"
+    if isinstance(event, OpaqueEvent):
+        return f"a mechanism known to be ({event.epsilon:g}, {event.delta:g})-private"
+    if isinstance(event, DiscreteGaussianEvent):
+        return (
+            f"discrete Gaussian noise of scale {event.scale:.6g} on every count (at most "
+            f"{event.contributions} of them change, by {event.step})"
+        )
+    if isinstance(event, DiscreteLaplaceEvent):
+        return (
+            f"discrete Laplace noise of scale {event.scale:.6g} on every count (one change moves "
+            f"their sum of absolute values by at most {event.sensitivity})"
+        )
+    if isinstance(event, GaussianEvent | LaplaceEvent):
+        kind, norm = ("Gaussian", "L2") if isinstance(event, GaussianEvent) else ("Laplace", "L1")
+        return (
+            f"continuous {kind} noise of scale {event.scale:.6g} ({norm} sensitivity "
+            f"{event.sensitivity:.6g}), made of floating-point numbers, which attacks on their "
+            "gaps can pierce"
+        )
+    raise TypeError(f"event must be an event of skvalue.privacy. Got {event!r}.")
+
+
+def make_report(
+    event,
+    delta,
+    *,
+    notion,
+    unit,
+    protects,
+    against,
+    not_protected=(),
+    assumptions=(),
+    noise_random_state=None,
+):
+    """Report of a release, with epsilon computed from what was released.
+
+    Parameters
+    ----------
+    event : event
+        Everything that was released, under the relation to report.
+    delta : float
+        In (0, 1); or 0 for Laplace noise and pure events.
+    notion : {"central", "joint", "local"}
+        Who is trusted, see `PrivacyReport`.
+    unit : str
+        What one neighbour differs in, such as "row".
+    protects, against : str
+        What is protected, from whom.
+    not_protected, assumptions : sequence of str, default=()
+        What is not protected; what is assumed and cannot be checked.
+    noise_random_state : int, default=None
+        What the estimator drew its noise from; anything but None voids the guarantee.
+
+    Returns
+    -------
+    report : PrivacyReport
+        For the attribute `privacy_`.
+
+    Raises
+    ------
+    ValueError
+        If delta or the notion is outside its range, or epsilon is infinite at this delta.
+    TypeError
+        If event is not an event.
+
+    Examples
+    --------
+    >>> from skvalue.privacy import calibrate_counts, make_report
+    >>> report = make_report(
+    ...     calibrate_counts(1.0, 1e-5, max_contributions=13),
+    ...     1e-5,
+    ...     notion="joint",
+    ...     unit="row",
+    ...     protects="whether a row is there and what it holds",
+    ...     against="every other owner",
+    ... )
+    >>> round(report.epsilon, 6)
+    1.0
+    """
+    epsilon = get_epsilon(event, delta) if delta != 0 else _pure_epsilon(event)
+    return PrivacyReport(
+        notion=notion,
+        unit=unit,
+        relation=event.relation,
+        epsilon=epsilon,
+        delta=float(delta),
+        noise=describe_noise(event),
+        protects=protects,
+        against=against,
+        not_protected=not_protected,
+        assumptions=assumptions,
+        seeded=noise_random_state is not None,
+        detection_ceiling=_ceiling(event, epsilon, delta),
+    )
+
+
+def _ceiling(event, epsilon, delta):
+    """The ceiling of `detection_ceiling` for releases of Gaussian noise alone."""
+    if isinstance(event, ComposedEvent):
+        leaves = event.events
+        known = all(_ceiling(leaf, epsilon, delta) is not None for leaf in leaves)
+    elif isinstance(event, SelfComposedEvent):
+        known = _ceiling(event.event, epsilon, delta) is not None
+    else:
+        known = isinstance(event, GaussianEvent | DiscreteGaussianEvent)
+    if not known or not epsilon or not delta:
+        return None
+    return detection_ceiling(epsilon, delta, event.relation)
+
+
+def _pure_epsilon(event):
+    """Sum of the epsilons of events whose delta is 0."""
+    if isinstance(event, ComposedEvent):
+        return sum(_pure_epsilon(part) for part in event.events)
+    if isinstance(event, SelfComposedEvent):
+        return event.count * _pure_epsilon(event.event)
+    if isinstance(event, LaplaceEvent | DiscreteLaplaceEvent):
+        return event.sensitivity / event.scale
+    if isinstance(event, OpaqueEvent) and event.delta == 0:
+        return event.epsilon
+    raise ValueError(f"delta must be in (0, 1) for {describe_noise(event)}. Got 0.")

@@ -1,0 +1,298 @@
+"""The audits themselves: sound noise passes, and each audit fails what it should."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skvalue.privacy import (
+    DiscreteGaussianEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    calibrate_gaussian,
+    calibrate_laplace,
+    get_delta,
+    mu_from_epsilon,
+)
+from skvalue.privacy.audit import (
+    check_variance,
+    distinguish,
+    distinguish_scores,
+    membership_inference,
+    search_sensitivity,
+)
+
+# Sensitivity -----------------------------------------------------------------------------------
+
+KINDS = ["same", "other", "outside"]
+
+
+def counts(rows):
+    return [rows.count("same"), rows.count("other")]
+
+
+def ball_counts(rows):
+    """Rows, rows in the ball, and rows in the ball with the label, as the paper keeps them."""
+    same, other = counts(rows)
+    return [len([row for row in rows if row != "blank"]), 1 + same + other, same]
+
+
+@pytest.mark.parametrize(
+    ("statistic", "relation", "squared"),
+    [
+        (ball_counts, "add_remove", 3),
+        (ball_counts, "null", 3),
+        (ball_counts, "replace", 2),
+        (counts, "add_remove", 1),
+        (counts, "null", 1),
+        (counts, "replace", 2),
+    ],
+)
+def test_sensitivity_of_counts(statistic, relation, squared):
+    def found(claimed):
+        return search_sensitivity(
+            statistic, KINDS, 4, claimed=claimed, relation=relation, blank="blank"
+        )
+
+    report = found(math.sqrt(squared))
+    assert report.tight
+    assert report.found == pytest.approx(math.sqrt(squared))
+    assert not found(math.sqrt(squared) / 1.01).passed
+    loose = found(math.sqrt(2 * squared))
+    assert loose.passed
+    assert not loose.tight
+
+
+def test_sensitivity_norm_and_witness():
+    report = search_sensitivity(counts, KINDS, 2, claimed=2.0, relation="replace", norm=1)
+    assert report.found == 2.0
+    rows, neighbour = report.witness
+    assert np.abs(np.subtract(counts(rows), counts(neighbour))).sum() == 2
+    assert report.n_pairs == 6 * 2 * 3
+
+
+def test_sensitivity_refusals():
+    with pytest.raises(ValueError, match="blank must be the record"):
+        search_sensitivity(counts, KINDS, 2, claimed=1.0, relation="null")
+    with pytest.raises(ValueError, match="norm must be 1 or 2"):
+        search_sensitivity(counts, KINDS, 2, claimed=1.0, relation="replace", norm=3)
+    with pytest.raises(ValueError, match="claimed must be"):
+        search_sensitivity(counts, KINDS, 2, claimed=0, relation="replace")
+
+
+# Variance --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("short", "n"), [(2.0, 100), (math.sqrt(2), 300), (1.05, 12_000)])
+def test_variance_finds_short_noise(short, n):
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(20, n))
+    event = GaussianEvent(3.0)
+    assert all(check_variance(3 * row, event).passed for row in noise)
+    assert not any(check_variance(3 * row / short, event).passed for row in noise)
+    assert all(check_variance(3 * row * 1.5, event).wasteful for row in noise if n >= 300)
+
+
+def test_variance_of_heavy_tails_is_allowed_for():
+    rng = np.random.default_rng(0)
+    noise = rng.laplace(scale=2.0, size=(200, 400))
+    assert all(check_variance(row, LaplaceEvent(2.0)).passed for row in noise)
+    assert not any(check_variance(row / 2, LaplaceEvent(2.0)).passed for row in noise)
+
+
+def test_variance_refusals():
+    with pytest.raises(ValueError, match="at least 20 draws"):
+        check_variance([1.0], GaussianEvent(1.0))
+    with pytest.raises(ValueError, match=r"fail must be in \(0, 1\)"):
+        check_variance([1.0] * 30, GaussianEvent(1.0), fail=0)
+    with pytest.raises(TypeError, match="one noise event"):
+        check_variance([1.0] * 30, "Gaussian")
+
+
+# Game ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_runs", "short"), [(2000, 2.0), (6000, math.sqrt(2)), (30_000, math.sqrt(1.5))]
+)
+def test_game_has_the_power_stated(n_runs, short):
+    rng = np.random.default_rng(0)
+    event = calibrate_gaussian(8.0, 1e-5)
+    for _ in range(10):
+        here, there = event.scale * rng.normal(size=(2, n_runs))
+        assert distinguish_scores(here + 1, there, event).passed
+        broken = distinguish_scores(here + short, there, event)
+        assert not broken.passed
+        assert broken.violation > 0
+
+
+def test_clopper_pearson():
+    from scipy.stats import binom
+
+    from skvalue.privacy.audit._distinguish import _Bounds
+
+    level, cut = 1e-3, 0
+    scores = np.repeat([1.0, 0.0], [30, 70])
+    others = np.repeat([1.0, 0.0], [12, 88])
+    bounds = _Bounds(scores, others, np.array([0.5]), level)
+    right, wrong = bounds(cut, flipped=False)
+    assert binom.sf(29, 100, right) == pytest.approx(level)
+    assert binom.cdf(12, 100, wrong) == pytest.approx(level)
+    # Flipped, the neighbour is guessed where the score is below the cut.
+    right, wrong = bounds(cut, flipped=True)
+    assert binom.sf(87, 100, right) == pytest.approx(level)
+    assert binom.cdf(70, 100, wrong) == pytest.approx(level)
+    never = _Bounds(np.zeros(100), np.ones(100), np.array([0.5]), level)
+    assert never(cut, flipped=False) == (0.0, 1.0)
+
+
+def test_game_bounds_are_bounds_and_close():
+    rng = np.random.default_rng(0)
+    mu = mu_from_epsilon(8.0, 1e-5)
+    report = distinguish_scores(
+        *(rng.normal(size=(2, 40_000)) + [[mu], [0]]), GaussianEvent(1 / mu)
+    )
+    assert 0.9 * mu < report.mu_lower <= mu
+    assert 2 < report.epsilon_lower <= 8.0
+
+
+def test_game_false_alarms_are_rare_at_any_level():
+    # At fail = 0.5 sound noise would fail at most half of the time; the tests are conservative.
+    rng = np.random.default_rng(0)
+    event = calibrate_gaussian(1.0, 1e-5)
+    failed = sum(
+        not distinguish_scores(
+            *(event.scale * rng.normal(size=(2, 1000)) + [[1], [0]]), event, fail=0.5
+        ).passed
+        for _ in range(100)
+    )
+    assert failed <= 50
+
+
+def test_game_on_laplace_noise_and_both_directions():
+    rng = np.random.default_rng(0)
+    event = calibrate_laplace(1.0)
+    draws = rng.laplace(size=(2, 20_000))
+    assert distinguish_scores(draws[0] + 1, draws[1], event).passed
+    assert not distinguish_scores(draws[0] + 2, draws[1], event).passed
+    # Never seen without the row: an infinite loss in one direction only.
+    one_sided = draws[1].copy()
+    one_sided[::10] = 100.0
+    assert not distinguish_scores(one_sided, draws[0], event).passed
+    assert not distinguish_scores(-draws[0], -one_sided, event).passed
+
+
+def test_game_takes_a_profile_and_a_mechanism():
+    rng = np.random.default_rng(0)
+    event = calibrate_gaussian(8.0, 1e-5)
+
+    def profile(epsilon):
+        return get_delta(event, max(epsilon, 1e-9))
+
+    def release(row):
+        return row + event.scale * rng.normal(size=3)
+
+    row, nothing = np.array([1.0, 0, 0]), np.zeros(3)
+    sound = distinguish(release, row, nothing, lambda x: x[0], profile, n_runs=2000)
+    assert sound.passed
+    assert sound.n_runs == 2000
+    broken = distinguish(release, 2 * row, nothing, lambda x: x[0], event, n_runs=2000)
+    assert not broken.passed
+
+
+def test_game_refusals():
+    event = GaussianEvent(1.0)
+    for shapes in ((50, 50), (200, 199)):
+        with pytest.raises(ValueError, match="equally long, of at least 100"):
+            distinguish_scores(np.zeros(shapes[0]), np.zeros(shapes[1]), event)
+    with pytest.raises(ValueError, match="fail must be"):
+        distinguish_scores(np.zeros(200), np.zeros(200), event, fail=0)
+
+
+# Membership ------------------------------------------------------------------------------------
+
+
+def threshold_values(noise_scale=0.0, seed=0):
+    """Threshold-KNN-Shapley values of joining rows on noisy counts, one class agreeing."""
+    rng = np.random.default_rng(seed)
+    judges = rng.normal(size=(40, 2))
+    harmonic = np.concatenate([[0], np.cumsum(1 / np.arange(1, 2000))])
+
+    def score(X, y, X_new, y_new):
+        near = np.linalg.norm(judges[:, None] - X, axis=2) <= 0.5
+        joins = np.linalg.norm(judges[:, None] - X_new, axis=2) <= 0.5
+        judge_y = (judges[:, 0] > 0).astype(int)
+        agree = near & (y == judge_y[:, None])
+        a = agree.sum(axis=1) + noise_scale * rng.normal(size=40)
+        b = (near & ~agree).sum(axis=1) + noise_scale * rng.normal(size=40)
+        a, b = np.rint(np.maximum(a, 0)).astype(int), np.rint(np.maximum(b, 0)).astype(int)
+        c = 1 + a + b
+        match = y_new == judge_y[:, None]
+        c, a = c[:, None], a[:, None]
+        rest = (match / c - a / np.maximum(c * (c - 1), 1)) * (harmonic[c] - 1)
+        return ((rest + (match - 0.5) / c) * joins).mean(axis=0)
+
+    return score
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(400, 2))
+    return X, (X[:, 0] + 0.3 * rng.normal(size=400) > 0).astype(int)
+
+
+def test_membership_shows_in_clear_values_and_hides_in_noise(rows):
+    def mean_auroc(**noise):
+        reports = [
+            membership_inference(threshold_values(**noise), *rows, n_targets=80, random_state=i)
+            for i in range(8)
+        ]
+        assert {report.members.sum() for report in reports} == {40}
+        assert {report.statistics.shape for report in reports} == {(80,)}
+        return np.mean([r.auroc for r in reports]), reports[0].auroc_error / math.sqrt(8)
+
+    clear, error = mean_auroc()
+    assert clear - 5 * error > 0.5
+    hidden, error = mean_auroc(noise_scale=10.0)
+    assert abs(hidden - 0.5) < 4 * error
+
+
+def test_membership_uses_both_laws(rows):
+    # With line 6 as printed there would be no OUT values: a value that only the presence of the
+    # row lowers could not be told. Here it is told without error.
+    X, y = rows
+
+    def score(X, y, X_new, y_new):
+        there = np.array([(row == X).all(axis=1).any() for row in X_new])
+        return 1.0 - 0.5 * there + 0.01 * np.cos(np.arange(len(X_new)) + X.sum())
+
+    assert membership_inference(score, X, y, n_targets=40, random_state=0).auroc == 1.0
+
+
+def test_membership_error_is_the_spread_of_repetitions(rows):
+    rng = np.random.default_rng(0)
+
+    def guess(X, y, X_new, y_new):
+        return rng.normal(size=len(X_new))
+
+    reports = [
+        membership_inference(guess, *rows, n_targets=40, n_shadows=4, random_state=i)
+        for i in range(60)
+    ]
+    spread = np.std([report.auroc for report in reports])
+    assert spread == pytest.approx(reports[0].auroc_error, rel=0.35)
+
+
+def test_membership_refusals(rows):
+    for n_targets in (41, 202, 0):
+        with pytest.raises(ValueError, match="n_targets must be"):
+            membership_inference(threshold_values(), *rows, n_targets=n_targets)
+    with pytest.raises(ValueError, match="n_shadows must be"):
+        membership_inference(threshold_values(), *rows, n_targets=40, n_shadows=1)
+
+
+def test_reports_are_frozen():
+    report = check_variance(np.ones(30), DiscreteGaussianEvent(1.0))
+    with pytest.raises(AttributeError):
+        report.passed = True

@@ -1,0 +1,277 @@
+"""One table of everything private, put through all audits; and broken things, which must fail.
+
+A private estimator joins by one entry of AUDITED. Scores come from its releases at epsilon = 8,
+where the game has most power: the constants of a mechanism do not depend on epsilon.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from skvalue.privacy import (
+    DiscreteGaussianEvent,
+    GaussianEvent,
+    PoissonSampledEvent,
+    SelfComposedEvent,
+    calibrate,
+    calibrate_counts,
+    calibrate_discrete_laplace,
+    calibrate_gaussian,
+    calibrate_laplace,
+    draw_noise,
+    poisson_sample,
+)
+from skvalue.privacy.audit import check_variance, distinguish_scores, search_sensitivity
+
+N_RUNS = 20_000
+EPSILON, DELTA = 8.0, 1e-5
+
+
+@dataclass(frozen=True)
+class Audited:
+    """One private mechanism or estimator.
+
+    claim() is the event that it states (as `privacy_` does). scores(claim, n) gives n scores of its
+    releases on the worst data and n on their neighbour. noise(claim, n), where there is any to see,
+    gives releases less the clear statistic; sensitivity(claim) searches a small domain.
+    """
+
+    name: str
+    claim: Callable
+    scores: Callable
+    noise: Callable | None = None
+    sensitivity: Callable | None = None
+
+    def audits(self):
+        """(audit, report) pairs."""
+        claim = self.claim()
+        yield "game", distinguish_scores(*self.scores(claim, N_RUNS), claim)
+        if self.noise is not None:
+            noise_event = getattr(claim, "event", claim)
+            noise_event = getattr(noise_event, "event", noise_event)
+            yield "variance", check_variance(self.noise(claim, N_RUNS), noise_event)
+        if self.sensitivity is not None:
+            yield "sensitivity", self.sensitivity(claim)
+
+
+# Counts in balls: V validation points, two counts each; the canary is in all balls. --------------
+
+V = 6
+
+
+def noisy_counts(scale, clean, n, clip=False):
+    """n releases of the same counts, (n, counts)."""
+    released = clean + draw_noise(DiscreteGaussianEvent(scale), (n, len(clean)), engine="table")
+    return np.maximum(released, 0) if clip else released
+
+
+def present_or_absent(scale, n, clip=False):
+    """Scores with and without a row that adds to the first of the two counts of every ball."""
+    absent = np.tile([3, 2], V)
+    return [
+        noisy_counts(scale, absent + present * np.tile([1, 0], V), n, clip)[:, ::2].sum(axis=1)
+        for present in (1, 0)
+    ]
+
+
+def relabelled(scale, n):
+    """Scores with a row and with the same row under another label: a replacement."""
+    agree, other = np.tile([4, 2], V), np.tile([3, 3], V)
+    return [noisy_counts(scale, clean, n) @ np.tile([1, -1], V) for clean in (agree, other)]
+
+
+def in_balls(rows):
+    """Counts of a row's label in 2 balls; a record says which balls it is in, and its label."""
+    return [
+        sum(label == kind and ball in balls for balls, label in rows)
+        for ball in (0, 1)
+        for kind in "ab"
+    ]
+
+
+RECORDS = [(balls, label) for balls in ((), (0,), (0, 1)) for label in "ab"]
+
+
+def search_counts(claim):
+    """Records are in at most 2 balls: the claim's number of counts, for V = 2."""
+    return search_sensitivity(
+        in_balls,
+        RECORDS,
+        3,
+        claimed=math.sqrt(claim.contributions * 2 / V),
+        relation=claim.relation,
+    )
+
+
+def count_noise(claim, n):
+    return noisy_counts(claim.scale, np.zeros(1, np.int64), n)
+
+
+# Sums of clipped rows --------------------------------------------------------------------------
+
+
+def shifted(event, shift, n):
+    draws = draw_noise(event, (2, n), engine="table")
+    return draws[0] + shift, draws[1]
+
+
+def search_clipped_sum(claim):
+    rows = [(0.0, 0.0), (1.0, 0.0), (-1.0, 0.0), (0.6, 0.8), (-0.6, -0.8)]
+    return search_sensitivity(
+        lambda some: np.sum(some, axis=0), rows, 3, claimed=claim.sensitivity, relation="replace"
+    )
+
+
+# Secret samples: V counts, each on a fresh sample, or all on one. -------------------------------
+
+RATE, N_SAMPLED = 0.05, 50
+
+
+def fresh_samples(epsilon=1.0):
+    def event(scale):
+        once = PoissonSampledEvent(GaussianEvent(scale, relation="null"), RATE)
+        return SelfComposedEvent(once, N_SAMPLED)
+
+    return calibrate(event, epsilon, DELTA, tol=0.02)
+
+
+def one_sample():
+    return PoissonSampledEvent(GaussianEvent(10.0, math.sqrt(N_SAMPLED), relation="null"), RATE)
+
+
+def sampled_scores(scale, n, fresh):
+    draws = draw_noise(GaussianEvent(scale), (2, n, N_SAMPLED)).sum(axis=2)
+    if fresh:
+        seen = poisson_sample(n * N_SAMPLED, RATE).reshape(n, N_SAMPLED).sum(axis=1)
+    else:
+        seen = N_SAMPLED * poisson_sample(n, RATE)
+    return draws[0] + seen, draws[1]
+
+
+AUDITED = [
+    Audited(
+        "counts, a row added or removed",
+        lambda: calibrate_counts(EPSILON, DELTA, V),
+        lambda claim, n: present_or_absent(claim.scale, n),
+        count_noise,
+        search_counts,
+    ),
+    Audited(
+        "counts clipped at zero",
+        lambda: calibrate_counts(EPSILON, DELTA, V),
+        lambda claim, n: present_or_absent(claim.scale, n, clip=True),
+    ),
+    Audited(
+        "counts, a row replaced",
+        lambda: calibrate_counts(EPSILON, DELTA, V, "replace"),
+        lambda claim, n: relabelled(claim.scale, n),
+        count_noise,
+        search_counts,
+    ),
+    Audited(
+        "one count, calibrated on the lattice",
+        lambda: calibrate_counts(EPSILON, DELTA, 1),
+        lambda claim, n: shifted(claim, 1, n),
+        count_noise,
+    ),
+    Audited(
+        "Gaussian noise on a clipped sum",
+        lambda: calibrate_gaussian(EPSILON, DELTA, sensitivity=2.0),
+        lambda claim, n: shifted(claim, 2.0, n),
+        draw_noise,
+        search_clipped_sum,
+    ),
+    Audited(
+        "Laplace noise",
+        lambda: calibrate_laplace(1.0, sensitivity=2.0),
+        lambda claim, n: shifted(claim, 2.0, n),
+        draw_noise,
+    ),
+    Audited(
+        "discrete Laplace noise",
+        lambda: calibrate_discrete_laplace(1.0, sensitivity=2),
+        lambda claim, n: shifted(claim, 2, n),
+        lambda claim, n: draw_noise(claim, n, engine="table"),
+    ),
+    Audited(
+        "a fresh sample for every count",
+        fresh_samples,
+        lambda claim, n: sampled_scores(claim.event.event.scale, n, fresh=True),
+        lambda claim, n: draw_noise(claim.event.event, n),
+    ),
+    Audited(
+        "one sample for all counts, stated as one event",
+        one_sample,
+        lambda claim, n: sampled_scores(claim.event.scale, n, fresh=False),
+    ),
+]
+
+BROKEN = [
+    (
+        Audited(
+            "noise short by sqrt 2",
+            lambda: calibrate_counts(EPSILON, DELTA, V),
+            lambda claim, n: present_or_absent(claim.scale / math.sqrt(2), n),
+            lambda claim, n: noisy_counts(claim.scale / math.sqrt(2), np.zeros(1, np.int64), n),
+        ),
+        {"game", "variance"},
+    ),
+    (
+        Audited(
+            "noise that forgets V",
+            lambda: calibrate_counts(EPSILON, DELTA, V),
+            lambda claim, n: present_or_absent(claim.scale / math.sqrt(V), n),
+            lambda claim, n: noisy_counts(claim.scale / math.sqrt(V), np.zeros(1, np.int64), n),
+        ),
+        {"game", "variance"},
+    ),
+    (
+        Audited(
+            "noise that forgets V, and so does the statement",
+            lambda: calibrate_counts(EPSILON, DELTA, 1),
+            lambda claim, n: present_or_absent(claim.scale, n),
+            count_noise,
+            search_counts,
+        ),
+        {"game", "sensitivity"},
+    ),
+    (
+        Audited(
+            "one shared sample claimed as fresh ones",
+            fresh_samples,
+            lambda claim, n: sampled_scores(claim.event.event.scale, n, fresh=False),
+            lambda claim, n: draw_noise(claim.event.event, n),
+        ),
+        {"game"},
+    ),
+    (
+        Audited(
+            "noise for add-or-remove claimed for replace",
+            lambda: DiscreteGaussianEvent(
+                calibrate_counts(EPSILON, DELTA, V).scale, V, relation="replace"
+            ),
+            lambda claim, n: relabelled(claim.scale, n),
+            count_noise,
+            search_counts,
+        ),
+        {"game", "sensitivity"},
+    ),
+]
+
+
+@pytest.mark.parametrize("audited", AUDITED, ids=lambda a: a.name)
+def test_audits_pass(audited):
+    for audit, report in audited.audits():
+        assert report.passed, (audit, report)
+        if audit == "sensitivity":
+            assert report.tight, report
+        if audit == "variance":
+            assert not report.wasteful, report
+
+
+@pytest.mark.parametrize(("broken", "caught_by"), BROKEN, ids=lambda b: getattr(b, "name", ""))
+def test_audits_catch(broken, caught_by):
+    assert {audit for audit, report in broken.audits() if not report.passed} == caught_by

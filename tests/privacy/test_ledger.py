@@ -1,0 +1,478 @@
+"""The ledger: composes, refuses, survives processes, kill -9, clones and pickles."""
+
+import copy
+import math
+import multiprocessing
+import os
+import pickle
+import random
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.model_selection import GridSearchCV
+
+from skvalue.privacy import (
+    ComposedEvent,
+    DiscreteGaussianEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    Ledger,
+    OpaqueEvent,
+    add_noise,
+    calibrate_counts,
+    calibrate_gaussian,
+    get_delta,
+    get_epsilon,
+    mechanisms,
+)
+
+BUDGET = {"epsilon": 3.0, "delta": 1e-5}
+
+
+@pytest.fixture(params=["memory", "file"])
+def path(request, tmp_path):
+    return None if request.param == "memory" else tmp_path / "budget.sqlite"
+
+
+@pytest.fixture
+def ledger(path):
+    return Ledger(path, "patients-2026", **BUDGET)
+
+
+def total(ledger):
+    return ComposedEvent(tuple(charge.event for charge in ledger.charges))
+
+
+# Composition ---------------------------------------------------------------------------------
+
+
+def test_gaussian_fits_compose_exactly(ledger):
+    each = calibrate_gaussian(3.0, 1e-5, sensitivity=math.sqrt(5))  # 5 fits fill the budget
+    event = GaussianEvent(each.scale)
+    for number in range(1, 6):
+        assert ledger.charge(event, label=f"fit {number}").number == number
+    assert ledger.spent == pytest.approx(3.0, rel=1e-7)
+    with pytest.raises(ValueError, match="must fit what is left of the budget"):
+        ledger.charge(GaussianEvent(1000 * each.scale))
+    assert ledger.n_charges == 5
+    assert [charge.label for charge in ledger.charges] == [f"fit {i}" for i in range(1, 6)]
+    assert {charge.process for charge in ledger.charges} == {os.getpid()}
+
+
+def test_one_fit_of_the_whole_budget_fits(path):
+    for event in (
+        calibrate_gaussian(3.0, 1e-5, 0.7),
+        calibrate_counts(3.0, 1e-5, 13),
+        OpaqueEvent(3.0, 1e-5),
+        LaplaceEvent(1.0, 3.0),
+    ):
+        ledger = Ledger(path and path.with_name(type(event).__name__), "d", **BUDGET)
+        ledger.charge(event)
+        with pytest.raises(ValueError, match="must fit what is left"):
+            ledger.charge(event)
+
+
+def test_anything_else_composes_on_the_safe_side(ledger):
+    events = [
+        calibrate_gaussian(1.0, 1e-6),
+        OpaqueEvent(0.3, 1e-7),
+        LaplaceEvent(4.0),
+        DiscreteGaussianEvent(20.0, 9, relation="replace"),
+    ]
+    for event in events:
+        ledger.charge(event)
+    assert ledger.spent == pytest.approx(get_epsilon(ComposedEvent(tuple(events)), 1e-5))
+    assert get_epsilon(events[0], 1e-5) < ledger.spent < 3.0
+
+
+def test_fits_of_unlike_noise_on_counts(ledger):
+    for m in (3, 5, 8):  # as the folds of a grid search give
+        ledger.charge(calibrate_counts(1.0, 1e-5, m))
+    # Nearly the closed form, which would hold for continuous noise.
+    assert ledger.spent == pytest.approx(1.8275, rel=5e-3)
+
+
+def test_relation_is_that_of_the_first_charge(ledger):
+    assert ledger.relation is None
+    ledger.charge(GaussianEvent(20.0, relation="null"))
+    assert ledger.relation == "null"
+    ledger.charge(GaussianEvent(20.0, relation="add_remove"))
+    assert ledger.relation == "null"
+    with pytest.raises(ValueError, match="use a ledger with relation='replace'"):
+        ledger.charge(GaussianEvent(20.0, relation="replace"))
+    assert ledger.n_charges == 2
+
+
+def test_relation_asked_for_restates_to_the_safe_side(path):
+    ledger = Ledger(path, "d", **BUDGET, relation="replace")
+    ledger.charge(GaussianEvent(10.0, relation="null"))
+    assert ledger.spent == pytest.approx(get_epsilon(GaussianEvent(10.0, 2.0), 1e-5))
+
+
+# Refusals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, math.nan])
+def test_bad_epsilon(path, epsilon):
+    with pytest.raises(ValueError, match="epsilon must be a finite number above 0"):
+        Ledger(path, "d", epsilon=epsilon, delta=1e-5)
+
+
+@pytest.mark.parametrize("delta", [0, 1, 1.5])
+def test_bad_delta(path, delta):
+    with pytest.raises(ValueError, match="delta must be strictly between 0 and 1"):
+        Ledger(path, "d", epsilon=1.0, delta=delta)
+
+
+def test_bad_openings(path, tmp_path):
+    with pytest.raises(ValueError, match="epsilon must be given for a new ledger"):
+        Ledger(path, "d", delta=1e-5)
+    assert path is None or not path.exists()
+    with pytest.raises(TypeError, match="dataset_name must be a string"):
+        Ledger(path, None, **BUDGET)
+    with pytest.raises(ValueError, match="relation must be one of"):
+        Ledger(path, "d", **BUDGET, relation="bounded")
+    wrong = tmp_path / "notes.txt"
+    wrong.write_text("this is not a database, and long enough to be told from an empty one" * 20)
+    with pytest.raises(ValueError, match="path must be a ledger's SQLite file"):
+        Ledger(wrong, "d", **BUDGET)
+
+
+def test_file_belongs_to_one_data_set_and_budget(tmp_path):
+    path = tmp_path / "budget.sqlite"
+    Ledger(path, "patients-2026", **BUDGET).charge(GaussianEvent(10.0))
+    with pytest.raises(
+        ValueError, match=r"belongs; use another file for another data set\. Got 'x'"
+    ):
+        Ledger(path, "x", **BUDGET)
+    with pytest.raises(ValueError, match=r"epsilon must be 3\.0.*a budget does not change"):
+        Ledger(path, "patients-2026", epsilon=30.0, delta=1e-5)
+    again = Ledger(path, "patients-2026")
+    assert (again.epsilon, again.delta, again.n_charges) == (3.0, 1e-5, 1)
+
+
+def test_vanished_file_is_no_new_budget(tmp_path):
+    path = tmp_path / "budget.sqlite"
+    ledger = Ledger(path, "d", **BUDGET)
+    ledger.charge(GaussianEvent(10.0))
+    path.unlink()
+    for use in (lambda: ledger.charge(GaussianEvent(10.0)), lambda: ledger.spent):
+        with pytest.raises(RuntimeError, match="the ledger's file must be there"):
+            use()
+    assert not path.exists()
+
+
+def test_swapped_file_is_noticed(tmp_path):
+    ledger = Ledger(tmp_path / "a", "a", **BUDGET)
+    Ledger(tmp_path / "b", "b", **BUDGET)
+    os.replace(tmp_path / "b", tmp_path / "a")
+    with pytest.raises(ValueError, match="dataset_name must be 'b'"):
+        ledger.charge(GaussianEvent(10.0))
+
+
+def test_refused_fits_draw_nothing(ledger, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(mechanisms, "draw_noise", lambda *a, **k: drawn.append(1) or 0)
+    with pytest.raises(ValueError, match="must fit what is left"):
+        add_noise([1.0], GaussianEvent(0.1), ledger=ledger)
+    assert not drawn
+    assert ledger.n_charges == 0
+    add_noise([1.0], GaussianEvent(10.0), ledger=ledger)
+    assert len(drawn) == ledger.n_charges == 1
+
+
+def test_charge_comes_before_noise(ledger, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        mechanisms, "draw_noise", lambda *a, **k: seen.append(ledger.n_charges) or 0
+    )
+    add_noise([1.0], GaussianEvent(10.0), ledger=ledger)
+    assert seen == [1]
+
+
+def test_plain_events_only(ledger):
+    with pytest.raises(TypeError, match="event must be one of"):
+        ledger.charge({"type": "GaussianEvent"})
+    assert ledger.n_charges == 0
+
+
+# Planning ------------------------------------------------------------------------------------
+
+
+def test_plan_asks_first(ledger):
+    each = ledger.plan(30)
+    assert 0.4 < each < 0.5
+    ledger.plan(30, epsilon=each)
+    with pytest.raises(ValueError, match=r"the 30 fits must fit.*at most 0\.4[0-9]+ each"):
+        ledger.plan(30, epsilon=1.05 * each)
+    with pytest.raises(ValueError, match="the 4 fits must fit"):
+        ledger.plan(4, OpaqueEvent(1.0))
+    assert ledger.n_charges == 0
+    for _ in range(30):
+        ledger.charge(calibrate_gaussian(each, 1e-5))
+    assert ledger.spent <= 3.0
+    assert ledger.plan(1) < 0.2
+
+
+def test_plan_refusals(ledger):
+    with pytest.raises(ValueError, match="n_fits must be an integer of at least 1"):
+        ledger.plan(0)
+    with pytest.raises(ValueError, match="must not both be given"):
+        ledger.plan(1, OpaqueEvent(1.0), epsilon=1.0)
+    with pytest.raises(ValueError, match="delta must be strictly"):
+        ledger.plan(1, epsilon=1.0, delta=0)
+
+
+def test_a_spent_budget_affords_nothing(ledger):
+    ledger.charge(OpaqueEvent(3.0, 1e-5))
+    assert ledger.plan(1) == 0.0
+
+
+# As a parameter ------------------------------------------------------------------------------
+
+
+class PrivateMean(RegressorMixin, BaseEstimator):
+    """Predicts a private mean of the targets, clipped to [0, 1]."""
+
+    def __init__(self, epsilon=1.0, shift=0.0, ledger=None):
+        self.epsilon = epsilon
+        self.shift = shift
+        self.ledger = ledger
+
+    def fit(self, X, y):
+        event = calibrate_gaussian(self.epsilon, 1e-5, sensitivity=1 / len(y))
+        self.mean_ = add_noise(np.clip(y, 0, 1).mean(), event, ledger=self.ledger)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean_ + self.shift)
+
+
+def test_copies_are_the_ledger(ledger):
+    assert copy.copy(ledger) is ledger
+    assert copy.deepcopy(ledger) is ledger
+    assert clone(ledger) is ledger
+    assert clone(PrivateMean(ledger=ledger)).ledger is ledger
+    assert "patients-2026" in repr(ledger)
+    assert str(ledger).startswith("Privacy ledger of 'patients-2026': epsilon=0 of 3 spent")
+
+
+def test_grid_search_charges_every_candidate(tmp_path):
+    ledger = Ledger(tmp_path / "budget.sqlite", "rows", **BUDGET)
+    X, y = np.zeros((30, 1)), np.linspace(0, 1, 30)
+    grid = {"shift": [0.0, 0.1, 0.2, 0.3]}
+    n_fits = 4 * 2 + 1
+    model = PrivateMean(epsilon=ledger.plan(n_fits), ledger=ledger)
+    GridSearchCV(model, grid, cv=2, n_jobs=2).fit(X, y)
+    assert ledger.n_charges == n_fits
+    # Nine fits, of three data sizes or one, compose to the budget.
+    assert 2.85 < ledger.spent <= 3.0
+    assert len({charge.process for charge in ledger.charges}) > 1
+
+
+def test_grid_search_in_memory_works_in_one_process_and_refuses_several():
+    ledger = Ledger(None, "rows", **BUDGET)
+    X, y = np.zeros((30, 1)), np.linspace(0, 1, 30)
+    model = PrivateMean(epsilon=0.5, ledger=ledger)
+    GridSearchCV(model, {"shift": [0.0, 0.1]}, cv=2).fit(X, y)
+    assert ledger.n_charges == 5
+    with pytest.raises(RuntimeError, match=r"Pass a path, as in Ledger\('budget.sqlite'"):
+        GridSearchCV(model, {"shift": [0.0, 0.1]}, cv=2, n_jobs=2, error_score="raise").fit(X, y)
+    assert ledger.n_charges == 5
+
+
+def test_pickle_in_the_same_process(ledger):
+    ledger.charge(GaussianEvent(10.0))
+    again = pickle.loads(pickle.dumps(ledger))
+    again.charge(GaussianEvent(10.0))
+    assert ledger.n_charges == again.n_charges == 2
+
+
+def run_elsewhere(code, *arguments):
+    found = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+    return found.stdout.strip()
+
+
+def test_pickle_in_another_process(ledger, tmp_path):
+    ledger.charge(GaussianEvent(10.0))
+    (tmp_path / "ledger.pickle").write_bytes(pickle.dumps(ledger))
+    code = (
+        "import pickle, sys; from skvalue.privacy import GaussianEvent\n"
+        "ledger = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "try: print(ledger.charge(GaussianEvent(10.0)).number)\n"
+        "except RuntimeError as error: print(error)"
+    )
+    found = run_elsewhere(code, str(tmp_path / "ledger.pickle"))
+    if ledger.path is None:
+        assert "in the process that made it only. Pass a path" in found
+        assert ledger.n_charges == 1
+    else:
+        assert found == "2"
+        assert ledger.n_charges == 2
+
+
+def test_pickle_loads_where_the_file_is_not(tmp_path):
+    ledger = Ledger(tmp_path / "budget.sqlite", "d", **BUDGET)
+    blob = pickle.dumps(PrivateMean(ledger=ledger))
+    os.unlink(ledger.path)
+    loaded = pickle.loads(blob)
+    with pytest.raises(RuntimeError, match="the ledger's file must be there"):
+        loaded.ledger.charge(GaussianEvent(10.0))
+
+
+def test_path_survives_another_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger("budget.sqlite", "d", **BUDGET)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    ledger.charge(GaussianEvent(10.0))
+    assert Ledger(tmp_path / "budget.sqlite", "d").n_charges == 1
+
+
+# Threads and processes -----------------------------------------------------------------------
+
+
+def test_threads_never_overrun(ledger):
+    event = GaussianEvent(calibrate_gaussian(3.0, 1e-5, math.sqrt(6.5)).scale)  # 6 of 12 fit
+    outcomes = []
+
+    def fit():
+        try:
+            outcomes.append(ledger.charge(event).number)
+        except ValueError:
+            outcomes.append(None)
+
+    threads = [threading.Thread(target=fit) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(n for n in outcomes if n) == [1, 2, 3, 4, 5, 6]
+    assert ledger.n_charges == 6
+
+
+def test_charges_queue_for_the_file(tmp_path, monkeypatch):
+    # Twelve openers of one file all find room before any of them charges: 6 may go on.
+    path, event, n = tmp_path / "budget.sqlite", FITS, 12
+    Ledger(path, "rows", **BUDGET)
+    barrier, looked, outcomes = threading.Barrier(n), threading.local(), []
+    check = Ledger._require_affordable
+
+    def slow_check(*args):
+        check(*args)
+        if getattr(looked, "once", False):
+            time.sleep(0.02)
+        else:
+            looked.once = True
+            barrier.wait()
+
+    monkeypatch.setattr(Ledger, "_require_affordable", slow_check)
+
+    def fit():
+        try:
+            outcomes.append(Ledger(path, "rows").charge(event).number)
+        except Exception as error:
+            outcomes.append(type(error).__name__)
+
+    threads = [threading.Thread(target=fit) for _ in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(str, outcomes)) == [*"123456", *["ValueError"] * 6]
+
+
+FITS = GaussianEvent(calibrate_gaussian(3.0, 1e-5, math.sqrt(6.5)).scale)  # 6 of them fit
+
+
+def fit_again_and_again(ledger, releases, n_fits, pause):
+    """Charge, take some time, then release: append the number of the charge to a file."""
+    for _ in range(n_fits):
+        try:
+            charge = ledger.charge(FITS)
+        except ValueError:
+            return
+        time.sleep(pause)
+        line = f"{charge.number}\n".encode()
+        handle = os.open(releases, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(handle, line)
+        os.close(handle)
+
+
+def one_round(folder, rng, kill_within=None):
+    """10 fits in 4 processes against one ledger; returns numbers charged, released and killed."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["pytest", "skvalue.privacy", "sklearn.model_selection"])
+    ledger = Ledger(folder / "budget.sqlite", "rows", **BUDGET)
+    releases = folder / "releases"
+    releases.touch()
+    workers = [
+        context.Process(
+            target=fit_again_and_again,
+            args=(ledger, str(releases), n_fits, rng.uniform(0.02, 0.06)),
+        )
+        for n_fits in (3, 3, 2, 2)
+    ]
+    for worker in workers:
+        worker.start()
+    if kill_within is not None:
+        start = time.monotonic()
+        victims = rng.sample(workers, rng.randint(2, 4))
+        for delay in sorted(rng.uniform(0, kill_within) for _ in victims):
+            time.sleep(max(0.0, start + delay - time.monotonic()))
+            victims.pop().kill()
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode is not None
+    with sqlite3.connect(ledger.path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+    charged = [charge.number for charge in ledger.charges]
+    released = [int(line) for line in releases.read_text().split()]
+    assert charged == list(range(1, len(charged) + 1))
+    assert len(set(released)) == len(released)
+    assert set(released) <= set(charged)
+    assert not charged or get_delta(total(ledger), 3.0) <= 1e-5
+    # The ledger still works: it takes what is left and no more.
+    while ledger.n_charges < 6:
+        ledger.charge(FITS)
+    with pytest.raises(ValueError, match="must fit what is left"):
+        ledger.charge(FITS)
+    killed = sum(worker.exitcode == -9 for worker in workers)
+    return len(charged), len(released), killed
+
+
+def test_processes_share_a_file(tmp_path):
+    assert one_round(tmp_path, random.Random(0)) == (6, 6, 0)
+
+
+def test_killed_processes(tmp_path):
+    rng = random.Random(1)
+    for i in range(3):
+        (tmp_path / str(i)).mkdir()
+        one_round(tmp_path / str(i), rng, kill_within=0.1)
+
+
+@pytest.mark.slow
+def test_killed_processes_often(tmp_path):
+    rng = random.Random(2)
+    (tmp_path / "whole").mkdir()
+    one_round(tmp_path / "whole", rng)  # starts the server of processes
+    counts = []
+    for i in range(50):
+        (tmp_path / str(i)).mkdir()
+        counts.append(one_round(tmp_path / str(i), rng, kill_within=0.15))
+    # The kills fell at all stages: before all charges, between charge and release, and after.
+    charged, released, killed = np.transpose(counts)
+    assert killed.sum() > 50
+    assert charged.min() < 6
+    assert (charged > released).any()
+    assert charged.max() == released.max() == 6
