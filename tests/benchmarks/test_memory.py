@@ -38,7 +38,9 @@ print(before, megabytes("VmHWM"))
 def memory(valuer, n, n_val, d):
     """Megabytes before and at the peak of a fit, in a process of its own."""
     code = CODE.format(valuer=valuer, n=n, n_val=n_val, d=d)
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     before, peak = map(float, result.stdout.split())
     print(f"{valuer}, N={n:,}, V={n_val:,}, d={d}: {peak - before:.0f} MB beyond the data")
     return before, peak

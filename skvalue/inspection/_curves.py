@@ -1,0 +1,316 @@
+"""How well a model does as rows go, or come, in the order of their values."""
+
+from numbers import Integral
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone, is_classifier
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import check_scoring
+from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, indexable
+
+from .._sklearn import HasMethods, Interval, StrOptions, safe_indexing, validate_params
+
+_CONSTRAINTS = {
+    "estimator": [HasMethods(["fit"])],
+    "X": ["array-like", "sparse matrix"],
+    "y": ["array-like"],
+    "values": ["array-like"],
+    "X_test": ["array-like", "sparse matrix"],
+    "y_test": ["array-like"],
+    "first": [StrOptions({"lowest", "highest"})],
+    "fractions": ["array-like", None],
+    "scoring": [str, callable, None],
+    "n_repeats": [Interval(Integral, 1, None, closed="left")],
+    "baseline": ["boolean"],
+    "sample_weight": ["array-like", None],
+    "n_jobs": [Integral, None],
+    "random_state": ["random_state"],
+}
+
+
+def _check_values(values, n_rows):
+    """Return the values as finite float64, one a row."""
+    values = column_or_1d(
+        check_array(values, ensure_2d=False, dtype=np.float64, input_name="values")
+    )
+    if len(values) != n_rows:
+        raise ValueError(f"values must have one entry a row of X ({n_rows}). Got {len(values)}.")
+    return values
+
+
+def _check_fractions(fractions, default, allowed, rule):
+    """Return ascending fractions as float64."""
+    if fractions is None:
+        return default
+    fractions = column_or_1d(
+        check_array(fractions, ensure_2d=False, dtype=np.float64, input_name="fractions")
+    )
+    wrong = fractions[~allowed(fractions)]
+    if len(wrong):
+        raise ValueError(f"fractions must lie in {rule}. Got {wrong[0]}.")
+    return np.sort(fractions)
+
+
+def _free_seeds(estimator):
+    """Names of the estimator's random states that nobody has fixed."""
+    return sorted(
+        name
+        for name, value in estimator.get_params(deep=True).items()
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    )
+
+
+def _score_on(estimator, seeds, X, y, rows, sample_weight, X_test, y_test, scorer):
+    """Score of the estimator fitted on some rows; one class among them predicts itself."""
+    X, y = safe_indexing(X, rows), safe_indexing(y, rows)
+    if is_classifier(estimator) and len(np.unique(y)) == 1:
+        return scorer(DummyClassifier(strategy="most_frequent").fit(X, y), X_test, y_test)
+    estimator = clone(estimator).set_params(**seeds)
+    params = {} if sample_weight is None else {"sample_weight": safe_indexing(sample_weight, rows)}
+    return scorer(estimator.fit(X, y, **params), X_test, y_test)
+
+
+def _refit_along(
+    estimator, X, y, X_test, y_test, orders, counts, *, scoring, sample_weight, n_jobs, rng
+):
+    """Scores on the first ``counts`` rows of every order, refits of the same rows shared.
+
+    ``orders`` has an array of shape (n_repeats, n_samples) for every curve; the scores are one of
+    shape (n_repeats, n_points).
+    """
+    scorer = check_scoring(estimator, scoring=scoring)
+    names = _free_seeds(estimator)
+    seeds = [{name: int(rng.randint(np.iinfo(np.int32).max)) for name in names} for _ in orders[0]]
+    tasks, keys = {}, []
+    for curve in orders:
+        for repeat, order in enumerate(curve):
+            for count in counts:
+                rows = np.sort(order[:count])
+                key = (repeat if names else 0, rows.tobytes())
+                tasks.setdefault(key, (seeds[repeat], rows))
+                keys.append(key)
+    scores = Parallel(n_jobs=n_jobs)(
+        delayed(_score_on)(estimator, seed, X, y, rows, sample_weight, X_test, y_test, scorer)
+        for seed, rows in tasks.values()
+    )
+    found = dict(zip(tasks, scores))
+    return list(
+        np.array([found[key] for key in keys], dtype=np.float64).reshape(
+            len(orders), len(orders[0]), len(counts)
+        )
+    )
+
+
+def _orders(values, n_repeats, baseline, rng):
+    """Orders by ascending value, ties at random, and random ones."""
+    n = len(values)
+    by_value = np.array([np.lexsort((rng.permutation(n), values)) for _ in range(n_repeats)])
+    if not baseline:
+        return [by_value]
+    return [by_value, np.array([rng.permutation(n) for _ in range(n_repeats)])]
+
+
+def _curve(estimator, X, y, values, X_test, y_test, fractions, counts, first, baseline, **options):
+    rng = check_random_state(options.pop("random_state"))
+    values = values if first == "lowest" else -values
+    orders = _orders(values, options.pop("n_repeats"), baseline, rng)
+    scores = _refit_along(estimator, X, y, X_test, y_test, orders, counts, rng=rng, **options)
+    return Bunch(
+        fractions=fractions,
+        n_rows=counts,
+        first=first,
+        scores=scores[0],
+        random_scores=scores[1] if baseline else None,
+    )
+
+
+@validate_params(_CONSTRAINTS, prefer_skip_nested_validation=True)
+def value_removal_curve(
+    estimator,
+    X,
+    y,
+    values,
+    X_test,
+    y_test,
+    *,
+    first="lowest",
+    fractions=None,
+    scoring=None,
+    n_repeats=5,
+    baseline=True,
+    sample_weight=None,
+    n_jobs=None,
+    random_state=None,
+):
+    """Test scores of a model refitted as rows are removed in the order of their values.
+
+    If the values are right, removing the lowest first keeps the score up, or raises it where rows
+    are wrong, and removing the highest first brings it down faster than removing rows at random.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any classifier or regressor. A training set of one class predicts that class.
+    X : array-like of shape (n_samples, n_features)
+        The rows.
+    y : array-like of shape (n_samples,)
+        Their labels or targets.
+    values : array-like of shape (n_samples,)
+        Their values; higher is better.
+    X_test : array-like of shape (n_test, n_features)
+        Rows to score on, which had no part in the values.
+    y_test : array-like of shape (n_test,)
+        Their labels or targets.
+    first : {"lowest", "highest"}, default="lowest"
+        The rows that are removed first.
+    fractions : array-like, default=None
+        Fractions removed, in [0, 1); None is 0, 0.05, ..., 0.5. At least one row stays.
+    scoring : str or callable, default=None
+        The score; None is the estimator's own.
+    n_repeats : int, default=5
+        Number of random orders. Repeats of the order by value differ in how equal values are
+        ordered, and in every random_state of the estimator that is None; refits that differ in
+        neither are done once, so an estimator with a fixed random_state is cheaper.
+    baseline : bool, default=True
+        Whether to remove rows at random for comparison.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows in the estimator's fit, cut with them.
+    n_jobs : int, default=None
+        Number of joblib jobs over the refits.
+    random_state : int, RandomState instance or None, default=None
+        Draws the orders and seeds.
+
+    Returns
+    -------
+    curve : Bunch
+        ``fractions`` and ``n_rows`` (rows trained on), each of shape (n_points,); ``scores`` and
+        ``random_scores`` of shape (n_repeats, n_points), the latter None without baseline;
+        ``first``; ``kind``, which is "removal".
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, values hold NaN or infinity, or fractions are out of range.
+
+    See Also
+    --------
+    value_addition_curve : Rows come in place of going.
+    ValueRemovalDisplay : The picture.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skvalue.inspection import value_removal_curve
+    >>> X, y = np.array([[0.0], [0.1], [1.0], [1.1]]), np.array([0, 1, 1, 1])
+    >>> values = [0.1, -0.2, 0.1, 0.1]
+    >>> curve = value_removal_curve(
+    ...     KNeighborsClassifier(1), X, y, values, [[0.08], [1.0]], [0, 1], fractions=[0, 0.25],
+    ...     n_repeats=1, baseline=False,
+    ... )
+    >>> curve.n_rows.tolist(), curve.scores.tolist()
+    ([4, 3], [[0.5, 1.0]])
+    """
+    X, y = indexable(X, y)
+    values = _check_values(values, len(y))
+    fractions = _check_fractions(
+        fractions, np.linspace(0, 0.5, 11), lambda f: (f >= 0) & (f < 1), "[0, 1)"
+    )
+    counts = len(y) - (fractions * len(y) + 1e-9).astype(np.int64)
+    # The last rows to go are the first of the reverse order.
+    kept_first = "highest" if first == "lowest" else "lowest"
+    curve = _curve(
+        estimator, X, y, values, X_test, y_test, fractions, np.maximum(counts, 1), kept_first,
+        baseline, scoring=scoring, n_repeats=n_repeats, sample_weight=sample_weight, n_jobs=n_jobs,
+        random_state=random_state,
+    )  # fmt: skip
+    curve.update(first=first, kind="removal")
+    return curve
+
+
+@validate_params(_CONSTRAINTS, prefer_skip_nested_validation=True)
+def value_addition_curve(
+    estimator,
+    X,
+    y,
+    values,
+    X_test,
+    y_test,
+    *,
+    first="highest",
+    fractions=None,
+    scoring=None,
+    n_repeats=5,
+    baseline=True,
+    sample_weight=None,
+    n_jobs=None,
+    random_state=None,
+):
+    """Test scores of a model refitted as rows are added in the order of their values.
+
+    If the values are right, a few rows of the highest value train a better model than as many
+    drawn at random.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any classifier or regressor. A training set of one class predicts that class.
+    X : array-like of shape (n_samples, n_features)
+        The rows.
+    y : array-like of shape (n_samples,)
+        Their labels or targets.
+    values : array-like of shape (n_samples,)
+        Their values; higher is better.
+    X_test : array-like of shape (n_test, n_features)
+        Rows to score on, which had no part in the values.
+    y_test : array-like of shape (n_test,)
+        Their labels or targets.
+    first : {"lowest", "highest"}, default="highest"
+        The rows that are added first.
+    fractions : array-like, default=None
+        Fractions added, in (0, 1]; None is 0.05, 0.1, ..., 0.5. At least one row is there.
+    scoring, n_repeats, baseline, sample_weight, n_jobs, random_state : optional
+        As in `value_removal_curve`.
+
+    Returns
+    -------
+    curve : Bunch
+        As in `value_removal_curve`; ``kind`` is "addition".
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, values hold NaN or infinity, or fractions are out of range.
+
+    See Also
+    --------
+    value_removal_curve : Rows go in place of coming.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skvalue.inspection import value_addition_curve
+    >>> X, y = np.array([[0.0], [0.1], [1.0], [1.1]]), np.array([0, 1, 1, 1])
+    >>> values = [0.3, -0.2, 0.2, 0.1]
+    >>> curve = value_addition_curve(
+    ...     KNeighborsClassifier(1), X, y, values, [[0.08], [1.0]], [0, 1], fractions=[0.5, 1],
+    ...     n_repeats=1, baseline=False,
+    ... )
+    >>> curve.n_rows.tolist(), curve.scores.tolist()
+    ([2, 4], [[1.0, 0.5]])
+    """
+    X, y = indexable(X, y)
+    values = _check_values(values, len(y))
+    fractions = _check_fractions(
+        fractions, np.linspace(0.05, 0.5, 10), lambda f: (f > 0) & (f <= 1), "(0, 1]"
+    )
+    counts = np.maximum((fractions * len(y) + 1e-9).astype(np.int64), 1)
+    curve = _curve(
+        estimator, X, y, values, X_test, y_test, fractions, counts, first, baseline,
+        scoring=scoring, n_repeats=n_repeats, sample_weight=sample_weight, n_jobs=n_jobs,
+        random_state=random_state,
+    )  # fmt: skip
+    curve.update(kind="addition")
+    return curve

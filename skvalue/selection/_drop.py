@@ -1,0 +1,112 @@
+"""Which rows go, by their values: functions of arrays."""
+
+from numbers import Integral
+
+import numpy as np
+from scipy.stats import rankdata
+
+__all__ = ["drop_count", "keep_every_class", "lowest", "rank_weights"]
+
+
+def drop_count(drop, n):
+    """Number of rows that a fraction (a float, rounded down) or a count (an int) means.
+
+    Examples
+    --------
+    >>> drop_count(0.29, 100), drop_count(0.5, 5), drop_count(1, 5), drop_count(0.0, 5)
+    (29, 2, 1, 0)
+    """
+    if isinstance(drop, Integral):
+        return int(drop)
+    return int(drop * n + 1e-9)  # 0.29 * 100 falls just short of 29
+
+
+def lowest(values, count):
+    """Mask of the `count` lowest values; of equal ones the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> lowest(np.array([0.2, -0.1, 0.3, 0.2]), 2).tolist()
+    [True, True, False, False]
+    """
+    mask = np.zeros(len(values), dtype=bool)
+    mask[np.argsort(values, kind="stable")[:count]] = True
+    return mask
+
+
+def keep_every_class(dropped, values, labels, players=None):
+    """Keep, of every class that would go as a whole, the player of the highest value.
+
+    Parameters
+    ----------
+    dropped : ndarray of shape (n_players,)
+        Mask of the players to drop.
+    values : ndarray of shape (n_players,)
+        Their values.
+    labels : ndarray of shape (n_samples,)
+        Class of every row.
+    players : ndarray of shape (n_samples,), default=None
+        Player of every row; None: every row is one.
+
+    Returns
+    -------
+    dropped : ndarray of shape (n_players,)
+        The mask without the players kept.
+    saved : list
+        The classes that would have gone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> labels = np.array(["a", "a", "b", "b"])
+    >>> dropped, saved = keep_every_class(np.array([1, 1, 1, 0]) > 0, np.arange(4), labels)
+    >>> dropped.tolist(), saved
+    ([True, False, True, False], ['a'])
+    """
+    dropped = dropped.copy()
+    if players is None:
+        players = np.arange(len(labels))
+    names, codes = np.unique(labels, return_inverse=True)
+    saved = []
+    for code, name in enumerate(names.tolist()):
+        own = players[codes == code]
+        if dropped[own].all():
+            dropped[own[np.argmax(values[own])]] = False
+            saved.append(name)
+    return dropped, saved
+
+
+def rank_weights(values, share, first=None):
+    """Weights that rise with the rank of the value: clip(percentile / share, 0, 1).
+
+    The percentile of a row is (rank - 1/2) / n, tied rows having their mean rank, so that the
+    lowest rows count little but never nothing, and equal values weigh the same.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        The values.
+    share : float
+        Share of rows whose weight is lowered; 0 lowers none.
+    first : ndarray of shape (n,), default=None
+        Mask of rows that rank below all others, whatever their values.
+
+    Returns
+    -------
+    weights : ndarray of shape (n,)
+        The weights, in (0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rank_weights(np.array([3.0, 1.0, 2.0, 4.0]), 0.5).tolist()
+    [1.0, 0.25, 0.75, 1.0]
+    """
+    n = len(values)
+    if share == 0:
+        return np.ones(n)
+    ranks = rankdata(values)
+    if first is not None:
+        ranks = rankdata(np.where(first, ranks, ranks + n))
+    return np.clip((ranks - 0.5) / n / share, 0.0, 1.0)

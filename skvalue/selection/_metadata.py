@@ -1,0 +1,77 @@
+"""Metadata of a fit: what belongs to rows is cut with them, a validation set never is."""
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import get_config
+from sklearn.utils import column_or_1d, indexable
+from sklearn.utils.metadata_routing import process_routing
+
+from .._sklearn import safe_indexing
+
+__all__ = ["as_rows", "given", "route", "take_rows"]
+
+# Passed on whole, even where they happen to be as long as X.
+_WHOLE = {"X_val", "y_val", "sample_weight_val"}
+
+
+def as_rows(X, y):
+    """X and y as what can be cut by rows; a column vector y, with a warning, as one dimension."""
+    X, y = indexable(X, y)
+    return X, column_or_1d(y, warn=True) if np.ndim(y) == 2 else y
+
+
+def given(**params):
+    """The parameters that are not None."""
+    return {name: value for name, value in params.items() if value is not None}
+
+
+def _is_per_row(value, n_rows):
+    if value is None or isinstance(value, (str, bytes, dict)):
+        return False
+    if sp.issparse(value):
+        return value.shape[0] == n_rows
+    return np.ndim(value) > 0 and len(value) == n_rows
+
+
+def take_rows(params, rows, n_rows):
+    """Cut per-row metadata to some rows.
+
+    Parameters
+    ----------
+    params : dict
+        Metadata by name. What has `n_rows` entries belongs to the rows, but for a validation set.
+    rows : ndarray of int
+        The rows.
+    n_rows : int
+        Number of rows before the cut.
+
+    Returns
+    -------
+    params : dict
+        The same names.
+
+    Examples
+    --------
+    >>> take_rows({"sample_weight": [1, 2, 3], "X_val": [[4], [5], [6]]}, [0, 2], 3)
+    {'sample_weight': [1, 3], 'X_val': [[4], [5], [6]]}
+    """
+    return {
+        name: safe_indexing(value, rows)
+        if name not in _WHOLE and _is_per_row(value, n_rows)
+        else value
+        for name, value in params.items()
+    }
+
+
+def route(meta_estimator, method, params):
+    """Metadata of the estimator's method and of the valuer's fit.
+
+    Without scikit-learn's metadata routing, all of it is the estimator's.
+    """
+    if not get_config()["enable_metadata_routing"]:
+        return dict(params), {}
+    if not params:
+        return {}, {}
+    routed = process_routing(meta_estimator, method, **params)
+    of_valuer = routed["valuer"]["fit"] if "valuer" in routed and method == "fit" else {}
+    return dict(routed["estimator"][method]), dict(of_valuer)

@@ -1,0 +1,161 @@
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+
+from skvalue import KNNShapleyValuer
+from skvalue.datasets import flip_labels
+from skvalue.inspection import value_addition_curve, value_removal_curve
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """X, y with flipped labels, values, X_test, y_test."""
+    X, y = make_classification(300, 6, n_informative=4, class_sep=1.5, flip_y=0, random_state=0)
+    X, X_val, X_test = X[:150], X[150:200], X[200:]
+    y, y_val, y_test = y[:150], y[150:200], y[200:]
+    y, _ = flip_labels(y, 0.2, random_state=0)
+    values = KNNShapleyValuer().fit(X, y, X_val=X_val, y_val=y_val).values_
+    return X, np.where(y, "yes", "no"), values, X_test, np.where(y_test, "yes", "no")
+
+
+MODEL = LogisticRegression(random_state=0)
+
+
+def naive_scores(X, y, X_test, y_test, kept):
+    return [MODEL.fit(X[rows], y[rows]).score(X_test, y_test) for rows in kept]
+
+
+@pytest.mark.parametrize("first", ["lowest", "highest"])
+def test_removal_refits_on_what_is_left(rows, first):
+    X, y, values, X_test, y_test = rows
+    order = np.argsort(values if first == "lowest" else -values)
+    fractions = [0.4, 0.0, 0.25]
+    curve = value_removal_curve(
+        MODEL, *rows, first=first, fractions=fractions, n_repeats=2, random_state=0
+    )
+    assert curve.fractions.tolist() == [0, 0.25, 0.4]
+    assert curve.n_rows.tolist() == [150, 150 - 37, 90]
+    assert (curve.kind, curve.first) == ("removal", first)
+    kept = [np.sort(order[n:]) for n in (0, 37, 60)]
+    expected = naive_scores(X, y, X_test, y_test, kept)
+    np.testing.assert_array_equal(curve.scores, [expected, expected])
+    assert curve.random_scores.shape == (2, 3)
+    assert curve.random_scores[:, 0].tolist() == [expected[0]] * 2
+    assert curve.random_scores[0].tolist() != curve.random_scores[1].tolist()
+
+
+@pytest.mark.parametrize("first", ["lowest", "highest"])
+def test_addition_refits_on_what_is_there(rows, first):
+    X, y, values, X_test, y_test = rows
+    order = np.argsort(values if first == "lowest" else -values)
+    curve = value_addition_curve(
+        MODEL, *rows, first=first, fractions=[0.3, 1], n_repeats=1, random_state=0
+    )
+    assert curve.n_rows.tolist() == [45, 150]
+    assert (curve.kind, curve.first) == ("addition", first)
+    kept = [np.sort(order[:n]) for n in (45, 150)]
+    np.testing.assert_array_equal(curve.scores, [naive_scores(X, y, X_test, y_test, kept)])
+
+
+def test_values_beat_random_orders(rows):
+    worst, best = (
+        value_removal_curve(
+            MODEL, *rows, first=first, fractions=[0.2], scoring="neg_log_loss", random_state=0
+        )
+        for first in ("lowest", "highest")
+    )
+    assert worst.scores.mean() > worst.random_scores.max() + 0.05
+    assert best.scores.mean() < best.random_scores.mean() - 0.02
+
+
+def test_right_rows_first_beat_random_orders(rows):
+    X, y, _, X_test, y_test = rows
+    right = np.ones(150)
+    right[:40] = 0
+    y = np.where(right, y, np.where(y == "yes", "no", "yes"))
+    curve = value_addition_curve(
+        MODEL, X, y, right, X_test, y_test, fractions=[0.3], random_state=0
+    )
+    assert curve.scores.mean() > curve.random_scores.mean() + 0.03
+
+
+def test_ties_are_broken_at_random(rows):
+    X, y, _, X_test, y_test = rows
+    curve = value_removal_curve(
+        KNeighborsClassifier(1), X, y, np.zeros(150), X_test, y_test, fractions=[0.5],
+        n_repeats=8, baseline=False, random_state=0,
+    )  # fmt: skip
+    assert len(np.unique(curve.scores)) > 2
+    assert curve.random_scores is None
+
+
+def test_repeats_draw_the_seeds_that_nobody_fixed(rows):
+    X, y, values, X_test, y_test = (part[:60] for part in rows)
+    arguments = (X, y, values, X_test, y_test)
+    options = {"fractions": [0, 0.3], "n_repeats": 4, "baseline": False, "random_state": 0}
+    free = value_removal_curve(RandomForestClassifier(3), *arguments, **options)
+    assert (np.ptp(free.scores, axis=0) > 0).all()
+    again = value_removal_curve(RandomForestClassifier(3), *arguments, **options)
+    np.testing.assert_array_equal(free.scores, again.scores)
+    fixed = value_removal_curve(RandomForestClassifier(3, random_state=0), *arguments, **options)
+    assert (np.ptp(fixed.scores, axis=0) == 0).all()
+
+
+def test_jobs_change_nothing(rows):
+    options = {"fractions": [0, 0.3], "n_repeats": 2, "random_state": 0}
+    one = value_removal_curve(MODEL, *rows, **options)
+    two = value_removal_curve(MODEL, *rows, n_jobs=2, **options)
+    np.testing.assert_array_equal(one.scores, two.scores)
+    np.testing.assert_array_equal(one.random_scores, two.random_scores)
+
+
+def test_one_class_predicts_itself():
+    X, y = np.arange(6.0)[:, None], np.array([0, 0, 0, 1, 1, 1])
+    curve = value_removal_curve(
+        LogisticRegression(), X, y, y, X, y, fractions=[0, 0.5, 0.9], n_repeats=1, baseline=False
+    )
+    assert curve.n_rows.tolist() == [6, 3, 1]
+    assert curve.scores.tolist() == [[1.0, 0.5, 0.5]]
+
+
+def test_weights_are_cut_with_the_rows():
+    X, y = np.arange(6.0)[:, None], np.array([0.0, 9, 1, 2, 8, 3])
+    weights = np.array([1.0, 0, 1, 1, 0, 1])  # without the two far off, a line
+    values = np.array([0, 1, 2, 3, 4, 5])
+    arguments = (LinearRegression(), X, y, values, [[0.0]], [0.0])
+    options = {"fractions": [0, 0.2], "scoring": "neg_mean_squared_error", "n_repeats": 1}
+    curve = value_removal_curve(*arguments, **options, sample_weight=weights)
+    model = LinearRegression().fit(X[1:], y[1:], weights[1:])
+    np.testing.assert_allclose(curve.scores[0, 1], -(model.predict([[0.0]]) ** 2).item())
+    bare = value_removal_curve(*arguments, **options)
+    assert bare.scores[0, 1] != curve.scores[0, 1]
+
+
+@pytest.mark.parametrize(
+    ("curve", "fraction", "rule"),
+    [
+        (value_removal_curve, 1.0, r"\[0, 1\)"),
+        (value_removal_curve, -0.1, r"\[0, 1\)"),
+        (value_addition_curve, 0.0, r"\(0, 1\]"),
+        (value_addition_curve, 1.1, r"\(0, 1\]"),
+    ],
+)
+def test_refuses_fractions(rows, curve, fraction, rule):
+    with pytest.raises(ValueError, match=f"fractions must lie in {rule}. Got {fraction}"):
+        curve(MODEL, *rows, fractions=[0.5, fraction])
+
+
+@pytest.mark.parametrize("curve", [value_removal_curve, value_addition_curve])
+def test_refuses_values(rows, curve):
+    X, y, values, X_test, y_test = rows
+    with pytest.raises(ValueError, match=r"values must have one entry a row of X \(150\)\. Got 9"):
+        curve(MODEL, X, y, values[:9], X_test, y_test)
+    with pytest.raises(ValueError, match="values contains NaN"):
+        curve(MODEL, X, y, np.where(values > 0, values, np.nan), X_test, y_test)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        curve(MODEL, X[:9], y, values, X_test, y_test)
+    with pytest.raises(ValueError, match="'first' parameter .* must be a str among"):
+        curve(MODEL, *rows, first="worst")

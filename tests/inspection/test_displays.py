@@ -1,0 +1,149 @@
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from sklearn.datasets import load_iris
+from sklearn.naive_bayes import GaussianNB
+
+from skvalue import KNNShapleyValuer
+from skvalue.inspection import (
+    ValueDistributionDisplay,
+    ValueRemovalDisplay,
+    value_addition_curve,
+    value_removal_curve,
+)
+from skvalue.selection import ValueFilter
+
+
+@pytest.fixture(autouse=True)
+def _no_window():
+    backend = matplotlib.get_backend()
+    plt.switch_backend("agg")
+    yield
+    plt.close("all")
+    plt.switch_backend(backend)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = load_iris(return_X_y=True)
+    valuer = KNNShapleyValuer().fit(X[::2], y[::2])
+    return X[::2], y[::2], valuer.values_, X[1::2], y[1::2]
+
+
+OPTIONS = {"fractions": [0.1, 0.5, 0.8], "n_repeats": 3, "random_state": 0}
+
+
+class TestRemoval:
+    def test_draws_the_curves(self, rows):
+        display = ValueRemovalDisplay.from_estimator(GaussianNB(), *rows, **OPTIONS)
+        curves = [
+            value_removal_curve(GaussianNB(), *rows, first=first, **OPTIONS)
+            for first in ("lowest", "highest")
+        ]
+        labels = [line.get_label() for line in display.lines_]
+        assert labels == ["lowest value first", "highest value first", "at random"]
+        scores = [curves[0].scores, curves[1].scores, curves[0].random_scores]
+        for line, band, score in zip(display.lines_, display.bands_, scores):
+            np.testing.assert_array_equal(line.get_xdata(), [0.1, 0.5, 0.8])
+            np.testing.assert_allclose(line.get_ydata(), score.mean(axis=0))
+            heights = band.get_paths()[0].vertices[:, 1]
+            assert heights.max() == pytest.approx(score.max())
+            assert heights.min() == pytest.approx(score.min())
+        assert display.ax_.get_xlabel() == "fraction of rows removed"
+        assert display.ax_.get_ylabel() == "score"
+        assert display.figure_ is display.ax_.figure
+
+    def test_one_direction_on_given_axes(self, rows):
+        _, ax = plt.subplots()
+        display = ValueRemovalDisplay.from_estimator(
+            GaussianNB(), *rows, first="lowest", scoring="accuracy", ax=ax, **OPTIONS
+        )
+        assert display.ax_ is ax
+        assert len(display.lines_) == 2
+        assert ax.get_ylabel() == "accuracy"
+
+    def test_curves_at_hand(self, rows):
+        curve = value_addition_curve(GaussianNB(), *rows, **OPTIONS, baseline=False)
+        display = ValueRemovalDisplay.from_curves(curve, score_name="hits")
+        assert display.ax_.get_xlabel() == "fraction of rows added"
+        assert display.ax_.get_ylabel() == "hits"
+        assert len(display.lines_) == 1
+        again = display.plot(line_kw={"linewidth": 5})
+        assert again is display
+        assert display.lines_[0].get_linewidth() == 5
+
+    def test_refuses_mixed_curves(self, rows):
+        curves = [
+            curve(GaussianNB(), *rows, **OPTIONS)
+            for curve in (value_addition_curve, value_removal_curve)
+        ]
+        with pytest.raises(ValueError, match=r"same kind.* Got addition and removal\."):
+            ValueRemovalDisplay.from_curves(curves)
+        with pytest.raises(ValueError, match=r"one or more .* Got none\."):
+            ValueRemovalDisplay.from_curves([])
+
+
+class TestDistribution:
+    def test_counts_the_values(self):
+        values = np.array([-0.2, 0.15, 0.16, 0.3])
+        display = ValueDistributionDisplay.from_values(values, bins=5)
+        assert [bar.get_height() for bar in display.bars_[None]] == [1, 0, 0, 2, 1]
+        assert display.ax_.get_ylabel() == "rows"
+        assert set(display.zero_line_.get_xdata()) == {0}
+        assert display.ax_.get_legend() is None
+
+    def test_kinds_share_bins_and_area(self):
+        values = np.linspace(-1, 1, 40)
+        by = np.where(values < -0.5, "noisy", "clean")
+        display = ValueDistributionDisplay.from_values(values, by=by, bins=8)
+        assert list(display.bars_) == ["clean", "noisy"]
+        for bars in display.bars_.values():
+            assert sum(bar.get_height() * bar.get_width() for bar in bars) == pytest.approx(1)
+        edges = [[bar.get_x() for bar in bars] for bars in display.bars_.values()]
+        np.testing.assert_allclose(*edges)
+        legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        assert legend == ["clean", "noisy"]
+        display.plot(density=False)
+        heights = [bar.get_height() for bars in display.bars_.values() for bar in bars]
+        assert sum(heights) == 40
+
+    def test_a_filter_shows_what_it_dropped(self, rows):
+        X, y, values, *_ = rows
+        row_filter = ValueFilter(drop=5).fit(X, y)
+        display = ValueDistributionDisplay.from_estimator(row_filter)
+        assert list(display.bars_) == ["dropped", "kept"]
+        display.plot(density=False)
+        assert sum(bar.get_height() for bar in display.bars_["dropped"]) == 5
+        bare = ValueDistributionDisplay.from_estimator(KNNShapleyValuer().fit(X, y))
+        assert list(bare.bars_) == [None]
+        np.testing.assert_array_equal(bare.values, values)
+
+    def test_refuses(self):
+        with pytest.raises(ValueError, match=r"by must have one entry a value \(3\)\. Got 2\."):
+            ValueDistributionDisplay.from_values([1, 2, 3], by=[0, 1])
+        with pytest.raises(ValueError, match="values contains NaN"):
+            ValueDistributionDisplay.from_values([1, np.nan])
+        with pytest.raises(ValueError, match="not fitted"):
+            ValueDistributionDisplay.from_estimator(KNNShapleyValuer())
+
+
+def test_matplotlib_is_imported_to_draw_only():
+    code = """
+import sys
+import skvalue.inspection as inspection
+assert "matplotlib" not in sys.modules
+sys.modules["matplotlib.pyplot"] = None
+try:
+    inspection.ValueDistributionDisplay.from_values([1.0, 2.0])
+except ImportError as error:
+    print(error)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == (
+        "ValueDistributionDisplay needs matplotlib to draw: pip install 'skvalue[plot]'."
+    )

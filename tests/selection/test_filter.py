@@ -1,0 +1,273 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn import config_context
+from sklearn.base import BaseEstimator, clone
+from sklearn.datasets import load_iris, make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue.datasets import flip_labels
+from skvalue.selection import ValueFilter
+
+
+class Bare(BaseEstimator):
+    """Has neither values nor methods."""
+
+    def fit(self, X, y):
+        return self
+
+
+@parametrize_with_checks(
+    [
+        ValueFilter(),
+        ValueFilter(TKNNShapleyValuer(), drop=2),
+        ValueFilter(drop="auto", estimator=LogisticRegression(), cv=2),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def rows():
+    """Values are the first column: -2, 5, -1, 0, 3, 1."""
+    X = np.column_stack([[-2.0, 5.0, -1.0, 0.0, 3.0, 1.0], np.arange(6.0)])
+    return X, np.array(["a", "b", "b", "a", "a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("drop", "dropped"),
+    [
+        (0, []),
+        (0.0, []),
+        (1, [0]),
+        (3, [0, 2, 3]),
+        (0.34, [0, 2]),
+        (0.3, [0]),
+        ("negative", [0, 2]),
+    ],
+)
+def test_forms_of_drop(first_column, rows, drop, dropped):
+    X, y = rows
+    row_filter = ValueFilter(first_column(), drop=drop)
+    X_kept, y_kept = row_filter.fit_resample(X, y)
+    kept = np.setdiff1d(np.arange(6), dropped)
+    assert row_filter.dropped_indices_.tolist() == dropped
+    np.testing.assert_array_equal(row_filter.sample_indices_, kept)
+    np.testing.assert_array_equal(X_kept, X[kept])
+    np.testing.assert_array_equal(y_kept, y[kept])
+    np.testing.assert_array_equal(row_filter.values_, X[:, 0])
+
+
+@pytest.mark.parametrize(("fdr", "dropped"), [(0.05, [0, 2]), (0.1, [0]), (0.3, [])])
+def test_significant_asks_the_valuer(first_column, rows, fdr, dropped):
+    X, y = rows
+    row_filter = ValueFilter(first_column(), drop="significant", fdr=fdr)
+    row_filter.fit(X, y, X_val=X, y_val=y)
+    assert row_filter.dropped_indices_.tolist() == dropped
+    expected = f"value below zero, significant at a false discovery rate of {fdr}"
+    assert set(row_filter.report_.reason) == ({expected} if dropped else set())
+
+
+def test_significant_by_a_real_valuer():
+    X, y = make_classification(900, 6, n_informative=4, class_sep=1.5, flip_y=0, random_state=0)
+    X, y, X_val, y_val = X[:300], y[:300], X[300:], y[300:]
+    y, flipped = flip_labels(y, 0.2, random_state=0)
+    valuer = KNNShapleyValuer()
+    row_filter = ValueFilter(valuer, drop="significant").fit(X, y, X_val=X_val, y_val=y_val)
+    mask = valuer.fit(X, y, X_val=X_val, y_val=y_val).harmful(fdr=0.1)
+    assert row_filter.dropped_indices_.tolist() == np.flatnonzero(mask).tolist()
+    assert 0 < mask.sum() < (valuer.values_ < 0).sum()
+    assert flipped[mask].mean() > 0.8
+    groups = np.arange(300) // 2
+    row_filter.fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
+    mask = valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=groups).harmful(fdr=0.1)
+    assert row_filter.dropped_indices_.tolist() == np.flatnonzero(mask[groups]).tolist()
+
+
+def test_auto_takes_the_estimator(noisy):
+    X, y, flipped = noisy
+    row_filter = ValueFilter(
+        KNNShapleyValuer(10), drop="auto", estimator=KNeighborsClassifier(1)
+    ).fit(X, y)
+    assert row_filter.drop_ in (0.05, 0.1, 0.2, 0.3, 0.4)
+    assert row_filter.drop_scores_.shape == (6, 5)
+    assert len(row_filter.dropped_indices_) == int(row_filter.drop_ * len(y))
+    assert flipped[row_filter.dropped_indices_].mean() > 0.5
+    assert row_filter.report_.reason[0].endswith(f"(drop={row_filter.drop_} chosen by 'auto')")
+
+
+def test_report_is_a_table_of_the_rows_to_look_at(first_column, rows):
+    X, y = rows
+    table = pd.DataFrame(ValueFilter(first_column(), drop=3).fit(X, y).report_)
+    assert table.columns.tolist() == ["row", "value", "weight", "reason"]
+    assert table.row.tolist() == [0, 2, 3]
+    assert table.value.tolist() == [-2, -1, 0]
+    assert table.weight.tolist() == [0, 0, 0]
+    assert set(table.reason) == {"among the 3 lowest of 6 values"}
+    assert ValueFilter(first_column(), drop=0).fit(X, y).report_.row.tolist() == []
+
+
+def test_the_kept_rows_of_a_class_that_would_vanish(first_column, rows):
+    X, y = rows
+    row_filter = ValueFilter(first_column(), drop=4)
+    with pytest.warns(UserWarning, match=r"drop=4 would leave no row of 'a': the row of the high"):
+        row_filter.fit(X[[0, 3, 1, 4, 5]], y[[0, 3, 1, 1, 1]])
+    assert row_filter.sample_indices_.tolist() == [1, 2]
+
+
+def test_groups_go_as_wholes(first_column, rows):
+    X, y = rows
+    groups = np.array(["u", "v", "u", "w", "w", "v"])  # values -3, 6, 3
+    y = np.array(["a", "b", "b", "a", "a", "b"])
+    row_filter = ValueFilter(first_column(), drop=0.34).fit(X, y, groups=groups)
+    assert row_filter.dropped_indices_.tolist() == [0, 2]
+    np.testing.assert_array_equal(row_filter.values_, [-3, 6, -3, 3, 3, 6])
+    assert row_filter.report_.reason[0] == "among the 1 lowest of 3 values of groups"
+    with pytest.raises(ValueError, match=r"less than n_groups=3\. Got 3\."):
+        ValueFilter(first_column(), drop=3).fit(X, y, groups=groups)
+
+
+def test_frames_keep_index_names_and_kind(noisy):
+    X, y, _ = noisy
+    index = pd.Index([f"row {i}" for i in range(len(y))])
+    frame = pd.DataFrame(X, columns=list("abcdef"), index=index)
+    target = pd.Series(np.where(y, "yes", "no"), index=index)
+    row_filter = ValueFilter(drop=0.2)
+    X_kept, y_kept = row_filter.fit_resample(frame, target)
+    assert X_kept.index.equals(index[row_filter.sample_indices_])
+    assert y_kept.index.equals(X_kept.index)
+    assert row_filter.feature_names_in_.tolist() == list("abcdef")
+    polar, polar_y = ValueFilter(drop=0.2).fit_resample(
+        pl.DataFrame(X, schema=list("abcdef")), pl.Series("y", np.where(y, "yes", "no"))
+    )
+    assert isinstance(polar, pl.DataFrame)
+    np.testing.assert_array_equal(polar.to_numpy(), X_kept.to_numpy())
+    assert polar_y.to_list() == y_kept.tolist()
+
+
+def test_select_cuts_other_arrays(first_column, rows):
+    X, y = rows
+    row_filter = ValueFilter(first_column(), drop=2).fit(X, y)
+    assert row_filter.select(np.arange(6)).tolist() == [1, 3, 4, 5]
+    weights, names = row_filter.select(pd.Series(range(6)), list("uvwxyz"))
+    assert weights.index.tolist() == [1, 3, 4, 5]
+    assert names == ["v", "x", "y", "z"]
+    with pytest.raises(ValueError, match=r"entry for every row of fit \(6\)\. Got 5\."):
+        row_filter.select(np.arange(5))
+
+
+def test_the_validation_set_and_its_weights_reach_the_valuer(first_column, rows):
+    X, y = rows
+    row_filter = ValueFilter(first_column(), drop=2)
+    weights = np.arange(6.0)
+    row_filter.fit_resample(X, y, X_val=X, y_val=y, sample_weight_val=weights)
+    seen = row_filter.valuer_.seen_
+    assert seen["X_val"] is X
+    assert seen["y_val"] is y
+    assert seen["sample_weight_val"] is weights
+
+
+def test_a_step_of_imbalanced_learns_pipeline(noisy):
+    pipeline = pytest.importorskip("imblearn.pipeline")
+    X, y, _ = noisy
+    valuer = KNNShapleyValuer()
+    model = pipeline.make_pipeline(
+        StandardScaler(), ValueFilter(valuer, drop=0.2), LogisticRegression()
+    )
+    scaled = StandardScaler().fit_transform(X)
+    kept = ValueFilter(valuer, drop=0.2).fit(scaled, y).sample_indices_
+    expected = LogisticRegression().fit(scaled[kept], y[kept])
+    np.testing.assert_allclose(model.fit(X, y)[-1].coef_, expected.coef_)
+    assert len(kept) == 192
+    assert model.predict(X).shape == y.shape  # no row is dropped in predict
+    assert np.isfinite(cross_val_score(model, X, y, cv=3)).all()
+    grid = {"valuefilter__drop": [0, 0.2], "valuefilter__valuer__n_neighbors": [3, 5]}
+    search = GridSearchCV(model, grid, cv=3).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert len(set(search.cv_results_["mean_test_score"])) > 1
+    with config_context(enable_metadata_routing=True):
+        model.fit(X, y, X_val=scaled[:50], y_val=y[:50])
+    explicit = ValueFilter(valuer, drop=0.2).fit(scaled, y, X_val=scaled[:50], y_val=y[:50])
+    np.testing.assert_array_equal(model[1].sample_indices_, explicit.sample_indices_)
+    assert not np.array_equal(explicit.sample_indices_, kept)
+
+
+def test_clone_and_pickle():
+    X, y = load_iris(return_X_y=True)
+    row_filter = ValueFilter(KNNShapleyValuer(3), drop=0.2).fit(X, y)
+    again = pickle.loads(pickle.dumps(row_filter))
+    np.testing.assert_array_equal(again.sample_indices_, row_filter.sample_indices_)
+    assert again.report_.row.tolist() == row_filter.report_.row.tolist()
+    fresh = clone(row_filter)
+    assert not hasattr(fresh, "values_")
+    assert fresh.valuer.n_neighbors == 3
+
+
+def test_a_continuous_target_has_no_class_to_keep(first_column):
+    X = np.column_stack([np.arange(8.0), np.ones(8)])
+    row_filter = ValueFilter(first_column(), drop=7)
+    assert row_filter.fit(X, np.linspace(0, 1, 8)).sample_indices_.tolist() == [7]
+
+
+@pytest.mark.parametrize("drop", [1.0, -0.1, -1, "harmful", None])
+def test_refuses_a_drop_that_is_none(rows, drop):
+    with pytest.raises(ValueError, match=r"The 'drop' parameter of ValueFilter must be a float in"):
+        ValueFilter(drop=drop).fit(*rows)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"drop": 6}, r"drop must be less than n_samples=6\. Got 6\."),
+        ({"drop": "auto"}, r"drop='auto' needs an estimator .* Got None\."),
+        ({"drop": "significant"}, r"drop='significant' needs X_val and y_val.* Got no X_val\."),
+        ({"fdr": 0}, "'fdr' parameter of ValueFilter must be a float in the range"),
+    ],
+)
+def test_refuses_before_any_work(counting, rows, parameters, message):
+    # A valuer that has what "significant" asks for.
+    valuer = type("Valuer", (counting,), {"harmful": lambda self, fdr: None})()
+    with pytest.raises(ValueError, match=message):
+        ValueFilter(valuer, **parameters).fit(*rows)
+    assert counting.fits == type(valuer).fits == 0
+
+
+def test_refuses_what_leaves_no_row(first_column):
+    X = -np.ones((4, 2))
+    with pytest.raises(
+        ValueError, match=r"at least one row\. Got 'negative', which names all 4 values\."
+    ):
+        ValueFilter(first_column(), drop="negative").fit(X, [0.1, 0.2, 0.3, 0.4])
+
+
+def test_significant_needs_a_valuer_that_can(rows):
+    with pytest.raises(ValueError, match=r"^drop='significant' needs .* harmful\. Got Bare\."):
+        ValueFilter(Bare(), drop="significant").fit(*rows)
+
+
+class TestPrivateValuers:
+    def test_warns_that_the_model_is_not_private(self, first_column, rows):
+        with pytest.warns(UserWarning, match=r"epsilon=1\).* model trained on them is not private"):
+            ValueFilter(first_column(epsilon=1)).fit(*rows)
+
+    def test_refuses_to_store_or_to_spend_in_every_fold(self, first_column, rows, tmp_path):
+        with pytest.raises(ValueError, match=r"memory must be None .* Got .* epsilon=1\."):
+            ValueFilter(first_column(epsilon=1), memory=str(tmp_path)).fit(*rows)
+        with pytest.raises(ValueError, match=r"drop must not be 'auto' .* epsilon=1\."):
+            ValueFilter(first_column(epsilon=1), drop="auto", estimator=LogisticRegression()).fit(
+                *rows
+            )
+        assert list(tmp_path.iterdir()) == []
+
+    def test_no_word_without_epsilon(self, first_column, rows, recwarn):
+        ValueFilter(first_column()).fit(*rows)
+        assert len(recwarn) == 0

@@ -1,0 +1,349 @@
+"""What the filtered classifier and regressor do with rows, weights and metadata."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_regression
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skvalue import KNNShapleyValuer
+from skvalue.selection import ValueFilteredClassifier, ValueFilteredRegressor
+
+
+@parametrize_with_checks(
+    [
+        model(estimator, **parameters)
+        for model, estimator in [
+            (ValueFilteredClassifier, LogisticRegression()),
+            (ValueFilteredRegressor, Ridge()),
+        ]
+        for parameters in [{}, {"drop": "auto", "cv": 2}, {"drop": 2, "mode": "weight"}]
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+class Recorder(ClassifierMixin, BaseEstimator):
+    """Keeps what its fit was given, and whether every row's metadata belongs to it."""
+
+    def fit(self, X, y, sample_weight=None, price=None, note=None):
+        self.classes_ = np.unique(y)
+        self.seen_ = {
+            "X": np.asarray(X), "y": np.asarray(y), "sample_weight": sample_weight,
+            "price": price, "note": note,
+        }  # fmt: skip
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+@pytest.fixture
+def rows():
+    """Values are the first column: -2, 5, -1, 0, 3, 1."""
+    X = np.column_stack([[-2.0, 5.0, -1.0, 0.0, 3.0, 1.0], np.arange(6.0)])
+    return X, np.array(["a", "b", "b", "a", "a", "b"])
+
+
+class TestRowsAndMetadata:
+    def test_cut_together(self, first_column, rows):
+        X, y = rows
+        model = ValueFilteredClassifier(Recorder(), first_column(), drop=2)
+        price = pd.Series(X[:, 1] * 10)
+        model.fit(X, y, sample_weight=X[:, 1] + 0.5, price=price, note="whole")
+        seen = model.estimator_.seen_
+        kept = [1, 3, 4, 5]
+        assert model.sample_indices_.tolist() == kept
+        np.testing.assert_array_equal(seen["X"], X[kept])
+        np.testing.assert_array_equal(seen["y"], y[kept])
+        np.testing.assert_array_equal(seen["sample_weight"], np.array(kept) + 0.5)
+        assert seen["price"].tolist() == [10 * row for row in kept]
+        assert seen["note"] == "whole"
+
+    def test_zero_drops_nothing(self, first_column, rows):
+        X, y = rows
+        for drop in (0, 0.0):
+            model = ValueFilteredClassifier(Recorder(), first_column(), drop=drop).fit(X, y)
+            np.testing.assert_array_equal(model.estimator_.seen_["X"], X)
+            assert model.dropped_indices_.size == 0
+
+    def test_weight_mode_keeps_all_rows(self, first_column, rows):
+        X, y = rows
+        model = ValueFilteredClassifier(Recorder(), first_column(), drop=0.5, mode="weight")
+        expected = np.array([1 / 6, 1, 3 / 6, 5 / 6, 1, 1])
+        model.fit(X, y)
+        np.testing.assert_allclose(model.estimator_.seen_["sample_weight"], expected)
+        model.fit(X, y, sample_weight=X[:, 1])
+        np.testing.assert_allclose(model.estimator_.seen_["sample_weight"], expected * X[:, 1])
+        np.testing.assert_array_equal(model.estimator_.seen_["X"], X)
+        assert model.dropped_indices_.size == 0
+        assert model.report_.row.tolist() == [0, 2, 3]
+        np.testing.assert_allclose(model.report_.weight, expected[[0, 2, 3]])
+
+    @pytest.mark.parametrize(
+        ("drop", "share"), [(0.4, 0.4), (2, 2 / 6), ("negative", 2 / 6), (0, 0)]
+    )
+    def test_weight_mode_counts_a_rule_as_its_fraction(self, first_column, rows, drop, share):
+        X, y = rows
+        model = ValueFilteredClassifier(Recorder(), first_column(), drop=drop, mode="weight")
+        percentile = (np.array([0, 5, 1, 2, 4, 3]) + 0.5) / 6
+        expected = np.clip(percentile / share, 0, 1) if share else np.ones(6)
+        weights = model.fit(X, y).estimator_.seen_["sample_weight"]
+        np.testing.assert_allclose(weights, expected)
+
+    def test_weight_mode_needs_an_estimator_that_takes_weights(self, counting, rows):
+        model = ValueFilteredClassifier(KNeighborsClassifier(1), counting(), mode="weight")
+        with pytest.raises(ValueError, match=r"takes sample_weight\. Got KNeighborsClassifier\."):
+            model.fit(*rows)
+        assert counting.fits == 0
+
+    def test_a_validation_set_as_long_as_the_rows_is_whole(self, first_column, rows):
+        X, y = rows
+        model = ValueFilteredClassifier(Recorder(), first_column(), drop=2)
+        model.fit(X, y, X_val=X, y_val=y, sample_weight_val=X[:, 1])
+        assert model.valuer_.seen_["X_val"] is X
+        assert model.valuer_.seen_["y_val"] is y
+
+    def test_auto_passes_the_validation_set_whole_and_cuts_weights(self, first_column, rows):
+        X, y = (np.concatenate([part] * 4) for part in rows)
+        lengths = []
+
+        class Valuer(first_column):
+            def fit(self, X, y, X_val=None, y_val=None):
+                lengths.append((len(X), len(X_val), len(y_val)))
+                return super().fit(X, y, X_val, y_val)
+
+        class Checked(Recorder):
+            def fit(self, X, y, sample_weight=None):
+                assert (sample_weight == X[:, 1] + 0.5).all()
+                return super().fit(X, y)
+
+        model = ValueFilteredClassifier(Checked(), Valuer(), drop="auto", cv=3)
+        model.fit(X, y, X_val=X, y_val=y, sample_weight=X[:, 1] + 0.5)
+        assert lengths == [(24, 24, 24)] + [(16, 24, 24)] * 3
+
+    def test_auto_keeps_groups_together(self, first_column, rows):
+        X, y = (np.concatenate([part] * 4) for part in rows)
+        groups = np.arange(24) % 8
+        seen = []
+
+        class Valuer(first_column):
+            def fit(self, X, y, groups=None):
+                seen.append(groups)
+                return super().fit(X, y, groups=groups)
+
+        ValueFilteredClassifier(Recorder(), Valuer(), drop="auto", cv=4).fit(X, y, groups=groups)
+        assert [len(set(part)) for part in seen] == [8, 6, 6, 6, 6]
+        assert all((np.bincount(part) % 3 == 0).all() for part in seen)
+
+    @pytest.mark.parametrize("kind", ["pandas", "polars"])
+    def test_frames_reach_the_estimator(self, kind, noisy):
+        X, y, _ = noisy
+        labels = np.where(y, "yes", "no")
+        columns = list("abcdef")
+        if kind == "pandas":
+            index = [f"row {i}" for i in range(len(y))]
+            frame, target = pd.DataFrame(X, index, columns), pd.Series(labels, index)
+        else:
+            frame, target = pl.DataFrame(X, schema=columns), pl.Series(labels)
+        model = ValueFilteredClassifier(LogisticRegression(), drop=0.2).fit(frame, target)
+        plain = ValueFilteredClassifier(LogisticRegression(), drop=0.2).fit(X, y)
+        np.testing.assert_allclose(model.estimator_.coef_, plain.estimator_.coef_)
+        assert model.estimator_.feature_names_in_.tolist() == columns
+        assert model.classes_.tolist() == ["no", "yes"]
+        assert (model.predict(frame) == np.where(plain.predict(X), "yes", "no")).all()
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(frame[columns[::-1]])
+
+
+class TestDelegation:
+    def test_predictions_are_the_estimators(self, noisy):
+        X, y, _ = noisy
+        model = ValueFilteredClassifier(LogisticRegression(), drop=0.2).fit(X, y)
+        inner = LogisticRegression().fit(X[model.sample_indices_], y[model.sample_indices_])
+        for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+            np.testing.assert_array_equal(getattr(model, method)(X), getattr(inner, method)(X))
+        assert model.score(X, y) == inner.score(X, y)
+        weights = np.arange(len(y))
+        assert model.score(X, y, sample_weight=weights) == inner.score(X, y, weights)
+        np.testing.assert_array_equal(model.classes_, [0, 1])
+
+    def test_has_what_the_estimator_has(self):
+        assert not hasattr(ValueFilteredClassifier(SVC()), "predict_proba")
+        assert hasattr(ValueFilteredClassifier(SVC()), "decision_function")
+        assert not hasattr(ValueFilteredClassifier(KNeighborsClassifier()), "decision_function")
+        assert not hasattr(ValueFilteredRegressor(Ridge()), "predict_proba")
+
+    def test_unfitted(self):
+        with pytest.raises(NotFittedError):
+            ValueFilteredClassifier(LogisticRegression()).predict([[0.0]])
+
+    def test_whole_numbers_to_a_regressor_are_targets(self):
+        X, y = make_regression(60, 3, random_state=0)
+        y = np.round(y / 50)
+        for valuer in (None, KNNShapleyValuer()):
+            model = ValueFilteredRegressor(Ridge(), valuer, drop=0.1).fit(X, y)
+            expected = KNNShapleyValuer(task="regression").fit(X, y).values_
+            np.testing.assert_array_equal(model.values_, expected)
+            assert len(model.dropped_indices_) == 6
+
+
+class TestInsideScikitLearn:
+    def test_grid_search_over_the_cleaning(self, noisy):
+        X, y, _ = noisy
+        model = make_pipeline(
+            StandardScaler(),
+            ValueFilteredClassifier(LogisticRegression(), KNNShapleyValuer(), drop=0.1),
+        )
+        grid = {
+            "valuefilteredclassifier__drop": [0, 0.1, 0.2],
+            "valuefilteredclassifier__valuer__n_neighbors": [3, 10],
+        }
+        search = GridSearchCV(model, grid, cv=3).fit(X, y)
+        results = search.cv_results_
+        assert np.isfinite(results["mean_test_score"]).all()
+        drops = results["param_valuefilteredclassifier__drop"]
+        assert len(set(results["mean_test_score"][drops == 0])) == 1
+        assert len(set(results["mean_test_score"][drops != 0])) > 1
+        assert np.isfinite(cross_val_score(search.best_estimator_, X, y, cv=3)).all()
+
+    def test_clone_and_pickle(self, noisy):
+        X, y, _ = noisy
+        model = ValueFilteredClassifier(LogisticRegression(), KNNShapleyValuer(3), drop=0.2)
+        again = pickle.loads(pickle.dumps(model.fit(X, y)))
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+        np.testing.assert_array_equal(again.report_.row, model.report_.row)
+        fresh = clone(model)
+        assert not hasattr(fresh, "estimator_")
+        assert fresh.valuer.n_neighbors == 3
+
+    def test_set_output(self, noisy):
+        X, y, _ = noisy
+        frame = pd.DataFrame(X, columns=list("abcdef"))
+        model = make_pipeline(StandardScaler(), ValueFilteredClassifier(LogisticRegression()))
+        model.set_output(transform="pandas").fit(frame, y)
+        assert model[-1].feature_names_in_.tolist() == list("abcdef")
+
+    def test_a_step_parameter_is_cut(self, noisy):
+        X, y, _ = noisy
+        weights = np.linspace(0, 1, len(y))
+        model = make_pipeline(StandardScaler(), ValueFilteredClassifier(LogisticRegression()))
+        model.fit(X, y, valuefilteredclassifier__sample_weight=weights)
+        kept = model[-1].sample_indices_
+        scaled = model[0].transform(X)
+        inner = LogisticRegression().fit(scaled[kept], y[kept], weights[kept])
+        np.testing.assert_allclose(model[-1].estimator_.coef_, inner.coef_)
+
+
+class TestRouting:
+    @pytest.fixture(autouse=True)
+    def _routing(self):
+        with config_context(enable_metadata_routing=True):
+            yield
+
+    def test_a_pipeline_scales_the_validation_set(self, first_column, rows):
+        X, y = rows
+        model = make_pipeline(
+            StandardScaler(),
+            ValueFilteredClassifier(LogisticRegression(), first_column(), drop=1),
+            transform_input=["X_val"],
+        )
+        model.fit(X, y, X_val=X + 1, y_val=y)
+        seen = model[-1].valuer_.seen_
+        np.testing.assert_allclose(seen["X_val"], model[0].transform(X + 1))
+
+    def test_sample_weight_goes_where_it_is_requested(self, first_column, rows):
+        X, y = rows
+        estimator = Recorder().set_fit_request(sample_weight=True, price="cost")
+        model = ValueFilteredClassifier(estimator, first_column(), drop=2)
+        model.fit(X, y, sample_weight=X[:, 1], cost=X[:, 1])
+        assert model.estimator_.seen_["sample_weight"].tolist() == [1, 3, 4, 5]
+        assert model.estimator_.seen_["price"].tolist() == [1, 3, 4, 5]
+        model.set_params(mode="weight")
+        model.fit(X, y, sample_weight=X[:, 1])
+        assert model.estimator_.seen_["sample_weight"].tolist() == [0, 1, 1.5, 3, 4, 5]
+        with pytest.raises(ValueError, match="sample_weight.* not explicitly set as requested"):
+            ValueFilteredClassifier(Recorder(), first_column()).fit(X, y, sample_weight=X[:, 1])
+
+    def test_groups_reach_valuer_and_splitter(self, noisy):
+        X, y, _ = noisy
+        groups = np.arange(len(y)) // 4
+        model = ValueFilteredClassifier(LogisticRegression(), drop=0.1)
+        with pytest.raises(ValueError, match="groups"):  # rows or groups: the user says
+            cross_validate(model, X, y, cv=GroupKFold(3), params={"groups": groups})
+        fitted = cross_validate(
+            model.set_fit_request(groups=True), X, y, cv=GroupKFold(3), params={"groups": groups},
+            return_estimator=True,
+        )["estimator"]  # fmt: skip
+        assert all(len(model.valuer_.groups_) == 40 for model in fitted)
+        assert all(len(model.dropped_indices_) == 16 for model in fitted)
+
+    def test_grid_search_slices_a_validation_set_as_long_as_the_rows(self, first_column, rows):
+        """scikit-learn's rule for metadata, which no estimator can undo: the docs warn."""
+        X, y = (np.concatenate([part] * 2) for part in rows)
+        model = ValueFilteredClassifier(LogisticRegression(), first_column(), drop=1)
+        for n_val, n_seen in [(12, 8), (11, 11)]:
+            fitted = cross_validate(
+                model, X, y, cv=3, params={"X_val": X[:n_val], "y_val": y[:n_val]},
+                return_estimator=True,
+            )["estimator"]  # fmt: skip
+            assert [len(model.valuer_.seen_["X_val"]) for model in fitted] == [n_seen] * 3
+
+
+class TestMemory:
+    def test_a_grid_over_drop_values_once_a_fold(self, counting, noisy, tmp_path):
+        X, y, _ = noisy
+        grid = {"drop": [0, 0.05, 0.1, 0.2]}
+        model = ValueFilteredClassifier(LogisticRegression(), counting(), memory=str(tmp_path))
+        search = GridSearchCV(model, grid, cv=3).fit(X, y)
+        assert counting.fits == 3 + 1  # a fold each, and all rows for the refit
+        plain = GridSearchCV(clone(model).set_params(memory=None), grid, cv=3).fit(X, y)
+        assert counting.fits == 4 + 4 * 3 + 1
+        np.testing.assert_array_equal(
+            search.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]
+        )
+
+    def test_other_rows_or_valuers_are_valued_anew(self, counting, noisy, tmp_path):
+        X, y, _ = noisy
+        model = ValueFilteredClassifier(LogisticRegression(), counting(), memory=str(tmp_path))
+        for fits, arguments in enumerate([(X, y), (X[1:], y[1:]), (X, 1 - y), (X + 1, y)], start=1):
+            model.fit(*arguments)
+            model.fit(*arguments)
+            assert counting.fits == fits
+        model.fit(X, y, X_val=X, y_val=y)
+        model.set_params(valuer__n_neighbors=3).fit(X, y)
+        assert counting.fits == 6
+
+
+def test_digits_with_flipped_labels(noisy_digits):
+    """A quarter of the labels is wrong; a quarter of the rows goes."""
+    X, y, flipped, X_test, y_test = noisy_digits
+    estimator = LogisticRegression()
+    plain = estimator.fit(X, y).score(X_test, y_test)
+    model = ValueFilteredClassifier(estimator, KNNShapleyValuer(), drop=0.25).fit(X, y)
+    assert model.score(X_test, y_test) >= plain + 0.03
+    assert len(model.dropped_indices_) == int(0.25 * len(y))
+    assert flipped[model.dropped_indices_].mean() >= 0.8
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"drop": 1.0}, {"mode": "flag"}, {"valuer": 3}, {"memory": 3}, {"fdr": 1}]
+)
+def test_refuses_parameters_by_name(rows, parameters):
+    (name,) = parameters
+    model = ValueFilteredClassifier(LogisticRegression()).set_params(**parameters)
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of ValueFilteredClassifier must"):
+        model.fit(*rows)
