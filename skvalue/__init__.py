@@ -9,8 +9,20 @@ _PUBLIC = {
     "BaseValuer": "skvalue.base",
     "KNNShapleyValuer": "skvalue.valuers",
     "TKNNShapleyValuer": "skvalue.valuers",
+    "ValueFilter": "skvalue.selection",
+    "ValueFilteredClassifier": "skvalue.selection",
+    "ValueFilteredRegressor": "skvalue.selection",
 }
-_ROOMS = {"datasets", "exceptions", "inspection", "neighbors", "privacy", "semivalues", "valuers"}
+_ROOMS = {
+    "datasets",
+    "exceptions",
+    "inspection",
+    "neighbors",
+    "privacy",
+    "selection",
+    "semivalues",
+    "valuers",
+}
 
 __all__ = sorted(_PUBLIC) + sorted(_ROOMS)
 

@@ -125,7 +125,7 @@ class InferenceMixin:
         return harmful_rows(self.values_, self.validation_error_, judges.weights, fdr)
 
     def contributions(self, i):
-        """Split one value over the validation points: why is this row low?
+        """Split one value over the validation points, to see why it is low.
 
         Parameters
         ----------

@@ -81,7 +81,7 @@ class BaseValuer(
     def _value_joining(self, game, X, y, judges, n_classes, X_new, y_new):
         """Values of new rows, each joining game number ``game`` alone.
 
-        ``y_new`` None averages over labels. A method without this has no `transform`.
+        ``y_new`` None averages over labels.
         """
         raise NotImplementedError
 

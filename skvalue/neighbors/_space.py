@@ -66,6 +66,14 @@ class Space:
     ------
     ValueError
         If squared norms overflow the precision of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.neighbors import Space
+    >>> space = Space(np.array([[0.0, 1.0], [3.0, 4.0]]), "euclidean")
+    >>> len(space)
+    2
     """
 
     def __init__(self, X, metric):
@@ -112,7 +120,20 @@ class Space:
         return len(self.X)
 
     def queries(self, Q):
-        """Judges in the form that the product takes, and half their squared norms."""
+        """Prepare judges for the product.
+
+        Parameters
+        ----------
+        Q : ndarray of shape (n_judges, d)
+            The judges, in the precision of the players.
+
+        Returns
+        -------
+        work : ndarray of shape (n_judges, d)
+            The judges in the form that the product takes.
+        half : ndarray of shape (n_judges,)
+            Half their squared norms; zeros where the metric has no use for them.
+        """
         if self.kind == EUCLIDEAN:
             work = Q if self.center is None else Q - self.center
             return work, np.vecdot(work, work).astype(np.float64) / 2
@@ -121,5 +142,18 @@ class Space:
         return Q, np.zeros(len(Q))
 
     def distances(self, Q, rows=slice(None)):
-        """Distances (judges, players) of a metric that is no product."""
+        """Compute distances of a metric that is no product.
+
+        Parameters
+        ----------
+        Q : ndarray of shape (n_judges, d)
+            The judges.
+        rows : slice or ndarray of int, default=slice(None)
+            The players asked for; all of them by default.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_judges, n_rows)
+            The distances.
+        """
         return pairwise_distances(Q, self.X[rows], metric=self.metric)

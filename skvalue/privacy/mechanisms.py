@@ -85,7 +85,7 @@ def draw_noise(event, size, *, engine="auto", noise_random_state=None):
     Returns
     -------
     noise : ndarray of shape `size`
-        int64 for discrete events, float64 for continuous ones.
+        Of int64 for discrete events, of float64 for continuous ones.
 
     Raises
     ------

@@ -70,12 +70,12 @@ def class_game(n, n_neighbors, n_classes, utility="soft"):
 def target_game(n, n_neighbors, utility="soft"):
     """Tables of the regression game: values as a function of rank.
 
-    A coalition S predicts ``p(|S|)`` times the sum of the targets of its min(K, |S|) nearest rows,
-    targets taken from the mean of the validation targets, with p(s) = 1 / min(K, s) for "soft" and
-    1 / K for "original"; its utility is minus the squared error. Two neighbours in the order, i and
-    i + 1, are exchangeable but for their targets, so their values differ by weighted chances that
-    fewer than K members of a random coalition stand before them (Jia et al. 2019, Theorem 6, does
-    this for 1 / K); summing the differences gives the tables.
+    A coalition S predicts ``p(|S|)`` times the sum of the targets of its ``min(K, |S|)`` nearest
+    rows, targets taken from the mean of the validation targets, with p(s) = 1 / min(K, s) for
+    "soft" and 1 / K for "original"; its utility is minus the squared error. Two neighbours in the
+    order, i and i + 1, are exchangeable but for their targets, so their values differ by weighted
+    chances that fewer than K members of a random coalition stand before them (Jia et al. 2019,
+    Theorem 6, does this for 1 / K); summing the differences gives the tables.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class KNNShapleyValuer(BaseValuer):
         Number K of neighbours. A coalition of fewer rows predicts with all of them.
     utility : {"soft", "original"}, default="soft"
         What a coalition S of fewer than K rows is worth. "soft" (Wang and Jia 2023) divides by
-        min(K, |S|), the empty coalition has 1/C; "original" (Jia et al. 2019) divides by K, the
+        ``min(K, |S|)``, the empty coalition has 1/C; "original" (Jia et al. 2019) divides by K, the
         empty coalition has 0. For regression, missing neighbours count as the mean validation
         target in "original", and the empty coalition predicts that mean in both. (Without a
         validation set it is the mean target of all rows, and stays so when `score_samples` lets a
@@ -202,12 +202,12 @@ class KNNShapleyValuer(BaseValuer):
         The groups, if `groups` was passed.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, where X had any.
 
     See Also
     --------
-    TKNNShapleyValuer : A ball in place of the K nearest neighbours; cheaper, and can be private.
+    TKNNShapleyValuer : A ball in place of the K nearest neighbours; cheaper.
 
     References
     ----------

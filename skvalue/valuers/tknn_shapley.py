@@ -203,7 +203,7 @@ class TKNNShapleyValuer(BaseValuer):
         The groups, if `groups` was passed.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, where X had any.
 
     See Also

@@ -1,0 +1,59 @@
+"""Sphinx configuration: `python -m sphinx -W -b html doc doc/_build/html`."""
+
+import shutil
+from pathlib import Path
+
+import skvalue
+import skvalue.valuers
+
+project = "skvalue"
+author = "The skvalue developers"
+copyright = author
+version = release = skvalue.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build"]
+nitpicky = True  # a reference to a name of ours that is not there fails the build
+nitpick_ignore_regex = [("py:.*", r"(matplotlib|numpy|pandas|polars|scipy|sklearn)\..*")]
+default_role = "literal"  # single backticks in docstrings, as in scikit-learn's
+
+# Pages of names that are gone would be orphans.
+shutil.rmtree(Path(__file__).parent / "generated", ignore_errors=True)
+
+# One page a name, written from what the package exports: see api.rst and _templates.
+autosummary_generate = True
+autosummary_ignore_module_all = False
+autosummary_imported_members = True
+autosummary_context = {
+    "top_level": sorted(skvalue._PUBLIC),
+    "valuers": skvalue.valuers.__all__,
+}
+numpydoc_show_class_members = False  # the template lists them
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"skvalue {version}"
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "show_nav_level": 2,
+}
+html_sidebars = {"whats_new/*": [], "installation": []}
+
+
+def _skip_foreign_members(app, what, name, member, skip, options):
+    """Leave out what scikit-learn adds to every estimator: `get_params`, `set_output` and so on."""
+    function = getattr(member, "fget", member)
+    module = getattr(function, "__module__", None) or ""
+    return skip or not module.startswith("skvalue")
+
+
+def setup(app):
+    """Register the filter of members."""
+    app.connect("autodoc-skip-member", _skip_foreign_members)
