@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -15,8 +16,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import skvalue
 from skvalue.base import BaseValuer
 
-# Parameters to build a class with, where it cannot be built bare or its default is slow here.
-INIT_PARAMS = {}
+# Parameters to build a class with, where it cannot be built bare.
+INIT_PARAMS = {
+    "ValueFilteredClassifier": {"estimator": LogisticRegression()},
+    "ValueFilteredRegressor": {"estimator": Ridge()},
+}
 
 
 def estimators(base=BaseEstimator):
@@ -31,7 +35,7 @@ def estimators(base=BaseEstimator):
 
 
 def build(cls):
-    return cls(**INIT_PARAMS.get(cls, {}))
+    return cls(**INIT_PARAMS.get(cls.__name__, {}))
 
 
 VALUERS = estimators(BaseValuer)
