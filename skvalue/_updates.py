@@ -134,13 +134,16 @@ class UpdatesMixin:
         )
         progress = Progress(self, self._n_steps(len(self._X), len(y_val), self._X.shape[1]))
         values, utility, _ = self._value(self._X, self._y, new, self._n_classes, progress)
-        share = weights[0].sum() / both.sum()
-        self.utility_ = float(share * self.utility_ + utility @ new.weights)
+        # A callback may have stopped before the last of the new points.
+        done, total = len(utility), both.sum()
+        new, both = new[:done], both[: len(old.y) + done]
+        share, rescale = weights[0].sum() / both.sum(), total / both.sum()
+        self.utility_ = float(share * self.utility_ + rescale * (utility @ new.weights))
         self._games = [(None, old.joined(new, both / both.sum()))]
         self._merge_judges()
         self._judge_weights = both
         self._lazy = {}
-        self._set_values(share * self._row_values + values)
+        self._set_values(share * self._row_values + rescale * values)
         self._finish(progress)
         return self
 

@@ -189,6 +189,8 @@ class BaseValuer(
             del self.groups_
         self._set_values(values / played)
         self._judge_weights = sample_weight_val
+        if sample_weight_val is not None:  # of the judges done, should a callback have stopped
+            self._judge_weights = np.asarray(sample_weight_val)[: len(games[0][1].y)]
         self._X, self._y, self._games, self._share = X, codes, games, share
         self._explicit = X_val is not None
         self._seen, self._lazy = SeenRows(), {}

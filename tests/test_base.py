@@ -259,6 +259,30 @@ def test_a_callback_stops_the_fit_and_values_stand_on_the_judges_done(valuer, rn
     np.testing.assert_allclose(valuer.transform(X + 1), part.transform(X + 1))
 
 
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(n_jobs=2), TKNNShapleyValuer(n_jobs=2)])
+def test_updates_after_an_early_stop(valuer, rng):
+    X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
+    X_val, y_val = rng.normal(size=(6000, 2)), rng.integers(0, 2, 6000)
+    w = rng.random(6000)
+    valuer.set_callbacks(Watch(stop_at=2))
+    with pytest.warns(IncompleteFitWarning):
+        valuer.fit(X, y, X_val=X_val[:3000], y_val=y_val[:3000], sample_weight_val=w[:3000])
+    first = len(valuer.contributions(0).contributions)
+    valuer.set_callbacks(Watch(stop_at=1))
+    with pytest.warns(IncompleteFitWarning):
+        valuer.add_validation(X_val[3000:], y_val[3000:], sample_weight_val=w[3000:])
+    second = len(valuer.contributions(0).contributions) - first
+    assert 0 < first < 3000
+    assert 0 < second < 3000
+    done = np.r_[:first, 3000 : 3000 + second]
+    whole = clone(valuer).set_callbacks()
+    whole.fit(X, y, X_val=X_val[done], y_val=y_val[done], sample_weight_val=w[done])
+    np.testing.assert_allclose(valuer.values_, whole.values_, atol=1e-13)
+    assert valuer.utility_ == pytest.approx(whole.utility_)
+    valuer.set_callbacks().remove_rows([0])
+    np.testing.assert_allclose(valuer.values_, whole.remove_rows([0]).values_, atol=1e-13)
+
+
 def test_control_c_keeps_what_there_is(rng):
     X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
     X_val, y_val = rng.normal(size=(3000, 2)), rng.integers(0, 2, 3000)
