@@ -147,7 +147,7 @@ def max_rank_bound(n, max_rank):
 
     Examples
     --------
-    >>> max_rank_bound(n=1000, max_rank=100)
+    >>> round(max_rank_bound(n=1000, max_rank=100), 6)
     0.009
     """
     return max(0.0, 1.0 / max_rank - 1.0 / n)
@@ -219,10 +219,10 @@ class KNNShapleyValuer(BaseValuer):
     --------
     >>> import numpy as np
     >>> from skvalue import KNNShapleyValuer
-    >>> X, y = np.array([[1.0], [1.1], [0.9], [5.0]]), np.array(["a", "a", "b", "b"])
+    >>> X, y = np.array([[1.0], [1.2], [0.9], [5.0]]), np.array(["a", "a", "b", "b"])
     >>> valuer = KNNShapleyValuer(n_neighbors=2).fit(X, y, X_val=[[1.0]], y_val=["a"])
     >>> valuer.values_.round(3).tolist()
-    [0.5, 0.208, -0.125, -0.083]
+    [0.292, 0.292, -0.375, -0.208]
     """
 
     _tasks = ("classification", "regression")
