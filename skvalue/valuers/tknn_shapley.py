@@ -7,156 +7,25 @@ from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.metrics import pairwise_distances
-from sklearn.utils import check_X_y
 from sklearn.utils.validation import check_is_fitted
 
 from .._parallel import n_workers, ordered_map, tiles
 from .._sklearn import Interval, StrOptions
 from ..base import BaseValuer
 from ..neighbors import ENGINES, METRICS, Space, get_engine
-from ..semivalues import absence_moments, check_semivalue
+from ..semivalues import check_semivalue
+from ._tknn_game import (
+    group_moments,
+    neighbour_values,
+    spread,
+    take_part,
+    threshold_utility,
+    weigh,
+    weigh_joining,
+)
+from ._tknn_radius import suggest_radius
 
 __all__ = ["TKNNShapleyValuer", "neighbour_values", "suggest_radius"]
-
-
-def neighbour_values(same, other, n_classes, semivalue="shapley"):
-    """Values of the two kinds of neighbours that a validation point has.
-
-    With c neighbours of which a have the validation point's label, a random coalition that holds j
-    of the c - 1 others gains by a neighbour with label match m, in the mean over which j they are,
-
-        ``m - 1/C`` for j = 0,   ``(m - a'/(c - 1)) / (j + 1)`` for j >= 1,
-
-    where a' = a - m counts the others with that label. With the moments r_i of `absence_moments`,
-    P(j = 0) = r_{c-1} and E 1/(j + 1) = (r_0 + ... + r_{c-1}) / c, so the value is
-
-        ``(m - 1/C) r_{c-1} + (m - a'/(c - 1)) ((r_0 + ... + r_{c-1}) / c - r_{c-1})``.
-
-    For the Shapley value r_i = 1/(i + 1), which is Theorem 13 of the paper with its A2, a sum of
-    ratios of binomials, equal to H_c - 1. Rows outside the ball have the value 0.
-
-    Parameters
-    ----------
-    same, other : array-likes of int
-        Numbers of neighbours with and without the validation point's label.
-    n_classes : int
-        Number of classes C; an empty ball predicts each with 1/C.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
-        The semivalue, see `skvalue.semivalues.check_semivalue`.
-
-    Returns
-    -------
-    agree, differ : ndarrays
-        Value of one neighbour with the label, and of one without; 0 where there is none.
-
-    References
-    ----------
-    The paper, Theorem 13 (Shapley) and Appendix C.2 (semivalues).
-
-    Examples
-    --------
-    >>> agree, differ = neighbour_values([1, 2], [0, 1], n_classes=2)
-    >>> agree.round(3).tolist(), differ.round(3).tolist()
-    ([0.5, 0.306], [0.0, -0.444])
-    """
-    same, other = np.broadcast_arrays(np.asarray(same, np.int64), np.asarray(other, np.int64))
-    c = same + other
-    moments = absence_moments(semivalue, int(c.max(initial=0)) + 1)
-    sums = np.concatenate([[0.0], np.cumsum(moments)])
-    size = np.maximum(c, 1)
-    alone = moments[size - 1]
-    joined = sums[size] / size - alone
-    others = np.maximum(c - 1, 1)
-    agree = (1 - 1 / n_classes) * alone + (1 - (same - 1) / others) * joined
-    differ = -alone / n_classes - same / others * joined
-    return np.where(same > 0, agree, 0.0), np.where(other > 0, differ, 0.0)
-
-
-def threshold_utility(same, other, n_classes):
-    """Chance that the soft-label threshold classifier gives the right label (paper, eq. 3)."""
-    c = same + other
-    return np.where(c > 0, same / np.maximum(c, 1), 1 / n_classes)
-
-
-def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
-    """Radius under which the validation points predict each other best.
-
-    Uses validation points alone, so it costs no privacy of the rows to value: it takes the radius,
-    among quantiles of the distances between validation points, whose threshold classifier has the
-    largest mean leave-one-out utility; among equal ones the smallest.
-
-    Parameters
-    ----------
-    X_val : array-like of shape (n_validation, n_features)
-        Validation points.
-    y_val : array-like of shape (n_validation,)
-        Their labels.
-    metric : str or callable, default="cosine"
-        The metric, as in `TKNNShapleyValuer`.
-    n_candidates : int, default=50
-        Number of radii tried.
-
-    Returns
-    -------
-    radius : float
-        The radius.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than 3 validation points, or one class.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> 0 < suggest_radius(X, y, metric="euclidean") < 2
-    True
-    """
-    X_val, y_val = check_X_y(X_val, y_val, ensure_min_samples=3)
-    classes, codes = np.unique(y_val, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"y_val must have at least 2 classes. Got one: {classes.tolist()[0]!r}.")
-    distances = pairwise_distances(X_val, metric=metric)
-    np.fill_diagonal(distances, np.inf)
-    finite = distances[np.isfinite(distances)]
-    radii = np.unique(np.quantile(finite, np.linspace(0, 1, n_candidates + 2)[1:-1]))
-    match = codes[:, None] == codes
-    scores = []
-    for radius in radii:
-        inside = distances <= radius
-        same = (inside & match).sum(axis=1)
-        scores.append(threshold_utility(same, inside.sum(axis=1) - same, len(classes)).mean())
-    return float(radii[int(np.argmax(scores))])
-
-
-def _spread(y, judge_weights, n_classes, agree, differ):
-    """Weights of a player of each class in each ball, (n_classes, n_judges)."""
-    weights = np.tile(differ * judge_weights, (n_classes, 1))
-    weights[y, np.arange(len(y))] = agree * judge_weights
-    return weights
-
-
-def _weigh(y, judge_weights, n_classes, semivalue, counts):
-    """Weights of the players that are counted."""
-    same = counts[y, np.arange(len(y))]
-    agree, differ = neighbour_values(same, counts.sum(axis=0) - same, n_classes, semivalue)
-    return _spread(y, judge_weights, n_classes, agree, differ)
-
-
-def _weigh_joining(y, judge_weights, n_classes, semivalue, counts, part, _new_counts):
-    """Weights of a player that comes on top of ``counts``."""
-    y, judge_weights, counts = y[part], judge_weights[part], counts[:, part]
-    same = counts[y, np.arange(len(y))]
-    other = counts.sum(axis=0) - same
-    agree, _ = neighbour_values(same + 1, other, n_classes, semivalue)
-    _, differ = neighbour_values(same, other + 1, n_classes, semivalue)
-    return _spread(y, judge_weights, n_classes, agree, differ)
-
-
-def _take_part(weights, part, _counts):
-    return weights[:, part]
 
 
 class TKNNShapleyValuer(BaseValuer):
@@ -277,8 +146,8 @@ class TKNNShapleyValuer(BaseValuer):
         tasks = []
         for part in parts:
             some = judges[part]
-            weigh = partial(_weigh, some.y, some.weights, n_classes, self.semivalue)
-            tasks.append((space, strips, some.X, self.radius_, some.own, weigh))
+            weights = partial(weigh, some.y, some.weights, n_classes, self.semivalue)
+            tasks.append((space, strips, some.X, self.radius_, some.own, weights))
         values = np.zeros(len(X))
         counts = []
         results = ordered_map(engine.ball_values, tasks, self.n_jobs)
@@ -309,15 +178,15 @@ class TKNNShapleyValuer(BaseValuer):
         """A new row adds one to the counts of the balls it is in."""
         engine = get_engine(self.engine)
         counts = self._counts[game]
-        weigh = partial(_weigh_joining, judges.y, judges.weights, n_classes, self.semivalue, counts)
+        joins = partial(weigh_joining, judges.y, judges.weights, n_classes, self.semivalue, counts)
         if y_new is not None:
-            return self._sum_balls(engine, X_new, y_new, judges, n_classes, weigh)
+            return self._sum_balls(engine, X_new, y_new, judges, n_classes, joins)
         shares = self._shares(engine, X, y, X_new, n_classes)
         scores = np.zeros(len(X_new))
         for label in range(n_classes):
             labels = np.full(len(X_new), label)
             scores += shares[label] * self._sum_balls(
-                engine, X_new, labels, judges, n_classes, weigh
+                engine, X_new, labels, judges, n_classes, joins
             )
         return scores
 
@@ -329,23 +198,11 @@ class TKNNShapleyValuer(BaseValuer):
                 self._sum_kinds(X, y, judges, n_classes, agree**power, differ**power)
                 for power in (1, 2)
             ]
-        # Rows of a group and a class count alike: their numbers in every ball say it all.
-        engine, n_groups = get_engine(self.engine), groups.max() + 1
-        space, strips = (
-            Space(X, self.metric),
-            engine.Strips(groups * n_classes + y, n_groups * n_classes),
-        )
-        sums = np.zeros((2, n_groups))
-        for part in self._tiles(len(X), len(judges.y)):
-            _, counts = engine.ball_values(
-                space, strips, judges.X[part], self.radius_, None, np.zeros_like
-            )
-            counts = counts.reshape(n_groups, n_classes, -1)
-            same = counts[:, judges.y[part], np.arange(counts.shape[2])]
-            values = same * agree[part] + (counts.sum(axis=1) - same) * differ[part]
-            squares = judges.weights[part] ** 2
-            sums += (values @ squares, values**2 @ squares)
-        return sums
+        space, parts = Space(X, self.metric), self._tiles(len(X), len(judges.y))
+        return group_moments(
+            get_engine(self.engine), space, y, groups, judges, parts, self.radius_, agree, differ,
+            n_classes,
+        )  # fmt: skip
 
     def _judge_values(self, game, X, y, judges, n_classes, rows):
         engine = get_engine(self.engine)
@@ -374,9 +231,9 @@ class TKNNShapleyValuer(BaseValuer):
 
     def _sum_kinds(self, X, y, judges, n_classes, agree, differ):
         """Sum over balls of squared judge weights times the given sizes."""
-        weights = _spread(judges.y, judges.weights**2, n_classes, agree, differ)
+        weights = spread(judges.y, judges.weights**2, n_classes, agree, differ)
         return self._sum_balls(
-            get_engine(self.engine), X, y, judges, n_classes, partial(_take_part, weights)
+            get_engine(self.engine), X, y, judges, n_classes, partial(take_part, weights)
         )
 
     def _sum_balls(self, engine, X, y, judges, n_classes, weigh):

@@ -9,7 +9,8 @@ import pytest
 from oracles import enumerate_game, grid_game, tknn_utility
 
 from skvalue import TKNNShapleyValuer
-from skvalue.valuers.tknn_shapley import neighbour_values, suggest_radius, threshold_utility
+from skvalue.valuers._tknn_game import threshold_utility
+from skvalue.valuers.tknn_shapley import neighbour_values, suggest_radius
 
 
 def a2_of_the_paper(n, c):
