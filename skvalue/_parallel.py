@@ -1,8 +1,11 @@
 """Tiles of a computation, and an ordered map over them on one BLAS thread a task."""
 
+import sys
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 
+import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
@@ -23,6 +26,16 @@ def tiles(n, size):
     return [slice(start, min(start + step, n)) for start in range(0, n, max(step, 1))]
 
 
+@lru_cache(maxsize=1)
+def _controller(n_modules):
+    """The thread pools of this process; looking for them takes milliseconds."""
+    return ThreadpoolController()
+
+
+def _thread_pools():
+    return _controller(len(sys.modules))  # a library comes with a module that loads it
+
+
 def _configured():
     """Whether the caller chose a joblib back end or number of jobs, or is itself a joblib task."""
     backend, n_jobs = get_active_backend()
@@ -37,7 +50,7 @@ def n_workers(n_jobs):
     """
     if n_jobs is not None or _configured():
         return effective_n_jobs(n_jobs)
-    threads = [lib["num_threads"] for lib in ThreadpoolController().info() if _is_blas(lib)]
+    threads = [lib["num_threads"] for lib in _thread_pools().info() if _is_blas(lib)]
     return max(threads, default=1)
 
 
@@ -53,7 +66,7 @@ def ordered_map(function, tasks, n_jobs=None):
     which is longer than many a fit.)
     """
     workers = min(n_workers(n_jobs), len(tasks))
-    with ThreadpoolController().limit(limits=1, user_api="blas"):
+    with _thread_pools().limit(limits=1, user_api="blas"):
         if workers <= 1:
             for task in tasks:
                 yield function(*task)
@@ -75,3 +88,13 @@ def _threaded(function, tasks, workers):
             yield running.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def row_map(function, X, n_jobs=None):
+    """``function(X)`` where it works row by row, on blocks of rows in threads of this process."""
+    size = max(1, 2**22 // max(X[:1].nbytes, 1))
+    blocks = [(X[part],) for part in tiles(len(X), size)]
+    workers = min(n_workers(n_jobs), len(blocks))
+    if workers <= 1:
+        return function(X)
+    return np.concatenate(list(_threaded(function, blocks, workers)))

@@ -9,7 +9,7 @@ from joblib import parallel_config
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
-from skvalue._parallel import n_workers, ordered_map, tiles
+from skvalue._parallel import n_workers, ordered_map, row_map, tiles
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 5), (5, 5), (11, 5), (100, 7), (0, 3)])
@@ -86,3 +86,9 @@ def test_a_joblib_back_end_gives_the_same_values(valuer, backend, rng):
     plain = valuer.fit(X, y).values_
     with parallel_config(backend=backend, n_jobs=2):
         np.testing.assert_allclose(valuer.fit(X, y).values_, plain, atol=1e-15)
+
+
+def test_row_map_is_the_function_of_all_rows(rng):
+    X = rng.normal(size=(5000, 300))
+    norms = row_map(lambda block: np.vecdot(block, block), X, n_jobs=2)
+    np.testing.assert_array_equal(norms, np.vecdot(X, X))

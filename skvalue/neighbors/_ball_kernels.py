@@ -33,6 +33,7 @@ def pack_strips(kind, product, half, slack, threshold, judge_slack, order, rows,
     threshold the exact key decides, which is inside up to ``limit``.
     """
     n_judges = product.shape[1]
+    doubts = np.empty(n_judges, np.uint8)  # rows of the strip too near to a judge's threshold
     for s in range(len(strip_class)):
         h0, h1, h2, h3 = half[8 * s], half[8 * s + 1], half[8 * s + 2], half[8 * s + 3]
         h4, h5, h6, h7 = half[8 * s + 4], half[8 * s + 5], half[8 * s + 6], half[8 * s + 7]
@@ -58,12 +59,15 @@ def pack_strips(kind, product, half, slack, threshold, judge_slack, order, rows,
             maybe += np.int32(x3 >= low) + np.int32(x4 >= low) + np.int32(x5 >= low)
             maybe += np.int32(x6 >= low) + np.int32(x7 >= low)
             doubtful += maybe - inside
+            doubts[v] = np.uint8(maybe - inside)
             total[v] += inside
             line[v] = np.uint8(
                 b0 | b1 << 1 | b2 << 2 | b3 << 3 | b4 << 4 | b5 << 5 | b6 << 6 | b7 << 7
             )
         if doubtful and kind != GENERIC:
             for v in range(n_judges):
+                if not doubts[v]:
+                    continue
                 high = threshold[v] + (judge_slack[v] + near)
                 low = threshold[v] - (judge_slack[v] + near)
                 byte = _settle(kind, product, half, s, v, low, high, order, rows, queries[v], limit)

@@ -23,7 +23,7 @@ def _budget():
 def rank_tile_size(n_players, n_judges, n_features, workers):
     """Judges of one task of `rank_values`."""
     # A product with few judges spends its time packing the players, the more so the wider they are.
-    wide = 256 if n_features > 128 else 128
+    wide = 512 if n_features > 128 else 128
     room = int(_budget() // (4 * n_players))
     return max(1, min(wide, room, -(-n_judges // workers)))
 
@@ -75,7 +75,7 @@ def rank_values(space, Q, own, max_rank, consume):
         np.matmul(work_queries, space.work.T, out=product)
     players = _rank_kernels.Players(
         space.kind, space.half.astype(dtype, copy=False), space.scale.astype(dtype, copy=False),
-        space.X, space.rank_tolerance, space.largest_half, space.mean_half,
+        space.X, space.rank_tolerance, space.far_tolerance, space.largest_half, space.mean_half,
     )  # fmt: skip
     own = np.full(n_judges, -1) if own is None else own
     absent_ptr = np.concatenate([[0], np.cumsum(own >= 0)])

@@ -1,8 +1,7 @@
 """Compiled loops of the CPU engine: players in order of distance. Importing this imports numba.
 
-A judge's keys are sorted as records ``float32 bits << 32 | row`` by two counting passes over a
-22-bit fixed-point code and one insertion pass: linear in the number of players, several times
-faster than a comparison sort.
+A judge's players are sorted by two counting passes over a 22-bit fixed-point code of their keys and
+one insertion pass: linear in the number of players, several times faster than a comparison sort.
 """
 
 from typing import NamedTuple
@@ -14,8 +13,10 @@ EUCLIDEAN, COSINE, GENERIC = 0, 1, 2  # how a key is made from an inner product
 
 _TOP = np.uint32((1 << 22) - 1)
 _ABSENT = np.float32(3e38)  # key of a row that does not play for this judge
+_ULP = np.float32(1.2e-7)
 _LONG_RUN = 48  # a longer run is heap-sorted, not insertion-sorted
 _ONE, _ELEVEN, _LOW11 = np.uint32(1), np.uint32(11), np.uint32(2047)
+_ROW_BITS, _ROW = np.uint32(21), np.uint32((1 << 21) - 1)
 _SHIFT, _LOW32 = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
@@ -23,7 +24,8 @@ class Players(NamedTuple):
     """What turns an inner product into a key that grows with the distance.
 
     ``key = half[i] - scale[i] * product``; ``rows`` give the key of one pair in float64; keys
-    closer than ``tolerance`` (relative to the sizes of both rows) may be swapped by rounding.
+    closer than ``tolerance`` (relative to the sizes of both rows) may be swapped by rounding, far
+    out those closer than ``far_tolerance``.
     """
 
     kind: int
@@ -31,6 +33,7 @@ class Players(NamedTuple):
     scale: np.ndarray
     rows: np.ndarray
     tolerance: float
+    far_tolerance: float
     largest_half: float
     mean_half: float
 
@@ -42,7 +45,6 @@ class Workspace(NamedTuple):
     rel: np.ndarray
     codes: np.ndarray
     work: np.ndarray
-    records: np.ndarray
     low: np.ndarray
     high: np.ndarray
 
@@ -53,8 +55,7 @@ def workspace(n, dtype):
         np.empty(n, dtype),
         np.empty(n, np.float32),
         np.empty(n, np.uint32),
-        np.empty(n, np.uint64),
-        np.empty(n, np.uint64),
+        np.empty(n, np.uint32),
         np.empty(2048, np.uint32),
         np.empty(2048, np.uint32),
     )
@@ -82,11 +83,20 @@ def exact_key(kind, x, q):
 
 
 @njit(nogil=True, cache=True)
-def slack(players, half, query_half):
+def slack(kind, tolerance, half, query_half):
     """Largest difference of two keys of rows of this size that rounding may have made."""
-    if players.kind == EUCLIDEAN:
-        return players.tolerance * (half + query_half)
-    return players.tolerance if players.kind == COSINE else 0.0
+    if kind == EUCLIDEAN:
+        return tolerance * (half + query_half)
+    return tolerance if kind == COSINE else 0.0
+
+
+@njit(nogil=True, cache=True)
+def _pair_slack(players, i, key, query_half):
+    """`slack` of one pair: rounding that any pair has, and what grows with the product."""
+    half = players.half[i]
+    common = slack(players.kind, players.far_tolerance, half, query_half)
+    largest = slack(players.kind, players.tolerance, half, query_half)
+    return min(largest, common + players.tolerance * abs(half - key))
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "reassoc"})
@@ -178,53 +188,93 @@ def _count_codes(rel, factor, codes, low, high, max_rank):
 
 
 @njit(nogil=True, cache=True)
-def _sort_linear(bits, codes, low, high, factor, work, out, limit):
-    """Sort the records whose code is at most ``limit``; return how many."""
+def _sort_linear(codes, low, high, limit, work, order):
+    """Order the rows whose code is at most ``limit`` by it; return how many."""
     _prefix(low)
     _prefix(high)
-    kept = 0
-    for i in range(len(codes)):
+    n, kept = len(codes), 0
+    if n <= _ROW:  # the upper half of a code travels with its row
+        for i in range(n):
+            q = codes[i]
+            if q <= limit:
+                k = q & _LOW11
+                work[low[k]] = (q >> _ELEVEN) << _ROW_BITS | np.uint32(i)
+                low[k] += _ONE
+                kept += 1
+        for p in range(kept):
+            k = work[p] >> _ROW_BITS
+            order[high[k]] = np.int32(work[p] & _ROW)
+            high[k] += _ONE
+        return kept
+    for i in range(n):
         q = codes[i]
         if q <= limit:
             k = q & _LOW11
-            work[low[k]] = (np.uint64(bits[i]) << _SHIFT) | np.uint64(i)
+            work[low[k]] = np.uint32(i)
             low[k] += _ONE
             kept += 1
-    value = work.view(np.float32)
     for p in range(kept):
-        k = _code(value[2 * p + 1], factor) >> _ELEVEN
-        out[high[k]] = work[p]
+        k = codes[work[p]] >> _ELEVEN
+        order[high[k]] = np.int32(work[p])
         high[k] += _ONE
-    for p in range(1, kept):
-        record = out[p]
-        if record < out[p - 1]:
-            q = p - 1
-            while q >= 0 and out[q] > record:
-                out[q + 1] = out[q]
-                q -= 1
-            out[q + 1] = record
     return kept
 
 
 @njit(nogil=True, cache=True)
-def _sort_full(bits, work, out):
+def _place_late(rel, order, p, allowed):
+    """Move the row at ``p``, whose key is too small for it, forward; renew the ties it touches."""
+    i = order[p]
+    here = rel[i]
+    q = p
+    while q > 0:
+        before = order[q - 1]
+        before ^= before >> 31
+        if rel[before] <= here:
+            break
+        order[q] = before
+        q -= 1
+    order[q] = i
+    for r in range(max(q, 1), p + 1):
+        before, i = order[r - 1], order[r]
+        before ^= before >> 31
+        order[r] = i ^ -np.int32(rel[i] - rel[before] <= allowed + rel[i] * _ULP)
+
+
+@njit(nogil=True, cache=True)
+def _insert(rel, order, n, allowed):
+    """Finish the order by insertion; tie neighbouring keys that differ by at most ``allowed``."""
+    before = rel[order[0]] if n else np.float32(0.0)
+    for p in range(1, n):
+        i = order[p]
+        here = rel[i]
+        if here >= before:
+            order[p] = i ^ -np.int32(here - before <= allowed + here * _ULP)
+            before = here
+        else:  # the largest key so far stays last
+            _place_late(rel, order, p, allowed)
+
+
+@njit(nogil=True, cache=True)
+def _sort_full(bits, order):
     """Sort by three counting passes over all bits: for rows of keys with far outliers."""
     n = len(bits)
+    records, work = np.empty(n, np.uint64), np.empty(n, np.uint64)
     for i in range(n):
-        out[i] = (np.uint64(bits[i]) << _SHIFT) | np.uint64(i)
+        records[i] = (np.uint64(bits[i]) << _SHIFT) | np.uint64(i)
     counts = np.empty(2048, np.int64)
     for step in range(3):
         shift = np.uint64(32 + 11 * step)
         counts[:] = 0
         for i in range(n):
-            counts[(out[i] >> shift) & np.uint64(2047)] += 1
+            counts[(records[i] >> shift) & np.uint64(2047)] += 1
         _prefix(counts)
         for i in range(n):
-            k = (out[i] >> shift) & np.uint64(2047)
-            work[counts[k]] = out[i]
+            k = (records[i] >> shift) & np.uint64(2047)
+            work[counts[k]] = records[i]
             counts[k] += 1
-        for i in range(n):
-            out[i] = work[i]
+        records, work = work, records
+    for i in range(n):
+        order[i] = np.int32(records[i] & _LOW32)
 
 
 @njit(nogil=True, cache=True)
@@ -287,8 +337,8 @@ def _finish_run(players, query, query_half, keys, order, start, stop, head):
     while a < stop:
         b = a + 1
         while b < stop:
-            allowed = slack(players, players.half[order[b]], query_half)
-            if keys[order[b]] - keys[order[b - 1]] > allowed:
+            i = order[b]
+            if keys[i] - keys[order[b - 1]] > _pair_slack(players, i, keys[i], query_half):
                 break
             b += 1
         if b - a > 1:
@@ -301,39 +351,33 @@ def _finish_run(players, query, query_half, keys, order, start, stop, head):
 
 
 @njit(nogil=True, cache=True)
-def _write_order(players, query, query_half, keys, records, order, n, head):
-    """Write the order; look again at what the records, or the product, cannot tell apart."""
-    value = records.view(np.float32)
-    allowed = np.float32(slack(players, players.largest_half, query_half))
-    ulp = np.float32(1.2e-7)
-    whole = keys.itemsize == 4  # the record holds the whole key
+def _settle_head(players, query, query_half, keys, rel, order, n, head):
+    """Look again at what the sorted keys, or the product, cannot tell apart."""
+    allowed = np.float32(slack(players.kind, players.tolerance, players.largest_half, query_half))
+    whole = keys.itemsize == 4  # the whole key was sorted
     start = 0
+    before = np.float32(0.0)
     for p in range(n):
-        order[p] = np.int32(records[p] & _LOW32)
-        here = value[2 * p + 1]
-        if p and here - value[2 * p - 1] > allowed + here * ulp:
+        i = order[p]
+        i ^= i >> 31
+        order[p] = i
+        here = rel[i]
+        if p and here - before > allowed + here * _ULP:
             if p - start > 1:
                 _finish_run(players, query, query_half, keys, order, start, p, head)
             start = p
             if whole and p >= head:
-                break
-    else:
-        if n - start > 1:
-            _finish_run(players, query, query_half, keys, order, start, n, head)
-        return
-    # Far out neighbouring keys within rounding of each other are tied, without a branch.
-    allowed = np.float32(slack(players, players.mean_half, query_half))
-    for p in range(start + 1, n):
-        here = value[2 * p + 1]
-        near = here - value[2 * p - 1] <= allowed + here * ulp
-        order[p] = np.int32(records[p] & _LOW32) ^ -np.int32(near)
+                return
+        before = here
+    if n - start > 1:
+        _finish_run(players, query, query_half, keys, order, start, n, head)
 
 
 @njit(nogil=True, cache=True)
 def rank_row(players, line, query, query_half, absent, max_rank, head, space, order):
     """Order the players by distance from one judge; return how many are ranked."""
     n = len(line)
-    keys, rel, records = space.keys, space.rel, space.records
+    keys, rel, codes = space.keys, space.rel, space.codes
     lowest, highest = _fill_keys(players, line, keys)
     n_in = n - len(absent)
     if len(absent):
@@ -344,24 +388,16 @@ def rank_row(players, line, query, query_half, absent, max_rank, head, space, or
         rel[i] = np.float32(keys[i] - lowest)
     for i in absent:
         rel[i] = _ABSENT
-    limit, crowded = _count_codes(rel, factor, space.codes, space.low, space.high, max_rank)
+    limit, crowded = _count_codes(rel, factor, codes, space.low, space.high, max_rank)
+    n_sorted = n
     if crowded:
-        _sort_full(rel.view(np.uint32), space.work, records)
-        n_sorted = n_in
+        _sort_full(rel.view(np.uint32), order)
     else:
-        n_sorted = _sort_linear(
-            rel.view(np.uint32),
-            space.codes,
-            space.low,
-            space.high,
-            factor,
-            space.work,
-            records,
-            limit,
-        )
-        n_sorted = min(n_sorted, n_in)
-
-    _write_order(players, query, query_half, keys, records, order, n_sorted, head)
+        n_sorted = _sort_linear(codes, space.low, space.high, limit, space.work, order)
+    far = slack(players.kind, players.far_tolerance, players.mean_half, query_half)
+    _insert(rel, order, n_sorted, np.float32(far))
+    n_sorted = min(n_sorted, n_in)  # absent rows are last
+    _settle_head(players, query, query_half, keys, rel, order, n_sorted, head)
     n_ranked = min(max_rank, n_sorted)
     while n_ranked < n_sorted and order[n_ranked] < 0:
         n_ranked += 1

@@ -1,7 +1,11 @@
 """Players prepared for one metric: what a product needs to become an order by distance."""
 
+from functools import cached_property
+
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS, pairwise_distances
+
+from .._parallel import row_map
 
 __all__ = ["METRICS", "Buffers", "Space"]
 
@@ -18,8 +22,12 @@ def _center(X):
     return X[:: max(1, len(X) // 4096)].mean(axis=0, dtype=np.float64).astype(X.dtype)
 
 
+def _squared_norms(X):
+    return np.vecdot(X, X)
+
+
 def _inverse_norms(X):
-    norms = np.sqrt(np.vecdot(X, X))
+    norms = np.sqrt(_squared_norms(X))
     return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
 
 
@@ -87,12 +95,12 @@ class Space:
             self.kind = EUCLIDEAN
             center = _center(X)
             with np.errstate(over="ignore"):  # refused below
-                norms = np.vecdot(X, X)
+                norms = row_map(_squared_norms, X)
                 # Far from the origin a product cancels: compute around the mean.
                 if np.vecdot(center, center) > 0.25 * norms.mean(dtype=np.float64):
                     self.center = center
                     self.work = X - self.center
-                    norms = np.vecdot(self.work, self.work)
+                    norms = row_map(_squared_norms, self.work)
             self.half = norms / 2
             self.scale = np.ones(n, dtype=X.dtype)
             if not np.isfinite(self.half).all():
@@ -103,7 +111,7 @@ class Space:
         elif metric == "cosine":
             self.kind = COSINE
             # A row of zeros has no direction: its cosine with everything is 0, as in scikit-learn.
-            self.scale = _inverse_norms(X)
+            self.scale = row_map(_inverse_norms, X)
             self.half = np.zeros(n, dtype=X.dtype)
         else:
             self.kind = GENERIC
@@ -111,10 +119,30 @@ class Space:
             self.scale = np.ones(n, dtype=X.dtype)
         self.largest_half = float(self.half.max())
         self.mean_half = float(self.half.mean(dtype=np.float64))
-        # Keys closer than this are decided again from the rows. Rounding grows as sqrt(d); where
-        # ranks are many and float32 is coarse, only its common size is allowed for.
-        self.ball_tolerance = float(eps) * (8.0 + np.sqrt(d))
-        self.rank_tolerance = self.ball_tolerance if X.dtype == np.float64 else 4.0 * float(eps)
+        # Keys closer than this are decided again from the rows. Rounding grows at most as sqrt(d);
+        # where ranks are many and float32 is coarse, only its common size is allowed for.
+        self.ball_tolerance = self.rank_tolerance = float(eps) * (8.0 + np.sqrt(d))
+        if X.dtype == np.float32:
+            self.rank_tolerance = 4.0 * float(eps)
+
+    @cached_property
+    def far_tolerance(self):
+        """What takes the place of `rank_tolerance` far out, where near-ties are many.
+
+        Twice the largest rounding error among products of some rows, relative to the sizes of their
+        keys. A float32 product runs in BLAS: ask from a task, where that has one thread.
+        """
+        if self.kind == GENERIC or self.X.dtype == np.float64:
+            return self.rank_tolerance
+        some = slice(None, None, max(1, len(self) // 256))
+        rows, scale = self.work[some], self.scale[some].astype(np.float64)
+        wide = rows.astype(np.float64)
+        error = np.abs(rows @ rows.T - wide @ wide.T) * scale * scale[:, None]
+        np.fill_diagonal(error, 0)
+        half = self.half[some].astype(np.float64)
+        size = half + half[:, None] if self.kind == EUCLIDEAN else np.ones_like(error)
+        largest = np.divide(error, size, out=np.zeros_like(error), where=size > 0).max()
+        return min(self.rank_tolerance, max(2 * float(largest), float(np.finfo(self.X.dtype).eps)))
 
     def __len__(self):
         return len(self.X)

@@ -158,6 +158,8 @@ class KNNShapleyValuer(BaseValuer):
             y, judges = y - judges.prior, judges.centred()
         space, game = Space(X, self.metric), self._game(n, n_classes)
         counts = np.bincount(y, minlength=n_classes) if n_classes else np.zeros(0, np.int64)
+        if n_classes:
+            y = y.astype(np.min_scalar_type(n_classes))  # labels stay in the cache
         max_rank = n if self.max_rank is None else min(self.max_rank, n)
         parts = self._tiles(len(X), len(judges.y), X.shape[1])
         return [(self.engine, space, judges[part], game, y, counts, max_rank) for part in parts]

@@ -112,3 +112,32 @@ def test_overflowing_norms_are_refused(rng):
     X = np.full((3, 2), 1e30, dtype=np.float32)
     with pytest.raises(ValueError, match="X must have squared norms that fit its precision"):
         Space(X, "euclidean")
+
+
+def test_more_rows_than_a_record_can_name(engine, rng):
+    # Beyond 2**21 rows the sort looks codes up in place of carrying them.
+    X, Q = rng.normal(size=(2**21 + 5, 1)), np.zeros((1, 1))
+    ((order, _),) = ranks(engine, X, Q)
+    np.testing.assert_array_equal(X[order, 0] ** 2, np.sort(X[:, 0] ** 2))
+
+
+def test_far_float32_neighbours_are_tied_only_within_rounding(engine, rng):
+    X, Q = rng.normal(size=(20_000, 64)), rng.normal(size=(8, 64))
+    X[10_000:10_050] = X[19_000]  # duplicates, wherever they rank
+    X, Q = X.astype(np.float32), Q.astype(np.float32)
+    space = Space(X, "euclidean")
+    assert 1e-7 < space.far_tolerance <= space.rank_tolerance
+    D = cdist(Q.astype(float), X.astype(float), "sqeuclidean")
+    for (order, tied), d in zip(ranks(engine, X, Q), D):
+        assert np.diff(d[order]).min() > -1e-3  # in order, up to rounding
+        assert tied.mean() < 0.1
+        places = np.flatnonzero((order >= 10_000) & (order < 10_050))
+        first = places.min()
+        assert places.max() - first < 60  # together, and tied throughout
+        assert tied[first + 1 : places.max() + 1].all()
+
+
+def test_outliers_at_the_near_end_are_ordered(engine, rng):
+    # Many keys under few codes: the insertion pass carries rows over long ways.
+    X = np.concatenate([1e-4 * rng.random((60, 1)), 1e3 + rng.random((8000, 1))])
+    check(ranks(engine, X, np.zeros((1, 1))), X.T**2, exact_up_to=60)
