@@ -16,6 +16,7 @@ _PUBLIC = {
 _ROOMS = {
     "datasets",
     "exceptions",
+    "games",
     "inspection",
     "neighbors",
     "privacy",

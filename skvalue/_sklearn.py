@@ -1,6 +1,7 @@
 """The only door to scikit-learn's private names: everything else imports them from here."""
 
 from sklearn.base import _fit_context as fit_context
+from sklearn.metrics._scorer import _BaseScorer as BaseScorer
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import (
     HasMethods,
@@ -12,6 +13,7 @@ from sklearn.utils._param_validation import (
 )
 
 __all__ = [
+    "BaseScorer",
     "HasMethods",
     "Interval",
     "Options",

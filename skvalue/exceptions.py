@@ -1,6 +1,11 @@
 """Warnings of skvalue. Errors are Python's own ValueError, TypeError and ImportError."""
 
-__all__ = ["FewValidationPointsWarning", "IncompleteFitWarning", "QuadraticCostWarning"]
+__all__ = [
+    "FailedCoalitionsWarning",
+    "FewValidationPointsWarning",
+    "IncompleteFitWarning",
+    "QuadraticCostWarning",
+]
 
 
 class IncompleteFitWarning(UserWarning):
@@ -13,3 +18,7 @@ class QuadraticCostWarning(UserWarning):
 
 class FewValidationPointsWarning(UserWarning):
     """A statement about fresh validation points stands on few of them."""
+
+
+class FailedCoalitionsWarning(UserWarning):
+    """Many coalitions could not be trained, or hold one class."""

@@ -1,0 +1,11 @@
+"""Games: what a coalition of rows, or of groups of rows, is worth.
+
+Every game has ``utility(masks)``, the utilities of coalitions given as rows of a bool array, and
+`n_players`, `empty_utility`, `solver`, `n_evaluations`, `n_failed`; see `Game`.
+"""
+
+from ._known import airport_game, gloves_game, voting_game
+from ._model import ModelGame
+from ._protocol import FunctionGame, Game
+
+__all__ = ["FunctionGame", "Game", "ModelGame", "airport_game", "gloves_game", "voting_game"]

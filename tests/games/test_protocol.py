@@ -1,0 +1,139 @@
+"""The protocol of games: masks, memo, counters; and games with known values."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from skvalue.exceptions import FailedCoalitionsWarning
+from skvalue.games import FunctionGame, airport_game, gloves_game, voting_game
+from skvalue.semivalues import enumerate_semivalue
+
+
+def all_masks(n):
+    return np.array(list(product([False, True], repeat=n)))
+
+
+def enumerated(game, semivalue="shapley"):
+    """Values by all coalitions, asked in one call."""
+    table = dict(
+        zip(map(tuple, all_masks(game.n_players)), game.utility(all_masks(game.n_players)))
+    )
+
+    def utility(players):
+        return table[tuple(i in players for i in range(game.n_players))]
+
+    return enumerate_semivalue(utility, game.n_players, semivalue)
+
+
+def test_airport():
+    costs = np.array([1.0, 2.0, 4.0, 7.0])
+    sections = np.diff(np.r_[0, costs]) / np.arange(4, 0, -1)
+    np.testing.assert_allclose(enumerated(airport_game(costs)), np.cumsum(sections))
+
+
+def test_voting():
+    np.testing.assert_allclose(enumerated(voting_game([4, 2, 1], 5), "banzhaf"), [0.75, 0.25, 0.25])
+
+
+def test_gloves():
+    np.testing.assert_allclose(enumerated(gloves_game(1, 2)), [2 / 3, 1 / 6, 1 / 6])
+
+
+class Counting:
+    """The sum of the players' numbers, and how often it was asked."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def __call__(self, masks):
+        self.asked += len(masks)
+        return masks @ np.arange(masks.shape[1], dtype=float)
+
+
+@pytest.mark.parametrize("n", [5, 200])
+def test_memo_asks_once(n, rng):
+    function = Counting()
+    game = FunctionGame(function, n, empty_utility=0.0)
+    masks = rng.random((20, n)) < 0.5
+    masks = np.concatenate([masks, masks, np.zeros((1, n), dtype=bool)])
+    expected = masks @ np.arange(n)
+    for _ in range(2):
+        np.testing.assert_array_equal(game.utility(masks), expected)
+    distinct = len(np.unique(masks[masks.any(axis=1)], axis=0))
+    assert function.asked == distinct
+    assert game.n_evaluations == distinct
+    assert game.n_failed == 0
+
+
+def test_memo_is_bounded(rng):
+    function = Counting()
+    game = FunctionGame(function, 30, empty_utility=0.0, cache_size=10)
+    masks = rng.random((25, 30)) < 0.5
+    np.testing.assert_array_equal(game.utility(masks), masks @ np.arange(30))
+    assert len(game._memo) == 10
+    game.utility(masks[-10:])
+    assert function.asked == 25
+    game.utility(masks[:1])
+    assert function.asked == 26
+
+
+def test_no_memo(rng):
+    function = Counting()
+    game = FunctionGame(function, 4, empty_utility=0.0, cache_size=0)
+    game.utility(np.ones((3, 4), dtype=bool))
+    assert function.asked == game.n_evaluations == 3
+
+
+def test_the_empty_coalition_is_not_computed():
+    function = Counting()
+    game = FunctionGame(function, 4, empty_utility=-7)
+    assert game.utility(np.zeros((2, 4), dtype=bool)).tolist() == [-7, -7]
+    assert game.utility(np.zeros((0, 4), dtype=bool)).shape == (0,)
+    assert function.asked == game.n_evaluations == 0
+    assert FunctionGame(function, 4).empty_utility == 0
+
+
+@pytest.mark.parametrize(
+    "masks", [np.ones((2, 3), dtype=bool), np.ones(4, dtype=bool), np.ones((2, 4))]
+)
+def test_bad_masks(masks):
+    game = airport_game([1, 2, 3, 4])
+    with pytest.raises(
+        ValueError, match=r"masks must be a bool array of shape \(m, 4\). Got shape"
+    ):
+        game.utility(masks)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_function_that_gives_no_number(value):
+    game = FunctionGame(lambda masks: np.full(len(masks), value), 3, empty_utility=0)
+    with pytest.raises(ValueError, match=f"finite utilities. Got {value} for a coalition of 2"):
+        game.utility([[True, False, True]])
+
+
+def test_function_of_the_wrong_shape():
+    game = FunctionGame(lambda masks: np.zeros(3), 3, empty_utility=0)
+    with pytest.raises(ValueError, match=r"one utility a coalition: shape \(1,\). Got \(3,\)"):
+        game.utility([[True, False, True]])
+
+
+def test_cost_leaves_no_trace():
+    function = Counting()
+    game = FunctionGame(function, 10, empty_utility=0)
+    assert game.evaluation_cost(3, n_coalitions=5) > 0
+    assert game.n_evaluations == 0
+    assert not game._memo
+    assert function.asked == 6  # one to warm up
+    with pytest.raises(ValueError, match="size must be between 1 and 10. Got 11"):
+        game.evaluation_cost(11)
+
+
+def test_warning_above_a_tenth(recwarn):
+    game = airport_game([1, 2, 3])
+    game.n_evaluations, game.n_failed = 100, 10
+    game.warn_failed()
+    assert not recwarn
+    game.n_failed = 11
+    with pytest.warns(FailedCoalitionsWarning, match="11 of 100 coalitions could not be trained"):
+        game.warn_failed()
