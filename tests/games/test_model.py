@@ -1,0 +1,398 @@
+"""The game of training a model: the loop over fits, weights, groups, failures, scorers."""
+
+import time
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
+from sklearn.metrics import log_loss, make_scorer, roc_auc_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skvalue.exceptions import FailedCoalitionsWarning
+from skvalue.games import ModelGame
+
+TREE = DecisionTreeClassifier(max_depth=2, random_state=0)
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.normal(size=(60, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=60) > 0, "yes", "no")
+    return X[:40], y[:40], X[40:], y[40:]
+
+
+@pytest.fixture
+def masks(rng):
+    return rng.random((15, 40)) < 0.4
+
+
+def by_hand(estimator, X, y, X_val, y_val, masks):
+    return [clone(estimator).fit(X[m], y[m]).score(X_val, y_val) for m in masks]
+
+
+@pytest.mark.parametrize(
+    "estimator", [TREE, make_pipeline(StandardScaler(), LinearSVC(random_state=0))]
+)
+def test_utility_is_the_score_of_a_fit(estimator, data, masks):
+    game = ModelGame(estimator, *data)
+    assert game.solver == "loop"
+    np.testing.assert_array_equal(game.utility(masks), by_hand(estimator, *data, masks))
+    assert (game.n_evaluations, game.n_failed) == (len(masks), 0)
+    game.utility(masks)
+    assert game.n_evaluations == len(masks)
+
+
+def test_regression(data, masks):
+    X, _, X_val, _ = data
+    model = DecisionTreeRegressor(max_depth=2, random_state=0)
+    game = ModelGame(model, X, X[:, 1], X_val, X_val[:, 1])
+    expected = by_hand(model, X, X[:, 1], X_val, X_val[:, 1], masks)
+    np.testing.assert_array_equal(game.utility(masks), expected)
+    assert game.utility(np.zeros((1, 40), dtype=bool)) == [0]
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_same_bits_for_any_workers(backend, data, masks):
+    game = ModelGame(SGDClassifier(), *data, scoring="balanced_accuracy", random_state=3)
+    one = game.utility(masks)
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        many = ModelGame(SGDClassifier(), *data, scoring="balanced_accuracy", random_state=3)
+        np.testing.assert_array_equal(many.utility(masks), one)
+    other = ModelGame(SGDClassifier(), *data, scoring="balanced_accuracy", random_state=4)
+    assert (other.utility(masks) != one).any()
+
+
+def test_on_a_dask_cluster(data, masks):
+    distributed = pytest.importorskip("distributed")
+    expected = ModelGame(TREE, *data).utility(masks)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        np.testing.assert_array_equal(ModelGame(TREE, *data).utility(masks), expected)
+
+
+def test_random_state_is_given_to_what_has_none():
+    X, y = np.arange(8.0)[:, None], np.tile([0, 1], 4)
+    pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(2))
+    game = ModelGame(pipeline, X, y, X, y, random_state=5)
+    assert game.estimator[-1].random_state == 5
+    assert pipeline[-1].random_state is None
+    fixed = RandomForestClassifier(2, random_state=1)
+    assert ModelGame(fixed, X, y, X, y, random_state=5).estimator.random_state == 1
+
+
+def test_sample_weight_is_cut_with_the_coalition(data, masks, rng):
+    X, y, X_val, y_val = data
+    weights = rng.random(40)
+    game = ModelGame(TREE, *data, sample_weight=weights)
+    expected = [
+        clone(TREE).fit(X[m], y[m], sample_weight=weights[m]).score(X_val, y_val) for m in masks
+    ]
+    np.testing.assert_array_equal(game.utility(masks), expected)
+
+
+def test_validation_weights(data, masks, rng):
+    X, y, X_val, y_val = data
+    weights = rng.random(20)
+    game = ModelGame(TREE, *data, scoring="neg_log_loss", sample_weight_val=weights)
+    expected = [
+        -log_loss(y_val, clone(TREE).fit(X[m], y[m]).predict_proba(X_val), sample_weight=weights)
+        for m in masks
+    ]
+    np.testing.assert_allclose(game.utility(masks), expected)
+    # Equal weights are none, so that any scorer goes.
+    ModelGame(TREE, *data, scoring=lambda m, X, y: 1.0, empty_utility=0, sample_weight_val=[2] * 20)
+
+
+def test_weights_that_nobody_takes(data):
+    with pytest.raises(ValueError, match="sample_weight needs an estimator whose fit takes it. Go"):
+        ModelGame(KNeighborsClassifier(), *data, sample_weight=np.ones(40))
+    with pytest.raises(ValueError, match="sample_weight_val needs a scorer that takes sample_weig"):
+        ModelGame(
+            TREE, *data, scoring=lambda m, X, y: 1.0, empty_utility=0, sample_weight_val=range(20)
+        )
+    with pytest.raises(ValueError, match="sample_weight must hold 40 numbers, none of them negati"):
+        ModelGame(TREE, *data, sample_weight=-np.ones(40))
+
+
+def test_weights_through_a_pipeline(data, masks, rng):
+    weights = rng.random(40)
+    with config_context(enable_metadata_routing=True):
+        tree = clone(TREE).set_fit_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        game = ModelGame(make_pipeline(scaler, tree), *data, sample_weight=weights, n_jobs=2)
+        plain = ModelGame(TREE, *data, sample_weight=weights)
+        np.testing.assert_array_equal(game.utility(masks), plain.utility(masks))
+
+
+def test_groups_are_players(data):
+    X, y, X_val, y_val = data
+    groups = np.repeat(["b", "a", "c", "d"], 10)
+    game = ModelGame(TREE, *data, groups=groups)
+    assert game.n_players == 4
+    assert game.groups_.tolist() == ["a", "b", "c", "d"]
+    rows = np.isin(groups, ["a", "d"])
+    expected = clone(TREE).fit(X[rows], y[rows]).score(X_val, y_val)
+    assert game.utility([[True, False, False, True]]) == [expected]
+
+
+def test_data_frames_and_sparse_rows(data, masks):
+    pandas = pytest.importorskip("pandas")
+    from scipy.sparse import csr_array
+
+    X, y, X_val, y_val = data
+    expected = ModelGame(TREE, *data).utility(masks)
+    frames = [pandas.DataFrame(part, columns=["a", "b", "c"]) for part in (X, X_val)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # about feature names
+        got = ModelGame(TREE, frames[0], y, frames[1], y_val).utility(masks)
+    np.testing.assert_array_equal(got, expected)
+    got = ModelGame(TREE, csr_array(X), y, csr_array(X_val), y_val).utility(masks)
+    np.testing.assert_array_equal(got, expected)
+
+
+# Coalitions that lack classes ---------------------------------------------------------------
+
+
+@pytest.fixture
+def three():
+    """Three classes; the players are sorted by class, eight each."""
+    rng = np.random.default_rng(1)
+    y = np.repeat(["a", "b", "c"], 8)
+    X = rng.normal(size=(24, 2)) + np.repeat([[0, 0], [2, 0], [0, 2]], 8, axis=0)
+    return X, y, X[::2] + 0.1, y[::2]
+
+
+def members(*rows):
+    mask = np.zeros((1, 24), dtype=bool)
+    mask[0, list(rows)] = True
+    return mask
+
+
+@pytest.mark.parametrize("batch", ["auto", "never"])
+def test_one_class_predicts_itself(three, batch):
+    game = ModelGame(LogisticRegression(), *three, batch=batch)
+    assert game.utility(members(0, 1)) == [1 / 3]
+    game = ModelGame(LogisticRegression(), *three, scoring="neg_log_loss", batch=batch)
+    expected = (np.log(3 / 5) + 2 * np.log(1 / 5)) / 3  # (count + 1) / (n + C), n = 2, C = 3
+    np.testing.assert_allclose(game.utility(members(0, 1)), expected)
+    assert (game.n_evaluations, game.n_failed) == (1, 1)
+
+
+@pytest.mark.parametrize("batch", ["auto", "never"])
+def test_a_class_not_seen_keeps_a_chance(three, batch):
+    X, y, X_val, y_val = three
+    game = ModelGame(LogisticRegression(tol=1e-10), *three, scoring="neg_log_loss", batch=batch)
+    rows = [0, 1, 2, 8, 9]
+    model = LogisticRegression(tol=1e-10).fit(X[rows], y[rows])
+    shares = np.full((12, 3), 1 / (5 + 3))
+    shares[:, :2] = model.predict_proba(X_val) * (5 + 2) / (5 + 3)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    np.testing.assert_allclose(
+        game.utility(members(*rows)), -log_loss(y_val, shares, labels=["a", "b", "c"]), rtol=1e-6
+    )
+    assert game.n_failed == 0
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), LogisticRegression()])
+def test_one_class_has_an_auc_of_a_half(data, model):
+    game = ModelGame(model, *data, scoring="roc_auc", batch="never")
+    mask = (data[1] == "yes")[None]
+    assert game.utility(mask) == [0.5]
+    assert game.n_failed == 1
+
+
+# Failures -----------------------------------------------------------------------------------
+
+
+class Fragile(ClassifierMixin, BaseEstimator):
+    """Refuses to be fitted on an even number of rows."""
+
+    def fit(self, X, y):
+        if len(X) % 2 == 0:
+            raise RuntimeError("even")
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.repeat(self.classes_[-1:], len(X))
+
+
+@pytest.mark.parametrize(("error_score", "expected"), [("empty", 0.5), (-3, -3.0)])
+def test_failing_coalitions_are_counted(data, error_score, expected):
+    game = ModelGame(Fragile(), *data, error_score=error_score)
+    yes = np.mean(data[3] == "yes")
+    masks = np.zeros((2, 40), dtype=bool)
+    masks[0, :6] = masks[1, :7] = True
+    assert game.utility(masks).tolist() == [expected, yes]
+    assert (game.n_evaluations, game.n_failed) == (2, 1)
+    with pytest.warns(FailedCoalitionsWarning, match=f"1 of 2 coal.*has utility {expected}"):
+        game.warn_failed()
+
+
+def test_failing_coalitions_raise(data):
+    game = ModelGame(Fragile(), *data, error_score="raise")
+    with pytest.raises(RuntimeError, match="even") as error:
+        game.utility(np.arange(40)[None] < 6)
+    assert error.value.__notes__ == ["This was a coalition of 6 rows."]
+
+
+@pytest.mark.parametrize("error_score", ["empty", "raise"])
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        (np.nan, "scoring must give a finite number. Got nan for a coalition of 6 rows"),
+        (-np.inf, "scoring must give a finite number. Got -inf for a coalition of 6 rows"),
+        ({"a": 1.0}, "scoring must give one number. Got dict for a coalition of 6 rows"),
+        (np.zeros(2), "scoring must give one number. Got ndarray for a coalition of 6 rows"),
+    ],
+)
+def test_scorer_that_gives_no_number(data, score, message, error_score):
+    game = ModelGame(
+        TREE, *data, scoring=lambda m, X, y: score, empty_utility=0, error_score=error_score
+    )
+    with pytest.raises(ValueError, match=message):
+        game.utility(np.arange(40)[None] < 6)
+
+
+# Scorers ------------------------------------------------------------------------------------
+
+EMPTY = {
+    None: 0.5,
+    "accuracy": 0.5,
+    "balanced_accuracy": 0.5,
+    "roc_auc": 0.5,
+    "neg_log_loss": -np.log(2),
+}
+
+
+@pytest.mark.parametrize("scoring", EMPTY)
+def test_empty_utility(data, scoring):
+    game = ModelGame(GaussianNB(), *data, scoring=scoring)
+    assert game.utility(np.zeros((1, 40), dtype=bool)) == [EMPTY[scoring]]
+    assert ModelGame(GaussianNB(), *data, scoring=scoring, empty_utility=0.25).empty_utility == 0.25
+
+
+@pytest.mark.parametrize("scoring", ["f1_macro", make_scorer(roc_auc_score)])
+def test_unknown_empty_utility(data, scoring):
+    with pytest.raises(ValueError, match="empty_utility must be given with this scoring.* Got"):
+        ModelGame(GaussianNB(), *data, scoring=scoring)
+
+
+def test_callable_scorer(data, masks):
+    def size_of_tree(model, X, y):
+        return model.get_n_leaves()
+
+    game = ModelGame(TREE, *data, scoring=size_of_tree, empty_utility=0)
+    X, y = data[:2]
+    expected = [clone(TREE).fit(X[m], y[m]).get_n_leaves() for m in masks]
+    assert game.utility(masks).tolist() == expected
+
+
+# What is asked wrongly ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"batch": "always"}, "batch must be 'auto' or 'never'. Got 'always'"),
+        ({"error_score": "nan"}, "error_score must be 'empty', 'raise' or a number. Got 'nan'"),
+        ({"error_score": np.nan}, "error_score must be 'empty', 'raise' or a number. Got nan"),
+        ({"groups": [1, 2]}, "inconsistent numbers of samples"),
+        ({"sample_weight": [1.0]}, "sample_weight must hold 40 numbers.* Got 1 with"),
+    ],
+)
+def test_bad_parameters(data, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        ModelGame(TREE, *data, **parameters)
+
+
+def test_bad_labels_and_models(data):
+    X, y, X_val, y_val = data
+    with pytest.raises(ValueError, match="labels that y has. Got unseen labels: 'maybe'"):
+        ModelGame(TREE, X, y, X_val, np.where(y_val == "yes", "maybe", y_val))
+    with pytest.raises(ValueError, match="estimator must be a classifier or a regressor. Got Stan"):
+        ModelGame(StandardScaler(), *data)
+
+
+# Stores and overhead ------------------------------------------------------------------------
+
+
+class Noted(RegressorMixin, BaseEstimator):
+    """Writes a line for every fit."""
+
+    def __init__(self, path=""):
+        self.path = path
+
+    def fit(self, X, y):
+        with open(self.path, "a") as file:
+            file.write("fit\n")
+        self.mean_ = float(np.mean(y))
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean_)
+
+
+def test_memory_keeps_utilities_between_games(data, masks, tmp_path):
+    X, _, X_val, _ = data
+    log = tmp_path / "log"
+    model = Noted(str(log))
+
+    def game(y_shift=0.0):
+        return ModelGame(
+            model, X, X[:, 0] + y_shift, X_val, X_val[:, 0], memory=str(tmp_path / "store")
+        )
+
+    def fits():
+        return len(log.read_text().splitlines())
+
+    first = game().utility(masks)
+    assert fits() == len(masks)
+    second = game()
+    np.testing.assert_array_equal(second.utility(masks), first)
+    assert fits() == len(masks)
+    assert second.n_evaluations == len(masks)  # counted as if computed
+    game(y_shift=1.0).utility(masks)
+    assert fits() == 2 * len(masks)
+
+
+class Slow(ClassifierMixin, BaseEstimator):
+    """Takes two milliseconds of a worker to fit."""
+
+    def fit(self, X, y):
+        end = time.perf_counter() + 0.002
+        while time.perf_counter() < end:
+            pass
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.repeat(self.classes_[:1], len(X))
+
+
+def test_cost_is_measured(data):
+    game = ModelGame(Slow(), *data, empty_utility=0)
+    assert 0.002 <= game.evaluation_cost() < 0.02
+    assert game.n_evaluations == 0
+
+
+def test_linear_regression_of_one_row(data):
+    X, _, X_val, _ = data
+    game = ModelGame(LinearRegression(), X, X[:, 0], X_val, X_val[:, 0])
+    assert np.isfinite(game.utility(np.eye(40, dtype=bool))).all()
+    assert game.n_failed == 0
