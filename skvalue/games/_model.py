@@ -52,7 +52,7 @@ class ModelGame(Game):
         Utility of nobody. None knows it for accuracy and balanced accuracy (1/C), ROC AUC (0.5),
         log-loss (-ln C) and R2 (0).
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows in fits, cut with the coalition.
+        Weights of the rows in fits, cut with the coalition; a row of weight zero is not there.
     sample_weight_val : array-like of shape (n_validation,), default=None
         Weights of the validation points in scores.
     groups : array-like of shape (n_samples,), default=None
@@ -99,7 +99,7 @@ class ModelGame(Game):
     >>> game.utility([[True, True, True, True], [True, False, False, False], [False] * 4]).tolist()
     [1.0, 0.5, 0.5]
     >>> game.solver, game.n_evaluations, game.n_failed
-    ('loop', 2, 1)
+    ('logistic', 2, 1)
     """
 
     def __init__(
@@ -170,6 +170,18 @@ class ModelGame(Game):
     def _compute(self, masks, n_jobs=None):
         if self._codes is not None:
             masks = masks[:, self._codes]
+        if self.sample_weight is not None:
+            masks = masks & (self.sample_weight > 0)  # or a class might be there without weight
+            somebody = masks.any(axis=1)
+            if not somebody.all():
+                utilities, failed = np.full(len(masks), self.empty_utility), ~somebody
+                if somebody.any():
+                    utilities[somebody], failed[somebody] = self._look_up(masks[somebody], n_jobs)
+                return utilities, failed
+        return self._look_up(masks, n_jobs)
+
+    def _look_up(self, masks, n_jobs):
+        """Utilities of coalitions of rows from the store, or computed."""
         if self._fingerprint is None or n_jobs is not None:
             return self._train(masks, n_jobs)
         recall = self._store.cache(_train, ignore=["game", "n_rows"])

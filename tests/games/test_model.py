@@ -105,6 +105,17 @@ def test_sample_weight_is_cut_with_the_coalition(data, masks, rng):
     np.testing.assert_array_equal(game.utility(masks), expected)
 
 
+def test_rows_of_weight_zero_are_not_there(data):
+    X, y, X_val, y_val = data
+    weights = np.r_[np.zeros(20), np.ones(20)]
+    game = ModelGame(TREE, *data, sample_weight=weights)
+    masks = np.arange(40) < [[25], [20]]
+    expected = clone(TREE).fit(X[20:25], y[20:25]).score(X_val, y_val)
+    assert len(set(y[20:25])) == 2
+    assert game.utility(masks).tolist() == [expected, 0.5]
+    assert (game.n_evaluations, game.n_failed) == (2, 1)
+
+
 def test_validation_weights(data, masks, rng):
     X, y, X_val, y_val = data
     weights = rng.random(20)

@@ -1,0 +1,117 @@
+"""Logistic regression with an L2 penalty, on many coalitions at once."""
+
+from itertools import combinations
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
+
+from ._answers import ClassAnswers
+from ._batched import BatchedSolver, complete_probabilities, one_class
+
+_TOLERANCE = 1e-8  # of the Newton decrement: the error of an answer in its standard errors
+_MAX_STEPS = 200
+_NEARBY = 4  # rows between two coalitions, up to which the second starts from the first
+_MAX_COEFFICIENTS = 200
+
+
+class LogisticSolver(BatchedSolver):
+    """Minimises ``C * sum of log-losses + |coef|^2 / 2``, the intercept free, to the optimum.
+
+    What `tol`, `max_iter` and `solver` of the estimator say does not matter.
+    """
+
+    name = "logistic"
+    estimator = LogisticRegression
+    methods = ("predict", "predict_proba", "decision_function")
+
+    @staticmethod
+    def allows(parameters):
+        return (
+            0 < parameters["C"] < np.inf
+            and parameters["penalty"] in ("deprecated", "l2")
+            and not parameters["l1_ratio"]
+            and parameters["class_weight"] is None
+            and not parameters["dual"]
+            and not parameters["warm_start"]
+            and (parameters["solver"] != "liblinear" or not parameters["fit_intercept"])
+        )
+
+    def __init__(self, game, X, X_val):
+        super().__init__(game, X, X_val)
+        parameters = game.estimator.get_params()
+        self.penalty = np.full(X.shape[1], 1.0 / parameters["C"])
+        if parameters["fit_intercept"]:
+            self.X, self.X_val = (np.c_[part, np.ones(len(part))] for part in (X, X_val))
+            self.penalty = np.r_[self.penalty, 0.0]
+        self.scale = (self.weights @ np.abs(self.X)) / len(X)
+        self._start = None
+
+    def fits(self):
+        if self.n_classes == 2:
+            return True
+        small = self.n_classes * self.X.shape[1] <= _MAX_COEFFICIENTS
+        liblinear = self.game.estimator.solver == "liblinear"  # refuses three classes
+        return small and not liblinear and self.scores.asked() != "decision_function"
+
+    def prepare(self):
+        if self.n_classes == 2 and self._start is None:  # all rows: where large coalitions start
+            everybody = np.ones((1, len(self.X)), dtype=bool)
+            zero = np.zeros(self.X.shape[1])
+            self._start = self._solve(everybody, self.y == 1, zero)[0][0]
+
+    def tile_scores(self, masks, sizes):
+        counts = self.counts(masks)
+        margins, status = self._two(masks) if self.n_classes == 2 else self._many(masks, counts)
+        asked = self.scores.asked()
+        if asked == "predict_proba":
+            shares = softmax(margins, axis=2)
+            answers = ClassAnswers(probabilities=complete_probabilities(shares, counts))
+        elif asked == "decision_function":
+            decisions = margins[:, :, 1]
+            decisions[one_class(counts)] = 0.0
+            answers = ClassAnswers(decisions=decisions)
+        else:
+            answers = ClassAnswers(codes=margins.argmax(axis=2))
+        return self.scores.of_classes(answers, sizes), status
+
+    def _two(self, masks):
+        """Margins (m, V, 2) against the first class, of coalitions of two classes in all."""
+        coefs, status = self._solve(masks, self.y == 1, self._start)
+        margins = np.zeros((len(masks), len(self.X_val), 2))
+        np.matmul(coefs, self.X_val.T, out=margins[:, :, 1])
+        counts = self.counts(masks)
+        margins[counts[:, 0] == 0, :, 0] = -np.inf
+        margins[counts[:, 1] == 0, :, 1] = -np.inf
+        return margins, status
+
+    def _solve(self, masks, positive, start):
+        from ._logistic_kernels import solve_tile
+
+        coefs = np.zeros((len(masks), self.X.shape[1]))
+        status = np.zeros(len(masks), dtype=np.int64)
+        solve_tile(
+            self.X, positive.astype(np.float64), self.weights, self.scale, self.penalty, masks,
+            start, _NEARBY, _TOLERANCE, _MAX_STEPS, coefs, status,
+        )  # fmt: skip
+        return coefs, status
+
+    def _many(self, masks, counts):
+        """Margins (m, V, C), minus infinity for a class that a coalition lacks."""
+        from ._softmax_kernels import TWO_CLASSES, solve_tile
+
+        coefs = np.zeros((len(masks), self.n_classes, self.X.shape[1]))
+        status = np.zeros(len(masks), dtype=np.int64)
+        solve_tile(
+            self.X, self.y, self.weights, self.scale, self.penalty, masks, self.n_classes, _NEARBY,
+            _TOLERANCE, _MAX_STEPS, coefs, status,
+        )  # fmt: skip
+        # scikit-learn trains two classes as two, with half the penalty of the softmax.
+        for pair in combinations(range(self.n_classes), 2):
+            asked = np.flatnonzero((status == TWO_CLASSES) & (counts[:, pair] > 0).all(axis=1))
+            if len(asked):
+                start = np.zeros(self.X.shape[1])
+                part = self._solve(masks[asked], self.y == pair[1], start)
+                coefs[asked, pair[1]], status[asked] = part
+        margins = (coefs @ self.X_val.T).transpose(0, 2, 1)
+        return np.where((counts > 0)[:, None, :], margins, -np.inf), status
