@@ -10,23 +10,34 @@ from itertools import combinations
 import numpy as np
 from scipy.special import gammaln
 
-__all__ = ["absence_moments", "check_semivalue", "coalition_weights", "enumerate_semivalue"]
+__all__ = [
+    "absence_moments",
+    "check_semivalue",
+    "coalition_weights",
+    "enumerate_semivalue",
+    "log_size_weights",
+    "size_weights",
+    "tabulated_semivalue",
+]
 
 _NAMED = ("shapley", "banzhaf", "leave-one-out")
 
 
-def check_semivalue(semivalue):
+def check_semivalue(semivalue, custom=False):
     """Return the semivalue, checked.
 
     Parameters
     ----------
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple of two positive floats
+    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple of two positive floats or callable
         A tuple ``(alpha, beta)`` is Beta(alpha, beta)-Shapley of Kwon and Zou (2022): large alpha
-        weights small coalitions, (1, 1) is the Shapley value.
+        weights small coalitions, (1, 1) is the Shapley value. A callable is a semivalue of one's
+        own, see `size_weights`.
+    custom : bool, default=False
+        Whether callables are allowed.
 
     Returns
     -------
-    semivalue : str or tuple of float
+    semivalue : str, tuple of float or callable
         The semivalue.
 
     Raises
@@ -41,6 +52,8 @@ def check_semivalue(semivalue):
     """
     if isinstance(semivalue, str) and semivalue in _NAMED:
         return semivalue
+    if custom and callable(semivalue):
+        return semivalue
     try:
         alpha, beta = (float(part) for part in semivalue)
     except (TypeError, ValueError):
@@ -48,7 +61,7 @@ def check_semivalue(semivalue):
     if not (0 < alpha < np.inf and 0 < beta < np.inf):
         raise ValueError(
             "semivalue must be 'shapley', 'banzhaf', 'leave-one-out' or a pair (alpha, beta) of "
-            f"positive numbers. Got {semivalue!r}."
+            f"positive numbers{', or a callable' if custom else ''}. Got {semivalue!r}."
         )
     return alpha, beta
 
@@ -58,8 +71,8 @@ def coalition_weights(semivalue, n):
 
     Parameters
     ----------
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta)
-        The semivalue, see `check_semivalue`.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"}, (alpha, beta) or callable
+        The semivalue, see `size_weights`.
     n : int
         Number of players.
 
@@ -75,15 +88,108 @@ def coalition_weights(semivalue, n):
     >>> coalition_weights("banzhaf", 3).tolist()
     [0.25, 0.25, 0.25]
     """
-    semivalue = check_semivalue(semivalue)
+    # Where the weight underflows (Banzhaf, n > 1074) it is 0; `size_weights` never does.
+    return np.exp(log_size_weights(semivalue, n) - _log_binomial(n - 1))
+
+
+def log_size_weights(semivalue, n):
+    """Logarithm of the chance that the coalition which a player joins has each size.
+
+    These are ``log(binom(n - 1, k) p[k])`` for the weights p of `coalition_weights`, computed
+    without either factor, so that they neither overflow nor underflow for any n.
+
+    Parameters
+    ----------
+    semivalue : {"shapley", "banzhaf", "leave-one-out"}, (alpha, beta) or callable
+        The semivalue, see `size_weights`.
+    n : int
+        Number of players.
+
+    Returns
+    -------
+    log_q : ndarray of shape (n,)
+        Logarithms of chances that sum to one; -inf where a size has none.
+
+    Raises
+    ------
+    ValueError
+        If a callable gives no n chances that sum to one.
+
+    Examples
+    --------
+    >>> log_size_weights("shapley", 4).round(3).tolist()
+    [-1.386, -1.386, -1.386, -1.386]
+    """
+    semivalue = check_semivalue(semivalue, custom=True)
     k = np.arange(n)
-    if semivalue == "banzhaf":
-        return np.full(n, 0.5 ** (n - 1))
+    if callable(semivalue):
+        with np.errstate(divide="ignore"):
+            return np.log(_custom_weights(semivalue, n))
     if semivalue == "leave-one-out":
-        return (k == n - 1).astype(float)
-    alpha, beta = (1.0, 1.0) if semivalue == "shapley" else semivalue
-    # Coalitions form with a random density t ~ Beta(beta, alpha); p[k] = E t^k (1-t)^(n-1-k).
-    return np.exp(_log_beta(k + beta, n - 1 - k + alpha) - _log_beta(beta, alpha))
+        return np.where(k == n - 1, 0.0, -np.inf)
+    if semivalue == "shapley":
+        return np.full(n, -np.log(n))
+    if semivalue == "banzhaf":
+        return _log_binomial(n - 1) - (n - 1) * np.log(2)
+    # Coalitions form with a random density t ~ Beta(beta, alpha): E t^k (1-t)^(n-1-k) each.
+    alpha, beta = semivalue
+    one = _log_beta(k + beta, n - 1 - k + alpha) - _log_beta(beta, alpha)
+    return _log_binomial(n - 1) + one
+
+
+def size_weights(semivalue, n):
+    """Chance that the coalition which a player joins has each size.
+
+    Along a random permutation a player joins coalitions of every size equally often, so that the
+    weight of its marginal contribution at position r = 1..n is ``n * q[r - 1]``, where
+    ``q[r - 1] = p[r - 1] binom(n - 1, r - 1)`` (and not ``p[r - 1] 2**(n - 1)``, which is right
+    for uniform subsets).
+
+    Parameters
+    ----------
+    semivalue : {"shapley", "banzhaf", "leave-one-out"}, (alpha, beta) or callable
+        The semivalue, see `check_semivalue`. A callable takes the number of players n and returns
+        these n chances: non-negative and with the sum 1.
+    n : int
+        Number of players.
+
+    Returns
+    -------
+    q : ndarray of shape (n,)
+        ``q[k]`` is the chance of k players; the sum is one.
+
+    Raises
+    ------
+    ValueError
+        If a callable gives no n chances that sum to one.
+
+    Examples
+    --------
+    >>> size_weights("banzhaf", 5).round(4).tolist()
+    [0.0625, 0.25, 0.375, 0.25, 0.0625]
+    >>> float(size_weights((4, 1), 2000).sum().round(6))
+    1.0
+    """
+    if isinstance(semivalue, str) and semivalue == "shapley":
+        return np.full(n, 1.0 / n)
+    q = np.exp(log_size_weights(semivalue, n))
+    return q / q.sum()
+
+
+def _custom_weights(semivalue, n):
+    q = np.asarray(semivalue(n), dtype=np.float64)
+    if q.shape != (n,) or not (q >= 0).all() or abs(q.sum() - 1) > 1e-6:
+        raise ValueError(
+            f"A callable semivalue must return {n} non-negative weights with the sum 1 for "
+            f"n={n} players. Got shape {q.shape} with the sum {q.sum():.6g}."
+        )
+    return q / q.sum()
+
+
+def _log_binomial(n):
+    """Logarithms of binom(n, 0), ..., binom(n, n)."""
+    k = np.arange(n + 1)
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
 
 
 def _log_beta(a, b):
@@ -136,8 +242,9 @@ def enumerate_semivalue(utility, n, semivalue="shapley"):
         ``utility(players)`` with a sorted tuple of player numbers.
     n : int
         Number of players, at most 20.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
-        The semivalue, see `check_semivalue`.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"}, (alpha, beta) or callable, \
+            default="shapley"
+        The semivalue, see `size_weights`.
 
     Returns
     -------
@@ -171,4 +278,45 @@ def enumerate_semivalue(utility, n, semivalue="shapley"):
         for i in range(n):
             # With i the coalition is S + i for an S one smaller, without i it is S itself.
             values[i] += value * weights[size - 1] if i in inside else -value * weights[size]
+    return values
+
+
+def tabulated_semivalue(utilities, semivalue="shapley"):
+    """Semivalue of a game whose every coalition has been evaluated.
+
+    Parameters
+    ----------
+    utilities : array-like of shape (2 ** n,)
+        Utility of every coalition; player i is in coalition number c if bit i of c is set.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"}, (alpha, beta) or callable, \
+            default="shapley"
+        The semivalue, see `size_weights`.
+
+    Returns
+    -------
+    values : ndarray of shape (n,)
+        The value of every player.
+
+    Raises
+    ------
+    ValueError
+        If the number of utilities is no power of two.
+
+    Examples
+    --------
+    >>> tabulated_semivalue([0, 0, 0, 1, 0, 1, 0, 1]).round(3).tolist()  # gloves, as above
+    [0.667, 0.167, 0.167]
+    """
+    utilities = np.asarray(utilities, dtype=np.float64)
+    n = len(utilities).bit_length() - 1
+    if n < 1 or len(utilities) != 2**n:
+        raise ValueError(f"utilities must have 2^n entries, n >= 1. Got {len(utilities)}.")
+    sizes = np.zeros(1, dtype=np.int64)  # of all coalitions of the other n - 1 players
+    for _ in range(n - 1):
+        sizes = np.concatenate([sizes, sizes + 1])
+    weights = coalition_weights(semivalue, n)[sizes]
+    values = np.empty(n)
+    for i in range(n):
+        by_player = utilities.reshape(2 ** (n - 1 - i), 2, 2**i)
+        values[i] = weights @ (by_player[:, 1] - by_player[:, 0]).ravel()
     return values
