@@ -1,6 +1,7 @@
 """The validation points of a game, and the progress of a fit through them."""
 
 from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
@@ -72,20 +73,29 @@ class Progress:
         self.context.call_on_fit_task_begin(estimator=estimator)
         self.stopped = False
         self.interrupted = False
+        self.error = None
 
     @property
     def over(self):
         return self.stopped or self.interrupted
 
-    def follow(self, parts, n_parts):
-        """Yield the parts of a computation until they end or somebody stops it."""
+    def follow(self, parts, n_parts, task_name="validation points"):
+        """Yield the parts of a computation until they end or somebody stops it.
+
+        There are ``n_parts`` at most; None: any number.
+        """
+        ended = object()
         try:
-            for _ in range(n_parts):
-                step = self.context.subcontext(task_name="validation points")
+            for _ in count() if n_parts is None else range(n_parts):
+                step = self.context.subcontext(task_name=task_name)
                 step.call_on_fit_task_begin(estimator=self.estimator)
-                yield next(parts)
+                part = next(parts, ended)
+                if part is not ended:
+                    yield part
                 if step.call_on_fit_task_end(estimator=self.estimator):
                     self.stopped = True
+                    return
+                if part is ended:
                     return
         except KeyboardInterrupt:
             self.interrupted = True

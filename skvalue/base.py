@@ -26,78 +26,58 @@ from ._validation import (
 )
 from .exceptions import IncompleteFitWarning, QuadraticCostWarning
 
-__all__ = ["BaseValuer"]
+__all__ = ["BaseInSampleValuer", "BaseValuer"]
 
 _LEAVE_ONE_OUT_LIMIT = 50_000
 
 
-class BaseValuer(
-    InferenceMixin,
-    UpdatesMixin,
+class BaseInSampleValuer(
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     BaseEstimator,
     metaclass=ABCMeta,
 ):
-    """Base class of valuers that give every row of a data set a value.
+    """Base class of valuers that give every row of the data set in `fit` a value.
 
-    A method writes `_value`, the values of one game with clean arrays in hand, and, where it can
-    value a row that was not in fit, `_value_joining`. Everything a user meets (validation set,
-    cross-validation, groups, callbacks, metadata routing, `set_output`) is here.
+    A method writes `_play`. Everything that all methods share (validation set, cross-validation,
+    groups, callbacks, metadata routing, `set_output`) is here.
     """
 
     _parameter_constraints: dict = {}
     _tasks = ("classification",)  # kinds of target the method has, the default one first
     _dtypes = (np.float64, np.float32)
+    _done = "validation points judged"  # what the values of an unfinished fit stand on
 
     # What a method writes -------------------------------------------------------------------
 
     @abstractmethod
-    def _value(self, X, y, judges, n_classes, progress):
-        """Values of the rows of one game.
+    def _play(self, games, X, y, groups, progress):
+        """Values of all rows.
 
         Parameters
         ----------
+        games : list of (ndarray of int or None, Judges)
+            The rows that play in each game (None: all), and who judges them.
         X, y : ndarrays
-            The players; y holds codes of classes or targets.
-        judges : Judges
-            The validation points.
-        n_classes : int
-            Number of classes; 0 for a regression.
+            All rows; y holds codes of classes or targets.
+        groups : ndarray of int or None
+            Code of every row's group.
         progress : Progress
             Wraps the parts of the computation, see `Progress.follow`.
 
         Returns
         -------
-        values : ndarray of shape (n_players,)
-            Sums over the judges done of weight times value.
-        utility : ndarray of shape (n_done,)
-            Utility of all players at each judge done.
-        empty_utility : float
-            Mean utility of the empty coalition.
+        games : list
+            The games played, with the judges done.
+        values : ndarray
+            Mean over the games played of a row's value; what `_set_values` takes.
+        utility, empty_utility : float
+            Mean over games of the utilities of all players and of none.
         """
 
-    def _value_joining(self, game, X, y, judges, n_classes, X_new, y_new):
-        """Values of new rows, each joining game number ``game`` alone.
-
-        ``y_new`` None averages over labels.
-        """
-        raise NotImplementedError
-
-    def _judge_moments(self, X, y, judges, n_classes, groups):
-        """Sums over judges of squared weight times value, and times squared value.
-
-        One entry a player, or a group where ``groups`` (codes) is not None.
-        """
-        raise NotImplementedError
-
-    def _judge_values(self, game, X, y, judges, n_classes, rows):
-        """Value of the players ``rows`` together at each judge of game number ``game``."""
-        raise NotImplementedError
-
-    def _n_steps(self, n_players, n_judges, n_features):
-        """Steps of one call of `_value`, for progress bars."""
+    def _count_steps(self, games, X, groups):
+        """Steps of `_play`, for progress bars; None: unknown."""
         return 1
 
     def _prepare(self, X_val, y_val):
@@ -158,36 +138,15 @@ class BaseValuer(
             games = [(None, Judges(X_val, codes_val, weights, index, prior=prior))]
             share = 1.0
 
-        n_steps = sum(
-            self._n_steps(len(X) if rows is None else len(rows), len(judges.y), X.shape[1])
-            for rows, judges in games
-        )
-        progress = Progress(self, n_steps)
-        values = np.zeros(len(X))
-        played = utility = empty = 0.0
-        for number, (rows, judges) in enumerate(games):
-            players = (X, codes) if rows is None else (X[rows], codes[rows])
-            part, utilities, empty_utility = self._value(
-                *players, judges, self._n_classes, progress
-            )
-            weights = judges.weights[: len(utilities)]
-            total = weights.sum() if 0 < len(utilities) < len(judges.y) else 1.0
-            values[slice(None) if rows is None else rows] += part / total
-            utility += utilities @ weights / total
-            empty += empty_utility
-            played += 1
-            games[number] = rows, judges.first(len(utilities))
-            if progress.over:
-                del games[number + 1 :]
-                break
-        self.utility_ = float(utility / played)
-        self.empty_utility_ = float(empty / played)
+        progress = Progress(self, self._count_steps(games, X, group_codes))
+        games, values, utility, empty = self._play(games, X, codes, group_codes, progress)
+        self.utility_, self.empty_utility_ = float(utility), float(empty)
         self._groups = group_codes
         if group_names is not None:
             self.groups_ = group_names
         elif hasattr(self, "groups_"):
             del self.groups_
-        self._set_values(values / played)
+        self._set_values(values)
         self._judge_weights = sample_weight_val
         if sample_weight_val is not None:  # of the judges done, should a callback have stopped
             self._judge_weights = np.asarray(sample_weight_val)[: len(games[0][1].y)]
@@ -217,6 +176,137 @@ class BaseValuer(
         """
         self.fit(X, y, X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
         return self._fitted_values()[:, None].copy()
+
+    # Plumbing -------------------------------------------------------------------------------
+
+    def _encode_target(self, y, y_val):
+        """Codes of classes, or float targets, of rows and validation points."""
+        task = self._tasks[0]
+        if len(self._tasks) > 1:
+            task = check_task(self.task, y)
+        elif check_task("auto", y) != task:
+            raise ValueError(
+                f"Unknown label type: {type(self).__name__} needs classes. Got a continuous target."
+            )
+        if task == "regression":
+            self._n_classes = 0
+            y = check_numeric_target(y, "y")
+            return y, None if y_val is None else check_numeric_target(y_val, "y_val")
+        self.classes_, y, y_val = encode_labels(y, y_val)
+        self._n_classes = len(self.classes_)
+        return y, y_val
+
+    def _cross_games(self, X, y, group_codes):
+        """Games of ``cv``, and the share of the splits in which a row that joined would play."""
+        n = len(X)
+        prior = 0.0 if self._n_classes else float(y.mean())
+        if group_codes is None and is_leave_one_out(self.cv):
+            if n > _LEAVE_ONE_OUT_LIMIT:
+                warnings.warn(
+                    f"Leave-one-out judging compares {n * n:,} pairs of rows. Pass X_val and "
+                    "y_val, or cv=5, to make it cheaper.",
+                    QuadraticCostWarning,
+                    stacklevel=3,
+                )
+            rows = np.arange(n)
+            judges = Judges(X, y, np.full(n, 1.0 / n), rows, rows, prior)
+            return [(None, judges)], n / (n + 1)
+        splits = make_splits(self.cv, X, y, group_codes, self._n_classes > 0)
+        games = []
+        for rows, judges in splits:
+            weights = np.full(len(judges), 1.0 / len(judges))
+            games.append((rows, Judges(X[judges], y[judges], weights, judges, prior=prior)))
+        return games, sum(len(rows) for rows, _ in splits) / (n * len(splits))
+
+    def _set_values(self, row_values):
+        self._row_values = self.values_ = row_values
+        if self._groups is not None:
+            self.values_ = np.bincount(self._groups, weights=row_values)
+
+    def _fitted_values(self):
+        return self._row_values if self._groups is None else self.values_[self._groups]
+
+    def _finish(self, progress):
+        """Close the callbacks' root task; say so if the fit ended early."""
+        progress.context.call_on_fit_task_end(estimator=self)
+        if progress.error is not None:
+            raise progress.error
+        if progress.interrupted:
+            raise KeyboardInterrupt
+        if progress.stopped:
+            warnings.warn(
+                f"The fit was stopped by a callback: the values stand on the {self._done} "
+                "until then.",
+                IncompleteFitWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.one_d_labels = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+class BaseValuer(InferenceMixin, UpdatesMixin, BaseInSampleValuer):
+    """Base class of valuers that value any row, in fit or not.
+
+    A method writes `_value`, the values of one game with clean arrays in hand, and, where it can
+    value a row that was not in fit, `_value_joining`. Everything a user meets (validation set,
+    cross-validation, groups, callbacks, metadata routing, `set_output`) is here.
+    """
+
+    # What a method writes -------------------------------------------------------------------
+
+    @abstractmethod
+    def _value(self, X, y, judges, n_classes, progress):
+        """Values of the rows of one game.
+
+        Parameters
+        ----------
+        X, y : ndarrays
+            The players; y holds codes of classes or targets.
+        judges : Judges
+            The validation points.
+        n_classes : int
+            Number of classes; 0 for a regression.
+        progress : Progress
+            Wraps the parts of the computation, see `Progress.follow`.
+
+        Returns
+        -------
+        values : ndarray of shape (n_players,)
+            Sums over the judges done of weight times value.
+        utility : ndarray of shape (n_done,)
+            Utility of all players at each judge done.
+        empty_utility : float
+            Mean utility of the empty coalition.
+        """
+
+    def _value_joining(self, game, X, y, judges, n_classes, X_new, y_new):
+        """Values of new rows, each joining game number ``game`` alone.
+
+        ``y_new`` None averages over labels.
+        """
+        raise NotImplementedError
+
+    def _judge_moments(self, X, y, judges, n_classes, groups):
+        """Sums over judges of squared weight times value, and times squared value.
+
+        One entry a player, or a group where ``groups`` (codes) is not None.
+        """
+        raise NotImplementedError
+
+    def _judge_values(self, game, X, y, judges, n_classes, rows):
+        """Value of the players ``rows`` together at each judge of game number ``game``."""
+        raise NotImplementedError
+
+    def _n_steps(self, n_players, n_judges, n_features):
+        """Steps of one call of `_value`, for progress bars."""
+        return 1
+
+    # What a user calls ----------------------------------------------------------------------
 
     def transform(self, X):
         """Value rows: a row of fit has its fitted value, any other the one it would have.
@@ -280,69 +370,28 @@ class BaseValuer(
 
     # Plumbing -------------------------------------------------------------------------------
 
-    def _encode_target(self, y, y_val):
-        """Codes of classes, or float targets, of rows and validation points."""
-        task = self._tasks[0]
-        if len(self._tasks) > 1:
-            task = check_task(self.task, y)
-        elif check_task("auto", y) != task:
-            raise ValueError(
-                f"Unknown label type: {type(self).__name__} needs classes. Got a continuous target."
+    def _count_steps(self, games, X, groups):
+        return sum(
+            self._n_steps(len(X) if rows is None else len(rows), len(judges.y), X.shape[1])
+            for rows, judges in games
+        )
+
+    def _play(self, games, X, y, groups, progress):
+        values = np.zeros(len(X))
+        played = utility = empty = 0.0
+        for number, (rows, judges) in enumerate(games):
+            players = (X, y) if rows is None else (X[rows], y[rows])
+            part, utilities, empty_utility = self._value(
+                *players, judges, self._n_classes, progress
             )
-        if task == "regression":
-            self._n_classes = 0
-            y = check_numeric_target(y, "y")
-            return y, None if y_val is None else check_numeric_target(y_val, "y_val")
-        self.classes_, y, y_val = encode_labels(y, y_val)
-        self._n_classes = len(self.classes_)
-        return y, y_val
-
-    def _cross_games(self, X, y, group_codes):
-        """Games of ``cv``, and the share of the splits in which a row that joined would play."""
-        n = len(X)
-        prior = 0.0 if self._n_classes else float(y.mean())
-        if group_codes is None and is_leave_one_out(self.cv):
-            if n > _LEAVE_ONE_OUT_LIMIT:
-                warnings.warn(
-                    f"Leave-one-out judging compares {n * n:,} pairs of rows. Pass X_val and "
-                    "y_val, or cv=5, to make it cheaper.",
-                    QuadraticCostWarning,
-                    stacklevel=3,
-                )
-            rows = np.arange(n)
-            judges = Judges(X, y, np.full(n, 1.0 / n), rows, rows, prior)
-            return [(None, judges)], n / (n + 1)
-        splits = make_splits(self.cv, X, y, group_codes, self._n_classes > 0)
-        games = []
-        for rows, judges in splits:
-            weights = np.full(len(judges), 1.0 / len(judges))
-            games.append((rows, Judges(X[judges], y[judges], weights, judges, prior=prior)))
-        return games, sum(len(rows) for rows, _ in splits) / (n * len(splits))
-
-    def _set_values(self, row_values):
-        self._row_values = self.values_ = row_values
-        if self._groups is not None:
-            self.values_ = np.bincount(self._groups, weights=row_values)
-
-    def _fitted_values(self):
-        return self._row_values if self._groups is None else self.values_[self._groups]
-
-    def _finish(self, progress):
-        """Close the callbacks' root task; say so if the fit ended early."""
-        progress.context.call_on_fit_task_end(estimator=self)
-        if progress.interrupted:
-            raise KeyboardInterrupt
-        if progress.stopped:
-            warnings.warn(
-                "The fit was stopped by a callback: the values stand on the validation points "
-                "judged until then.",
-                IncompleteFitWarning,
-                stacklevel=3,
-            )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.one_d_labels = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
+            weights = judges.weights[: len(utilities)]
+            total = weights.sum() if 0 < len(utilities) < len(judges.y) else 1.0
+            values[slice(None) if rows is None else rows] += part / total
+            utility += utilities @ weights / total
+            empty += empty_utility
+            played += 1
+            games[number] = rows, judges.first(len(utilities))
+            if progress.over:
+                del games[number + 1 :]
+                break
+        return games, values / played, utility / played, empty / played
