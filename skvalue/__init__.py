@@ -6,8 +6,14 @@ __version__ = "0.1.dev0"
 
 # Public name -> module that defines it. Imported at first use, so that `import skvalue` is quick.
 _PUBLIC = {
+    "BaseInSampleValuer": "skvalue.base",
     "BaseValuer": "skvalue.base",
+    "BetaShapleyValuer": "skvalue.valuers",
+    "DataBanzhafValuer": "skvalue.valuers",
+    "DataShapleyValuer": "skvalue.valuers",
     "KNNShapleyValuer": "skvalue.valuers",
+    "LeaveOneOutValuer": "skvalue.valuers",
+    "SemivalueValuer": "skvalue.valuers",
     "TKNNShapleyValuer": "skvalue.valuers",
     "ValueFilter": "skvalue.selection",
     "ValueFilteredClassifier": "skvalue.selection",

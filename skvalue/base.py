@@ -47,12 +47,13 @@ class BaseInSampleValuer(
     _parameter_constraints: dict = {}
     _tasks = ("classification",)  # kinds of target the method has, the default one first
     _dtypes = (np.float64, np.float32)
+    _leave_one_out_at_once = True  # whether one game, whose players judge, is as good as n games
     _done = "validation points judged"  # what the values of an unfinished fit stand on
 
     # What a method writes -------------------------------------------------------------------
 
     @abstractmethod
-    def _play(self, games, X, y, groups, progress):
+    def _play(self, games, X, y, groups):
         """Values of all rows.
 
         Parameters
@@ -63,8 +64,6 @@ class BaseInSampleValuer(
             All rows; y holds codes of classes or targets.
         groups : ndarray of int or None
             Code of every row's group.
-        progress : Progress
-            Wraps the parts of the computation, see `Progress.follow`.
 
         Returns
         -------
@@ -74,11 +73,13 @@ class BaseInSampleValuer(
             Mean over the games played of a row's value; what `_set_values` takes.
         utility, empty_utility : float
             Mean over games of the utilities of all players and of none.
+        progress : Progress
+            What has followed the computation; see `Progress.follow`.
         """
 
-    def _count_steps(self, games, X, groups):
-        """Steps of `_play`, for progress bars; None: unknown."""
-        return 1
+    @abstractmethod
+    def _set_values(self, values):
+        """Set `values_`, one entry a row or group, from the values of `_play`."""
 
     def _prepare(self, X_val, y_val):
         """Set what the method derives from its parameters and the validation set."""
@@ -124,7 +125,30 @@ class BaseInSampleValuer(
 
     def _fit_arrays(self, X, y, X_val, y_val, groups, sample_weight_val):
         """Fit on checked X and X_val."""
+        games, share, codes, group_codes = self._set_up(
+            X, y, X_val, y_val, groups, sample_weight_val
+        )
+        games, values, utility, empty, progress = self._play(games, X, codes, group_codes)
+        self.utility_, self.empty_utility_ = float(utility), float(empty)
+        self._groups = group_codes
+        self._set_values(values)
+        self._judge_weights = sample_weight_val
+        if sample_weight_val is not None:  # of the judges done, should a callback have stopped
+            self._judge_weights = np.asarray(sample_weight_val)[: len(games[0][1].y)]
+        self._X, self._y, self._games, self._share = X, codes, games, share
+        self._explicit = X_val is not None
+        self._seen, self._lazy = SeenRows(), {}
+        self._n_features_out = 1
+        self._finish(progress)
+        return self
+
+    def _set_up(self, X, y, X_val, y_val, groups, sample_weight_val):
+        """Games, the share of them in which a new row would play, codes of y and of groups."""
         group_names, group_codes = check_groups(groups, len(X))
+        if group_names is not None:
+            self.groups_ = group_names
+        elif hasattr(self, "groups_"):
+            del self.groups_
         codes, codes_val = self._encode_target(y, y_val)
         self._prepare(X_val, codes_val)
         if X_val is None:
@@ -137,25 +161,7 @@ class BaseInSampleValuer(
             index = np.arange(len(X_val))
             games = [(None, Judges(X_val, codes_val, weights, index, prior=prior))]
             share = 1.0
-
-        progress = Progress(self, self._count_steps(games, X, group_codes))
-        games, values, utility, empty = self._play(games, X, codes, group_codes, progress)
-        self.utility_, self.empty_utility_ = float(utility), float(empty)
-        self._groups = group_codes
-        if group_names is not None:
-            self.groups_ = group_names
-        elif hasattr(self, "groups_"):
-            del self.groups_
-        self._set_values(values)
-        self._judge_weights = sample_weight_val
-        if sample_weight_val is not None:  # of the judges done, should a callback have stopped
-            self._judge_weights = np.asarray(sample_weight_val)[: len(games[0][1].y)]
-        self._X, self._y, self._games, self._share = X, codes, games, share
-        self._explicit = X_val is not None
-        self._seen, self._lazy = SeenRows(), {}
-        self._n_features_out = 1
-        self._finish(progress)
-        return self
+        return games, share, codes, group_codes
 
     def fit_transform(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None):
         """Fit and return the value of every row, in the order of X.
@@ -200,7 +206,7 @@ class BaseInSampleValuer(
         """Games of ``cv``, and the share of the splits in which a row that joined would play."""
         n = len(X)
         prior = 0.0 if self._n_classes else float(y.mean())
-        if group_codes is None and is_leave_one_out(self.cv):
+        if group_codes is None and self._leave_one_out_at_once and is_leave_one_out(self.cv):
             if n > _LEAVE_ONE_OUT_LIMIT:
                 warnings.warn(
                     f"Leave-one-out judging compares {n * n:,} pairs of rows. Pass X_val and "
@@ -218,13 +224,8 @@ class BaseInSampleValuer(
             games.append((rows, Judges(X[judges], y[judges], weights, judges, prior=prior)))
         return games, sum(len(rows) for rows, _ in splits) / (n * len(splits))
 
-    def _set_values(self, row_values):
-        self._row_values = self.values_ = row_values
-        if self._groups is not None:
-            self.values_ = np.bincount(self._groups, weights=row_values)
-
     def _fitted_values(self):
-        return self._row_values if self._groups is None else self.values_[self._groups]
+        return self.values_ if self._groups is None else self.values_[self._groups]
 
     def _finish(self, progress):
         """Close the callbacks' root task; say so if the fit ended early."""
@@ -370,13 +371,17 @@ class BaseValuer(InferenceMixin, UpdatesMixin, BaseInSampleValuer):
 
     # Plumbing -------------------------------------------------------------------------------
 
-    def _count_steps(self, games, X, groups):
-        return sum(
+    def _set_values(self, row_values):
+        self._row_values = self.values_ = row_values
+        if self._groups is not None:
+            self.values_ = np.bincount(self._groups, weights=row_values)
+
+    def _play(self, games, X, y, groups):
+        n_steps = sum(
             self._n_steps(len(X) if rows is None else len(rows), len(judges.y), X.shape[1])
             for rows, judges in games
         )
-
-    def _play(self, games, X, y, groups, progress):
+        progress = Progress(self, n_steps)
         values = np.zeros(len(X))
         played = utility = empty = 0.0
         for number, (rows, judges) in enumerate(games):
@@ -394,4 +399,4 @@ class BaseValuer(InferenceMixin, UpdatesMixin, BaseInSampleValuer):
             if progress.over:
                 del games[number + 1 :]
                 break
-        return games, values / played, utility / played, empty / played
+        return games, values / played, utility / played, empty / played, progress

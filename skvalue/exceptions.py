@@ -3,6 +3,7 @@
 __all__ = [
     "FailedCoalitionsWarning",
     "FewValidationPointsWarning",
+    "ImpreciseValuesWarning",
     "IncompleteFitWarning",
     "QuadraticCostWarning",
 ]
@@ -10,6 +11,10 @@ __all__ = [
 
 class IncompleteFitWarning(UserWarning):
     """A fit was stopped early: the values stand on only part of the validation points."""
+
+
+class ImpreciseValuesWarning(UserWarning):
+    """Values were estimated with a default number of coalitions: this is how precise they are."""
 
 
 class QuadraticCostWarning(UserWarning):

@@ -14,10 +14,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import skvalue
-from skvalue.base import BaseValuer
+from skvalue.base import BaseInSampleValuer
 
 # Parameters to build a class with, where it cannot be built bare.
 INIT_PARAMS = {
+    "BetaShapleyValuer": {"random_state": 0},
+    "DataBanzhafValuer": {"random_state": 0},
+    "DataShapleyValuer": {"random_state": 0},
+    "SemivalueValuer": {"random_state": 0},
     "ValueFilteredClassifier": {"estimator": LogisticRegression()},
     "ValueFilteredRegressor": {"estimator": Ridge()},
 }
@@ -38,7 +42,7 @@ def build(cls):
     return cls(**INIT_PARAMS.get(cls.__name__, {}))
 
 
-VALUERS = estimators(BaseValuer)
+VALUERS = estimators(BaseInSampleValuer)
 each_valuer = pytest.mark.parametrize("cls", VALUERS)
 
 
@@ -82,7 +86,8 @@ def test_values_and_fit_transform_agree(cls, data):
     assert values.shape == (60, 1)
     assert valuer.values_.dtype == np.float64
     np.testing.assert_array_equal(values[:, 0], valuer.values_)
-    np.testing.assert_allclose(valuer.transform(X[::-1])[::-1], values)
+    if hasattr(valuer, "transform"):
+        np.testing.assert_allclose(valuer.transform(X[::-1])[::-1], values)
 
 
 @each_valuer
@@ -91,7 +96,8 @@ def test_pickle_keeps_everything(cls, data):
     valuer = build(cls).fit(X[:40], y[:40])
     copy = pickle.loads(pickle.dumps(valuer))
     np.testing.assert_array_equal(copy.values_, valuer.values_)
-    np.testing.assert_array_equal(copy.transform(X), valuer.transform(X))
+    if hasattr(valuer, "transform"):
+        np.testing.assert_array_equal(copy.transform(X), valuer.transform(X))
 
 
 @each_valuer

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "skvalue"
 LAYERS = [
     {"exceptions", "_sklearn", "_parallel", "_rows", "_judges"},
     {"neighbors", "samplers", "semivalues", "privacy", "rewards"},
-    {"games", "_validation", "_inference"},
+    {"games", "_estimation", "_validation", "_inference"},
     {"_updates"},
     {"base"},
     {"valuers", "collaborative", "priarta"},

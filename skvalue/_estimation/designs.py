@@ -188,9 +188,10 @@ class SubsetDesign:
     def _spread(self, moments):
         """Standard deviation that one draw adds to a value, in the mean over players."""
         variances = np.zeros(self.strata.n_strata)
-        for side, share in zip(("inside", "outside"), self._shares()):
-            variances += (share**2 * moments.side_variances(side)[0]).mean(axis=1)
-        spread = np.sqrt(variances * moments.pooled[0])
+        with np.errstate(invalid="ignore"):  # 0 * inf, where nothing is known
+            for side, share in zip(("inside", "outside"), self._shares()):
+                variances += (share**2 * moments.side_variances(side)[0]).mean(axis=1)
+            spread = np.sqrt(variances * moments.pooled[0])
         return np.where(np.isfinite(spread), spread, np.nan)
 
     def values(self, moments, ends):

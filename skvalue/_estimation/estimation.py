@@ -18,22 +18,22 @@ _BATCH = 4096  # ... of any other
 def choose_sampler(semivalue, n, limit=None):
     """The sampler for n players and at most ``limit`` coalitions (None: any number).
 
-    All coalitions that count, where they are few; uniform subsets for Banzhaf values; an order and
-    its reverse, where there is room for 10 of them; else subsets stratified by size.
+    All coalitions that count, where they are few; uniform subsets for Banzhaf values; else subsets
+    stratified by size, or an order where there is no room for a block of them.
 
     Examples
     --------
-    >>> choose_sampler("shapley", 10), choose_sampler("banzhaf", 100)
-    ('exact', 'subsets')
-    >>> choose_sampler("shapley", 100), choose_sampler("shapley", 100, limit=500)
-    ('antithetic', 'stratified')
+    >>> choose_sampler("shapley", 10), choose_sampler("leave-one-out", 1000)
+    ('exact', 'exact')
+    >>> choose_sampler("shapley", 100), choose_sampler("banzhaf", 100)
+    ('stratified', 'subsets')
     """
     limit = np.inf if limit is None else limit
     if size_weights(semivalue, n)[-1] == 1.0 or 2**n <= min(limit, _FEW):
         return "exact"
-    if isinstance(semivalue, str) and semivalue == "banzhaf":
-        return "subsets"
-    return "antithetic" if limit >= 20 * (n - 1) else "stratified"
+    if limit <= SubsetDesign.cost:
+        return "permutation"
+    return "subsets" if isinstance(semivalue, str) and semivalue == "banzhaf" else "stratified"
 
 
 def make_design(sampler, semivalue, n, truncation=None):
@@ -81,6 +81,7 @@ class Estimation:
     def __init__(self, game, design, entropy, number=0):
         self.game, self.design, self.entropy, self.number = game, design, entropy, number
         self.full, self.block, self.asked, self.moments = None, 0, 0, design.empty()
+        self.questions = 0  # coalitions asked since this object was made, of unfinished blocks too
         self._plan = None  # of the round under way, with its first block
         workers = effective_n_jobs(getattr(game, "n_jobs", None))
         self.size = max(_SEGMENT, 16 * workers) if game.solver == "loop" else _BATCH
@@ -94,6 +95,7 @@ class Estimation:
                 "Utilities must be finite. Got "
                 f"{utilities[~np.isfinite(utilities)][0]} for a coalition."
             )
+        self.questions += len(utilities)
         return utilities
 
     def _seeds(self, block):
@@ -114,6 +116,14 @@ class Estimation:
         if self.block and self.asked > 1:  # truncated orders cost less
             cost = (self.asked - 1) / self.block
         return max(0, int((limit - max(self.asked, 1)) // max(cost, 1)))
+
+    def planned(self, limit):
+        """Coalitions that are still to be asked within the limit; None: no end."""
+        first = int(self.full is None)
+        if self.exact:
+            return first + self.design.total - self.moments.count
+        blocks = self.blocks_within(limit)
+        return None if blocks == np.inf else first + blocks * self.design.cost
 
     def advance(self, limit=None):
         """Play to the end of the round, at most; yields after every question."""
@@ -136,11 +146,14 @@ class Estimation:
     # What has come of it ----------------------------------------------------------------------
 
     @property
+    def exact(self):
+        """Whether all coalitions that count are asked."""
+        return isinstance(self.design, ExactDesign)
+
+    @property
     def has_values(self):
         """Whether there are values to speak of."""
-        if isinstance(self.design, ExactDesign):
-            return self.design.settled(self.moments)
-        return self.moments.count > 0
+        return self.settled if self.exact else self.moments.count > 0
 
     def values(self):
         """Values of the players."""

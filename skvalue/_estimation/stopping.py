@@ -92,7 +92,7 @@ class Stopping:
 def default_evaluations(n_players, n_rows, n_features):
     """Number of coalitions for a call that asks for nothing particular.
 
-    About a minute of fits one by one of a linear model on 10,000 rows, and 100 coalitions a player
+    About a minute of fits one by one of a linear model on 10,000 rows, and 40 coalitions a player
     at most: a count, so that the same call gives the same values on any machine.
 
     Parameters
@@ -108,7 +108,7 @@ def default_evaluations(n_players, n_rows, n_features):
     Examples
     --------
     >>> default_evaluations(100, 100, 10), default_evaluations(10_000, 10_000, 20)
-    (10000, 8000)
+    (4000, 8000)
     """
     seconds = 1.5e-3 + 3e-8 * n_rows * n_features  # measured for logistic regression
-    return int(min(max(100 * n_players, 1000), 60 / seconds))
+    return int(min(max(40 * n_players, 500), 60 / seconds))

@@ -1,6 +1,20 @@
 """Valuers: one file a method, pure functions of arrays on top, a thin estimator below."""
 
+from .beta_shapley import BetaShapleyValuer
+from .data_banzhaf import DataBanzhafValuer
+from .data_shapley import DataShapleyValuer
 from .knn_shapley import KNNShapleyValuer
+from .leave_one_out import LeaveOneOutValuer
+from .semivalue import SemivalueValuer
 from .tknn_shapley import TKNNShapleyValuer, suggest_radius
 
-__all__ = ["KNNShapleyValuer", "TKNNShapleyValuer", "suggest_radius"]
+__all__ = [
+    "BetaShapleyValuer",
+    "DataBanzhafValuer",
+    "DataShapleyValuer",
+    "KNNShapleyValuer",
+    "LeaveOneOutValuer",
+    "SemivalueValuer",
+    "TKNNShapleyValuer",
+    "suggest_radius",
+]

@@ -1,0 +1,477 @@
+"""What all semivalue valuers by retraining share: from parameters to estimations and back."""
+
+import os
+import warnings
+from abc import abstractmethod
+from numbers import Integral, Real
+from types import SimpleNamespace
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.utils import Bunch, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._estimation.checkpoint import fingerprint, read_arrays
+from .._estimation.designs import OrderDesign
+from .._estimation.estimation import SAMPLERS, Estimation, choose_sampler, make_design
+from .._estimation.intervals import bernstein_halfwidth, decided, t_halfwidth
+from .._estimation.run import Run
+from .._estimation.stopping import Stopping, default_evaluations
+from .._judges import Progress
+from .._sklearn import HasMethods, Interval, StrOptions
+from .._validation import check_validation_set
+from ..base import BaseInSampleValuer
+from ..exceptions import ImpreciseValuesWarning
+from ..games import ModelGame
+from ..semivalues import check_semivalue
+
+_UNIT_SCORES = (None, "accuracy", "balanced_accuracy", "roc_auc", "f1", "precision", "recall")
+
+
+class BaseSemivalueValuer(BaseInSampleValuer):
+    """Base class of semivalues of the game of training an estimator on a coalition of rows.
+
+    A method says which semivalue by `_semivalue`, and has the parameters of the estimation, or
+    class attributes in their place.
+    """
+
+    _parameter_constraints: dict = {
+        "estimator": [HasMethods(["fit"]), None],
+        "sampler": [StrOptions({"auto", *SAMPLERS})],
+        "scoring": [str, callable, None],
+        "empty_utility": [Real, None],
+        "error_score": [StrOptions({"empty", "raise"}), Real],
+        "truncation": [Interval(Real, 0, None, closed="neither"), None],
+        "max_evaluations": [Interval(Integral, 2, None, closed="left"), None],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "tol": [Interval(Real, 0, None, closed="neither"), None],
+        "sign_level": [Interval(Real, 0, 1, closed="neither"), None],
+        "stable_bottom": [Interval(Integral, 1, None, closed="left"), None],
+        "task": [StrOptions({"auto", "classification", "regression"})],
+        "cv": ["cv_object"],
+        "batch": [StrOptions({"auto", "never"})],
+        "memory": [str, HasMethods(["cache"]), None],
+        "checkpoint": [str, os.PathLike, None],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+    _tasks = ("classification", "regression")
+    _leave_one_out_at_once = False
+    _done = "coalitions evaluated"
+
+    # Of methods that lack these parameters.
+    sampler = "exact"
+    truncation = max_evaluations = max_time = tol = sign_level = stable_bottom = None
+    checkpoint = random_state = None
+    warm_start = False
+
+    @property
+    @abstractmethod
+    def _semivalue(self):
+        """The semivalue, see `skvalue.semivalues.check_semivalue`."""
+
+    # What a user calls ----------------------------------------------------------------------
+
+    def confidence_interval(self, level=0.95, method="t", utility_range=None):
+        """Interval around every value, for what sampling coalitions leaves open.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Chance that the interval of one row holds its value.
+        method : {"t", "bernstein"}, default="t"
+            By Student's t, which wants enough replicates; or the empirical Bernstein bound of
+            Maurer and Pontil (2009), which holds for any number of them if utilities have a known
+            range, and is wider. The latter needs one of the samplers of orders.
+        utility_range : tuple of two floats, default=None
+            Lowest and highest utility that can be, for "bernstein". None knows it for accuracy and
+            other scores between 0 and 1.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2) or (n_groups, 2)
+            Lower and upper ends.
+
+        Raises
+        ------
+        ValueError
+            If `level` is not between 0 and 1, `method` is unknown or cannot be had, or
+            `utility_range` is needed.
+        """
+        check_is_fitted(self)
+        half = self._halfwidths(level, method, utility_range)
+        return np.stack([self.values_ - half, self.values_ + half], axis=1)
+
+    def sign_decided(self, level=0.95, method="t", utility_range=None):
+        """Rows whose values are above or below zero for sure, as far as sampling goes.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the interval that must not hold zero.
+        method : {"t", "bernstein"}, default="t"
+            As in `confidence_interval`.
+        utility_range : tuple of two floats, default=None
+            As in `confidence_interval`.
+
+        Returns
+        -------
+        mask : ndarray of bool of shape (n_samples,) or (n_groups,)
+            True where the sign is decided.
+
+        Raises
+        ------
+        ValueError
+            As in `confidence_interval`.
+        """
+        check_is_fitted(self)
+        return decided(self.values_, self._halfwidths(level, method, utility_range))
+
+    def merge(self, other):
+        """Add what another fit on the same data has found with other random numbers.
+
+        Parameters
+        ----------
+        other : object of the same class
+            A valuer fitted on the same data with the same parameters, but for `random_state`,
+            stopping rules and what concerns computation only.
+
+        Returns
+        -------
+        self : object
+            This valuer, whose values stand on the coalitions of both. Fitted again with
+            `warm_start`, it goes on with its own random numbers.
+
+        Raises
+        ------
+        ValueError
+            If data, parameters or samplers differ, random numbers are the same, or values are
+            exact.
+        """
+        check_is_fitted(self)
+        check_is_fitted(other)
+        ours, theirs = self._run, other._run
+        if type(self) is not type(other) or ours["fingerprint"] != theirs["fingerprint"]:
+            raise ValueError(
+                "merge needs a valuer of the same class, fitted on the same data with the same "
+                "parameters (all but random_state and stopping rules)."
+            )
+        if self.sampler_ != other.sampler_ or self.sampler_ == "exact":
+            raise ValueError(
+                "merge needs two estimates by the same sampler, none of them exact. Got "
+                f"{self.sampler_!r} and {other.sampler_!r}."
+            )
+        same = set(ours["seeds"].tolist()) & set(theirs["seeds"].tolist())
+        if same:
+            raise ValueError(
+                "merge needs other random numbers: fit with another random_state. Got the same "
+                f"seed {same.pop()} in both."
+            )
+        run = self._restored(ours)
+        for estimation, more in zip(run.estimations, other._restored(theirs).estimations):
+            estimation.merge(more)
+        run.header["seeds"] = np.concatenate([ours["seeds"], theirs["seeds"]])
+        self.n_failed_ += other.n_failed_
+        self._publish(run)
+        self.values_ = run.result()[0]
+        return self
+
+    def estimate_cost(self, X, y, *, X_val=None, y_val=None, groups=None):
+        """Say what `fit` would cost, from the time of a few coalitions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            As in `fit`, like the rest.
+        y : array-like of shape (n_samples,)
+            Labels or targets.
+        X_val, y_val, groups : array-likes, default=None
+            Validation set and groups.
+
+        Returns
+        -------
+        cost : Bunch
+            ``seconds`` (about; at most `max_time`), ``n_evaluations`` (None where a goal or the
+            clock decides), ``seconds_per_evaluation`` of one worker, ``n_players``, ``sampler``
+            and ``solver``.
+        """
+        probe = clone(self)
+        X, y = validate_data(
+            probe, X, y, dtype=list(self._dtypes), order="C", y_numeric=False, ensure_min_samples=2
+        )
+        X_val, y_val = check_validation_set(probe, X_val, y_val, X.dtype)
+        games, codes, group_codes = probe._set_up(X, y, X_val, y_val, groups, None)[:3]
+        run = probe._make_run(games, X, codes, group_codes)
+        each = [estimation.game.evaluation_cost() for estimation in run.estimations[:2]]
+        seconds = float(np.mean(each))
+        count = run.planned()
+        game = run.estimations[0].game
+        workers = effective_n_jobs(self.n_jobs) if game.solver == "loop" else 1
+        limits = [] if count is None else [count * seconds / workers]
+        limits += [] if self.max_time is None else [float(self.max_time)]
+        return Bunch(
+            seconds=min(limits, default=None),
+            n_evaluations=count,
+            seconds_per_evaluation=seconds,
+            n_players=run.n,
+            sampler=probe.sampler_,
+            solver=game.solver,
+        )
+
+    # Plumbing -------------------------------------------------------------------------------
+
+    def _prepare(self, X_val, y_val):
+        check_semivalue(self._semivalue, custom=True)
+        if self.truncation is not None and self.sampler in ("subsets", "stratified", "exact"):
+            raise ValueError(
+                "truncation needs a sampler of orders: 'permutation', 'antithetic' or 'latin'. Got "
+                f"sampler={self.sampler!r}."
+            )
+
+    def _make_run(self, games, X, codes, groups, former=None):
+        """Estimations of the games, going on from the arrays of a former run."""
+        labels = self.classes_[codes] if self._n_classes else codes
+        estimator = self.estimator
+        if estimator is None:
+            estimator = LogisticRegression() if self._n_classes else Ridge()
+        # Row weights that a user did not give are equal, and not every scorer takes any.
+        model_games, players = [], []
+        for rows, judges in games:
+            rows = np.arange(len(X)) if rows is None else rows
+            judge_labels = self.classes_[judges.y] if self._n_classes else judges.y
+            game = ModelGame(
+                estimator, X[rows], labels[rows], judges.X, judge_labels,
+                scoring=self.scoring, error_score=self.error_score,
+                empty_utility=self.empty_utility, sample_weight_val=judges.weights,
+                groups=None if groups is None else groups[rows], batch=self.batch,
+                random_state=0, memory=self.memory, n_jobs=self.n_jobs,
+            )  # fmt: skip
+            model_games.append(game)
+            players.append(rows if groups is None else game.groups_)
+        n = len(X) if groups is None else int(groups.max()) + 1
+        stopping = self._stopping(n, X, len(games))
+        mark = self._fingerprint(games, X, labels, groups, estimator)
+        seed, sampler = self._seed_and_sampler(former, mark, n, stopping, len(games))
+        self.sampler_ = sampler
+        estimations = [
+            Estimation(game, self._design(sampler, game.n_players), seed, number)
+            for number, game in enumerate(model_games)
+        ]
+        self._check_count(estimations, stopping)
+        header = {
+            "fingerprint": np.array(mark),
+            "seeds": np.array([str(seed)]),
+            "sampler": np.array(sampler),
+            "players": np.array([game.n_players for game in model_games]),
+            "empty": np.array([game.empty_utility for game in model_games]),
+            "n_values": np.array(n),
+        }
+        run = Run(estimations, players, n, stopping, header, self.checkpoint)
+        if former is not None:
+            header["seeds"] = former["seeds"]
+            run.restore(former)
+        return run
+
+    def _design(self, sampler, n):
+        return make_design(sampler, self._semivalue, n, self.truncation)
+
+    def _stopping(self, n, X, n_games):
+        stopping = Stopping(
+            self.max_evaluations, self.max_time, self.tol, self.sign_level, self.stable_bottom
+        )
+        if self.max_evaluations is None and self.max_time is None and not stopping.has_goals:
+            stopping.max_evaluations = default_evaluations(n, len(X), X.shape[1])
+            if self.sampler not in ("auto", "exact"):  # enough of it for an error
+                cost = self._design(self.sampler, n).cost
+                least = n_games * (2 * cost + 1)
+                stopping.max_evaluations = max(stopping.max_evaluations, least)
+        return stopping
+
+    def _seed_and_sampler(self, former, mark, n, stopping, n_games):
+        if former is not None:
+            given = self.random_state
+            if str(former["fingerprint"]) != mark:
+                raise ValueError(
+                    f"{self._former_name()} goes on with a fit on the same data with the same "
+                    "parameters. Got other data or parameters."
+                )
+            seed = str(former["seeds"][0])
+            if isinstance(given, Integral) and str(given) != seed:
+                raise ValueError(
+                    f"{self._former_name()} goes on with the random numbers of random_state={seed}."
+                    f" Got random_state={given}."
+                )
+            return int(seed), str(former["sampler"])
+        if self.random_state is None:
+            seed = np.random.SeedSequence().entropy
+        elif isinstance(self.random_state, Integral):
+            seed = int(self.random_state)
+        else:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        if self.sampler != "auto":
+            return seed, self.sampler
+        limit = stopping.max_evaluations
+        limit = None if limit is None else limit // n_games
+        if self.truncation is not None:
+            return seed, "antithetic"
+        return seed, choose_sampler(self._semivalue, n, limit)
+
+    def _former_name(self):
+        return "warm_start" if self.warm_start and hasattr(self, "_run") else "checkpoint"
+
+    def _check_count(self, estimations, stopping):
+        """Refuse a count that does not allow one replicate in every game."""
+        if stopping.max_evaluations is None or self.max_evaluations is None:
+            return
+        least = len(estimations) * max(
+            1 + (e.design.total if e.exact else e.design.cost) for e in estimations
+        )
+        if stopping.max_evaluations < least:
+            games = "" if len(estimations) == 1 else f" in each of {len(estimations)} splits"
+            raise ValueError(
+                f"max_evaluations must be at least {least} for sampler={self.sampler_!r} and "
+                f"{max(e.design.n for e in estimations)} players{games}. Got "
+                f"{self.max_evaluations}."
+            )
+
+    def _fingerprint(self, games, X, labels, groups, estimator):
+        judged = [(rows, judges.X, judges.y, judges.weights) for rows, judges in games]
+        kept = {
+            name: getattr(self, name)
+            for name in ("sampler", "scoring", "empty_utility", "error_score", "truncation")
+        }
+        parts = [type(self).__name__, X, labels, groups, judged, estimator, self._semivalue, kept]
+        return fingerprint(*parts, self.batch)
+
+    def _former(self):
+        """Arrays of the run to go on with, or None."""
+        if self.warm_start and hasattr(self, "_run"):
+            return self._run
+        return None if self.checkpoint is None else read_arrays(self.checkpoint)
+
+    def _play(self, games, X, y, groups):
+        run = self._make_run(games, X, y, groups, self._former())
+        progress = Progress(self, run.n_steps)
+        n_failed = getattr(self, "n_failed_", 0) if self._goes_on() else 0
+        for _ in progress.follow(run.steps(), run.n_steps, "coalitions"):
+            pass
+        played = [i for i, e in enumerate(run.estimations) if e.has_values]
+        if not played:
+            if progress.interrupted:
+                raise KeyboardInterrupt
+            raise RuntimeError(
+                "The fit was stopped by a callback before there was a value to keep."
+            )
+        self.n_failed_ = n_failed + sum(e.game.n_failed for e in run.estimations)
+        error = run.error
+        self._publish(run)
+        if progress.interrupted:
+            self.stop_reason_ = "interrupted"
+        elif progress.stopped:
+            self.stop_reason_ = "callback"
+        elif error is not None:
+            self.stop_reason_ = "error"
+        else:
+            self.stop_reason_ = run.reason
+        if run.checkpoint is not None and not isinstance(error, OSError):
+            try:
+                run.write()
+            except OSError as failure:
+                error = failure
+        if error is not None:
+            progress.error = RuntimeError(
+                f"The fit was ended by an error: {error} What {self.n_evaluations_} coalitions "
+                "have given is kept in values_; fit with warm_start=True goes on."
+            )
+            progress.error.__cause__ = error
+        self._warn(run, progress)
+        utility = np.mean([run.estimations[i].full for i in played])
+        empty = np.mean([run.estimations[i].game.empty_utility for i in played])
+        return [games[i] for i in played], run.result()[0], utility, empty, progress
+
+    def _goes_on(self):
+        return self.warm_start and hasattr(self, "_run")
+
+    def _publish(self, run):
+        """Set the attributes that say how the values have come about."""
+        _, self.values_error_, self._freedom = run.result()
+        self.n_evaluations_ = sum(e.asked for e in run.estimations)
+        self._run = run.arrays()
+        self._players = run.players
+        if self.truncation is not None:
+            self.truncation_bias_ = np.zeros(run.n)
+            for estimation, rows in zip(run.estimations, run.players):
+                self.truncation_bias_[rows] += estimation.moments.bias / len(run.estimations)
+
+    def _warn(self, run, progress):
+        if progress.interrupted or progress.error is not None:
+            return
+        for estimation in run.estimations:
+            estimation.game.warn_failed()
+        by_default = self.max_evaluations is None and run.stopping.max_evaluations is not None
+        if by_default and self.stop_reason_ == "max_evaluations":
+            warnings.warn(
+                f"The values stand on {self.n_evaluations_:,} coalitions, as many as is usual for "
+                f"such data: standard errors are {np.median(self.values_error_):.2g} (median), "
+                f"values spread by {np.std(run.result()[0]):.2g}. Set max_evaluations, max_time or "
+                "tol for another precision.",
+                ImpreciseValuesWarning,
+                stacklevel=5,
+            )
+
+    def _restored(self, arrays):
+        """A run that can be looked at and merged, but not go on."""
+        games = [
+            SimpleNamespace(n_players=int(n), empty_utility=float(empty), solver="")
+            for n, empty in zip(arrays["players"], arrays["empty"])
+        ]
+        estimations = [
+            Estimation(game, self._design(str(arrays["sampler"]), game.n_players), 0, number)
+            for number, game in enumerate(games)
+        ]
+        keys = ("fingerprint", "seeds", "sampler", "players", "empty", "n_values")
+        header = {name: arrays[name] for name in keys}
+        run = Run(estimations, self._players, int(arrays["n_values"]), Stopping(), header)
+        run.restore(arrays)
+        return run
+
+    def _halfwidths(self, level, method, utility_range):
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1. Got {level}.")
+        if method == "t":
+            return t_halfwidth(self.values_error_, self._freedom, level)
+        if method != "bernstein":
+            raise ValueError(f"method must be 't' or 'bernstein'. Got {method!r}.")
+        run = self._restored(self._run)
+        if self.sampler_ == "exact":
+            return np.zeros(run.n)
+        if not isinstance(run.estimations[0].design, OrderDesign):
+            raise ValueError(
+                "method='bernstein' needs independent replicates: sampler='permutation', "
+                f"'antithetic' or 'latin'. Got {self.sampler_!r}."
+            )
+        if utility_range is None:
+            if self.scoring not in _UNIT_SCORES or not self._n_classes:
+                raise ValueError(
+                    "method='bernstein' needs utility_range, the lowest and highest utility that "
+                    f"can be, with scoring={self.scoring!r}."
+                )
+            utility_range = 0.0, 1.0
+        span = 2 * (utility_range[1] - utility_range[0])
+        half, share = np.zeros(run.n), 1 / len(run.estimations)
+        for estimation, rows in zip(run.estimations, run.players):
+            errors = np.sqrt(estimation.variances()[0])
+            # The intervals of all splits hold together.
+            half[rows] += share * bernstein_halfwidth(
+                errors,
+                estimation.moments.count,
+                span * estimation.design.weights.max(),
+                1 - share * (1 - level),
+            )
+        return half
+
+    def _set_values(self, values):
+        self.values_ = values

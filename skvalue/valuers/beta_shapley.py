@@ -1,0 +1,116 @@
+"""Beta Shapley: Kwon and Zou (2022)."""
+
+from numbers import Real
+
+from .._sklearn import Interval
+from ._semivalue import BaseSemivalueValuer
+from ._semivalue_doc import documented
+
+__all__ = ["BetaShapleyValuer"]
+
+
+@documented
+class BetaShapleyValuer(BaseSemivalueValuer):
+    """Beta(alpha, beta)-Shapley values of every row in the game of training an estimator.
+
+    Large `alpha` weights small coalitions, where a wrong label does most harm; (1, 1) is Data
+    Shapley.
+
+    Parameters
+    ----------
+    %(model)s
+    alpha : float, default=16
+        First parameter; the larger, the more small coalitions count.
+    beta : float, default=1
+        Second parameter; the larger, the more large coalitions count.
+    %(utility)s
+    %(sampling)s
+    %(data)s
+    %(long)s
+    %(jobs)s
+    %(random)s
+
+    Attributes
+    ----------
+    %(values)s
+    %(errors)s
+    %(counts)s
+
+    See Also
+    --------
+    SemivalueValuer : Any semivalue.
+
+    References
+    ----------
+    Y. Kwon, J. Zou: "Beta Shapley: a Unified and Noise-reduced Data Valuation Framework for Machine
+    Learning", AISTATS 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import train_test_split
+    >>> from skvalue import BetaShapleyValuer
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, X_val, y, y_val = train_test_split(X, y, train_size=20, stratify=y, random_state=0)
+    >>> valuer = BetaShapleyValuer(alpha=4, max_evaluations=2000, random_state=0)
+    >>> values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
+    >>> valuer.sampler_, values.shape
+    ('stratified', (20,))
+    """
+
+    _parameter_constraints: dict = {
+        **BaseSemivalueValuer._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "beta": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        alpha=16,
+        beta=1,
+        scoring=None,
+        empty_utility=None,
+        error_score="empty",
+        sampler="auto",
+        truncation=None,
+        max_evaluations=None,
+        max_time=None,
+        tol=None,
+        sign_level=None,
+        stable_bottom=None,
+        task="auto",
+        cv=5,
+        batch="auto",
+        memory=None,
+        checkpoint=None,
+        warm_start=False,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.alpha = alpha
+        self.beta = beta
+        self.scoring = scoring
+        self.empty_utility = empty_utility
+        self.error_score = error_score
+        self.sampler = sampler
+        self.truncation = truncation
+        self.max_evaluations = max_evaluations
+        self.max_time = max_time
+        self.tol = tol
+        self.sign_level = sign_level
+        self.stable_bottom = stable_bottom
+        self.task = task
+        self.cv = cv
+        self.batch = batch
+        self.memory = memory
+        self.checkpoint = checkpoint
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @property
+    def _semivalue(self):
+        return self.alpha, self.beta

@@ -1,0 +1,101 @@
+"""Data Banzhaf: Wang and Jia (2023)."""
+
+from ._semivalue import BaseSemivalueValuer
+from ._semivalue_doc import documented
+
+__all__ = ["DataBanzhafValuer"]
+
+
+@documented
+class DataBanzhafValuer(BaseSemivalueValuer):
+    """Data Banzhaf: the Banzhaf value of every row in the game of training an estimator.
+
+    Every coalition counts the same, so that coalitions of about half of the rows decide. Of all
+    semivalues its order of rows is the least disturbed by noise in utilities.
+
+    Parameters
+    ----------
+    %(model)s
+    %(utility)s
+    %(sampling)s
+    %(data)s
+    %(long)s
+    %(jobs)s
+    %(random)s
+
+    Attributes
+    ----------
+    %(values)s
+    %(errors)s
+    %(counts)s
+
+    See Also
+    --------
+    SemivalueValuer : Any semivalue.
+
+    References
+    ----------
+    J. T. Wang, R. Jia: "Data Banzhaf: A Robust Data Valuation Framework for Machine Learning",
+    AISTATS 2023.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import train_test_split
+    >>> from skvalue import DataBanzhafValuer
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, X_val, y, y_val = train_test_split(X, y, train_size=20, stratify=y, random_state=0)
+    >>> valuer = DataBanzhafValuer(max_evaluations=2000, random_state=0)
+    >>> values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
+    >>> valuer.sampler_, values.shape
+    ('subsets', (20,))
+    """
+
+    _parameter_constraints: dict = {**BaseSemivalueValuer._parameter_constraints}
+
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        scoring=None,
+        empty_utility=None,
+        error_score="empty",
+        sampler="auto",
+        truncation=None,
+        max_evaluations=None,
+        max_time=None,
+        tol=None,
+        sign_level=None,
+        stable_bottom=None,
+        task="auto",
+        cv=5,
+        batch="auto",
+        memory=None,
+        checkpoint=None,
+        warm_start=False,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.scoring = scoring
+        self.empty_utility = empty_utility
+        self.error_score = error_score
+        self.sampler = sampler
+        self.truncation = truncation
+        self.max_evaluations = max_evaluations
+        self.max_time = max_time
+        self.tol = tol
+        self.sign_level = sign_level
+        self.stable_bottom = stable_bottom
+        self.task = task
+        self.cv = cv
+        self.batch = batch
+        self.memory = memory
+        self.checkpoint = checkpoint
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @property
+    def _semivalue(self):
+        return "banzhaf"

@@ -1,0 +1,94 @@
+"""Leave-one-out: what the score loses without a row."""
+
+from ._semivalue import BaseSemivalueValuer
+from ._semivalue_doc import documented
+
+__all__ = ["LeaveOneOutValuer"]
+
+
+@documented
+class LeaveOneOutValuer(BaseSemivalueValuer):
+    """Leave-one-out values: what the score of an estimator loses without each row.
+
+    Exact, with one fit a row; but one row rarely moves a score, so that most values are zero or
+    noise. The Shapley and Banzhaf values of the same rows say more.
+
+    Parameters
+    ----------
+    %(model)s
+    %(utility)s
+    %(data)s
+    %(jobs)s
+
+    Attributes
+    ----------
+    %(values)s
+    values_error_ : ndarray of shape (n_samples,) or (n_groups,)
+        Zeros: the values are exact.
+    sampler_, stop_reason_ : str
+        "exact".
+    %(counts)s
+
+    See Also
+    --------
+    SemivalueValuer : Any semivalue.
+
+    References
+    ----------
+    R. D. Cook: "Detection of Influential Observation in Linear Regression", Technometrics 19(1),
+    1977.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import train_test_split
+    >>> from skvalue import LeaveOneOutValuer
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, X_val, y, y_val = train_test_split(X, y, train_size=20, stratify=y, random_state=0)
+    >>> valuer = LeaveOneOutValuer()
+    >>> values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
+    >>> valuer.n_evaluations_, valuer.sampler_
+    (21, 'exact')
+    """
+
+    _parameter_constraints: dict = {
+        name: BaseSemivalueValuer._parameter_constraints[name]
+        for name in (
+            "estimator",
+            "scoring",
+            "empty_utility",
+            "error_score",
+            "task",
+            "cv",
+            "batch",
+            "memory",
+            "n_jobs",
+        )
+    }
+
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        scoring=None,
+        empty_utility=None,
+        error_score="empty",
+        task="auto",
+        cv=5,
+        batch="auto",
+        memory=None,
+        n_jobs=None,
+    ):
+        self.estimator = estimator
+        self.scoring = scoring
+        self.empty_utility = empty_utility
+        self.error_score = error_score
+        self.task = task
+        self.cv = cv
+        self.batch = batch
+        self.memory = memory
+        self.n_jobs = n_jobs
+
+    @property
+    def _semivalue(self):
+        return "leave-one-out"

@@ -1,0 +1,119 @@
+"""Any semivalue of the game of training an estimator on a coalition of rows."""
+
+from ._semivalue import BaseSemivalueValuer
+from ._semivalue_doc import documented
+
+__all__ = ["SemivalueValuer"]
+
+
+@documented
+class SemivalueValuer(BaseSemivalueValuer):
+    """Values by retraining: what each row adds to a model, over coalitions of the other rows.
+
+    The game: the utility of a coalition of rows is the score, on the validation set, of the
+    estimator trained on that coalition. A semivalue weights what a row adds to coalitions by their
+    sizes. Values are estimated from random coalitions with standard errors, or exact where the
+    coalitions are few.
+
+    Parameters
+    ----------
+    %(model)s
+    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \\
+            default="shapley"
+        The semivalue; a tuple is Beta(alpha, beta)-Shapley, a callable one of your own, see
+        `skvalue.semivalues.size_weights`.
+    %(utility)s
+    %(sampling)s
+    %(data)s
+    %(long)s
+    %(jobs)s
+    %(random)s
+
+    Attributes
+    ----------
+    %(values)s
+    %(errors)s
+    %(counts)s
+
+    See Also
+    --------
+    DataShapleyValuer, DataBanzhafValuer, BetaShapleyValuer, LeaveOneOutValuer : The same by name.
+    KNNShapleyValuer : Exact Shapley values of a model that is not trained.
+
+    References
+    ----------
+    P. Dubey, A. Neyman, R. J. Weber: "Value Theory without Efficiency", Mathematics of Operations
+    Research 6(1), 1981.
+
+    P. Kolpaczki, V. Bengs, M. Muschalik, E. Hüllermeier: "Approximating the Shapley Value without
+    Marginal Contributions", AAAI 2024 (strata of sizes, all coalitions used for all players).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import train_test_split
+    >>> from skvalue import SemivalueValuer
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, X_val, y, y_val = train_test_split(X, y, train_size=20, stratify=y, random_state=0)
+    >>> valuer = SemivalueValuer(max_evaluations=2000, random_state=0)
+    >>> values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
+    >>> valuer.sampler_, bool(np.isclose(values.sum(), valuer.utility_ - valuer.empty_utility_))
+    ('stratified', True)
+    >>> bool((valuer.values_error_ < 0.02).all())
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **BaseSemivalueValuer._parameter_constraints,
+        "semivalue": [str, tuple, list, callable],
+    }
+
+    def __init__(
+        self,
+        estimator=None,
+        semivalue="shapley",
+        *,
+        scoring=None,
+        empty_utility=None,
+        error_score="empty",
+        sampler="auto",
+        truncation=None,
+        max_evaluations=None,
+        max_time=None,
+        tol=None,
+        sign_level=None,
+        stable_bottom=None,
+        task="auto",
+        cv=5,
+        batch="auto",
+        memory=None,
+        checkpoint=None,
+        warm_start=False,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.semivalue = semivalue
+        self.scoring = scoring
+        self.empty_utility = empty_utility
+        self.error_score = error_score
+        self.sampler = sampler
+        self.truncation = truncation
+        self.max_evaluations = max_evaluations
+        self.max_time = max_time
+        self.tol = tol
+        self.sign_level = sign_level
+        self.stable_bottom = stable_bottom
+        self.task = task
+        self.cv = cv
+        self.batch = batch
+        self.memory = memory
+        self.checkpoint = checkpoint
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @property
+    def _semivalue(self):
+        return self.semivalue
