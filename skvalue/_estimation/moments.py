@@ -65,10 +65,15 @@ class OrderMoments(Moments):
 
     @property
     def variances(self):
-        """Squared standard errors; infinite where one replicate cannot tell."""
+        """Squared standard errors; infinite where one replicate cannot tell.
+
+        One more replicate is counted, whose deviation is that of the mean player: who has not been
+        seen to matter may yet do so (as in the interval of Agresti and Coull for proportions).
+        """
         if self.count < 2:
             return np.full(len(self.mean), np.inf)
-        return self.squares / (self.count * (self.count - 1))
+        own = self.squares / (self.count - 1)
+        return (own + own.mean() / self.count) / self.count
 
     @property
     def freedom(self):
@@ -149,8 +154,14 @@ class SubsetMoments(Moments):
         mean = self.means(side)
         spread = np.maximum(a2v2 - 2 * mean * a2v + mean**2 * a2, 0) / np.where(seen, a, 1) ** 2
         few = effective < _FEW
+        pooled = self._pooled_mean()[1]
+        known = np.isfinite(pooled)
+        # One more observation, with the deviation that there is in the mean stratum: coalitions
+        # that have all been equal so far need not be.
+        typical = pooled[known].mean() if known.any() else 0.0
         own = spread * effective / np.where(few, 1, effective - 1)
-        of_stratum = self._pooled_mean()[1][:, None] / np.maximum(effective, 1)
+        own = own + typical / np.where(few, 1, effective) ** 2
+        of_stratum = pooled[:, None] / np.maximum(effective, 1)
         freedom = np.maximum(np.where(few, self.pooled[0][:, None], effective) - 1, 1)
         return np.where(few, of_stratum, own), freedom
 
