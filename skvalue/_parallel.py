@@ -82,8 +82,8 @@ def _threaded(function, tasks, workers):
     waiting, running = deque(tasks), deque()
     try:
         while waiting or running:
-            # Few tasks ahead of the reader, so that results do not pile up.
-            while waiting and len(running) < 2 * workers:
+            # One task ahead of the reader, so that results do not pile up.
+            while waiting and len(running) <= workers:
                 running.append(pool.submit(function, *waiting.popleft()))
             yield running.popleft().result()
     finally:

@@ -64,7 +64,7 @@ def rank_values(space, Q, own, max_rank, consume):
             np.empty((step, n), dtype=np.int32),
         )
 
-    buffers = space.buffers.take(make)
+    buffers = space.buffers.take("ranks", make)
     if buffers[0].size < n_judges * n or len(buffers[2]) < step:
         buffers = make()
     product, scratch, order = buffers
@@ -88,7 +88,7 @@ def rank_values(space, Q, own, max_rank, consume):
             max_rank, _RANK_HEAD, scratch, order, n_ranked,
         )  # fmt: skip
         consume(part, order[:size], n_ranked[:size])
-    space.buffers.give(buffers)
+    space.buffers.give("ranks", buffers)
 
 
 class Strips:
@@ -163,8 +163,16 @@ def ball_values(space, strips, Q, radius, own, weigh):
     threshold, judge_slack = threshold.astype(dtype), judge_slack.astype(dtype)
     n_judges = len(Q)
     counts = np.zeros((strips.n_classes, n_judges), dtype=np.int64)
-    bits = np.empty((len(strips.classes), n_judges), dtype=np.uint8)
-    product = np.empty((_ROWS, n_judges), dtype=dtype)
+    n_strips = len(strips.classes)
+
+    def make():
+        return np.empty(n_strips * n_judges, np.uint8), np.empty(_ROWS * n_judges, dtype)
+
+    buffers = space.buffers.take("balls", make)
+    if buffers[0].size < n_strips * n_judges or buffers[1].size < _ROWS * n_judges:
+        buffers = make()
+    bits = buffers[0][: n_strips * n_judges].reshape(n_strips, n_judges)
+    product = buffers[1][: _ROWS * n_judges].reshape(_ROWS, n_judges)
     for start in range(0, len(strips.order), _ROWS):
         order = strips.order[start : start + _ROWS]
         part = slice(start // 8, (start + len(order)) // 8)
@@ -188,4 +196,5 @@ def ball_values(space, strips, Q, radius, own, weigh):
         _ball_kernels.remove_own(bits, counts, strips.position, strips.labels, own)
     padded = np.zeros(len(strips.order))
     _ball_kernels.add_weights(bits, strips.classes, np.ascontiguousarray(weigh(counts)), padded)
+    space.buffers.give("balls", buffers)
     return padded[strips.position], counts

@@ -1,5 +1,6 @@
 """Players prepared for one metric: what a product needs to become an order by distance."""
 
+from collections import defaultdict
 from functools import cached_property
 
 import numpy as np
@@ -34,26 +35,26 @@ def _inverse_norms(X):
 class Buffers:
     """Scratch arrays handed from task to task: fresh memory costs more than the product in it.
 
-    A set is taken with `take` and given back with `give`, so that there are as many sets as tasks
-    that run at the same time. Pickled without its content.
+    A set is taken with `take` and given back with `give`, so that there are as many sets of a kind
+    as tasks that run at the same time. Pickled without its content.
     """
 
     def __init__(self):
-        self._free = []
+        self._free = defaultdict(list)
 
-    def take(self, make):
+    def take(self, kind, make):
         """Return a free set, or the one that ``make()`` returns."""
         try:
-            return self._free.pop()  # atomic
+            return self._free[kind].pop()  # atomic
         except IndexError:
             return make()
 
-    def give(self, arrays):
+    def give(self, kind, arrays):
         """Return a set for the next task."""
-        self._free.append(arrays)
+        self._free[kind].append(arrays)
 
     def __getstate__(self):
-        return {"_free": []}
+        return {"_free": defaultdict(list)}
 
 
 class Space:
