@@ -96,9 +96,12 @@ class Scores:
         if self.name == "accuracy":
             return (answers.codes == self.y) @ self.weights
         if self.name == "neg_log_loss":
-            right = np.take_along_axis(answers.probabilities, self.y[None, :, None], axis=2)
+            shares = answers.probabilities
+            right = np.take_along_axis(shares, self.y[None, :, None], axis=2)[:, :, 0]
+            if shares.shape[2] == 2:  # scikit-learn takes the rest from 1, with its rounding
+                right = np.where(self.y == 1, shares[:, :, 1], 1 - shares[:, :, 1])
             eps = np.finfo(np.float64).eps
-            return np.log(np.clip(right[:, :, 0], eps, 1 - eps)) @ self.weights
+            return np.log(np.clip(right, eps, 1 - eps)) @ self.weights
         classes = self.game.classes
         models = (StandInClassifier(classes, answers, row) for row in range(len(sizes)))
         return self._one_by_one(models, sizes)

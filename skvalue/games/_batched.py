@@ -67,6 +67,7 @@ class BatchedSolver(ABC):
 
     def prepare(self):
         """Compute, before the first tile, what all of them share."""
+        return
 
     @abstractmethod
     def tile_scores(self, masks, sizes):

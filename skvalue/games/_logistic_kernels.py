@@ -201,7 +201,8 @@ def solve_tile(
     """Coefficients of every coalition of a tile.
 
     A coalition starts from the one before it if at most ``nearby`` rows differ, else from
-    ``start`` (or zero, where it has few rows). ``scale`` is the mean of ``w |x|``. Returns the number of steps.
+    ``start`` (or zero, where it has few rows). ``scale`` is the mean of ``w |x|``. Returns the
+    number of steps.
     """
     n, p = X.shape
     bits = np.empty(n, np.int64)

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_classification, make_regression
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import make_scorer, matthews_corrcoef
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestCentroid
 
 from skvalue.games import ModelGame
 from skvalue.games._answers import SOLVED
@@ -36,6 +38,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 def classes(n_classes, seed=0):
     if n_classes == 3:
         X, y = load_iris(return_X_y=True)
+        X = X + np.random.default_rng(0).normal(scale=1e-3, size=X.shape)  # no ties
     else:
         X, y = make_classification(160, 5, n_informative=4, n_redundant=0, random_state=seed)
     order = np.random.default_rng(seed).permutation(len(y))
@@ -107,9 +110,9 @@ def test_logistic_weights_and_groups(n_classes, rng):
 
 def test_logistic_of_rows_on_all_scales(rng):
     # scikit-learn's own solvers may give up here: the better of them is the measure.
-    X, y, X_val, y_val = classes(2)
+    X, y, _, _ = classes(2)
     X = X * [1e-3, 1, 1, 30, 1e3] + [0, 1, 100, 0, 0]
-    masks = np.concatenate([coalitions(rng, 50, kind) for kind in ("permutation", "random")])
+    masks = coalitions(rng, 50, "permutation")
     game = ModelGame(LogisticRegression(C=1e3), X, y, X, y)
     game.utility(masks)
     solver = game._solver
@@ -120,7 +123,7 @@ def test_logistic_of_rows_on_all_scales(rng):
         z = solver.X[rows] @ coef
         return np.sum(np.logaddexp(0, z) - z * (solver.y[rows] == 1)) + coef[:-1] @ coef[:-1] / 2e3
 
-    for mask, coef in zip(masks[status == SOLVED], coefs[status == SOLVED]):
+    for mask, coef in zip(masks[status == SOLVED][::4], coefs[status == SOLVED][::4]):
         best = min(
             loss(np.r_[model.coef_[0], model.intercept_], mask)
             for name in ("newton-cholesky", "lbfgs")
@@ -163,3 +166,134 @@ def test_same_bits_for_any_workers(n_jobs, rng):
     expected = one.utility(masks)
     np.testing.assert_array_equal(many.utility(masks), expected)
     np.testing.assert_array_equal(one.utility(masks), expected)  # and when asked again
+
+
+# Regression ---------------------------------------------------------------------------------
+
+LINEAR = [
+    Ridge(),
+    Ridge(alpha=1e-4),
+    Ridge(alpha=50, fit_intercept=False),
+    LinearRegression(),
+    LinearRegression(fit_intercept=False),
+]
+
+
+@each_kind
+@pytest.mark.parametrize("estimator", LINEAR, ids=str)
+def test_linear(estimator, kind, rng):
+    for scoring in (None, "neg_mean_squared_error", "neg_median_absolute_error"):
+        check_equal(
+            estimator, targets(), coalitions(rng, 40, kind), scoring=scoring, empty_utility=0
+        )
+
+
+@pytest.mark.parametrize("estimator", [Ridge(), LinearRegression()], ids=str)
+def test_linear_weights_and_groups(estimator, rng):
+    weights = rng.random(40) * 2
+    weights[::9] = 0
+    check_equal(
+        estimator, targets(), rng.random((40, 20)) < 0.3, sample_weight=weights,
+        groups=np.arange(40) % 20, sample_weight_val=rng.random(50),
+    )  # fmt: skip
+
+
+def test_linear_of_columns_that_depend(rng):
+    X, y, X_val, y_val = targets()
+    twice = [np.c_[part, part[:, 0] * 2, np.ones(len(part))] for part in (X, X_val)]
+    masks = coalitions(rng, 40, "permutation")
+    check_equal(LinearRegression(), (twice[0], y, twice[1], y_val), masks)
+    check_equal(Ridge(alpha=1e-3), (twice[0], y, twice[1], y_val), masks)
+
+
+@pytest.mark.parametrize("estimator", [Ridge(alpha=0), Ridge(positive=True, solver="lbfgs")])
+def test_what_ridge_leaves_to_the_loop(estimator):
+    assert ModelGame(estimator, *targets()).solver == "loop"
+
+
+def test_r2_of_one_validation_point_is_an_error():
+    X, y, X_val, y_val = targets()
+    game = ModelGame(Ridge(), X, y, X_val[:1], y_val[:1])
+    with pytest.raises(ValueError, match="scoring must give a finite number. Got nan for a coalit"):
+        game.utility(np.ones((1, 40), dtype=bool))
+
+
+# Centroids, Bayes, neighbours ---------------------------------------------------------------
+
+CLASSIFIERS = [
+    NearestCentroid(),
+    GaussianNB(),
+    GaussianNB(var_smoothing=1e-2),
+    KNeighborsClassifier(1),
+    KNeighborsClassifier(4),
+    KNeighborsClassifier(3, weights="distance"),
+    KNeighborsClassifier(3, metric="manhattan", algorithm="brute"),
+]
+
+
+@each_kind
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("estimator", CLASSIFIERS, ids=str)
+@pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
+@pytest.mark.filterwarnings("ignore:divide by zero|invalid value|self.within_class_std_dev_")
+def test_classifiers(estimator, n_classes, kind, rng):
+    masks = coalitions(rng, 50, kind)
+    scorers = [None, "balanced_accuracy"]
+    if not isinstance(estimator, NearestCentroid):
+        scorers.append("neg_log_loss")
+    for scoring in scorers:
+        check_equal(estimator, classes(n_classes), masks, scoring=scoring)
+
+
+def test_bayes_weights(rng):
+    weights = rng.random(50)
+    weights[::4] = 0
+    check_equal(
+        GaussianNB(), classes(3), coalitions(rng, 50, "random"), scoring="neg_log_loss",
+        sample_weight=weights,
+    )  # fmt: skip
+
+
+def test_bayes_of_given_priors(rng):
+    check_equal(
+        GaussianNB(priors=[0.7, 0.3]), classes(2), coalitions(rng, 50, "random"),
+        scoring="neg_log_loss",
+    )  # fmt: skip
+
+
+def test_neighbours_too_few():
+    model = KNeighborsClassifier(3, weights="distance")
+    X, y, X_val, y_val = classes(2)
+    small = np.argsort(y == "b", kind="stable")[None] == np.arange(50)[:, None]
+    masks = small[[0, 1]] | small[[48, 49]]  # two rows, two classes, three neighbours asked for
+    for batch in ("auto", "never"):
+        game = ModelGame(model, X, y, X_val, y_val, batch=batch, error_score=-1)
+        assert game.utility(masks).tolist() == [-1, -1]
+        assert game.n_failed == 2
+    game = ModelGame(model, X, y, X_val, y_val, error_score="raise")
+    with pytest.raises(ValueError, match="Expected n_neighbors <= n_samples_fit"):
+        game.utility(masks)
+
+
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+def test_neighbours_of_targets(weights, rng):
+    masks = coalitions(rng, 40, "random")
+    for scoring in (None, "neg_mean_absolute_error"):
+        check_equal(
+            KNeighborsRegressor(3, weights=weights), targets(), masks, scoring=scoring,
+            empty_utility=0,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        NearestCentroid(shrink_threshold=0.1),
+        NearestCentroid(metric="manhattan"),
+        NearestCentroid(priors="empirical"),
+        KNeighborsClassifier(weights=lambda distances: distances),
+    ],
+    ids=str,
+)
+def test_what_is_left_to_the_loop(estimator):
+    assert ModelGame(estimator, *classes(2)).solver == "loop"
