@@ -10,6 +10,7 @@ _PUBLIC = {
     "BaseValuer": "skvalue.base",
     "BetaShapleyValuer": "skvalue.valuers",
     "DataBanzhafValuer": "skvalue.valuers",
+    "DataOOBValuer": "skvalue.valuers",
     "DataShapleyValuer": "skvalue.valuers",
     "KNNShapleyValuer": "skvalue.valuers",
     "LeaveOneOutValuer": "skvalue.valuers",

@@ -47,6 +47,7 @@ class BaseInSampleValuer(
     _parameter_constraints: dict = {}
     _tasks = ("classification",)  # kinds of target the method has, the default one first
     _dtypes = (np.float64, np.float32)
+    _takes_judges = True  # whether there are validation points, or rows that judge others
     _leave_one_out_at_once = True  # whether one game, whose players judge, is as good as n games
     _done = "validation points judged"  # what the values of an unfinished fit stand on
 
@@ -151,9 +152,16 @@ class BaseInSampleValuer(
             del self.groups_
         codes, codes_val = self._encode_target(y, y_val)
         self._prepare(X_val, codes_val)
-        if X_val is None:
-            if sample_weight_val is not None:
-                raise ValueError("sample_weight_val needs X_val: it weights validation points.")
+        if X_val is None and sample_weight_val is not None:
+            raise ValueError("sample_weight_val needs X_val: it weights validation points.")
+        if not self._takes_judges:
+            if X_val is not None:
+                raise ValueError(
+                    f"X_val must be None: {type(self).__name__} has no validation points. Got "
+                    f"{len(X_val)} rows."
+                )
+            games, share = [], 1.0
+        elif X_val is None:
             games, share = self._cross_games(X, codes, group_codes)
         else:
             weights = check_judge_weights(sample_weight_val, len(X_val))

@@ -20,6 +20,7 @@ from skvalue.base import BaseInSampleValuer
 INIT_PARAMS = {
     "BetaShapleyValuer": {"random_state": 0},
     "DataBanzhafValuer": {"random_state": 0},
+    "DataOOBValuer": {"n_estimators": 20, "random_state": 0},
     "DataShapleyValuer": {"random_state": 0},
     "SemivalueValuer": {"random_state": 0},
     "ValueFilteredClassifier": {"estimator": LogisticRegression()},
@@ -44,6 +45,7 @@ def build(cls):
 
 VALUERS = estimators(BaseInSampleValuer)
 each_valuer = pytest.mark.parametrize("cls", VALUERS)
+each_judged = pytest.mark.parametrize("cls", [cls for cls in VALUERS if cls._takes_judges])
 
 
 def test_the_walk_finds_something():
@@ -106,8 +108,9 @@ def test_clone_and_refit(cls, data):
     valuer = build(cls).fit(X, y)
     again = clone(valuer).fit(X, y)
     np.testing.assert_array_equal(again.values_, valuer.values_)
-    valuer.fit(X[:30], y[:30], X_val=X[30:], y_val=y[30:])
-    fresh = build(cls).fit(X[:30], y[:30], X_val=X[30:], y_val=y[30:])
+    judges = {"X_val": X[30:], "y_val": y[30:]} if cls._takes_judges else {}
+    valuer.fit(X[:30], y[:30], **judges)
+    fresh = build(cls).fit(X[:30], y[:30], **judges)
     np.testing.assert_array_equal(fresh.values_, valuer.values_)
 
 
@@ -119,17 +122,19 @@ def test_data_frames(cls, data, container):
     names = ["a", "b", "c", "d"]
     frame = frames.DataFrame(dict(zip(names, X.T)))
     valuer = build(cls).set_output(transform=container)
-    result = valuer.fit_transform(frame, frames.Series(y), X_val=frame[:20], y_val=y[:20])
+    judges = {"X_val": frame[:20], "y_val": y[:20]} if cls._takes_judges else {}
+    result = valuer.fit_transform(frame, frames.Series(y), **judges)
     assert isinstance(result, frames.DataFrame)
     assert list(result.columns) == [f"{cls.__name__.lower()}0"]
     assert list(valuer.feature_names_in_) == names
-    plain = build(cls).fit(X, y, X_val=X[:20], y_val=y[:20])
+    judges = {"X_val": X[:20], "y_val": y[:20]} if cls._takes_judges else {}
+    plain = build(cls).fit(X, y, **judges)
     np.testing.assert_array_equal(valuer.values_, plain.values_)
     with pytest.raises(ValueError, match="X_val must be like X: The feature names should match"):
         valuer.fit(frame, y, X_val=frame[names[::-1]], y_val=y)
 
 
-@each_valuer
+@each_judged
 def test_validation_set_through_a_pipeline(cls, data):
     X, y = data
     with config_context(enable_metadata_routing=True):

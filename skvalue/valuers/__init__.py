@@ -2,6 +2,7 @@
 
 from .beta_shapley import BetaShapleyValuer
 from .data_banzhaf import DataBanzhafValuer
+from .data_oob import DataOOBValuer
 from .data_shapley import DataShapleyValuer
 from .knn_shapley import KNNShapleyValuer
 from .leave_one_out import LeaveOneOutValuer
@@ -11,6 +12,7 @@ from .tknn_shapley import TKNNShapleyValuer, suggest_radius
 __all__ = [
     "BetaShapleyValuer",
     "DataBanzhafValuer",
+    "DataOOBValuer",
     "DataShapleyValuer",
     "KNNShapleyValuer",
     "LeaveOneOutValuer",

@@ -1,0 +1,238 @@
+"""Data-OOB: how well models that have not seen a row predict it. Kwon and Zou (2023)."""
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from .._judges import Progress
+from .._sklearn import HasMethods, Interval, StrOptions, safe_indexing
+from ..base import BaseInSampleValuer
+from ..games._loop import train
+
+__all__ = ["DataOOBValuer", "bootstrap", "out_of_bag_mean"]
+
+_CHUNK = 16  # models of a task; the same for any number of workers, so that sums have the same bits
+
+
+def bootstrap(seed, number, n_players):
+    """Players in one bag, drawn with replacement.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of all bags.
+    number : int
+        Number of the bag.
+    n_players : int
+        Players, of whom as many are drawn.
+
+    Returns
+    -------
+    drawn : ndarray of int of shape (n_players,)
+        Players, sorted.
+    model_seed : int
+        Seed for the model of the bag.
+
+    Examples
+    --------
+    >>> bootstrap(0, 1, 5)[0].shape
+    (5,)
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+    return np.sort(rng.integers(n_players, size=n_players)), int(rng.integers(2**31 - 1))
+
+
+def out_of_bag_mean(total, squares, count):
+    """Means over models and their standard errors.
+
+    Parameters
+    ----------
+    total, squares : ndarrays of shape (n_players,)
+        Sums, over the models that have not seen a player, of its score and of the square.
+    count : ndarray of int of shape (n_players,)
+        Those models, at least two each.
+
+    Returns
+    -------
+    values : ndarray of shape (n_players,)
+        The Data-OOB values (Kwon and Zou 2023, equation 3).
+    error : ndarray of shape (n_players,)
+        Their standard errors over the draw of the bags.
+
+    Examples
+    --------
+    >>> values, error = out_of_bag_mean(np.array([3.0]), np.array([3.0]), np.array([4]))
+    >>> values.tolist(), error.tolist()
+    ([0.75], [0.25])
+    """
+    values = total / count
+    spread = np.maximum(squares / count - values**2, 0.0)
+    return values, np.sqrt(spread / (count - 1))
+
+
+def _bag_chunk(estimator, X, y, classes, codes, n_players, seed, numbers):
+    """Sums, of squares too, of the scores out of bag, and counts, of some models."""
+    total, squares = np.zeros(n_players), np.zeros(n_players)
+    count = np.zeros(n_players, dtype=np.int64)
+    members = None if codes is None else np.split(
+        np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]
+    )  # fmt: skip
+    with threadpool_limits(1):
+        for number in numbers:
+            drawn, model_seed = bootstrap(seed, number, n_players)
+            out = np.ones(n_players, dtype=bool)
+            out[drawn] = False
+            rows = drawn if codes is None else np.concatenate([members[g] for g in drawn])
+            tested = np.flatnonzero(out if codes is None else out[codes])
+            if not len(tested):
+                continue
+            model, _ = train(_seeded(estimator, model_seed), X, y, None, classes, rows)
+            answers = model.predict(safe_indexing(X, tested))
+            if classes is None:
+                scores = -((np.asarray(answers, dtype=np.float64) - y[tested]) ** 2)
+            else:
+                scores = (answers == y[tested]).astype(np.float64)
+            if codes is not None:  # a group scores the mean of its rows
+                scores = np.bincount(codes[tested], scores, n_players)[out]
+                scores /= np.bincount(codes, minlength=n_players)[out]
+            total[out] += scores
+            squares[out] += scores**2
+            count += out
+    return total, squares, count
+
+
+def _seeded(estimator, seed):
+    free = [name for name in estimator.get_params() if name.split("__")[-1] == "random_state"]
+    return clone(estimator).set_params(**dict.fromkeys(free, seed))
+
+
+class DataOOBValuer(BaseInSampleValuer):
+    """Data-OOB: how well models predict a row that they have not seen.
+
+    Models are trained on bootstrap samples of the rows. The value of a row is the mean score, at
+    the row itself, of the models whose sample it is not in: whether the label is right for
+    classes, minus the squared error for targets. Cheap, needs no validation set, and strong at
+    finding wrong labels; it is no semivalue, so that values do not add up to a utility.
+
+    Parameters
+    ----------
+    estimator : estimator, default=None
+        The model. None is a decision tree, as in the paper.
+    n_estimators : int, default=800
+        Models. More are trained, as often as needed, until every row was left out twice.
+    task : {"auto", "classification", "regression"}, default="auto"
+        "auto" is a regression where the target is continuous.
+    n_jobs : int, default=None
+        Workers of joblib. None is 1 unless a `joblib.parallel_config` says otherwise.
+    random_state : int, RandomState instance or None, default=None
+        Draws the bags, and seeds every `random_state` of the estimator anew for each. An int
+        gives the same bits for any `n_jobs`.
+
+    Attributes
+    ----------
+    values_ : ndarray of shape (n_samples,) or (n_groups,)
+        Values in the order of the rows, or of `groups_`; higher is better. With groups, bags are
+        of whole groups, and a group scores the mean of its rows.
+    values_error_ : ndarray of the same shape
+        Standard errors over the draw of the bags.
+    utility_ : float
+        Mean of the values: the score out of bag of one model.
+    empty_utility_ : float
+        1/C, what guessing scores; for a regression minus the variance of y.
+    n_evaluations_ : int
+        Models trained.
+    classes_ : ndarray of shape (n_classes,)
+        The labels; not set for a regression.
+    groups_ : ndarray of shape (n_groups,)
+        The groups, if `groups` was passed.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, where X had any.
+
+    See Also
+    --------
+    DataShapleyValuer : What a row adds to a model, over all coalitions.
+
+    References
+    ----------
+    Y. Kwon, J. Zou: "Data-OOB: Out-of-bag Estimate as a Simple and Efficient Data Value",
+    ICML 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue import DataOOBValuer
+    >>> X = np.arange(20.0)[:, None]
+    >>> y = (X[:, 0] > 9).astype(int)
+    >>> y[3] = 1  # wrong
+    >>> DataOOBValuer(n_estimators=50, random_state=0).fit(X, y).values_.argmin()
+    np.int64(3)
+    """
+
+    _parameter_constraints: dict = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "n_estimators": [Interval(Integral, 2, None, closed="left")],
+        "task": [StrOptions({"auto", "classification", "regression"})],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+    _tasks = ("classification", "regression")
+    _takes_judges = False
+    _done = "models trained"
+
+    def __init__(
+        self, estimator=None, n_estimators=800, *, task="auto", n_jobs=None, random_state=None
+    ):
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.task = task
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _play(self, games, X, y, groups):
+        labels = self.classes_[y] if self._n_classes else y
+        estimator = self.estimator
+        if estimator is None:
+            estimator = DecisionTreeClassifier() if self._n_classes else DecisionTreeRegressor()
+        classes = self.classes_ if self._n_classes else None
+        n_players = len(X) if groups is None else int(groups.max()) + 1
+        if isinstance(self.random_state, Integral):
+            seed = int(self.random_state)
+        else:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        total, squares = np.zeros(n_players), np.zeros(n_players)
+        count, trained = np.zeros(n_players, dtype=np.int64), 0
+        progress = Progress(self, -(-self.n_estimators // _CHUNK))
+        task = delayed(_bag_chunk)
+        with threadpool_limits(1):
+            while not progress.over and (trained == 0 or count.min() < 2):
+                bags = range(trained, trained + self.n_estimators)
+                chunks = [bags[start : start + _CHUNK] for start in range(0, len(bags), _CHUNK)]
+                parts = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+                    task(estimator, X, labels, classes, groups, n_players, seed, chunk)
+                    for chunk in chunks
+                )
+                if trained == 0:
+                    parts = progress.follow(parts, len(chunks), "models")
+                for part, chunk in zip(parts, chunks):
+                    total, squares, count = total + part[0], squares + part[1], count + part[2]
+                    trained += len(chunk)
+        if count.min() < 2:
+            if progress.interrupted:
+                raise KeyboardInterrupt
+            raise RuntimeError(
+                "The fit was stopped by a callback before every row was out of two bags."
+            )
+        self.n_evaluations_ = trained
+        values, self.values_error_ = out_of_bag_mean(total, squares, count)
+        empty = 1 / self._n_classes if self._n_classes else -y.var()
+        return [], values, values.mean(), empty, progress
+
+    def _set_values(self, values):
+        self.values_ = values

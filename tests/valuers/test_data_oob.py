@@ -1,0 +1,157 @@
+"""Data-OOB against a plain loop over bags, groups, targets, errors."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from skvalue import DataOOBValuer
+from skvalue.datasets import flip_labels
+from skvalue.inspection import noisy_label_auc
+from skvalue.valuers.data_oob import bootstrap
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.normal(size=(30, 3))
+    return X, np.where(X[:, 0] + 0.5 * rng.normal(size=30) > 0, "yes", "no")
+
+
+def plain(estimator, X, y, score, n_models, seed):
+    """Scores of every row by the models whose bag it is not in."""
+    scores = [[] for _ in y]
+    for number in range(n_models):
+        drawn, model_seed = bootstrap(seed, number, len(y))
+        model = clone(estimator)
+        if "random_state" in model.get_params():
+            model.set_params(random_state=model_seed)
+        model.fit(X[drawn], y[drawn])
+        for i in np.setdiff1d(np.arange(len(y)), drawn):
+            scores[i].append(score(model.predict(X[i : i + 1])[0], y[i]))
+    return scores
+
+
+@pytest.mark.parametrize("estimator", [DecisionTreeClassifier(max_features=1), None])
+def test_classes(data, estimator):
+    X, y = data
+    valuer = DataOOBValuer(estimator, 40, random_state=3).fit(X, y)
+    model = DecisionTreeClassifier() if estimator is None else estimator
+    scores = plain(model, X, y, lambda a, b: float(a == b), 40, 3)
+    np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores])
+    errors = [np.std(s, ddof=1) / np.sqrt(len(s)) for s in scores]
+    np.testing.assert_allclose(valuer.values_error_, errors, atol=1e-12)
+    assert valuer.utility_ == pytest.approx(valuer.values_.mean())
+    assert valuer.empty_utility_ == 0.5
+    assert valuer.n_evaluations_ == 40
+
+
+def test_targets(data):
+    X, _ = data
+    y = X[:, 0] + X[:, 1] ** 2
+    valuer = DataOOBValuer(LinearRegression(), 40, random_state=3).fit(X, y)
+    scores = plain(LinearRegression(), X, y, lambda a, b: -((a - b) ** 2), 40, 3)
+    np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores])
+    errors = [np.std(s, ddof=1) / np.sqrt(len(s)) for s in scores]
+    np.testing.assert_allclose(valuer.values_error_, errors)
+    assert valuer.empty_utility_ == pytest.approx(-y.var())
+
+
+def test_groups_are_drawn_whole(data):
+    X, y = data
+    groups = np.repeat(["b", "a", "c", "d", "e"], 6)
+    valuer = DataOOBValuer(n_estimators=30, random_state=1).fit(X, y, groups=groups)
+    assert valuer.groups_.tolist() == ["a", "b", "c", "d", "e"]
+    scores = {name: [] for name in valuer.groups_}
+    for number in range(30):
+        drawn, seed = bootstrap(1, number, 5)
+        rows = np.concatenate([np.flatnonzero(groups == valuer.groups_[g]) for g in drawn])
+        model = DecisionTreeClassifier(random_state=seed).fit(X[rows], y[rows])
+        for g in set(range(5)) - set(drawn.tolist()):
+            part = groups == valuer.groups_[g]
+            scores[valuer.groups_[g]].append(model.score(X[part], y[part]))
+    np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores.values()])
+    row_values = DataOOBValuer(n_estimators=30, random_state=1).fit_transform(X, y, groups=groups)
+    np.testing.assert_array_equal(row_values[:6, 0], valuer.values_[1])
+
+
+def test_same_bits_for_any_workers(data):
+    X, _ = data
+    y = X[:, 0] ** 2
+    one = DataOOBValuer(n_estimators=50, random_state=2).fit(X, y).values_
+    two = DataOOBValuer(n_estimators=50, random_state=2, n_jobs=2).fit(X, y).values_
+    np.testing.assert_array_equal(one, two)
+    assert (DataOOBValuer(n_estimators=50, random_state=3).fit(X, y).values_ != one).any()
+
+
+def test_more_models_until_every_row_was_out_twice(data):
+    X, y = data
+    valuer = DataOOBValuer(n_estimators=2, random_state=0).fit(X, y)
+    assert valuer.n_evaluations_ > 2
+    assert np.isfinite(valuer.values_).all()
+    scores = plain(
+        DecisionTreeClassifier(), X, y, lambda a, b: float(a == b), valuer.n_evaluations_, 0
+    )
+    assert min(map(len, scores)) >= 2
+    np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores])
+
+
+def test_bags_of_one_class():
+    X, y = np.arange(4.0)[:, None], np.array([0, 0, 0, 1])
+    valuer = DataOOBValuer(LogisticRegression(), 60, random_state=0).fit(X, y)
+    assert valuer.values_[3] == 0  # nobody has seen its class
+    assert valuer.values_[0] > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_errors_cover_the_limit(data):
+    # Bags are independent: the mean over many more lies within the errors of few.
+    X, y = data
+    limit = DataOOBValuer(n_estimators=3000, random_state=0).fit(X, y).values_
+    ratios = []
+    for seed in range(1, 9):
+        valuer = DataOOBValuer(n_estimators=100, random_state=seed).fit(X, y)
+        sure = valuer.values_error_ > 0
+        ratios.append((valuer.values_ - limit)[sure] / valuer.values_error_[sure])
+    assert 0.8 < np.std(np.concatenate(ratios)) < 1.25
+
+
+def test_finds_wrong_labels():
+    X, y = load_breast_cancer(return_X_y=True)
+    y_noisy, wrong = flip_labels(y, 0.1, random_state=0)
+    valuer = DataOOBValuer(n_estimators=100, random_state=0).fit(X, y_noisy)
+    assert noisy_label_auc(valuer.values_, wrong) > 0.95
+
+
+def test_takes_no_validation_set(data):
+    X, y = data
+    with pytest.raises(ValueError, match="X_val must be None: DataOOBValuer has no validation"):
+        DataOOBValuer().fit(X, y, X_val=X, y_val=y)
+    with pytest.raises(ValueError, match="sample_weight_val needs X_val"):
+        DataOOBValuer().fit(X, y, sample_weight_val=np.ones(3))
+    assert not hasattr(DataOOBValuer(), "transform")
+
+
+def test_callback_that_stops_too_early(data):
+    class Stop:
+        def __init__(self):
+            self.n = 0
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context, **kwargs):
+            pass
+
+        def on_fit_task_end(self, estimator, context, **kwargs):
+            return True
+
+    X, y = data
+    valuer = DataOOBValuer(n_estimators=64, random_state=0).set_callbacks(Stop())
+    with pytest.warns(UserWarning, match="stand on the models trained until then"):
+        valuer.fit(X, y)
+    assert valuer.n_evaluations_ == 16
