@@ -51,6 +51,8 @@ class Run:
     def steps(self):
         """Ask until the end; yields once for every step of `n_steps`.
 
+        `reason` is the rule that ended it, None if nothing was left to be asked.
+
         Errors end the run, and are kept in `error`, if there are values to be kept, too.
         """
         planned, n_steps, done = self.planned(), self.n_steps, 0
@@ -72,8 +74,6 @@ class Run:
         while True:
             active = [e for e in self.estimations if e.full is None or e.blocks_within(self.limit)]
             if not active:
-                exact = all(e.exact for e in self.estimations)
-                self.reason = "exact" if exact else "max_evaluations"
                 return
             for estimation in active:
                 before = estimation.questions

@@ -203,7 +203,7 @@ class BaseSemivalueValuer(BaseInSampleValuer):
             probe, X, y, dtype=list(self._dtypes), order="C", y_numeric=False, ensure_min_samples=2
         )
         X_val, y_val = check_validation_set(probe, X_val, y_val, X.dtype)
-        games, codes, group_codes = probe._set_up(X, y, X_val, y_val, groups, None)[:3]
+        games, _, codes, group_codes = probe._set_up(X, y, X_val, y_val, groups, None)
         run = probe._make_run(games, X, codes, group_codes)
         each = [estimation.game.evaluation_cost() for estimation in run.estimations[:2]]
         seconds = float(np.mean(each))
@@ -254,7 +254,8 @@ class BaseSemivalueValuer(BaseInSampleValuer):
         n = len(X) if groups is None else int(groups.max()) + 1
         stopping = self._stopping(n, X, len(games))
         mark = self._fingerprint(games, X, labels, groups, estimator)
-        seed, sampler = self._seed_and_sampler(former, mark, n, stopping, len(games))
+        largest = max(game.n_players for game in model_games)
+        seed, sampler = self._seed_and_sampler(former, mark, largest, stopping, len(games))
         self.sampler_ = sampler
         estimations = [
             Estimation(game, self._design(sampler, game.n_players), seed, number)
@@ -366,7 +367,7 @@ class BaseSemivalueValuer(BaseInSampleValuer):
                 "The fit was stopped by a callback before there was a value to keep."
             )
         self.n_failed_ = n_failed + sum(e.game.n_failed for e in run.estimations)
-        error = run.error
+        error, exact = run.error, all(e.exact for e in run.estimations)
         self._publish(run)
         if progress.interrupted:
             self.stop_reason_ = "interrupted"
@@ -375,16 +376,17 @@ class BaseSemivalueValuer(BaseInSampleValuer):
         elif error is not None:
             self.stop_reason_ = "error"
         else:
-            self.stop_reason_ = run.reason
+            self.stop_reason_ = run.reason or ("exact" if exact else "max_evaluations")
         if run.checkpoint is not None and not isinstance(error, OSError):
             try:
                 run.write()
             except OSError as failure:
                 error = failure
         if error is not None:
+            first_line = (str(error).splitlines() or [type(error).__name__])[0]
             progress.error = RuntimeError(
-                f"The fit was ended by an error: {error} What {self.n_evaluations_} coalitions "
-                "have given is kept in values_; fit with warm_start=True goes on."
+                f"The fit was ended by an error: {first_line} What {self.n_evaluations_} "
+                "coalitions have given is kept in values_; fit with warm_start=True goes on."
             )
             progress.error.__cause__ = error
         self._warn(run, progress)

@@ -58,7 +58,7 @@ def test_agrees_with_enumeration(number):
     for semivalue in SEMIVALUES:
         exact = tabulated_semivalue(table, semivalue)
         for sampler in ESTIMATED:
-            values, errors, _, estimation = estimate(game, sampler, semivalue, 3000, number)
+            values, errors, _, estimation = estimate(game, sampler, semivalue, 3000, 1000 + number)
             assert estimation.asked <= 3000
             off = np.abs(values - exact)
             assert (off <= 4 * errors + 1e-9).all(), (sampler, semivalue, (off / errors).max())

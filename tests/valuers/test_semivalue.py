@@ -1,0 +1,602 @@
+"""Semivalues by retraining: games, errors, stopping rules, and fits that do not reach their end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import joblib
+import numpy as np
+import pytest
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_classification, make_regression
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import KFold, LeaveOneOut, check_cv
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skvalue import (
+    BetaShapleyValuer,
+    DataBanzhafValuer,
+    DataShapleyValuer,
+    LeaveOneOutValuer,
+    SemivalueValuer,
+)
+from skvalue._estimation import checkpoint as checkpoint_module
+from skvalue.exceptions import FailedCoalitionsWarning, ImpreciseValuesWarning, IncompleteFitWarning
+from skvalue.games import ModelGame
+from skvalue.semivalues import enumerate_semivalue, size_weights
+
+
+class Centroids(ClassifierMixin, BaseEstimator):
+    """The nearest mean of a class, without a check, so that it takes no time."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.means_ = np.stack([X[y == c].mean(axis=0) for c in self.classes_])
+        return self
+
+    def predict(self, X):
+        return self.classes_[((X[:, None] - self.means_) ** 2).sum(axis=2).argmin(axis=1)]
+
+    def score(self, X, y):
+        return (self.predict(X) == y).mean()
+
+
+def data(n=24, n_val=40, seed=0, d=3):
+    X, y = make_classification(
+        n + n_val, d, n_informative=d, n_redundant=0, flip_y=0.1, random_state=seed
+    )
+    y = np.array(["no", "yes"])[y]
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+def fit(valuer, n=24, **options):
+    X, y, X_val, y_val = data(n)
+    return valuer.fit(X, y, X_val=X_val, y_val=y_val, **options)
+
+
+def quick(**options):
+    """A valuer whose estimator is cheap and goes one by one."""
+    options = {"max_evaluations": 1000, "random_state": 0, **options}
+    return SemivalueValuer(Centroids(), batch="never", **options)
+
+
+class Watch:
+    """A callback that counts steps, and stops or interrupts at a given one."""
+
+    def __init__(self, stop_at=None, interrupt_at=None):
+        self.stop_at, self.interrupt_at = stop_at, interrupt_at
+        self.begun = self.ended = 0
+
+    def setup(self, estimator, context):
+        self.expected = context.max_subtasks
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        self.begun += context.parent is not None
+
+    def on_fit_task_end(self, estimator, context):
+        if context.parent is None:
+            return False
+        self.ended += 1
+        if self.ended == self.interrupt_at:
+            raise KeyboardInterrupt
+        return self.ended == self.stop_at
+
+
+# What the values are -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "valuer",
+    [
+        DataShapleyValuer(),
+        DataBanzhafValuer(),
+        BetaShapleyValuer(alpha=4, beta=2),
+        LeaveOneOutValuer(),
+        SemivalueValuer(semivalue=lambda n: np.full(n, 1 / n), sampler="exact"),
+        SemivalueValuer(Ridge(), task="regression"),
+        SemivalueValuer(scoring="roc_auc", semivalue=(1, 4), batch="never"),
+    ],
+    ids=lambda valuer: type(valuer).__name__,
+)
+def test_few_rows_are_valued_by_enumeration(valuer):
+    if valuer.get_params().get("task") == "regression":
+        X, y = make_regression(30, 2, noise=5, random_state=0)
+        X, y, X_val, y_val, estimator = X[:8], y[:8], X[8:], y[8:], Ridge()
+    else:
+        X, y, X_val, y_val = data(8)
+        estimator = LogisticRegression(tol=1e-10)
+    valuer.set_params(estimator=estimator).fit(X, y, X_val=X_val, y_val=y_val)
+    game = ModelGame(estimator, X, y, X_val, y_val, scoring=valuer.scoring, batch="never")
+
+    def utility(players):
+        return game.utility(np.isin(np.arange(8), players)[None])[0]
+
+    exact = enumerate_semivalue(utility, 8, valuer._semivalue)
+    np.testing.assert_allclose(valuer.values_, exact, atol=1e-6)
+    assert valuer.sampler_ == valuer.stop_reason_ == "exact"
+    assert (valuer.values_error_ == 0).all()
+    assert (valuer.confidence_interval() == valuer.values_[:, None]).all()
+    assert (valuer.sign_decided() == (valuer.values_ != 0)).all()
+    assert valuer.utility_ == pytest.approx(game.utility(np.ones((1, 8), dtype=bool))[0])
+    assert valuer.empty_utility_ == game.empty_utility
+
+
+@pytest.mark.parametrize("sampler", ["stratified", "subsets", "antithetic", "latin"])
+def test_estimates_are_near_exact_values_and_sum_up(sampler):
+    exact = fit(SemivalueValuer(Centroids(), sampler="exact"), 10)
+    valuer = fit(quick(sampler=sampler, max_evaluations=3000), 10)
+    assert (np.abs(valuer.values_ - exact.values_) <= 4 * valuer.values_error_).all()
+    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    assert valuer.sampler_ == sampler
+    assert valuer.n_evaluations_ <= 3000
+
+
+def test_fronts_are_the_semivalue_valuer_by_name():
+    fronts = {
+        DataShapleyValuer: "shapley",
+        DataBanzhafValuer: "banzhaf",
+        BetaShapleyValuer: (16, 1),
+        LeaveOneOutValuer: "leave-one-out",
+    }
+    for cls, semivalue in fronts.items():
+        exact = cls is LeaveOneOutValuer
+        options = {} if exact else {"max_evaluations": 300, "random_state": 0}
+        by_name = fit(cls(Centroids(), **options))
+        general = fit(SemivalueValuer(Centroids(), semivalue, **options))
+        np.testing.assert_array_equal(by_name.values_, general.values_)
+        assert by_name.sampler_ == general.sampler_
+
+
+@pytest.mark.parametrize("cv", [3, KFold(4), LeaveOneOut()], ids=str)
+def test_cross_judging_is_the_mean_over_splits(cv):
+    X, y, *_ = data(9)
+    y[:4] = ["no", "yes", "no", "yes"]
+    valuer = SemivalueValuer(Centroids(), cv=cv, max_evaluations=10_000)
+    valuer.fit(X, y)
+    total, utilities = np.zeros(9), []
+    for players, judges in check_cv(cv, y, classifier=True).split(X, y):
+        game = clone(valuer).fit(X[players], y[players], X_val=X[judges], y_val=y[judges])
+        total[players] += game.values_
+        utilities.append(game.utility_)
+    np.testing.assert_allclose(valuer.values_, total / len(utilities), atol=1e-14)
+    assert valuer.utility_ == pytest.approx(np.mean(utilities))
+    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+
+
+def test_errors_of_cross_judging_are_those_of_a_mean():
+    X, y, *_ = data(30)
+    one = [quick(sampler="latin", max_evaluations=4000, random_state=s).fit(X, y) for s in (1, 2)]
+    scaled = (one[0].values_ - one[1].values_) / np.hypot(*(v.values_error_ for v in one))
+    assert 0.7 < np.sqrt(np.mean(scaled**2)) < 1.3
+
+
+@pytest.mark.parametrize("judging", ["validation", 4])
+def test_groups_play_the_group_game(judging):
+    X, y, X_val, y_val = data(40)
+    groups = np.array(["a", "b", "c", "d", "e"])[np.arange(40) % 5]
+    extra = {"X_val": X_val, "y_val": y_val} if judging == "validation" else {}
+    valuer = SemivalueValuer(Centroids(), cv=5)
+    column = valuer.fit_transform(X, y, groups=groups, **extra)
+    assert valuer.groups_.tolist() == ["a", "b", "c", "d", "e"]
+    np.testing.assert_array_equal(column[:, 0], valuer.values_[np.arange(40) % 5])
+    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    if judging == "validation":
+        game = ModelGame(Centroids(), X, y, X_val, y_val, groups=groups)
+        exact = enumerate_semivalue(
+            lambda g: game.utility(np.isin(np.arange(5), g)[None])[0], 5, "shapley"
+        )
+        np.testing.assert_allclose(valuer.values_, exact, atol=1e-12)
+
+
+def test_no_transform_without_refitting():
+    valuer = fit(LeaveOneOutValuer(Centroids()))
+    for name in ("transform", "score_samples", "contributions", "add_rows", "harmful"):
+        assert not hasattr(valuer, name)
+
+
+def test_in_a_pipeline_after_a_scaler():
+    X, y, *_ = data(20)
+    valuer = quick(max_evaluations=400)
+    through = make_pipeline(StandardScaler(), valuer).fit_transform(X, y)
+    direct = clone(valuer).fit_transform(StandardScaler().fit_transform(X), y)
+    np.testing.assert_allclose(through, direct, atol=1e-12)
+
+
+def test_mislabelled_rows_are_worth_less():
+    X, y, X_val, y_val = data(100, 200, d=5)
+    wrong = np.arange(10)
+    y[wrong] = np.where(y[wrong] == "yes", "no", "yes")
+    valuer = DataShapleyValuer(max_evaluations=3000, random_state=0)
+    values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
+    assert values[wrong].mean() < values[10:].mean() - 3 * np.std(values[10:]) / np.sqrt(10)
+
+
+# Errors and intervals ------------------------------------------------------------------------
+
+
+def test_errors_are_those_of_other_random_numbers():
+    values, errors = [], []
+    for seed in range(20):
+        valuer = fit(quick(random_state=seed, max_evaluations=600), 20)
+        values.append(valuer.values_)
+        errors.append(valuer.values_error_)
+    ratio = np.sqrt(np.mean(errors, axis=0) ** 2 / np.var(values, axis=0, ddof=1))
+    assert 0.8 < np.median(ratio) < 1.3
+
+
+def test_intervals_nest_and_bernstein_is_the_wider():
+    valuer = fit(quick(sampler="antithetic", max_evaluations=4000))
+    by_t = [np.diff(valuer.confidence_interval(level), axis=1) for level in (0.5, 0.95)]
+    assert (by_t[0] < by_t[1]).all()
+    wide = np.diff(valuer.confidence_interval(0.95, "bernstein"), axis=1)
+    assert (wide > by_t[1]).all()
+    scaled = valuer.confidence_interval(0.95, "bernstein", utility_range=(0, 2))
+    assert (np.diff(scaled, axis=1) > wide).all()
+    sure = valuer.sign_decided(0.5)
+    np.testing.assert_array_equal(sure, np.abs(valuer.values_) > by_t[0][:, 0] / 2)
+    assert valuer.sign_decided(0.999).sum() <= sure.sum()
+
+
+def test_bad_intervals():
+    valuer = fit(quick(max_evaluations=200))
+    with pytest.raises(ValueError, match="level must be between 0 and 1. Got 95"):
+        valuer.confidence_interval(95)
+    with pytest.raises(ValueError, match="method must be 't' or 'bernstein'. Got 'normal'"):
+        valuer.sign_decided(method="normal")
+    with pytest.raises(ValueError, match="needs independent replicates.*Got 'stratified'"):
+        valuer.confidence_interval(method="bernstein")
+    orders = fit(
+        quick(sampler="permutation", scoring="neg_log_loss").set_params(
+            estimator=LogisticRegression(), max_evaluations=100
+        )
+    )
+    with pytest.raises(ValueError, match="needs utility_range.*Got|needs utility_range"):
+        orders.confidence_interval(method="bernstein")
+
+
+# Stopping ------------------------------------------------------------------------------------
+
+
+def test_default_count_and_its_warning():
+    with pytest.warns(ImpreciseValuesWarning, match="stand on 9.. coalitions.* standard errors"):
+        valuer = fit(quick(max_evaluations=None))
+    assert valuer.stop_reason_ == "max_evaluations"
+    assert 900 < valuer.n_evaluations_ <= 960  # 40 a row
+
+
+def test_tol_stops_at_a_precision():
+    valuer = fit(quick(max_evaluations=None, tol=0.01))
+    assert valuer.stop_reason_ == "tol"
+    assert valuer.values_error_.max() <= 0.01
+    finer = fit(quick(max_evaluations=None, tol=0.004))
+    assert finer.n_evaluations_ > valuer.n_evaluations_
+
+
+def test_max_evaluations_ends_what_a_goal_does_not():
+    valuer = fit(quick(max_evaluations=1200, tol=1e-9))
+    assert valuer.stop_reason_ == "max_evaluations"
+    assert valuer.n_evaluations_ <= 1200
+
+
+def test_sign_level_stops_when_signs_are_decided():
+    valuer = fit(quick(max_evaluations=200_000, sign_level=0.9, tol=0.004))
+    assert valuer.stop_reason_ == "tol, sign_level"
+    assert (valuer.sign_decided(0.9) | (valuer.values_error_ <= 0.004)).all()
+    assert (valuer.values_error_ > 0.004).any()
+
+
+def test_stable_bottom_stops_when_the_lowest_stay():
+    valuer = fit(quick(max_evaluations=None, stable_bottom=3))
+    assert valuer.stop_reason_ == "stable_bottom"
+    more = fit(quick(max_evaluations=2 * valuer.n_evaluations_, random_state=1))
+    assert len(set(np.argsort(valuer.values_)[:3]) & set(np.argsort(more.values_)[:3])) >= 2
+
+
+def test_max_time_stops_after_a_while():
+    start = time.perf_counter()
+    valuer = fit(quick(max_evaluations=None, max_time=0.5))
+    assert valuer.stop_reason_ == "max_time"
+    assert 0.4 < time.perf_counter() - start < 5
+    assert np.isfinite(valuer.values_error_).all()
+
+
+def test_estimated_cost():
+    X, y, X_val, y_val = data(50)
+    valuer = quick(max_evaluations=2000)
+    cost = valuer.estimate_cost(X, y, X_val=X_val, y_val=y_val)
+    start = time.perf_counter()
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    assert 0.2 < (time.perf_counter() - start) / cost.seconds < 5
+    assert cost.n_evaluations == valuer.n_evaluations_
+    assert (cost.sampler, cost.solver, cost.n_players) == ("stratified", "loop", 50)
+    timed = valuer.set_params(max_evaluations=None, max_time=0.01)
+    cost = timed.estimate_cost(X, y)
+    assert cost.n_evaluations is None
+    assert cost.seconds == 0.01
+    fresh = quick()
+    fresh.estimate_cost(X, y)
+    assert not hasattr(fresh, "values_")
+
+
+# The same bits -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
+def test_the_same_bits_for_any_number_of_jobs_and_back_end(sampler):
+    one = fit(quick(sampler=sampler, max_evaluations=300))
+    two = fit(quick(sampler=sampler, max_evaluations=300, n_jobs=2))
+    with joblib.parallel_config("threading", n_jobs=3):
+        three = fit(quick(sampler=sampler, max_evaluations=300))
+    for other in (two, three):
+        np.testing.assert_array_equal(other.values_, one.values_)
+        np.testing.assert_array_equal(other.values_error_, one.values_error_)
+
+
+@pytest.mark.parametrize("sampler", ["stratified", "subsets", "permutation", "latin"])
+def test_warm_start_goes_on(sampler):
+    whole = fit(quick(sampler=sampler, max_evaluations=1500))
+    valuer = quick(sampler=sampler, max_evaluations=500, warm_start=True)
+    first = fit(valuer).values_
+    assert valuer.n_evaluations_ <= 500
+    fit(valuer.set_params(max_evaluations=1500))
+    assert (valuer.values_ != first).all()
+    np.testing.assert_array_equal(valuer.values_, whole.values_)
+    np.testing.assert_array_equal(valuer.values_error_, whole.values_error_)
+    assert valuer.n_evaluations_ == whole.n_evaluations_
+
+
+def test_warm_start_refuses_other_data_and_parameters():
+    valuer = fit(quick(warm_start=True))
+    with pytest.raises(ValueError, match="warm_start goes on with a fit on the same data"):
+        fit(valuer, n=23)
+    with pytest.raises(ValueError, match="warm_start goes on with a fit on the same data"):
+        fit(valuer.set_params(semivalue="banzhaf"))
+    valuer.set_params(semivalue="shapley", random_state=5)
+    with pytest.raises(ValueError, match="random numbers of random_state=0. Got random_state=5"):
+        fit(valuer)
+
+
+def test_merging_two_fits():
+    one, two = (fit(quick(max_evaluations=2000, random_state=s, cv=3)) for s in (1, 2))
+    both = clone(one)
+    fit(both).merge(two)
+    assert both.n_evaluations_ == one.n_evaluations_ + two.n_evaluations_ - 1
+    # Twice the coalitions, and about the mean of the two.
+    assert both.values_error_.mean() == pytest.approx(
+        one.values_error_.mean() / np.sqrt(2), rel=0.1
+    )
+    mean = (one.values_ + two.values_) / 2
+    assert (np.abs(both.values_ - mean) < both.values_error_).all()
+    with pytest.raises(ValueError, match="other random numbers.* same seed 2 in both"):
+        both.merge(two)
+    with pytest.raises(ValueError, match="same class, fitted on the same data"):
+        one.merge(fit(quick(random_state=3), n=20))
+    with pytest.raises(ValueError, match="same class, fitted on the same data"):
+        one.merge(fit(quick(random_state=3, semivalue="banzhaf")))
+    with pytest.raises(ValueError, match="none of them exact"):
+        fit(LeaveOneOutValuer(Centroids())).merge(fit(LeaveOneOutValuer(Centroids())))
+
+
+def test_merging_replicates_is_pooling_them():
+    whole = fit(quick(sampler="permutation", max_evaluations=1 + 23 * 20))
+    one, two = (
+        fit(quick(sampler="permutation", max_evaluations=1 + 23 * 20, random_state=s))
+        for s in (1, 2)
+    )
+    mean = (one.values_ + two.values_) / 2
+    np.testing.assert_allclose(one.merge(two).values_, mean, atol=1e-14)
+    assert one.values_error_.mean() < whole.values_error_.mean()
+
+
+# Fits that do not reach their end ------------------------------------------------------------
+
+
+def test_callbacks_see_every_step():
+    watch = Watch()
+    fit(quick().set_callbacks(watch))
+    assert watch.begun == watch.ended == watch.expected > 5
+
+
+def test_a_callback_stops_the_fit():
+    valuer = quick(max_evaluations=2000).set_callbacks(Watch(stop_at=3))
+    with pytest.warns(IncompleteFitWarning, match="coalitions evaluated until then"):
+        fit(valuer)
+    assert valuer.stop_reason_ == "callback"
+    assert 50 < valuer.n_evaluations_ < 500
+    assert np.isfinite(valuer.values_).all()
+
+
+@pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
+def test_an_interrupted_fit_keeps_what_there_is_and_goes_on(sampler):
+    valuer = quick(sampler=sampler, warm_start=True).set_callbacks(Watch(interrupt_at=4))
+    with pytest.raises(KeyboardInterrupt):
+        fit(valuer)
+    assert valuer.stop_reason_ == "interrupted"
+    assert 0 < valuer.n_evaluations_ < 1000
+    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    fit(valuer.set_callbacks())
+    np.testing.assert_array_equal(valuer.values_, fit(quick(sampler=sampler)).values_)
+
+
+def test_interrupted_before_anything_is_known():
+    # A replicate of orders is longer than the first step.
+    valuer = quick(sampler="latin").set_callbacks(Watch(interrupt_at=1))
+    with pytest.raises(KeyboardInterrupt):
+        fit(valuer, n=60)
+    assert not hasattr(valuer, "values_")
+
+
+class DiesAfter(Centroids):
+    """Kills its process, or raises, once a file is there."""
+
+    def __init__(self, path=None, how="kill"):
+        self.path, self.how = path, how
+
+    def fit(self, X, y):
+        with open(self.path, "a") as file:
+            file.write("x")
+        if os.path.getsize(self.path) > 400:
+            if self.how == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise MemoryError("no memory left")
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("how", "cause"), [("kill", TerminatedWorkerError), ("raise", MemoryError)]
+)
+def test_a_dying_worker_leaves_what_was_computed(how, cause, tmp_path):
+    valuer = quick(n_jobs=2, error_score="raise", warm_start=True, max_evaluations=2000)
+    valuer.set_params(estimator=DiesAfter(str(tmp_path / "count"), how))
+    with pytest.raises(RuntimeError, match="ended by an error: .*kept in values_") as raised:
+        fit(valuer)
+    assert isinstance(raised.value.__cause__, cause)
+    assert valuer.stop_reason_ == "error"
+    assert 100 < valuer.n_evaluations_ < 1000
+    healthy = fit(quick(max_evaluations=2000))
+    (tmp_path / "count").unlink()
+    valuer.estimator.path = os.devnull
+    error = np.abs(valuer.values_ - healthy.values_)
+    assert (error < 5 * np.hypot(valuer.values_error_, healthy.values_error_)).all()
+
+
+def test_a_scorer_that_gives_nan():
+    valuer = quick(scoring=lambda model, X, y: np.nan, empty_utility=0)
+    with pytest.raises(ValueError, match="scoring must give a finite number. Got nan"):
+        fit(valuer)
+
+
+def test_coalitions_that_fail_are_counted():
+    class Fails(Centroids):
+        def fit(self, X, y):
+            if len(X) > 12:
+                raise RuntimeError("too many rows")
+            return super().fit(X, y)
+
+    valuer = quick(max_evaluations=300).set_params(estimator=Fails())
+    with pytest.warns(FailedCoalitionsWarning, match="coalitions could not be trained"):
+        fit(valuer)
+    assert 50 < valuer.n_failed_ < 290
+
+
+def test_a_full_disk_under_the_checkpoint(tmp_path, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint_module.np, "savez", full)
+    path = tmp_path / "state.npz"
+    valuer = quick(checkpoint=path)
+    with pytest.raises(RuntimeError, match="state.npz' could not be written.*No space left.*kept"):
+        fit(valuer)
+    assert np.isfinite(valuer.values_).all()
+    assert list(tmp_path.iterdir()) == []
+
+
+SCRIPT = """
+import sys, time
+import numpy as np
+from skvalue import SemivalueValuer
+from skvalue._estimation import run
+from tests.valuers.test_semivalue import Centroids
+run._CHECKPOINT_SECONDS = 0.0
+rng = np.random.default_rng(0)
+X, X_val = rng.normal(size=(30, 3)), rng.normal(size=(40, 3))
+y, y_val = (X[:, 0] > 0).astype(int), (X_val[:, 0] > 0).astype(int)
+valuer = SemivalueValuer(Centroids(), batch="never", sampler=sys.argv[2],
+    max_evaluations=int(sys.argv[3]), random_state=0, checkpoint=sys.argv[1])
+valuer.fit(X, y, X_val=X_val, y_val=y_val)
+np.save(sys.argv[4], valuer.values_)
+"""
+
+
+@pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
+def test_killed_and_resumed_bit_for_bit(sampler, tmp_path):
+    def command(name):
+        arguments = [tmp_path / f"{name}.npz", sampler, "5000", tmp_path / f"{name}.npy"]
+        return [sys.executable, "-c", SCRIPT, *map(str, arguments)]
+
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    process = subprocess.Popen(command("killed"), env=environment)
+    state = tmp_path / "killed.npz"
+    while not state.exists() and process.poll() is None:
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    assert not (tmp_path / "killed.npy").exists()
+    with np.load(state) as file:
+        assert 0 < file["0/counts"][1] < 4900
+    subprocess.run(command("killed"), env=environment, check=True)
+    subprocess.run(command("whole"), env=environment, check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "killed.npy"), np.load(tmp_path / "whole.npy"))
+
+
+def test_checkpoints_of_others_are_refused(tmp_path):
+    path = tmp_path / "state.npz"
+    fit(quick(checkpoint=path))
+    again = fit(quick(checkpoint=str(path)))
+    np.testing.assert_array_equal(again.values_, fit(quick()).values_)
+    with pytest.raises(ValueError, match="checkpoint goes on with a fit on the same data"):
+        fit(quick(checkpoint=path), n=22)
+    with pytest.raises(ValueError, match="random_state=0. Got random_state=1"):
+        fit(quick(checkpoint=path, random_state=1))
+    path.write_text("not ours")
+    with pytest.raises(ValueError, match="checkpoint must name a file that a fit has written"):
+        fit(quick(checkpoint=path))
+
+
+# What is refused before work starts ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"semivalue": "shapely"}, "semivalue must be 'shapley'.*or a callable. Got 'shapely'"),
+        ({"semivalue": lambda n: np.ones(n)}, "callable semivalue must return 24 non-negative"),
+        ({"sampler": "exact"}, "sampler='exact' enumerates.*at most 20 players. Got 24"),
+        ({"max_evaluations": 20, "sampler": "antithetic"}, "max_evaluations must be at least 47"),
+        ({"truncation": 0.1, "sampler": "stratified"}, "truncation needs a sampler of orders"),
+        ({"scoring": "f1_macro"}, "empty_utility must be given with this scoring"),
+        ({"sampler": "random"}, "The 'sampler' parameter"),
+        ({"tol": 0}, "The 'tol' parameter"),
+        ({"max_time": -1}, "The 'max_time' parameter"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        fit(quick(**options))
+
+
+def test_truncation_reports_its_bias():
+    valuer = fit(quick(truncation=0.05, max_evaluations=3000), 40)
+    assert valuer.sampler_ == "antithetic"
+    assert (valuer.truncation_bias_ >= 0).all()
+    assert 0 < valuer.truncation_bias_.max() < 0.15
+    plain = fit(quick(sampler="antithetic", max_evaluations=3000), 40)
+    assert valuer.values_error_.mean() < plain.values_error_.mean()
+    off = np.abs(valuer.values_ - plain.values_)
+    error = np.hypot(valuer.values_error_, plain.values_error_)
+    assert (off <= valuer.truncation_bias_ + 4 * error).all()
+
+
+def test_random_states():
+    fresh = [fit(quick(random_state=None, max_evaluations=200)).values_ for _ in range(2)]
+    assert (fresh[0] != fresh[1]).any()
+    drawn = [
+        fit(quick(random_state=np.random.RandomState(3), max_evaluations=200)).values_
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(*drawn)
+
+
+def test_weights_of_sizes_sum_to_one_for_any_number_of_players():
+    for semivalue in ("shapley", "banzhaf", (16, 1), "leave-one-out"):
+        q = size_weights(semivalue, 100_000)
+        assert np.isfinite(q).all()
+        assert q.sum() == pytest.approx(1)
