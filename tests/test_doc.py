@@ -23,7 +23,7 @@ def test_examples_of_a_page(page):
 
 
 def test_methods_have_pages_that_start_with_an_example():
-    for method in ("knn_shapley", "tknn_shapley"):
+    for method in ("knn_shapley", "tknn_shapley", "semivalues"):
         lines = (DOC / "user_guide" / f"{method}.rst").read_text(encoding="utf-8").splitlines()
         title = next(i for i, line in enumerate(lines) if line.startswith("==="))
         assert lines[title + 2].startswith(">>> ")

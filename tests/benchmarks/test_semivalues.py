@@ -1,0 +1,141 @@
+"""Semivalues by retraining: against a peer at the same precision, samplers side by side, overhead.
+
+    pytest tests/benchmarks/test_semivalues.py -m bench -s
+
+The peer lives in an environment of its own: see test_neighbors.py.
+"""
+
+import os
+import subprocess
+import sys
+from time import perf_counter
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skvalue import SemivalueValuer
+from skvalue.games import ModelGame
+
+pytestmark = pytest.mark.bench
+
+DATA = """
+import time, warnings
+import numpy as np
+warnings.filterwarnings("ignore")
+from sklearn.linear_model import LogisticRegression
+rng = np.random.default_rng(0)
+n, d = 300, 20
+X, w = rng.standard_normal((n + 500, d)), rng.standard_normal(d)
+y = (X @ w + 2 * rng.standard_normal(n + 500) > 0).astype(int)
+"""
+
+PEER = (
+    DATA
+    + """
+from pydvl.valuation.dataset import Dataset
+from pydvl.valuation.methods.shapley import ShapleyValuation
+from pydvl.valuation.samplers import PermutationSampler
+from pydvl.valuation.scorers import SupervisedScorer
+from pydvl.valuation.stopping import MinUpdates
+from pydvl.valuation.utility import ModelUtility
+train, test = Dataset(X[:n], y[:n]), Dataset(X[n:], y[n:])
+scorer = SupervisedScorer("accuracy", test, default=0.5)
+utility = ModelUtility(LogisticRegression(), scorer, show_warnings=False)
+sampler = PermutationSampler(seed=0)
+method = ShapleyValuation(utility, sampler, is_done=MinUpdates(12), progress=False)
+t = time.perf_counter()
+method.fit(train)
+t = time.perf_counter() - t
+print(t, np.mean(method.result.variances) / 12)
+"""
+)
+
+OURS = (
+    DATA
+    + """
+from skvalue import DataShapleyValuer
+data = dict(X_val=X[n:], y_val=y[n:])
+DataShapleyValuer(max_evaluations=2000, n_jobs=1, random_state=1).fit(X[:n], y[:n], **data)
+valuer = DataShapleyValuer(max_evaluations=20_000, n_jobs=1, random_state=0)
+t = time.perf_counter()
+valuer.fit(X[:n], y[:n], **data)
+t = time.perf_counter() - t
+print(t, np.mean(valuer.values_error_**2))
+"""
+)
+
+
+def run(python, code):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    result = subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    return [float(word) for word in result.stdout.split()[-2:]]
+
+
+def test_data_shapley_against_pydvl(capsys):
+    # Variances fall as one over time, so that time times variance compares at any precision.
+    peer = os.environ.get("SKVALUE_PEERS_PYTHON")
+    if peer is None:
+        pytest.skip("SKVALUE_PEERS_PYTHON names no environment with pyDVL")
+    ratios = []
+    for _ in range(3):
+        theirs, ours = run(peer, PEER), run(sys.executable, OURS)
+        ratios.append(np.prod(theirs) / np.prod(ours))
+    with capsys.disabled():
+        print(f"\npyDVL 0.10 over Data Shapley, n=300, d=20, same error, one thread: {ratios}")
+        print(f"seconds and mean squared error: theirs {theirs}, ours {ours}")
+    assert np.median(ratios) >= 30
+
+
+def problem(n=200, d=10):
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((n + 500, d)), rng.standard_normal(d)
+    y = (X @ w + 2 * rng.standard_normal(n + 500) > 0).astype(int)
+    return X[:n], y[:n], dict(X_val=X[n:], y_val=y[n:])
+
+
+def test_samplers_side_by_side(capsys):
+    X, y, judges = problem()
+    table = {}
+    for semivalue in ("shapley", "banzhaf", (4, 1)):
+        for sampler in ("permutation", "antithetic", "latin", "subsets", "stratified"):
+            valuer = SemivalueValuer(
+                semivalue=semivalue, sampler=sampler, max_evaluations=20_000, random_state=0
+            )
+            valuer.fit(X, y, **judges)
+            error = np.sqrt(np.mean(valuer.values_error_**2))
+            table[semivalue, sampler] = error * np.sqrt(valuer.n_evaluations_ / 20_000)
+    with capsys.disabled():
+        print("\nstandard error (root mean square) with 20,000 coalitions, n=200, d=10:")
+        for key, error in table.items():
+            print(*key, f"{error:.5f}")
+    for semivalue in ("shapley", (4, 1)):
+        rest = min(table[semivalue, sampler] for sampler in ("permutation", "antithetic", "latin"))
+        assert table[semivalue, "stratified"] < rest
+    assert table["banzhaf", "subsets"] < 1.1 * table["banzhaf", "stratified"]
+
+
+@pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
+def test_overhead_over_the_fits(sampler, capsys, monkeypatch):
+    X, y, judges = problem()
+    spent = []
+    train = ModelGame._train
+
+    def timed(self, masks, n_jobs):
+        start = perf_counter()
+        result = train(self, masks, n_jobs)
+        spent.append(perf_counter() - start)
+        return result
+
+    monkeypatch.setattr(ModelGame, "_train", timed)
+    valuer = SemivalueValuer(
+        LogisticRegression(), batch="never", sampler=sampler, max_evaluations=3000, n_jobs=1
+    )
+    start = perf_counter()
+    valuer.fit(X, y, **judges)
+    overhead = (perf_counter() - start) / sum(spent) - 1
+    with capsys.disabled():
+        print(f"\n{sampler}: overhead over {valuer.n_evaluations_} fits: {overhead:.1%}")
+    assert overhead < 0.1
