@@ -27,6 +27,7 @@ _ROOMS = {
     "inspection",
     "neighbors",
     "privacy",
+    "samplers",
     "selection",
     "semivalues",
     "valuers",

@@ -90,7 +90,7 @@ NAMES = documented_names()
 def test_the_walk_finds_something():
     assert {
         "skvalue.TKNNShapleyValuer",
-        "skvalue.BaseValuer.fit",
+        "skvalue.BaseInSampleValuer.fit",
         "skvalue.datasets.flip_labels",
     } <= set(NAMES)
 

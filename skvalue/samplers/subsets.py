@@ -22,7 +22,7 @@ _HALVINGS = 5  # strata of sizes up to n/2, n/4, ..., and their mirror images
 class SizeStrata:
     """Ranges of coalition sizes 1..n-1, with chances and importance weights of every size.
 
-    Attributes
+    Parameters
     ----------
     stratum : ndarray of int of shape (n + 1,)
         Stratum of every size 0..n; -1 where the semivalue needs none of that size, and for the

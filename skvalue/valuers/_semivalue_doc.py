@@ -12,7 +12,7 @@ _UTILITY = """scoring : str or callable, default=None
     error_score : "empty", "raise" or float, default="empty"
         Utility of a coalition whose fit or score fails: that of nobody, an error, or a number."""
 
-_SAMPLING = """sampler : {"auto", "stratified", "subsets", "permutation", "antithetic", "latin", \\
+_SAMPLING = """sampler : {"auto", "stratified", "subsets", "permutation", "antithetic", "latin", \
             "exact"}, default="auto"
         What coalitions are drawn. "stratified": subsets of all sizes, each used for all rows, most
         where utilities vary most. "subsets": the same without strata; for Banzhaf values uniform

@@ -18,7 +18,7 @@ class SemivalueValuer(BaseSemivalueValuer):
     Parameters
     ----------
     %(model)s
-    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \\
+    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \
             default="shapley"
         The semivalue; a tuple is Beta(alpha, beta)-Shapley, a callable one of your own, see
         `skvalue.semivalues.size_weights`.
