@@ -10,6 +10,9 @@ from skvalue.semivalues import (
     check_semivalue,
     coalition_weights,
     enumerate_semivalue,
+    log_size_weights,
+    size_weights,
+    tabulated_semivalue,
 )
 
 SEMIVALUES = ["shapley", "banzhaf", "leave-one-out", (4, 1), (1, 16), (0.5, 2.5)]
@@ -72,3 +75,47 @@ def test_bad_semivalue(bad):
 def test_enumeration_refuses_large_games():
     with pytest.raises(ValueError, match="n must be at most 20.* Got 21"):
         enumerate_semivalue(len, 21)
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+@pytest.mark.parametrize("n", [1, 2, 30, 100_000])
+def test_size_weights_for_any_number_of_players(semivalue, n):
+    q = size_weights(semivalue, n)
+    assert q.shape == (n,)
+    assert q.sum() == pytest.approx(1)
+    np.testing.assert_allclose(np.exp(log_size_weights(semivalue, n)), q, rtol=1e-6, atol=1e-300)
+    if n == 30:
+        p = coalition_weights(semivalue, n)
+        np.testing.assert_allclose(q, [comb(29, k) * p[k] for k in range(30)], rtol=1e-9)
+
+
+def test_weights_along_an_order_are_not_those_of_subsets():
+    # n q[r-1] on a fixed order of 5 gives the Shapley value of a game of its own; 2^(n-1) p[r-1],
+    # the weight for uniform subsets, does not: its mean over positions is not one.
+    for semivalue in ("shapley", "banzhaf", (4, 1)):
+        right = 5 * size_weights(semivalue, 5)
+        printed = 2**4 * coalition_weights(semivalue, 5)
+        assert right.mean() == pytest.approx(1)
+        assert abs(printed - right).max() > 0.3
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+def test_a_table_of_utilities_gives_the_enumeration(semivalue, rng):
+    table = rng.normal(size=2**6)
+    values = enumerate_semivalue(lambda players: table[sum(2**i for i in players)], 6, semivalue)
+    np.testing.assert_allclose(tabulated_semivalue(table, semivalue), values, atol=1e-12)
+    with pytest.raises(ValueError, match="utilities must have 2.n entries.* Got 6"):
+        tabulated_semivalue(table[:6])
+
+
+def test_a_semivalue_of_ones_own():
+    two_others = lambda n: (np.arange(n) == 2).astype(float)  # noqa: E731
+    np.testing.assert_allclose(size_weights(two_others, 5), [0, 0, 1, 0, 0])
+    values = enumerate_semivalue(lambda players: len(players) ** 2, 5, two_others)
+    np.testing.assert_allclose(values, 5)
+    with pytest.raises(ValueError, match="semivalue must be 'shapley'.* positive numbers. Got"):
+        check_semivalue(two_others)
+    with pytest.raises(ValueError, match="must return 5 non-negative weights.*sum 2.5"):
+        size_weights(lambda n: np.full(n, 0.5), 5)
+    with pytest.raises(ValueError, match="must return 5 non-negative weights.* Got shape"):
+        size_weights(lambda n: np.ones(1), 5)

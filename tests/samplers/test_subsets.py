@@ -1,0 +1,74 @@
+"""Subsets: their chances and importance weights give the semivalue exactly."""
+
+from math import comb
+
+import numpy as np
+import pytest
+
+from skvalue.samplers import SizeStrata, draw_subsets, neyman_allocation
+from skvalue.semivalues import size_weights, tabulated_semivalue
+
+SEMIVALUES = ["shapley", "banzhaf", "leave-one-out", (4, 1), (1, 16), (0.5, 2.5)]
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+@pytest.mark.parametrize("stratified", [True, False])
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_weighted_means_over_all_coalitions_are_the_semivalue(semivalue, stratified, n):
+    utilities = np.random.default_rng(n).normal(size=2**n)
+    q = size_weights(semivalue, n)
+    strata = SizeStrata.of(q, stratified)
+    masks = (np.arange(2**n)[:, None] >> np.arange(n)) % 2 == 1
+    sizes = masks.sum(axis=1)
+    values = np.full(n, q[-1] * utilities[-1] - q[0] * utilities[0])
+    for label in range(strata.n_strata):
+        chance = strata.chances[label, sizes] / [comb(n, size) for size in sizes]
+        for i in range(n):
+            for member, weight, share, sign in (
+                (masks[:, i], strata.inside, strata.inside_share, 1),
+                (~masks[:, i], strata.outside, strata.outside_share, -1),
+            ):
+                if share[label] > 0:
+                    a = chance * member * weight[sizes]
+                    values[i] += sign * share[label] * (a @ utilities) / a.sum()
+    np.testing.assert_allclose(values, tabulated_semivalue(utilities, semivalue), atol=1e-12)
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+@pytest.mark.parametrize("n", [2, 50, 20_000])
+def test_chances_and_shares_sum_up(semivalue, n):
+    q = size_weights(semivalue, n)
+    strata = SizeStrata.of(q)
+    np.testing.assert_allclose(strata.chances.sum(axis=1), 1)
+    assert strata.inside_share.sum() == pytest.approx(1 - q[-1])
+    assert strata.outside_share.sum() == pytest.approx(1 - q[0])
+    assert strata.n_strata <= 12
+    assert np.isfinite(strata.inside).all()
+    assert np.isfinite(strata.outside).all()
+
+
+def test_uniform_subsets_are_those_of_the_banzhaf_value():
+    strata = SizeStrata.of(size_weights("banzhaf", 10), stratified=False)
+    binomial = np.array([comb(10, k) for k in range(10)]) / (2**10 - 2)
+    np.testing.assert_allclose(strata.chances[0, 1:10], binomial[1:], rtol=1e-12)
+    # Where all weights are equal the two means are plain ones.
+    for weights in (strata.inside, strata.outside):
+        assert np.ptp(weights[1:10]) < 1e-9 * weights[1]
+
+
+def test_drawn_sizes_and_members():
+    strata = SizeStrata.of(size_weights("shapley", 8))
+    rng = np.random.default_rng(0)
+    for label in range(strata.n_strata):
+        masks = draw_subsets(rng, strata, np.full(4000, label))
+        sizes = np.bincount(masks.sum(axis=1), minlength=9) / 4000
+        np.testing.assert_allclose(sizes, strata.chances[label], atol=0.04)
+        np.testing.assert_allclose(masks.mean(axis=0), masks.mean(), atol=0.04)
+
+
+def test_neyman_allocation():
+    assert neyman_allocation([0.0, 0.0], 10).tolist() == [5, 5]
+    assert neyman_allocation([np.nan, 1.0, 1.0], 9).tolist() == [3, 3, 3]
+    counts = neyman_allocation([1.0, 3.0, 0.0], 1000, floor=0.3)
+    assert counts.tolist() == [275, 625, 100]
+    assert neyman_allocation(np.ones(7), 32).sum() == 32
