@@ -18,7 +18,8 @@ ONE_CLASS, SOLVED, UNSOLVED, FAILED = 0, 1, 2, 4  # what became of a coalition
 class ClassAnswers:
     """Answers of m classifiers at V validation points, as far as the scorer asks for them.
 
-    ``codes`` (m, V) are predicted classes, ``probabilities`` (m, V, C), ``decisions`` (m, V).
+    ``codes`` (m, V) are predicted classes (bool, where there are two), ``probabilities`` (m, V, C),
+    ``decisions`` (m, V).
     """
 
     codes: Any = None
@@ -35,7 +36,7 @@ class StandInClassifier(ClassifierMixin, BaseEstimator):
 
     @available_if(lambda self: self.answers.codes is not None)
     def predict(self, X):
-        return self.classes[self.answers.codes[self.row]]
+        return self.classes[self.answers.codes[self.row].astype(np.intp)]
 
     @available_if(lambda self: self.answers.probabilities is not None)
     def predict_proba(self, X):
@@ -69,9 +70,11 @@ class Scores:
         self.game = game
         self.name = scorer_name(game.scoring, game.classes is not None)
         self.given = {}
-        weights = np.ones(len(game.y_val))
-        if game.sample_weight_val is not None:
-            weights = game.sample_weight_val
+        weights = game.sample_weight_val
+        self.equal = weights is None
+        if self.equal:
+            weights = np.ones(len(game.y_val))
+        else:
             self.given = {"sample_weight": weights}
         self.weights = weights / weights.sum()
         if game.classes is not None:
@@ -94,7 +97,10 @@ class Scores:
     def of_classes(self, answers, sizes):
         """Scores of m classifiers, NaN where the scorer fails; ``sizes`` are their rows."""
         if self.name == "accuracy":
-            return (answers.codes == self.y) @ self.weights
+            right = answers.codes == self.y.astype(answers.codes.dtype)
+            if self.equal:
+                return np.count_nonzero(right, axis=1) / right.shape[1]
+            return right @ self.weights
         if self.name == "neg_log_loss":
             shares = answers.probabilities
             right = np.take_along_axis(shares, self.y[None, :, None], axis=2)[:, :, 0]

@@ -7,6 +7,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from ._answers import SOLVED, UNSOLVED
 from ._batched import BatchedSolver
 
+_MAX_PRODUCTS = 20_000_000  # of pairs of columns, kept for all rows
 _NEARBY = 4  # rows between two coalitions, up to which the second is computed from the first
 
 
@@ -35,6 +36,7 @@ class RidgeSolver(BatchedSolver):
         if self.fit_intercept:
             self.X, self.X_val = (np.c_[part, np.ones(len(part))] for part in (self.X, self.X_val))
             self.penalty = np.r_[self.penalty, 0.0]
+        self.products = None
 
     def alpha(self):
         return float(self.game.estimator.alpha)
@@ -44,14 +46,29 @@ class RidgeSolver(BatchedSolver):
         predictions = coefs @ self.X_val.T + self.shift
         return self.scores.of_targets(predictions, sizes), np.where(solved, SOLVED, UNSOLVED)
 
+    def prepare(self):
+        if self.products is None:
+            p = self.X.shape[1]
+            rows, columns = np.tril_indices(p)
+            width = len(rows) if len(self.X) * len(rows) <= _MAX_PRODUCTS else 0
+            weighted = self.X * self.weights[:, None]
+            self.right = weighted * (self.y - self.shift)[:, None]
+            self.products = weighted[:, rows[:width]] * self.X[:, columns[:width]]
+
     def _closed(self, masks, widest):
         """Coefficients in closed form, and which could be computed."""
         from ._linear_kernels import ridge_tile
 
         coefs = np.empty((len(masks), self.X.shape[1]))
-        y = self.y - self.shift
+        numbers = np.full(len(masks), -1)
+        fresh = np.ones(len(masks), dtype=bool)
+        fresh[1:] = np.count_nonzero(masks[1:] != masks[:-1], axis=1) > _NEARBY
+        if self.products.shape[1]:
+            numbers[fresh] = np.arange(np.count_nonzero(fresh))
+        some = masks[fresh].astype(np.float64)
         solved = ridge_tile(
-            self.X, y, self.weights, self.penalty, masks, _NEARBY, widest, coefs
+            self.X, self.y - self.shift, self.weights, self.penalty, masks, _NEARBY, widest,
+            some @ self.products, some @ self.right, numbers, coefs,
         )  # fmt: skip
         return coefs, solved
 

@@ -10,13 +10,18 @@ _FRESH = 100  # rank-one changes after which an inverse is computed anew
 
 
 @njit(nogil=True, cache=True)
-def gram(X, y, w, penalty, mask, inverse, right, column):
-    """Inverse of ``X' w X + diag(penalty)``, and ``X' w y``, on a coalition. False if singular."""
+def gram(X, y, w, mask, matrix, right):
+    """``X' w X`` and ``X' w y`` on a coalition."""
     rows = np.flatnonzero(mask)
     part = X[rows]
     weighted = part * w[rows].reshape(len(rows), 1)
-    np.dot(weighted.T, part, inverse)
+    np.dot(weighted.T, part, matrix)
     right[:] = np.dot(y[rows], weighted)
+
+
+@njit(nogil=True, cache=True)
+def penalised_inverse(inverse, penalty, column):
+    """Replace a matrix by the inverse of it plus diag(penalty). False if that is near singular."""
     p = len(penalty)
     for a in range(p):
         inverse[a, a] += penalty[a]
@@ -42,10 +47,11 @@ def gram(X, y, w, penalty, mask, inverse, right, column):
 
 
 @njit(nogil=True, cache=True)
-def ridge_tile(X, y, w, penalty, masks, nearby, widest, coefs):
+def ridge_tile(X, y, w, penalty, masks, nearby, widest, grams, rights, numbers, coefs):
     """Coefficients of every coalition of a tile; which of them could be computed.
 
-    A coalition at most ``nearby`` rows from the one before it is computed from that one. One whose
+    A coalition at most ``nearby`` rows from the one before it is computed from that one. The others
+    may have lower triangles in ``grams`` and ``rights`` at ``numbers`` (-1: none). One whose
     matrix may have a condition number above ``widest`` is not computed.
     """
     n, p = X.shape
@@ -69,7 +75,17 @@ def ridge_tile(X, y, w, penalty, masks, nearby, widest, coefs):
                         right[a] += weight * y[i] * X[i, a]
                     changes += 1
         if not warm:
-            warm = gram(X, y, w, penalty, mask, inverse, right, work)
+            at = numbers[c]
+            if at < 0:
+                gram(X, y, w, mask, inverse, right)
+            else:
+                k = 0
+                for a in range(p):
+                    for b in range(a + 1):
+                        inverse[a, b] = inverse[b, a] = grams[at, k]
+                        k += 1
+                right[:] = rights[at]
+            warm = penalised_inverse(inverse, penalty, work)
             changes = 0
         old[:] = mask
         solved[c] = warm

@@ -3,7 +3,7 @@
 from itertools import combinations
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from ._answers import ClassAnswers
@@ -62,28 +62,28 @@ class LogisticSolver(BatchedSolver):
 
     def tile_scores(self, masks, sizes):
         counts = self.counts(masks)
-        margins, status = self._two(masks) if self.n_classes == 2 else self._many(masks, counts)
         asked = self.scores.asked()
-        if asked == "predict_proba":
+        if self.n_classes == 2:
+            margins, status = self._solve(masks, self.y == 1, self._start)
+            margins = margins @ self.X_val.T
+            for c, end in ((0, -np.inf), (1, np.inf)):
+                margins[counts[:, 1 - c] == 0] = end
+            if asked == "predict":
+                answers = ClassAnswers(codes=margins > 0)
+            elif asked == "decision_function":
+                margins[one_class(counts)] = 0.0
+                answers = ClassAnswers(decisions=margins)
+            else:
+                shares = np.stack([expit(-margins), expit(margins)], axis=2)
+                answers = ClassAnswers(probabilities=complete_probabilities(shares, counts))
+            return self.scores.of_classes(answers, sizes), status
+        margins, status = self._many(masks, counts)
+        if asked == "predict":
+            answers = ClassAnswers(codes=margins.argmax(axis=2))
+        else:
             shares = softmax(margins, axis=2)
             answers = ClassAnswers(probabilities=complete_probabilities(shares, counts))
-        elif asked == "decision_function":
-            decisions = margins[:, :, 1]
-            decisions[one_class(counts)] = 0.0
-            answers = ClassAnswers(decisions=decisions)
-        else:
-            answers = ClassAnswers(codes=margins.argmax(axis=2))
         return self.scores.of_classes(answers, sizes), status
-
-    def _two(self, masks):
-        """Margins (m, V, 2) against the first class, of coalitions of two classes in all."""
-        coefs, status = self._solve(masks, self.y == 1, self._start)
-        margins = np.zeros((len(masks), len(self.X_val), 2))
-        np.matmul(coefs, self.X_val.T, out=margins[:, :, 1])
-        counts = self.counts(masks)
-        margins[counts[:, 0] == 0, :, 0] = -np.inf
-        margins[counts[:, 1] == 0, :, 1] = -np.inf
-        return margins, status
 
     def _solve(self, masks, positive, start):
         from ._logistic_kernels import solve_tile

@@ -198,6 +198,13 @@ def test_linear_weights_and_groups(estimator, rng):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("estimator", [Ridge(), LinearRegression()], ids=str)
+def test_linear_of_many_rows_and_columns(estimator, rng, monkeypatch):
+    monkeypatch.setattr("skvalue.games._linear._MAX_PRODUCTS", 0)  # each Gram matrix by itself
+    masks = np.concatenate([coalitions(rng, 40, kind) for kind in KINDS])
+    check_equal(estimator, targets(), masks)
+
+
 def test_linear_of_columns_that_depend(rng):
     X, y, X_val, y_val = targets()
     twice = [np.c_[part, part[:, 0] * 2, np.ones(len(part))] for part in (X, X_val)]

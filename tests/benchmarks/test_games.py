@@ -1,0 +1,135 @@
+"""Batched solvers against a loop over scikit-learn's fits, and the loop against its fits.
+
+    pytest tests/benchmarks/test_games.py -m bench
+
+prints coalitions per second over the loop's. Everything runs on one thread.
+"""
+
+from time import perf_counter
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_limits
+
+from skvalue.games import ModelGame
+
+pytestmark = pytest.mark.bench
+
+LOOP = 20  # coalitions of one round of the loop over fits
+
+
+@pytest.fixture
+def one_thread():
+    with threadpool_limits(1):
+        yield
+
+
+def problem(n, d, target):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n + 500, d))
+    margin = X @ rng.standard_normal(d) + 2 * rng.standard_normal(n + 500)
+    y = (margin > 0).astype(int) if target == "classes" else margin
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+def coalitions(n, kind, rng):
+    """The prefixes of orders, one order after the other; or random ones."""
+    if kind == "orders":
+        count = -(-1000 // n)
+        places = np.argsort([rng.permutation(n) for _ in range(count)], axis=1)
+        masks = places[:, None, :] <= np.arange(n)[None, :, None]
+        return masks.reshape(-1, n)
+    return rng.random((1000, n)) < 0.5
+
+
+def fits(estimator, X, y, X_val, y_val, masks):
+    """The bare loop: what anybody would write."""
+    scores = []
+    for mask in masks:
+        model = clone(estimator)
+        try:
+            scores.append(model.fit(X[mask], y[mask]).score(X_val, y_val))
+        except ValueError:  # one class, or fewer rows than neighbours
+            scores.append(np.nan)
+    return scores
+
+
+def speed_up(estimator, data, masks, rounds=5):
+    """Coalitions per second over those of the bare loop, in turn; and microseconds of each."""
+    game = ModelGame(estimator, *data, n_jobs=1)
+    assert game.solver != "loop"
+    some = masks[np.linspace(0, len(masks) - 1, LOOP).astype(int)]
+    game.utility(masks)  # compiles
+    fits(estimator, *data, some)
+    ours, theirs = [], []
+    for _ in range(rounds):
+        start = perf_counter()
+        fits(estimator, *data, some)
+        middle = perf_counter()
+        game.utility(masks)
+        theirs.append((middle - start) / len(some))
+        ours.append((perf_counter() - middle) / len(masks))
+    return np.median(np.divide(theirs, ours)), np.median(ours) * 1e6, np.median(theirs) * 1e6
+
+
+LOGISTIC = [(100, 10, 100), (300, 20, 40), (500, 50, 10)]
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("kind", ["orders", "random"])
+@pytest.mark.parametrize(("n", "d", "least"), LOGISTIC)
+def test_logistic(n, d, least, kind, capsys, rng):
+    data = problem(n, d, "classes")
+    ratio, ours, theirs = speed_up(LogisticRegression(), data, coalitions(n, kind, rng))
+    with capsys.disabled():
+        print(
+            f"\nlogistic, n={n}, d={d}, {kind}: {ours:.1f} us a coalition, the loop {theirs:.0f} "
+            f"us: {ratio:.0f} x; limit {least}"
+        )
+    assert ratio >= least
+
+
+OTHERS = [
+    (Ridge(), "targets", 100),
+    (LinearRegression(), "targets", 10),
+    (NearestCentroid(), "classes", 10),
+    (GaussianNB(), "classes", 10),
+    (KNeighborsClassifier(), "classes", 10),
+]
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("kind", ["orders", "random"])
+@pytest.mark.parametrize(("estimator", "target", "least"), OTHERS, ids=lambda value: str(value))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::UserWarning")
+def test_others(estimator, target, least, kind, capsys, rng):
+    data = problem(300, 20, target)
+    ratio, ours, theirs = speed_up(estimator, data, coalitions(300, kind, rng))
+    if kind == "random":  # nothing to start from: a lower limit
+        least = min(least, 30)
+    with capsys.disabled():
+        print(
+            f"\n{estimator}, n=300, d=20, {kind}: {ours:.1f} us a coalition, the loop {theirs:.0f} "
+            f"us: {ratio:.0f} x; limit {least}"
+        )
+    assert ratio >= least
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_the_loop_costs_little_over_its_fits(ratio, rng):
+    data = problem(300, 20, "classes")
+    masks = rng.random((200, 300)) < 0.5
+    tree = DecisionTreeClassifier(random_state=0)
+    game = ModelGame(tree, *data, cache_size=0)
+    over = ratio(
+        "the loop over its fits",
+        lambda: game.utility(masks),
+        lambda: fits(tree, *data, masks),
+        1.1,
+    )
+    assert over <= 1.1
