@@ -128,3 +128,27 @@ def test_published_figures_are_complete(tables):
             expected = 2 if table < 11 else len(parameters)
             assert len(tables.published(name, table)) == expected
             assert list(by_table) == list(tables.TABLES)
+
+
+def test_retraining_baselines_print_published_and_measured_figures(two_blobs, tmp_path):
+    X, y = two_blobs
+    np.savez(tmp_path / "wind.npz", X=X, y=y)
+    script = TABLES.with_name("retraining_baselines.py")
+    result = run(
+        script, tmp_path, "--data", ".", "--sets", "cpu", "wind", "--tasks", "mislabel",
+        "--seeds", "2", "--coalitions", "2100", "--trees", "40",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in result.stdout.splitlines()
+        if line.startswith("| wind")
+    ]
+    assert [row[1] for row in rows] == ["published", "authors' way", "clean (sd)"]
+    assert rows[0][2:] == ["0.469", "0.456", "0.512", "", ""]
+    for cell in rows[1][2:] + rows[2][2:]:
+        assert 0.3 < float(cell.split()[0]) <= 1
+    assert float(rows[1][6]) > 0.9  # Data-OOB on two blobs
+    result = run(script, tmp_path, "--data", ".", "--coalitions", "2000")
+    assert result.returncode == 2
+    assert "--coalitions must be above 2000, the fits of one order. Got 2000" in result.stderr
