@@ -79,12 +79,11 @@ class BatchedSolver(ABC):
         The bits depend on the coalitions of the call alone, not on the number of workers.
         """
         self.prepare()
-        tasks = [(masks[part],) for part in tiles(len(masks), self.tile)]
-        parts = list(ordered_map(self._tile, tasks, n_jobs))
-        return tuple(np.concatenate(part) for part in zip(*parts))
-
-    def _tile(self, masks):
-        utilities, status = self.tile_scores(masks, masks.sum(axis=1))
+        tasks = [
+            (masks[part], masks[part].sum(axis=1)) for part in tiles(len(masks), self.tile)
+        ]  # fmt: skip
+        parts = list(ordered_map(self.tile_scores, tasks, n_jobs))
+        utilities, status = (np.concatenate(part) for part in zip(*parts))
         failed = (status == ONE_CLASS) | (status == FAILED)
         raises = isinstance(self.game.error_score, str)
         if not raises:

@@ -107,7 +107,7 @@ class Game(ABC):
             utilities[asked] = self._count(*self._compute(masks[asked]))
         return utilities
 
-    def evaluation_cost(self, size=None, n_coalitions=None):
+    def evaluation_cost(self, size=None, n_coalitions=None, nested=False):
         """Measure what one coalition costs.
 
         Parameters
@@ -116,6 +116,9 @@ class Game(ABC):
             Players in the coalitions measured; None is half of them.
         n_coalitions : int, default=None
             Coalitions measured; None is 3 for the loop and 64 for a batched solver.
+        nested : bool, default=False
+            Whether they are prefixes of one order, around that size, which batched solvers may
+            have cheaper; else they are drawn one by one.
 
         Returns
         -------
@@ -133,9 +136,12 @@ class Game(ABC):
         if n_coalitions is None:
             n_coalitions = 3 if self.solver == "loop" else 64
         rng = np.random.default_rng(0)
-        masks = np.zeros((n_coalitions, self.n_players), dtype=bool)
-        for mask in masks:
-            mask[rng.permutation(self.n_players)[:size]] = True
+        sizes, orders = np.full(n_coalitions, size), n_coalitions
+        if nested:
+            spread = np.arange(n_coalitions) - n_coalitions // 2
+            sizes, orders = np.clip(size + spread, 1, self.n_players), 1
+        places = rng.permuted(np.tile(np.arange(self.n_players), (orders, 1)), axis=1)
+        masks = places < sizes[:, None]
         self._compute(masks[:1], n_jobs=1)  # compiles, imports
         start = perf_counter()
         self._compute(masks, n_jobs=1)

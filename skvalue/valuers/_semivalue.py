@@ -205,7 +205,10 @@ class BaseSemivalueValuer(BaseInSampleValuer):
         X_val, y_val = check_validation_set(probe, X_val, y_val, X.dtype)
         games, _, codes, group_codes = probe._set_up(X, y, X_val, y_val, groups, None)
         run = probe._make_run(games, X, codes, group_codes)
-        each = [estimation.game.evaluation_cost() for estimation in run.estimations[:2]]
+        each = [
+            estimation.game.evaluation_cost(nested=isinstance(estimation.design, OrderDesign))
+            for estimation in run.estimations[:2]
+        ]
         seconds = float(np.mean(each))
         count = run.planned()
         game = run.estimations[0].game

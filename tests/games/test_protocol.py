@@ -129,6 +129,24 @@ def test_cost_leaves_no_trace():
         game.evaluation_cost(11)
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_coalitions_that_are_measured(nested):
+    asked = []
+
+    def function(masks):
+        asked.append(masks)
+        return np.zeros(len(masks))
+
+    FunctionGame(function, 30, empty_utility=0).evaluation_cost(10, 6, nested)
+    masks = asked[1]
+    if nested:
+        assert masks.sum(axis=1).tolist() == [7, 8, 9, 10, 11, 12]
+        assert (masks[:-1] <= masks[1:]).all()
+    else:
+        assert masks.sum(axis=1).tolist() == [10] * 6
+        assert len(np.unique(masks, axis=0)) == 6
+
+
 def test_warning_above_a_tenth(recwarn):
     game = airport_game([1, 2, 3])
     game.n_evaluations, game.n_failed = 100, 10
