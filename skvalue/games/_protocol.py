@@ -12,6 +12,7 @@ from ..exceptions import FailedCoalitionsWarning
 __all__ = ["FunctionGame", "Game"]
 
 _MANY_FAILED = 0.1
+_LONG_ENOUGH, _ENOUGH = 0.05, 2000  # seconds and coalitions of a measurement
 
 
 class Game(ABC):
@@ -115,7 +116,7 @@ class Game(ABC):
         size : int, default=None
             Players in the coalitions measured; None is half of them.
         n_coalitions : int, default=None
-            Coalitions measured; None is 3 for the loop and 64 for a batched solver.
+            Coalitions measured; None takes as many as make the overhead of a call small.
         nested : bool, default=False
             Whether they are prefixes of one order, around that size, which batched solvers may
             have cheaper; else they are drawn one by one.
@@ -133,19 +134,25 @@ class Game(ABC):
         size = max(1, self.n_players // 2) if size is None else size
         if not 1 <= size <= self.n_players:
             raise ValueError(f"size must be between 1 and {self.n_players}. Got {size}.")
-        if n_coalitions is None:
-            n_coalitions = 3 if self.solver == "loop" else 64
+        count = 3 if n_coalitions is None else n_coalitions
+        self._compute(self._draw(1, size, nested), n_jobs=1)  # compiles, imports
+        while True:
+            masks = self._draw(count, size, nested)
+            start = perf_counter()
+            self._compute(masks, n_jobs=1)
+            seconds = perf_counter() - start
+            if n_coalitions is not None or seconds > _LONG_ENOUGH or count > _ENOUGH:
+                return seconds / count
+            count *= 4
+
+    def _draw(self, count, size, nested):
+        """Coalitions of about a size, prefixes of one order or not."""
         rng = np.random.default_rng(0)
-        sizes, orders = np.full(n_coalitions, size), n_coalitions
-        if nested:
-            spread = np.arange(n_coalitions) - n_coalitions // 2
-            sizes, orders = np.clip(size + spread, 1, self.n_players), 1
-        places = rng.permuted(np.tile(np.arange(self.n_players), (orders, 1)), axis=1)
-        masks = places < sizes[:, None]
-        self._compute(masks[:1], n_jobs=1)  # compiles, imports
-        start = perf_counter()
-        self._compute(masks, n_jobs=1)
-        return (perf_counter() - start) / n_coalitions
+        length = min(count, self.n_players) if nested else 1
+        first = max(1, min(size - length // 2, self.n_players - length + 1))
+        orders = np.tile(np.arange(self.n_players), (-(-count // length), 1))
+        places = rng.permuted(orders, axis=1).repeat(length, axis=0)[:count]
+        return places < (first + np.arange(count) % length)[:, None]
 
     def warn_failed(self):
         """Warn if more than a tenth of the coalitions computed could not be trained.

@@ -142,6 +142,8 @@ def test_coalitions_that_are_measured(nested):
     if nested:
         assert masks.sum(axis=1).tolist() == [7, 8, 9, 10, 11, 12]
         assert (masks[:-1] <= masks[1:]).all()
+        again = FunctionGame(function, 30, empty_utility=0)._draw(70, 10, nested=True)
+        assert again.sum(axis=1).tolist() == [*range(1, 31), *range(1, 31), *range(1, 11)]
     else:
         assert masks.sum(axis=1).tolist() == [10] * 6
         assert len(np.unique(masks, axis=0)) == 6
