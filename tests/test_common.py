@@ -18,10 +18,10 @@ from skvalue.base import BaseInSampleValuer
 
 # Parameters to build a class with, where it cannot be built bare.
 INIT_PARAMS = {
-    "BetaShapleyValuer": {"random_state": 0},
-    "DataBanzhafValuer": {"random_state": 0},
+    "BetaShapleyValuer": {"max_evaluations": 400, "random_state": 0},
+    "DataBanzhafValuer": {"max_evaluations": 400, "random_state": 0},
     "DataOOBValuer": {"n_estimators": 20, "random_state": 0},
-    "DataShapleyValuer": {"random_state": 0},
+    "DataShapleyValuer": {"max_evaluations": 400, "random_state": 0},
     "SemivalueValuer": {"random_state": 0},
     "ValueFilteredClassifier": {"estimator": LogisticRegression()},
     "ValueFilteredRegressor": {"estimator": Ridge()},

@@ -29,7 +29,7 @@ def choose_sampler(semivalue, n, limit=None):
     ('stratified', 'subsets')
     """
     limit = np.inf if limit is None else limit
-    if size_weights(semivalue, n)[-1] == 1.0 or 2**n <= min(limit, _FEW):
+    if size_weights(semivalue, n)[-1] == 1.0 or 2**n <= min(limit - 1, _FEW):
         return "exact"
     if limit <= SubsetDesign.cost:
         return "permutation"
@@ -113,8 +113,8 @@ class Estimation:
         if limit is None or rest < np.inf:
             return rest
         cost = self.design.cost
-        if self.block and self.asked > 1:  # truncated orders cost less
-            cost = (self.asked - 1) / self.block
+        if self.block and getattr(self.design, "truncation", None):  # orders that cost less
+            cost = (self.asked - 1) / self.moments.count
         return max(0, int((limit - max(self.asked, 1)) // max(cost, 1)))
 
     def planned(self, limit):

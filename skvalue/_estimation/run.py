@@ -103,6 +103,8 @@ class Run:
     def arrays(self):
         """Name -> array of everything needed to go on."""
         arrays = {**self.header, **self.stopping.arrays()}
+        failed = sum(estimation.game.n_failed for estimation in self.estimations)
+        arrays["n_failed"] = self.header["n_failed"] + failed
         for number, estimation in enumerate(self.estimations):
             arrays |= {f"{number}/{name}": x for name, x in estimation.arrays().items()}
         return arrays

@@ -4,19 +4,17 @@ import os
 import warnings
 from abc import abstractmethod
 from numbers import Integral, Real
-from types import SimpleNamespace
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils import Bunch, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from .._estimation.checkpoint import fingerprint, read_arrays
 from .._estimation.designs import OrderDesign
 from .._estimation.estimation import SAMPLERS, Estimation, choose_sampler, make_design
-from .._estimation.intervals import bernstein_halfwidth, decided, t_halfwidth
 from .._estimation.run import Run
 from .._estimation.stopping import Stopping, default_evaluations
 from .._judges import Progress
@@ -26,11 +24,10 @@ from ..base import BaseInSampleValuer
 from ..exceptions import ImpreciseValuesWarning
 from ..games import ModelGame
 from ..semivalues import check_semivalue
+from ._semivalue_estimates import EstimatesMixin
 
-_UNIT_SCORES = (None, "accuracy", "balanced_accuracy", "roc_auc", "f1", "precision", "recall")
 
-
-class BaseSemivalueValuer(BaseInSampleValuer):
+class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
     """Base class of semivalues of the game of training an estimator on a coalition of rows.
 
     A method says which semivalue by `_semivalue`, and has the parameters of the estimation, or
@@ -75,110 +72,6 @@ class BaseSemivalueValuer(BaseInSampleValuer):
 
     # What a user calls ----------------------------------------------------------------------
 
-    def confidence_interval(self, level=0.95, method="t", utility_range=None):
-        """Interval around every value, for what sampling coalitions leaves open.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Chance that the interval of one row holds its value.
-        method : {"t", "bernstein"}, default="t"
-            By Student's t, which wants enough replicates; or the empirical Bernstein bound of
-            Maurer and Pontil (2009), which holds for any number of them if utilities have a known
-            range, and is wider. The latter needs one of the samplers of orders.
-        utility_range : tuple of two floats, default=None
-            Lowest and highest utility that can be, for "bernstein". None knows it for accuracy and
-            other scores between 0 and 1.
-
-        Returns
-        -------
-        interval : ndarray of shape (n_samples, 2) or (n_groups, 2)
-            Lower and upper ends.
-
-        Raises
-        ------
-        ValueError
-            If `level` is not between 0 and 1, `method` is unknown or cannot be had, or
-            `utility_range` is needed.
-        """
-        check_is_fitted(self)
-        half = self._halfwidths(level, method, utility_range)
-        return np.stack([self.values_ - half, self.values_ + half], axis=1)
-
-    def sign_decided(self, level=0.95, method="t", utility_range=None):
-        """Rows whose values are above or below zero for sure, as far as sampling goes.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Level of the interval that must not hold zero.
-        method : {"t", "bernstein"}, default="t"
-            As in `confidence_interval`.
-        utility_range : tuple of two floats, default=None
-            As in `confidence_interval`.
-
-        Returns
-        -------
-        mask : ndarray of bool of shape (n_samples,) or (n_groups,)
-            True where the sign is decided.
-
-        Raises
-        ------
-        ValueError
-            As in `confidence_interval`.
-        """
-        check_is_fitted(self)
-        return decided(self.values_, self._halfwidths(level, method, utility_range))
-
-    def merge(self, other):
-        """Add what another fit on the same data has found with other random numbers.
-
-        Parameters
-        ----------
-        other : object of the same class
-            A valuer fitted on the same data with the same parameters, but for `random_state`,
-            stopping rules and what concerns computation only.
-
-        Returns
-        -------
-        self : object
-            This valuer, whose values stand on the coalitions of both. Fitted again with
-            `warm_start`, it goes on with its own random numbers.
-
-        Raises
-        ------
-        ValueError
-            If data, parameters or samplers differ, random numbers are the same, or values are
-            exact.
-        """
-        check_is_fitted(self)
-        check_is_fitted(other)
-        ours, theirs = self._run, other._run
-        if type(self) is not type(other) or ours["fingerprint"] != theirs["fingerprint"]:
-            raise ValueError(
-                "merge needs a valuer of the same class, fitted on the same data with the same "
-                "parameters (all but random_state and stopping rules)."
-            )
-        if self.sampler_ != other.sampler_ or self.sampler_ == "exact":
-            raise ValueError(
-                "merge needs two estimates by the same sampler, none of them exact. Got "
-                f"{self.sampler_!r} and {other.sampler_!r}."
-            )
-        same = set(ours["seeds"].tolist()) & set(theirs["seeds"].tolist())
-        if same:
-            raise ValueError(
-                "merge needs other random numbers: fit with another random_state. Got the same "
-                f"seed {same.pop()} in both."
-            )
-        run = self._restored(ours)
-        for estimation, more in zip(run.estimations, other._restored(theirs).estimations):
-            estimation.merge(more)
-        run.header["seeds"] = np.concatenate([ours["seeds"], theirs["seeds"]])
-        self.n_failed_ += other.n_failed_
-        self._publish(run)
-        self.values_ = run.result()[0]
-        return self
-
     def estimate_cost(self, X, y, *, X_val=None, y_val=None, groups=None):
         """Say what `fit` would cost, from the time of a few coalitions.
 
@@ -205,13 +98,9 @@ class BaseSemivalueValuer(BaseInSampleValuer):
         X_val, y_val = check_validation_set(probe, X_val, y_val, X.dtype)
         games, _, codes, group_codes = probe._set_up(X, y, X_val, y_val, groups, None)
         run = probe._make_run(games, X, codes, group_codes)
-        each = [
-            estimation.game.evaluation_cost(nested=isinstance(estimation.design, OrderDesign))
-            for estimation in run.estimations[:2]
-        ]
-        seconds = float(np.mean(each))
-        count = run.planned()
-        game = run.estimations[0].game
+        count, game = run.planned(), run.estimations[0].game
+        orders = isinstance(run.estimations[0].design, OrderDesign)
+        seconds = game.evaluation_cost(nested=orders)
         workers = effective_n_jobs(self.n_jobs) if game.solver == "loop" else 1
         limits = [] if count is None else [count * seconds / workers]
         limits += [] if self.max_time is None else [float(self.max_time)]
@@ -272,6 +161,7 @@ class BaseSemivalueValuer(BaseInSampleValuer):
             "players": np.array([game.n_players for game in model_games]),
             "empty": np.array([game.empty_utility for game in model_games]),
             "n_values": np.array(n),
+            "n_failed": np.array(0 if former is None else former["n_failed"]),
         }
         run = Run(estimations, players, n, stopping, header, self.checkpoint)
         if former is not None:
@@ -359,7 +249,6 @@ class BaseSemivalueValuer(BaseInSampleValuer):
     def _play(self, games, X, y, groups):
         run = self._make_run(games, X, y, groups, self._former())
         progress = Progress(self, run.n_steps)
-        n_failed = getattr(self, "n_failed_", 0) if self._goes_on() else 0
         for _ in progress.follow(run.steps(), run.n_steps, "coalitions"):
             pass
         played = [i for i, e in enumerate(run.estimations) if e.has_values]
@@ -369,7 +258,6 @@ class BaseSemivalueValuer(BaseInSampleValuer):
             raise RuntimeError(
                 "The fit was stopped by a callback before there was a value to keep."
             )
-        self.n_failed_ = n_failed + sum(e.game.n_failed for e in run.estimations)
         error, exact = run.error, all(e.exact for e in run.estimations)
         self._publish(run)
         if progress.interrupted:
@@ -397,14 +285,12 @@ class BaseSemivalueValuer(BaseInSampleValuer):
         empty = np.mean([run.estimations[i].game.empty_utility for i in played])
         return [games[i] for i in played], run.result()[0], utility, empty, progress
 
-    def _goes_on(self):
-        return self.warm_start and hasattr(self, "_run")
-
     def _publish(self, run):
         """Set the attributes that say how the values have come about."""
         _, self.values_error_, self._freedom = run.result()
         self.n_evaluations_ = sum(e.asked for e in run.estimations)
         self._run = run.arrays()
+        self.n_failed_ = int(self._run["n_failed"])
         self._players = run.players
         if self.truncation is not None:
             self.truncation_bias_ = np.zeros(run.n)
@@ -426,57 +312,6 @@ class BaseSemivalueValuer(BaseInSampleValuer):
                 ImpreciseValuesWarning,
                 stacklevel=5,
             )
-
-    def _restored(self, arrays):
-        """A run that can be looked at and merged, but not go on."""
-        games = [
-            SimpleNamespace(n_players=int(n), empty_utility=float(empty), solver="")
-            for n, empty in zip(arrays["players"], arrays["empty"])
-        ]
-        estimations = [
-            Estimation(game, self._design(str(arrays["sampler"]), game.n_players), 0, number)
-            for number, game in enumerate(games)
-        ]
-        keys = ("fingerprint", "seeds", "sampler", "players", "empty", "n_values")
-        header = {name: arrays[name] for name in keys}
-        run = Run(estimations, self._players, int(arrays["n_values"]), Stopping(), header)
-        run.restore(arrays)
-        return run
-
-    def _halfwidths(self, level, method, utility_range):
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1. Got {level}.")
-        if method == "t":
-            return t_halfwidth(self.values_error_, self._freedom, level)
-        if method != "bernstein":
-            raise ValueError(f"method must be 't' or 'bernstein'. Got {method!r}.")
-        run = self._restored(self._run)
-        if self.sampler_ == "exact":
-            return np.zeros(run.n)
-        if not isinstance(run.estimations[0].design, OrderDesign):
-            raise ValueError(
-                "method='bernstein' needs independent replicates: sampler='permutation', "
-                f"'antithetic' or 'latin'. Got {self.sampler_!r}."
-            )
-        if utility_range is None:
-            if self.scoring not in _UNIT_SCORES or not self._n_classes:
-                raise ValueError(
-                    "method='bernstein' needs utility_range, the lowest and highest utility that "
-                    f"can be, with scoring={self.scoring!r}."
-                )
-            utility_range = 0.0, 1.0
-        span = 2 * (utility_range[1] - utility_range[0])
-        half, share = np.zeros(run.n), 1 / len(run.estimations)
-        for estimation, rows in zip(run.estimations, run.players):
-            errors = np.sqrt(estimation.variances()[0])
-            # The intervals of all splits hold together.
-            half[rows] += share * bernstein_halfwidth(
-                errors,
-                estimation.moments.count,
-                span * estimation.design.weights.max(),
-                1 - share * (1 - level),
-            )
-        return half
 
     def _set_values(self, values):
         self.values_ = values

@@ -108,23 +108,23 @@ class Watch:
 def test_few_rows_are_valued_by_enumeration(valuer):
     if valuer.get_params().get("task") == "regression":
         X, y = make_regression(30, 2, noise=5, random_state=0)
-        X, y, X_val, y_val, estimator = X[:8], y[:8], X[8:], y[8:], Ridge()
+        X, y, X_val, y_val, estimator = X[:6], y[:6], X[6:], y[6:], Ridge()
     else:
-        X, y, X_val, y_val = data(8)
+        X, y, X_val, y_val = data(6)
         estimator = LogisticRegression(tol=1e-10)
     valuer.set_params(estimator=estimator).fit(X, y, X_val=X_val, y_val=y_val)
     game = ModelGame(estimator, X, y, X_val, y_val, scoring=valuer.scoring, batch="never")
 
     def utility(players):
-        return game.utility(np.isin(np.arange(8), players)[None])[0]
+        return game.utility(np.isin(np.arange(6), players)[None])[0]
 
-    exact = enumerate_semivalue(utility, 8, valuer._semivalue)
+    exact = enumerate_semivalue(utility, 6, valuer._semivalue)
     np.testing.assert_allclose(valuer.values_, exact, atol=1e-6)
     assert valuer.sampler_ == valuer.stop_reason_ == "exact"
     assert (valuer.values_error_ == 0).all()
     assert (valuer.confidence_interval() == valuer.values_[:, None]).all()
     assert (valuer.sign_decided() == (valuer.values_ != 0)).all()
-    assert valuer.utility_ == pytest.approx(game.utility(np.ones((1, 8), dtype=bool))[0])
+    assert valuer.utility_ == pytest.approx(game.utility(np.ones((1, 6), dtype=bool))[0])
     assert valuer.empty_utility_ == game.empty_utility
 
 
@@ -218,17 +218,41 @@ def test_mislabelled_rows_are_worth_less():
     assert values[wrong].mean() < values[10:].mean() - 3 * np.std(values[10:]) / np.sqrt(10)
 
 
+def test_equal_rows_have_equal_values_and_utilities_add_up():
+    X, y, X_val, y_val = data(8)
+    X, y = np.r_[X, X[:2]], np.r_[y, y[:2]]
+    valuer = DataShapleyValuer(Centroids(), sampler="exact")
+    values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
+    np.testing.assert_allclose(values[:2], values[8:], atol=1e-14)
+    halves = [
+        clone(valuer).fit(X, y, X_val=X_val[part], y_val=y_val[part]).values_
+        for part in (slice(0, 20), slice(20, 40))
+    ]
+    np.testing.assert_allclose(values, np.mean(halves, axis=0), atol=1e-14)
+
+
+def test_weights_of_validation_points():
+    X, y, X_val, y_val = data(8)
+    times = np.arange(40) % 3
+    valuer = DataBanzhafValuer()
+    weighted = valuer.fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=times).values_
+    X_val, y_val = np.repeat(X_val, times, axis=0), np.repeat(y_val, times)
+    np.testing.assert_allclose(
+        clone(valuer).fit(X, y, X_val=X_val, y_val=y_val).values_, weighted, atol=1e-12
+    )
+
+
 # Errors and intervals ------------------------------------------------------------------------
 
 
 def test_errors_are_those_of_other_random_numbers():
     values, errors = [], []
-    for seed in range(20):
+    for seed in range(12):
         valuer = fit(quick(random_state=seed, max_evaluations=600), 20)
         values.append(valuer.values_)
         errors.append(valuer.values_error_)
     ratio = np.sqrt(np.mean(errors, axis=0) ** 2 / np.var(values, axis=0, ddof=1))
-    assert 0.8 < np.median(ratio) < 1.3
+    assert 0.75 < np.median(ratio) < 1.35
 
 
 def test_intervals_nest_and_bernstein_is_the_wider():
@@ -328,7 +352,9 @@ def test_estimated_cost():
 # The same bits -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
+@pytest.mark.parametrize(
+    "sampler", ["stratified", pytest.param("antithetic", marks=pytest.mark.slow)]
+)
 def test_the_same_bits_for_any_number_of_jobs_and_back_end(sampler):
     one = fit(quick(sampler=sampler, max_evaluations=300))
     two = fit(quick(sampler=sampler, max_evaluations=300, n_jobs=2))
@@ -337,6 +363,22 @@ def test_the_same_bits_for_any_number_of_jobs_and_back_end(sampler):
     for other in (two, three):
         np.testing.assert_array_equal(other.values_, one.values_)
         np.testing.assert_array_equal(other.values_error_, one.values_error_)
+
+
+def test_the_same_bits_for_any_number_of_threads_of_a_batched_solver():
+    values = [
+        fit(DataShapleyValuer(max_evaluations=2000, random_state=0, n_jobs=n_jobs), 50).values_
+        for n_jobs in (1, 2, 3)
+    ]
+    np.testing.assert_array_equal(values[0], values[1])
+    np.testing.assert_array_equal(values[0], values[2])
+
+
+def test_batched_and_one_by_one_agree():
+    options = {"max_evaluations": 500, "random_state": 0}
+    batched = fit(DataShapleyValuer(LogisticRegression(tol=1e-10), **options))
+    single = fit(DataShapleyValuer(LogisticRegression(tol=1e-10), batch="never", **options))
+    np.testing.assert_allclose(batched.values_, single.values_, atol=1e-6)
 
 
 @pytest.mark.parametrize("sampler", ["stratified", "subsets", "permutation", "latin"])
@@ -516,10 +558,12 @@ np.save(sys.argv[4], valuer.values_)
 """
 
 
-@pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
+@pytest.mark.parametrize(
+    "sampler", ["stratified", pytest.param("antithetic", marks=pytest.mark.slow)]
+)
 def test_killed_and_resumed_bit_for_bit(sampler, tmp_path):
     def command(name):
-        arguments = [tmp_path / f"{name}.npz", sampler, "5000", tmp_path / f"{name}.npy"]
+        arguments = [tmp_path / f"{name}.npz", sampler, "3000", tmp_path / f"{name}.npy"]
         return [sys.executable, "-c", SCRIPT, *map(str, arguments)]
 
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
@@ -531,7 +575,7 @@ def test_killed_and_resumed_bit_for_bit(sampler, tmp_path):
     process.wait()
     assert not (tmp_path / "killed.npy").exists()
     with np.load(state) as file:
-        assert 0 < file["0/counts"][1] < 4900
+        assert 0 < file["0/counts"][1] < 2900
     subprocess.run(command("killed"), env=environment, check=True)
     subprocess.run(command("whole"), env=environment, check=True)
     np.testing.assert_array_equal(np.load(tmp_path / "killed.npy"), np.load(tmp_path / "whole.npy"))
