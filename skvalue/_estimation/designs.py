@@ -21,7 +21,7 @@ from ..semivalues import tabulated_semivalue
 from .moments import OrderMoments, SubsetMoments, TableMoments
 
 ROUND = 1024  # coalitions between two looks at the stopping rules, at least
-_SUBSETS = 32  # coalitions of a block of subsets
+SUBSETS = 32  # coalitions of a block of subsets
 _PILOT = 4  # blocks of subsets before the first look at their variances
 _ENTRIES = 2**25  # of the masks that are made at once
 
@@ -138,7 +138,7 @@ class SubsetDesign:
     """
 
     n_blocks = None
-    cost = _SUBSETS
+    cost = SUBSETS
 
     def __init__(self, q, stratified):
         self.n, self.q, self.stratified = len(q), q, stratified
@@ -150,7 +150,7 @@ class SubsetDesign:
 
     def round(self, block):
         """0-4, 4-8, 8-16, then blocks by 32: looks at the variances come early first."""
-        longest = ROUND // _SUBSETS
+        longest = ROUND // SUBSETS
         if block < _PILOT:
             return 0, _PILOT
         length = min(2 ** int(np.log2(block)), longest)
@@ -159,15 +159,15 @@ class SubsetDesign:
     def plan(self, moments, block):
         """Strata of the coalitions of a round, spread so that any part of it is like the whole."""
         first, last = self.round(block)
-        counts = neyman_allocation(self._spread(moments), (last - first) * _SUBSETS)
+        counts = neyman_allocation(self._spread(moments), (last - first) * SUBSETS)
         labels = np.repeat(np.arange(len(counts)), counts)
         place = np.concatenate([(np.arange(count) + 0.5) / count for count in counts])
         return labels[np.argsort(place, kind="stable")]
 
     def play(self, moments, blocks, seeds, ask, ends, plan):
         first = self.round(blocks[0])[0]
-        labels = [plan[(b - first) * _SUBSETS :][:_SUBSETS] for b in blocks]
-        limit = max(1, min(ask.size, max(_ENTRIES // self.n, _SUBSETS)) // _SUBSETS)
+        labels = [plan[(b - first) * SUBSETS :][:SUBSETS] for b in blocks]
+        limit = max(1, min(ask.size, max(_ENTRIES // self.n, SUBSETS)) // SUBSETS)
         complete = 0
         for start in range(0, len(blocks), limit):
             some = range(start, min(start + limit, len(blocks)))
@@ -175,12 +175,12 @@ class SubsetDesign:
             utilities = ask(np.concatenate(drawn)) - ends[0]
             for i, masks in zip(some, drawn):
                 sizes = masks.sum(axis=1)
-                v = utilities[(i - start) * _SUBSETS :][:_SUBSETS]
+                v = utilities[(i - start) * SUBSETS :][:SUBSETS]
                 moments = moments.add(
                     masks, labels[i], v, self.strata.inside[sizes], self.strata.outside[sizes]
                 )
                 complete += 1
-            yield moments, complete, complete * _SUBSETS
+            yield moments, complete, complete * SUBSETS
 
     def _shares(self):
         return self.strata.inside_share[:, None], self.strata.outside_share[:, None]

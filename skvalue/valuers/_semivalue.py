@@ -13,7 +13,7 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import validate_data
 
 from .._estimation.checkpoint import fingerprint, read_arrays
-from .._estimation.designs import OrderDesign
+from .._estimation.designs import SUBSETS, OrderDesign
 from .._estimation.estimation import SAMPLERS, Estimation, choose_sampler, make_design
 from .._estimation.run import Run
 from .._estimation.stopping import Stopping, default_evaluations
@@ -133,6 +133,7 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
         model_games, players = [], []
         for rows, judges in games:
             rows = np.arange(len(X)) if rows is None else rows
+            self._check_labels(codes[rows], judges.y)
             judge_labels = self.classes_[judges.y] if self._n_classes else judges.y
             game = ModelGame(
                 estimator, X[rows], labels[rows], judges.X, judge_labels,
@@ -172,16 +173,20 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
     def _design(self, sampler, n):
         return make_design(sampler, self._semivalue, n, self.truncation)
 
+    def _named_sampler(self):
+        """The sampler asked for; only orders can be truncated."""
+        return "antithetic" if self.sampler == "auto" and self.truncation else self.sampler
+
     def _stopping(self, n, X, n_games):
+        sampler = self._named_sampler()
         stopping = Stopping(
             self.max_evaluations, self.max_time, self.tol, self.sign_level, self.stable_bottom
         )
         if self.max_evaluations is None and self.max_time is None and not stopping.has_goals:
-            stopping.max_evaluations = default_evaluations(n, len(X), X.shape[1])
-            if self.sampler not in ("auto", "exact"):  # enough of it for an error
-                cost = self._design(self.sampler, n).cost
-                least = n_games * (2 * cost + 1)
-                stopping.max_evaluations = max(stopping.max_evaluations, least)
+            count = default_evaluations(n, len(X), X.shape[1])
+            # Two blocks at least, so that there is an error.
+            cost = SUBSETS if sampler in ("auto", "exact") else self._design(sampler, n).cost
+            stopping.max_evaluations = max(count, n_games * (2 * cost + 1))
         return stopping
 
     def _seed_and_sampler(self, former, mark, n, stopping, n_games):
@@ -205,16 +210,25 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
             seed = int(self.random_state)
         else:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        if self.sampler != "auto":
-            return seed, self.sampler
+        if self._named_sampler() != "auto":
+            return seed, self._named_sampler()
         limit = stopping.max_evaluations
         limit = None if limit is None else limit // n_games
-        if self.truncation is not None:
-            return seed, "antithetic"
         return seed, choose_sampler(self._semivalue, n, limit)
 
     def _former_name(self):
         return "warm_start" if self.warm_start and hasattr(self, "_run") else "checkpoint"
+
+    def _check_labels(self, codes, judge_codes):
+        """Refuse splits whose judges have a label that no player has."""
+        unseen = np.setdiff1d(judge_codes, codes) if self._n_classes else ()
+        if len(unseen):
+            shown = ", ".join(map(repr, self.classes_[unseen].tolist()[:5]))
+            raise ValueError(
+                "In every split each label of the judges must be one of the players: rows with "
+                f"the label {shown} are all among the judges of one split. Pass X_val and y_val, "
+                f"or another cv. Got cv={self.cv!r}."
+            )
 
     def _check_count(self, estimations, stopping):
         """Refuse a count that does not allow one replicate in every game."""

@@ -27,7 +27,8 @@ _SAMPLING = """sampler : {"auto", "stratified", "subsets", "permutation", "antit
         Coalitions to evaluate, over all splits. None computes a number from the size of the data,
         unless another rule below is set: about a minute of fits one by one for 10,000 rows.
     max_time : float, default=None
-        Seconds after which to stop. Values then depend on the machine.
+        Seconds after which to stop. Values then depend on the machine. An enumeration is finished
+        all the same, and so is the first replicate of every split.
     tol : float, default=None
         Stop when no standard error is larger.
     sign_level : float, default=None

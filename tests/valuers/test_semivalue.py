@@ -617,6 +617,25 @@ def test_bad_parameters(options, message):
         fit(quick(**options))
 
 
+def test_a_label_that_only_judges_have():
+    X, y, *_ = data(20)
+    y = np.where(np.arange(20) == 3, "rare", y)
+    with pytest.raises(ValueError, match="label 'rare' are all among the judges.* Got cv=5"):
+        quick().fit(X, y, groups=np.arange(20) // 2)
+
+
+def test_a_default_count_leaves_room_for_two_replicates():
+    with pytest.warns(ImpreciseValuesWarning):
+        valuer = fit(quick(max_evaluations=None, sampler="latin"), 100)
+    assert valuer.n_evaluations_ > 2 * 8 * 99
+    assert np.isfinite(valuer.values_error_).all()
+    X, y, *_ = data(30)
+    y[:4] = ["no", "yes", "no", "yes"]
+    with pytest.warns(ImpreciseValuesWarning):
+        valuer = quick(max_evaluations=None).set_params(cv=LeaveOneOut()).fit(X, y)
+    assert np.isfinite(valuer.values_error_).all()
+
+
 def test_truncation_reports_its_bias():
     valuer = fit(quick(truncation=0.05, max_evaluations=3000), 40)
     assert valuer.sampler_ == "antithetic"
