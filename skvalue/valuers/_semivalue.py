@@ -129,7 +129,6 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
         estimator = self.estimator
         if estimator is None:
             estimator = LogisticRegression() if self._n_classes else Ridge()
-        # Row weights that a user did not give are equal, and not every scorer takes any.
         model_games, players = [], []
         for rows, judges in games:
             rows = np.arange(len(X)) if rows is None else rows
@@ -290,8 +289,9 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
         if error is not None:
             first_line = (str(error).splitlines() or [type(error).__name__])[0]
             progress.error = RuntimeError(
-                f"The fit was ended by an error: {first_line} What {self.n_evaluations_} "
-                "coalitions have given is kept in values_; fit with warm_start=True goes on."
+                f"The fit was ended by an error: {first_line.rstrip('.')}. What "
+                f"{self.n_evaluations_} coalitions have given is kept in values_; fit with "
+                "warm_start=True goes on."
             )
             progress.error.__cause__ = error
         self._warn(run, progress)
@@ -306,10 +306,12 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
         self._run = run.arrays()
         self.n_failed_ = int(self._run["n_failed"])
         self._players = run.players
+        self.__dict__.pop("truncation_bias_", None)
         if self.truncation is not None:
             self.truncation_bias_ = np.zeros(run.n)
             for estimation, rows in zip(run.estimations, run.players):
-                self.truncation_bias_[rows] += estimation.moments.bias / len(run.estimations)
+                if not estimation.exact:
+                    self.truncation_bias_[rows] += estimation.moments.bias / len(run.estimations)
 
     def _warn(self, run, progress):
         if progress.interrupted or progress.error is not None:
