@@ -21,6 +21,7 @@ _PUBLIC = {
     "ValueFilteredRegressor": "skvalue.selection",
 }
 _ROOMS = {
+    "collaborative",
     "datasets",
     "exceptions",
     "games",
@@ -28,6 +29,7 @@ _ROOMS = {
     "neighbors",
     "privacy",
     "samplers",
+    "rewards",
     "selection",
     "semivalues",
     "valuers",

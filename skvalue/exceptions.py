@@ -5,7 +5,10 @@ __all__ = [
     "FewValidationPointsWarning",
     "ImpreciseValuesWarning",
     "IncompleteFitWarning",
+    "NestedReleasesWarning",
+    "NormalApproximationWarning",
     "QuadraticCostWarning",
+    "VoidGuaranteeWarning",
 ]
 
 
@@ -27,3 +30,15 @@ class FewValidationPointsWarning(UserWarning):
 
 class FailedCoalitionsWarning(UserWarning):
     """Many coalitions could not be trained, or hold one class."""
+
+
+class NormalApproximationWarning(UserWarning):
+    """A party has few rows: the normal law that its statistic is taken to have is a rough one."""
+
+
+class VoidGuaranteeWarning(UserWarning):
+    """Something was chosen by looking at private rows: nothing is guaranteed about privacy."""
+
+
+class NestedReleasesWarning(UserWarning):
+    """Releases at several levels of noise share one clear statistic."""

@@ -65,6 +65,8 @@ class PrivacyReport:
     detection_ceiling : float, default=None
         Best AUROC of telling from its own releases that a unit was replaced; None where it is not
         known, see `skvalue.privacy.detection_ceiling`.
+    void : str, default=""
+        What voids the guarantee other than a seed, such as bounds taken from the data.
 
     See Also
     --------
@@ -91,6 +93,7 @@ class PrivacyReport:
     assumptions: tuple = ()
     seeded: bool = False
     detection_ceiling: float | None = None
+    void: str = ""
 
     def __post_init__(self):
         if self.notion not in NOTIONS:
@@ -108,8 +111,8 @@ class PrivacyReport:
 
     @property
     def guarantee(self):
-        """The guarantee in words; None if the noise was seeded."""
-        if self.seeded:
+        """The guarantee in words; None if the noise was seeded, or something else voids it."""
+        if self.seeded or self.void:
             return None
         joint = "joint " if self.notion == "joint" else "local " if self.notion == "local" else ""
         size = f"{self.epsilon:.6g}, {self.delta:.6g}" if self.delta else f"{self.epsilon:.6g}"
@@ -136,6 +139,11 @@ class PrivacyReport:
                 "that it can be repeated and taken off. Without the seed the guarantee would read "
                 "as follows."
             )
+        elif self.void:
+            head = (
+                f"NO PRIVACY IS GUARANTEED: {self.void}. Otherwise the guarantee would read as "
+                "follows."
+            )
         else:
             head = f"This release satisfies {self.guarantee}."
         odds = (
@@ -155,7 +163,7 @@ class PrivacyReport:
             parts.append(f"NOT protected: {'; '.join(self.not_protected)}.")
         if self.assumptions:
             parts.append(f"Assumed, and not checked: {'; '.join(self.assumptions)}.")
-        if self.detection_ceiling is not None and not self.seeded:
+        if self.detection_ceiling is not None and self.guarantee is not None:
             parts.append(
                 f"From a {self.unit}'s own releases nobody can tell that it was replaced with an "
                 f"area under the ROC curve above {self.detection_ceiling:.3f}."

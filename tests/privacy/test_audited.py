@@ -5,12 +5,16 @@ where the game has most power: the constants of a mechanism do not depend on eps
 """
 
 import math
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+from skvalue.collaborative import GramRelease, LogisticRelease, MeanRelease
+from skvalue.exceptions import NormalApproximationWarning
 from skvalue.privacy import (
     DiscreteGaussianEvent,
     GaussianEvent,
@@ -22,6 +26,7 @@ from skvalue.privacy import (
     calibrate_gaussian,
     calibrate_laplace,
     draw_noise,
+    mu_from_epsilon,
     poisson_sample,
 )
 from skvalue.privacy.audit import check_variance, distinguish_scores, search_sensitivity
@@ -151,6 +156,46 @@ def sampled_scores(scale, n, fresh):
     return draws[0] + seen, draws[1]
 
 
+# Releases of parties, through the estimators: the rows are neighbours, as far apart as can be. ----
+
+RENYI = mu_from_epsilon(EPSILON, DELTA) ** 2  # of order 2
+PARTIES = {
+    "linear": (GramRelease(RENYI), ([[1.0, 0.0]], [1.0]), ([[-1.0, 0.0]], [1.0])),
+    "logistic": (LogisticRelease(RENYI), ([[1.0, 0.0]], [1]), ([[0.5, 0.75**0.5]], [0])),
+    "mean": (MeanRelease(RENYI, lower=-2, upper=1), ([-2.0],), ([1.0],)),
+}
+
+
+def released(kind, place, n):
+    """n statistics that leave the party."""
+    party, *neighbours = PARTIES[kind]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NormalApproximationWarning)
+        return np.array([party.fit(*neighbours[place]).release_.vector for _ in range(n)])
+
+
+def clean_release(kind, place):
+    party, *neighbours = PARTIES[kind]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NormalApproximationWarning)
+        return clone(party).set_params(epsilon=None).fit(*neighbours[place]).release_
+
+
+def release_claim(kind):
+    """The event of a release, from which `privacy_` is made."""
+    clean = clean_release(kind, 0)
+    return replace(clean, epsilon=RENYI).event
+
+
+def release_scores(kind, n):
+    direction = clean_release(kind, 0).vector - clean_release(kind, 1).vector
+    return [released(kind, place, min(n, 1500)) @ direction for place in (0, 1)]
+
+
+def release_noise(kind, n):
+    return released(kind, 0, min(n, 700)) - clean_release(kind, 0).vector
+
+
 AUDITED = [
     Audited(
         "counts, a row added or removed",
@@ -206,6 +251,15 @@ AUDITED = [
         "one sample for all counts, stated as one event",
         one_sample,
         lambda claim, n: sampled_scores(claim.event.scale, n, fresh=False),
+    ),
+    *(
+        Audited(
+            f"release of a party, {kind}",
+            lambda kind=kind: release_claim(kind),
+            lambda claim, n, kind=kind: release_scores(kind, n),
+            lambda claim, n, kind=kind: release_noise(kind, n),
+        )
+        for kind in PARTIES
     ),
 ]
 

@@ -1,0 +1,340 @@
+"""What a party sends to the mediator, once: a noisy statistic and the public facts about it."""
+
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from numbers import Integral, Real
+
+import numpy as np
+
+from ..privacy import GaussianEvent, draw_noise
+from ._statistics import (
+    CROSS_WEIGHTS,
+    gram_size,
+    linear_sensitivity,
+    logistic_sensitivity,
+    logistic_size,
+)
+
+__all__ = ["Release"]
+
+_FORMAT, _VERSION = "skvalue.collaborative.Release", 1
+_FAMILIES = ("gaussian", "bernoulli", "poisson")
+_KINDS = ("linear", "logistic", *_FAMILIES)
+_MOST_CHARACTERS = 50_000_000
+_MOST_FEATURES = 1000
+_MOST_SAMPLES = 10**12
+
+
+def _refuse(name, rule, value):
+    shown = repr(value)
+    raise ValueError(f"{name} must be {rule}. Got {shown if len(shown) < 80 else shown[:77]}")
+
+
+def _integer(value, name, lowest, highest):
+    if isinstance(value, bool) or not isinstance(value, Integral) or not lowest <= value <= highest:
+        _refuse(name, f"an integer from {lowest} to {highest}", value)
+    return int(value)
+
+
+def _number(value, name, rule="a finite number above 0", lowest=0.0, strict=True):
+    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or value < lowest or (strict and value == lowest):
+        _refuse(name, rule, value)
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A party's noisy sufficient statistic, and the public facts that it was made by.
+
+    The estimators `GramRelease`, `LogisticRelease` and `MeanRelease` make it at the party;
+    `to_json` and `from_json` carry it to the mediator. Everything in it is meant to be read by
+    everybody: the guarantee is about exactly these fields. They are checked when it is made.
+
+    Parameters
+    ----------
+    kind : {"linear", "logistic", "gaussian", "bernoulli", "poisson"}
+        Which statistic.
+    n_samples : int
+        Number of rows of the party; public.
+    statistic : sequence of float
+        The noisy statistic: for "linear" the weighted lower triangle of the Gram matrix of
+        (1 if `intercept`, x, y) without the count; for "logistic" the sum of y x and the weighted
+        lower triangle of the sum of x x'; else one sum.
+    epsilon : float or None
+        Renyi loss of the release at `renyi_order`. None: no noise, hence no privacy.
+    renyi_order : float
+        Order of the Renyi divergence, above 1.
+    bounds : tuple of float
+        Bounds that the rows were clipped to: (x_bound, y_bound), (x_bound,) or (lower, upper).
+    n_features : int, default=0
+        Number of features; 0 for the families of one number.
+    intercept : bool, default=False
+        Whether "linear" has a constant feature.
+    layout : {"svec", "cross"}, default="svec"
+        Weights of the entries of "linear", see `GramRelease`.
+
+    Raises
+    ------
+    ValueError
+        If a field is of the wrong type or range, or the statistic is farther out than the bounds,
+        the count and forty standard deviations of the noise let it be.
+
+    Examples
+    --------
+    >>> from skvalue.collaborative import Release
+    >>> release = Release("bernoulli", 100, (41.3,), 0.5, 2.0, (0.0, 1.0))
+    >>> round(release.noise_scale, 3)
+    1.414
+    >>> Release.from_json(release.to_json()) == release
+    True
+    """
+
+    kind: str
+    n_samples: int
+    statistic: tuple
+    epsilon: float | None
+    renyi_order: float
+    bounds: tuple
+    n_features: int = 0
+    intercept: bool = False
+    layout: str = "svec"
+
+    def __post_init__(self):
+        fix = object.__setattr__
+        if not isinstance(self.kind, str) or self.kind not in _KINDS:
+            _refuse("kind", f"one of {', '.join(_KINDS)}", self.kind)
+        fix(self, "n_samples", _integer(self.n_samples, "n_samples", 0, _MOST_SAMPLES))
+        if self.epsilon is not None:
+            fix(self, "epsilon", _number(self.epsilon, "epsilon", "None or a number above 0"))
+        order = _number(self.renyi_order, "renyi_order", "a finite number above 1", 1.0)
+        fix(self, "renyi_order", order)
+        lowest = 0 if self.kind in _FAMILIES else 1
+        highest = 0 if self.kind in _FAMILIES else _MOST_FEATURES
+        n_features = _integer(self.n_features, "n_features", lowest, highest)
+        fix(self, "n_features", n_features)
+        if not isinstance(self.intercept, bool) or (self.intercept and self.kind != "linear"):
+            _refuse("intercept", "a bool, and True for kind='linear' only", self.intercept)
+        if not isinstance(self.layout, str) or self.layout not in CROSS_WEIGHTS:
+            _refuse("layout", f"one of {', '.join(CROSS_WEIGHTS)}", self.layout)
+        self._check_bounds()
+        self._check_statistic()
+
+    def _check_bounds(self):
+        size = {"linear": 2, "logistic": 1}.get(self.kind, 2)
+        bounds = self.bounds
+        if not isinstance(bounds, list | tuple) or len(bounds) != size:
+            _refuse("bounds", f"a sequence of {size} numbers for kind={self.kind!r}", bounds)
+        if self.kind in ("linear", "logistic"):
+            bounds = tuple(_number(bound, "bounds") for bound in bounds)
+        else:
+            bounds = tuple(
+                _number(bound, "bounds", "finite numbers", -math.inf) for bound in bounds
+            )
+            if not bounds[0] < bounds[1]:
+                _refuse("bounds", "in increasing order", bounds)
+            if self.kind == "bernoulli" and bounds != (0.0, 1.0):
+                _refuse("bounds", "(0, 1) for kind='bernoulli'", bounds)
+            if self.kind == "poisson" and bounds[0] != 0:
+                _refuse("bounds", "(0, upper) for kind='poisson'", bounds)
+        if max(map(abs, bounds)) > 1e50 or not self.sensitivity_of(bounds) > 0:
+            _refuse("bounds", "of sizes whose squares can be computed with", bounds)
+        object.__setattr__(self, "bounds", bounds)
+
+    def _check_statistic(self):
+        size = {
+            "linear": gram_size(self.n_features, self.intercept),
+            "logistic": logistic_size(self.n_features),
+        }.get(self.kind, 1)
+        given = self.statistic
+        if not isinstance(given, list | tuple | np.ndarray) or len(given) != size:
+            length = len(given) if isinstance(given, list | tuple | np.ndarray) else given
+            _refuse("statistic", f"a sequence of {size} numbers", length)
+        numbers = tuple(
+            _number(entry, "statistic", "of finite numbers", -math.inf, strict=False)
+            for entry in given
+        )
+        reach = self.n_samples * self._largest_term() * (1 + 1e-9) + 40 * self.noise_scale
+        largest = max(map(abs, numbers))
+        if largest > reach:
+            _refuse(
+                "statistic",
+                f"within {reach:g}, what {self.n_samples} rows, their bounds and the noise allow",
+                largest,
+            )
+        object.__setattr__(self, "statistic", numbers)
+
+    def _largest_term(self):
+        """Most that one row adds to an entry, in absolute value."""
+        if self.kind == "linear":
+            x_bound, y_bound = self.bounds
+            return math.sqrt(2) * (float(self.intercept) + x_bound**2 + y_bound**2)
+        if self.kind == "logistic":
+            return max(self.bounds[0], math.sqrt(2) * self.bounds[0] ** 2)
+        return max(map(abs, self.bounds))
+
+    def sensitivity_of(self, bounds):
+        """L2 sensitivity of this kind of statistic under other bounds.
+
+        Parameters
+        ----------
+        bounds : tuple of float
+            Bounds, as in `bounds`.
+
+        Returns
+        -------
+        sensitivity : float
+            Largest distance between the statistics of data that differ in one row's content.
+        """
+        if self.kind == "linear":
+            return linear_sensitivity(*bounds, self.intercept, self.layout)
+        if self.kind == "logistic":
+            return logistic_sensitivity(*bounds)
+        return bounds[1] - bounds[0]
+
+    @property
+    def sensitivity(self):
+        """L2 sensitivity of the exact statistic when one row is replaced."""
+        return self.sensitivity_of(self.bounds)
+
+    @cached_property
+    def noise_scale(self):
+        """Standard deviation of the noise on every entry of the statistic."""
+        if self.epsilon is None:
+            return 0.0
+        sensitivity = self.sensitivity
+        scale = math.sqrt(0.5 * self.renyi_order / self.epsilon) * sensitivity
+        while 0.5 * self.renyi_order * (sensitivity / scale) ** 2 > self.epsilon:
+            scale = math.nextafter(scale, math.inf)
+        return scale
+
+    @property
+    def event(self):
+        """What was released, for accounting; None without noise."""
+        if self.epsilon is None:
+            return None
+        return GaussianEvent(self.noise_scale, self.sensitivity, "replace")
+
+    def add_noise(self, tau, *, noise_random_state=None):
+        """Release with more noise, made by anybody: a stronger guarantee, (1/epsilon + tau)^-1.
+
+        Parameters
+        ----------
+        tau : float
+            Noise of variance ``0.5 renyi_order sensitivity^2 tau`` is added; not negative.
+        noise_random_state : int, default=None
+            Seed of the added noise, for experiments; what the release had before is not touched.
+
+        Returns
+        -------
+        release : Release
+            Its `epsilon` is ``epsilon / (1 + tau epsilon)``, or ``1 / tau`` if it was None.
+
+        Raises
+        ------
+        ValueError
+            If tau is negative or not finite.
+
+        References
+        ----------
+        Sim et al., NeurIPS 2023, Section 5.1.
+
+        Examples
+        --------
+        >>> from skvalue.collaborative import Release
+        >>> Release("bernoulli", 100, (41.3,), 0.5, 2.0, (0.0, 1.0)).add_noise(2.0).epsilon
+        0.25
+        """
+        tau = _number(tau, "tau", "a finite number, not negative", 0.0, strict=False)
+        if tau == 0:
+            return self
+        scale = math.sqrt(0.5 * self.renyi_order * tau) * self.sensitivity
+        noise = draw_noise(
+            GaussianEvent(scale, self.sensitivity),
+            len(self.statistic),
+            noise_random_state=noise_random_state,
+        )
+        return self.shifted(tau, noise)
+
+    def shifted(self, tau, noise):
+        """Release with given noise of `add_noise`'s variance.
+
+        Parameters
+        ----------
+        tau : float
+            As in `add_noise`.
+        noise : array-like of shape (n_entries,)
+            What is added to the statistic.
+
+        Returns
+        -------
+        release : Release
+            The release with more noise.
+        """
+        epsilon = 1 / tau if self.epsilon is None else self.epsilon / (1 + tau * self.epsilon)
+        return replace(self, statistic=tuple(self.vector + np.asarray(noise)), epsilon=epsilon)
+
+    @property
+    def vector(self):
+        """The statistic as an array."""
+        return np.array(self.statistic)
+
+    def to_json(self):
+        """The release as text.
+
+        Returns
+        -------
+        text : str
+            JSON, from which `from_json` makes an equal release.
+        """
+        fields = {**asdict(self), "statistic": list(self.statistic), "bounds": list(self.bounds)}
+        return json.dumps({"format": _FORMAT, "version": _VERSION, **fields}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text):
+        """Read a release that somebody sent; the text is not trusted.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` gave.
+
+        Returns
+        -------
+        release : Release
+            The release.
+
+        Raises
+        ------
+        ValueError
+            If the text is no JSON, is too long, has missing, unknown or repeated fields, or a field
+            is not as it must be.
+        """
+        if not isinstance(text, str) or len(text) > _MOST_CHARACTERS:
+            _refuse("text", f"a string of at most {_MOST_CHARACTERS} characters", type(text))
+        try:
+            record = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(f"text must be JSON, as to_json wrote it. Got {error}.") from None
+        if not isinstance(record, dict):
+            _refuse("text", "a JSON object, as to_json wrote it", record)
+        if (record.pop("format", None), record.pop("version", None)) != (_FORMAT, _VERSION):
+            _refuse("text", f"of format {_FORMAT!r}, version {_VERSION}", text)
+        names = set(cls.__dataclass_fields__)
+        if set(record) != names:
+            wrong = sorted(set(record) ^ names)
+            raise ValueError(f"text must have exactly the fields of a Release. Got {wrong} wrong.")
+        return cls(**record)
+
+
+def _unique(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        raise ValueError("text must name every field once. Got a field twice.")
+    return record
+
+
+def _no_constant(name):
+    raise ValueError(f"text must hold finite numbers. Got {name}.")

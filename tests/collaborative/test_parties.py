@@ -1,0 +1,165 @@
+"""A party's side: the right statistic, the stated noise, the right words."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skvalue.collaborative import GramRelease, LogisticRelease, MeanRelease
+from skvalue.exceptions import (
+    NestedReleasesWarning,
+    NormalApproximationWarning,
+    VoidGuaranteeWarning,
+)
+from skvalue.privacy import Ledger, SeededNoiseWarning, epsilon_from_mu
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(80, 3))
+    return X, X @ [1.0, 0.0, -1.0]
+
+
+# The checks give LogisticRelease classes that its public parameter does not name.
+@parametrize_with_checks([GramRelease()])
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_clean_statistics(rows):
+    X, y = rows
+    short = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True) / 2, 1)
+    clipped = np.clip(y, -0.5, 0.5)
+    gram = GramRelease(None, x_bound=2, y_bound=0.5, layout="cross").fit(X, y).release_
+    np.testing.assert_allclose(gram.statistic[-4:-1], clipped @ short)
+    assert gram.statistic[-1] == pytest.approx(clipped @ clipped)
+    logistic = LogisticRelease(None, x_bound=2, classes=("no", "yes"))
+    release = logistic.fit(X, np.where(y > 0, "yes", "no")).release_
+    np.testing.assert_allclose(release.statistic[:3], np.where(y > 0, 1, -1) @ short)
+    assert MeanRelease(None, family="poisson", upper=4).fit([9, 1, 0]).release_.statistic == (5,)
+    assert logistic.privacy_ is None
+
+
+def test_what_privacy_says(rows):
+    party = GramRelease(epsilon=0.1, delta=1e-5).fit(*rows)
+    report = party.privacy_
+    assert report.epsilon == pytest.approx(epsilon_from_mu(np.sqrt(0.1), 1e-5), rel=1e-6)
+    assert round(report.epsilon, 2) == 1.20
+    assert (report.notion, report.relation) == ("local", "replace")
+    said = " ".join(str(report).split())
+    assert "Renyi divergence of order 2 is at most 0.1" in said
+    assert "number of rows, which is released as it is" in said
+    assert report.guarantee.endswith("local differential privacy")
+    assert not hasattr(GramRelease(None).fit(*rows).release_, "rows")
+
+
+def test_noise_is_fresh_and_as_stated(rows):
+    clean = GramRelease(None).fit(*rows).release_.vector
+    party = GramRelease(epsilon=0.5)
+    releases = [party.fit(*rows).release_ for _ in range(300)]
+    noise = np.array([r.vector for r in releases]) - clean
+    assert noise.var() == pytest.approx(releases[0].noise_scale ** 2, rel=0.15)
+    assert abs(np.corrcoef(noise.T)[0, 1:]).max() < 0.3
+    assert len(np.unique(noise)) == noise.size
+
+
+def test_nothing_private_is_kept(rows):
+    X, y = rows
+    with pytest.warns(SeededNoiseWarning):
+        party = GramRelease(0.2, noise_random_state=3).fit(X, y)
+    kept = pickle.dumps(party)
+    assert not any(row.tobytes() in kept for row in [*X, y[:3]])
+    clean = GramRelease(None).fit(X, y).release_
+    for entry in clean.statistic:
+        assert np.float64(entry).tobytes() not in kept
+
+
+def test_seeded_noise_and_bounds_from_the_data_void_the_guarantee(rows):
+    with pytest.warns(SeededNoiseWarning):
+        seeded = GramRelease(0.2, noise_random_state=1).fit(*rows).privacy_
+    assert seeded.guarantee is None
+    with pytest.warns(VoidGuaranteeWarning, match="x_bound='data' takes the bound from the priv"):
+        party = GramRelease(0.2, x_bound="data").fit(*rows)
+    assert party.privacy_.guarantee is None
+    assert "NO PRIVACY IS GUARANTEED: x_bound was taken from the private rows" in " ".join(
+        str(party.privacy_).split()
+    )
+    assert party.release_.bounds[0] == np.linalg.norm(rows[0], axis=1).max()
+    ledger = Ledger(None, "rows", epsilon=10, delta=1e-5)
+    with (
+        pytest.warns(VoidGuaranteeWarning),
+        pytest.raises(ValueError, match="ledger must not be charged for a release without"),
+    ):
+        GramRelease(0.2, y_bound="data", ledger=ledger).fit(*rows)
+
+
+def test_small_parties_are_warned(rows):
+    X, y = rows
+    with pytest.warns(NormalApproximationWarning, match="This party has 49 rows: with fewer than"):
+        GramRelease().fit(X[:49], y[:49])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GramRelease().fit(X[:50], y[:50])
+        MeanRelease().fit(y[:5])
+
+
+def test_ledger_is_charged_before_noise(rows):
+    ledger = Ledger(None, "rows", epsilon=2.0, delta=1e-5)
+    party = GramRelease(0.1, ledger=ledger).fit(*rows)
+    assert ledger.spent == pytest.approx(party.privacy_.epsilon)
+    assert ledger.charges[0].label == "GramRelease"
+    with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
+        clone(party).set_params(epsilon=0.3).fit(*rows)
+    assert ledger.n_charges == 1
+
+
+class TestPath:
+    EPSILONS = [0.02, 2.5, 0.1]
+
+    def test_noise_is_nested(self, rows):
+        clean = GramRelease(None).fit(*rows).release_.vector
+        with pytest.warns(NestedReleasesWarning, match="guarantee of the largest epsilon"):
+            paths = [GramRelease().path(*rows, epsilons=self.EPSILONS) for _ in range(300)]
+        low, high, middle = np.array([[r.vector - clean for r in p] for p in paths]).swapaxes(0, 1)
+        scales = [r.noise_scale for r in paths[0]]
+        np.testing.assert_allclose([low.std(), high.std(), middle.std()], scales, rtol=0.1)
+        for inner, outer in ((high, middle), (middle, low)):
+            correlation = np.corrcoef((outer - inner).ravel(), inner.ravel())[0, 1]
+            assert abs(correlation) < 0.1
+        assert [r.epsilon for r in paths[0]] == self.EPSILONS
+
+    def test_one_charge_for_all_points(self, rows):
+        ledger = Ledger(None, "rows", epsilon=50, delta=1e-5)
+        with pytest.warns(NestedReleasesWarning):
+            releases = GramRelease(ledger=ledger).path(*rows, epsilons=self.EPSILONS)
+        assert ledger.n_charges == 1
+        assert ledger.charges[0].event == releases[1].event
+
+    @pytest.mark.parametrize("epsilons", [[], [0.1, 0], [np.inf], ["a"], [None]])
+    def test_refuses(self, rows, epsilons):
+        with pytest.raises(ValueError, match="epsilons must hold finite numbers above 0"):
+            GramRelease().path(*rows, epsilons=epsilons)
+
+
+@pytest.mark.parametrize(
+    ("party", "data", "message"),
+    [
+        (GramRelease(0), None, "The 'epsilon' parameter of GramRelease must be"),
+        (GramRelease(renyi_order=1), None, "The 'renyi_order' parameter of GramRelease"),
+        (GramRelease(x_bound=0), None, "The 'x_bound' parameter of GramRelease"),
+        (GramRelease(layout="full"), None, "The 'layout' parameter of GramRelease"),
+        (LogisticRelease(classes=(1, 1)), None, "classes must be two different labels"),
+        (LogisticRelease(), None, "y must hold the labels of classes=.0, 1. only"),
+        (MeanRelease(lower=2), [1.0], "upper must be above lower=2. Got 1.0"),
+        (MeanRelease(family="bernoulli"), [0.5], "X must hold 0 and 1 only"),
+        (MeanRelease(family="poisson", upper=3), [-1.0], "X must hold counts only"),
+        (MeanRelease(), [np.nan], "NaN"),
+    ],
+)
+def test_errors(party, data, message, rows):
+    with pytest.raises(ValueError, match=message):
+        party.fit(*(rows if data is None else (data,)))

@@ -1,0 +1,152 @@
+"""Targets, the bound on rho, and shares of money, on random monotone games."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skvalue.rewards import largest_rho, rho_targets, shares
+from skvalue.semivalues import enumerate_semivalue
+
+
+def monotone_game(n, rng):
+    """A random monotone game as a table over bit masks, often with idle steps."""
+    v = np.zeros(2**n)
+    for mask in range(1, 2**n):
+        below = max(v[mask & ~(1 << i)] for i in range(n) if mask >> i & 1)
+        v[mask] = below + rng.exponential() * (rng.random() < 0.7)
+    return v
+
+
+def shapley(v):
+    n = int(np.log2(len(v)))
+    return enumerate_semivalue(lambda players: v[sum(1 << i for i in players)], n)
+
+
+def alone(v):
+    return v[[1 << i for i in range(int(np.log2(len(v))))]]
+
+
+GAMES = [monotone_game(n, np.random.default_rng(seed)) for n in (2, 3, 4) for seed in range(60)]
+GAMES = [v for v in GAMES if shapley(v).max() > 0]
+
+
+class TestTargets:
+    def test_by_hand(self):
+        np.testing.assert_allclose(rho_targets([1, 2, -1], 8.0, 2.0), [2, 8, 0])
+
+    @pytest.mark.parametrize("v", GAMES[::7])
+    def test_somebody_gets_everything(self, v):
+        assert rho_targets(shapley(v), v[-1], 0.3).max() == v[-1]
+
+    def test_null_and_symmetric_parties(self):
+        targets = rho_targets([0.0, 1.5, 1.5, 2.0], 5.0, 0.4)
+        assert targets[0] == 0
+        assert targets[1] == targets[2] < targets[3]
+
+    @pytest.mark.parametrize("v", GAMES[::7])
+    def test_group_welfare_falls_with_rho(self, v):
+        phi = shapley(v)
+        totals = [rho_targets(phi, v[-1], rho).sum() for rho in (1e-9, 0.2, 0.5, 1.0, 3.0)]
+        assert np.all(np.diff(totals) <= 1e-12)
+        if phi.min() > 0:
+            assert totals[0] == pytest.approx(len(phi) * v[-1], rel=1e-6)
+
+    @settings(max_examples=150, deadline=None)
+    @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.floats(0.02, 1.0))
+    def test_strict_monotonicity(self, seed, n, rho):
+        """F4: what a party adds more, others' coalitions unchanged, raises its reward."""
+        rng = np.random.default_rng(seed)
+        v = monotone_game(n, rng)
+        i = int(rng.integers(n))
+        w = v.copy()
+        with_i = [mask for mask in range(2**n) if mask >> i & 1]
+        more = rng.choice(with_i, rng.integers(1, len(with_i) + 1), replace=False)
+        w[more] += rng.exponential(size=len(more)) + 1e-6
+        if shapley(v).max() <= 1e-9:
+            return
+        before = rho_targets(shapley(v), v[-1], rho)[i]
+        if w[-1] > before + 1e-9:
+            assert rho_targets(shapley(w), w[-1], rho)[i] > before
+
+    @settings(max_examples=100, deadline=None)
+    @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.floats(0.02, 1.0))
+    def test_strict_desirability(self, seed, n, rho):
+        """F3: a party that adds more than another to every coalition of the rest gets more."""
+        rng = np.random.default_rng(seed)
+        v = monotone_game(n, rng)
+        i, j = rng.permutation(n)[:2]
+        swap = lambda mask: mask & ~(1 << i | 1 << j) | (mask >> i & 1) << j | (mask >> j & 1) << i  # noqa: E731
+        for mask in range(2**n):  # make i and j alike, then i better at some coalition
+            if mask >> j & 1 and not mask >> i & 1:
+                v[swap(mask)] = v[mask]
+        gain = [mask for mask in range(2**n) if mask >> i & 1 and not mask >> j & 1]
+        v[rng.choice(gain, rng.integers(1, len(gain) + 1), replace=False)] += 0.1
+        phi = shapley(v)
+        if phi[i] > 0:
+            targets = rho_targets(phi, max(v[-1], 1.0), rho)
+            assert targets[i] > targets[j]
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (([0.0, -1.0], 1.0, 0.5), "values must have one above 0. Got at most 0"),
+            (([1.0], 0.0, 0.5), "grand_value must be a finite number above 0. Got 0.0"),
+            (([1.0], 1.0, -1), "rho must be a finite number above 0. Got -1"),
+            (([1.0, np.nan], 1.0, 1.0), "values must be finite"),
+            (([[1.0]], 1.0, 1.0), "values must be a sequence of numbers"),
+        ],
+    )
+    def test_refuses(self, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            rho_targets(*arguments)
+
+
+class TestLargestRho:
+    def test_is_a_bound_and_tight(self):
+        tight = 0
+        for v in GAMES:
+            phi, single = shapley(v), alone(v)
+            bound = largest_rho(phi, single, v[-1])
+            if not 0 < bound < np.inf:
+                continue
+            assert np.all(rho_targets(phi, v[-1], bound) >= single - 1e-9)
+            tight += np.any(rho_targets(phi, v[-1], bound * 1.02) < single - 1e-9)
+        assert tight > 100
+
+    def test_where_nothing_or_everything_binds(self):
+        assert largest_rho([1.0, 2.0], [0.0, 1.0], 3.0) == np.inf
+        assert largest_rho([0.0, 2.0], [0.5, 1.0], 3.0) == 0
+        assert largest_rho([1.0, 2.0], [4.0, 1.0], 3.0) < 0
+        assert largest_rho([1.0, 2.0], [0.5, 4.0], 3.0) == -np.inf
+
+    def test_refuses(self):
+        with pytest.raises(ValueError, match="must have one entry a party each. Got 2 and 1"):
+            largest_rho([1.0, 2.0], [1.0], 3.0)
+        with pytest.raises(ValueError, match="standalone must not be negative. Got -1"):
+            largest_rho([1.0], [-1.0], 3.0)
+        with pytest.raises(ValueError, match="values must have one above 0"):
+            largest_rho([0.0], [1.0], 3.0)
+
+
+class TestShares:
+    @given(st.lists(st.floats(-10, 1e6), min_size=1, max_size=12), st.integers(1, 10**7))
+    @settings(max_examples=200, deadline=None)
+    def test_add_up_to_the_budget(self, values, cents):
+        if max(values) <= 0:
+            return
+        whole = shares(values, cents / 100, unit=0.01)
+        assert round(whole.sum() * 100) == cents
+        np.testing.assert_allclose(whole * 100, np.round(whole * 100), atol=1e-6)
+        plain = shares(values, cents / 100)
+        assert plain.sum() == pytest.approx(cents / 100)
+        assert np.all(np.abs(whole - plain) < 0.01 + 1e-9)
+        assert np.all(plain[np.array(values) <= 0] == 0)
+
+    def test_refuses(self):
+        with pytest.raises(ValueError, match="values must have one above 0"):
+            shares([0.0, -1.0], 10.0)
+        with pytest.raises(ValueError, match="budget must be a multiple of unit=0.25. Got 1.1"):
+            shares([1.0], 1.1, unit=0.25)
+        with pytest.raises(ValueError, match="budget must be a finite number above 0"):
+            shares([1.0], np.inf)
