@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import (
     Options,
     RealNotInt,
     StrOptions,
+    validate_parameter_constraints,
     validate_params,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "StrOptions",
     "fit_context",
     "safe_indexing",
+    "validate_parameter_constraints",
     "validate_params",
 ]

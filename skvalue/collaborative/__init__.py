@@ -1,6 +1,28 @@
 """Parties who release noisy statistics once, and a mediator who values and rewards them."""
 
+from .counts import BetaBernoulli, GammaPoisson
+from .families import GaussianMean
+from .linear import BayesianLinear
+from .logistic import BayesianLogistic
 from .parties import GramRelease, LogisticRelease, MeanRelease
+from .posterior import PosteriorClassifier, PosteriorDraws, PosteriorRegressor
 from .release import Release
+from .reward import RhoShapleyReward
+from .surprise import BayesianSurpriseScorer
 
-__all__ = ["GramRelease", "LogisticRelease", "MeanRelease", "Release"]
+__all__ = [
+    "BayesianLinear",
+    "BayesianLogistic",
+    "BayesianSurpriseScorer",
+    "BetaBernoulli",
+    "GammaPoisson",
+    "GaussianMean",
+    "GramRelease",
+    "LogisticRelease",
+    "MeanRelease",
+    "PosteriorClassifier",
+    "PosteriorDraws",
+    "PosteriorRegressor",
+    "Release",
+    "RhoShapleyReward",
+]

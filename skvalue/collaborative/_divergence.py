@@ -1,0 +1,39 @@
+"""Kullback-Leibler divergences from draws, by distances of nearest neighbours."""
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.special import digamma, gammaln
+
+__all__ = ["entropy", "one_sample_divergence", "two_sample_divergence"]
+
+
+def _whiten(draws, *others):
+    mean = draws.mean(axis=0)
+    factor = np.linalg.cholesky(np.cov(draws.T).reshape(2 * (draws.shape[1],)))
+    white = [np.linalg.solve(factor, (x - mean).T).T for x in (draws, *others)]
+    return white, np.log(np.diag(factor)).sum()
+
+
+def entropy(draws, k=4):
+    """Differential entropy of the law of draws (n, d), of Kozachenko and Leonenko, whitened."""
+    (white,), log_scale = _whiten(draws)
+    n, d = white.shape
+    distances = cKDTree(white).query(white, k=k + 1)[0][:, k]
+    log_ball = 0.5 * d * np.log(np.pi) - gammaln(0.5 * d + 1)
+    logs = np.log(np.maximum(distances, 1e-300))
+    return digamma(n) - digamma(k) + log_ball + d * logs.mean() + log_scale
+
+
+def one_sample_divergence(draws, log_prior, k=4):
+    """Divergence from a prior whose log density at the draws is known."""
+    return -entropy(draws, k) - np.mean(log_prior)
+
+
+def two_sample_divergence(draws, prior_draws, k=4):
+    """Divergence from a prior of which there are draws (Wang, Kulkarni and Verdu, 2009)."""
+    (white, prior), _ = _whiten(draws, prior_draws)
+    n, d = white.shape
+    own = cKDTree(white).query(white, k=k + 1)[0][:, k]
+    other = cKDTree(prior).query(white, k=[k])[0][:, 0]
+    ratio = np.mean(np.log(np.maximum(other, 1e-300)) - np.log(np.maximum(own, 1e-300)))
+    return d * ratio + np.log(len(prior) / (n - 1))

@@ -1,0 +1,151 @@
+"""Tempered sequential Monte Carlo: from the prior to the posteriors of a few coalitions at once."""
+
+import numpy as np
+
+__all__ = ["anneal", "loglik_table", "metropolis"]
+
+_CHUNK = 20_000  # rows of one call of a likelihood
+_LOWEST = -1e300
+_ESS = 0.6  # share of effective particles after a step of the temperature
+_ACCEPTANCE = 0.25
+
+
+def loglik_table(model, releases, phi):
+    """Log-likelihood of every release at every row of phi, (n_rows, n_parties)."""
+    table = np.empty((len(phi), len(releases)))
+    for start in range(0, len(phi), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        for i, release in enumerate(releases):
+            table[rows, i] = model.party_loglik(phi[rows], release)
+    return np.maximum(np.nan_to_num(table, nan=_LOWEST, neginf=_LOWEST, posinf=_LOWEST), _LOWEST)
+
+
+def _weighted(model, releases, phi, weights):
+    """Sum over parties of weight times log-likelihood; phi (B, N, d), weights (B, n)."""
+    total = np.zeros(phi.shape[:2])
+    for i, release in enumerate(releases):
+        members = np.flatnonzero(weights[:, i])
+        if len(members):
+            flat = phi[members].reshape(-1, phi.shape[2])
+            part = loglik_table(model, [release], flat).reshape(len(members), -1)
+            total[members] += weights[members, i, None] * part
+    return np.maximum(total, _LOWEST)
+
+
+def _next_step(loglik, room):
+    """Largest steps of the temperature, up to room, that keep enough particles effective."""
+
+    def effective(step):
+        w = step[:, None] * loglik
+        w = np.exp(w - w.max(axis=1, keepdims=True))
+        return w.sum(axis=1) ** 2 / (w * w).sum(axis=1) / loglik.shape[1]
+
+    done = effective(room) >= _ESS
+    low, high = np.zeros_like(room), room.copy()
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        enough = effective(middle) >= _ESS
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+    return np.where(done, room, np.maximum(low, 1e-12 * room)), done
+
+
+def _resample(log_weights, n_islands, rng):
+    """Systematic resampling within every island; places of the survivors, (B, N)."""
+    n_anchors, n_particles = log_weights.shape
+    size = n_particles // n_islands
+    w = np.exp(log_weights - log_weights.max(axis=1, keepdims=True)) + 1e-300
+    sums = w.reshape(n_anchors, n_islands, size).cumsum(axis=2)
+    sums /= sums[:, :, -1:]
+    marks = (np.arange(size) + rng.random((n_anchors, n_islands, 1))) / size
+    places = np.empty((n_anchors, n_islands, size), dtype=np.int64)
+    for b in range(n_anchors):
+        for g in range(n_islands):
+            places[b, g] = np.searchsorted(sums[b, g], marks[b, g]).clip(0, size - 1) + g * size
+    return places.reshape(n_anchors, n_particles)
+
+
+def _factors(phi):
+    centred = phi - phi.mean(axis=1, keepdims=True)
+    covariance = np.swapaxes(centred, 1, 2) @ centred / phi.shape[1]
+    scale = np.trace(covariance, axis1=1, axis2=2)[:, None, None] / phi.shape[2]
+    return np.linalg.cholesky(covariance + (1e-9 * scale + 1e-300) * np.eye(phi.shape[2]))
+
+
+def metropolis(model, releases, weights, phi, loglik, factors, steps, n_moves, rng):
+    """Random walks that leave prior times weighted likelihoods unchanged.
+
+    phi is (B, N, d), one target a row of weights (B, n); loglik its weighted log-likelihoods, or
+    None to compute them. Returns phi, log-likelihoods, adapted step sizes, and mean acceptance.
+    """
+    n_anchors, n_particles, d = phi.shape
+    if loglik is None:
+        loglik = _weighted(model, releases, phi, weights)
+    prior = model.log_prior(phi.reshape(-1, d)).reshape(n_anchors, n_particles)
+    accepted = 0.0
+    for _ in range(n_moves):
+        jump = rng.standard_normal(phi.shape) @ np.swapaxes(factors, 1, 2)
+        trial = phi + steps[:, None, None] * jump
+        trial_prior = model.log_prior(trial.reshape(-1, d)).reshape(n_anchors, n_particles)
+        trial_loglik = _weighted(model, releases, trial, weights)
+        gain = trial_loglik - loglik + trial_prior - prior
+        accept = np.log(rng.random(gain.shape)) < gain
+        phi = np.where(accept[:, :, None], trial, phi)
+        loglik = np.where(accept, trial_loglik, loglik)
+        prior = np.where(accept, trial_prior, prior)
+        rates = accept.mean(axis=1)
+        accepted += rates.mean() / n_moves
+        steps = steps * np.exp(0.5 * (rates - _ACCEPTANCE))
+    return phi, loglik, steps, accepted
+
+
+def anneal(model, releases, anchors, n_particles, n_islands, n_moves, rng):
+    """Particles of every temperature on the way to the posteriors of the anchors.
+
+    Parameters
+    ----------
+    model : model
+        Bound to the releases.
+    releases : list of Release
+        One a party.
+    anchors : ndarray of shape (n_anchors, n_parties)
+        Powers of the parties' likelihoods in each target.
+    n_particles, n_islands, n_moves : int
+        Particles of a target, in so many islands that never mix, and moves a temperature.
+    rng : numpy Generator
+        Source of randomness.
+
+    Returns
+    -------
+    stages : list of tuple
+        (phi of shape (n_particles, d), powers of shape (n_parties,), log evidence) each.
+    acceptance : float
+        Mean acceptance of the moves.
+    """
+    n_anchors = len(anchors)
+    phi = model.sample_prior(n_anchors * n_particles, rng)
+    phi = phi.reshape(n_anchors, n_particles, -1)
+    loglik = _weighted(model, releases, phi, anchors)
+    kappa, evidence = np.zeros(n_anchors), np.zeros(n_anchors)
+    steps = np.full(n_anchors, 2.38 / np.sqrt(phi.shape[2]))
+    stages, rates = [], []
+    active = np.flatnonzero(anchors.any(axis=1))
+    while len(active):
+        part, own = loglik[active], anchors[active]
+        step, done = _next_step(part, 1 - kappa[active])
+        log_weights = step[:, None] * part
+        top = log_weights.max(axis=1)
+        evidence[active] += np.log(np.exp(log_weights - top[:, None]).mean(axis=1)) + top
+        kappa[active] = np.where(done, 1.0, kappa[active] + step)
+        places = _resample(log_weights, n_islands, rng)
+        moved = np.take_along_axis(phi[active], places[:, :, None], axis=1)
+        part = np.take_along_axis(part, places, axis=1)
+        powers = kappa[active, None] * own
+        moved, tempered, steps[active], rate = metropolis(
+            model, releases, powers, moved, kappa[active, None] * part, _factors(moved),
+            steps[active], n_moves, rng,
+        )  # fmt: skip
+        phi[active], loglik[active] = moved, tempered / kappa[active, None]
+        rates.append(rate)
+        stages += [(moved[k], powers[k], evidence[b]) for k, b in enumerate(active)]
+        active = active[kappa[active] < 1]
+    return stages, float(np.mean(rates)) if rates else 1.0

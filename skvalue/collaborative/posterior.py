@@ -1,0 +1,255 @@
+"""What a party receives: draws of a model's parameters, with the habits of a fitted estimator."""
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_array, column_or_1d
+
+__all__ = ["PosteriorClassifier", "PosteriorDraws", "PosteriorRegressor", "make_posterior"]
+
+_CHUNK = 2_000_000  # draws times rows at once
+
+
+class PosteriorDraws(BaseEstimator):
+    """Draws from a posterior of any model.
+
+    Parameters
+    ----------
+    model : model
+        The model, bound to releases.
+    samples : ndarray of shape (n_draws, n_parameters)
+        The draws.
+
+    Attributes
+    ----------
+    samples_ : ndarray of shape (n_draws, n_parameters)
+        The draws.
+
+    See Also
+    --------
+    PosteriorRegressor : Also predicts numbers.
+    PosteriorClassifier : Also predicts classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.collaborative import BetaBernoulli, PosteriorDraws
+    >>> round(PosteriorDraws(BetaBernoulli(), np.zeros((5, 1))).mnlp(None, [0, 1, 1]), 3)
+    0.693
+    """
+
+    def __init__(self, model, samples):
+        self.model = model
+        self.samples = samples
+
+    @property
+    def samples_(self):
+        """The draws."""
+        return np.asarray(self.samples)
+
+    def fit(self, X=None, y=None):
+        """Do nothing: the draws are what was learned.
+
+        Parameters
+        ----------
+        X, y : ignored
+            For scikit-learn's sake, as in `sklearn.frozen.FrozenEstimator`.
+
+        Returns
+        -------
+        self : object
+            As it was.
+        """
+        return self
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def log_density(self, X, y):
+        """Log of the mean density, over draws, of each target.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows; None for models without features.
+        y : array-like of shape (n_rows,)
+            Their targets or labels.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_rows,)
+            Logarithms.
+        """
+        y = column_or_1d(y)
+        if X is not None:
+            X = check_array(X, dtype=np.float64)
+            if len(X) != len(y):
+                raise ValueError(f"X and y must have the same length. Got {len(X)} and {len(y)}.")
+        step = max(1, _CHUNK // len(self.samples_))
+        parts = []
+        for start in range(0, len(y), step):
+            rows = slice(start, start + step)
+            some = None if X is None else X[rows]
+            logs = self.model.predict_logpdf(self.samples_, some, y[rows])
+            parts.append(logsumexp(logs, axis=0) - np.log(len(logs)))
+        return np.concatenate(parts)
+
+    def mnlp(self, X, y):
+        """Mean negative log probability of test points; smaller is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows; None for models without features.
+        y : array-like of shape (n_rows,)
+            Their targets or labels.
+
+        Returns
+        -------
+        mnlp : float
+            In nats a point.
+
+        References
+        ----------
+        Sim et al., NeurIPS 2023, Section 6.3.
+        """
+        return -float(self.log_density(X, y).mean())
+
+
+class PosteriorRegressor(RegressorMixin, PosteriorDraws):
+    """Draws from a posterior of a regression model, as a fitted regressor.
+
+    Parameters
+    ----------
+    model : model
+        A model with a method `predict_mean`, bound to releases.
+    samples : ndarray of shape (n_draws, n_parameters)
+        The draws.
+
+    Attributes
+    ----------
+    samples_ : ndarray of shape (n_draws, n_parameters)
+        The draws.
+
+    See Also
+    --------
+    BayesianLinear : The model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.collaborative import BayesianLinear, GramRelease, PosteriorRegressor
+    >>> X = np.random.default_rng(0).normal(size=(100, 1)) / 3
+    >>> model = BayesianLinear().bind([GramRelease(None).fit(X, X[:, 0]).release_])
+    >>> reward = PosteriorRegressor(model, np.array([[1.0, -4.0], [2.0, -4.0]]))
+    >>> reward.predict([[2.0]]).tolist()
+    [3.0]
+    """
+
+    def predict(self, X):
+        """Mean of the target over draws.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,)
+            Predictions.
+        """
+        X = check_array(X, dtype=np.float64)
+        # A mean over draws of a linear function: no (n_draws, n_rows) array is made.
+        mean = self.samples_.mean(axis=0, keepdims=True)
+        return self.model.predict_mean(mean, X)[0]
+
+    def predict_std(self, X):
+        """Standard deviation of the mean of the target over draws.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        std : ndarray of shape (n_rows,)
+            How unsure the model is of its own mean; the noise of targets is not in it.
+        """
+        return self.model.predict_mean(self.samples_, check_array(X, dtype=np.float64)).std(axis=0)
+
+
+class PosteriorClassifier(ClassifierMixin, PosteriorDraws):
+    """Draws from a posterior of a classification model, as a fitted classifier.
+
+    Parameters
+    ----------
+    model : model
+        A model with an attribute `classes_`, bound to releases.
+    samples : ndarray of shape (n_draws, n_parameters)
+        The draws.
+
+    Attributes
+    ----------
+    samples_ : ndarray of shape (n_draws, n_parameters)
+        The draws.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+
+    See Also
+    --------
+    BayesianLogistic : The model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.collaborative import BayesianLogistic, LogisticRelease, PosteriorClassifier
+    >>> X = np.random.default_rng(0).normal(size=(100, 1)) / 3
+    >>> model = BayesianLogistic().bind([LogisticRelease(None).fit(X, X[:, 0] > 0).release_])
+    >>> PosteriorClassifier(model, np.array([[1.0], [2.0]])).predict([[0.5], [-0.5]]).tolist()
+    [1, 0]
+    """
+
+    @property
+    def classes_(self):
+        """The labels."""
+        return self.model.classes_
+
+    def predict_proba(self, X):
+        """Mean probability of every class over draws.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_classes)
+            They sum to 1 in every row.
+        """
+        X = check_array(X, dtype=np.float64)
+        logs = [self.log_density(X, np.full(len(X), label)) for label in self.classes_]
+        return np.exp(np.column_stack(logs))
+
+    def predict(self, X):
+        """The class of largest probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,)
+            Labels.
+        """
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+
+
+def make_posterior(model, samples):
+    """The reward that suits a model's task."""
+    kinds = {"regression": PosteriorRegressor, "classification": PosteriorClassifier}
+    return kinds.get(getattr(model, "task", "density"), PosteriorDraws)(model, samples)

@@ -1,0 +1,257 @@
+"""Models against closed forms, quadrature and simulation."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import multivariate_normal, norm
+
+from skvalue.collaborative import (
+    BayesianLinear,
+    BayesianLogistic,
+    BayesianSurpriseScorer,
+    BetaBernoulli,
+    GammaPoisson,
+    GaussianMean,
+    GramRelease,
+    LogisticRelease,
+    Release,
+)
+from skvalue.collaborative._nig import NIG, nig_kl, nig_log_density, nig_sample
+from skvalue.collaborative._statistics import gram_weights, logistic_vector
+from skvalue.collaborative.counts import beta_kl, gamma_kl
+from skvalue.collaborative.families import gaussian_kl
+from skvalue.collaborative.logistic import statistic_moments
+
+from .parties import linear_model, release_all, simulate
+
+
+def members(number, n):
+    return [number >> i & 1 for i in range(n)]
+
+
+class TestNormalInverseGamma:
+    PRIOR = NIG(np.array([0.1, -0.2]), np.array([[2.0, 0.3], [0.3, 1.0]]), 4.0, 1.5)
+    LAW = NIG(np.array([0.4, 0.2]), np.array([[9.0, 1.0], [1.0, 7.0]]), 9.0, 2.5)
+
+    def test_divergence_by_simulation(self, rng):
+        phi = nig_sample(self.LAW, 200_000, rng)
+        logs = nig_log_density(phi, self.LAW) - nig_log_density(phi, self.PRIOR)
+        assert nig_kl(self.LAW, self.PRIOR) == pytest.approx(logs.mean(), abs=0.02)
+        assert nig_kl(self.LAW, self.LAW) == pytest.approx(0, abs=1e-12)
+
+    def test_density_integrates_to_one(self):
+        law = NIG(np.array([0.3]), np.array([[2.0]]), 3.0, 1.0)
+        grid = np.stack(np.meshgrid(np.linspace(-8, 8, 801), np.linspace(-5, 6, 551)), axis=-1)
+        density = np.exp(nig_log_density(grid.reshape(-1, 2), law))
+        assert density.sum() * 0.02 * 0.02 == pytest.approx(1, abs=1e-3)
+
+
+class TestLinear:
+    @pytest.mark.parametrize("layout", ["svec", "cross"])
+    @pytest.mark.parametrize("intercept", [False, True])
+    def test_moments_of_the_statistic_by_simulation(self, rng, layout, intercept):
+        """The likelihood is the normal law with the mean and covariance of simulated sums."""
+        covariance = np.array([[0.1, 0.03], [0.03, 0.2]])
+        phi = np.array([[0.2, 0.5, -0.4, np.log(0.05)]])[:, 0 if intercept else 1 :]
+        X = rng.multivariate_normal(np.zeros(2), covariance, size=200_000)
+        y = X @ phi[0, -3:-1] + np.sqrt(0.05) * rng.standard_normal(len(X))
+        y += phi[0, 0] if intercept else 0.0
+        rows, columns, weights = gram_weights(2, intercept, layout)
+        U = np.column_stack([np.ones((len(X), int(intercept))), X, y])
+        terms = U[:, rows] * U[:, columns] * weights
+        count, epsilon = 80, 0.5
+        options = dict(fit_intercept=intercept, layout=layout)
+        release = GramRelease(epsilon, **options).fit(X[:count], np.clip(y[:count], -1, 1)).release_
+        model = BayesianLinear(x_covariance=covariance).bind([release])
+        law = multivariate_normal(
+            count * terms.mean(axis=0),
+            count * np.cov(terms.T) + release.noise_scale**2 * np.eye(len(rows)),
+        )
+        assert model.party_loglik(phi, release)[0] == pytest.approx(
+            law.logpdf(release.vector), abs=0.1
+        )
+
+    def test_rotation_and_cholesky_agree(self, rng):
+        """The fast likelihood of the isotropic layout is the general one."""
+        _, parties = simulate(0, counts=(90,))
+        (release,) = release_all(parties, [0.3])
+        model = linear_model(x_covariance=0.15 * np.eye(2)).bind([release])
+        phi = model.sample_prior(20, rng)
+        from skvalue.collaborative._gaussian import joint_moments
+
+        rows, columns, weights = gram_weights(2, False, "svec")
+        moments = joint_moments(phi[:, :-1], np.exp(phi[:, -1]), 0.15 * np.eye(2))
+        expected = []
+        for m in moments:
+            cov = m[np.ix_(rows, rows)] * m[np.ix_(columns, columns)]
+            cov += m[np.ix_(rows, columns)] * m[np.ix_(columns, rows)]
+            cov = 90 * cov * weights[:, None] * weights + release.noise_scale**2 * np.eye(6)
+            law = multivariate_normal(90 * m[rows, columns] * weights, cov)
+            expected.append(law.logpdf(release.vector))
+        np.testing.assert_allclose(model.party_loglik(phi, release), expected, rtol=1e-9)
+
+    def test_without_noise_values_are_in_closed_form(self):
+        """Every coalition within 0.05, in the mean of some runs, of the conjugate posterior."""
+        _, parties = simulate(3, counts=(60, 80, 120))
+        releases = release_all(parties, [None] * 3)
+        runs = [
+            BayesianSurpriseScorer(linear_model(), random_state=seed).fit(releases)
+            for seed in range(4)
+        ]
+        exact = [runs[0].model_.exact_surprise(releases, members(k, 3)) for k in range(8)]
+        found = np.mean([run.coalition_values_ for run in runs], axis=0)
+        assert min(exact[1:]) > 4
+        np.testing.assert_allclose(found, exact, atol=0.05)
+
+    def test_tempered_values_are_in_closed_form(self):
+        _, parties = simulate(3, counts=(60, 80, 120))
+        releases = release_all(parties, [None] * 3)
+        scorer = BayesianSurpriseScorer(linear_model(), random_state=0, n_particles=1200)
+        scorer.fit(releases)
+        for kappa in (0.001, 0.01, 0.1, 0.3, 0.7, 1.0):
+            exact = scorer.model_.exact_surprise(releases, [kappa] * 3)
+            assert scorer.surprise(temper=kappa) == pytest.approx(exact, abs=0.1)
+
+    def test_known_and_estimated_moments_of_x_agree(self):
+        _, parties = simulate(5)
+        releases = release_all(parties, [0.2, 0.5, 2.5])
+        values = [
+            BayesianSurpriseScorer(linear_model(x_covariance=c), random_state=0).fit(releases)
+            for c in (None, 0.15 * np.eye(2))
+        ]
+        np.testing.assert_allclose(*(v.coalition_values_ for v in values), atol=0.25)
+
+    def test_prediction(self, rng):
+        _, parties = simulate(5, counts=(60,))
+        (release,) = release_all(parties, [None], fit_intercept=True)
+        model = linear_model().bind([release])
+        phi, X, y = np.array([[0.5, 1.0, -1.0, -2.0]]), rng.normal(size=(4, 2)), rng.normal(size=4)
+        mean = 0.5 + X @ [1.0, -1.0]
+        np.testing.assert_allclose(model.predict_mean(phi, X)[0], mean)
+        expected = norm(mean, np.exp(-1.0)).logpdf(y)
+        np.testing.assert_allclose(model.predict_logpdf(phi, X, y)[0], expected)
+
+
+class TestLogistic:
+    SECOND = 0.1 * np.eye(3) + 0.02
+    W = np.array([1.5, -2.0, 0.5])
+
+    def rows(self, rng, n):
+        X = rng.multivariate_normal(np.zeros(3), self.SECOND, size=n)
+        return X, np.where(rng.random(n) < 1 / (1 + np.exp(-X @ self.W)), 1.0, -1.0)
+
+    def test_moments_by_simulation(self, rng):
+        X, signs = self.rows(rng, 300_000)
+        terms = np.array([logistic_vector(x[None], s[None]) for x, s in zip(X[:3], signs[:3])])
+        rows, columns = np.tril_indices(3)
+        weights = np.where(rows == columns, 1, 2**0.5)
+        every = np.column_stack([signs[:, None] * X, X[:, rows] * X[:, columns] * weights])
+        np.testing.assert_allclose(every[:3], terms)
+        mean, covariance = statistic_moments(self.W[None], self.SECOND)
+        np.testing.assert_allclose(mean[0], every.mean(axis=0), atol=3e-3)
+        np.testing.assert_allclose(covariance[0], np.cov(every.T), atol=3e-3)
+
+    def test_quadratic_approximation_is_in_closed_form(self, rng):
+        X, signs = self.rows(rng, 300)
+        party = LogisticRelease(None, x_bound=2, classes=(-1, 1))
+        releases = [party.fit(X[i::3], signs[i::3]).release_ for i in range(3)]
+        model = BayesianLogistic(approximation="quadratic")
+        scorer = BayesianSurpriseScorer(model, random_state=0, n_particles=1200).fit(releases)
+        exact = [scorer.model_.exact_surprise(releases, members(k, 3)) for k in range(8)]
+        np.testing.assert_allclose(scorer.coalition_values_, exact, atol=0.08)
+
+    def test_normal_likelihood_is_near_the_full_data_posterior(self, rng):
+        """Without noise: what the statistic says is nearly what the rows say."""
+        X, signs = self.rows(rng, 400)
+        release = LogisticRelease(None, x_bound=5, classes=(-1, 1)).fit(X, signs).release_
+        scorer = BayesianSurpriseScorer(BayesianLogistic(), random_state=0).fit([release])
+        w = scorer.model_.sample_prior(200_000, rng)
+        logs = -np.logaddexp(0, -signs[:, None] * (X @ w[:20_000].T)).sum(axis=0)
+        weights = np.exp(logs - logs.max())
+        weights /= weights.sum()
+        full = weights @ logs - np.log(np.mean(np.exp(logs - logs.max()))) - logs.max()
+        assert scorer.grand_value_ == pytest.approx(full, abs=0.35)
+
+    def test_private_values_are_below_exact_ones(self, rng):
+        X, signs = self.rows(rng, 400)
+        values = []
+        for epsilon in (0.01, 0.2, None):
+            party = LogisticRelease(epsilon, x_bound=2, classes=(-1, 1))
+            release = party.fit(X, signs).release_
+            scorer = BayesianSurpriseScorer(BayesianLogistic(), random_state=0, n_particles=200)
+            values.append(scorer.fit([release]).grand_value_)
+        assert values[0] < values[1] < values[2]
+
+
+class TestFamilies:
+    def releases(self):
+        facts = [(100, 30.4, 0.5), (200, 63.0, 0.01), (50, 14.0, None)]
+        return [Release("gaussian", n, (z,), e, 2.0, (-1.0, 1.0)) for n, z, e in facts]
+
+    @pytest.mark.parametrize(("method", "tolerance"), [("grid", 1e-4), ("pool", 0.05)])
+    def test_gaussian_mean_is_in_closed_form(self, method, tolerance):
+        releases = self.releases()
+        model = GaussianMean(0.1, prior_mean=0.1, prior_variance=0.5)
+        scorer = BayesianSurpriseScorer(model, method=method, random_state=0).fit(releases)
+        exact = [
+            gaussian_kl(*model.noisy_posterior(releases, members(k, 3)), 0.1, 0.5) for k in range(8)
+        ]
+        np.testing.assert_allclose(scorer.coalition_values_, exact, atol=tolerance)
+        draws = scorer.sample([0, 1], 4000, random_state=0)
+        mean, variance = model.noisy_posterior(releases, [1, 1, 0])
+        assert draws.mean() == pytest.approx(mean, abs=5 * (variance / 4000) ** 0.5)
+        assert draws.var() == pytest.approx(variance, rel=0.15)
+
+    @pytest.mark.parametrize(
+        ("model", "release", "exact"),
+        [
+            (
+                BetaBernoulli(0.5, 2.0),
+                Release("bernoulli", 500, (120.0,), None, 2.0, (0.0, 1.0)),
+                beta_kl(120.5, 382.0, 0.5, 2.0),
+            ),
+            (
+                GammaPoisson(2.0, 0.7),
+                Release("poisson", 60, (80.0,), None, 2.0, (0.0, 9.0)),
+                gamma_kl(82.0, 60.7, 2.0, 0.7),
+            ),
+        ],
+    )
+    def test_conjugate_without_noise(self, model, release, exact):
+        scorer = BayesianSurpriseScorer(model).fit([release])
+        assert scorer.grand_value_ == pytest.approx(exact, abs=1e-4)
+
+    @pytest.mark.parametrize("kind", ["bernoulli", "poisson"])
+    def test_noisy_counts_by_quadrature(self, kind):
+        bounds = (0.0, 1.0) if kind == "bernoulli" else (0.0, 5.0)
+        release = Release(kind, 30, (11.6,), 0.4, 2.0, bounds)
+        from scipy.stats import binom, poisson
+
+        scale = release.noise_scale
+        k = np.arange(151 if kind == "poisson" else 31)
+        noise = norm(0, scale).pdf(release.statistic[0] - k)
+
+        def likelihood(theta):
+            law = binom(30, theta) if kind == "bernoulli" else poisson(30 * theta)
+            return law.pmf(k) @ noise
+
+        top = 1.0 if kind == "bernoulli" else 30.0
+        prior = (lambda t: 1.0) if kind == "bernoulli" else (lambda t: np.exp(-t))
+        options = dict(limit=200, points=[0.2, 0.5, 1.0] if kind == "poisson" else None)
+        z = quad(lambda t: prior(t) * likelihood(t), 0, top, **options)[0]
+        mean = quad(lambda t: prior(t) * likelihood(t) * np.log(likelihood(t)), 0, top, **options)[
+            0
+        ]
+        model = BetaBernoulli() if kind == "bernoulli" else GammaPoisson()
+        scorer = BayesianSurpriseScorer(model).fit([release])
+        assert scorer.grand_value_ == pytest.approx(mean / z - np.log(z), abs=1e-3)
+
+    def test_density_of_numbers(self):
+        phi = np.array([[0.3], [-1.0]])
+        y = np.array([0.0, 1.0, 1.0])
+        logit = BetaBernoulli().predict_logpdf(phi, None, y)
+        np.testing.assert_allclose(np.exp(logit[:, :1]) + np.exp(logit[:, 1:2]), 1)
+        rate = GammaPoisson().predict_logpdf(phi, None, np.arange(40))
+        np.testing.assert_allclose(np.exp(rate).sum(axis=1), 1)
+        law = norm(phi, 2.0)
+        np.testing.assert_allclose(GaussianMean(4.0).predict_logpdf(phi, None, y), law.logpdf(y))

@@ -1,0 +1,304 @@
+"""The mediator's values: axioms, errors, what it refuses, what it never holds."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from skvalue.collaborative import (
+    BayesianLinear,
+    BayesianLogistic,
+    BayesianSurpriseScorer,
+    GaussianMean,
+    GramRelease,
+    LogisticRelease,
+    Release,
+    RhoShapleyReward,
+)
+from skvalue.collaborative._shapley import table_values
+from skvalue.exceptions import NormalApproximationWarning
+from skvalue.semivalues import enumerate_semivalue
+
+from .parties import linear_model, release_all, simulate
+
+
+def means(facts, **options):
+    releases = {name: Release("gaussian", n, (z,), e, 2.0, (-1.0, 1.0)) for name, n, z, e in facts}
+    return BayesianSurpriseScorer(GaussianMean(0.1), **options).fit(releases)
+
+
+@pytest.fixture(scope="module")
+def parties():
+    return simulate(1)[1]
+
+
+@pytest.fixture(scope="module")
+def scorer(parties):
+    releases = dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2))))
+    return BayesianSurpriseScorer(linear_model(), random_state=0).fit(releases)
+
+
+class TestAxioms:
+    def test_values_are_the_shapley_values_of_the_table(self, scorer):
+        table = scorer.coalition_values_
+        expected = enumerate_semivalue(lambda some: table[sum(1 << i for i in some)], 3)
+        np.testing.assert_allclose(scorer.values_, expected, atol=1e-12)
+        assert scorer.values_.sum() == pytest.approx(scorer.grand_value_, abs=1e-10)
+        assert scorer.grand_value_ == table[-1]
+        np.testing.assert_array_equal(scorer.standalone_values_, table[[1, 2, 4]])
+        assert scorer.ess_.min() > 500
+        assert scorer.n_evaluations_ == 8
+
+    def test_v1_no_value_is_negative(self, parties):
+        epsilons = (1e-6, 0.004, 1e-5)
+        scorer = BayesianSurpriseScorer(linear_model(), random_state=0, n_particles=80)
+        table = scorer.fit(release_all(parties, epsilons)).coalition_values_
+        assert table[0] == 0
+        assert table.min() >= 0
+
+    def test_f1_a_party_without_rows_is_worth_exactly_nothing(self, parties):
+        real = release_all(parties[:2], (0.2, 0.5))
+        empty = Release("linear", 0, (1.0,) * 6, 0.1, 2.0, (1.0, 1.0), 2)
+        scorer = BayesianSurpriseScorer(linear_model(), random_state=0, n_particles=80)
+        scorer.fit({"a": real[0], "nobody": empty, "b": real[1]})
+        assert scorer.values_[1] == 0.0
+        assert scorer.standalone_values_[1] == 0.0
+        scheme = RhoShapleyReward(0.5, random_state=0).fit(scorer)
+        assert scheme.target_rewards_[1] == scheme.attained_rewards_[1] == scheme.temper_[1] == 0
+
+    def test_f2_equal_releases_are_worth_exactly_the_same(self, parties):
+        a, b = release_all(parties[:2], (0.2, 0.5))
+        scorer = BayesianSurpriseScorer(linear_model(), random_state=0, n_particles=80)
+        scorer.fit({"x": a, "other": b, "twin": a, "more": release_all(parties[2:], [0.1])[0]})
+        assert scorer.values_[0] == scorer.values_[2] > 0
+
+    def test_f3_less_noise_on_the_same_sum_is_worth_more(self):
+        scorer = means([("i", 100, 30.0, 0.5), ("j", 100, 30.0, 0.05), ("k", 80, 22.0, 0.2)])
+        assert scorer.values_[0] > scorer.values_[1]
+        table = scorer.coalition_values_
+        for rest in (0, 4):
+            assert table[rest | 1] > table[rest | 2]
+
+    def test_order_and_names_of_parties_do_not_matter(self, parties, scorer):
+        names = ["c", "a", "b"]
+        again = clone(scorer).fit({name: scorer.releases_[name] for name in names})
+        for name, value in zip(again.parties_, again.values_):
+            assert value == scorer.values_[scorer.parties_.index(name)]
+        assert again.surprise(["a", "c"]) == scorer.surprise(["c", "a"])
+        listed = clone(scorer).fit([scorer.releases_[name] for name in "abc"])
+        np.testing.assert_array_equal(listed.coalition_values_, scorer.coalition_values_)
+        assert listed.parties_ == [0, 1, 2]
+
+    def test_seeds_repeat(self, scorer):
+        again = clone(scorer).fit(scorer.releases_)
+        np.testing.assert_array_equal(again.coalition_values_, scorer.coalition_values_)
+        other = clone(scorer).set_params(random_state=1).fit(scorer.releases_)
+        assert (other.coalition_values_[1:] != scorer.coalition_values_[1:]).all()
+        np.testing.assert_allclose(other.values_, scorer.values_, atol=0.3)
+
+    @pytest.mark.parametrize("n", [1, 2, 5])
+    def test_table_values(self, rng, n):
+        table = rng.normal(size=2**n)
+        expected = enumerate_semivalue(lambda some: table[sum(1 << i for i in some)], n)
+        np.testing.assert_allclose(table_values(table), expected, atol=1e-12)
+
+
+class TestComputation:
+    def test_standard_errors_are_honest(self, parties):
+        releases = release_all(parties, (0.2, 0.1, 0.2))
+        runs = [
+            BayesianSurpriseScorer(linear_model(), n_particles=160, random_state=s).fit(releases)
+            for s in range(16)
+        ]
+        spread = np.std([run.coalition_values_ for run in runs], axis=0, ddof=1)[1:]
+        stated = np.mean([run.coalition_values_error_ for run in runs], axis=0)[1:]
+        assert 0.5 < (spread / stated).mean() < 2
+        spread = np.std([run.values_ for run in runs], axis=0, ddof=1)
+        stated = np.mean([run.values_error_ for run in runs], axis=0)
+        assert 0.4 < (spread / stated).mean() < 2.2
+
+    def test_many_parties_are_sampled(self):
+        rng = np.random.default_rng(0)
+        sizes = 20 + 10 * np.arange(13)
+        facts = [(i, n, 0.3 * n + rng.normal(), 0.05 + 0.02 * i) for i, n in enumerate(sizes)]
+        scorer = means([*facts[:3], *facts[3:12]])
+        exact = scorer.values_
+        assert scorer.n_evaluations_ == 4096
+        sampled = means(facts, n_permutations=200, random_state=0)
+        assert not hasattr(sampled, "coalition_values_")
+        assert sampled.values_.sum() == pytest.approx(sampled.grand_value_)
+        # A thirteenth party takes from the others: compare with the exact table of thirteen.
+        table = sampled._pool.coalitions()[0]
+        order = np.argsort(sampled._order)
+        expected = table_values(table)[order]
+        assert np.all(np.abs(sampled.values_ - expected) < 5 * sampled.values_error_ + 1e-9)
+        assert np.all(sampled.values_error_ > 0)
+        assert exact.shape == (12,)
+
+    def test_small_samples_are_made_up_for_or_warned_about(self, parties):
+        releases = release_all(parties, (12.5, 12.5, 12.5))
+        scorer = BayesianSurpriseScorer(linear_model(), n_particles=40, random_state=0)
+        with pytest.warns(ConvergenceWarning, match="effective sample size below min_ess=5000"):
+            scorer.set_params(min_ess=5000).fit(releases)
+        few = len(clone(scorer).set_params(min_ess=0).fit(releases)._pool.phi)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            target = 1.2 * clone(scorer).set_params(min_ess=0).fit(releases).ess_[1:].min()
+            enough = clone(scorer).set_params(min_ess=target).fit(releases)
+        assert len(enough._pool.phi) > few
+
+    def test_samples_have_the_coalition_s_law(self, scorer):
+        model = scorer.model_
+        draws = scorer.sample(["b", "c"], 3000, random_state=0)
+        pool = scorer._pool
+        weights = pool.weights(pool.loglik @ scorer._powers(["b", "c"], 1.0))
+        np.testing.assert_allclose(draws.mean(axis=0), weights @ pool.phi, atol=0.02)
+        assert len(np.unique(draws[:, 0])) > 2900
+        prior = scorer.sample([], 3000, random_state=0)
+        many = model.sample_prior(20_000, np.random.default_rng(0))
+        assert prior[:, 0].std() == pytest.approx(many[:, 0].std(), rel=0.1)
+
+    def test_gibbs_agrees_with_the_pool(self, parties):
+        releases = release_all(parties, (2.5, 2.5, 0.5))
+        pool = BayesianSurpriseScorer(linear_model(), random_state=0).fit(releases)
+        gibbs = BayesianSurpriseScorer(
+            linear_model(), method="gibbs", n_particles=1000, random_state=0
+        ).fit(releases)
+        # The paper's sampler keeps a coalition's summed statistic positive definite: not the same.
+        np.testing.assert_allclose(gibbs.coalition_values_, pool.coalition_values_, atol=0.35)
+        assert gibbs.coalition_values_error_[1:].min() > 0
+        with pytest.raises(ValueError, match="method must be 'pool' or 'grid' for this. Got 'gibb"):
+            gibbs.surprise()
+
+    def test_gibbs_without_noise_is_in_closed_form(self, parties):
+        releases = release_all(parties, (None, None, None))
+        for kind, tolerance in (("one-sample", 0.12), ("two-sample", 1.5)):
+            scorer = BayesianSurpriseScorer(
+                linear_model(), method="gibbs", divergence=kind, random_state=0
+            ).fit(releases)
+            exact = [
+                scorer.model_.exact_surprise(releases, [k >> i & 1 for i in range(3)])
+                for k in range(8)
+            ]
+            np.testing.assert_allclose(scorer.coalition_values_, exact, atol=tolerance)
+
+    def test_a_model_of_one_s_own(self):
+        class Mean:
+            """Four methods and no base class."""
+
+            def sample_prior(self, size, rng):
+                return rng.normal(size=(size, 1))
+
+            def log_prior(self, phi):
+                return -0.5 * phi[:, 0] ** 2
+
+            def party_loglik(self, phi, release):
+                n = release.n_samples
+                spread = 0.1 * n + release.noise_scale**2
+                return -0.5 * (release.statistic[0] - n * phi[:, 0]) ** 2 / spread
+
+            def predict_logpdf(self, phi, X, y):
+                return -5 * (y - phi) ** 2
+
+        built_in = means([("a", 100, 30.0, 0.5), ("b", 90, 20.0, 0.1)])
+        own = BayesianSurpriseScorer(Mean(), random_state=0).fit(built_in.releases_)
+        np.testing.assert_allclose(own.values_, built_in.values_, atol=0.1)
+        reward = RhoShapleyReward(random_state=0).fit(own).rewards_["b"]
+        assert np.isfinite(reward.mnlp(None, [0.2, 0.3]))
+
+
+class TestRolesApart:
+    def test_the_mediator_holds_no_row(self, parties, scorer):
+        scheme = RhoShapleyReward(random_state=0, n_draws=50).fit(scorer)
+        kept = pickle.dumps([scorer, scheme])
+        for X, y in parties:
+            for row in [*X, *np.column_stack([X, y])]:
+                assert row.tobytes() not in kept
+            assert all(target.tobytes() not in kept for target in y if abs(target) < 1)
+
+    @pytest.mark.parametrize("wrap", [lambda x: x, list, lambda x: {"a": x}, lambda x: [x, x]])
+    def test_the_mediator_accepts_no_rows(self, parties, wrap):
+        with pytest.raises(TypeError, match="releases must"):
+            BayesianSurpriseScorer(linear_model()).fit(wrap(parties[0][0]))
+
+    def test_the_reward_takes_a_fitted_scorer_only(self, parties):
+        with pytest.raises(TypeError, match="scorer must be a fitted BayesianSurpriseScorer. Got"):
+            RhoShapleyReward().fit(parties[0][0])
+        with pytest.raises(NotFittedError):
+            RhoShapleyReward().fit(BayesianSurpriseScorer(linear_model()))
+
+    def test_a_party_needs_nobody_else(self, parties):
+        party = GramRelease(0.2).fit(*parties[0])
+        assert set(vars(party)) >= {"release_", "privacy_"}
+        assert not any("releases" in name or "model" in name for name in vars(party))
+
+    def test_pickle_goes_on(self, scorer):
+        copy = pickle.loads(pickle.dumps(scorer))
+        assert copy.surprise(["a"]) == scorer.surprise(["a"])
+
+
+class TestRefuses:
+    def test_releases_that_contradict(self, parties):
+        base = dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2))))
+        X, y = parties[0]
+
+        def fit_with(release, model=None):
+            return BayesianSurpriseScorer(model or linear_model()).fit({**base, "d": release})
+
+        for options, name in [
+            (dict(layout="cross"), "layout"),
+            (dict(fit_intercept=True), "intercept"),
+            (dict(x_bound=2.0), "bounds"),
+        ]:
+            with pytest.raises(ValueError, match=f"releases must agree in {name}. Got"):
+                fit_with(GramRelease(0.2, **options).fit(X, y).release_)
+        with pytest.raises(ValueError, match="releases must agree in n_features. Got 1, 2"):
+            fit_with(GramRelease(0.2).fit(X[:, :1], y).release_)
+        logistic = LogisticRelease(0.2).fit(X, (y > 0).astype(int)).release_
+        with pytest.raises(ValueError, match="of kind 'linear' for BayesianLinear. Got 'logistic'"):
+            fit_with(logistic)
+        with pytest.raises(ValueError, match="of kind 'logistic' for BayesianLogistic. Got 'lin"):
+            fit_with(logistic, BayesianLogistic())
+        with pytest.raises(ValueError, match="releases must hold at least one release"):
+            BayesianSurpriseScorer(linear_model()).fit({})
+
+    @pytest.mark.parametrize(
+        ("model", "message"),
+        [
+            (BayesianLinear(-1.0), "The 'precision' parameter of BayesianLinear"),
+            (BayesianLinear(np.eye(3)), "precision must be a symmetric positive definite matrix"),
+            (BayesianLinear(x_covariance=-np.eye(2)), "x_covariance must be a symmetric positive"),
+            (BayesianLinear(a0=0), "The 'a0' parameter of BayesianLinear"),
+        ],
+    )
+    def test_priors(self, parties, model, message):
+        with pytest.raises(ValueError, match=message):
+            BayesianSurpriseScorer(model).fit(release_all(parties, (0.2, 0.1, 0.2)))
+
+    def test_methods(self, parties, scorer):
+        with pytest.raises(ValueError, match="method='grid' needs a model of one parameter"):
+            clone(scorer).set_params(method="grid").fit(scorer.releases_)
+        with pytest.raises(ValueError, match="method='gibbs' is for BayesianLinear models"):
+            means([("a", 100, 30.0, 0.5)], method="gibbs")
+        with pytest.raises(ValueError, match="'gibbs' needs releases of layout 'svec' without an"):
+            BayesianSurpriseScorer(linear_model(), method="gibbs").fit(
+                release_all(parties, (0.2, 0.1, 0.2), layout="cross")
+            )
+        with pytest.raises(ValueError, match="The 'model' parameter of BayesianSurpriseScorer"):
+            BayesianSurpriseScorer("linear").fit(scorer.releases_)
+
+    def test_questions(self, scorer):
+        with pytest.raises(ValueError, match="coalition must name parties of parties_. Got .'z'."):
+            scorer.surprise(["z"])
+        with pytest.raises(ValueError, match=r"temper must be in \[0, 1\]. Got 2"):
+            scorer.sample(["a"], temper=2)
+
+    def test_small_parties_are_named(self, parties):
+        (X, y), *_ = parties
+        with pytest.warns(NormalApproximationWarning, match="This party has 30 rows"):
+            small = GramRelease(0.2).fit(X[:30], y[:30]).release_
+        with pytest.warns(NormalApproximationWarning, match="Parties .'tiny'. have fewer than 50"):
+            BayesianSurpriseScorer(linear_model(), n_particles=80).fit({"tiny": small})
