@@ -1,0 +1,356 @@
+"""Pictures of a collaboration, in scikit-learn's Display convention; matplotlib draws only."""
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["CoalitionValueDisplay", "PosteriorMarginalsDisplay", "PrivacyTradeOffDisplay"]
+
+BLUE, RED, GREEN, GREY = "#30638e", "#d1495b", "#3d8361", "#8d8d8d"
+
+
+def _plt(name):
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            f"{name} needs matplotlib to draw: pip install 'skvalue[plot]'."
+        ) from error
+    return plt
+
+
+def _open_axes(ax, name):
+    plt = _plt(name)
+    if ax is None:
+        _, ax = plt.subplots(layout="constrained")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+class PrivacyTradeOffDisplay:
+    """Value and reward of a party against the epsilon it asks for: what more privacy costs it.
+
+    It is best made by `from_releases`.
+
+    Parameters
+    ----------
+    epsilons : array-like of shape (n_points,)
+        The party's epsilons.
+    curves : dict of str to array-like of shape (n_points,) or (n_repeats, n_points)
+        What is drawn, by its label.
+    party : str, default="the party"
+        Whose they are.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        Their figure.
+    lines_ : list of matplotlib Line2D
+        A line a curve: means over repeats.
+    bands_ : list of matplotlib PolyCollection
+        One standard error either way, for curves with repeats.
+
+    See Also
+    --------
+    GramRelease.path : Releases at several epsilons.
+
+    Examples
+    --------
+    >>> from skvalue.collaborative import PrivacyTradeOffDisplay
+    >>> display = PrivacyTradeOffDisplay([0.1, 1.0], {"reward": [1.0, 2.0]}).plot()
+    >>> display.ax_.get_xscale()
+    'log'
+    """
+
+    def __init__(self, epsilons, curves, *, party="the party"):
+        self.epsilons = epsilons
+        self.curves = curves
+        self.party = party
+
+    @classmethod
+    def from_releases(cls, path, others, scorer, scheme, *, party="the party", ax=None):
+        """Value the party at every point of a path, the others' releases unchanged, and draw.
+
+        Parameters
+        ----------
+        path : list of Release
+            The party's releases, of different epsilons.
+        others : dict of party to Release
+            The others' releases.
+        scorer : BayesianSurpriseScorer
+            Cloned for every point.
+        scheme : RhoShapleyReward
+            Cloned for every point.
+        party : str, default="the party"
+            Name of the party; no other has it.
+        ax : matplotlib Axes, default=None
+            Where to draw; None opens a figure.
+
+        Returns
+        -------
+        display : PrivacyTradeOffDisplay
+            The drawn display.
+        """
+        from sklearn.base import clone
+
+        if party in others:
+            raise ValueError(f"party must not be one of others. Got {party!r}.")
+        path = sorted(path, key=lambda release: release.epsilon)
+        labels = [
+            "value of all parties", "reward of the party", "value alone", "Shapley value"
+        ]  # fmt: skip
+        table = []
+        for release in path:
+            fitted = clone(scorer).fit({**others, party: release})
+            rewards = clone(scheme).fit(fitted)
+            i = fitted.parties_.index(party)
+            table.append(
+                [
+                    fitted.grand_value_,
+                    rewards.attained_rewards_[i],
+                    fitted.standalone_values_[i],
+                    fitted.values_[i],
+                ]
+            )
+        curves = dict(zip(labels, np.array(table).T))
+        return cls([release.epsilon for release in path], curves, party=party).plot(ax=ax)
+
+    def plot(self, *, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None opens a figure.
+
+        Returns
+        -------
+        display : PrivacyTradeOffDisplay
+            The display itself.
+        """
+        self.ax_ = ax = _open_axes(ax, type(self).__name__)
+        self.figure_ = ax.figure
+        self.lines_, self.bands_ = [], []
+        colors = [GREY, RED, GREEN, BLUE, "#b07aa1", "#edae49"]
+        for place, (label, values) in enumerate(self.curves.items()):
+            values = np.atleast_2d(np.asarray(values, float))
+            mean, color = values.mean(axis=0), colors[place % len(colors)]
+            (line,) = ax.plot(self.epsilons, mean, "o-", color=color, label=label, markersize=4)
+            self.lines_.append(line)
+            if len(values) > 1:
+                error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+                self.bands_.append(
+                    ax.fill_between(
+                        self.epsilons, mean - error, mean + error, color=color, alpha=0.2, lw=0
+                    )
+                )
+        ax.set(
+            xscale="log",
+            xlabel=f"epsilon of {self.party} (left: more private)",
+            ylabel="nats",
+        )
+        ax.legend(frameon=False)
+        return self
+
+
+class CoalitionValueDisplay:
+    """Values of all coalitions, by their size, with standard errors.
+
+    It is best made by `from_scorer`.
+
+    Parameters
+    ----------
+    parties : sequence
+        The parties.
+    values : array-like of shape (2**n_parties,)
+        Values; bit i of the index is party i.
+    errors : array-like of shape (2**n_parties,), default=None
+        Standard errors.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        Their figure.
+    bars_ : BarContainer
+        One bar a coalition that is not empty.
+
+    See Also
+    --------
+    BayesianSurpriseScorer : The values.
+
+    Examples
+    --------
+    >>> from skvalue.collaborative import CoalitionValueDisplay
+    >>> display = CoalitionValueDisplay(["a", "b"], [0.0, 1.0, 2.0, 2.5]).plot()
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['a', 'b', 'a, b']
+    """
+
+    def __init__(self, parties, values, errors=None):
+        self.parties = parties
+        self.values = values
+        self.errors = errors
+
+    @classmethod
+    def from_scorer(cls, scorer, *, ax=None):
+        """Draw the values of a fitted scorer.
+
+        Parameters
+        ----------
+        scorer : BayesianSurpriseScorer
+            Fitted, on at most 6 parties.
+        ax : matplotlib Axes, default=None
+            Where to draw; None opens a figure.
+
+        Returns
+        -------
+        display : CoalitionValueDisplay
+            The drawn display.
+        """
+        check_is_fitted(scorer, "values_")
+        if len(scorer.parties_) > 6:
+            raise ValueError(
+                f"scorer must have at most 6 parties to draw. Got {len(scorer.parties_)}."
+            )
+        display = cls(scorer.parties_, scorer.coalition_values_, scorer.coalition_values_error_)
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None opens a figure.
+
+        Returns
+        -------
+        display : CoalitionValueDisplay
+            The display itself.
+        """
+        self.ax_ = ax = _open_axes(ax, type(self).__name__)
+        self.figure_ = ax.figure
+        n = len(self.parties)
+        numbers = sorted(range(1, 2**n), key=lambda k: (k.bit_count(), k))
+        labels = [
+            ", ".join(str(p) for i, p in enumerate(self.parties) if k >> i & 1) for k in numbers
+        ]
+        values = np.asarray(self.values, float)[numbers]
+        errors = None if self.errors is None else np.asarray(self.errors, float)[numbers]
+        colors = [RED if k.bit_count() == 1 else GREY if k < 2**n - 1 else BLUE for k in numbers]
+        self.bars_ = ax.barh(range(len(numbers)), values, xerr=errors, color=colors, height=0.7)
+        ax.set_yticks(range(len(numbers)), labels)
+        ax.invert_yaxis()
+        ax.set(xlabel="Bayesian surprise (nats)")
+        return self
+
+
+class PosteriorMarginalsDisplay:
+    """One parameter's law: prior, the party alone, its reward, all parties.
+
+    It is best made by `from_scheme`.
+
+    Parameters
+    ----------
+    draws : dict of str to array-like of shape (n_draws,)
+        Draws by label.
+    name : str, default="parameter"
+        Name of the parameter.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        Their figure.
+    lines_ : list of matplotlib Line2D
+        Smoothed densities.
+
+    See Also
+    --------
+    RhoShapleyReward : The rewards.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.collaborative import PosteriorMarginalsDisplay
+    >>> draws = np.random.default_rng(0).normal(size=200)
+    >>> len(PosteriorMarginalsDisplay({"prior": draws, "reward": draws / 3}).plot().lines_)
+    2
+    """
+
+    def __init__(self, draws, *, name="parameter"):
+        self.draws = draws
+        self.name = name
+
+    @classmethod
+    def from_scheme(
+        cls, scorer, scheme, party, *, parameter=0, name=None, random_state=None, ax=None
+    ):
+        """Draw the marginals of one party's reward.
+
+        Parameters
+        ----------
+        scorer : BayesianSurpriseScorer
+            The fitted scorer.
+        scheme : RhoShapleyReward
+            Fitted on it.
+        party : object
+            The party.
+        parameter : int, default=0
+            Which column of the draws.
+        name : str, default=None
+            Its name; None says its number.
+        random_state : int, RandomState instance or None, default=None
+            Of the draws.
+        ax : matplotlib Axes, default=None
+            Where to draw; None opens a figure.
+
+        Returns
+        -------
+        display : PosteriorMarginalsDisplay
+            The drawn display.
+        """
+        if party not in scheme.rewards_:
+            raise ValueError(f"party must be one of {list(scheme.rewards_)}. Got {party!r}.")
+        random = check_random_state(random_state)
+        n_draws = max(1000, len(scheme.rewards_[party].samples_))
+        coalitions = {"prior": [], f"{party} alone": [party], "all parties": "all"}
+        draws = {
+            label: scorer.sample(some, n_draws, random_state=random)[:, parameter]
+            for label, some in coalitions.items()
+        }
+        draws[f"reward of {party}"] = scheme.rewards_[party].samples_[:, parameter]
+        return cls(draws, name=name or f"parameter {parameter}").plot(ax=ax)
+
+    def plot(self, *, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None opens a figure.
+
+        Returns
+        -------
+        display : PosteriorMarginalsDisplay
+            The display itself.
+        """
+        from scipy.stats import gaussian_kde
+
+        self.ax_ = ax = _open_axes(ax, type(self).__name__)
+        self.figure_ = ax.figure
+        spans = [np.quantile(values, [0.01, 0.99]) for values in self.draws.values()]
+        grid = np.linspace(min(s[0] for s in spans), max(s[1] for s in spans), 400)
+        self.lines_ = []
+        for (label, values), color in zip(self.draws.items(), (GREY, GREEN, BLUE, RED)):
+            density = gaussian_kde(np.asarray(values, float))(grid)
+            (line,) = ax.plot(grid, density, color=color, label=label, linewidth=2)
+            self.lines_.append(line)
+        ax.set(xlabel=self.name, ylabel="density", ylim=(0, None))
+        ax.legend(frameon=False)
+        return self
