@@ -93,7 +93,9 @@ def california(folder):
     scaler = StandardScaler().fit(X[public])
     center, scale = y[public].mean(), 3 * y[public].std()
     X, y = scaler.transform(X), (y - center) / scale
-    network = MLPRegressor((32, 6), activation="tanh", max_iter=60, random_state=0)
+    network = MLPRegressor(
+        hidden_layer_sizes=(32, 6), activation="tanh", max_iter=60, random_state=0
+    )
     network.fit(X[public], y[public])
     H = X
     for weights, bias in zip(network.coefs_[:-1], network.intercepts_[:-1]):

@@ -25,7 +25,8 @@ from .parties import linear_model, quietly, release_all, simulate
 def game():
     _, parties = simulate(1)
     releases = dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2))))
-    scorer = BayesianSurpriseScorer(linear_model(), random_state=0).fit(releases)
+    scorer = BayesianSurpriseScorer(linear_model(), n_particles=240, random_state=0)
+    scorer.fit(releases)
     w, X = simulate(1)[0][:2], np.random.default_rng(5).normal(size=(300, 2)) * 0.15**0.5
     noise = np.exp(simulate(1)[0][2] / 2) * np.random.default_rng(6).normal(size=300)
     return scorer, X, X @ w + noise
@@ -150,10 +151,12 @@ class TestControls:
         assert scheme.rewards_["a"].samples_.shape == (400, 3)
         assert not hasattr(clone(scheme), "temper_")
 
-    def test_refit_forgets(self, game):
-        scheme = RhoShapleyReward(0.2, n_draws=20, random_state=0).fit(game[0])
+    def test_refit_forgets(self):
+        releases = [Release("gaussian", 100, (30.0,), e, 2.0, (-1.0, 1.0)) for e in (0.5, 0.02)]
+        scorer = BayesianSurpriseScorer(GaussianMean(0.1)).fit(releases)
+        scheme = RhoShapleyReward(0.2, n_draws=20, random_state=0).fit(scorer)
         assert hasattr(scheme, "temper_")
-        scheme.set_params(control="noise").fit(game[0])
+        scheme.set_params(control="noise").fit(scorer)
         assert not hasattr(scheme, "temper_")
         assert hasattr(scheme, "tau_")
 

@@ -1,0 +1,58 @@
+"""The script that redoes the paper's figures: its words, and (slow) its claims on simulated data."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "examples" / "reproductions" / "collaborative_figures.py"
+
+
+def run(*arguments, folder="."):
+    return subprocess.run(
+        [sys.executable, SCRIPT, *arguments],
+        cwd=folder,
+        env={**os.environ, "MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+def test_says_what_is_missing(tmp_path):
+    result = run("--data", ".", "--sets", "pima", folder=tmp_path)
+    assert result.returncode == 2
+    assert "--data must hold pima.npz for pima. Got '.'" in result.stderr
+    result = run("--runs", "1", "--sets", "syn")
+    assert "--runs must be at least 2, for a standard error. Got 1" in result.stderr
+
+
+@pytest.mark.slow
+def test_synthetic_figures(tmp_path):
+    result = run("--sets", "syn", "--picture", "figures.png", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "syn: strictly increasing: v_2, phi_2, r_2" in result.stdout
+    assert "syn: r_2 = v_N at the top: True" in result.stdout
+    assert "tempering is closer: True, and predicts better: True" in result.stdout
+    blind = re.search(r"noise is ignored, by epsilon_2: (.*)", result.stdout)[1]
+    values = [float(value) for value in blind.split(", ")]
+    assert values[0] > 2 * values[-1]
+    assert (tmp_path / "figures.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_two_classes_of_a_file(tmp_path):
+    """Rows like those of the diabetes set, made up, go through the whole script."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(768, 8)) @ rng.normal(size=(8, 8))
+    y = (X @ rng.normal(size=8) + 3 * rng.normal(size=768) > 2).astype(int)
+    np.savez(tmp_path / "pima.npz", X=X, y=y)
+    result = run("--data", ".", "--sets", "pima", "--runs", "2", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    rows = [line for line in result.stdout.splitlines() if re.match(r"\| [\d.]+ +\|", line)]
+    assert len(rows) == 8
