@@ -1,4 +1,4 @@
-"""The script that redoes the paper's figures: its words, and (slow) its claims on simulated data."""
+"""The script that redoes the figures: its words, and (slow) its claims on simulated data."""
 
 import os
 import re
