@@ -1,48 +1,8 @@
-"""Shapley values from values of coalitions: all of them, or those that permutations pass."""
-
-from math import fsum
+"""Shapley values from the coalitions that sampled orders of the parties pass."""
 
 import numpy as np
 
-from ..semivalues import coalition_weights
-
-__all__ = ["antithetic_orders", "permutation_values", "prefix_masks", "table_values"]
-
-
-def table_values(table):
-    """Shapley values from the values of all coalitions.
-
-    Sums are exact before they are rounded, so that a null party's value is 0.0 and equal parties'
-    values are equal.
-
-    Parameters
-    ----------
-    table : array-like of shape (2**n,)
-        Bit i of an index says whether party i is a member.
-
-    Returns
-    -------
-    values : ndarray of shape (n,)
-        The values.
-
-    Examples
-    --------
-    >>> table_values([0.0, 1.0, 0.0, 3.0]).tolist()
-    [2.0, 1.0]
-    """
-    table = np.asarray(table, dtype=float)
-    n = len(table).bit_length() - 1
-    index = np.arange(len(table))
-    sizes = np.zeros(len(table), dtype=np.int64)
-    for i in range(n):
-        sizes += index >> i & 1
-    weights = coalition_weights("shapley", n)
-    values = np.empty(n)
-    for i in range(n):
-        without = index[index >> i & 1 == 0]
-        gains = table[without | 1 << i] - table[without]
-        values[i] = fsum(weights[sizes[without]] * gains)
-    return values
+__all__ = ["antithetic_orders", "permutation_values", "prefix_masks"]
 
 
 def antithetic_orders(n, n_permutations, rng):

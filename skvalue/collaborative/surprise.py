@@ -14,10 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
+from ..semivalues import tabulated_semivalue
 from ._gibbs import gibbs_values
 from ._models import check_releases, warn_of_few_rows
 from ._pool import grid_pool, sampled_pool
-from ._shapley import antithetic_orders, permutation_values, prefix_masks, table_values
+from ._shapley import antithetic_orders, permutation_values, prefix_masks
 from ._smc import anneal
 
 __all__ = ["BayesianSurpriseScorer"]
@@ -256,8 +257,8 @@ class BayesianSurpriseScorer(BaseEstimator):
         """Attributes from the values of all coalitions, in the canonical order."""
         n = len(self._sorted)
         back = np.argsort(self._order)
-        spread = np.array([table_values(column) for column in islands.T])
-        self.values_ = table_values(values)[back]
+        spread = np.array([tabulated_semivalue(column) for column in islands.T])
+        self.values_ = tabulated_semivalue(values)[back]
         self.values_error_ = _error(spread.T)[back]
         numbers = _renumber(self._order)
         self.coalition_values_ = values[numbers]
