@@ -142,6 +142,8 @@ class Release:
         if max(map(abs, bounds)) > 1e50 or not self.sensitivity_of(bounds) > 0:
             _refuse("bounds", "of sizes whose squares can be computed with", bounds)
         object.__setattr__(self, "bounds", bounds)
+        if not self.noise_scale < 1e100:
+            _refuse("epsilon", "large enough for noise that can be computed with", self.epsilon)
 
     def _check_statistic(self):
         size = {
@@ -206,6 +208,8 @@ class Release:
             return 0.0
         sensitivity = self.sensitivity
         scale = math.sqrt(0.5 * self.renyi_order / self.epsilon) * sensitivity
+        if not 0 < scale < math.inf:
+            return math.inf
         while 0.5 * self.renyi_order * (sensitivity / scale) ** 2 > self.epsilon:
             scale = math.nextafter(scale, math.inf)
         return scale

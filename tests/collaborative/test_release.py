@@ -61,6 +61,8 @@ def test_json_there_and_back(party, rng):
         ("n_samples", 10**13, "n_samples must be an integer"),
         ("epsilon", 0, "epsilon must be None or a number above 0"),
         ("epsilon", "0.2", "epsilon must be None or a number above 0"),
+        ("epsilon", 1e-310, "epsilon must be large enough for noise that can be computed with"),
+        ("renyi_order", 1e308, "epsilon must be large enough for noise that can be computed with"),
         ("renyi_order", 1, "renyi_order must be a finite number above 1"),
         ("n_features", 0, "n_features must be an integer from 1"),
         ("n_features", 10**6, "n_features must be an integer from 1"),

@@ -1,0 +1,47 @@
+"""What all estimators of parties and mediators share: clones, pickles, documented parameters."""
+
+import inspect
+import pickle
+
+import pytest
+from sklearn.base import BaseEstimator, clone
+
+from skvalue import collaborative
+
+CLASSES = [
+    cls
+    for cls in (getattr(collaborative, name) for name in collaborative.__all__)
+    if issubclass(cls, BaseEstimator) and not cls.__name__.startswith("Posterior")
+]
+ARGUMENTS = {"BayesianSurpriseScorer": [collaborative.BayesianLinear()]}
+
+
+def build(cls):
+    return cls(*ARGUMENTS.get(cls.__name__, []))
+
+
+def test_the_walk_finds_something():
+    assert len(CLASSES) == 11
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_clone_pickle_and_names(cls):
+    estimator = build(cls)
+    assert repr(clone(estimator)) == repr(pickle.loads(pickle.dumps(estimator))) == repr(estimator)
+    name = next(iter(estimator.get_params(deep=False)))
+    assert clone(estimator).set_params(**{name: 3}).get_params(deep=False)[name] == 3
+    fitted = [name for name in vars(estimator) if name.endswith("_")]
+    assert fitted == []
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_parameter_is_documented_and_constrained(cls):
+    parameters = set(inspect.signature(cls).parameters)
+    assert parameters == set(cls._parameter_constraints)
+    section = (
+        cls.__doc__.split("Parameters\n")[1].split("\n\n    See Also")[0].split("Attributes")[0]
+    )
+    documented = set()
+    for line in section.splitlines():
+        documented |= {name.strip() for name in line.split(" :")[0].split(",")}
+    assert parameters <= documented
