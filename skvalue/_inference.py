@@ -146,6 +146,7 @@ class InferenceMixin:
             If there is no row, or group, i.
         """
         check_is_fitted(self)
+        self._refuse_if_private("contributions")
         n = len(self.values_)
         if not -n <= i < n:
             raise ValueError(f"i must be between 0 and {n - 1}. Got {i}.")
@@ -169,6 +170,7 @@ class InferenceMixin:
 
     def _explicit_judges(self, what, error):
         check_is_fitted(self)
+        self._refuse_if_private(what, error)
         if not self._explicit:
             raise error(
                 f"{what} needs validation points of their own: pass X_val and y_val to fit."

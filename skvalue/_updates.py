@@ -36,6 +36,7 @@ class UpdatesMixin:
             `add_rows` only.
         """
         check_is_fitted(self)
+        self._refuse_if_private("add_rows")
         X = validate_data(self, X, reset=False, dtype=self._X.dtype, order="C")
         y = np.asarray(y)
         if len(y) != len(X):
@@ -68,6 +69,7 @@ class UpdatesMixin:
             If a position is out of range, or fewer than two rows would remain.
         """
         check_is_fitted(self)
+        self._refuse_if_private("remove_rows")
         n, rows = len(self._X), np.asarray(rows)
         if rows.dtype == bool and len(rows) != n:
             raise ValueError(f"rows must have one entry a row of fit ({n}). Got {len(rows)}.")

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._inference import InferenceMixin
 from ._judges import Judges, Progress
+from ._private import PrivateFitsMixin, codes_or_other
 from ._rows import SeenRows
 from ._sklearn import fit_context
 from ._updates import UpdatesMixin
@@ -32,6 +33,7 @@ _LEAVE_ONE_OUT_LIMIT = 50_000
 
 
 class BaseInSampleValuer(
+    PrivateFitsMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -122,6 +124,9 @@ class BaseInSampleValuer(
             self, X, y, dtype=list(self._dtypes), order="C", y_numeric=False, ensure_min_samples=2
         )
         X_val, y_val = check_validation_set(self, X_val, y_val, X.dtype)
+        if self._wants_privacy():
+            return self._fit_private(X, y, X_val, y_val, groups, sample_weight_val)
+        self.__dict__.pop("privacy_", None)
         return self._fit_arrays(X, y, X_val, y_val, groups, sample_weight_val)
 
     def _fit_arrays(self, X, y, X_val, y_val, groups, sample_weight_val):
@@ -187,7 +192,13 @@ class BaseInSampleValuer(
         -------
         values : ndarray of shape (n_samples, 1)
             The value of the row, or of its group.
+
+        Raises
+        ------
+        ValueError
+            As in `fit`; with epsilon, unless the reader is "curator".
         """
+        self._refuse_reader()
         self.fit(X, y, X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
         return self._fitted_values()[:, None].copy()
 
@@ -355,15 +366,21 @@ class BaseValuer(InferenceMixin, UpdatesMixin, BaseInSampleValuer):
             If y has a label that fit has not seen, or another length than X.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=self._X.dtype, order="C")
+        private = self._fitted_privately()
+        dtype = self._games[0][1].X.dtype
+        X = validate_data(self, X, reset=False, dtype=dtype, order="C")
         codes = None
         if y is not None:
             if len(y) != len(X):
                 raise ValueError(f"y must have one entry a row of X ({len(X)}). Got {len(y)}.")
-            if self._n_classes:
+            if private:
+                codes = codes_or_other(np.asarray(y), self.classes_)
+            elif self._n_classes:
                 codes = label_codes(np.asarray(y), self.classes_, "y")
             else:
                 codes = check_numeric_target(y, "y")
+        if private:
+            return self._score_released(X, codes)
         scores, known = self._seen.lookup(X, codes, self._X, self._y, self._fitted_values())
         new = np.flatnonzero(~known)
         if len(new):

@@ -14,7 +14,7 @@ LAYERS = [
     {"exceptions", "_sklearn", "_parallel", "_rows", "_judges"},
     {"neighbors", "samplers", "semivalues", "privacy", "rewards"},
     {"games", "_estimation", "_validation", "_inference"},
-    {"_updates"},
+    {"_updates", "_private"},
     {"base"},
     {"valuers", "collaborative", "priarta"},
     {"selection", "inspection", "datasets"},

@@ -119,6 +119,12 @@ def calibrate_counts(epsilon, delta, max_contributions=1, relation="add_remove",
         return math.log(max(get_delta(event(scale), epsilon), 1e-300)) - target
 
     nominal = step * math.sqrt(contributions) / mu_from_epsilon(epsilon, delta)
+    if get_delta(event(1e3 * nominal), epsilon) > delta:
+        raise ValueError(
+            "epsilon must be smaller: samplers of integer noise are exact to 2^-100, which exp("
+            f"epsilon) makes more than delta={delta:g}. (Nothing is protected at such an epsilon.) "
+            f"Got {epsilon:g}."
+        )
     low, high = nominal * 0.999, nominal * 1.001
     while excess(low) < 0:
         low, high = low / 1.05, low

@@ -7,7 +7,7 @@ from .data_shapley import DataShapleyValuer
 from .knn_shapley import KNNShapleyValuer
 from .leave_one_out import LeaveOneOutValuer
 from .semivalue import SemivalueValuer
-from .tknn_shapley import TKNNShapleyValuer, suggest_radius
+from .tknn_shapley import TKNNShapleyValuer, public_baseline, suggest_radius
 
 __all__ = [
     "BetaShapleyValuer",
@@ -18,5 +18,6 @@ __all__ = [
     "LeaveOneOutValuer",
     "SemivalueValuer",
     "TKNNShapleyValuer",
+    "public_baseline",
     "suggest_radius",
 ]

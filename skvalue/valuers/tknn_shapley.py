@@ -10,10 +10,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._parallel import n_workers, ordered_map, tiles
+from .._private import PRIVACY_CONSTRAINTS
 from .._sklearn import Interval, StrOptions
 from ..base import BaseValuer
 from ..neighbors import ENGINES, METRICS, Space, get_engine
 from ..semivalues import check_semivalue
+from ._ball_passes import count_capped, weigh_after_counting, weigh_capped
 from ._tknn_game import (
     group_moments,
     neighbour_values,
@@ -23,9 +25,17 @@ from ._tknn_game import (
     weigh,
     weigh_joining,
 )
+from ._tknn_private import (
+    ball_event,
+    ball_report,
+    overlap_bound,
+    public_baseline,
+    release_counts,
+    released_game,
+)
 from ._tknn_radius import suggest_radius
 
-__all__ = ["TKNNShapleyValuer", "neighbour_values", "suggest_radius"]
+__all__ = ["TKNNShapleyValuer", "neighbour_values", "public_baseline", "suggest_radius"]
 
 
 class TKNNShapleyValuer(BaseValuer):
@@ -54,16 +64,48 @@ class TKNNShapleyValuer(BaseValuer):
         every row is judged by all others. A splitter must let every row play equally often.
     n_jobs : int, default=None
         Number of threads. None takes as many as a matrix product would.
+    epsilon : float, default=None
+        Privacy of the rows: the total of everything released. None computes exact values of which
+        nothing is protected. With epsilon, what is computed from the rows together are the numbers
+        of neighbours with and without the label of every validation point, with noise
+        (`counts_`); a validation set is required, is public, and names the classes (any other
+        label is one that differs from all). No row, clean count or value is pickled.
+    delta : float, default=1e-5
+        Chance by which the bound of epsilon may fail.
+    relation : {"null", "add_remove", "replace"}, default="add_remove"
+        What makes two data sets neighbours: a row blanked out, added or removed, or replaced.
+    max_contributions : int, default=None
+        Let a row count only in the balls of its so many nearest validation points, which makes the
+        noise smaller and changes the game: far points have fewer neighbours. None caps nothing.
+        The noise is in any case for no more balls than any row can be in: for true metrics and for
+        cosines, the largest number of validation points within twice the radius of one of them.
+    sampling_rate : float, default=None
+        Count in every ball a fresh secret sample of the rows, each with this chance, as the paper
+        does. It saves no privacy worth having: the noise that it adds is larger than what it saves.
+    denoise : bool, default=True
+        Whether to smooth the released counts over the validation points and to shrink values
+        towards `public_baseline`, as far as the noise makes them uncertain. It costs no privacy.
+    reader : {"curator"}, default=None
+        Who reads the result of `fit_transform`: the values of all rows side by side are for a
+        curator, who holds the rows anyway. None refuses `fit_transform` with epsilon.
+    ledger : skvalue.privacy.Ledger, default=None
+        Charged before noise is drawn; refuses a fit that would overrun its budget.
+    noise_random_state : int, default=None
+        For tests only: noise from this seed, which VOIDS the guarantee.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,) or (n_groups,)
-        Values in the order of the rows, or of `groups_`; higher is better.
+        Values in the order of the rows, or of `groups_`; higher is better. With epsilon, for the
+        curator: not pickled. `values_for` has what an owner may see.
     utility_, empty_utility_ : float
         Mean utility of all rows together and of none. For the Shapley value ``values_.sum()`` is
-        their difference.
-    counts_ : ndarray of shape (n_classes, n_validation)
-        Rows of each class in the ball of each validation point.
+        their difference. With epsilon, `utility_` is estimated from `counts_`.
+    counts_ : ndarray of shape (n_classes, n_validation) or (2, n_validation)
+        Rows of each class in the ball of each validation point; with epsilon, what was released:
+        noisy numbers of rows with and without the point's label.
+    privacy_ : PrivacyReport
+        Who is protected from whom, and who is not. Only with epsilon.
     radius_ : float
         The radius used.
     classes_ : ndarray of shape (n_classes,)
@@ -82,7 +124,8 @@ class TKNNShapleyValuer(BaseValuer):
     References
     ----------
     J. T. Wang, Y. Zhu, Y.-X. Wang, R. Jia, P. Mittal: "A Privacy-Friendly Approach to Data
-    Valuation", NeurIPS 2023; Theorem 13 with A2 = H_c - 1, Appendix C.2.
+    Valuation", NeurIPS 2023; Theorem 13 with A2 = H_c - 1, Appendix C.2. Private fits differ from
+    its Section 5: two counts in place of three, and noise for no more balls than a row can be in.
 
     Examples
     --------
@@ -101,6 +144,10 @@ class TKNNShapleyValuer(BaseValuer):
         "engine": [StrOptions({"auto", *ENGINES})],
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "n_jobs": [Integral, None],
+        **PRIVACY_CONSTRAINTS,
+        "max_contributions": [Interval(Integral, 1, None, closed="left"), None],
+        "sampling_rate": [Interval(Real, 0, 1, closed="neither"), None],
+        "denoise": ["boolean"],
     }
 
     def __init__(
@@ -112,6 +159,15 @@ class TKNNShapleyValuer(BaseValuer):
         engine="auto",
         cv="leave-one-out",
         n_jobs=None,
+        epsilon=None,
+        delta=1e-5,
+        relation="add_remove",
+        max_contributions=None,
+        sampling_rate=None,
+        denoise=True,
+        reader=None,
+        ledger=None,
+        noise_random_state=None,
     ):
         self.radius = radius
         self.metric = metric
@@ -119,6 +175,15 @@ class TKNNShapleyValuer(BaseValuer):
         self.engine = engine
         self.cv = cv
         self.n_jobs = n_jobs
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.max_contributions = max_contributions
+        self.sampling_rate = sampling_rate
+        self.denoise = denoise
+        self.reader = reader
+        self.ledger = ledger
+        self.noise_random_state = noise_random_state
 
     def _prepare(self, X_val, y_val):
         check_semivalue(self.semivalue)
@@ -166,7 +231,8 @@ class TKNNShapleyValuer(BaseValuer):
         """Rows of each class in the ball of each validation point, (n_classes, n_validation).
 
         In the order of X_val; with leave-one-out in the order of X, every row out of its own ball;
-        with a splitter in the order of the splits.
+        with a splitter in the order of the splits. After a private fit, what was released: noisy
+        numbers of rows with and without the point's label, (2, n_validation).
         """
         check_is_fitted(self)
         return np.concatenate(self._counts, axis=1)
@@ -189,6 +255,73 @@ class TKNNShapleyValuer(BaseValuer):
                 engine, X_new, labels, judges, n_classes, joins
             )
         return scores
+
+    def _release(self, X, y, judges, n_classes):
+        bound = overlap_bound(judges.X, self.radius_, self.metric)
+        cap = self.max_contributions
+        cap = None if cap is None or cap >= bound else cap
+        event = ball_event(
+            self.epsilon, self.delta, cap or bound, self.relation, self.sampling_rate
+        )
+        released = {}
+
+        def settle(counts):
+            same = counts[judges.y, np.arange(len(judges.y))]
+            noisy, noise = release_counts(
+                np.stack([same, counts.sum(axis=0) - same]), event, ledger=self.ledger,
+                label=f"{type(self).__name__}: counts in balls",
+                noise_random_state=self.noise_random_state,
+            )  # fmt: skip
+            agree, differ, utility = self._released_game(noisy, noise, judges, n_classes)
+            released.update(counts=noisy, noise=noise, utility=float(utility @ judges.weights))
+            return spread(judges.y, judges.weights, n_classes + 1, agree, differ)
+
+        if cap is None:
+            engine = get_engine(self.engine)
+            values = weigh_after_counting(
+                engine, Space(X, self.metric), engine.Strips(y, n_classes + 1), judges.X,
+                self.radius_, self._tiles(len(X), len(judges.y)), n_workers(self.n_jobs), settle,
+            )  # fmt: skip
+        else:
+            balls = (X, y, judges.X, self.radius_, self.metric, cap)
+            values = weigh_capped(*balls, settle(count_capped(*balls, n_classes + 1)))
+        self._counts, self._noise, self._cap = [released["counts"]], released["noise"], cap
+        self.privacy_ = ball_report(
+            event,
+            self.delta,
+            groups=self._groups is not None,
+            noise_random_state=self.noise_random_state,
+        )
+        return values, released["utility"], 1.0 / n_classes
+
+    def _released_game(self, noisy, noise, judges, n_classes, joins=False):
+        return released_game(
+            noisy, noise, judges, self.radius_, self.metric, n_classes, self.semivalue,
+            denoise=self.denoise, joins=joins,
+        )  # fmt: skip
+
+    def _score_released(self, X, y):
+        """A new row adds one to the released counts; without a label, public labels stand in."""
+        judges, n_classes = self._games[0][1], self._n_classes
+        if "joining" not in self._lazy:
+            agree, differ, _ = self._released_game(
+                self._counts[0], self._noise, judges, n_classes, joins=True
+            )
+            self._lazy["joining"] = spread(judges.y, judges.weights, n_classes + 1, agree, differ)
+        if y is not None:
+            return self._sum_released(X, y, judges, self._lazy["joining"])
+        shares = self._shares(get_engine(self.engine), judges.X, judges.y, X, n_classes)
+        return sum(
+            share * self._sum_released(X, np.full(len(X), label), judges, self._lazy["joining"])
+            for label, share in enumerate(shares)
+        )
+
+    def _sum_released(self, X, y, judges, weights):
+        if self._cap is not None:
+            return weigh_capped(X, y, judges.X, self.radius_, self.metric, self._cap, weights)
+        return self._sum_balls(
+            get_engine(self.engine), X, y, judges, len(weights), partial(take_part, weights)
+        )
 
     def _judge_moments(self, X, y, judges, n_classes, groups):
         """Values at a judge take two sizes: square them in place of summing them."""

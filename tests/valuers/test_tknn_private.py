@@ -1,0 +1,445 @@
+"""Private threshold-KNN-Shapley: counts, bounds, what is kept, and what is refused."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.datasets import load_digits, make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import pairwise_distances, roc_auc_score
+from sklearn.model_selection import GridSearchCV, train_test_split
+
+from skvalue import TKNNShapleyValuer, ValueFilteredClassifier
+from skvalue.neighbors import Space, get_engine
+from skvalue.privacy import Ledger, SeededNoiseWarning, get_epsilon
+from skvalue.valuers import public_baseline
+from skvalue.valuers._ball_passes import count_capped, weigh_after_counting
+from skvalue.valuers._tknn_private import ball_event, noise_scale, overlap_bound, release_counts
+from skvalue.valuers.tknn_shapley import neighbour_values
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = make_classification(460, 6, n_informative=4, n_classes=2, random_state=0)
+    return X[60:], y[60:], X[:60], y[:60]
+
+
+def fit(data, radius=0.3, **parameters):
+    X, y, X_val, y_val = data
+    return TKNNShapleyValuer(radius, **{"epsilon": 1.0, **parameters}).fit(
+        X, y, X_val=X_val, y_val=y_val
+    )
+
+
+# Values and counts ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean", "cityblock"])
+@pytest.mark.parametrize("denoise", [True, False])
+def test_little_noise_gives_the_exact_values(data, metric, denoise):
+    radius = {"cosine": 0.6, "euclidean": 3.0, "cityblock": 6.0}[metric]
+    clear = fit(data, radius, metric=metric, epsilon=None)
+    private = fit(data, radius, metric=metric, epsilon=40.0, denoise=denoise)
+    y_val = data[3]
+    same = clear.counts_[y_val, np.arange(60)]
+    clean = np.stack([same, clear.counts_.sum(axis=0) - same])
+    scale = noise_scale(ball_event(40.0, 1e-5, 60))
+    assert np.abs(private.counts_ - clean).max() < 5.5 * scale
+    assert np.corrcoef(private.values_, clear.values_)[0, 1] > 0.97
+    assert private.utility_ == pytest.approx(clear.utility_, abs=0.05)
+
+
+@pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", (4, 1)])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_no_noise_gives_the_exact_values(semivalue, n_classes, monkeypatch):
+    X, y = make_classification(
+        300, 6, n_informative=4, n_classes=n_classes, random_state=0, n_clusters_per_class=1
+    )
+    game = X[50:], y[50:], X[:50], y[:50]
+    monkeypatch.setattr(
+        "skvalue.valuers.tknn_shapley.release_counts", lambda clean, *args, **kwargs: (clean, 1e-3)
+    )
+    clear = fit(game, epsilon=None, semivalue=semivalue)
+    raw = fit(game, denoise=False, semivalue=semivalue)
+    np.testing.assert_allclose(raw.values_, clear.values_, atol=1e-12)
+    smooth = fit(game, semivalue=semivalue)
+    np.testing.assert_allclose(smooth.values_, clear.values_, atol=0.01 * clear.values_.std())
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_all_noise_gives_the_public_baseline(n_classes):
+    X, y = make_classification(
+        300, 8, n_informative=6, n_classes=n_classes, random_state=0, n_clusters_per_class=1
+    )
+    game = X[50:], y[50:], X[:50], y[:50]
+    private = fit(game, epsilon=1e-6)
+    baseline = public_baseline(*game, 0.3)
+    np.testing.assert_allclose(private.values_, baseline, atol=1e-12)
+    np.testing.assert_allclose(private.score_samples(X[50:], y[50:]), baseline, atol=1e-12)
+
+
+def test_the_public_baseline(data):
+    X, y, X_val, y_val = data
+    inside = pairwise_distances(X_val, X, metric="cosine") <= 0.3
+    signs = np.where(y_val[:, None] == y, 0.5, -0.5)
+    np.testing.assert_allclose(public_baseline(*data, 0.3), (inside * signs).mean(axis=0))
+    weights = np.arange(60.0)
+    np.testing.assert_allclose(
+        public_baseline(*data, 0.3, sample_weight_val=weights),
+        weights @ (inside * signs) / weights.sum(),
+    )
+    with pytest.raises(ValueError, match="X_val must have 6 columns, as X. Got 5"):
+        public_baseline(X, y, X_val[:, :5], y_val)
+
+
+def test_counts_are_of_labels_alike_and_not_and_unknown_labels_are_other(data):
+    X, y, X_val, y_val = data
+    strange = np.where(np.arange(len(y)) % 7 == 0, 99, y)
+    inside = pairwise_distances(X_val, X, metric="cosine") <= 0.3
+    alike = y_val[:, None] == strange
+    clean = np.stack([(inside & alike).sum(axis=1), (inside & ~alike).sum(axis=1)])
+    draws = [fit((X, strange, X_val, y_val)).counts_ for _ in range(30)]
+    scale = noise_scale(ball_event(1.0, 1e-5, overlap_bound(X_val, 0.3, "cosine")))
+    assert np.abs(np.mean(draws, axis=0) - clean).max() < 5.5 * scale / 30**0.5
+    assert np.issubdtype(draws[0].dtype, np.integer)
+    for labels in (y.astype(str), y.astype(str).astype(object), [{0: "a", 1: 5}[k] for k in y]):
+        fit((X, np.asarray(labels, dtype=object), X_val, y_val))
+
+
+def test_labels_of_one_class_are_no_secret_that_an_error_tells(data):
+    X, y, X_val, y_val = data
+    assert np.isfinite(fit((X, np.zeros_like(y), X_val, y_val)).values_).all()
+
+
+def test_own_row_is_taken_off_and_new_rows_come_on_top(data):
+    X, y, X_val, y_val = data
+    valuer = fit(data, denoise=False)
+    same, other = np.maximum(valuer.counts_, 0)
+    inside = pairwise_distances(X_val, X, metric="cosine") <= 0.3
+    alike = y_val[:, None] == y
+    for extra, values in ((0, valuer.values_), (1, valuer.score_samples(X, y))):
+        agree = neighbour_values(np.maximum(same + extra, 1), other, 2)[0]
+        differ = neighbour_values(same, np.maximum(other + extra, 1), 2)[1]
+        sizes = np.where(alike, agree[:, None], differ[:, None])
+        np.testing.assert_allclose(values, (inside * sizes).mean(axis=0), atol=1e-12)
+    assert valuer.values_for(3) == valuer.values_[3]
+    # Without labels, those of the validation points in the ball stand in.
+    near = pairwise_distances(X, X_val, metric="cosine") <= 0.3
+    share = np.where(
+        near.any(axis=1), (near & (y_val == 1)).sum(1) / np.maximum(near.sum(1), 1), 0.5
+    )
+    by_label = [valuer.score_samples(X, np.full(len(X), label)) for label in (0, 1)]
+    expected = (1 - share) * by_label[0] + share * by_label[1]
+    np.testing.assert_allclose(valuer.transform(X)[:, 0], expected, atol=1e-12)
+
+
+def test_groups_and_weights(data):
+    X, y, X_val, y_val = data
+    groups = np.arange(len(X)) % 9
+    with pytest.warns(SeededNoiseWarning):
+        rows = fit(data, noise_random_state=0)
+    with pytest.warns(SeededNoiseWarning):
+        grouped = TKNNShapleyValuer(0.3, epsilon=1.0, noise_random_state=0).fit(
+            X, y, X_val=X_val, y_val=y_val, groups=groups
+        )
+    np.testing.assert_allclose(grouped.values_, np.bincount(groups, rows.values_))
+    assert "groups as wholes" in str(grouped.privacy_).replace("\n", " ")
+    weighted = TKNNShapleyValuer(0.3, epsilon=1.0).fit(
+        X, y, X_val=X_val, y_val=y_val, sample_weight_val=np.eye(60)[0]
+    )
+    inside = pairwise_distances(X_val[:1], X, metric="cosine")[0] <= 0.3
+    assert (weighted.values_[~inside] == 0).all()
+
+
+# How many balls a row can be in -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean", "cityblock"])
+def test_no_row_is_in_more_balls_than_the_bound(rng, metric):
+    for spread in (0.1, 0.5, 2.0):
+        centres = np.round(rng.normal(size=(40, 2)) * spread, 1) + [1, 0]
+        rows = np.concatenate([centres, rng.normal(size=(20_000, 2)) * spread + [1, 0], [[0, 0]]])
+        for radius in (0.0, 0.01, 0.1, 0.4, 1.0, 1.3):
+            bound = overlap_bound(centres, radius, metric)
+            inside = pairwise_distances(rows, centres, metric=metric) <= radius * (1 + 1e-12)
+            assert inside.sum(axis=1).max() <= bound <= 40
+    assert overlap_bound(centres, 0.01, lambda a, b: 0.0) == 40
+
+
+def test_the_bound_is_used_and_a_cap_below_it(data):
+    bound = overlap_bound(data[2], 0.02, "cosine")
+    assert 1 < bound < 30
+    for cap, expected in ((None, bound), (3, 3), (bound + 5, bound)):
+        valuer = fit(data, 0.02, max_contributions=cap)
+        assert f"at most {expected} of" in str(valuer.privacy_).replace("\n", " ")
+
+
+def test_capped_rows_count_for_their_nearest_points(data):
+    X, y, X_val, y_val = data
+    distances = pairwise_distances(X, X_val, metric="cosine")
+    expected = np.zeros((2, 60), dtype=int)
+    for row, label in zip(distances, y):
+        near = [v for v in np.argsort(row, kind="stable")[:4] if row[v] <= 0.3]
+        expected[label, near] += 1
+    np.testing.assert_array_equal(count_capped(X, y, X_val, 0.3, "cosine", 4, 2), expected)
+    capped = fit(data, max_contributions=4, epsilon=50.0, denoise=False)
+    same = expected[y_val, np.arange(60)]
+    assert np.abs(capped.counts_ - [same, expected.sum(axis=0) - same]).max() <= 3
+    assert np.isfinite(capped.score_samples(X, y)).all()
+
+
+# Accounting -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", ["null", "add_remove", "replace"])
+def test_the_report_states_what_was_asked(data, relation):
+    valuer = fit(data, relation=relation, epsilon=0.7, delta=1e-6)
+    assert valuer.privacy_.epsilon == pytest.approx(0.7, rel=1e-6)
+    assert valuer.privacy_.epsilon <= 0.7 * (1 + 1e-9)
+    assert valuer.privacy_.relation == relation
+    text = str(valuer.privacy_).replace("\n", " ")
+    for sentence in (
+        "satisfies (0.7, 1e-06)-joint differential privacy",
+        "NOT protected: the validation points X_val and y_val",
+        "chosen without looking at the rows",
+    ):
+        assert sentence in text
+    assert ("the number of rows;" in text) == (relation != "add_remove")
+
+
+def test_replacing_costs_noise_for_twice_as_many_counts():
+    scales = [noise_scale(ball_event(1.0, 1e-5, 40, r)) for r in ("null", "add_remove", "replace")]
+    assert scales[0] == scales[1]
+    assert scales[2] == pytest.approx(2**0.5 * scales[1], rel=1e-3)
+
+
+def test_samples_are_fresh_and_accounted_for(data):
+    event = ball_event(1.0, 1e-5, 60, "add_remove", 0.2)
+    assert get_epsilon(event, 1e-5) <= 1.0
+    assert event.count == 60
+    clean = np.full((2, 60), 300)
+    noisy, noise = release_counts(clean, event)
+    assert noise > noise_scale(event) / 0.2
+    assert np.abs(noisy - 300).max() < 6 * noise
+    valuer = fit(data, sampling_rate=0.2)
+    assert "on a secret sample that holds each row at rate 0.2" in str(valuer.privacy_).replace(
+        "\n", " "
+    )
+    with pytest.raises(ValueError, match="relation must be 'add_remove' or 'null' with sampling"):
+        fit(data, sampling_rate=0.2, relation="replace")
+
+
+def test_the_ledger_is_charged_and_refuses(data, tmp_path):
+    ledger = Ledger(tmp_path / "budget.sqlite", "rows", epsilon=1.2, delta=1e-5)
+    valuer = fit(data, ledger=ledger)
+    assert ledger.spent == pytest.approx(1.0, rel=1e-6)
+    assert ledger.charges[0].label == "TKNNShapleyValuer: counts in balls"
+    with pytest.raises(ValueError, match="must fit what is left of the budget"):
+        valuer.fit(data[0], data[1], X_val=data[2], y_val=data[3])
+    assert ledger.n_charges == 1
+
+
+@pytest.mark.filterwarnings("ignore:The rows are chosen by private values")
+def test_grid_search_charges_every_candidate(data, tmp_path):
+    X, y, X_val, y_val = data
+    ledger = Ledger(tmp_path / "budget.sqlite", "rows", epsilon=10.0, delta=1e-5)
+    model = ValueFilteredClassifier(
+        LogisticRegression(), TKNNShapleyValuer(0.3, epsilon=0.5, ledger=ledger)
+    )
+    search = GridSearchCV(model, {"drop": [0.05, 0.1, 0.2]}, cv=2, n_jobs=2)
+    search.fit(X, y, X_val=X_val, y_val=y_val)
+    assert ledger.n_charges == 3 * 2 + 1  # every candidate on every split, and the refit
+    assert len({charge.process for charge in ledger.charges}) > 1
+
+
+# What is kept and what is refused ---------------------------------------------------------------
+
+
+def contents(value, seen):
+    """Everything that an object refers to."""
+    if id(value) in seen:
+        return
+    seen[id(value)] = value
+    if isinstance(value, dict):
+        parts = [*value.keys(), *value.values()]
+    elif isinstance(value, (list, tuple, set)):
+        parts = list(value)
+    else:
+        parts = list(getattr(value, "__dict__", {}).values())
+    for part in parts:
+        contents(part, seen)
+
+
+def test_a_pickle_holds_no_row_count_value_or_seed(data):
+    X, y, X_val, y_val = data
+    seed = 123_456_789
+    with pytest.warns(SeededNoiseWarning):
+        valuer = TKNNShapleyValuer(0.3, epsilon=1.0, noise_random_state=seed).fit(
+            X, y, X_val=X_val, y_val=y_val, groups=np.arange(len(X)) // 2
+        )
+    valuer.score_samples(X, y)
+    clean = fit(data, epsilon=None).counts_
+    kept = pickle.dumps(valuer)
+    secrets = {
+        "row": [row.tobytes() for row in X],
+        "column": [np.ascontiguousarray(column).tobytes() for column in X.T],
+        "values": [valuer.values_.tobytes(), valuer._row_values[:3].tobytes()],
+        "clean counts": [count.tobytes() for count in (*clean, clean.sum(axis=0))],
+        "seed": [seed.to_bytes(4, "little")],
+    }
+    for kind, found in secrets.items():
+        assert not any(secret in kept for secret in found), kind
+    copy, seen = pickle.loads(kept), {}
+    contents(copy, seen)
+    arrays = [value for value in seen.values() if isinstance(value, np.ndarray)]
+    assert arrays
+    assert not any(len(X) in array.shape for array in arrays)
+    assert not any(array.shape[-1:] == (200,) for array in arrays)  # groups
+    for name in ("values_", "groups_"):
+        with pytest.raises(AttributeError, match=f"{name} of a private fit is for the curator"):
+            getattr(copy, name)
+    with pytest.raises(AttributeError, match="values_ of a private fit is for the curator"):
+        copy.values_for(0)
+    np.testing.assert_array_equal(copy.score_samples(X, y), valuer.score_samples(X, y))
+    np.testing.assert_array_equal(copy.counts_, valuer.counts_)
+    assert copy.privacy_.guarantee is None  # seeded
+
+
+def test_a_fitted_valuer_holds_no_row_or_clean_count(data):
+    X = data[0]
+    valuer, seen = fit(data), {}
+    contents(valuer, seen)
+    arrays = [value for value in seen.values() if isinstance(value, np.ndarray)]
+    assert not any(array.shape[:1] == (len(X),) and array.ndim == 2 for array in arrays)
+    mine = [array for array in arrays if array.shape == (len(X),)]
+    assert all(array is valuer.values_ for array in mine)
+    clear = fit(data, epsilon=None).counts_
+    for array in arrays:
+        if array.shape == (2, 60):
+            assert not np.array_equal(array, clear)
+
+
+def test_a_clear_fit_after_a_private_one_is_clear(data):
+    X, y, X_val, y_val = data
+    valuer = fit(data).set_params(epsilon=None).fit(X, y, X_val=X_val, y_val=y_val)
+    assert not hasattr(valuer, "privacy_")
+    np.testing.assert_array_equal(valuer.values_, fit(data, epsilon=None).values_)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(valuer)).values_, valuer.values_)
+    assert valuer.values_for(2) == valuer.values_[2]
+    valuer.add_rows(X[:1], y[:1])
+
+
+def test_refusals(data):
+    X, y, X_val, y_val = data
+    val = dict(X_val=X_val, y_val=y_val)
+    private = TKNNShapleyValuer(0.3, epsilon=1.0)
+    with pytest.raises(ValueError, match="X_val and y_val must be passed with epsilon: .* public"):
+        private.fit(X, y)
+    with pytest.raises(ValueError, match="X_val and y_val must be passed with epsilon"):
+        TKNNShapleyValuer("auto", epsilon=1.0).fit(X, y)
+    with pytest.raises(ValueError, match="y_val must have at least 2 classes: a private fit takes"):
+        private.fit(X, y, X_val=X_val, y_val=np.zeros(60))
+    with pytest.raises(ValueError, match="y_val must hold classes. Got continuous"):
+        private.fit(X, y, X_val=X_val, y_val=X_val[:, 0])
+    with pytest.raises(ValueError, match="reader must be 'curator' for fit_transform with epsilon"):
+        private.fit_transform(X, y, **val)
+    curator = TKNNShapleyValuer(0.3, epsilon=1.0, reader="curator")
+    assert curator.fit_transform(X, y, **val).shape == (400, 1)
+    for parameters, message in (
+        (dict(epsilon=0), "epsilon must be a finite number above 0"),
+        (dict(epsilon=-1.0), "epsilon must be a finite number above 0"),
+        (dict(epsilon=100.0), "epsilon must be smaller: samplers of integer noise are exact"),
+        (dict(delta=0.0), "delta must be strictly between 0 and 1"),
+        (dict(delta=1.0), "delta must be strictly between 0 and 1"),
+        (dict(relation="swap"), "The 'relation' parameter of TKNNShapleyValuer must be"),
+        (dict(max_contributions=0), "The 'max_contributions' parameter of TKNNShapleyValuer must"),
+        (dict(sampling_rate=1.5), "The 'sampling_rate' parameter of TKNNShapleyValuer must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit(data, **parameters)
+    fitted = fit(data)
+    for name, call in {
+        "add_rows": lambda: fitted.add_rows(X[:1], y[:1]),
+        "remove_rows": lambda: fitted.remove_rows([0]),
+        "add_validation": lambda: fitted.add_validation(X_val[:1], y_val[:1]),
+        "contributions": lambda: fitted.contributions(0),
+        "harmful": lambda: fitted.harmful(),
+    }.items():
+        with pytest.raises(ValueError, match=f"{name} needs the rows of fit, which a private fit"):
+            call()
+    assert not hasattr(fitted, "validation_error_")
+    with pytest.raises(ValueError, match="i must be between 0 and 399. Got 400"):
+        fitted.values_for(400)
+
+
+def test_a_radius_from_the_validation_points_is_free(data):
+    valuer = fit(data, "auto")
+    assert valuer.radius_ == fit(data, "auto", epsilon=None).radius_
+
+
+# Passes over the balls --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("memory", [1024, 0])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_weights_may_wait_for_all_counts(data, engine, memory, workers):
+    X, y, X_val, _ = data
+    inside = pairwise_distances(X_val, X, metric="cosine") <= 0.3
+    counts = np.array([(inside & (y == label)).sum(axis=1) for label in (0, 1)])
+    module = get_engine(engine)
+    arguments = module, Space(X, "cosine"), module.Strips(y, 2), X_val, 0.3
+    parts = [slice(start, start + 7) for start in range(0, 60, 7)]
+    parts[-1] = slice(56, 60)
+
+    def settle(found):
+        np.testing.assert_array_equal(found, counts)
+        return found[::-1] + 1.0
+
+    def refuse(found):
+        raise ValueError("the budget is spent")
+
+    with config_context(working_memory=memory):
+        values = weigh_after_counting(*arguments, parts, workers, settle)
+        np.testing.assert_allclose(values, ((counts[::-1] + 1.0)[y].T * inside).sum(axis=0))
+        with pytest.raises(ValueError, match="the budget is spent"):
+            weigh_after_counting(*arguments, parts, workers, refuse)
+        broken = (*arguments[:3], X_val[:, :2], 0.3)
+        with pytest.raises((ValueError, IndexError)):
+            weigh_after_counting(*broken, parts, workers, settle)
+
+
+# Worth their noise ------------------------------------------------------------------------------
+
+
+def auroc(values, bad):
+    return roc_auc_score(bad, -values)
+
+
+def mislabelled(name):
+    if name == "digits":
+        X, y = load_digits(return_X_y=True)
+    else:
+        n_classes = int(name)
+        X, y = make_classification(
+            1200, 10, n_informative=6, n_classes=n_classes, random_state=4, class_sep=1.5
+        )
+        X = X + 0.5
+    rng = np.random.default_rng(1)
+    X, X_val, y, y_val = train_test_split(X, y, test_size=150, random_state=0)
+    bad = rng.random(len(y)) < 0.1
+    y = np.where(bad, (y + rng.integers(1, y.max() + 1, len(y))) % (y.max() + 1), y)
+    return (X, y, X_val, y_val), bad
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["2", "3", "digits"])
+@pytest.mark.parametrize("epsilon", [0.03, 0.1, 0.5, 1.0, 4.0])
+def test_never_below_the_lower_of_baseline_and_exact(name, epsilon):
+    game, bad = mislabelled(name)
+    baseline = auroc(public_baseline(*game, 0.3), bad)
+    exact = auroc(fit(game, epsilon=None).values_, bad)
+    found = [auroc(fit(game, epsilon=epsilon, delta=1e-4).values_, bad) for _ in range(20)]
+    assert np.mean(found) >= min(baseline, exact) - 0.004
+    if epsilon >= 1:
+        assert np.mean(found) >= exact - 0.01
