@@ -31,7 +31,7 @@ __all__ = ["Posterior", "count_posterior", "real_neighbour_values", "value_sizes
 _SCALES = 10.0 ** np.arange(0, 6.01, 0.5)
 _LENGTHS = (0.1, 0.3, 0.9)  # in radii
 _NUGGET = 1e-6  # share of unsmooth signal, which makes exact counts come out exactly
-_N_DRAWS = 128
+_N_DRAWS = 64
 _NOTHING = 0.25  # share of the prior variance of logarithms that is left where nothing is known
 _TABLE = 10_000  # counts up to which values are tabled, where none larger was released
 

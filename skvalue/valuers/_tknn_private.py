@@ -63,18 +63,20 @@ def public_geometry(X_val, radius, metric, max_landmarks=_MAX_LANDMARKS):
     """
     n = len(X_val)
     landmarks = np.unique(np.linspace(0, n - 1, min(n, max_landmarks)).astype(np.int64))
+    distances, reach = _distances(X_val, landmarks, radius, metric)
+    return distances.T, landmarks, reach
+
+
+def _distances(X_val, rows, radius, metric):
+    """Distances of some points to all, and the radius; angles for cosines."""
     X_val = X_val.astype(np.float64)
-    distances = pairwise_distances(X_val, X_val[landmarks], metric=metric)
-    if metric == "cosine":
-        return np.arccos(np.clip(1 - distances, -1, 1)), landmarks, _angle(radius)
-    return distances, landmarks, float(radius)
+    distances = pairwise_distances(X_val[rows], X_val, metric=metric)
+    if metric != "cosine":
+        return distances, float(radius)
+    return np.arccos(np.clip(1 - distances, -1, 1)), float(np.arccos(np.clip(1 - radius, -1, 1)))
 
 
-def _angle(radius):
-    return float(np.arccos(np.clip(1 - radius, -1, 1)))
-
-
-def overlap_bound(X_val, radius, metric):
+def overlap_bound(X_val, radius, metric, geometry=None):
     """Largest number of balls that any row whatever can be in.
 
     The centres of all balls that hold a row are within twice the radius of each other, by the
@@ -90,6 +92,8 @@ def overlap_bound(X_val, radius, metric):
         Their radius.
     metric : str or callable
         The metric; of a callable nothing is known, and the bound is the number of points.
+    geometry : tuple, default=None
+        What `public_geometry` returned for them, if that is known.
 
     Returns
     -------
@@ -102,22 +106,19 @@ def overlap_bound(X_val, radius, metric):
     2
     """
     n = len(X_val)
-    if callable(metric) or metric not in TRUE_METRICS:
+    # A row of zeros is at cosine distance 1 from everything, zeros too: in all balls or in none.
+    if metric not in TRUE_METRICS or (metric == "cosine" and radius >= 1):
         return n
-    X_val = X_val.astype(np.float64)
-    if metric == "cosine":
-        # A row of zeros is at distance 1 from everything, zeros too: its angle is a right one.
-        reach = 2 * _angle(radius)
-        if reach >= np.pi or radius >= 1:
-            return n
-        limit = 1 - np.cos(min(reach * (1 + 1e-6) + 1e-6, np.pi))
-    else:
-        limit = 2 * radius * (1 + 1e-6)
-    most, step = 0, max(1, 2**22 // n)
+    most, step = 1, max(1, 2**22 // n)
     for start in range(0, n, step):
-        near = pairwise_distances(X_val[start : start + step], X_val, metric=metric) <= limit
+        part = slice(start, start + step)
+        if geometry is not None and geometry[0].shape == (n, n):
+            distances, reach = geometry[0][part], geometry[2]
+        else:
+            distances, reach = _distances(X_val, part, radius, metric)
+        near = distances <= 2 * reach * (1 + 1e-6) + 1e-6 * (metric == "cosine")
         most = max(most, int(near.sum(axis=1).max()))
-    return max(most, 1)
+    return most
 
 
 @lru_cache(maxsize=32)
@@ -212,9 +213,8 @@ def release_counts(clean, event, *, ledger=None, label="", noise_random_state=No
 
 
 def released_game(
-    noisy, noise, judges, radius, metric, n_classes, semivalue="shapley", *, denoise=True,
-    joins=False,
-):  # fmt: skip
+    noisy, noise, judges, geometry, n_classes, semivalue="shapley", *, denoise=True, joins=False
+):
     """Values of both kinds of neighbours, and the utility of all rows, from released counts.
 
     Parameters
@@ -225,8 +225,8 @@ def released_game(
         Standard deviation of its noise.
     judges : Judges
         The validation points.
-    radius, metric
-        The balls.
+    geometry : tuple
+        What `public_geometry` returned for them.
     n_classes : int
         Number of classes.
     semivalue : str or tuple, default="shapley"
@@ -243,8 +243,7 @@ def released_game(
         Value of a neighbour with the label and without, and the utility.
     """
     if denoise:
-        distances, landmarks, reach = public_geometry(judges.X, radius, metric)
-        posterior = count_posterior(noisy, noise, distances, landmarks, reach, judges.y, n_classes)
+        posterior = count_posterior(noisy, noise, *geometry, judges.y, n_classes)
         agree, differ = value_sizes(posterior, n_classes, semivalue, joins)
         utility = threshold_utility(posterior.same, posterior.other, n_classes).mean(axis=0)
         return agree, differ, utility

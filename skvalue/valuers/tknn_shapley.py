@@ -8,6 +8,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import ThreadpoolController
 
 from .._parallel import n_workers, ordered_map, tiles
 from .._private import PRIVACY_CONSTRAINTS
@@ -30,6 +31,7 @@ from ._tknn_private import (
     ball_report,
     overlap_bound,
     public_baseline,
+    public_geometry,
     release_counts,
     released_game,
 )
@@ -257,7 +259,14 @@ class TKNNShapleyValuer(BaseValuer):
         return scores
 
     def _release(self, X, y, judges, n_classes):
-        bound = overlap_bound(judges.X, self.radius_, self.metric)
+        workers, parts = n_workers(self.n_jobs), self._tiles(len(X), len(judges.y))
+        # One BLAS thread from here on: idle ones would spin, and take cores from the tiles.
+        with ThreadpoolController().limit(limits=1, user_api="blas"):
+            geometry = public_geometry(judges.X, self.radius_, self.metric)
+            bound = overlap_bound(judges.X, self.radius_, self.metric, geometry)
+            return self._release_within(bound, geometry, workers, parts, X, y, judges, n_classes)
+
+    def _release_within(self, bound, geometry, workers, parts, X, y, judges, n_classes):
         cap = self.max_contributions
         cap = None if cap is None or cap >= bound else cap
         event = ball_event(
@@ -272,7 +281,9 @@ class TKNNShapleyValuer(BaseValuer):
                 label=f"{type(self).__name__}: counts in balls",
                 noise_random_state=self.noise_random_state,
             )  # fmt: skip
-            agree, differ, utility = self._released_game(noisy, noise, judges, n_classes)
+            agree, differ, utility = released_game(
+                noisy, noise, judges, geometry, n_classes, self.semivalue, denoise=self.denoise
+            )
             released.update(counts=noisy, noise=noise, utility=float(utility @ judges.weights))
             return spread(judges.y, judges.weights, n_classes + 1, agree, differ)
 
@@ -280,7 +291,7 @@ class TKNNShapleyValuer(BaseValuer):
             engine = get_engine(self.engine)
             values = weigh_after_counting(
                 engine, Space(X, self.metric), engine.Strips(y, n_classes + 1), judges.X,
-                self.radius_, self._tiles(len(X), len(judges.y)), n_workers(self.n_jobs), settle,
+                self.radius_, parts, workers, settle,
             )  # fmt: skip
         else:
             balls = (X, y, judges.X, self.radius_, self.metric, cap)
@@ -294,19 +305,15 @@ class TKNNShapleyValuer(BaseValuer):
         )
         return values, released["utility"], 1.0 / n_classes
 
-    def _released_game(self, noisy, noise, judges, n_classes, joins=False):
-        return released_game(
-            noisy, noise, judges, self.radius_, self.metric, n_classes, self.semivalue,
-            denoise=self.denoise, joins=joins,
-        )  # fmt: skip
-
     def _score_released(self, X, y):
         """A new row adds one to the released counts; without a label, public labels stand in."""
         judges, n_classes = self._games[0][1], self._n_classes
         if "joining" not in self._lazy:
-            agree, differ, _ = self._released_game(
-                self._counts[0], self._noise, judges, n_classes, joins=True
-            )
+            agree, differ, _ = released_game(
+                self._counts[0], self._noise, judges,
+                public_geometry(judges.X, self.radius_, self.metric), n_classes, self.semivalue,
+                denoise=self.denoise, joins=True,
+            )  # fmt: skip
             self._lazy["joining"] = spread(judges.y, judges.weights, n_classes + 1, agree, differ)
         if y is not None:
             return self._sum_released(X, y, judges, self._lazy["joining"])
