@@ -45,9 +45,9 @@ class UpdatesMixin:
             raise ValueError("groups must be passed to both fit and add_rows, or to neither.")
         if groups is not None:
             groups = np.concatenate([self.groups_[self._groups], np.asarray(groups)])
-        return self._refit(
-            np.concatenate([self._X, X]), np.concatenate([self._labels(self._y), y]), groups
-        )
+        stay = np.ones(len(self._X), dtype=bool)
+        y = np.concatenate([self._labels(self._y), y])
+        return self._refit(np.concatenate([self._X, X]), y, groups, stay)
 
     @fit_context(prefer_skip_nested_validation=True)
     def remove_rows(self, rows):
@@ -82,7 +82,7 @@ class UpdatesMixin:
         if keep.sum() < 2:
             raise ValueError(f"rows must leave at least 2 rows. Got {keep.sum()} of {n}.")
         groups = None if self._groups is None else self.groups_[self._groups][keep]
-        return self._refit(self._X[keep], self._labels(self._y)[keep], groups)
+        return self._refit(self._X[keep], self._labels(self._y)[keep], groups, keep)
 
     @fit_context(prefer_skip_nested_validation=True)
     def add_validation(self, X_val, y_val, *, sample_weight_val=None):
@@ -123,11 +123,11 @@ class UpdatesMixin:
             )
         both = np.concatenate(weights)
         if not self._n_classes:
-            self._fit_arrays(
-                self._X, self._y, np.concatenate([old.X, X_val]), np.concatenate([old.y, y_val]),
-                None if self._groups is None else self.groups_[self._groups], both,
+            return self._refit(
+                self._X, self._y, None if self._groups is None else self.groups_[self._groups],
+                np.ones(len(self._X), dtype=bool), X_val=np.concatenate([old.X, X_val]),
+                y_val=np.concatenate([old.y, y_val]), sample_weight_val=both,
             )  # fmt: skip
-            return self
         new = Judges(
             X_val,
             label_codes(y_val, self.classes_, "y_val"),
@@ -155,9 +155,11 @@ class UpdatesMixin:
     def _labels(self, codes):
         return self.classes_[codes] if self._n_classes else codes
 
-    def _refit(self, X, y, groups):
-        X_val = y_val = None
-        if self._explicit:
-            judges = self._games[0][1]
-            X_val, y_val = judges.X, self._labels(judges.y)
-        return self._fit_arrays(X, y, X_val, y_val, groups, self._judge_weights)
+    def _refit(self, X, y, groups, stay, **validation):
+        """Fit again; the first rows of X are those of before that the mask ``stay`` names."""
+        if not validation:
+            validation = dict(X_val=None, y_val=None, sample_weight_val=self._judge_weights)
+            if self._explicit:
+                judges = self._games[0][1]
+                validation.update(X_val=judges.X, y_val=self._labels(judges.y))
+        return self._fit_arrays(X, y, groups=groups, **validation)

@@ -34,7 +34,7 @@ def ball_tile_size(n_players, n_judges, workers):
     return max(1, min(512, room, max(64, -(-n_judges // workers))))
 
 
-def rank_values(space, Q, own, max_rank, consume):
+def rank_values(space, Q, own, max_rank, consume, keep=None):
     """Rank the players for every judge of a tile and hand the order to ``consume``.
 
     Parameters
@@ -51,6 +51,9 @@ def rank_values(space, Q, own, max_rank, consume):
         Called as ``consume(part, order, n_ranked)`` with a slice of the judges;
         ``order[v, :n_ranked[v]]`` holds the players from near to far, ``~i`` where row ``i`` is
         tied with the one before it. The arrays are reused.
+    keep : callable, default=None
+        Called before ``consume`` as ``keep(part, players, product, order, n_ranked)`` with what the
+        keys are made of, see `_rank_kernels.Players`.
     """
     n, n_judges = len(space), len(Q)
     work_queries, query_half = space.queries(Q)
@@ -87,6 +90,8 @@ def rank_values(space, Q, own, max_rank, consume):
             players, product[part], Q[part], query_half[part], absent_ptr[part.start :], absent,
             max_rank, _RANK_HEAD, scratch, order, n_ranked,
         )  # fmt: skip
+        if keep is not None:
+            keep(part, players, product[part], order[:size], n_ranked[:size])
         consume(part, order[:size], n_ranked[:size])
     space.buffers.give("ranks", buffers)
 
@@ -131,7 +136,7 @@ def _thresholds(space, Q, radius):
     return work, np.full(len(Q), -limit), np.zeros(len(Q)), limit
 
 
-def ball_values(space, strips, Q, radius, own, weigh):
+def ball_values(space, strips, Q, radius, own, weigh, keep=None):
     """Sum over a tile of judges the weights of the balls that each player is in.
 
     Parameters
@@ -149,6 +154,8 @@ def ball_values(space, strips, Q, radius, own, weigh):
     weigh : callable
         ``weigh(counts)`` turns the counts in the balls, (n_classes, n_judges), into the weights of
         a player of each class, of the same shape.
+    keep : callable, default=None
+        Called as ``keep(bits)`` with who is in which ball, (n_strips, n_judges), a byte a strip.
 
     Returns
     -------
@@ -194,6 +201,8 @@ def ball_values(space, strips, Q, radius, own, weigh):
         )  # fmt: skip
     if own is not None:
         _ball_kernels.remove_own(bits, counts, strips.position, strips.labels, own)
+    if keep is not None:
+        keep(bits)
     padded = np.zeros(len(strips.order))
     _ball_kernels.add_weights(bits, strips.classes, np.ascontiguousarray(weigh(counts)), padded)
     space.buffers.give("balls", buffers)

@@ -27,6 +27,11 @@ def _squared_norms(X):
     return np.vecdot(X, X)
 
 
+def is_far(center, mean_norm):
+    """Whether the center of some rows is far from the origin, next to their mean squared norm."""
+    return bool(np.vecdot(center, center) > 0.25 * mean_norm)
+
+
 def _inverse_norms(X):
     norms = np.sqrt(_squared_norms(X))
     return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
@@ -70,6 +75,9 @@ class Space:
         The players. A reference is kept; distances are computed in its precision.
     metric : str or callable
         A name in `METRICS`, or what `sklearn.metrics.pairwise_distances` takes.
+    center : "mean", ndarray of shape (d,) or None, default="mean"
+        Where the products of "euclidean" are computed around: "mean" takes a point near the mean
+        of the players where the origin is far; the `center` of another space gives the same keys.
 
     Raises
     ------
@@ -85,7 +93,7 @@ class Space:
     2
     """
 
-    def __init__(self, X, metric):
+    def __init__(self, X, metric, center="mean"):
         self.metric = metric
         self.X = self.work = X
         self.buffers = Buffers()
@@ -94,11 +102,13 @@ class Space:
         eps = np.finfo(X.dtype).eps
         if metric == "euclidean":
             self.kind = EUCLIDEAN
-            center = _center(X)
             with np.errstate(over="ignore"):  # refused below
                 norms = row_map(_squared_norms, X)
-                # Far from the origin a product cancels: compute around the mean.
-                if np.vecdot(center, center) > 0.25 * norms.mean(dtype=np.float64):
+                if isinstance(center, str):
+                    # Far from the origin a product cancels: compute around the mean.
+                    center = _center(X)
+                    center = center if is_far(center, norms.mean(dtype=np.float64)) else None
+                if center is not None:
                     self.center = center
                     self.work = X - self.center
                     norms = row_map(_squared_norms, self.work)

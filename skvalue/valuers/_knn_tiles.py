@@ -28,9 +28,12 @@ def _adder(game, y, class_counts, judges):
     return add
 
 
-def value_tile(engine, space, judges, game, y, class_counts, max_rank):
-    """Values and utilities of one tile of judges; values of unranked rows apart, by class."""
-    values = np.zeros(len(space))
+def value_tile(rank, judges, game, y, class_counts, max_rank):
+    """Values and utilities of one tile of judges; values of unranked rows apart, by class.
+
+    ``rank(Q, own, max_rank, consume)`` is `rank_values`; what it returns comes last.
+    """
+    values = np.zeros(len(y))
     utility = np.empty(len(judges.y))
     rest = np.zeros(len(class_counts) + 1)
     add = _adder(game, y, class_counts, judges)
@@ -38,8 +41,8 @@ def value_tile(engine, space, judges, game, y, class_counts, max_rank):
     def consume(part, order, n_ranked):
         add(part, order, n_ranked, judges.weights[part], values, rest, utility[part])
 
-    get_engine(engine).rank_values(space, judges.X, judges.own, max_rank, consume)
-    return values, rest, utility
+    kept = rank(judges.X, judges.own, max_rank, consume)
+    return values, rest, utility, kept
 
 
 def _each_judge(use, engine, space, judges, game, y, class_counts, max_rank):

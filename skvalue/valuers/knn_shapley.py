@@ -4,6 +4,7 @@ Wang and Jia, "A Note on 'Towards Efficient Data Valuation Based on the Shapley 
 Jia et al., "Efficient Task-Specific Data Valuation for Nearest Neighbor Algorithms" (PVLDB 2019).
 """
 
+from functools import partial
 from numbers import Integral
 
 import numpy as np
@@ -14,11 +15,12 @@ from ..base import BaseValuer
 from ..neighbors import ENGINES, METRICS, Space, get_engine
 from ._knn_games import class_game, max_rank_bound, target_game
 from ._knn_tiles import moment_tile, row_tile, value_tile
+from ._stored import StoresNeighborsMixin
 
 __all__ = ["KNNShapleyValuer", "class_game", "max_rank_bound", "target_game"]
 
 
-class KNNShapleyValuer(BaseValuer):
+class KNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
     """Exact KNN-Shapley: what each row adds to a K-nearest-neighbour model.
 
     The game: a coalition of rows predicts, at a validation point, by its `n_neighbors` nearest
@@ -52,6 +54,12 @@ class KNNShapleyValuer(BaseValuer):
         every row is judged by all others. A splitter must let every row play equally often.
     n_jobs : int, default=None
         Number of threads. None takes as many as a matrix product would.
+    store_neighbors : bool, default=False
+        Keep the order of the rows at every validation point: `add_rows` then measures the new rows
+        alone, `remove_rows` none. Takes 8 bytes a pair if X is float32 and the metric "euclidean"
+        or "cosine", else 12; with a sixteenth more, rounded down, as room for new rows, and 8 bytes
+        a validation point. All rows are ranked, whatever `max_rank`. Needs X_val or
+        cv="leave-one-out".
 
     Attributes
     ----------
@@ -61,6 +69,9 @@ class KNNShapleyValuer(BaseValuer):
         Mean utility of all rows together and of none; ``values_.sum()`` is their difference.
     max_rank_error_ : float
         Bound of the error of any value that `max_rank` can have made; 0 for exact values.
+    neighbors_nbytes_ : int
+        Bytes that `store_neighbors` keeps: ``V * (room * pair + 8)`` after a fit with V validation
+        points and N players at each, ``room = N + N // 16`` and `pair` 8 or 12.
     classes_ : ndarray of shape (n_classes,)
         The labels; not set for a regression.
     groups_ : ndarray of shape (n_groups,)
@@ -100,6 +111,7 @@ class KNNShapleyValuer(BaseValuer):
         "engine": [StrOptions({"auto", *ENGINES})],
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "n_jobs": [Integral, None],
+        "store_neighbors": ["boolean"],
     }
 
     def __init__(
@@ -113,6 +125,7 @@ class KNNShapleyValuer(BaseValuer):
         engine="auto",
         cv="leave-one-out",
         n_jobs=None,
+        store_neighbors=False,
     ):
         self.n_neighbors = n_neighbors
         self.utility = utility
@@ -122,8 +135,10 @@ class KNNShapleyValuer(BaseValuer):
         self.engine = engine
         self.cv = cv
         self.n_jobs = n_jobs
+        self.store_neighbors = store_neighbors
 
     def _prepare(self, X_val, y_val):
+        self._prepare_stores(X_val)
         self.max_rank_error_ = 0.0
         if self.max_rank is None:
             return
@@ -143,37 +158,78 @@ class KNNShapleyValuer(BaseValuer):
         )
         return tiles(n_judges, size)
 
-    def _n_steps(self, n_players, n_judges, n_features):
-        return len(self._tiles(n_players, n_judges, n_features))
-
     def _game(self, n, n_classes):
         if n_classes:
             return class_game(n, self.n_neighbors, n_classes, self.utility)
         return target_game(n, self.n_neighbors, self.utility)
 
-    def _tasks_of(self, X, y, judges, n_classes):
-        """Arguments of one task a tile of judges."""
-        n = len(X) - (judges.own is not None)
+    def _store_under(self):
+        return (self.metric,)
+
+    def _store_nbytes(self, n_players, n_judges, dtype):
+        from ..neighbors._stored import key_dtype, room_for
+
+        pair = 4 + key_dtype(dtype, self.metric).itemsize
+        return n_judges * (room_for(n_players) * pair + 8)
+
+    def _store_change(self, before, stay, X):
+        from ..neighbors._stored import RankChange
+
+        change = RankChange(before.frame, stay, X)
+        return None if change.frame.is_off(X) else change
+
+    def _stored_ranks(self, X, judges):
+        """Sources of ranks that are kept, and a function for the frame that they share."""
+        from ..neighbors._stored import ChangedRanks, FirstRanks, Frame
+
+        if self._pending is not None:
+            frame = self._pending[2].frame
+            sources = self._sources(
+                X, judges, ChangedRanks, lambda: FirstRanks(Space(X, self.metric, frame.center))
+            )
+            return [(part, source.rank) for part, source in sources], lambda: frame
+        center = self._stores[-1].frame.center if self._stores else "mean"
+        space = Space(X, self.metric, center)
+        sources = self._sources(X, judges, ChangedRanks, lambda: FirstRanks(space))
+        return [(part, source.rank) for part, source in sources], partial(Frame.of, space)
+
+    def _tables(self, n, y, judges, n_classes):
+        """The game of n players with its judges, and what else a tile needs."""
         if not n_classes:
             y, judges = y - judges.prior, judges.centred()
-        space, game = Space(X, self.metric), self._game(n, n_classes)
         counts = np.bincount(y, minlength=n_classes) if n_classes else np.zeros(0, np.int64)
         if n_classes:
             y = y.astype(np.min_scalar_type(n_classes))  # labels stay in the cache
         max_rank = n if self.max_rank is None else min(self.max_rank, n)
-        parts = self._tiles(len(X), len(judges.y), X.shape[1])
-        return [(self.engine, space, judges[part], game, y, counts, max_rank) for part in parts]
+        return judges, (self._game(n, n_classes), y, counts, max_rank)
+
+    def _tasks_of(self, X, y, judges, n_classes):
+        """Arguments of one task a tile of judges."""
+        n = len(X) - (judges.own is not None)
+        judges, tables = self._tables(n, y, judges, n_classes)
+        space, parts = Space(X, self.metric), self._tiles(len(X), len(judges.y), X.shape[1])
+        return [(self.engine, space, judges[part], *tables) for part in parts]
 
     def _value(self, X, y, judges, n_classes, progress):
-        tasks = self._tasks_of(X, y, judges, n_classes)
-        game, max_rank = tasks[0][3], tasks[0][-1]
+        n = len(X) - (judges.own is not None)
+        seen, (game, *tables) = self._tables(n, y, judges, n_classes)
+        if self.store_neighbors:
+            ranks, frame = self._stored_ranks(X, judges)
+        else:
+            rank = partial(get_engine(self.engine).rank_values, Space(X, self.metric))
+            ranks = [(part, rank) for part in self._tiles(len(X), len(judges.y), X.shape[1])]
+        tasks = [(rank, seen[part], game, *tables) for part, rank in ranks]
+        max_rank = tables[-1]
         self.max_rank_error_ = max(self.max_rank_error_, max_rank_bound(game.n, max_rank))
-        values, rest, utility = np.zeros(len(X)), np.zeros(n_classes + 1), []
+        values, rest, utility, kept = np.zeros(len(X)), np.zeros(n_classes + 1), [], []
         results = ordered_map(value_tile, tasks, self.n_jobs)
-        for part_values, part_rest, part_utility in progress.follow(results, len(tasks)):
+        for part_values, part_rest, part_utility, tile in progress.follow(results, len(tasks)):
             values += part_values
             rest += part_rest
             utility.append(part_utility)
+            kept.append(tile)
+        if self.store_neighbors:
+            self._keep(kept, len(tasks), len(X), frame())
         if max_rank < game.n:
             values += rest[n_classes] + rest[y]
         if n_classes:

@@ -17,7 +17,9 @@ from ..base import BaseValuer
 from ..neighbors import ENGINES, METRICS, Space, get_engine
 from ..semivalues import check_semivalue
 from ._ball_passes import count_capped, weigh_after_counting, weigh_capped
+from ._stored import StoresNeighborsMixin
 from ._tknn_game import (
+    call,
     group_moments,
     neighbour_values,
     spread,
@@ -40,7 +42,7 @@ from ._tknn_radius import suggest_radius
 __all__ = ["TKNNShapleyValuer", "neighbour_values", "public_baseline", "suggest_radius"]
 
 
-class TKNNShapleyValuer(BaseValuer):
+class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
     """Exact Threshold-KNN-Shapley: what each row adds to a threshold-neighbour classifier.
 
     The game: a coalition of rows predicts, at a validation point, the share of each label among its
@@ -94,6 +96,10 @@ class TKNNShapleyValuer(BaseValuer):
         Charged before noise is drawn; refuses a fit that would overrun its budget.
     noise_random_state : int, default=None
         For tests only: noise from this seed, which VOIDS the guarantee.
+    store_neighbors : bool, default=False
+        Keep which rows are in which balls: `add_rows` then measures the new rows alone,
+        `remove_rows` none. Takes a bit a pair and 8 bytes a validation point. Needs X_val or
+        cv="leave-one-out".
 
     Attributes
     ----------
@@ -110,6 +116,9 @@ class TKNNShapleyValuer(BaseValuer):
         Who is protected from whom, and who is not. Only with epsilon.
     radius_ : float
         The radius used.
+    neighbors_nbytes_ : int
+        Bytes that `store_neighbors` keeps: ``N * ceil(V / 8) + 8 * V`` after a fit of N rows with V
+        validation points.
     classes_ : ndarray of shape (n_classes,)
         The labels.
     groups_ : ndarray of shape (n_groups,)
@@ -150,6 +159,7 @@ class TKNNShapleyValuer(BaseValuer):
         "max_contributions": [Interval(Integral, 1, None, closed="left"), None],
         "sampling_rate": [Interval(Real, 0, 1, closed="neither"), None],
         "denoise": ["boolean"],
+        "store_neighbors": ["boolean"],
     }
 
     def __init__(
@@ -170,6 +180,7 @@ class TKNNShapleyValuer(BaseValuer):
         reader=None,
         ledger=None,
         noise_random_state=None,
+        store_neighbors=False,
     ):
         self.radius = radius
         self.metric = metric
@@ -186,6 +197,7 @@ class TKNNShapleyValuer(BaseValuer):
         self.reader = reader
         self.ledger = ledger
         self.noise_random_state = noise_random_state
+        self.store_neighbors = store_neighbors
 
     def _prepare(self, X_val, y_val):
         check_semivalue(self.semivalue)
@@ -198,29 +210,57 @@ class TKNNShapleyValuer(BaseValuer):
                 )
             self.radius_ = suggest_radius(X_val, y_val, metric=self.metric)
         self._counts = []
+        self._prepare_stores(X_val)
 
-    def _n_steps(self, n_players, n_judges, n_features):
-        return len(self._tiles(n_players, n_judges))
-
-    def _tiles(self, n_players, n_judges):
+    def _tiles(self, n_players, n_judges, n_features=None):
         engine = get_engine(self.engine)
-        return tiles(n_judges, engine.ball_tile_size(n_players, n_judges, n_workers(self.n_jobs)))
+        size = engine.ball_tile_size(n_players, n_judges, n_workers(self.n_jobs))
+        if not self.store_neighbors:
+            return tiles(n_judges, size)
+        parts = tiles(-(-n_judges // 8), max(1, size // 8))  # whole bytes of bits
+        return [slice(8 * part.start, min(8 * part.stop, n_judges)) for part in parts]
+
+    def _store_under(self):
+        return (self.metric, self.radius_)
+
+    def _store_nbytes(self, n_players, n_judges, dtype):
+        return n_players * -(-n_judges // 8) + 8 * n_judges
+
+    def _store_change(self, before, stay, X):
+        from ..neighbors._stored import BallChange
+
+        return BallChange(self.metric, stay, X)
+
+    def _balls(self, X, y, judges, n_classes):
+        """Slices of the judges, and functions that value by their balls, as `ball_values` does."""
+        engine = get_engine(self.engine)
+
+        def measure(make):
+            return make(Space(X, self.metric), engine.Strips(y, n_classes))
+
+        if not self.store_neighbors:
+            values = measure(partial(partial, engine.ball_values))
+            return [(part, values) for part in self._tiles(len(X), len(judges.y))]
+        from ..neighbors._stored import ChangedBalls, FirstBalls
+
+        changed = partial(ChangedBalls, y, n_classes)
+        sources = self._sources(X, judges, changed, partial(measure, FirstBalls))
+        return [(part, source.values) for part, source in sources]
 
     def _value(self, X, y, judges, n_classes, progress):
-        engine = get_engine(self.engine)
-        space, strips = Space(X, self.metric), engine.Strips(y, n_classes)
-        parts = self._tiles(len(X), len(judges.y))
         tasks = []
-        for part in parts:
+        for part, balls in self._balls(X, y, judges, n_classes):
             some = judges[part]
             weights = partial(weigh, some.y, some.weights, n_classes, self.semivalue)
-            tasks.append((space, strips, some.X, self.radius_, some.own, weights))
-        values = np.zeros(len(X))
-        counts = []
-        results = ordered_map(engine.ball_values, tasks, self.n_jobs)
-        for part_values, part_counts in progress.follow(results, len(tasks)):
+            tasks.append((balls, some.X, self.radius_, some.own, weights))
+        values, counts, kept = np.zeros(len(X)), [], []
+        results = ordered_map(call, tasks, self.n_jobs)
+        for part_values, part_counts, *tile in progress.follow(results, len(tasks)):
             values += part_values
             counts.append(part_counts)
+            kept += tile
+        if self.store_neighbors:
+            self._keep(kept, len(tasks), len(X))
         counts = np.concatenate([np.zeros((n_classes, 0), np.int64), *counts], axis=1)
         self._counts.append(counts)
         y_done = judges.y[: counts.shape[1]]
@@ -240,6 +280,7 @@ class TKNNShapleyValuer(BaseValuer):
         return np.concatenate(self._counts, axis=1)
 
     def _merge_judges(self):
+        super()._merge_judges()
         self._counts = [np.concatenate(self._counts, axis=1)]
 
     def _value_joining(self, game, X, y, judges, n_classes, X_new, y_new):
