@@ -111,14 +111,31 @@ def _orders(values, n_repeats, baseline, rng):
     return [by_value, np.array([rng.permutation(n) for _ in range(n_repeats)])]
 
 
-def _curve(estimator, X, y, values, X_test, y_test, fractions, counts, first, baseline, **options):
-    rng = check_random_state(options.pop("random_state"))
-    values = values if first == "lowest" else -values
-    orders = _orders(values, options.pop("n_repeats"), baseline, rng)
+# Kind of curve -> fractions by default, those allowed, and how an error says it.
+_FRACTIONS = {
+    "removal": (np.linspace(0, 0.5, 11), lambda f: (f >= 0) & (f < 1), "[0, 1)"),
+    "addition": (np.linspace(0.05, 0.5, 10), lambda f: (f > 0) & (f <= 1), "(0, 1]"),
+}
+
+
+def _curve(
+    kind, estimator, X, y, values, X_test, y_test, first, fractions, n_repeats, baseline,
+    random_state, **options,
+):  # fmt: skip
+    """Both curves: rows are removed from the end of the order in which others are added."""
+    X, y = indexable(X, y)
+    values = _check_values(values, len(y))
+    fractions = _check_fractions(fractions, *_FRACTIONS[kind])
+    counts = (fractions * len(y) + 1e-9).astype(np.int64)
+    counts = np.maximum(counts if kind == "addition" else len(y) - counts, 1)
+    kept_first = values if (first == "lowest") == (kind == "addition") else -values
+    rng = check_random_state(random_state)
+    orders = _orders(kept_first, n_repeats, baseline, rng)
     scores = _refit_along(estimator, X, y, X_test, y_test, orders, counts, rng=rng, **options)
     return Bunch(
         fractions=fractions,
         n_rows=counts,
+        kind=kind,
         first=first,
         scores=scores[0],
         random_scores=scores[1] if baseline else None,
@@ -212,21 +229,10 @@ def value_removal_curve(
     >>> curve.n_rows.tolist(), curve.scores.tolist()
     ([4, 3], [[0.5, 1.0]])
     """
-    X, y = indexable(X, y)
-    values = _check_values(values, len(y))
-    fractions = _check_fractions(
-        fractions, np.linspace(0, 0.5, 11), lambda f: (f >= 0) & (f < 1), "[0, 1)"
-    )
-    counts = len(y) - (fractions * len(y) + 1e-9).astype(np.int64)
-    # The last rows to go are the first of the reverse order.
-    kept_first = "highest" if first == "lowest" else "lowest"
-    curve = _curve(
-        estimator, X, y, values, X_test, y_test, fractions, np.maximum(counts, 1), kept_first,
-        baseline, scoring=scoring, n_repeats=n_repeats, sample_weight=sample_weight, n_jobs=n_jobs,
-        random_state=random_state,
+    return _curve(
+        "removal", estimator, X, y, values, X_test, y_test, first, fractions, n_repeats, baseline,
+        random_state, scoring=scoring, sample_weight=sample_weight, n_jobs=n_jobs,
     )  # fmt: skip
-    curve.update(first=first, kind="removal")
-    return curve
 
 
 @validate_params(_CONSTRAINTS, prefer_skip_nested_validation=True)
@@ -254,18 +260,8 @@ def value_addition_curve(
 
     Parameters
     ----------
-    estimator : estimator
-        Any classifier or regressor. A training set of one class predicts that class.
-    X : array-like of shape (n_samples, n_features)
-        The rows.
-    y : array-like of shape (n_samples,)
-        Their labels or targets.
-    values : array-like of shape (n_samples,)
-        Their values; higher is better.
-    X_test : array-like of shape (n_test, n_features)
-        Rows to score on, which had no part in the values.
-    y_test : array-like of shape (n_test,)
-        Their labels or targets.
+    estimator, X, y, values, X_test, y_test : required
+        As in `value_removal_curve`.
     first : {"lowest", "highest"}, default="highest"
         The rows that are added first.
     fractions : array-like, default=None
@@ -301,16 +297,7 @@ def value_addition_curve(
     >>> curve.n_rows.tolist(), curve.scores.tolist()
     ([2, 4], [[1.0, 0.5]])
     """
-    X, y = indexable(X, y)
-    values = _check_values(values, len(y))
-    fractions = _check_fractions(
-        fractions, np.linspace(0.05, 0.5, 10), lambda f: (f > 0) & (f <= 1), "(0, 1]"
-    )
-    counts = np.maximum((fractions * len(y) + 1e-9).astype(np.int64), 1)
-    curve = _curve(
-        estimator, X, y, values, X_test, y_test, fractions, counts, first, baseline,
-        scoring=scoring, n_repeats=n_repeats, sample_weight=sample_weight, n_jobs=n_jobs,
-        random_state=random_state,
+    return _curve(
+        "addition", estimator, X, y, values, X_test, y_test, first, fractions, n_repeats, baseline,
+        random_state, scoring=scoring, sample_weight=sample_weight, n_jobs=n_jobs,
     )  # fmt: skip
-    curve.update(kind="addition")
-    return curve
