@@ -134,14 +134,15 @@ class Space:
         # where ranks are many and float32 is coarse, only its common size is allowed for.
         self.ball_tolerance = self.rank_tolerance = float(eps) * (8.0 + np.sqrt(d))
         if X.dtype == np.float32:
-            self.rank_tolerance = 4.0 * float(eps)
+            self.rank_tolerance = 6.0 * float(eps)
 
     @cached_property
     def far_tolerance(self):
         """What takes the place of `rank_tolerance` far out, where near-ties are many.
 
         Twice the largest rounding error among products of some rows, relative to the sizes of their
-        keys. A float32 product runs in BLAS: ask from a task, where that has one thread.
+        keys, and the rounding of the norms. A float32 product runs in BLAS: ask from a task, where
+        that has one thread.
         """
         if self.kind == GENERIC or self.X.dtype == np.float64:
             return self.rank_tolerance
@@ -153,7 +154,8 @@ class Space:
         half = self.half[some].astype(np.float64)
         size = half + half[:, None] if self.kind == EUCLIDEAN else np.ones_like(error)
         largest = np.divide(error, size, out=np.zeros_like(error), where=size > 0).max()
-        return min(self.rank_tolerance, max(2 * float(largest), float(np.finfo(self.X.dtype).eps)))
+        norms = 3 * float(np.finfo(self.X.dtype).eps)
+        return min(self.rank_tolerance, 2 * float(largest) + norms)
 
     def __len__(self):
         return len(self.X)

@@ -130,6 +130,16 @@ def test_task_overrides_the_type_of_the_target(rng, task):
     assert (valuer.utility_ > 0) == (task == "classification")
 
 
+def test_float32_far_from_the_origin_keeps_ties(rng):
+    # Rounding around a center that is no float of few digits must not break ties.
+    for _ in range(100):
+        X, X_val = (rng.integers(-2, 3, (n, 2)).astype(np.float32) for n in (90, 20))
+        y, y_val = rng.integers(0, 3, 90), rng.integers(0, 2, 20)
+        far = KNNShapleyValuer(3).fit(X + np.float32(1e3), y, X_val=X_val + 1e3, y_val=y_val)
+        near = KNNShapleyValuer(3).fit(X, y, X_val=X_val, y_val=y_val)
+        np.testing.assert_allclose(far.values_, near.values_, rtol=1e-12, atol=1e-15)
+
+
 def test_messages(rng):
     X, y = rng.normal(size=(10, 2)), np.arange(10) % 2
     cases = [
