@@ -62,6 +62,10 @@ class StoresNeighborsMixin:
                 "store_neighbors=True needs X_val and y_val, or cv='leave-one-out': the splits of "
                 f"a splitter change with the rows. Got cv={self.cv!r}."
             )
+        if self.store_neighbors and self.engine not in ("auto", "numba"):
+            raise ValueError(
+                f"store_neighbors=True needs engine='numba' or 'auto'. Got engine={self.engine!r}."
+            )
         self._stores = []
         if self._pending is not None and self._pending[0].under != self._store_under():
             self._pending = None

@@ -59,7 +59,7 @@ class KNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
         alone, `remove_rows` none. Takes 8 bytes a pair if X is float32 and the metric "euclidean"
         or "cosine", else 12; with a sixteenth more, rounded down, as room for new rows, and 8 bytes
         a validation point. All rows are ranked, whatever `max_rank`. Needs X_val or
-        cv="leave-one-out".
+        cv="leave-one-out", and the engine of the CPU.
 
     Attributes
     ----------

@@ -99,7 +99,7 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
     store_neighbors : bool, default=False
         Keep which rows are in which balls: `add_rows` then measures the new rows alone,
         `remove_rows` none. Takes a bit a pair and 8 bytes a validation point. Needs X_val or
-        cv="leave-one-out".
+        cv="leave-one-out", and the engine of the CPU.
 
     Attributes
     ----------

@@ -313,6 +313,8 @@ def test_refusals(name, rng, monkeypatch):
     valuer = clone(CASES[name]).set_params(store_neighbors=True, cv=KFold(3))
     with pytest.raises(ValueError, match="store_neighbors=True needs X_val and y_val, or cv='leav"):
         valuer.fit(X, y)
+    with pytest.raises(ValueError, match="needs engine='numba' or 'auto'. Got engine='abacus'"):
+        clone(valuer).set_params(engine="abacus")._prepare_stores(X)
     valuer.fit(X, y, X_val=X[:9], y_val=y[:9])
     values, kept = valuer.values_.copy(), valuer.neighbors_nbytes_
     with pytest.raises(ValueError, match="y must have one entry a row of X"):
