@@ -57,6 +57,11 @@ class StoresNeighborsMixin:
 
     def _prepare_stores(self, X_val):
         """Check `store_neighbors` before a fit, and forget what does not hold for it."""
+        if self.store_neighbors and self._wants_privacy():
+            raise ValueError(
+                "store_neighbors must be False with epsilon: a private fit keeps nothing of its "
+                "rows. Got store_neighbors=True."
+            )
         if self.store_neighbors and X_val is None and not is_leave_one_out(self.cv):
             raise ValueError(
                 "store_neighbors=True needs X_val and y_val, or cv='leave-one-out': the splits of "

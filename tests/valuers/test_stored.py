@@ -327,3 +327,10 @@ def test_refusals(name, rng, monkeypatch):
     with pytest.raises(MemoryError, match=f"would keep {kept:,} bytes for 30 rows and 9 val"):
         clone(valuer).fit(X, y, X_val=X[:9], y_val=y[:9])
     assert clone(CASES[name]).fit(X, y).neighbors_nbytes_ == 0
+
+
+def test_private_fits_store_nothing(rng):
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    valuer = TKNNShapleyValuer(epsilon=1.0, store_neighbors=True)
+    with pytest.raises(ValueError, match="store_neighbors must be False with epsilon"):
+        valuer.fit(X, y, X_val=X[:4], y_val=y[:4])
