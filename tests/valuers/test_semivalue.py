@@ -316,6 +316,7 @@ def test_sign_level_stops_when_signs_are_decided():
     assert (valuer.values_error_ > 0.004).any()
 
 
+@pytest.mark.slow
 def test_stable_bottom_stops_when_the_lowest_stay():
     valuer = fit(quick(max_evaluations=None, stable_bottom=3))
     assert valuer.stop_reason_ == "stable_bottom"
@@ -492,7 +493,11 @@ class DiesAfter(Centroids):
 
 
 @pytest.mark.parametrize(
-    ("how", "cause"), [("kill", TerminatedWorkerError), ("raise", MemoryError)]
+    ("how", "cause"),
+    [
+        ("kill", TerminatedWorkerError),
+        pytest.param("raise", MemoryError, marks=pytest.mark.slow),
+    ],
 )
 def test_a_dying_worker_leaves_what_was_computed(how, cause, tmp_path):
     valuer = quick(n_jobs=2, error_score="raise", warm_start=True, max_evaluations=2000)
