@@ -144,7 +144,7 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
                     vector = vector + draw_noise(
                         GaussianEvent(np.sqrt(more), release.sensitivity),
                         len(vector),
-                        noise_random_state=None if seed is None else int(seed) + step,
+                        noise_random_state=seed if seed is None else _seed_of_step(seed, step),
                     )
                 variance = release.noise_scale**2
             releases[place] = replace(release, statistic=tuple(vector))
@@ -187,3 +187,10 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
         tags.non_deterministic = True
         tags.target_tags.required = True
         return tags
+
+
+def _seed_of_step(seed, step):
+    """Seeds of a path's steps, which are no seeds that other parties are likely to have."""
+    return (
+        int(seed) if step == 0 else int(np.random.SeedSequence([seed, step]).generate_state(1)[0])
+    )
