@@ -104,7 +104,7 @@ class BayesianLogistic(PriorChecks, BaseEstimator):
     approximation : {"normal", "quadratic"}, default="normal"
         The likelihood.
     radius : float, default=4
-        For "quadratic": range of |x'w| on which the quadratic is fitted.
+        For "quadratic": the quadratic is fitted for x'w in [-radius, radius].
 
     See Also
     --------

@@ -160,23 +160,19 @@ class RhoShapleyReward(BaseEstimator):
             raise ValueError("scorer must have a party of a value above 0. Got none.")
         bound = largest_rho(self.values_, self.standalone_values_, self.grand_value_)
         self.rho_max_ = bound
-        if self.rho != "max":
-            self.rho_ = float(self.rho)
-            if self.rho_ > bound:
-                warnings.warn(
-                    f"rho={self.rho_:g} is above rho_max_={bound:.4g}: some party receives less "
-                    "than what it has alone, see individually_rational_.",
-                    UserWarning,
-                    stacklevel=4,
-                )
-        elif bound > 0:
-            self.rho_ = min(1.0, bound)
-        else:
-            # A party alone is worth as much as all: small, so that nobody else suffers for it.
-            self.rho_ = 0.2
+        # Where no rho will do, a small one, so that nobody suffers much for one party's luck.
+        self.rho_ = (min(1.0, bound) if bound > 0 else 0.2) if self.rho == "max" else self.rho
+        if bound <= 0:
             warnings.warn(
-                "No rho gives every party at least what it has alone (this can happen for one "
-                "draw of the noise): rho=0.2 is used, see individually_rational_.",
+                "No rho gives every party at least what it has alone, as one draw of the noise can "
+                f"have it: rho={self.rho_:g} is used, see individually_rational_.",
+                UserWarning,
+                stacklevel=4,
+            )
+        elif self.rho_ > bound:
+            warnings.warn(
+                f"rho={self.rho_:g} is above rho_max_={bound:.4g}: some party receives less than "
+                "what it has alone, see individually_rational_.",
                 UserWarning,
                 stacklevel=4,
             )

@@ -76,8 +76,9 @@ class BayesianSurpriseScorer(BaseEstimator):
         Values of the parties alone.
     grand_value_, grand_value_error_ : float
         Value of all together.
-    ess_ : ndarray of shape (n_evaluations_,)
-        Effective sample sizes of the coalitions that were evaluated.
+    ess_ : ndarray of shape (n_coalitions,)
+        Effective sample sizes of the coalitions that were evaluated, in the order of
+        `coalition_values_` where there is one.
     acceptance_ : float
         Mean acceptance of moves.
     n_evaluations_ : int
