@@ -13,6 +13,11 @@ cleanly with a mean and a standard deviation over seeds):
 Two more columns say what the same budget of 10,000 subsets gives when it is spent otherwise: Data
 Shapley from stratified subsets, each used for every row, in place of five orders of all rows; and
 800 trees that judge the rows out of their bags (Data-OOB), which need no validation set.
+
+What the comparison shows for wrong labels: the published figures of the three methods lie between
+0.46 and 0.60, ours, the authors' way, between 0.49 and 0.58. They are near 0.5 because five orders
+of 2,000 rows say next to nothing of a single row, and neither draw of coalitions is the other's.
+The same number of stratified subsets gives 0.63 to 0.67, and Data-OOB 0.91 to 0.97.
 """
 
 import argparse

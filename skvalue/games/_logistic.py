@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from ._answers import ClassAnswers
 from ._batched import BatchedSolver, complete_probabilities, one_class
 
-_TOLERANCE = 1e-8  # of the Newton decrement: the error of an answer in its standard errors
+_TOLERANCE = 1e-7  # of the Newton decrement before the last step: an error in standard errors
 _MAX_STEPS = 200
 _NEARBY = 4  # rows between two coalitions, up to which the second starts from the first
 _MAX_COEFFICIENTS = 200

@@ -153,7 +153,10 @@ def solve(X, y, w, scale, penalty, coef, z, residual, inverse, scratch, toleranc
         slope = -np.dot(gradient, step)
         done = slope <= 0.0 and -slope <= tolerance * tolerance
         if done and is_flat(gradient, scale, n):
-            coef -= step  # the last one, for nothing
+            coef -= step  # the last one: the logits must follow, or they would drift
+            np.dot(X, step, dz[:n])
+            for i in range(n):
+                z[i] -= dz[i]
             return count
         if done or not slope < 0.0 or (count and count % _REFRESH == 0):
             hessian_inverse(X, z, w, penalty, inverse, work)
