@@ -213,6 +213,14 @@ def test_linear_of_columns_that_depend(rng):
     check_equal(Ridge(alpha=1e-3), (twice[0], y, twice[1], y_val), masks)
 
 
+def test_least_squares_cuts_small_singular_values(rng):
+    X, y, X_val, y_val = targets()
+    scale = np.array([1, 1, 1, 1, 1e-8])  # `tol` of the estimator leaves the last column out
+    y = y + 3 * X[:, 4]
+    masks = coalitions(rng, 40, "permutation")
+    check_equal(LinearRegression(), (X * scale, y, X_val * scale, y_val), masks)
+
+
 @pytest.mark.parametrize("estimator", [Ridge(alpha=0), Ridge(positive=True, solver="lbfgs")])
 def test_what_ridge_leaves_to_the_loop(estimator):
     assert ModelGame(estimator, *targets()).solver == "loop"
@@ -290,6 +298,16 @@ def test_neighbours_of_targets(weights, rng):
             KNeighborsRegressor(3, weights=weights), targets(), masks, scoring=scoring,
             empty_utility=0,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("model", [KNeighborsClassifier, KNeighborsRegressor])
+def test_neighbours_at_distance_zero_count_alone(model, rng):
+    X, y, _, _ = classes(2) if model is KNeighborsClassifier else targets()
+    masks = coalitions(rng, len(X), "random")
+    again = np.repeat(np.arange(len(X)), 1 + np.arange(len(X)) % 2)  # some stand there twice
+    masks = masks[:, again]
+    data = X[again], y[again], X, y
+    check_equal(model(4, weights="distance"), data, masks)
 
 
 @pytest.mark.parametrize(

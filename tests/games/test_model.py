@@ -115,6 +115,10 @@ def test_rows_of_weight_zero_are_not_there(data):
     assert game.utility(masks).tolist() == [expected, 0.5]
     assert (game.n_evaluations, game.n_failed) == (2, 1)
 
+    game = ModelGame(TREE, *data, sample_weight=(y == "yes").astype(float))
+    game.utility(np.ones((1, 40), dtype=bool))
+    assert game.n_failed == 1  # one class
+
 
 def test_validation_weights(data, masks, rng):
     X, y, X_val, y_val = data
