@@ -31,6 +31,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import fetch_openml
 from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import StandardScaler
 
@@ -96,7 +97,9 @@ def california(folder):
     network = MLPRegressor(
         hidden_layer_sizes=(32, 6), activation="tanh", max_iter=60, random_state=0
     )
-    network.fit(X[public], y[public])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # 60 sweeps are enough for features
+        network.fit(X[public], y[public])
     H = X
     for weights, bias in zip(network.coefs_[:-1], network.intercepts_[:-1]):
         H = np.tanh(H @ weights + bias)
