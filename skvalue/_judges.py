@@ -5,6 +5,8 @@ from itertools import count
 
 import numpy as np
 
+from .neighbors import concatenate_rows
+
 
 @dataclass(frozen=True)
 class Judges:
@@ -53,7 +55,7 @@ class Judges:
         """These judges and others, none of which plays."""
         return replace(
             self,
-            X=np.concatenate([self.X, other.X]),
+            X=concatenate_rows(self.X, other.X),
             y=np.concatenate([self.y, other.y]),
             weights=weights,
             index=np.concatenate([self.index, other.index]),

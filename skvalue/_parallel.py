@@ -39,7 +39,12 @@ def _thread_pools():
 def _configured():
     """Whether the caller chose a joblib back end or number of jobs, or is itself a joblib task."""
     backend, n_jobs = get_active_backend()
-    return n_jobs not in (None, 1) or bool(backend.nesting_level)
+    return n_jobs not in (None, 1) or bool(backend.nesting_level) or _of_a_cluster(backend)
+
+
+def _of_a_cluster(backend):
+    """Whether the back end takes all its workers unless told otherwise, as those of clusters do."""
+    return getattr(backend, "default_n_jobs", 1) != 1
 
 
 def n_workers(n_jobs):
@@ -48,6 +53,9 @@ def n_workers(n_jobs):
     A joblib context (``parallel_config``) decides where there is one; the limits that process pools
     set on their workers show in the number of threads that BLAS is allowed.
     """
+    backend, given = get_active_backend()
+    if n_jobs is None and given in (None, 1) and _of_a_cluster(backend):
+        return backend.effective_n_jobs(backend.default_n_jobs)
     if n_jobs is not None or _configured():
         return effective_n_jobs(n_jobs)
     threads = [lib["num_threads"] for lib in _thread_pools().info() if _is_blas(lib)]

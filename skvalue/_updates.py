@@ -1,11 +1,12 @@
 """Rows and validation points that come or go after fit."""
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ._judges import Judges, Progress
 from ._sklearn import fit_context
-from ._validation import check_validation_set, label_codes
+from ._validation import check_rows, check_validation_set, label_codes
+from .neighbors import concatenate_rows
 
 
 class UpdatesMixin:
@@ -37,7 +38,7 @@ class UpdatesMixin:
         """
         check_is_fitted(self)
         self._refuse_if_private("add_rows")
-        X = validate_data(self, X, reset=False, dtype=self._X.dtype, order="C")
+        X = check_rows(self, X, dtypes=[self._X.dtype], like=self._X)
         y = np.asarray(y)
         if len(y) != len(X):
             raise ValueError(f"y must have one entry a row of X ({len(X)}). Got {len(y)}.")
@@ -47,7 +48,7 @@ class UpdatesMixin:
             groups = np.concatenate([self.groups_[self._groups], np.asarray(groups)])
         stay = np.ones(len(self._X), dtype=bool)
         y = np.concatenate([self._labels(self._y), y])
-        return self._refit(np.concatenate([self._X, X]), y, groups, stay)
+        return self._refit(concatenate_rows(self._X, X), y, groups, stay)
 
     @fit_context(prefer_skip_nested_validation=True)
     def remove_rows(self, rows):
@@ -111,7 +112,7 @@ class UpdatesMixin:
             If fit had no validation set, or the new points do not fit the rows.
         """
         old = self._explicit_judges("add_validation", ValueError)
-        X_val, y_val = check_validation_set(self, X_val, y_val, self._X.dtype)
+        X_val, y_val = check_validation_set(self, X_val, y_val, self._X)
         weights = [
             np.ones(len(points)) if given is None else np.asarray(given, dtype=np.float64)
             for points, given in [(old.y, self._judge_weights), (y_val, sample_weight_val)]
@@ -125,7 +126,7 @@ class UpdatesMixin:
         if not self._n_classes:
             return self._refit(
                 self._X, self._y, None if self._groups is None else self.groups_[self._groups],
-                np.ones(len(self._X), dtype=bool), X_val=np.concatenate([old.X, X_val]),
+                np.ones(len(self._X), dtype=bool), X_val=concatenate_rows(old.X, X_val),
                 y_val=np.concatenate([old.y, y_val]), sample_weight_val=both,
             )  # fmt: skip
         new = Judges(

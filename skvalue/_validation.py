@@ -1,10 +1,16 @@
 """Checks of what a user passes to ``fit`` besides X: validation set, labels, groups, splits."""
 
 import numpy as np
+from scipy import sparse
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, LeaveOneOut, check_cv
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
+
+from ._embedding import embed
+from .neighbors import Rows, as_rows, read_rows
+
+_BLOCK = 2**22  # numbers of a block that is checked at a time
 
 
 def check_task(task, y, name="y"):
@@ -63,7 +69,84 @@ def label_codes(y, classes, name):
     return codes.astype(np.min_scalar_type(len(classes) - 1))
 
 
-def check_validation_set(estimator, X_val, y_val, dtype):
+def check_rows(estimator, X, y="no_validation", *, dtypes, like=None, name="X"):
+    """Return checked rows, embedded if the estimator embeds; with y given, of a fit.
+
+    Where the estimator takes rows that are not in memory, sparse ones, those in a file and Dask
+    arrays come back as `skvalue.neighbors.Rows`, checked block by block.
+
+    Parameters
+    ----------
+    estimator : BaseValuer
+        Its `embedding_`, number and names of features count.
+    X : array-like
+        The rows.
+    y : array-like, default="no_validation"
+        Labels of a fit, which sets the number and the names of features.
+    dtypes : list of dtype
+        Precisions kept; any other becomes the first.
+    like : ndarray or Rows, default=None
+        Rows of fit: the result is sparse if, and only if, they are.
+    name : str
+        What messages call the rows.
+
+    Returns
+    -------
+    X : ndarray or Rows
+        The rows.
+    y : ndarray
+        The labels, if they were passed.
+    """
+    fit = not (isinstance(y, str) and y == "no_validation")
+    if getattr(estimator, "embedding", None) is not None:
+        X = embed(estimator.embedding_, X, name)
+    rows = as_rows(X, dtypes) if estimator._takes_blocks else X
+    if isinstance(rows, Rows) and not rows.is_sparse:
+        rows = validate_data(estimator, rows, skip_check_array=True, reset=fit)
+        _check_blocks(rows, name, minimum=2 if fit else 1)
+        if fit:
+            y = validate_data(estimator, "no_validation", y)
+            check_consistent_length(rows, y)
+    else:
+        rows = validate_data(
+            estimator, X, y, dtype=list(dtypes), order="C", reset=fit,
+            accept_sparse="csr" if isinstance(rows, Rows) else False,
+            ensure_min_samples=2 if fit else 1,
+        )  # fmt: skip
+        rows, y = rows if fit else (rows, None)
+        rows = as_rows(rows, dtypes) if estimator._takes_blocks else rows
+    if like is not None:
+        if isinstance(like, Rows) and like.is_sparse:
+            rows = as_rows(sparse.csr_array(read_rows(rows)), dtypes)
+        elif isinstance(rows, Rows) and rows.is_sparse:
+            rows = rows.read().toarray()
+    return (rows, y) if fit else rows
+
+
+def _check_blocks(rows, name, minimum):
+    """What scikit-learn checks of an array, block by block."""
+    n, d = rows.shape
+    if n != n:
+        raise ValueError(f"{name} must have known chunk sizes: call compute_chunk_sizes() first.")
+    if len(rows.source.shape) != 2 or rows.source.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be a 2D array of real numbers. Got shape {rows.source.shape} and dtype "
+            f"{rows.source.dtype}."
+        )
+    if n < minimum or d < 1:
+        raise ValueError(
+            f"Found array with {n} sample(s) and {d} feature(s) (shape={rows.shape}) while a "
+            f"minimum of {minimum} and 1 is required."
+        )
+    if rows.source.dtype.kind != "f":
+        return
+    for _, block in rows.blocks(max(1, _BLOCK // d)):
+        if not np.isfinite(block).all():
+            what = "NaN" if np.isnan(block).any() else "infinity"
+            raise ValueError(f"Input {name} contains {what}.")
+
+
+def check_validation_set(estimator, X_val, y_val, X):
     """Check both or neither, the columns, NaN, and equal lengths.
 
     Raises ValueError that names ``X_val`` or ``y_val``.
@@ -77,7 +160,7 @@ def check_validation_set(estimator, X_val, y_val, dtype):
     if np.shape(X_val)[:1] == (0,) or y_val.shape[:1] == (0,):
         raise ValueError("X_val and y_val must hold at least one row. Got an empty validation set.")
     try:
-        X_val = validate_data(estimator, X_val, reset=False, dtype=dtype, order="C")
+        X_val = check_rows(estimator, X_val, dtypes=[X.dtype], like=X, name="X_val")
     except ValueError as error:
         raise ValueError(f"X_val must be like X: {error}") from None
     if len(X_val) != y_val.shape[0]:

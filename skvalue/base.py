@@ -6,8 +6,9 @@ from abc import ABCMeta, abstractmethod
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from ._embedding import fit_embedding, learns_from_rows
 from ._inference import InferenceMixin
 from ._judges import Judges, Progress
 from ._private import PrivateFitsMixin, codes_or_other
@@ -18,6 +19,7 @@ from ._validation import (
     check_groups,
     check_judge_weights,
     check_numeric_target,
+    check_rows,
     check_task,
     check_validation_set,
     encode_labels,
@@ -49,6 +51,7 @@ class BaseInSampleValuer(
     _parameter_constraints: dict = {}
     _tasks = ("classification",)  # kinds of target the method has, the default one first
     _dtypes = (np.float64, np.float32)
+    _takes_blocks = False  # whether X may be `skvalue.neighbors.Rows`
     _takes_judges = True  # whether there are validation points, or rows that judge others
     _leave_one_out_at_once = True  # whether one game, whose players judge, is as good as n games
     _done = "validation points judged"  # what the values of an unfinished fit stand on
@@ -120,10 +123,9 @@ class BaseInSampleValuer(
             validation set is empty or given in part, groups or sample_weight_val have a wrong
             length, or `cv` lets rows play unequally often.
         """
-        X, y = validate_data(
-            self, X, y, dtype=list(self._dtypes), order="C", y_numeric=False, ensure_min_samples=2
-        )
-        X_val, y_val = check_validation_set(self, X_val, y_val, X.dtype)
+        self._fit_embedding(X, y)
+        X, y = self._checked(X, y)
+        X_val, y_val = check_validation_set(self, X_val, y_val, X)
         if self._wants_privacy():
             return self._fit_private(X, y, X_val, y_val, groups, sample_weight_val)
         self.__dict__.pop("privacy_", None)
@@ -203,6 +205,24 @@ class BaseInSampleValuer(
         return self._fitted_values()[:, None].copy()
 
     # Plumbing -------------------------------------------------------------------------------
+
+    def _fit_embedding(self, X, y):
+        """Set `embedding_`, where the method has an embedding and the user gave one."""
+        embedding = getattr(self, "embedding", None)
+        if embedding is not None:
+            if getattr(self, "epsilon", None) is not None and learns_from_rows(embedding):
+                raise ValueError(
+                    "embedding must not learn from the private rows: with epsilon, pass a "
+                    "callable, a stateless transformer, or FrozenEstimator(transformer) fitted on "
+                    f"public data. Got {embedding!r}."
+                )
+            self.embedding_ = fit_embedding(embedding, X, y)
+        elif hasattr(self, "embedding_"):
+            del self.embedding_
+
+    def _checked(self, X, y):
+        """Checked rows and labels of fit."""
+        return check_rows(self, X, y, dtypes=self._dtypes)
 
     def _encode_target(self, y, y_val):
         """Codes of classes, or float targets, of rows and validation points."""
@@ -367,8 +387,8 @@ class BaseValuer(InferenceMixin, UpdatesMixin, BaseInSampleValuer):
         """
         check_is_fitted(self)
         private = self._fitted_privately()
-        dtype = self._games[0][1].X.dtype
-        X = validate_data(self, X, reset=False, dtype=dtype, order="C")
+        like = self._games[0][1].X
+        X = check_rows(self, X, dtypes=[like.dtype], like=like)
         codes = None
         if y is not None:
             if len(y) != len(X):

@@ -14,6 +14,7 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 GALLERY = sorted(EXAMPLES.glob("**/plot_*.py"))
 TABLES = EXAMPLES / "reproductions" / "tknn_tables.py"
+AGNEWS = EXAMPLES / "reproductions" / "agnews_embeddings.py"
 
 
 def run(script, folder, *arguments):
@@ -39,8 +40,26 @@ def check_mislabelled_digits(printed, folder):
     assert picture[..., :3].std() > 0.1  # an empty page has none
 
 
+def check_texts(printed, folder):
+    scores = re.findall(r"^AUROC .*: ([\d.]+)$", printed, re.MULTILINE)
+    assert len(scores) == 2
+    assert min(map(float, scores)) > 0.85
+    assert matplotlib.image.imread(folder / "value_texts.png")[..., :3].std() > 0.1
+
+
+def check_images(printed, folder):
+    scores = re.findall(r"^(pixels|network) .*: ([\d.]+)$", printed, re.MULTILINE)
+    scores = {name: float(score) for name, score in scores}
+    assert scores["network"] > 0.85 > scores["pixels"]
+    assert matplotlib.image.imread(folder / "value_images.png")[..., :3].std() > 0.05
+
+
 # What an example must show, beyond running.
-CHECKS = {"cleaning/plot_mislabelled_digits.py": check_mislabelled_digits}
+CHECKS = {
+    "cleaning/plot_mislabelled_digits.py": check_mislabelled_digits,
+    "embeddings/plot_value_images.py": check_images,
+    "embeddings/plot_value_texts.py": check_texts,
+}
 
 
 @pytest.mark.parametrize("name", [str(path.relative_to(EXAMPLES)) for path in GALLERY])
@@ -152,3 +171,17 @@ def test_retraining_baselines_print_published_and_measured_figures(two_blobs, tm
     result = run(script, tmp_path, "--data", ".", "--coalitions", "2000")
     assert result.returncode == 2
     assert "--coalitions must be above 2000, the fits of one order. Got 2000" in result.stderr
+
+
+def test_agnews_reproduction(tmp_path, rng):
+    y = rng.integers(0, 4, 900)
+    X = np.eye(8)[y] + 0.3 * rng.normal(size=(900, 8))
+    lines = "\n".join(f"text {i}" for i in range(900)).encode()
+    np.savez(tmp_path / "agnews_minilm.npz", X=X, y=y, text=np.frombuffer(lines, dtype=np.uint8))
+    result = run(AGNEWS, tmp_path, "--data", ".")
+    assert result.returncode == 0, result.stderr
+    for method in ("KNN, K = 5", "TKNN, radius chosen"):
+        row = re.search(rf"^\| {method} \| ([\d.]+) \|", result.stdout, re.MULTILINE)
+        assert float(row[1]) > 0.9
+    assert "given" in result.stdout
+    assert "must hold agnews_minilm.npz" in run(AGNEWS, tmp_path, "--data", "nowhere").stderr

@@ -11,8 +11,9 @@ PACKAGE = Path(__file__).resolve().parents[1] / "skvalue"
 
 # Rooms in layers: a room may import from layers below, and from itself.
 LAYERS = [
-    {"exceptions", "_sklearn", "_parallel", "_rows", "_judges"},
+    {"exceptions", "_sklearn", "_parallel"},
     {"neighbors", "samplers", "semivalues", "privacy", "rewards"},
+    {"_rows", "_judges", "_embedding"},
     {"games", "_estimation", "_validation", "_inference"},
     {"_updates", "_private"},
     {"base"},
@@ -23,7 +24,7 @@ LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 FILES = sorted(
     path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or path.stem != "__init__"
 )
-HEAVY = ["torch", "faiss", "numba", "matplotlib", "dp_accounting"]
+HEAVY = ["torch", "faiss", "dask", "numba", "matplotlib", "dp_accounting"]
 
 
 def room_of(path):

@@ -1,11 +1,13 @@
 """Tiles and the ordered map: order, workers, back ends, early ends."""
 
+import os
 import threading
 import time
 
 import numpy as np
 import pytest
 from joblib import parallel_config
+from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
@@ -38,7 +40,9 @@ def test_tasks_run_beside_each_other():
 
 
 def blas_threads():
-    return max(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+    """Threads of the BLAS that numpy uses; an engine's library may bring another."""
+    blas = [lib for lib in threadpool_info() if lib["user_api"] == "blas"]
+    return max(lib["num_threads"] for lib in blas if "faiss" not in lib["filepath"])
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -92,3 +96,52 @@ def test_row_map_is_the_function_of_all_rows(rng):
     X = rng.normal(size=(5000, 300))
     norms = row_map(lambda block: np.vecdot(block, block), X, n_jobs=2)
     np.testing.assert_array_equal(norms, np.vecdot(X, X))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two worker processes of Dask on this machine."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client  # the one that joblib finds
+
+
+@pytest.mark.parametrize(
+    "valuer",
+    [KNNShapleyValuer(), KNNShapleyValuer(task="regression"), TKNNShapleyValuer(0.5)],
+    ids=["knn", "regression", "tknn"],
+)
+@pytest.mark.parametrize("kind", ["memory", "dask", "file", "sparse"])
+def test_a_dask_cluster_gives_the_same_values(valuer, kind, cluster, rng, tmp_path):
+    import dask.array as da
+
+    X, y, X_val = rng.normal(size=(2000, 8)), rng.integers(0, 2, 2000), rng.normal(size=(300, 8))
+    plain = valuer.fit(X, y, X_val=X_val, y_val=y[:300]).values_
+    np.save(tmp_path / "X.npy", X)
+    rows = {
+        "memory": X,
+        "dask": da.from_array(X, chunks=(600, 8)),
+        "file": np.load(tmp_path / "X.npy", mmap_mode="r"),
+        "sparse": csr_array(X),
+    }[kind]
+    with parallel_config(backend="dask"):
+        values = valuer.fit(rows, y, X_val=X_val, y_val=y[:300]).values_
+    np.testing.assert_allclose(values, plain, atol=1e-13)
+
+
+def process(_):
+    time.sleep(0.1)
+    return os.getpid()
+
+
+def test_tiles_are_spread_over_a_dask_cluster(cluster):
+    with parallel_config(backend="dask"):
+        workers = set(ordered_map(process, [(i,) for i in range(10)]))
+        assert n_workers(None) == 2
+    assert len(workers) == 2
+    assert os.getpid() not in workers

@@ -8,8 +8,10 @@ import numpy as np
 from sklearn import get_config
 
 from .._parallel import tiles
-from . import _ball_kernels, _rank_kernels
-from ._space import COSINE, EUCLIDEAN, GENERIC
+from . import _ball_kernels, _blocks, _rank_kernels
+from ._block_space import BlockSpace
+from ._rows import read_rows
+from ._space import COSINE, GENERIC, ball_rule
 
 _RANK_HEAD = 1024  # ranks up to here are settled exactly, see `_rank_kernels.rank_tile`
 _ROWS = 512  # players of one product of the ball engine: the tile stays in the cache
@@ -55,6 +57,9 @@ def rank_values(space, Q, own, max_rank, consume, keep=None):
         Called before ``consume`` as ``keep(part, players, product, order, n_ranked)`` with what the
         keys are made of, see `_rank_kernels.Players`.
     """
+    if isinstance(space, BlockSpace):
+        return _blocks.rank_values(space, Q, own, max_rank, consume)
+    Q = read_rows(Q)
     n, n_judges = len(space), len(Q)
     work_queries, query_half = space.queries(Q)
     dtype = np.dtype(np.float64) if space.kind == GENERIC else space.work.dtype
@@ -122,20 +127,6 @@ class Strips:
         self.n_classes = n_classes
 
 
-def _thresholds(space, Q, radius):
-    """Work queries, thresholds of the product, their slack, and the limit of exact keys."""
-    work, query_half = space.queries(Q)
-    closed = 1e-12  # the ball is closed: a distance that rounds to the radius is inside
-    if space.kind == EUCLIDEAN:
-        slack = space.ball_tolerance * query_half
-        return work, query_half - radius**2 / 2, slack, radius**2 * (1 + closed)
-    if space.kind == COSINE:
-        slack = np.full(len(Q), space.ball_tolerance)
-        return work, np.full(len(Q), 1.0 - radius), slack, radius - 1.0 + closed
-    limit = radius * (1 + closed)
-    return work, np.full(len(Q), -limit), np.zeros(len(Q)), limit
-
-
 def ball_values(space, strips, Q, radius, own, weigh, keep=None):
     """Sum over a tile of judges the weights of the balls that each player is in.
 
@@ -164,8 +155,11 @@ def ball_values(space, strips, Q, radius, own, weigh, keep=None):
     counts : ndarray of shape (n_classes, n_judges)
         Players of each class in each ball.
     """
+    if isinstance(space, BlockSpace):
+        return _blocks.ball_values(space, strips, Q, radius, own, weigh)
+    Q = read_rows(Q)
     dtype = space.work.dtype
-    work, threshold, judge_slack, limit = _thresholds(space, Q, radius)
+    work, threshold, judge_slack, limit = ball_rule(space, Q, radius)
     columns = np.ascontiguousarray(work.T)
     threshold, judge_slack = threshold.astype(dtype), judge_slack.astype(dtype)
     n_judges = len(Q)

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 EUCLIDEAN, COSINE, GENERIC = 0, 1, 2  # how a key is made from an inner product
+EQUAL = 1e-14  # exact keys this close, relative to their size, differ by rounding alone
 
 _TOP = np.uint32((1 << 22) - 1)
 _ABSENT = np.float32(3e38)  # key of a row that does not play for this judge
@@ -316,7 +317,7 @@ def _sort_run(order, keys, start, stop):
 
 @njit(nogil=True, cache=True)
 def _order_exactly(players, query, order, a, b):
-    """Order ``order[a:b]`` by exact keys; equal ones are tied."""
+    """Order ``order[a:b]`` by exact keys; those equal but for the sum's rounding are tied."""
     m = b - a
     run = order[a:b].copy()
     exact = np.empty(m, np.float64)
@@ -325,7 +326,9 @@ def _order_exactly(players, query, order, a, b):
     place = np.arange(m).astype(np.int32)
     _sort_run(place, exact, 0, m)
     for p in range(m):
-        tied = p > 0 and exact[place[p]] == exact[place[p - 1]]
+        here = exact[place[p]]
+        size = abs(here) if players.kind == EUCLIDEAN else 1.0
+        tied = p > 0 and here - exact[place[p - 1]] <= EQUAL * size
         order[a + p] = ~run[place[p]] if tied else run[place[p]]
 
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from functools import cached_property
+from threading import Lock
 
 import numpy as np
 from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS, pairwise_distances
@@ -41,11 +42,19 @@ class Buffers:
     """Scratch arrays handed from task to task: fresh memory costs more than the product in it.
 
     A set is taken with `take` and given back with `give`, so that there are as many sets of a kind
-    as tasks that run at the same time. Pickled without its content.
+    as tasks that run at the same time. What an engine keeps as long as the players (a copy on a
+    device, an index) is asked for with `hold`. Pickled without its content.
     """
 
     def __init__(self):
-        self._free = defaultdict(list)
+        self._free, self._held, self._lock = defaultdict(list), {}, Lock()
+
+    def hold(self, name, make):
+        """Return what is held under a name; ``make()`` it at the first call."""
+        with self._lock:
+            if name not in self._held:
+                self._held[name] = make()
+            return self._held[name]
 
     def take(self, kind, make):
         """Return a free set, or the one that ``make()`` returns."""
@@ -58,8 +67,8 @@ class Buffers:
         """Return a set for the next task."""
         self._free[kind].append(arrays)
 
-    def __getstate__(self):
-        return {"_free": defaultdict(list)}
+    def __reduce__(self):
+        return Buffers, ()
 
 
 class Space:
@@ -99,7 +108,6 @@ class Space:
         self.buffers = Buffers()
         n, d = X.shape
         self.center = None
-        eps = np.finfo(X.dtype).eps
         if metric == "euclidean":
             self.kind = EUCLIDEAN
             with np.errstate(over="ignore"):  # refused below
@@ -114,11 +122,6 @@ class Space:
                     norms = row_map(_squared_norms, self.work)
             self.half = norms / 2
             self.scale = np.ones(n, dtype=X.dtype)
-            if not np.isfinite(self.half).all():
-                raise ValueError(
-                    f"X must have squared norms that fit its precision ({X.dtype}). Scale it, or "
-                    "pass float64."
-                )
         elif metric == "cosine":
             self.kind = COSINE
             # A row of zeros has no direction: its cosine with everything is 0, as in scikit-learn.
@@ -128,13 +131,24 @@ class Space:
             self.kind = GENERIC
             self.half = np.zeros(n, dtype=X.dtype)
             self.scale = np.ones(n, dtype=X.dtype)
+        self._finish(d)
+
+    def _finish(self, length):
+        """Sizes and tolerances; ``length`` is the number of terms of an inner product."""
+        dtype = self.X.dtype
+        if not np.isfinite(self.half).all():
+            raise ValueError(
+                f"X must have squared norms that fit its precision ({dtype}). Scale it, or pass "
+                "float64."
+            )
+        eps = float(np.finfo(dtype).eps)
         self.largest_half = float(self.half.max())
         self.mean_half = float(self.half.mean(dtype=np.float64))
         # Keys closer than this are decided again from the rows. Rounding grows at most as sqrt(d);
         # where ranks are many and float32 is coarse, only its common size is allowed for.
-        self.ball_tolerance = self.rank_tolerance = float(eps) * (8.0 + np.sqrt(d))
-        if X.dtype == np.float32:
-            self.rank_tolerance = 6.0 * float(eps)
+        self.ball_tolerance = self.rank_tolerance = eps * (8.0 + np.sqrt(length))
+        if dtype == np.float32:
+            self.rank_tolerance = 6.0 * eps
 
     @cached_property
     def far_tolerance(self):
@@ -159,6 +173,11 @@ class Space:
 
     def __len__(self):
         return len(self.X)
+
+    def __sizeof__(self):
+        # A cluster sends what is large to every worker once, not with every task.
+        arrays = [self.X, self.half, self.scale] + ([] if self.work is self.X else [self.work])
+        return object.__sizeof__(self) + sum(getattr(array, "nbytes", 0) for array in arrays)
 
     def queries(self, Q):
         """Prepare judges for the product.
@@ -198,3 +217,39 @@ class Space:
             The distances.
         """
         return pairwise_distances(Q, self.X[rows], metric=self.metric)
+
+
+def ball_rule(space, Q, radius):
+    """When a product puts a player inside a judge's closed ball, and when the rows must decide.
+
+    Parameters
+    ----------
+    space : Space
+        The players.
+    Q : ndarray or Rows of shape (n_judges, d)
+        The judges.
+    radius : float
+        The radius.
+
+    Returns
+    -------
+    work : ndarray or csr_array of shape (n_judges, d)
+        The judges in the form that the product takes.
+    threshold : ndarray of shape (n_judges,)
+        Inside where ``scale * product - half`` is at least this.
+    slack : ndarray of shape (n_judges,)
+        Added to ``ball_tolerance * half``: how near to the threshold the exact key decides.
+    limit : float
+        Inside where the exact key is at most this.
+    """
+    work, query_half = space.queries(Q)
+    closed = 1e-12  # the ball is closed: a distance that rounds to the radius is inside
+    if space.kind == EUCLIDEAN:
+        slack = space.ball_tolerance * query_half
+        return work, query_half - radius**2 / 2, slack, radius**2 * (1 + closed)
+    n_judges = len(query_half)
+    if space.kind == COSINE:
+        slack = np.full(n_judges, space.ball_tolerance)
+        return work, np.full(n_judges, 1.0 - radius), slack, radius - 1.0 + closed
+    limit = radius * (1 + closed)
+    return work, np.full(n_judges, -limit), np.zeros(n_judges), limit

@@ -1,8 +1,9 @@
 """One tile of judges of KNN-Shapley: from an engine's ranks to sums of values."""
 
-import numpy as np
+from importlib import import_module
+from types import ModuleType
 
-from ..neighbors import get_engine
+import numpy as np
 
 
 def _adder(game, y, class_counts, judges):
@@ -28,11 +29,51 @@ def _adder(game, y, class_counts, judges):
     return add
 
 
+class Ranks:
+    """`rank_values` of an engine for some players, called with a tile of judges.
+
+    Parameters
+    ----------
+    engine : module or object
+        The engine; a module is pickled by its name.
+    space : Space
+        The players.
+    """
+
+    def __init__(self, engine, space):
+        self.engine, self.space = engine, space
+
+    def __len__(self):
+        return len(self.space)
+
+    def __call__(self, Q, own, max_rank, consume):
+        """Rank the players for some judges, see `skvalue.neighbors`."""
+        return self.engine.rank_values(self.space, Q, own, max_rank, consume)
+
+    def __sizeof__(self):
+        return self.space.__sizeof__()
+
+    def __getstate__(self):
+        engine = self.engine
+        return (engine.__name__ if isinstance(engine, ModuleType) else engine), self.space
+
+    def __setstate__(self, state):
+        engine, self.space = state
+        self.engine = import_module(engine) if isinstance(engine, str) else engine
+
+
 def value_tile(rank, judges, game, y, class_counts, max_rank):
     """Values and utilities of one tile of judges; values of unranked rows apart, by class.
 
     ``rank(Q, own, max_rank, consume)`` is `rank_values`; what it returns comes last.
     """
+    if len(class_counts) and max_rank >= game.n and hasattr(rank, "engine"):
+        on_device = getattr(rank.engine, "class_values", None)
+        if on_device is not None:  # orders stay there
+            values, utility = on_device(
+                rank.space, judges.X, judges.own, game, y, class_counts, judges.y, judges.weights
+            )
+            return values, np.zeros(len(class_counts) + 1), utility, None
     values = np.zeros(len(y))
     utility = np.empty(len(judges.y))
     rest = np.zeros(len(class_counts) + 1)
@@ -45,9 +86,9 @@ def value_tile(rank, judges, game, y, class_counts, max_rank):
     return values, rest, utility, kept
 
 
-def _each_judge(use, engine, space, judges, game, y, class_counts, max_rank):
+def _each_judge(use, rank, judges, game, y, class_counts, max_rank):
     """Call ``use(v, values)`` with the values of all rows at every judge of a tile."""
-    values, rest, utility = np.empty(len(space)), np.empty(len(class_counts) + 1), np.empty(1)
+    values, rest, utility = np.empty(len(y)), np.empty(len(class_counts) + 1), np.empty(1)
     add = _adder(game, y, class_counts, judges)
 
     def consume(part, order, n_ranked):
@@ -60,10 +101,10 @@ def _each_judge(use, engine, space, judges, game, y, class_counts, max_rank):
                 values[:] += rest[-1] + rest[y]
             use(v, values)
 
-    get_engine(engine).rank_values(space, judges.X, judges.own, max_rank, consume)
+    rank(judges.X, judges.own, max_rank, consume)
 
 
-def moment_tile(groups, n_out, engine, space, judges, *game):
+def moment_tile(groups, n_out, rank, judges, *game):
     """Sums over a tile of judges of squared weight times value, and times squared value."""
     sums = np.zeros((2, n_out))
 
@@ -74,16 +115,16 @@ def moment_tile(groups, n_out, engine, space, judges, *game):
         sums[0] += square * values
         sums[1] += square * values**2
 
-    _each_judge(use, engine, space, judges, *game)
+    _each_judge(use, rank, judges, *game)
     return sums
 
 
-def row_tile(rows, engine, space, judges, *game):
+def row_tile(rows, rank, judges, *game):
     """Value of some rows together at every judge of a tile."""
     out = np.empty(len(judges.y))
 
     def use(v, values):
         out[v] = values[rows].sum()
 
-    _each_judge(use, engine, space, judges, *game)
+    _each_judge(use, rank, judges, *game)
     return out

@@ -95,7 +95,7 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
         X, y = validate_data(
             probe, X, y, dtype=list(self._dtypes), order="C", y_numeric=False, ensure_min_samples=2
         )
-        X_val, y_val = check_validation_set(probe, X_val, y_val, X.dtype)
+        X_val, y_val = check_validation_set(probe, X_val, y_val, X)
         games, _, codes, group_codes = probe._set_up(X, y, X_val, y_val, groups, None)
         run = probe._make_run(games, X, codes, group_codes)
         count, game = run.planned(), run.estimations[0].game

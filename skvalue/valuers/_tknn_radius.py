@@ -42,7 +42,7 @@ def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
     >>> 0 < suggest_radius(X, y, metric="euclidean") < 2
     True
     """
-    X_val, y_val = check_X_y(X_val, y_val, ensure_min_samples=3)
+    X_val, y_val = check_X_y(X_val, y_val, accept_sparse="csr", ensure_min_samples=3)
     classes, codes = np.unique(y_val, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y_val must have at least 2 classes. Got one: {classes.tolist()[0]!r}.")

@@ -12,15 +12,16 @@ import numpy as np
 from .._parallel import n_workers, ordered_map, tiles
 from .._sklearn import Interval, StrOptions
 from ..base import BaseValuer
-from ..neighbors import ENGINES, METRICS, Space, get_engine
+from ..neighbors import APPROXIMATE, ENGINES, METRICS, Space, concatenate_rows, make_space
 from ._knn_games import class_game, max_rank_bound, target_game
-from ._knn_tiles import moment_tile, row_tile, value_tile
+from ._knn_tiles import Ranks, moment_tile, row_tile, value_tile
+from ._neighbours import ENGINE_CONSTRAINTS, NeighboursMixin
 from ._stored import StoresNeighborsMixin
 
 __all__ = ["KNNShapleyValuer", "class_game", "max_rank_bound", "target_game"]
 
 
-class KNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
+class KNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, BaseValuer):
     """Exact KNN-Shapley: what each row adds to a K-nearest-neighbour model.
 
     The game: a coalition of rows predicts, at a validation point, by its `n_neighbors` nearest
@@ -47,8 +48,17 @@ class KNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
         the others as tied; `max_rank_error_` bounds the error. Classification only.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" is a regression where the target is continuous.
-    engine : {"auto", "numba"}, default="auto"
-        What computes distances and ranks.
+    engine : {"auto", "numba", "torch", "faiss", "faiss-ivf"}, default="auto"
+        What computes distances and ranks. All but "faiss-ivf" give the same values; that may miss
+        some of the nearest rows, and needs `max_rank`. "auto" is "numba", or "torch" where
+        device="cuda". The others need the extras `torch` and `faiss`.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the engine works; "auto" is a GPU where the engine named uses one and sees one.
+    embedding : transformer, torch module or callable, default=None
+        Applied to X, X_val and rows to value before distances are taken; X may then be anything
+        that it takes (texts, images). A scikit-learn transformer is cloned and fitted on X in `fit`
+        (`embedding_`); wrap it in `sklearn.frozen.FrozenEstimator` to use it as it is. A torch
+        module runs in evaluation mode, in batches, its output flattened.
     cv : "leave-one-out", int, splitter or iterable, default="leave-one-out"
         Which rows judge which when there is no validation set. "leave-one-out" costs one pass:
         every row is judged by all others. A splitter must let every row play equally often.
@@ -72,6 +82,11 @@ class KNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
     neighbors_nbytes_ : int
         Bytes that `store_neighbors` keeps: ``V * (room * pair + 8)`` after a fit with V validation
         points and N players at each, ``room = N + N // 16`` and `pair` 8 or 12.
+    approximate_ : bool
+        Whether the engine may have missed some of the nearest `max_rank` rows ("faiss-ivf");
+        `max_rank_error_` bounds the error of the truncation alone.
+    embedding_ : transformer, torch module or callable
+        The embedding, fitted; only with `embedding`.
     classes_ : ndarray of shape (n_classes,)
         The labels; not set for a regression.
     groups_ : ndarray of shape (n_groups,)
@@ -108,6 +123,7 @@ class KNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
         "metric": [StrOptions(METRICS), callable],
         "max_rank": [Interval(Integral, 1, None, closed="left"), None],
         "task": [StrOptions({"auto", "classification", "regression"})],
+        **ENGINE_CONSTRAINTS,
         "engine": [StrOptions({"auto", *ENGINES})],
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "n_jobs": [Integral, None],
@@ -123,6 +139,8 @@ class KNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
         max_rank=None,
         task="auto",
         engine="auto",
+        device="auto",
+        embedding=None,
         cv="leave-one-out",
         n_jobs=None,
         store_neighbors=False,
@@ -133,6 +151,8 @@ class KNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
         self.max_rank = max_rank
         self.task = task
         self.engine = engine
+        self.device = device
+        self.embedding = embedding
         self.cv = cv
         self.n_jobs = n_jobs
         self.store_neighbors = store_neighbors
@@ -140,6 +160,12 @@ class KNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
     def _prepare(self, X_val, y_val):
         self._prepare_stores(X_val)
         self.max_rank_error_ = 0.0
+        if self.engine in APPROXIMATE and (self.max_rank is None or not self._n_classes):
+            raise ValueError(
+                f"engine={self.engine!r} is approximate and needs max_rank, and classes. Got "
+                f"max_rank={self.max_rank} and a "
+                f"{'classification' if self._n_classes else 'regression'}."
+            )
         if self.max_rank is None:
             return
         if not self._n_classes:
@@ -153,7 +179,7 @@ class KNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
             )
 
     def _tiles(self, n_players, n_judges, n_features):
-        size = get_engine(self.engine).rank_tile_size(
+        size = self._get_engine().rank_tile_size(
             n_players, n_judges, n_features, n_workers(self.n_jobs)
         )
         return tiles(n_judges, size)
@@ -207,8 +233,9 @@ class KNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
         """Arguments of one task a tile of judges."""
         n = len(X) - (judges.own is not None)
         judges, tables = self._tables(n, y, judges, n_classes)
-        space, parts = Space(X, self.metric), self._tiles(len(X), len(judges.y), X.shape[1])
-        return [(self.engine, space, judges[part], *tables) for part in parts]
+        rank = Ranks(self._get_engine(), make_space(X, self.metric))
+        parts = self._tiles(len(X), len(judges.y), X.shape[1])
+        return [(rank, judges[part], *tables) for part in parts]
 
     def _value(self, X, y, judges, n_classes, progress):
         n = len(X) - (judges.own is not None)
@@ -216,7 +243,7 @@ class KNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
         if self.store_neighbors:
             ranks, frame = self._stored_ranks(X, judges)
         else:
-            rank = partial(get_engine(self.engine).rank_values, Space(X, self.metric))
+            rank = Ranks(self._get_engine(), make_space(X, self.metric))
             ranks = [(part, rank) for part in self._tiles(len(X), len(judges.y), X.shape[1])]
         tasks = [(rank, seen[part], game, *tables) for part, rank in ranks]
         max_rank = tables[-1]
@@ -249,14 +276,14 @@ class KNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
 
     def _value_joining(self, game, X, y, judges, n_classes, X_new, y_new):
         """Rank old and new rows together: a new row's place among the players is its rank."""
-        engine = get_engine(self.engine)
+        engine = self._get_exact_engine()
         n_players = len(X)
         tables = self._game(n_players - (judges.own is not None) + 1, n_classes)
         shift = judges.prior
         scores = np.empty(len(X_new))
         for part in tiles(len(X_new), n_players):
             extra = X_new[part]
-            both = Space(np.concatenate([X, extra]), self.metric)
+            both = make_space(concatenate_rows(X, extra), self.metric)
             known = None if y_new is None else y_new[part]
             if n_classes:
                 rest, bonus = self._join_classes(engine, both, y, judges, tables, n_classes)
@@ -317,5 +344,5 @@ class KNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
         def consume(part, order, n_ranked):
             count(order, n_ranked, votes, y, out[part])
 
-        engine.rank_values(Space(X, self.metric), X_new, None, votes, consume)
+        engine.rank_values(make_space(X, self.metric), X_new, None, votes, consume)
         return out

@@ -14,9 +14,10 @@ from .._parallel import n_workers, ordered_map, tiles
 from .._private import PRIVACY_CONSTRAINTS
 from .._sklearn import Interval, StrOptions
 from ..base import BaseValuer
-from ..neighbors import ENGINES, METRICS, Space, get_engine
+from ..neighbors import METRICS, make_space, read_rows
 from ..semivalues import check_semivalue
 from ._ball_passes import count_capped, weigh_after_counting, weigh_capped
+from ._neighbours import ENGINE_CONSTRAINTS, NeighboursMixin
 from ._stored import StoresNeighborsMixin
 from ._tknn_game import (
     call,
@@ -42,7 +43,7 @@ from ._tknn_radius import suggest_radius
 __all__ = ["TKNNShapleyValuer", "neighbour_values", "public_baseline", "suggest_radius"]
 
 
-class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
+class TKNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, BaseValuer):
     """Exact Threshold-KNN-Shapley: what each row adds to a threshold-neighbour classifier.
 
     The game: a coalition of rows predicts, at a validation point, the share of each label among its
@@ -61,8 +62,16 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
         `sklearn.metrics.pairwise_distances` is taken in its place.
     semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple (alpha, beta), default="shapley"
         The semivalue; a tuple is Beta(alpha, beta)-Shapley.
-    engine : {"auto", "numba"}, default="auto"
-        What computes distances and counts.
+    engine : {"auto", "numba", "torch", "faiss"}, default="auto"
+        What computes distances and counts. All give the same values. "auto" is "numba", or "torch"
+        where device="cuda". The others need the extras `torch` and `faiss`.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the engine works; "auto" is a GPU where the engine named uses one and sees one.
+    embedding : transformer, torch module or callable, default=None
+        Applied to X, X_val and rows to value before distances are taken; X may then be anything
+        that it takes (texts, images). A scikit-learn transformer is cloned and fitted on X in `fit`
+        (`embedding_`); wrap it in `sklearn.frozen.FrozenEstimator` to use it as it is. A torch
+        module runs in evaluation mode, in batches, its output flattened.
     cv : "leave-one-out", int, splitter or iterable, default="leave-one-out"
         Which rows judge which when there is no validation set. "leave-one-out" costs one pass:
         every row is judged by all others. A splitter must let every row play equally often.
@@ -119,6 +128,10 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
     neighbors_nbytes_ : int
         Bytes that `store_neighbors` keeps: ``N * ceil(V / 8) + 8 * V`` after a fit of N rows with V
         validation points.
+    approximate_ : bool
+        False: all engines that this method takes are exact.
+    embedding_ : transformer, torch module or callable
+        The embedding, fitted; only with `embedding`.
     classes_ : ndarray of shape (n_classes,)
         The labels.
     groups_ : ndarray of shape (n_groups,)
@@ -152,7 +165,7 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
         "radius": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "metric": [StrOptions(METRICS), callable],
         "semivalue": [str, tuple, list],
-        "engine": [StrOptions({"auto", *ENGINES})],
+        **ENGINE_CONSTRAINTS,
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "n_jobs": [Integral, None],
         **PRIVACY_CONSTRAINTS,
@@ -169,6 +182,8 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
         metric="cosine",
         semivalue="shapley",
         engine="auto",
+        device="auto",
+        embedding=None,
         cv="leave-one-out",
         n_jobs=None,
         epsilon=None,
@@ -186,6 +201,8 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
         self.metric = metric
         self.semivalue = semivalue
         self.engine = engine
+        self.device = device
+        self.embedding = embedding
         self.cv = cv
         self.n_jobs = n_jobs
         self.epsilon = epsilon
@@ -208,12 +225,12 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
                     "radius='auto' is chosen on a validation set alone. Pass X_val and y_val, or a "
                     "number as radius."
                 )
-            self.radius_ = suggest_radius(X_val, y_val, metric=self.metric)
+            self.radius_ = suggest_radius(read_rows(X_val), y_val, metric=self.metric)
         self._counts = []
         self._prepare_stores(X_val)
 
     def _tiles(self, n_players, n_judges, n_features=None):
-        engine = get_engine(self.engine)
+        engine = self._get_engine()
         size = engine.ball_tile_size(n_players, n_judges, n_workers(self.n_jobs))
         if not self.store_neighbors:
             return tiles(n_judges, size)
@@ -233,10 +250,10 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
 
     def _balls(self, X, y, judges, n_classes):
         """Slices of the judges, and functions that value by their balls, as `ball_values` does."""
-        engine = get_engine(self.engine)
+        engine = self._get_engine()
 
         def measure(make):
-            return make(Space(X, self.metric), engine.Strips(y, n_classes))
+            return make(make_space(X, self.metric), engine.Strips(y, n_classes))
 
         if not self.store_neighbors:
             values = measure(partial(partial, engine.ball_values))
@@ -285,7 +302,7 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
 
     def _value_joining(self, game, X, y, judges, n_classes, X_new, y_new):
         """A new row adds one to the counts of the balls it is in."""
-        engine = get_engine(self.engine)
+        engine = self._get_engine()
         counts = self._counts[game]
         joins = partial(weigh_joining, judges.y, judges.weights, n_classes, self.semivalue, counts)
         if y_new is not None:
@@ -329,9 +346,9 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
             return spread(judges.y, judges.weights, n_classes + 1, agree, differ)
 
         if cap is None:
-            engine = get_engine(self.engine)
+            engine = self._get_engine()
             values = weigh_after_counting(
-                engine, Space(X, self.metric), engine.Strips(y, n_classes + 1), judges.X,
+                engine, make_space(X, self.metric), engine.Strips(y, n_classes + 1), judges.X,
                 self.radius_, parts, workers, settle,
             )  # fmt: skip
         else:
@@ -358,7 +375,7 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
             self._lazy["joining"] = spread(judges.y, judges.weights, n_classes + 1, agree, differ)
         if y is not None:
             return self._sum_released(X, y, judges, self._lazy["joining"])
-        shares = self._shares(get_engine(self.engine), judges.X, judges.y, X, n_classes)
+        shares = self._shares(self._get_engine(), judges.X, judges.y, X, n_classes)
         return sum(
             share * self._sum_released(X, np.full(len(X), label), judges, self._lazy["joining"])
             for label, share in enumerate(shares)
@@ -368,7 +385,7 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
         if self._cap is not None:
             return weigh_capped(X, y, judges.X, self.radius_, self.metric, self._cap, weights)
         return self._sum_balls(
-            get_engine(self.engine), X, y, judges, len(weights), partial(take_part, weights)
+            self._get_engine(), X, y, judges, len(weights), partial(take_part, weights)
         )
 
     def _judge_moments(self, X, y, judges, n_classes, groups):
@@ -379,17 +396,20 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
                 self._sum_kinds(X, y, judges, n_classes, agree**power, differ**power)
                 for power in (1, 2)
             ]
-        space, parts = Space(X, self.metric), self._tiles(len(X), len(judges.y))
+        space, parts = make_space(X, self.metric), self._tiles(len(X), len(judges.y))
         return group_moments(
-            get_engine(self.engine), space, y, groups, judges, parts, self.radius_, agree, differ,
+            self._get_engine(), space, y, groups, judges, parts, self.radius_, agree, differ,
             n_classes,
         )  # fmt: skip
 
     def _judge_values(self, game, X, y, judges, n_classes, rows):
-        engine = get_engine(self.engine)
+        engine = self._get_engine()
         agree, differ = self._kinds(game, judges, n_classes)
         # Each row is its own class, so that the counts are its membership.
-        space, strips = Space(X[rows], self.metric), engine.Strips(np.arange(len(rows)), len(rows))
+        space, strips = (
+            make_space(X[rows], self.metric),
+            engine.Strips(np.arange(len(rows)), len(rows)),
+        )
         own = None
         if judges.own is not None:
             place = np.full(len(X), -1)
@@ -414,11 +434,11 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
         """Sum over balls of squared judge weights times the given sizes."""
         weights = spread(judges.y, judges.weights**2, n_classes, agree, differ)
         return self._sum_balls(
-            get_engine(self.engine), X, y, judges, n_classes, partial(take_part, weights)
+            self._get_engine(), X, y, judges, n_classes, partial(take_part, weights)
         )
 
     def _sum_balls(self, engine, X, y, judges, n_classes, weigh):
-        space, strips = Space(X, self.metric), engine.Strips(y, n_classes)
+        space, strips = make_space(X, self.metric), engine.Strips(y, n_classes)
         values = np.zeros(len(X))
         for part in self._tiles(len(X), len(judges.y)):
             values += engine.ball_values(
@@ -428,7 +448,7 @@ class TKNNShapleyValuer(StoresNeighborsMixin, BaseValuer):
 
     def _shares(self, engine, X, y, X_new, n_classes):
         """Class probabilities that the classifier predicts at new rows, (n_classes, n_new)."""
-        space, strips = Space(X, self.metric), engine.Strips(y, n_classes)
+        space, strips = make_space(X, self.metric), engine.Strips(y, n_classes)
         shares = np.empty((n_classes, len(X_new)))
         for part in self._tiles(len(X), len(X_new)):
             _, counts = engine.ball_values(

@@ -50,6 +50,46 @@ TKNN = "TKNNShapleyValuer(6.8, metric='euclidean', n_jobs=2)"
 KNN = "KNNShapleyValuer(n_jobs=2)"
 
 
+CODE_OF_A_FILE = """
+import numpy as np
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+
+rng = np.random.default_rng(0)
+n, shape = 100_000, (5_000_000, 1024)  # 20 GB of float32, nearly all of it holes in the file
+rows = rng.standard_normal((n, 64), dtype=np.float32)
+with open({path!r}, "wb") as file:
+    file.truncate(4 * shape[0] * shape[1])
+    for i, row in enumerate(rows):
+        file.seek(4 * (50 * i * shape[1] + 100))
+        file.write(row.tobytes())
+X = np.memmap({path!r}, dtype=np.float32, mode="r", shape=shape)[::50, 100:164]
+assert X.shape == rows.shape
+y, y_val = rng.integers(0, 2, n), rng.integers(0, 2, 500)
+X_val = rng.standard_normal((500, 64), dtype=np.float32)
+for valuer in (
+    KNNShapleyValuer(5, n_jobs=2), TKNNShapleyValuer(9.5, metric="euclidean", n_jobs=2)
+):
+    values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
+    same = valuer.fit(rows, y, X_val=X_val, y_val=y_val).values_
+    assert np.abs(values - same).max() < 1e-5 * np.abs(same).max()
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(int(peak.split()[1]) / 1024)
+"""
+
+
+def test_a_file_of_20_gb_is_valued_within_2_gb(tmp_path):
+    code = CODE_OF_A_FILE.format(path=str(tmp_path / "rows"))
+    try:
+        result = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+    finally:
+        (tmp_path / "rows").unlink(missing_ok=True)
+    peak = float(result.stdout)
+    print(f"100,000 rows and 64 columns of a file of 20 GB: {peak:.0f} MB resident at the peak")
+    assert peak < 2000
+
+
 def test_tknn_of_a_million_rows():
     before, peak = memory(TKNN, 1_000_000, 1000, 32)
     assert peak - before < 512

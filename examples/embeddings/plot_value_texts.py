@@ -1,0 +1,112 @@
+"""
+Value texts
+===========
+
+Distances of texts need vectors. The parameter `embedding` makes them inside the valuer: it is
+applied to the rows, to the validation points and to rows that come later, so that texts go in and
+values come out. Here a vocabulary that scikit-learn learns from the rows does it; a sentence
+encoder goes in the same place, see below.
+"""
+
+# %%
+# Texts with wrong labels
+# -----------------------
+# Real texts that need no download: the paragraphs that document scikit-learn's classes, labelled by
+# the module they come from. One label in ten is replaced by another.
+import re
+from inspect import getdoc
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.utils.discovery import all_estimators
+
+from skvalue.datasets import flip_labels
+
+MODULES = ["cluster", "decomposition", "ensemble", "linear_model"]
+
+texts, labels = [], []
+for _, estimator in all_estimators():
+    module = estimator.__module__.split(".")[1]
+    if module in MODULES:
+        for paragraph in re.split(r"\n\s*\n", getdoc(estimator)):
+            words = re.findall("[a-zA-Z]{2,}", paragraph)
+            if len(words) > 15:
+                texts.append(" ".join(words))
+                labels.append(module)
+texts, first = np.unique(texts, return_index=True)  # classes share paragraphs
+labels = np.array(labels)[first]
+
+X, X_val, y_true, y_val = train_test_split(
+    texts, labels, test_size=0.25, stratify=labels, random_state=0
+)
+y, flipped = flip_labels(y_true, 0.1, random_state=0)
+print(f"{len(X)} texts, {flipped.sum()} of them mislabelled; {len(X_val)} judge them.")
+
+# %%
+# Texts in, values out
+# --------------------
+# TF-IDF weights of words, reduced to 50 directions. The transformer is cloned and fitted on the
+# rows; `FrozenEstimator(transformer)` would use one that was fitted elsewhere as it is.
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+
+from skvalue import KNNShapleyValuer
+from skvalue.inspection import noisy_label_auc
+
+directions = make_pipeline(
+    TfidfVectorizer(sublinear_tf=True, stop_words="english"), TruncatedSVD(50, random_state=0)
+)
+valuer = KNNShapleyValuer(n_neighbors=5, metric="cosine", embedding=directions)
+valuer.fit(X, y, X_val=X_val, y_val=y_val)
+print(f"utility {valuer.utility_:.3f}, of no rows {valuer.empty_utility_:.3f}")
+print(f"AUROC of finding the mislabelled texts: {noisy_label_auc(valuer.values_, flipped):.3f}")
+
+# %%
+# On so few texts all words do about as well; they stay a sparse matrix, which is never made dense.
+words = KNNShapleyValuer(n_neighbors=5, metric="cosine", embedding=directions[0])
+words.fit(X, y, X_val=X_val, y_val=y_val)
+print(f"AUROC with all words: {noisy_label_auc(words.values_, flipped):.3f}")
+
+# %%
+# A text that comes later is valued by the same embedding.
+new = ["Linear least squares with l2 regularization of the coefficients"]
+for label in MODULES:
+    print(f"{label:14s} {valuer.score_samples(new, [label])[0]:8.5f}")
+
+# %%
+# The lowest values
+# -----------------
+for row in valuer.values_.argsort(kind="stable")[:8]:
+    mark = f"is {y_true[row]}" if flipped[row] else "right"
+    print(f"{valuer.values_[row]:8.5f}  {y[row]:14s} {mark:18s} {X[row][:60]}")
+
+# %%
+# Sentence encoders
+# -----------------
+# A callable takes the place of the transformer; with the package sentence-transformers installed:
+#
+# .. code-block:: python
+#
+#     from sentence_transformers import SentenceTransformer
+#
+#     encoder = SentenceTransformer("all-MiniLM-L6-v2")
+#     KNNShapleyValuer(metric="cosine", embedding=encoder.encode)
+#
+# `examples/reproductions/agnews_embeddings.py` values 3,000 news texts by such vectors.
+
+# %%
+# How the values differ
+# ---------------------
+import matplotlib.pyplot as plt
+
+figure, axes = plt.subplots(figsize=(8, 3.5), layout="constrained")
+bins = np.linspace(*np.quantile(valuer.values_, [0.002, 0.998]), 50)
+axes.hist(valuer.values_[~flipped], bins, density=True, color="#30638e", label="right label")
+axes.hist(
+    valuer.values_[flipped], bins, density=True, color="#d1495b", alpha=0.7, label="wrong label"
+)
+axes.axvline(0, color="black", linewidth=0.8)
+axes.set(xlabel="value", ylabel="density", title="Values of texts by their words")
+axes.legend(frameon=False)
+figure.savefig("value_texts.png", dpi=120)

@@ -1,0 +1,106 @@
+"""Embeddings: what turns texts, images or columns into the vectors that distances are taken of."""
+
+import sys
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+
+from ._parallel import tiles
+
+_BATCH = 1024  # rows that a torch module takes at a time
+
+
+def _is_module(embedding):
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(embedding, torch.nn.Module)
+
+
+def learns_from_rows(embedding):
+    """Whether an embedding would be fitted on the rows: transformers neither stateless nor frozen.
+
+    Examples
+    --------
+    >>> from sklearn.decomposition import PCA
+    >>> from sklearn.feature_extraction.text import HashingVectorizer
+    >>> [learns_from_rows(embedding) for embedding in (PCA(), HashingVectorizer(), np.fft.rfft)]
+    [True, False, False]
+    """
+    if not hasattr(embedding, "transform") or isinstance(embedding, FrozenEstimator):
+        return False
+    return get_tags(embedding).requires_fit
+
+
+def fit_embedding(embedding, X, y):
+    """Return the embedding ready to be applied: a transformer is cloned and fitted on X.
+
+    (A clone of a frozen transformer is the transformer itself, and fitting it does nothing.)
+    """
+    if hasattr(embedding, "transform") and not _is_module(embedding):
+        return clone(embedding).fit(X, y)
+    return embedding
+
+
+def embed(embedding, X, name="X"):
+    """Apply a fitted embedding to rows.
+
+    Parameters
+    ----------
+    embedding : transformer, torch module or callable
+        What `fit_embedding` returned.
+    X : array-like of n rows
+        Rows of any kind that the embedding takes.
+    name : str
+        What the message calls them.
+
+    Returns
+    -------
+    vectors : array-like or sparse matrix of shape (n, n_components)
+        The vectors.
+
+    Raises
+    ------
+    ValueError
+        If the embedding does not return one vector a row.
+    """
+    if _is_module(embedding):
+        vectors = _through_module(embedding, X)
+    elif hasattr(embedding, "transform"):
+        vectors = embedding.transform(X)
+    else:
+        vectors = embedding(X)
+    if not (sparse.issparse(vectors) or hasattr(vectors, "columns")):
+        vectors = np.asarray(vectors)
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    if vectors.ndim != 2 or vectors.shape[0] != n:
+        raise ValueError(
+            f"embedding must return one vector for every row of {name}, an array of shape "
+            f"({n}, n_components). Got shape {vectors.shape}."
+        )
+    return vectors
+
+
+def _through_module(module, X):
+    """What a torch module returns for rows, in evaluation mode and in batches, flattened."""
+    import torch
+
+    X = X if hasattr(X, "shape") and not hasattr(X, "columns") else np.asarray(X)
+    first = next(module.parameters(), torch.empty(0))
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    out = []
+    try:
+        with torch.no_grad():
+            for part in tiles(X.shape[0], _BATCH):
+                batch = X[part]
+                if not isinstance(batch, torch.Tensor):
+                    batch = torch.from_numpy(np.array(batch))
+                dtype = first.dtype if batch.is_floating_point() else batch.dtype
+                vectors = module(batch.to(first.device, dtype))
+                out.append(vectors.float().cpu().numpy().reshape(len(batch), -1))
+    finally:
+        for part, mode in modes:
+            part.training = mode
+    return np.concatenate(out)

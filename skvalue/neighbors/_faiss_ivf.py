@@ -1,0 +1,59 @@
+"""The approximate FAISS engine: an inverted file, for `max_rank` alone. Imports faiss.
+
+Players are grouped around centres; a judge is compared with those of the nearest groups, so that it
+may miss a neighbour near the edge of another group. Ranks among those found are exact.
+"""
+
+import faiss
+import numpy as np
+
+from ._faiss import FaissEngine, check_device
+from ._space import COSINE
+
+_PROBED = 8  # one group in so many is searched, and 16 at least
+
+
+def make_engine(device):
+    """Return the engine on a device, see `_faiss.check_device`."""
+    return FaissIVFEngine(check_device(device))
+
+
+class FaissIVFEngine(FaissEngine):
+    """Approximate ranks of the nearest by an inverted file.
+
+    Parameters
+    ----------
+    device : {"cpu", "cuda"}
+        Where searches run.
+    """
+
+    name = "faiss-ivf"
+
+    def _build(self, vectors, kind):
+        n, d = vectors.shape
+        n_groups = int(max(1, min(4 * np.sqrt(n), n // 39)))  # faiss asks for 39 rows a group
+        metric = faiss.METRIC_INNER_PRODUCT if kind == COSINE else faiss.METRIC_L2
+        centres = faiss.IndexFlatIP(d) if kind == COSINE else faiss.IndexFlatL2(d)
+        index = faiss.IndexIVFFlat(centres, d, n_groups, metric)
+        centres.this.disown()
+        index.own_fields = True
+        index.train(vectors)
+        index.add(vectors)
+        index.nprobe = min(n_groups, max(16, n_groups // _PROBED))
+        return index
+
+    def _search(self, space, queries, k):
+        keys, order = super()._search(space, queries, k)
+        short = np.flatnonzero((order < 0).any(axis=1))
+        if len(short):  # fewer than k players in the groups searched: search them all
+            index = self._index(space, self.device == "cuda")
+            probed, index.nprobe = index.nprobe, index.nlist
+            try:
+                keys[short], order[short] = super()._search(space, queries[short], k)
+            finally:
+                index.nprobe = probed
+        return keys, order
+
+    def ball_values(self, space, strips, Q, radius, own, weigh):
+        """Not offered: counts in balls would be wrong without a bound."""
+        raise ValueError("engine='faiss-ivf' ranks neighbours only: it needs max_rank.")

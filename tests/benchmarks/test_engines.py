@@ -1,0 +1,105 @@
+"""Engines against the float32 product on the device they work on.
+
+    pytest tests/benchmarks/test_engines.py -m bench -s
+
+prints the ratios on the CPU, and on a GPU where torch sees one.
+"""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+
+pytestmark = pytest.mark.bench
+
+# Method -> (valuer for d columns, limits of its time over the product on a CPU and on a GPU).
+METHODS = {
+    "KNN": (lambda d: KNNShapleyValuer(5), 200, 4),
+    "KNN, max_rank=50": (lambda d: KNNShapleyValuer(5, max_rank=50), 20, 4),
+    "TKNN": (lambda d: TKNNShapleyValuer(0.9 if d > 32 else 0.6), 20, 1.5),
+}
+
+
+def problem(n, n_val, d):
+    rng = np.random.default_rng(0)
+    X, X_val = (rng.standard_normal((size, d), dtype=np.float32) for size in (n, n_val))
+    return X, rng.integers(0, 2, n), dict(X_val=X_val, y_val=rng.integers(0, 2, n_val))
+
+
+@pytest.mark.parametrize("d", [32, 512])
+@pytest.mark.parametrize("engine", ["numba", "torch", "faiss"])
+@pytest.mark.parametrize("method", METHODS)
+def test_on_a_cpu(method, engine, d, ratio):
+    pytest.importorskip({"numba": "numba"}.get(engine, engine))
+    if engine == "faiss" and method == "KNN":
+        pytest.skip("FAISS searches for few neighbours; a search for all rows takes minutes")
+    make, limit, _ = METHODS[method]
+    X, y, judges = problem(20_000, 500, d)
+    valuer = make(d).set_params(engine=engine, device="cpu")
+    out = np.empty((500, 20_000), dtype=np.float32)
+    measured = ratio(
+        f"{method} by {engine}, d={d}, over X_val @ X.T",
+        lambda: valuer.fit(X, y, **judges),
+        lambda: np.matmul(judges["X_val"], X.T, out=out),
+        limit,
+        rounds=3,
+    )
+    assert measured <= limit
+
+
+@pytest.mark.parametrize("name", ["KNN", "TKNN"])
+def test_sparse_rows_against_their_product(name, ratio):
+    # 20,000 texts of about 50 words each, of a vocabulary of 30,000.
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((20_500, 30_000), density=50 / 30_000, format="csr", rng=rng)
+    X, y = X.astype(np.float32), rng.integers(0, 2, 20_500)
+    X_val, y_val, X, y = X[20_000:], y[20_000:], X[:20_000], y[:20_000]
+    valuer = METHODS[name][0](512).set_params(metric="cosine")
+    limit = 100  # the product of thin rows is cheap; sorting them is not
+    measured = ratio(
+        f"{name} of sparse rows, over their sparse product",
+        lambda: valuer.fit(X, y, X_val=X_val, y_val=y_val),
+        lambda: (X @ X_val.T.tocsr()).toarray(),
+        limit,
+        rounds=3,
+    )
+    assert measured <= limit
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", ["KNN", "TKNN"])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_a_million_rows_on_a_gpu(method, metric, gpu, ratio):
+    """N = 1,000,000, V = 10,000, d = 512, in float32, the rows on the device once they are checked.
+
+    The product writes no more than a tile at a time, as the engines do. What a fit does on the CPU
+    (finiteness, norms, copying the rows to the device) is in its time, and printed apart.
+    """
+    import torch
+
+    n, n_val, d = 1_000_000, 10_000, 512
+    X, y, judges = problem(n, n_val, d)
+    radius = {"cosine": 0.9, "euclidean": 31.0}[metric]
+    valuer = METHODS[method][0](d).set_params(metric=metric, device="cuda")
+    if method == "TKNN":
+        valuer.set_params(radius=radius)
+    torch.set_float32_matmul_precision("highest")
+    rows, val = torch.from_numpy(X).cuda(), torch.from_numpy(judges["X_val"]).cuda()
+    out = torch.empty((1000, n), dtype=torch.float32, device="cuda")
+
+    def product():
+        for start in range(0, n_val, 1000):
+            torch.mm(val[start : start + 1000], rows.T, out=out)
+        torch.cuda.synchronize()
+
+    def few():  # what does not grow with the validation points
+        valuer.fit(X, y, X_val=judges["X_val"][:10], y_val=judges["y_val"][:10])
+
+    def fit():
+        valuer.fit(X, y, **judges)
+
+    whole = ratio(f"{method} {metric}, fit, over the product", fit, product, np.inf, rounds=3)
+    start = ratio(f"{method} {metric}, fit of 10 points", few, product, np.inf, rounds=3)
+    limit = METHODS[method][2]
+    assert whole - start <= limit, f"{whole - start:.2f} x the product; limit {limit}"

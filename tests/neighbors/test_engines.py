@@ -1,0 +1,256 @@
+"""Engines against each other: the same values on random problems and real sets, on any device."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
+
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue.neighbors import APPROXIMATE, ENGINES, Space, get_engine
+
+SETS = {"digits": load_digits, "iris": load_iris, "wine": load_wine, "cancer": load_breast_cancer}
+
+
+def close(values, expected, tolerance=1e-6):
+    """Equal to 1e-6 of the largest value."""
+    np.testing.assert_allclose(values, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+
+
+def random_problem(seed):
+    """A valuer and a problem: grids or normal rows, far from the origin or not, any precision."""
+    rng = np.random.default_rng(seed)
+    n, n_judges, d = rng.integers(20, 1500), rng.integers(1, 60), rng.integers(1, 40)
+    X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_judges, d))
+    if seed % 3 == 0:
+        X, X_val = np.round(X), np.round(X_val)
+    if seed % 5 == 0:
+        X, X_val = X + 100, X_val + 100
+    dtype = [np.float32, np.float64][seed % 2]
+    n_classes = int(rng.integers(2, 60 if seed % 7 == 0 else 6))
+    y = rng.integers(0, n_classes, n)
+    y[:n_classes] = np.arange(n_classes)
+    y_val = rng.integers(0, n_classes, n_judges)
+    metric = ["euclidean", "cosine"][seed // 2 % 2]
+    if seed % 4 == 3:
+        radius = np.sqrt(2 * d) if metric == "euclidean" else 0.9 if seed % 5 else 1e-4
+        valuer = TKNNShapleyValuer(radius, metric=metric)
+    else:
+        utility = ["soft", "original"][seed % 2]
+        valuer = KNNShapleyValuer(int(rng.integers(1, 12)), metric=metric, utility=utility)
+        if seed % 6 == 1:
+            y, y_val = y + 0.25, y_val + 0.25
+        elif seed % 6 == 2:
+            valuer.set_params(max_rank=15)
+    if seed % 8 == 5:
+        return valuer, (X.astype(dtype), y), {}
+    return valuer, (X.astype(dtype), y), dict(X_val=X_val.astype(dtype), y_val=y_val)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_engines_agree_on_random_problems(seed, engine):
+    valuer, rows, judges = random_problem(seed)
+    # The same numbers in float64, where no order is left open.
+    doubles = {name: np.asarray(value, np.float64) for name, value in judges.items()}
+    expected = clone(valuer).fit(rows[0].astype(np.float64), rows[1], **doubles)
+    other = clone(valuer).set_params(engine=engine, device="cpu").fit(*rows, **judges)
+    # In float32 the CPU engine ties what its products cannot tell apart beyond rank 1024.
+    coarse = engine == "numba" and rows[0].dtype == np.float32 and len(rows[0]) > 1024
+    close(other.values_, expected.values_, 5e-4 if coarse else 1e-6)
+    assert other.utility_ == pytest.approx(expected.utility_, abs=1e-6)
+    assert not other.approximate_
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_engines_agree_on_real_sets(name, dtype, engine):
+    X, y = SETS[name](return_X_y=True)
+    for rows in (X.astype(dtype), StandardScaler().fit_transform(X).astype(dtype)):
+        half = len(X) // 2
+        order = np.random.default_rng(0).permutation(len(X))
+        train, val = order[:half], order[half:]
+        for valuer in (
+            KNNShapleyValuer(5),
+            KNNShapleyValuer(5, metric="cosine"),
+            TKNNShapleyValuer(0.1),
+            TKNNShapleyValuer(float(np.sqrt(rows.shape[1])), metric="euclidean"),
+        ):
+            judges = dict(X_val=rows[val], y_val=y[val])
+            expected = clone(valuer).fit(rows[train], y[train], **judges).values_
+            valuer.set_params(engine=engine, device="cpu").fit(rows[train], y[train], **judges)
+            close(valuer.values_, expected)
+
+
+def test_engines_agree_on_a_real_regression(engine):
+    X, y = load_diabetes(return_X_y=True)
+    expected = KNNShapleyValuer(7, task="regression").fit(X, y).values_
+    close(KNNShapleyValuer(7, task="regression", engine=engine).fit(X, y).values_, expected)
+
+
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(3), TKNNShapleyValuer(0.3)])
+def test_all_else_that_a_valuer_does(valuer, engine, rng):
+    X, y = np.round(rng.normal(size=(300, 4))), rng.integers(0, 3, 300)
+    fit = dict(X_val=X[200:], y_val=y[200:], groups=np.arange(200) % 9)
+    for keywords in (fit, {**fit, "groups": None}):
+        plain = clone(valuer).fit(X[:200], y[:200], **keywords)
+        other = clone(valuer).set_params(engine=engine, device="cpu")
+        other.fit(X[:200], y[:200], **keywords)
+        close(other.values_, plain.values_)
+        close(other.validation_error_, plain.validation_error_)
+        close(other.contributions(4).contributions, plain.contributions(4).contributions)
+        new = rng.normal(size=(20, 4))
+        close(other.transform(new), plain.transform(new))
+        close(other.score_samples(new, y[:20]), plain.score_samples(new, y[:20]))
+
+
+def test_far_out_ties_do_not_depend_on_the_engine(engine, rng):
+    # Rows beyond the ranks that are settled exactly, all of them twice.
+    X = np.repeat(rng.normal(size=(3000, 6)).astype(np.float32), 2, axis=0)
+    y = np.repeat(rng.integers(0, 2, 3000), 2)
+    valuer, X_val = KNNShapleyValuer(5, engine=engine, device="cpu"), X[:40] + np.float32(0.1)
+    valuer.fit(X, y, X_val=X_val, y_val=y[:40])
+    exact = KNNShapleyValuer(5).fit(X.astype(float), y, X_val=X_val.astype(float), y_val=y[:40])
+    close(valuer.values_, exact.values_, 1e-5)
+    np.testing.assert_allclose(valuer.values_[::2][:40], valuer.values_[1::2][:40], rtol=1e-9)
+
+
+def test_torch_ignores_lower_precision_allowed_elsewhere(rng):
+    torch = pytest.importorskip("torch")
+    X = rng.normal(size=(500, 64)).astype(np.float32)
+    y = rng.integers(0, 2, 500)
+    expected = KNNShapleyValuer(5).fit(X, y).values_
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        close(KNNShapleyValuer(5, engine="torch").fit(X, y).values_, expected)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_inverted_files_find_most_neighbours(metric, rng):
+    pytest.importorskip("faiss")
+    centres = rng.normal(size=(40, 16)) * 3
+    X = (centres[rng.integers(0, 40, 20_000)] + rng.normal(size=(20_000, 16))).astype(np.float32)
+    Q = (centres[rng.integers(0, 40, 200)] + rng.normal(size=(200, 16))).astype(np.float32)
+    found = []
+    get_engine("faiss-ivf").rank_values(
+        Space(X, metric), Q, None, 20,
+        lambda part, order, n: found.extend(np.where(order < 0, ~order, order)[:, :20]),
+    )  # fmt: skip
+    exact = NearestNeighbors(n_neighbors=20, metric=metric, algorithm="brute").fit(X)
+    exact = exact.kneighbors(Q, return_distance=False)
+    recall = np.mean([len(set(a) & set(b)) / 20 for a, b in zip(found, exact)])
+    assert 0.95 < recall <= 1
+    y = rng.integers(0, 2, len(X))
+    judges = dict(X_val=Q, y_val=y[:200])
+    valuer = KNNShapleyValuer(5, max_rank=20, metric=metric, engine="faiss-ivf").fit(X, y, **judges)
+    exact = KNNShapleyValuer(5, max_rank=20, metric=metric).fit(X, y, **judges)
+    assert valuer.approximate_
+    assert not exact.approximate_
+    assert np.corrcoef(valuer.values_, exact.values_)[0, 1] > 0.95
+    total = valuer.utility_ - valuer.empty_utility_
+    assert valuer.values_.sum() == pytest.approx(total, abs=1e-9)
+    assert np.isfinite(valuer.transform(Q[:5])).all()
+
+
+def test_inverted_files_with_more_ranks_than_the_groups_searched_hold(rng):
+    pytest.importorskip("faiss")
+    X, y = rng.normal(size=(3000, 3)), rng.integers(0, 2, 3000)
+    valuer = KNNShapleyValuer(5, max_rank=2500, engine="faiss-ivf")
+    valuer.fit(X, y, X_val=X[:9] + 0.1, y_val=y[:9])
+    exact = KNNShapleyValuer(5, max_rank=2500).fit(X, y, X_val=X[:9] + 0.1, y_val=y[:9])
+    close(valuer.values_, exact.values_)
+
+
+def test_auto_is_exact():
+    assert get_engine("auto").__name__.rpartition(".")[2] == "_numba"
+    assert {"faiss-ivf"} == APPROXIMATE
+
+
+@pytest.mark.parametrize("name", sorted(set(ENGINES) - {"numba"}))
+def test_a_missing_engine_says_how_to_install_it(name):
+    library = "torch" if name == "torch" else "faiss"
+    code = (
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {library!r}: raise ModuleNotFoundError(name, name=name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+        "from skvalue import KNNShapleyValuer\n"
+        f"KNNShapleyValuer(1, max_rank=1, engine={name!r}).fit([[0.0], [1.0]], [0, 1])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    message = f"ImportError: engine={name!r} needs {library}, which is not installed: "
+    assert message + f"pip install 'skvalue[{library}]'" in result.stderr
+
+
+def test_messages(rng, tmp_path):
+    pytest.importorskip("torch")
+    pytest.importorskip("faiss")
+    from scipy import sparse
+
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    disk = np.memmap(tmp_path / "rows", dtype=np.float64, mode="w+", shape=X.shape)
+    disk[:] = X
+    cases = [
+        (dict(engine="faiss", metric="manhattan"), X, y, "metric must be 'cosine' or 'euclidean'"),
+        (dict(engine="faiss-ivf"), X, y, "is approximate and needs max_rank, and classes"),
+        (dict(engine="faiss-ivf", max_rank=9), X, y + 0.5, "needs max_rank.* and a regression"),
+        (dict(engine="torch"), sparse.csr_array(X), y, "engine='torch' does not take sparse X"),
+        (dict(engine="faiss"), sparse.csr_array(X), y, "engine='faiss' does not take sparse X"),
+        (dict(engine="faiss"), disk, y, "engine='faiss' takes X in memory. Got rows in a file"),
+        (dict(engine="numba", device="cuda"), X, y, "engine='numba' works on the CPU"),
+        (dict(device="tpu"), X, y, "'device' parameter of KNNShapleyValuer must be a str among"),
+        (dict(engine="faiss"), X * 1e25, y, "X must have squared norms that fit float32"),
+    ]
+    for parameters, rows, target, message in cases:
+        with pytest.raises(ValueError, match=message):
+            KNNShapleyValuer(2, **parameters).fit(rows, target)
+    with pytest.raises(ValueError, match="'engine' parameter of TKNNShapleyValuer must be a str"):
+        TKNNShapleyValuer(engine="faiss-ivf").fit(X, y)
+    with pytest.raises(ValueError, match="ranks neighbours only: it needs max_rank"):
+        get_engine("faiss-ivf").ball_values(None, None, None, 1.0, None, None)
+
+
+@pytest.mark.parametrize("engine", ["auto", "torch", "faiss"])
+def test_a_device_that_is_not_there_is_refused(engine, rng):
+    torch, faiss = pytest.importorskip("torch"), pytest.importorskip("faiss")
+    if torch.cuda.is_available() or getattr(faiss, "get_num_gpus", lambda: 0)():
+        pytest.skip("there is a GPU")
+    with pytest.raises(ValueError, match="device='cuda' needs a .*GPU that .* sees"):
+        KNNShapleyValuer(engine=engine, device="cuda").fit(np.eye(4), [0, 1, 0, 1])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("seed", range(50))
+def test_a_gpu_agrees_on_random_problems(seed, gpu):
+    valuer, rows, judges = random_problem(seed)
+    expected = clone(valuer).fit(*rows, **judges)
+    other = clone(valuer).set_params(device="cuda").fit(*rows, **judges)
+    close(other.values_, expected.values_)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", SETS)
+def test_a_gpu_agrees_on_real_sets(name, gpu):
+    X, y = SETS[name](return_X_y=True)
+    for valuer in (KNNShapleyValuer(5), TKNNShapleyValuer(0.1)):
+        expected = valuer.fit(X, y).values_
+        close(clone(valuer).set_params(device="cuda").fit(X, y).values_, expected)
+
+
+@pytest.mark.gpu
+def test_faiss_on_a_gpu_agrees(rng):
+    faiss = pytest.importorskip("faiss")
+    if getattr(faiss, "get_num_gpus", lambda: 0)() == 0:
+        pytest.skip("faiss sees no GPU")
+    X, y = rng.normal(size=(5000, 16)).astype(np.float32), rng.integers(0, 2, 5000)
+    valuer = KNNShapleyValuer(5, max_rank=50)
+    expected = valuer.fit(X, y).values_
+    close(valuer.set_params(engine="faiss", device="cuda").fit(X, y).values_, expected)
