@@ -214,6 +214,15 @@ def test_messages(rng, tmp_path):
             KNNShapleyValuer(2, **parameters).fit(rows, target)
     with pytest.raises(ValueError, match="'engine' parameter of TKNNShapleyValuer must be a str"):
         TKNNShapleyValuer(engine="faiss-ivf").fit(X, y)
+    judges = dict(X_val=X, y_val=y)
+    for parameters, rows, message in [
+        (dict(epsilon=1.0), sparse.csr_array(X), "X must be dense and in memory with epsilon"),
+        (dict(epsilon=1.0), disk, "X must be dense and in memory with epsilon"),
+        (dict(epsilon=1.0, engine="torch"), X, "epsilon needs engine='numba' or 'auto', on the"),
+        (dict(store_neighbors=True), disk, "dense and in memory with store_neighbors=True"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            TKNNShapleyValuer(**parameters).fit(rows, y, **judges)
     with pytest.raises(ValueError, match="ranks neighbours only: it needs max_rank"):
         get_engine("faiss-ivf").ball_values(None, None, None, 1.0, None, None)
 
