@@ -15,9 +15,9 @@ pytestmark = pytest.mark.bench
 
 # Method -> (valuer for d columns, limits of its time over the product on a CPU and on a GPU).
 METHODS = {
-    "KNN": (lambda d: KNNShapleyValuer(5), 200, 4),
-    "KNN, max_rank=50": (lambda d: KNNShapleyValuer(5, max_rank=50), 20, 4),
-    "TKNN": (lambda d: TKNNShapleyValuer(0.9 if d > 32 else 0.6), 20, 1.5),
+    "KNN": (lambda d: KNNShapleyValuer(5), 500, 4),
+    "KNN, max_rank=50": (lambda d: KNNShapleyValuer(5, max_rank=50), 50, 4),
+    "TKNN": (lambda d: TKNNShapleyValuer(0.9 if d > 32 else 0.6), 60, 1.5),
 }
 
 
