@@ -61,6 +61,14 @@ def codes_or_other(y, classes):
     return codes.astype(np.min_scalar_type(len(classes)))
 
 
+class Unfollowed:
+    """What stands in for `Progress` inside a release, which is one step to the outside."""
+
+    def follow(self, parts, n_parts):
+        """Yield the parts."""
+        return parts
+
+
 class PrivateFitsMixin:
     """Private fits of valuers that have the parameters of `PRIVACY_CONSTRAINTS`.
 

@@ -71,7 +71,8 @@ def check_request(valuer, drop, memory, X_val, groups, n_rows):
     ------
     ValueError
         If drop is a number that leaves nothing, drop="significant" comes without X_val or with a
-        valuer that has no `harmful`, or a private valuer with drop="auto" or memory.
+        valuer that has no `harmful`, or a private valuer with drop="auto", drop="significant" or
+        memory.
     """
     name = type(valuer).__name__
     if isinstance(drop, Integral):
@@ -96,6 +97,11 @@ def check_request(valuer, drop, memory, X_val, groups, n_rows):
         raise ValueError(
             "drop must not be 'auto' with a private valuer: every inner fold would be a release of "
             f"its own. Got {name} with epsilon={epsilon}."
+        )
+    if drop == "significant":
+        raise ValueError(
+            "drop must not be 'significant' with a private valuer: the test needs the rows, which "
+            f"a private fit does not keep. Got {name} with epsilon={epsilon}."
         )
     if memory is not None:
         raise ValueError(

@@ -6,7 +6,6 @@ from threading import Event, Semaphore
 import numpy as np
 from sklearn import get_config
 from sklearn.metrics import pairwise_distances
-from threadpoolctl import ThreadpoolController
 
 __all__ = ["count_capped", "weigh_after_counting", "weigh_capped"]
 
@@ -20,7 +19,7 @@ def weigh_after_counting(engine, space, strips, X_val, radius, parts, workers, s
 
     Every tile of validation points is a thread that pauses between its counts and its weights,
     with one bit a row and point in hand. Where these would take more than scikit-learn's working
-    memory, there are two passes.
+    memory, there are two passes. Limit BLAS to one thread around it.
 
     Parameters
     ----------
@@ -43,14 +42,13 @@ def weigh_after_counting(engine, space, strips, X_val, radius, parts, workers, s
     def sums(part, weigh):
         return engine.ball_values(space, strips, X_val[part], radius, None, weigh)
 
-    with ThreadpoolController().limit(limits=1, user_api="blas"):
-        if len(space) * len(X_val) / 8 <= get_config()["working_memory"] * 2**20:
-            return _paused(sums, counts, parts, workers, settle)
-        with ThreadPoolExecutor(workers) as pool:
-            for part, tile in zip(parts, pool.map(lambda part: sums(part, np.zeros_like), parts)):
-                counts[:, part] = tile[1]
-            weights = settle(counts)
-            return sum(pool.map(lambda part: sums(part, lambda _: weights[:, part])[0], parts))
+    if len(space) * len(X_val) / 8 <= get_config()["working_memory"] * 2**20:
+        return _paused(sums, counts, parts, workers, settle)
+    with ThreadPoolExecutor(workers) as pool:
+        for part, tile in zip(parts, pool.map(lambda part: sums(part, np.zeros_like), parts)):
+            counts[:, part] = tile[1]
+        weights = settle(counts)
+        return sum(pool.map(lambda part: sums(part, lambda _: weights[:, part])[0], parts))
 
 
 def _paused(sums, counts, parts, workers, settle):

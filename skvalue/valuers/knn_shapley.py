@@ -5,15 +5,17 @@ Jia et al., "Efficient Task-Specific Data Valuation for Nearest Neighbor Algorit
 """
 
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 
 from .._parallel import n_workers, ordered_map, tiles
+from .._private import PRIVACY_CONSTRAINTS, Unfollowed
 from .._sklearn import Interval, StrOptions
 from ..base import BaseValuer
 from ..neighbors import APPROXIMATE, ENGINES, METRICS, Space, concatenate_rows, make_space
 from ._knn_games import class_game, max_rank_bound, target_game
+from ._knn_private import release_values, sampled_values, value_event, value_report
 from ._knn_tiles import Ranks, moment_tile, row_tile, value_tile
 from ._neighbours import ENGINE_CONSTRAINTS, NeighboursMixin
 from ._stored import StoresNeighborsMixin
@@ -70,13 +72,39 @@ class KNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, BaseValuer):
         or "cosine", else 12; with a sixteenth more, rounded down, as room for new rows, and 8 bytes
         a validation point. All rows are ranked, whatever `max_rank`. Needs X_val or
         cv="leave-one-out", and the engine of the CPU.
+    epsilon : float, default=None
+        Privacy of the rows: noise on every value, as a baseline of private valuation (see
+        `TKNNShapleyValuer` for values worth their noise). Needs classes, a validation set, which is
+        public and names the classes, and utility="original", whose sensitivity is known: it is
+        1 / (K (K + 1)) for one value, whatever the number of rows. Nothing is protected with None.
+    delta : float, default=1e-5
+        Chance by which the bound of epsilon may fail.
+    relation : {"null", "add_remove", "replace"}, default="add_remove"
+        What makes two data sets neighbours: a row blanked out, added or removed, or replaced.
+    readers : {"pooled", "alone"}, default="pooled"
+        Against whom epsilon holds: all other owners together, or, as in the paper of
+        `TKNNShapleyValuer`, every one of them alone, with less noise and nothing against owners
+        who pool what they see. A ledger is charged for all values in either case.
+    sampling_rate : float, default=None
+        Value every row in a fresh secret sample of the others, each in it with this chance, and
+        take less noise, as in that paper. Takes time of order N^2.
+    reader : {"curator"}, default=None
+        Who reads the result of `fit_transform`; None refuses it with epsilon.
+    ledger : skvalue.privacy.Ledger, default=None
+        Charged before noise is drawn; refuses a fit that would overrun its budget.
+    noise_random_state : int, default=None
+        For tests only: noise from this seed, which VOIDS the guarantee.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,) or (n_groups,)
-        Values in the order of the rows, or of `groups_`; higher is better.
+        Values in the order of the rows, or of `groups_`; higher is better. With epsilon, noisy and
+        for the curator: not pickled. `values_for` has what an owner may see.
     utility_, empty_utility_ : float
-        Mean utility of all rows together and of none; ``values_.sum()`` is their difference.
+        Mean utility of all rows together and of none; ``values_.sum()`` is their difference. With
+        epsilon, `utility_` is NaN: it is not released.
+    privacy_ : PrivacyReport
+        Who is protected from whom, and who is not. Only with epsilon.
     max_rank_error_ : float
         Bound of the error of any value that `max_rank` can have made; 0 for exact values.
     neighbors_nbytes_ : int
@@ -128,6 +156,9 @@ class KNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, BaseValuer):
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "n_jobs": [Integral, None],
         "store_neighbors": ["boolean"],
+        **PRIVACY_CONSTRAINTS,
+        "readers": [StrOptions({"pooled", "alone"})],
+        "sampling_rate": [Interval(Real, 0, 1, closed="neither"), None],
     }
 
     def __init__(
@@ -144,6 +175,14 @@ class KNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, BaseValuer):
         cv="leave-one-out",
         n_jobs=None,
         store_neighbors=False,
+        epsilon=None,
+        delta=1e-5,
+        relation="add_remove",
+        readers="pooled",
+        sampling_rate=None,
+        reader=None,
+        ledger=None,
+        noise_random_state=None,
     ):
         self.n_neighbors = n_neighbors
         self.utility = utility
@@ -156,6 +195,14 @@ class KNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, BaseValuer):
         self.cv = cv
         self.n_jobs = n_jobs
         self.store_neighbors = store_neighbors
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.readers = readers
+        self.sampling_rate = sampling_rate
+        self.reader = reader
+        self.ledger = ledger
+        self.noise_random_state = noise_random_state
 
     def _prepare(self, X_val, y_val):
         self._prepare_stores(X_val)
@@ -264,6 +311,40 @@ class KNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, BaseValuer):
         else:
             empty = -((judges.y - judges.prior) ** 2 @ judges.weights)
         return values, np.concatenate([np.zeros(0), *utility]), empty
+
+    def _release(self, X, y, judges, n_classes):
+        """Noise on every value of the original game; labels that y_val has not are one class."""
+        if self.utility != "original" or self.task == "regression" or self.max_rank is not None:
+            raise ValueError(
+                "utility must be 'original', task a classification and max_rank None with epsilon: "
+                f"of other games no useful sensitivity is known. Got utility={self.utility!r}, "
+                f"task={self.task!r}, max_rank={self.max_rank!r}."
+            )
+        everything, seen = value_event(
+            self.epsilon, self.delta, self.n_neighbors, len(X), self.relation, self.readers,
+            self.sampling_rate,
+        )  # fmt: skip
+        if self.sampling_rate is None:
+            clean, _, _ = self._value(X, y, judges, n_classes + 1, Unfollowed())
+        else:
+            clean = sampled_values(
+                X, y, judges.X, judges.y, judges.weights, self.n_neighbors, self.metric,
+                self.sampling_rate, self.noise_random_state,
+            )  # fmt: skip
+        values = release_values(
+            clean, everything, ledger=self.ledger, label=f"{type(self).__name__}: noisy values",
+            noise_random_state=self.noise_random_state,
+        )  # fmt: skip
+        self.privacy_ = value_report(
+            seen, self.delta, readers=self.readers, noise_random_state=self.noise_random_state
+        )
+        return values, float("nan"), 0.0
+
+    def _score_released(self, X, y):
+        raise ValueError(
+            "score_samples and transform are not there after a private fit of KNNShapleyValuer: "
+            "ranks are not released. TKNNShapleyValuer prices new rows from its released counts."
+        )
 
     def _judge_moments(self, X, y, judges, n_classes, groups):
         n_out = len(X) if groups is None else groups.max() + 1

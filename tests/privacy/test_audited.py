@@ -31,6 +31,8 @@ from skvalue.privacy import (
 )
 from skvalue.privacy.audit import check_variance, distinguish_scores, search_sensitivity
 
+from . import audited_valuers as valuers
+
 N_RUNS = 20_000
 EPSILON, DELTA = 8.0, 1e-5
 
@@ -261,6 +263,33 @@ AUDITED = [
         )
         for kind in PARTIES
     ),
+    Audited(
+        "TKNNShapleyValuer, a row added or removed",
+        valuers.tknn_claim,
+        lambda claim, n: valuers.tknn_scores(),
+        lambda claim, n: valuers.tknn_noise(),
+        valuers.search_tknn,
+    ),
+    Audited(
+        "TKNNShapleyValuer, a row replaced",
+        lambda: valuers.tknn_claim("replace"),
+        lambda claim, n: valuers.tknn_scores("replace"),
+        lambda claim, n: valuers.tknn_noise("replace"),
+        lambda claim: valuers.search_tknn(claim),
+    ),
+    Audited(
+        "KNNShapleyValuer, all values",
+        lambda: valuers.knn_claim("pooled"),
+        lambda claim, n: valuers.knn_scores("pooled"),
+        lambda claim, n: valuers.knn_noise("pooled"),
+    ),
+    Audited(
+        "KNNShapleyValuer, one value",
+        lambda: valuers.knn_claim("alone"),
+        lambda claim, n: valuers.knn_scores("alone"),
+        lambda claim, n: valuers.knn_noise("alone"),
+        valuers.search_knn_value,
+    ),
 ]
 
 BROKEN = [
@@ -312,6 +341,24 @@ BROKEN = [
             search_counts,
         ),
         {"game", "sensitivity"},
+    ),
+    (
+        Audited(
+            "TKNNShapleyValuer with noise that forgets M",
+            valuers.tknn_claim,
+            lambda claim, n: valuers.tknn_scores("add_remove", "M"),
+            lambda claim, n: valuers.tknn_noise("add_remove", "M"),
+        ),
+        {"game", "variance"},
+    ),
+    (
+        Audited(
+            "KNNShapleyValuer with half the noise",
+            lambda: valuers.knn_claim("alone"),
+            lambda claim, n: valuers.knn_scores("alone", 0.5),
+            lambda claim, n: valuers.knn_noise("alone", 0.5),
+        ),
+        {"game", "variance"},
     ),
 ]
 
