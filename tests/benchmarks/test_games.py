@@ -111,7 +111,7 @@ def test_others(estimator, target, least, kind, capsys, rng):
     data = problem(300, 20, target)
     ratio, ours, theirs = speed_up(estimator, data, coalitions(300, kind, rng))
     if kind == "random":  # nothing to start from: a lower limit
-        least = min(least, 30)
+        least = min(least, 60)
     with capsys.disabled():
         print(
             f"\n{estimator}, n=300, d=20, {kind}: {ours:.1f} us a coalition, the loop {theirs:.0f} "
