@@ -173,7 +173,8 @@ class PrivateFitsMixin:
             raise ValueError(f"y must have one entry a row of X ({len(X)}). Got {len(y)}.")
         codes = codes_or_other(y, classes)
         judges = Judges(X_val, codes_val, weights, np.arange(len(X_val)))
-        n_classes, self._groups = len(classes), group_codes
+        n_classes = self._n_classes = len(classes)
+        self._groups = group_codes
         self._prepare(X_val, codes_val)
         progress = Progress(self, 1)
         release = (self._release(X, codes, judges, n_classes) for _ in range(1))
@@ -181,7 +182,7 @@ class PrivateFitsMixin:
         if not done:
             raise KeyboardInterrupt
         values, self.utility_, self.empty_utility_ = done[0]
-        self.classes_, self._n_classes = classes, n_classes
+        self.classes_ = classes
         self.__dict__.pop("groups_", None)
         if group_names is not None:
             self.groups_ = group_names

@@ -112,6 +112,8 @@ def test_refusals(rng):
         private(data, utility="soft")
     with pytest.raises(ValueError, match="task='regression'"):
         private(data, task="regression")
+    with pytest.raises(ValueError, match="Got utility='original', task='auto', max_rank=10"):
+        private(data, max_rank=10)
     with pytest.raises(ValueError, match="X_val and y_val must be passed with epsilon"):
         KNNShapleyValuer(utility="original", epsilon=1.0).fit(*data[:2])
     with pytest.raises(ValueError, match="'add_remove' or 'null' with sampling_rate"):
