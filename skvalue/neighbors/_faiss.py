@@ -12,26 +12,10 @@ from sklearn import get_config
 
 from ._rows import read_rows
 from ._settle import HEAD, count_ranked, pair_keys, settle
-from ._space import COSINE, GENERIC, ball_rule
+from ._space import COSINE, GENERIC, Labels, ball_rule
 
 _LOCK = Lock()  # one search at a time: faiss spreads it over threads by itself
 _GPU_RANKS = 2048  # the most neighbours that a search on a GPU returns
-
-
-class Strips:
-    """Classes of the players.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n,)
-        Class codes.
-    n_classes : int
-        Number of classes.
-    """
-
-    def __init__(self, labels, n_classes):
-        self.labels = np.asarray(labels, dtype=np.int64)
-        self.n_classes = n_classes
 
 
 def check_device(device):
@@ -75,7 +59,7 @@ class FaissEngine:
         Where k-nearest searches run. Range searches run on the CPU.
     """
 
-    Strips = Strips
+    Strips = Labels
     name = "faiss"
 
     def __init__(self, device):

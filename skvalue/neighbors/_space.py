@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS, pairwise_dista
 
 from .._parallel import row_map
 
-__all__ = ["METRICS", "Buffers", "Space"]
+__all__ = ["METRICS", "Buffers", "Labels", "Space"]
 
 EUCLIDEAN, COSINE, GENERIC = 0, 1, 2  # the codes of the compiled loops
 
@@ -69,6 +69,22 @@ class Buffers:
 
     def __reduce__(self):
         return Buffers, ()
+
+
+class Labels:
+    """Classes of the players.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,)
+        Class codes.
+    n_classes : int
+        Number of classes.
+    """
+
+    def __init__(self, labels, n_classes):
+        self.labels = np.asarray(labels, dtype=np.int64)
+        self.n_classes = n_classes
 
 
 class Space:

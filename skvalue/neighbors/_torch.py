@@ -16,7 +16,7 @@ from .._parallel import tiles
 from ._block_space import BlockSpace
 from ._rows import read_rows
 from ._settle import HEAD, count_ranked, pair_keys, run_members, settle_pairs
-from ._space import COSINE, EUCLIDEAN, GENERIC, ball_rule
+from ._space import COSINE, EUCLIDEAN, GENERIC, Labels, ball_rule
 
 _LOCK = Lock()  # one tile at a time: torch spreads its operations over threads by itself
 _FEW_CLASSES = 32  # up to here counts and sums are matrix products
@@ -32,22 +32,6 @@ def _turn():
             yield
         finally:
             torch.set_float32_matmul_precision(before)
-
-
-class Strips:
-    """Classes of the players.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n,)
-        Class codes.
-    n_classes : int
-        Number of classes.
-    """
-
-    def __init__(self, labels, n_classes):
-        self.labels = np.asarray(labels, dtype=np.int64)
-        self.n_classes = n_classes
 
 
 def make_engine(device):
@@ -85,7 +69,7 @@ class TorchEngine:
         Where it works.
     """
 
-    Strips = Strips
+    Strips = Labels
 
     def __init__(self, device):
         self.device = device
