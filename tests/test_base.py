@@ -445,7 +445,7 @@ def test_messages_after_fit():
 
 
 def test_leave_one_out_of_many_rows_warns(monkeypatch):
-    monkeypatch.setattr("skvalue.base._LEAVE_ONE_OUT_LIMIT", 9)
+    monkeypatch.setattr("skvalue._in_sample._LEAVE_ONE_OUT_LIMIT", 9)
     with pytest.warns(
         QuadraticCostWarning, match="compares 100 pairs of rows. Pass X_val and y_val"
     ):

@@ -16,6 +16,7 @@ LAYERS = [
     {"_rows", "_judges", "_embedding"},
     {"games", "_estimation", "_validation", "_inference"},
     {"_updates", "_private"},
+    {"_in_sample"},
     {"base"},
     {"valuers", "collaborative", "priarta"},
     {"selection", "inspection", "datasets"},

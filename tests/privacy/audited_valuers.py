@@ -32,7 +32,7 @@ def tknn(rows, **parameters):
 def clean_counts(rows):
     """Counts that a fit would have made noisy."""
     with patch(
-        "skvalue.valuers.tknn_shapley.release_counts", lambda clean, *args, **kwargs: (clean, 1.0)
+        "skvalue.valuers._tknn_release.release_counts", lambda clean, *args, **kwargs: (clean, 1.0)
     ):
         return tknn(rows).counts_
 
@@ -54,7 +54,7 @@ def tknn_runs(relation="add_remove", forgets=None):
         def event(epsilon, delta, contributions, *args):
             return ball_event(epsilon, delta, 1, *args)
 
-    with patch("skvalue.valuers.tknn_shapley.ball_event", event):
+    with patch("skvalue.valuers._tknn_release.ball_event", event):
         return [
             np.array([
                 tknn(rows, relation=relation).counts_

@@ -58,7 +58,7 @@ def test_no_noise_gives_the_exact_values(semivalue, n_classes, monkeypatch):
     )
     game = X[50:], y[50:], X[:50], y[:50]
     monkeypatch.setattr(
-        "skvalue.valuers.tknn_shapley.release_counts", lambda clean, *args, **kwargs: (clean, 1e-3)
+        "skvalue.valuers._tknn_release.release_counts", lambda clean, *args, **kwargs: (clean, 1e-3)
     )
     clear = fit(game, epsilon=None, semivalue=semivalue)
     raw = fit(game, denoise=False, semivalue=semivalue)
