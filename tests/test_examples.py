@@ -185,3 +185,48 @@ def test_agnews_reproduction(tmp_path, rng):
         assert float(row[1]) > 0.9
     assert "given" in result.stdout
     assert "must hold agnews_minilm.npz" in run(AGNEWS, tmp_path, "--data", "nowhere").stderr
+
+
+def test_private_tables_print_published_and_measured_figures(two_blobs, tmp_path):
+    X, y = two_blobs
+    np.savez(tmp_path / "wind.npz", X=X, y=y)
+    script = TABLES.with_name("private_tknn_tables.py")
+    result = run(
+        script, tmp_path, "--data", ".", "--sets", "cpu", "wind", "--epsilons", "0.5",
+        "--repeats", "2", "--targets", "20", "--shadows", "2",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "| cpu" not in result.stdout
+    label = "(preprocessing unaccounted: features were scaled with the private rows)"
+    assert result.stdout.count(label) == 3
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in result.stdout.splitlines()
+        if line.startswith("| wind")
+    ]
+    wrong, noisy, clear, private = rows
+    assert (wrong[1:3], wrong[6]) == (["0.5", "0.883 (0.002)"], "0.511 (0.021)")
+    assert (noisy[1:3], noisy[6]) == (["0.5", "0.668 (0.055)"], "0.554 (0.282)")
+    for cell in (3, 4, 5):  # private, without any budget, exact
+        assert 0.9 < float(wrong[cell].split()[0]) <= 1
+    for row in (wrong, noisy):
+        for cell in row[3:6] + row[7:]:
+            assert 0 < float(cell.split()[0]) <= 1
+    assert clear[1:4] == ["-0.5", "exact values", "0.585 (Table 4)"]
+    assert private[1:4] == ["-0.5", "epsilon 0.5", "0.530 (Table 5)"]
+    for row in (clear, private):
+        assert 0 <= float(row[4]) <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--repeats", "0"], "--repeats must be at least 1. Got 0"),
+        (["--targets", "5"], "--targets must be even and at least 2. Got 5"),
+        (["--shadows", "1"], "--shadows must be at least 2. Got 1"),
+    ],
+)
+def test_private_tables_refuse(arguments, message, tmp_path):
+    result = run(TABLES.with_name("private_tknn_tables.py"), tmp_path, *arguments)
+    assert result.returncode == 2
+    assert message in result.stderr

@@ -240,17 +240,13 @@ def print_ablation(table, args):
     print(message + ".\n")
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def add_data_arguments(parser):
     parser.add_argument("--data", metavar="FOLDER", help="folder of npz files; default: OpenML")
-    parser.add_argument("--tables", nargs="+", type=int, choices=TABLES, default=list(TABLES))
     parser.add_argument("--sets", nargs="+", choices=PUBLISHED, default=list(PUBLISHED))
-    parser.add_argument("--seeds", type=int, default=5, help="draws of the clean way, at least 2")
-    args = parser.parse_args()
-    if args.seeds < 2:
-        parser.error(f"--seeds must be at least 2, for a standard deviation. Got {args.seeds}.")
+
+
+def check_data_arguments(parser, args):
+    """Leave the sets that the folder holds."""
     if args.data is not None:
         found = [name for name in args.sets if (Path(args.data) / f"{name}.npz").is_file()]
         if not found:
@@ -259,6 +255,19 @@ def parse_arguments():
             )
         args.sets = found
     return args
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_data_arguments(parser)
+    parser.add_argument("--tables", nargs="+", type=int, choices=TABLES, default=list(TABLES))
+    parser.add_argument("--seeds", type=int, default=5, help="draws of the clean way, at least 2")
+    args = parser.parse_args()
+    if args.seeds < 2:
+        parser.error(f"--seeds must be at least 2, for a standard deviation. Got {args.seeds}.")
+    return check_data_arguments(parser, args)
 
 
 def main():
