@@ -218,6 +218,17 @@ def test_private_tables_print_published_and_measured_figures(two_blobs, tmp_path
         assert 0 <= float(row[4]) <= 1
 
 
+@pytest.fixture
+def private_tables(monkeypatch):
+    monkeypatch.syspath_prepend(TABLES.parent)
+    spec = importlib.util.spec_from_file_location(
+        "private_tknn_tables", TABLES.with_name("private_tknn_tables.py")
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -226,7 +237,31 @@ def test_private_tables_print_published_and_measured_figures(two_blobs, tmp_path
         (["--shadows", "1"], "--shadows must be at least 2. Got 1"),
     ],
 )
-def test_private_tables_refuse(arguments, message, tmp_path):
-    result = run(TABLES.with_name("private_tknn_tables.py"), tmp_path, *arguments)
-    assert result.returncode == 2
-    assert message in result.stderr
+def test_private_tables_refuse(private_tables, arguments, message, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["private_tknn_tables.py", *arguments])
+    with pytest.raises(SystemExit):
+        private_tables.parse_arguments()
+    assert message in capsys.readouterr().err
+
+
+def test_the_attacker_of_clear_values_sees_a_copy_join(private_tables):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)) + 1, np.arange(40) % 2
+    judges = {"X_val": X[:6] + 0.1, "y_val": y[:6]}
+    valuer = private_tables.tknn(np.inf)
+    found = private_tables.value_copies(valuer, judges, X[6:], y[6:], X[4:8], y[4:8])
+    for row, value in zip(range(4, 8), found):
+        joined = np.append(np.arange(6, 40), row)
+        alone = valuer.fit(X[joined], y[joined], **judges).values_[-1]
+        assert value == pytest.approx(alone, abs=1e-12)
+        if row >= 6:  # two copies are worth less each than one
+            assert abs(value) < abs(valuer.fit(X[6:], y[6:], **judges).values_[row - 6])
+
+
+def test_published_private_figures_are_complete(private_tables, tables):
+    assert list(private_tables.TABLE_8) == list(private_tables.ATTACKS) == list(tables.PUBLISHED)
+    for by_part in private_tables.TABLE_8.values():
+        for printed in by_part.values():
+            assert [len(by_epsilon) for by_epsilon in printed] == [3, 3, 3]
+    for by_epsilon in private_tables.ATTACKS.values():
+        assert [len(printed.split()) for printed in by_epsilon.values()] == [9, 9, 9]
