@@ -95,7 +95,9 @@ def slack(kind, tolerance, half, query_half):
 def _pair_slack(players, i, key, query_half):
     """`slack` of one pair: rounding that any pair has, and what grows with the product."""
     half = players.half[i]
-    common = slack(players.kind, players.far_tolerance, half, query_half)
+    # More than far out: rows of a grid far from the origin tie exactly, and here it counts.
+    tolerance = players.far_tolerance + players.tolerance / 2
+    common = slack(players.kind, tolerance, half, query_half)
     largest = slack(players.kind, players.tolerance, half, query_half)
     return min(largest, common + players.tolerance * abs(half - key))
 

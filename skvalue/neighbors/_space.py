@@ -170,22 +170,26 @@ class Space:
     def far_tolerance(self):
         """What takes the place of `rank_tolerance` far out, where near-ties are many.
 
-        Twice the largest rounding error among products of some rows, relative to the sizes of their
-        keys, and the rounding of the norms. A float32 product runs in BLAS: ask from a task, where
-        that has one thread.
+        Twice the largest rounding error among the keys of pairs of some rows, relative to their
+        sizes. A float32 product runs in BLAS: ask from a task, where that has one thread.
         """
         if self.kind == GENERIC or self.X.dtype == np.float64:
             return self.rank_tolerance
         some = slice(None, None, max(1, len(self) // 256))
-        rows, scale = self.work[some], self.scale[some].astype(np.float64)
-        wide = rows.astype(np.float64)
-        error = np.abs(rows @ rows.T - wide @ wide.T) * scale * scale[:, None]
+        rows, half, scale = self.work[some], self.half[some], self.scale[some]
+        judges = rows if self.kind == EUCLIDEAN else rows * scale[:, None]
+        keys = half[:, None] - scale[:, None] * (rows @ judges.T)
+        wide = self.X[some].astype(np.float64) - (0 if self.center is None else self.center)
+        norms = np.vecdot(wide, wide)
+        if self.kind == EUCLIDEAN:
+            exact, size = norms[:, None] / 2 - wide @ wide.T, (norms + norms[:, None]) / 2
+        else:
+            wide /= np.sqrt(np.where(norms > 0, norms, 1))[:, None]
+            exact, size = -wide @ wide.T, np.ones_like(keys)
+        error = np.abs(keys - exact)
         np.fill_diagonal(error, 0)
-        half = self.half[some].astype(np.float64)
-        size = half + half[:, None] if self.kind == EUCLIDEAN else np.ones_like(error)
         largest = np.divide(error, size, out=np.zeros_like(error), where=size > 0).max()
-        norms = 3 * float(np.finfo(self.X.dtype).eps)
-        return min(self.rank_tolerance, 2 * float(largest) + norms)
+        return min(self.rank_tolerance, max(2 * float(largest), float(np.finfo(rows.dtype).eps)))
 
     def __len__(self):
         return len(self.X)
