@@ -62,7 +62,7 @@ def workspace(n, dtype):
     )
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
 def exact_key(kind, x, q):
     """Squared distance, or minus the cosine, of one pair in float64 and from the rows alone.
 
