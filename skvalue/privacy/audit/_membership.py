@@ -56,8 +56,8 @@ def membership_inference(score, X, y, *, n_targets=200, n_shadows=32, random_sta
     ----------
     score : callable
         ``score(X, y, X_new, y_new)``: the value of each new row when it alone joins (X, y). For a
-        private valuer, with fresh noise. (`score_samples` of a valuer without privacy will not do:
-        it recognises a row of fit and returns that row's value, not that of a second copy.)
+        private valuer, with fresh noise. `score_samples` of a valuer without privacy will not do:
+        it recognises a row of fit and returns that row's value, not that of a second copy.
     X : array-like of shape (n_samples, n_features)
         Rows.
     y : array-like of shape (n_samples,)
