@@ -3,14 +3,16 @@
 import numpy as np
 from scipy import sparse
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, LeaveOneOut, check_cv
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
 from ._embedding import embed
+from ._parallel import row_map
 from .neighbors import Rows, as_rows, read_rows
 
 _BLOCK = 2**22  # numbers of a block that is checked at a time
+_LARGE = 2**20  # numbers from which on threads look for NaN
 
 
 def check_task(task, y, name="y"):
@@ -108,12 +110,15 @@ def check_rows(estimator, X, y="no_validation", *, dtypes, like=None, name="X"):
             y = validate_data(estimator, "no_validation", y)
             check_consistent_length(rows, y)
     else:
+        large = isinstance(X, np.ndarray) and X.dtype in dtypes and X.size >= _LARGE
         rows = validate_data(
             estimator, X, y, dtype=list(dtypes), order="C", reset=fit,
             accept_sparse="csr" if isinstance(rows, Rows) else False,
-            ensure_min_samples=2 if fit else 1,
+            ensure_min_samples=2 if fit else 1, ensure_all_finite=not large,
         )  # fmt: skip
         rows, y = rows if fit else (rows, None)
+        if large and not row_map(_has_finite_norm, rows).all():  # or the norm alone overflows
+            assert_all_finite(rows, estimator_name=type(estimator).__name__, input_name=name)
         rows = as_rows(rows, dtypes) if estimator._takes_blocks else rows
     if like is not None:
         if isinstance(like, Rows) and like.is_sparse:
@@ -121,6 +126,11 @@ def check_rows(estimator, X, y="no_validation", *, dtypes, like=None, name="X"):
         elif isinstance(rows, Rows) and rows.is_sparse:
             rows = rows.read().toarray()
     return (rows, y) if fit else rows
+
+
+def _has_finite_norm(rows):
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.isfinite(np.vecdot(rows, rows))
 
 
 def _check_blocks(rows, name, minimum):

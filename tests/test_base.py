@@ -340,6 +340,18 @@ def test_pipeline_with_groups(rng):
 
 # Bad input -----------------------------------------------------------------------------------
 
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_one_bad_number_among_many_is_found(bad):
+    X = np.zeros((1050, 1000), dtype=np.float32)
+    y = np.arange(1050) % 2
+    X[-1, -1] = bad
+    with pytest.raises(ValueError, match="Input X contains (NaN|infinity)"):
+        KNNShapleyValuer().fit(X, y)
+    X[-1, -1] = 1e30  # finite, though its square is not
+    with pytest.raises(ValueError, match="squared norms that fit its precision"):
+        KNNShapleyValuer().fit(X, y)
+
 X0 = np.arange(20.0).reshape(10, 2)
 Y0 = np.array(["a", "b"] * 5)
 NAN = np.where(X0 == 4, np.nan, X0)

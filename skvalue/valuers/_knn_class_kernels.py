@@ -89,6 +89,18 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
                 later += match * (inv[p] - inv[p + 1])
                 p -= 1
                 continue
+            j = row[p - 1]
+            if j >= 0:  # two alone, as most ties of rounded distances are: without a loop
+                i = ~i
+                first, second = np.float64(labels[j] == code), np.float64(labels[i] == code)
+                both = first + second
+                common = alone - w * (later + both * (0.5 * (inv[p] - inv[p + 1])))
+                own_match = agree + w * inv[p]
+                values[i] += common + second * own_match
+                values[j] += common + first * own_match
+                later += both * (0.5 * (inv[p - 1] - inv[p + 1]))
+                p -= 2
+                continue
             stop = p + 1
             tied = 0
             total = 0.0
