@@ -1,10 +1,15 @@
-"""Coalitions as prefixes of random orders of the players."""
+"""Coalitions as prefixes of random orders of the players.
+
+Source of the orthogonal orders: R. Mitchell, J. Cooper, E. Frank, G. Holmes: "Sampling Permutations
+for Shapley Value Estimation", JMLR 23, 2022 (section 5.2, orthogonal spherical codes).
+"""
 
 import numpy as np
 
-ORDERS = ("permutation", "antithetic", "latin")
+ORDERS = ("permutation", "antithetic", "latin", "orthogonal")
 
 _SHIFTS = 8
+_DIRECTIONS = 4
 
 
 def draw_orders(rng, n, kind="permutation"):
@@ -16,10 +21,12 @@ def draw_orders(rng, n, kind="permutation"):
         Source of random numbers.
     n : int
         Number of players.
-    kind : {"permutation", "antithetic", "latin"}, default="permutation"
-        One order; an order and its reverse (whoever joins early once, joins late once); or up to 8
+    kind : {"permutation", "antithetic", "latin", "orthogonal"}, default="permutation"
+        One order; an order and its reverse (whoever joins early once, joins late once); up to 8
         cyclic shifts of one order by equal steps, so that a player's positions are spread evenly
-        (for n <= 8 each position once: a Latin square).
+        (for n <= 8 each position once: a Latin square); or the orders of the coordinates of up to 4
+        random vectors at right angles to each other, and their reverses, so that ranks in different
+        orders are next to uncorrelated, and those in an order and its reverse opposite.
 
     Returns
     -------
@@ -40,6 +47,9 @@ def draw_orders(rng, n, kind="permutation"):
     """
     if kind not in ORDERS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, ORDERS))}. Got {kind!r}.")
+    if kind == "orthogonal":
+        ahead = np.argsort(_orthogonal(rng, n, min(n - 1, _DIRECTIONS)), axis=1, kind="stable")
+        return np.concatenate([ahead, ahead[:, ::-1]]) if n > 1 else np.zeros((1, 1), np.int64)
     order = rng.permutation(n)
     if kind == "permutation":
         return order[None]
@@ -47,6 +57,21 @@ def draw_orders(rng, n, kind="permutation"):
         return np.stack([order, order[::-1]])
     shifts = min(n, _SHIFTS)
     return np.stack([np.roll(order, -(n * step // shifts)) for step in range(shifts)])
+
+
+def _orthogonal(rng, n, count):
+    """Random directions of sum zero at right angles, each uniform; (count, n).
+
+    The order of the coordinates of a uniform direction is uniform. By Gram and Schmidt, in sums
+    whose bits do not depend on the threads of a BLAS.
+    """
+    vectors = rng.standard_normal((count, n))
+    vectors -= vectors.mean(axis=1, keepdims=True)
+    for i, vector in enumerate(vectors):
+        for _ in range(2):  # again, for what rounding left
+            for other in vectors[:i]:
+                vector -= (vector * other).sum() / (other * other).sum() * other
+    return vectors
 
 
 def prefix_masks(positions, sizes):
