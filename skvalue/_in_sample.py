@@ -117,6 +117,10 @@ class BaseInSampleValuer(
             validation set is empty or given in part, groups or sample_weight_val have a wrong
             length, or `cv` lets rows play unequally often.
         """
+        return self._fit(X, y, X_val, y_val, groups, sample_weight_val)
+
+    def _fit(self, X, y, X_val, y_val, groups, sample_weight_val):
+        """What every `fit` does; methods with other metadata have a `fit` of their own."""
         self._fit_embedding(X, y)
         X, y = self._checked(X, y)
         X_val, y_val = check_validation_set(self, X_val, y_val, X)

@@ -200,6 +200,25 @@ def check_judge_weights(weights, n_judges):
     return weights / weights.sum()
 
 
+def check_sample_weight(weights, n_rows):
+    """Weights of the rows in fits as float64, or None."""
+    if weights is None:
+        return None
+    weights = column_or_1d(
+        check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    )
+    if len(weights) != n_rows:
+        raise ValueError(
+            f"sample_weight must have one entry a row of X ({n_rows}). Got {len(weights)}."
+        )
+    if weights.min() < 0 or weights.sum() == 0:
+        raise ValueError(
+            "sample_weight must be non-negative with a positive sum. Got a minimum of "
+            f"{weights.min()} and a sum of {weights.sum()}."
+        )
+    return weights
+
+
 def check_groups(groups, n_rows):
     """Return the sorted groups and the code of every row, or None, None."""
     if groups is None:

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "skvalue"
 LAYERS = [
     {"exceptions", "_sklearn", "_parallel"},
     {"neighbors", "samplers", "semivalues", "privacy", "rewards"},
-    {"_rows", "_judges", "_embedding"},
+    {"_rows", "_judges", "_embedding", "_weighted"},
     {"games", "_estimation", "_validation", "_inference"},
     {"_updates", "_private"},
     {"_in_sample"},

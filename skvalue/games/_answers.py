@@ -11,7 +11,7 @@ from .._sklearn import BaseScorer
 from ._loop import score_number
 from ._scoring import scorer_name
 
-ONE_CLASS, SOLVED, UNSOLVED, FAILED = 0, 1, 2, 4  # what became of a coalition
+ONE_CLASS, SOLVED, UNSOLVED, TWO_CLASSES, FAILED = 0, 1, 2, 3, 4  # what became of a coalition
 
 
 @dataclass

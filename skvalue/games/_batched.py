@@ -11,7 +11,7 @@ from ._answers import FAILED, ONE_CLASS, UNSOLVED, Scores
 from ._loop import fit_and_score
 
 _TILE = 128
-_ANSWERS = 2_000_000  # numbers in the answers of a tile, about
+ANSWERS = 2_000_000  # numbers in the answers of a tile, about
 
 
 class BatchedSolver(ABC):
@@ -39,7 +39,7 @@ class BatchedSolver(ABC):
         else:
             self.y = game.y.astype(np.float64)
         width = max(self.n_classes, 1) * len(X_val)
-        self.tile = int(np.clip(_ANSWERS // width, 8, _TILE))
+        self.tile = int(np.clip(ANSWERS // width, 8, _TILE))
 
     @classmethod
     def build(cls, game):

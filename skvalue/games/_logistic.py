@@ -6,11 +6,11 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
-from ._answers import ClassAnswers
+from ._answers import TWO_CLASSES, ClassAnswers
 from ._batched import BatchedSolver, complete_probabilities, one_class
 
-_TOLERANCE = 1e-7  # of the Newton decrement before the last step: an error in standard errors
-_MAX_STEPS = 200
+TOLERANCE = 1e-7  # of the Newton decrement before the last step: an error in standard errors
+MAX_STEPS = 200
 _NEARBY = 4  # rows between two coalitions, up to which the second starts from the first
 _MAX_COEFFICIENTS = 200
 
@@ -92,20 +92,25 @@ class LogisticSolver(BatchedSolver):
         status = np.zeros(len(masks), dtype=np.int64)
         solve_tile(
             self.X, positive.astype(np.float64), self.weights, self.scale, self.penalty, masks,
-            start, _NEARBY, _TOLERANCE, _MAX_STEPS, coefs, status,
+            start, _NEARBY, TOLERANCE, MAX_STEPS, coefs, status,
         )  # fmt: skip
         return coefs, status
 
-    def _many(self, masks, counts):
-        """Margins (m, V, C), minus infinity for a class that a coalition lacks."""
-        from ._softmax_kernels import TWO_CLASSES, solve_tile
+    def _solve_many(self, masks, counts):
+        """Coefficients (m, C, p) of coalitions of three classes or more, and status of all."""
+        from ._softmax_kernels import solve_tile
 
         coefs = np.zeros((len(masks), self.n_classes, self.X.shape[1]))
         status = np.zeros(len(masks), dtype=np.int64)
         solve_tile(
             self.X, self.y, self.weights, self.scale, self.penalty, masks, self.n_classes, _NEARBY,
-            _TOLERANCE, _MAX_STEPS, coefs, status,
+            TOLERANCE, MAX_STEPS, coefs, status,
         )  # fmt: skip
+        return coefs, status
+
+    def _many(self, masks, counts):
+        """Margins (m, V, C), minus infinity for a class that a coalition lacks."""
+        coefs, status = self._solve_many(masks, counts)
         # scikit-learn trains two classes as two, with half the penalty of the softmax.
         for pair in combinations(range(self.n_classes), 2):
             asked = np.flatnonzero((status == TWO_CLASSES) & (counts[:, pair] > 0).all(axis=1))

@@ -12,7 +12,7 @@ ONE_CLASS, SOLVED, UNSOLVED = 0, 1, 2
 
 _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
 _TAYLOR = tuple(float(c) for c in 1.0 / np.cumprod(np.r_[1.0, np.arange(1, 14)]))
-_FLAT = 1e-6  # gradient left, as a share of the mean size of its terms
+FLAT = 1e-6  # gradient left, as a share of the mean size of its terms
 _REFRESH = 6  # steps after which a slow solve computes its Hessian anew
 
 
@@ -131,7 +131,7 @@ def objective(z, y, w, penalty, coef, step, t):
 def is_flat(gradient, scale, size):
     """Whether the gradient is small against its terms, whatever the inverse Hessian says."""
     for a in range(len(gradient)):
-        if abs(gradient[a]) > _FLAT * size * scale[a % len(scale)]:
+        if abs(gradient[a]) > FLAT * size * scale[a % len(scale)]:
             return False
     return True
 

@@ -8,6 +8,11 @@ from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    get_routing_for_object,
+    process_routing,
+)
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_memory, has_fit_parameter
 from threadpoolctl import threadpool_limits
@@ -57,13 +62,18 @@ class ModelGame(Game):
         Weights of the validation points in scores.
     groups : array-like of shape (n_samples,), default=None
         Group of every row; groups then are the players, in sorted order.
-    batch : {"auto", "never"}, default="auto"
-        Whether coalitions are trained many at a time where the estimator allows it.
+    batch : {"auto", "torch", "never"}, default="auto"
+        Whether coalitions are trained many at a time: where the estimator allows it, by torch
+        where device="cuda"; by torch, which the extra `torch` brings, or not at all; or never.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where batches are trained. "auto" is a GPU where batch="torch" and torch sees one, else the
+        CPU.
     random_state : int, default=None
         Given to every `random_state` of the estimator that is None, so that a coalition has one
         utility.
     memory : str or object with the interface of `joblib.Memory`, default=None
-        Keeps utilities on disk, by call.
+        Keeps utilities on disk, by call, be they batched or not: only a call for the same
+        coalitions (that are not remembered) finds them.
     n_jobs : int, default=None
         Workers: of joblib for the loop, where None is 1 unless a `parallel_config` says otherwise;
         threads for a batched solver, where None takes as many as a matrix product would.
@@ -87,7 +97,10 @@ class ModelGame(Game):
     ------
     ValueError
         If lengths differ, y_val has a label that y has not, weights are given to an estimator or a
-        scorer that takes none, or `empty_utility` is needed and not given.
+        scorer that takes none, `empty_utility` is needed and not given, or torch cannot train the
+        estimator or sees no GPU though it was asked for.
+    ImportError
+        If torch is asked for and not installed.
 
     Examples
     --------
@@ -117,13 +130,16 @@ class ModelGame(Game):
         sample_weight_val=None,
         groups=None,
         batch="auto",
+        device="auto",
         random_state=None,
         memory=None,
         n_jobs=None,
         cache_size=100_000,
     ):
-        if batch not in ("auto", "never"):
-            raise ValueError(f"batch must be 'auto' or 'never'. Got {batch!r}.")
+        if batch not in ("auto", "torch", "never"):
+            raise ValueError(f"batch must be 'auto', 'torch' or 'never'. Got {batch!r}.")
+        if device not in ("auto", "cpu", "cuda"):
+            raise ValueError(f"device must be 'auto', 'cpu' or 'cuda'. Got {device!r}.")
         check_consistent_length(X, y)
         check_consistent_length(X_val, y_val)
         classifier = is_classifier(estimator)
@@ -133,10 +149,8 @@ class ModelGame(Game):
         self.X, self.X_val = X, X_val
         self.y, self.y_val, self.classes = _targets(y, y_val, classifier)
         self.sample_weight = _weights(sample_weight, len(self.y), "sample_weight")
-        if self.sample_weight is not None and not _takes_weights(estimator):
-            raise ValueError(
-                f"sample_weight needs an estimator whose fit takes it. Got {estimator!r}."
-            )
+        if self.sample_weight is not None:
+            check_takes_weights(estimator, self.sample_weight)
         weights = _weights(sample_weight_val, len(self.y_val), "sample_weight_val")
         # Equal weights are none: not every scorer takes them.
         self.sample_weight_val = None if weights is None or np.ptp(weights) == 0 else weights
@@ -153,7 +167,8 @@ class ModelGame(Game):
         n_players = len(self.y) if groups is None else len(self.groups_)
         super().__init__(n_players, empty_utility, cache_size)
         self.n_jobs = n_jobs
-        self._solver = find_solver(self) if batch == "auto" else None
+        self.batch, self.device = batch, device
+        self._solver = find_solver(self)
         self.solver = "loop" if self._solver is None else self._solver.name
         self._remember = self._solver is None
         self._store = check_memory(memory)
@@ -231,9 +246,22 @@ def _seeded(estimator, random_state):
     return estimator
 
 
-def _takes_weights(estimator):
-    # With routing a pipeline, too, may take them.
-    return get_config()["enable_metadata_routing"] or has_fit_parameter(estimator, "sample_weight")
+def check_takes_weights(estimator, weights):
+    """Refuse an estimator whose fit takes no weights. With routing a pipeline, too, may take them.
+
+    A pipeline whose steps do not say whether they want them is refused by scikit-learn.
+    """
+    if has_fit_parameter(estimator, "sample_weight"):
+        return
+    if get_config()["enable_metadata_routing"]:
+        if isinstance(get_routing_for_object(estimator), MetadataRouter):
+            process_routing(estimator, "fit", sample_weight=weights)
+        if get_routing_for_object(estimator).consumes("fit", ["sample_weight"]):
+            return
+    raise ValueError(
+        f"sample_weight needs an estimator whose fit takes it. Got {estimator!r}. A pipeline takes "
+        "it with sklearn.set_config(enable_metadata_routing=True) and set_fit_request."
+    )
 
 
 def _targets(y, y_val, classifier):

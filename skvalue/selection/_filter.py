@@ -1,7 +1,13 @@
 """Dropping rows as a step of its own."""
 
+from sklearn import get_config
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import has_fit_parameter
+
 from .._sklearn import HasMethods, fit_context, safe_indexing
 from ._base import BaseValueFilter
+from ._metadata import given
+from ._valuing import fresh_valuer
 
 __all__ = ["ValueFilter"]
 
@@ -111,7 +117,7 @@ class ValueFilter(BaseValueFilter):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None):
+    def fit(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None, **params):
         """Value the rows and name those that would be dropped.
 
         Parameters
@@ -128,6 +134,9 @@ class ValueFilter(BaseValueFilter):
             Groups of the rows: they are valued, and dropped, as wholes.
         sample_weight_val : array-like of shape (n_validation,), default=None
             Weights of the validation points.
+        **params : dict
+            Metadata of the valuer's fit, such as the `sample_weight` of one that trains models.
+            With metadata routing, what the valuer requests.
 
         Returns
         -------
@@ -138,7 +147,7 @@ class ValueFilter(BaseValueFilter):
         ------
         ValueError
             If no row would be left, drop="significant" comes without X_val or drop="auto" without
-            an estimator, or the valuer refuses the rows.
+            an estimator, the valuer takes no sample_weight, or it refuses the rows.
         """
         if self.drop == "auto" and self.estimator is None:
             raise ValueError(
@@ -150,10 +159,12 @@ class ValueFilter(BaseValueFilter):
             "groups": groups,
             "sample_weight_val": sample_weight_val,
         }
-        self._choose(X, y, validation, {}, mode="drop", task="auto")
+        self._choose(X, y, validation, {}, mode="drop", task="auto", of_valuer=self._routed(params))
         return self
 
-    def fit_resample(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None):
+    def fit_resample(
+        self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None, **params
+    ):
         """Fit and return the rows that are kept, in their order.
 
         Parameters
@@ -164,6 +175,8 @@ class ValueFilter(BaseValueFilter):
             Their labels or targets.
         X_val, y_val, groups, sample_weight_val : array-likes, default=None
             As in `fit`.
+        **params : dict
+            As in `fit`.
 
         Returns
         -------
@@ -172,23 +185,46 @@ class ValueFilter(BaseValueFilter):
         y_kept : array-like of shape (n_kept,)
             Their labels or targets.
         """
-        self.fit(X, y, X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
+        self.fit(
+            X,
+            y,
+            X_val=X_val,
+            y_val=y_val,
+            groups=groups,
+            sample_weight_val=sample_weight_val,
+            **params,
+        )
         return safe_indexing(X, self.sample_indices_), safe_indexing(y, self.sample_indices_)
 
+    def _routed(self, params):
+        """Metadata of the valuer's fit."""
+        params = given(**params)
+        if get_config()["enable_metadata_routing"]:
+            return dict(process_routing(self, "fit", **params)["valuer"]["fit"]) if params else {}
+        valuer = fresh_valuer(self.valuer)
+        if "sample_weight" in params and not has_fit_parameter(valuer, "sample_weight"):
+            raise ValueError(
+                f"sample_weight needs a valuer whose fit takes it. Got {type(valuer).__name__}."
+            )
+        return params
+
     def get_metadata_routing(self):
-        """Get the metadata requests of this object.
+        """Get the metadata routing of this object.
 
         Returns
         -------
-        routing : MetadataRequest
-            The requests of `fit`; `fit_resample`, which scikit-learn knows of once imbalanced-learn
-            is imported, has the same.
+        routing : MetadataRouter
+            What `fit` takes itself, and what is routed to the valuer. `fit_resample`, which
+            scikit-learn knows of once imbalanced-learn is imported, has the same.
         """
-        requests = super().get_metadata_routing()
+        requests, mapping = super().get_metadata_routing(), MethodMapping()
+        mapping.add(caller="fit", callee="fit")
         if hasattr(requests, "fit_resample"):
             for name, alias in requests.fit.requests.items():
                 requests.fit_resample.add_request(param=name, alias=alias)
-        return requests
+            mapping.add(caller="fit_resample", callee="fit")
+        router = MetadataRouter(owner=self).add_self_request(requests)
+        return router.add(valuer=fresh_valuer(self.valuer), method_mapping=mapping)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

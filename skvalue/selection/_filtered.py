@@ -72,7 +72,8 @@ class BaseValueFiltered(BaseValueFilter):
             Weights of the validation points.
         **params : dict
             Metadata of the estimator's fit, such as `sample_weight`; an entry for every row is cut
-            with the rows. With metadata routing, what the estimator and the valuer request.
+            with the rows. With metadata routing, what the estimator and the valuer request: without
+            it, `sample_weight` is not for the valuer.
 
         Returns
         -------

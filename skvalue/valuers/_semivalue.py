@@ -3,6 +3,7 @@
 import os
 import warnings
 from abc import abstractmethod
+from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
@@ -19,7 +20,8 @@ from .._estimation.run import Run
 from .._estimation.stopping import Stopping, default_evaluations
 from .._judges import Progress
 from .._sklearn import HasMethods, Interval, StrOptions
-from .._validation import check_validation_set
+from .._validation import check_sample_weight, check_validation_set
+from .._weighted import WeightedFitsMixin
 from ..base import BaseInSampleValuer
 from ..exceptions import ImpreciseValuesWarning
 from ..games import ModelGame
@@ -27,7 +29,7 @@ from ..semivalues import check_semivalue
 from ._semivalue_estimates import EstimatesMixin
 
 
-class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
+class BaseSemivalueValuer(EstimatesMixin, WeightedFitsMixin, BaseInSampleValuer):
     """Base class of semivalues of the game of training an estimator on a coalition of rows.
 
     A method says which semivalue by `_semivalue`, and has the parameters of the estimation, or
@@ -48,7 +50,8 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
         "stable_bottom": [Interval(Integral, 1, None, closed="left"), None],
         "task": [StrOptions({"auto", "classification", "regression"})],
         "cv": ["cv_object"],
-        "batch": [StrOptions({"auto", "never"})],
+        "batch": [StrOptions({"auto", "torch", "never"})],
+        "device": [StrOptions({"auto", "cpu", "cuda"})],
         "memory": [str, HasMethods(["cache"]), None],
         "checkpoint": [str, os.PathLike, None],
         "warm_start": ["boolean"],
@@ -72,7 +75,7 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
 
     # What a user calls ----------------------------------------------------------------------
 
-    def estimate_cost(self, X, y, *, X_val=None, y_val=None, groups=None):
+    def estimate_cost(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight=None):
         """Say what `fit` would cost, from the time of a few coalitions.
 
         Parameters
@@ -81,8 +84,8 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
             As in `fit`, like the rest.
         y : array-like of shape (n_samples,)
             Labels or targets.
-        X_val, y_val, groups : array-likes, default=None
-            Validation set and groups.
+        X_val, y_val, groups, sample_weight : array-likes, default=None
+            Validation set, groups, and weights of the rows.
 
         Returns
         -------
@@ -92,6 +95,7 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
             and ``solver``.
         """
         probe = clone(self)
+        probe._sample_weight = sample_weight
         X, y = validate_data(
             probe, X, y, dtype=list(self._dtypes), order="C", y_numeric=False, ensure_min_samples=2
         )
@@ -99,9 +103,7 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
         games, _, codes, group_codes = probe._set_up(X, y, X_val, y_val, groups, None)
         run = probe._make_run(games, X, codes, group_codes)
         count, game = run.planned(), run.estimations[0].game
-        orders = isinstance(run.estimations[0].design, OrderDesign)
-        seconds = game.evaluation_cost(nested=orders)
-        workers = effective_n_jobs(self.n_jobs) if game.solver == "loop" else 1
+        seconds, workers = self._cost(run)
         limits = [] if count is None else [count * seconds / workers]
         limits += [] if self.max_time is None else [float(self.max_time)]
         return Bunch(
@@ -115,12 +117,19 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
 
     # Plumbing -------------------------------------------------------------------------------
 
+    def _cost(self, run):
+        """Seconds that a coalition takes one worker, and workers."""
+        estimation = run.estimations[0]
+        seconds = estimation.game.evaluation_cost(nested=isinstance(estimation.design, OrderDesign))
+        loop = estimation.game.solver == "loop"
+        return seconds, effective_n_jobs(self.n_jobs) if loop else 1
+
     def _prepare(self, X_val, y_val):
         check_semivalue(self._semivalue, custom=True)
         if self.truncation is not None and self.sampler in ("subsets", "stratified", "exact"):
             raise ValueError(
-                "truncation needs a sampler of orders: 'permutation', 'antithetic' or 'latin'. Got "
-                f"sampler={self.sampler!r}."
+                "truncation needs a sampler of orders: 'permutation', 'antithetic', 'latin' or "
+                f"'orthogonal'. Got sampler={self.sampler!r}."
             )
 
     def _make_run(self, games, X, codes, groups, former=None):
@@ -129,6 +138,7 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
         estimator = self.estimator
         if estimator is None:
             estimator = LogisticRegression() if self._n_classes else Ridge()
+        weights = check_sample_weight(self._sample_weight, len(X))
         model_games, players = [], []
         for rows, judges in games:
             rows = np.arange(len(X)) if rows is None else rows
@@ -137,17 +147,40 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
             game = ModelGame(
                 estimator, X[rows], labels[rows], judges.X, judge_labels,
                 scoring=self.scoring, error_score=self.error_score,
-                empty_utility=self.empty_utility, sample_weight_val=judges.weights,
+                empty_utility=self.empty_utility,
+                sample_weight=None if weights is None else weights[rows],
+                sample_weight_val=judges.weights,
                 groups=None if groups is None else groups[rows], batch=self.batch,
+                device=self.device,
                 random_state=0, memory=self.memory, n_jobs=self.n_jobs,
             )  # fmt: skip
             model_games.append(game)
             players.append(rows if groups is None else game.groups_)
         n = len(X) if groups is None else int(groups.max()) + 1
         stopping = self._stopping(n, X, len(games))
-        mark = self._fingerprint(games, X, labels, groups, estimator)
+        mark = self._fingerprint(games, X, labels, weights, groups, estimator)
         largest = max(game.n_players for game in model_games)
         seed, sampler = self._seed_and_sampler(former, mark, largest, stopping, len(games))
+        make = partial(self._make_run_by, model_games, players, n, stopping, mark, seed, former)
+        run = make(sampler)
+        if self.max_time is not None and all(e.exact for e in run.estimations):
+            seconds, workers = self._cost(run)
+            seconds *= run.planned() / workers
+            if seconds > self.max_time:
+                if former is not None or self._named_sampler() != "auto":
+                    raise ValueError(
+                        f"max_time must be enough for sampler='exact', whose {run.planned():,} "
+                        f"coalitions take about {seconds:.2g} seconds here. Got {self.max_time}: "
+                        "take more time or another sampler."
+                    )
+                few = stopping.max_evaluations is not None and (
+                    stopping.max_evaluations // len(games) <= SUBSETS
+                )
+                run = make("permutation" if few else "stratified")
+        return run
+
+    def _make_run_by(self, model_games, players, n, stopping, mark, seed, former, sampler):
+        """The run of a sampler."""
         self.sampler_ = sampler
         estimations = [
             Estimation(game, self._design(sampler, game.n_players), seed, number)
@@ -244,14 +277,14 @@ class BaseSemivalueValuer(EstimatesMixin, BaseInSampleValuer):
                 f"{self.max_evaluations}."
             )
 
-    def _fingerprint(self, games, X, labels, groups, estimator):
+    def _fingerprint(self, games, X, labels, weights, groups, estimator):
         judged = [(rows, judges.X, judges.y, judges.weights) for rows, judges in games]
         kept = {
             name: getattr(self, name)
             for name in ("sampler", "scoring", "empty_utility", "error_score", "truncation")
         }
-        parts = [type(self).__name__, X, labels, groups, judged, estimator, self._semivalue, kept]
-        return fingerprint(*parts, self.batch)
+        parts = [type(self).__name__, X, labels, weights, groups, judged, estimator]
+        return fingerprint(*parts, self._semivalue, kept, self.batch, self.device)
 
     def _former(self):
         """Arrays of the run to go on with, or None."""

@@ -13,12 +13,13 @@ _UTILITY = """scoring : str or callable, default=None
         Utility of a coalition whose fit or score fails: that of nobody, an error, or a number."""
 
 _SAMPLING = """sampler : {"auto", "stratified", "subsets", "permutation", "antithetic", "latin", \
-            "exact"}, default="auto"
+            "orthogonal", "exact"}, default="auto"
         What coalitions are drawn. "stratified": subsets of all sizes, each used for all rows, most
         where utilities vary most. "subsets": the same without strata; for Banzhaf values uniform
-        subsets. "permutation", "antithetic", "latin": prefixes of random orders, of orders and
-        their reverses, of shifted orders. "exact": all coalitions. "auto" takes all where they are
-        few, subsets for Banzhaf values, and else "stratified"; see `sampler_`.
+        subsets. "permutation", "antithetic", "latin", "orthogonal": prefixes of random orders, of
+        orders and their reverses, of shifted orders, of orders at right angles and their reverses.
+        "exact": all coalitions. "auto" takes all where they are few, subsets for Banzhaf values,
+        and else "stratified"; see `sampler_`.
     truncation : float, default=None
         With a sampler of orders: an order ends where the utility has come within this of that of
         all rows, and stays there for a twentieth of the rows; see `truncation_bias_`. "auto" then
@@ -27,8 +28,9 @@ _SAMPLING = """sampler : {"auto", "stratified", "subsets", "permutation", "antit
         Coalitions to evaluate, over all splits. None computes a number from the size of the data,
         unless another rule below is set: about a minute of fits one by one for 10,000 rows.
     max_time : float, default=None
-        Seconds after which to stop. Values then depend on the machine. An enumeration is finished
-        all the same, and so is the first replicate of every split.
+        Seconds after which to stop. Values then depend on the machine. The first replicate of every
+        split is finished all the same. An enumeration that would take longer, as measured on a few
+        coalitions, is not begun: "exact" is refused, and "auto" takes "stratified".
     tol : float, default=None
         Stop when no standard error is larger.
     sign_level : float, default=None
@@ -42,10 +44,15 @@ _DATA = """task : {"auto", "classification", "regression"}, default="auto"
         Kind of target; "auto" decides by `sklearn.utils.multiclass.type_of_target`.
     cv : int, splitter or iterable, default=5
         Which rows judge which when there is no validation set; every row must play equally often.
-    batch : {"auto", "never"}, default="auto"
-        Whether many coalitions are trained at once where the estimator allows it.
+    batch : {"auto", "torch", "never"}, default="auto"
+        Whether many coalitions are trained at once: where the estimator allows it, by torch where
+        device="cuda"; by torch, which the extra `torch` brings, or not at all; or never.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where batches are trained. "auto" is a GPU where batch="torch" and torch sees one, else the
+        CPU.
     memory : str or object with the interface of `joblib.Memory`, default=None
-        Keeps utilities on disk."""
+        Keeps utilities on disk, call by call: a fit that asks for the same coalitions in the same
+        order finds them, batched or not. To go on with a fit take `checkpoint`."""
 
 _LONG = """checkpoint : str or path-like, default=None
         File that is written about every second, and from which a fit on the same data goes on, bit

@@ -150,7 +150,7 @@ class EstimatesMixin:
         if not isinstance(run.estimations[0].design, OrderDesign):
             raise ValueError(
                 "method='bernstein' needs independent replicates: sampler='permutation', "
-                f"'antithetic' or 'latin'. Got {self.sampler_!r}."
+                f"'antithetic', 'latin' or 'orthogonal'. Got {self.sampler_!r}."
             )
         if utility_range is None:
             if self.scoring not in _UNIT_SCORES or not self._n_classes:

@@ -83,6 +83,7 @@ class BetaShapleyValuer(BaseSemivalueValuer):
         task="auto",
         cv=5,
         batch="auto",
+        device="auto",
         memory=None,
         checkpoint=None,
         warm_start=False,
@@ -105,6 +106,7 @@ class BetaShapleyValuer(BaseSemivalueValuer):
         self.task = task
         self.cv = cv
         self.batch = batch
+        self.device = device
         self.memory = memory
         self.checkpoint = checkpoint
         self.warm_start = warm_start

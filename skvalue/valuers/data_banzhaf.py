@@ -70,6 +70,7 @@ class DataBanzhafValuer(BaseSemivalueValuer):
         task="auto",
         cv=5,
         batch="auto",
+        device="auto",
         memory=None,
         checkpoint=None,
         warm_start=False,
@@ -90,6 +91,7 @@ class DataBanzhafValuer(BaseSemivalueValuer):
         self.task = task
         self.cv = cv
         self.batch = batch
+        self.device = device
         self.memory = memory
         self.checkpoint = checkpoint
         self.warm_start = warm_start

@@ -11,8 +11,11 @@ from threadpoolctl import threadpool_limits
 
 from .._judges import Progress
 from .._sklearn import HasMethods, Interval, StrOptions, safe_indexing
+from .._validation import check_sample_weight
+from .._weighted import WeightedFitsMixin
 from ..base import BaseInSampleValuer
 from ..games._loop import train
+from ..games._model import check_takes_weights
 
 __all__ = ["DataOOBValuer", "bootstrap", "out_of_bag_mean"]
 
@@ -75,8 +78,11 @@ def out_of_bag_mean(total, squares, count):
     return values, np.sqrt(spread / (count - 1))
 
 
-def _bag_chunk(estimator, X, y, classes, codes, n_players, seed, numbers):
-    """Sums, of squares too, of the scores out of bag, and counts, of some models."""
+def _bag_chunk(estimator, X, y, weights, classes, codes, n_players, seed, numbers):
+    """Sums, of squares too, of the scores out of bag, and counts, of some models.
+
+    A bag of rows without weight trains no model.
+    """
     total, squares = np.zeros(n_players), np.zeros(n_players)
     count = np.zeros(n_players, dtype=np.int64)
     members = None if codes is None else np.split(
@@ -88,10 +94,11 @@ def _bag_chunk(estimator, X, y, classes, codes, n_players, seed, numbers):
             out = np.ones(n_players, dtype=bool)
             out[drawn] = False
             rows = drawn if codes is None else np.concatenate([members[g] for g in drawn])
+            rows = rows if weights is None else rows[weights[rows] > 0]
             tested = np.flatnonzero(out if codes is None else out[codes])
-            if not len(tested):
+            if not len(tested) or not len(rows):
                 continue
-            model, _ = train(_seeded(estimator, model_seed), X, y, None, classes, rows)
+            model, _ = train(_seeded(estimator, model_seed), X, y, weights, classes, rows)
             answers = model.predict(safe_indexing(X, tested))
             if classes is None:
                 scores = -((np.asarray(answers, dtype=np.float64) - y[tested]) ** 2)
@@ -111,7 +118,7 @@ def _seeded(estimator, seed):
     return clone(estimator).set_params(**dict.fromkeys(free, seed))
 
 
-class DataOOBValuer(BaseInSampleValuer):
+class DataOOBValuer(WeightedFitsMixin, BaseInSampleValuer):
     """Data-OOB: how well models predict a row that they have not seen.
 
     Models are trained on bootstrap samples of the rows. The value of a row is the mean score, at
@@ -202,6 +209,16 @@ class DataOOBValuer(BaseInSampleValuer):
             estimator = DecisionTreeClassifier() if self._n_classes else DecisionTreeRegressor()
         classes = self.classes_ if self._n_classes else None
         n_players = len(X) if groups is None else int(groups.max()) + 1
+        weights = check_sample_weight(self._sample_weight, len(X))
+        if weights is not None:
+            check_takes_weights(estimator, weights)
+            players = np.arange(len(X)) if groups is None else groups
+            weighty = np.unique(players[weights > 0])
+            if len(weighty) < 2:  # a row is judged by models of others
+                what = "rows" if groups is None else "groups"
+                raise ValueError(
+                    f"sample_weight must be positive in at least 2 {what}. Got {len(weighty)}."
+                )
         if isinstance(self.random_state, Integral):
             seed = int(self.random_state)
         else:
@@ -215,7 +232,7 @@ class DataOOBValuer(BaseInSampleValuer):
                 bags = range(trained, trained + self.n_estimators)
                 chunks = [bags[start : start + _CHUNK] for start in range(0, len(bags), _CHUNK)]
                 parts = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                    task(estimator, X, labels, classes, groups, n_players, seed, chunk)
+                    task(estimator, X, labels, weights, classes, groups, n_players, seed, chunk)
                     for chunk in chunks
                 )
                 if trained == 0:

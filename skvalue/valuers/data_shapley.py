@@ -71,6 +71,7 @@ class DataShapleyValuer(BaseSemivalueValuer):
         task="auto",
         cv=5,
         batch="auto",
+        device="auto",
         memory=None,
         checkpoint=None,
         warm_start=False,
@@ -91,6 +92,7 @@ class DataShapleyValuer(BaseSemivalueValuer):
         self.task = task
         self.cv = cv
         self.batch = batch
+        self.device = device
         self.memory = memory
         self.checkpoint = checkpoint
         self.warm_start = warm_start

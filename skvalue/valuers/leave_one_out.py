@@ -61,6 +61,7 @@ class LeaveOneOutValuer(BaseSemivalueValuer):
             "task",
             "cv",
             "batch",
+            "device",
             "memory",
             "n_jobs",
         )
@@ -76,6 +77,7 @@ class LeaveOneOutValuer(BaseSemivalueValuer):
         task="auto",
         cv=5,
         batch="auto",
+        device="auto",
         memory=None,
         n_jobs=None,
     ):
@@ -86,6 +88,7 @@ class LeaveOneOutValuer(BaseSemivalueValuer):
         self.task = task
         self.cv = cv
         self.batch = batch
+        self.device = device
         self.memory = memory
         self.n_jobs = n_jobs
 

@@ -87,6 +87,7 @@ class SemivalueValuer(BaseSemivalueValuer):
         task="auto",
         cv=5,
         batch="auto",
+        device="auto",
         memory=None,
         checkpoint=None,
         warm_start=False,
@@ -108,6 +109,7 @@ class SemivalueValuer(BaseSemivalueValuer):
         self.task = task
         self.cv = cv
         self.batch = batch
+        self.device = device
         self.memory = memory
         self.checkpoint = checkpoint
         self.warm_start = warm_start

@@ -61,7 +61,9 @@ def test_regression(data, masks):
     assert game.utility(np.zeros((1, 40), dtype=bool)) == [0]
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+@pytest.mark.parametrize(
+    "backend", ["loky", "threading", pytest.param("multiprocessing", marks=pytest.mark.slow)]
+)
 def test_same_bits_for_any_workers(backend, data, masks):
     game = ModelGame(SGDClassifier(), *data, scoring="balanced_accuracy", random_state=3)
     one = game.utility(masks)
@@ -152,6 +154,20 @@ def test_weights_through_a_pipeline(data, masks, rng):
         game = ModelGame(make_pipeline(scaler, tree), *data, sample_weight=weights, n_jobs=2)
         plain = ModelGame(TREE, *data, sample_weight=weights)
         np.testing.assert_array_equal(game.utility(masks), plain.utility(masks))
+
+
+def test_weights_that_no_step_of_a_pipeline_asks_for(data):
+    weights = np.ones(40)
+    pipeline = make_pipeline(StandardScaler(), clone(TREE))
+    with pytest.raises(
+        ValueError, match="(?s)sample_weight needs.*A pipeline takes it with sklearn"
+    ):
+        ModelGame(pipeline, *data, sample_weight=weights)
+    with config_context(enable_metadata_routing=True):
+        with pytest.raises(ValueError, match="sample_weight.* not explicitly set as requested"):
+            ModelGame(pipeline, *data, sample_weight=weights)
+        with pytest.raises(ValueError, match="sample_weight needs an estimator whose fit takes it"):
+            ModelGame(KNeighborsClassifier(), *data, sample_weight=weights)
 
 
 def test_groups_are_players(data):
@@ -384,6 +400,18 @@ def test_memory_keeps_utilities_between_games(data, masks, tmp_path):
     assert second.n_evaluations == len(masks)  # counted as if computed
     game(y_shift=1.0).utility(masks)
     assert fits() == 2 * len(masks)
+
+
+@pytest.mark.parametrize("batch", ["auto", "never"])
+def test_memory_keeps_batched_utilities_too(data, masks, tmp_path, batch, monkeypatch):
+    def game():
+        return ModelGame(LogisticRegression(), *data, memory=str(tmp_path), batch=batch)
+
+    first = game().utility(masks)
+    monkeypatch.setattr(ModelGame, "_train", lambda *args: 1 / 0)
+    np.testing.assert_array_equal(game().utility(masks), first)
+    with pytest.raises(ZeroDivisionError):  # another call
+        game().utility(masks[1:])
 
 
 class Slow(ClassifierMixin, BaseEstimator):

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue import KNNShapleyValuer, LeaveOneOutValuer, TKNNShapleyValuer
 from skvalue.datasets import flip_labels
 from skvalue.selection import ValueFilter
 
@@ -176,6 +176,26 @@ def test_the_validation_set_and_its_weights_reach_the_valuer(first_column, rows)
     assert seen["sample_weight_val"] is weights
 
 
+@pytest.mark.parametrize("routing", [False, True])
+def test_sample_weight_reaches_a_valuer_that_trains(noisy, routing):
+    X, y, _ = (part[:60] for part in noisy)
+    weights = np.random.default_rng(0).random(60)
+    valuer = LeaveOneOutValuer(scoring="neg_log_loss")
+    expected = clone(valuer).fit(X, y, sample_weight=weights).values_
+    with config_context(enable_metadata_routing=routing):
+        asked = clone(valuer).set_fit_request(sample_weight=True) if routing else valuer
+        row_filter = ValueFilter(asked, drop=5).fit(X, y, sample_weight=weights)
+        np.testing.assert_array_equal(row_filter.values_, expected)
+        X_kept, _ = row_filter.fit_resample(X, y, sample_weight=weights)
+        assert len(X_kept) == 55
+        if routing:
+            with pytest.raises(ValueError, match="sample_weight.* not explicitly set as request"):
+                ValueFilter(valuer).fit(X, y, sample_weight=weights)
+    assert (ValueFilter(valuer, drop=5).fit(X, y).values_ != expected).any()
+    with pytest.raises(ValueError, match="sample_weight needs a valuer whose fit.* Got KNNShapl"):
+        ValueFilter().fit(X, y, sample_weight=weights)
+
+
 def test_a_step_of_imbalanced_learns_pipeline(noisy):
     pipeline = pytest.importorskip("imblearn.pipeline")
     X, y, _ = noisy
@@ -199,6 +219,18 @@ def test_a_step_of_imbalanced_learns_pipeline(noisy):
     explicit = ValueFilter(valuer, drop=0.2).fit(scaled, y, X_val=scaled[:50], y_val=y[:50])
     np.testing.assert_array_equal(model[1].sample_indices_, explicit.sample_indices_)
     assert not np.array_equal(explicit.sample_indices_, kept)
+
+
+def test_weights_through_imbalanced_learns_pipeline(noisy):
+    pipeline = pytest.importorskip("imblearn.pipeline")
+    X, y, _ = (part[:60] for part in noisy)
+    weights = np.random.default_rng(0).random(60)
+    with config_context(enable_metadata_routing=True):
+        valuer = LeaveOneOutValuer(scoring="neg_log_loss").set_fit_request(sample_weight=True)
+        model = pipeline.make_pipeline(ValueFilter(valuer, drop=5), KNeighborsClassifier())
+        model.fit(X, y, sample_weight=weights)
+    expected = clone(valuer).fit(X, y, sample_weight=weights).values_
+    np.testing.assert_array_equal(model[0].values_, expected)
 
 
 def test_clone_and_pickle():

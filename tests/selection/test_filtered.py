@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skvalue import KNNShapleyValuer
+from skvalue import KNNShapleyValuer, LeaveOneOutValuer
 from skvalue.selection import ValueFilteredClassifier, ValueFilteredRegressor
 
 
@@ -277,6 +277,22 @@ class TestRouting:
         assert model.estimator_.seen_["sample_weight"].tolist() == [0, 1, 1.5, 3, 4, 5]
         with pytest.raises(ValueError, match="sample_weight.* not explicitly set as requested"):
             ValueFilteredClassifier(Recorder(), first_column()).fit(X, y, sample_weight=X[:, 1])
+
+    @pytest.mark.parametrize("drop", [5, "auto"])
+    def test_sample_weight_reaches_a_valuer_that_requests_it(self, noisy, drop):
+        X, y, _ = (part[:60] for part in noisy)
+        weights = np.random.default_rng(0).random(60)
+        valuer = LeaveOneOutValuer(scoring="neg_log_loss").set_fit_request(sample_weight=True)
+        estimator = LogisticRegression().set_fit_request(sample_weight=True)
+        model = ValueFilteredClassifier(estimator, valuer, drop=drop, cv=2)
+        model.fit(X, y, sample_weight=weights)
+        expected = clone(valuer).fit(X, y, sample_weight=weights).values_
+        np.testing.assert_array_equal(model.values_, expected)
+        kept = model.sample_indices_
+        alone = LogisticRegression().fit(X[kept], y[kept], weights[kept])
+        np.testing.assert_allclose(model.estimator_.coef_, alone.coef_)
+        model.set_params(valuer=clone(valuer).set_fit_request(sample_weight=False))
+        assert (model.fit(X, y, sample_weight=weights).values_ != expected).any()
 
     def test_groups_reach_valuer_and_splitter(self, noisy):
         X, y, _ = noisy

@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from skvalue import DataOOBValuer
@@ -19,7 +20,7 @@ def data(rng):
     return X, np.where(X[:, 0] + 0.5 * rng.normal(size=30) > 0, "yes", "no")
 
 
-def plain(estimator, X, y, score, n_models, seed):
+def plain(estimator, X, y, score, n_models, seed, weights=None):
     """Scores of every row by the models whose bag it is not in."""
     scores = [[] for _ in y]
     for number in range(n_models):
@@ -27,7 +28,10 @@ def plain(estimator, X, y, score, n_models, seed):
         model = clone(estimator)
         if "random_state" in model.get_params():
             model.set_params(random_state=model_seed)
-        model.fit(X[drawn], y[drawn])
+        if weights is None:
+            model.fit(X[drawn], y[drawn])
+        else:
+            model.fit(X[drawn], y[drawn], sample_weight=weights[drawn])
         for i in np.setdiff1d(np.arange(len(y)), drawn):
             scores[i].append(score(model.predict(X[i : i + 1])[0], y[i]))
     return scores
@@ -76,6 +80,38 @@ def test_groups_are_drawn_whole(data):
     np.testing.assert_array_equal(row_values[:6, 0], valuer.values_[1])
 
 
+def test_weights_of_rows(data, rng):
+    X, y = data
+    weights = rng.random(30)
+    valuer = DataOOBValuer(n_estimators=40, random_state=3).fit(X, y, sample_weight=weights)
+    model = DecisionTreeClassifier()
+    scores = plain(model, X, y, lambda a, b: float(a == b), 40, 3, weights)
+    np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores])
+    assert (
+        DataOOBValuer(n_estimators=40, random_state=3).fit(X, y).values_ != valuer.values_
+    ).any()
+
+
+def test_rows_without_weight_train_no_model(data):
+    X, y = data
+    weights = np.r_[np.zeros(27), np.ones(3)]
+    y = np.repeat(["no", "yes"], [27, 3])
+    valuer = DataOOBValuer(n_estimators=60, random_state=3).fit(X, y, sample_weight=weights)
+    assert valuer.values_.tolist() == [0.0] * 27 + [1.0] * 3  # every model knows one class
+    with pytest.raises(
+        ValueError, match="sample_weight must be positive in at least 2 rows. Got 1"
+    ):
+        DataOOBValuer().fit(X, y, sample_weight=np.arange(30) == 4)
+    with pytest.raises(ValueError, match="positive in at least 2 groups. Got 1"):
+        DataOOBValuer().fit(X, y, groups=np.arange(30) // 15, sample_weight=np.arange(30) < 9)
+    with pytest.raises(
+        ValueError, match="sample_weight needs an estimator whose fit takes it.*KNe"
+    ):
+        DataOOBValuer(KNeighborsClassifier()).fit(X, y, sample_weight=np.ones(30))
+    with pytest.raises(ValueError, match=r"sample_weight must have one entry a row of X \(30\)"):
+        DataOOBValuer().fit(X, y, sample_weight=np.ones(29))
+
+
 def test_same_bits_for_any_workers(data):
     X, _ = data
     y = X[:, 0] ** 2
@@ -104,6 +140,7 @@ def test_bags_of_one_class():
     assert valuer.values_[0] > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_errors_cover_the_limit(data):
     # Bags are independent: the mean over many more lies within the errors of few.

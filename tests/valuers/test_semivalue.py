@@ -10,9 +10,11 @@ import joblib
 import numpy as np
 import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold, LeaveOneOut, check_cv
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -28,6 +30,12 @@ from skvalue._estimation import checkpoint as checkpoint_module
 from skvalue.exceptions import FailedCoalitionsWarning, ImpreciseValuesWarning, IncompleteFitWarning
 from skvalue.games import ModelGame
 from skvalue.semivalues import enumerate_semivalue, size_weights
+
+# Of few rows; tests that look for them find them all the same.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skvalue.exceptions.FailedCoalitionsWarning"),
+    pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning"),
+]
 
 
 class Centroids(ClassifierMixin, BaseEstimator):
@@ -128,7 +136,7 @@ def test_few_rows_are_valued_by_enumeration(valuer):
     assert valuer.empty_utility_ == game.empty_utility
 
 
-@pytest.mark.parametrize("sampler", ["stratified", "subsets", "antithetic", "latin"])
+@pytest.mark.parametrize("sampler", ["stratified", "subsets", "antithetic", "orthogonal"])
 def test_estimates_are_near_exact_values_and_sum_up(sampler):
     exact = fit(SemivalueValuer(Centroids(), sampler="exact"), 10)
     valuer = fit(quick(sampler=sampler, max_evaluations=3000), 10)
@@ -242,6 +250,86 @@ def test_weights_of_validation_points():
     )
 
 
+@pytest.mark.parametrize("batch", ["auto", "never"])
+@pytest.mark.parametrize("groups", [None, np.arange(12) % 6])
+def test_weights_of_rows_are_cut_with_the_coalition(batch, groups):
+    X, y, X_val, y_val = data(12 if groups is not None else 6)
+    weights = np.random.default_rng(0).random(len(X)) * 3
+    model = LogisticRegression(tol=1e-10)
+    judges = dict(X_val=X_val, y_val=y_val, groups=groups)
+    valuer = DataShapleyValuer(model, scoring="neg_log_loss", batch=batch)
+    valuer.fit(X, y, sample_weight=weights, **judges)
+    players = np.arange(6) if groups is None else groups
+
+    def utility(members):
+        rows = np.isin(players, members)
+        if len(set(y[rows])) < 2:
+            return game.utility(np.isin(np.arange(6), members)[None])[0]
+        fitted = clone(model).fit(X[rows], y[rows], sample_weight=weights[rows])
+        return -log_loss(y_val, fitted.predict_proba(X_val))
+
+    game = ModelGame(model, X, y, X_val, y_val, scoring="neg_log_loss", groups=groups)
+    exact = enumerate_semivalue(utility, 6)
+    np.testing.assert_allclose(valuer.values_, exact, atol=1e-6)
+    column = clone(valuer).fit_transform(X, y, sample_weight=weights, **judges)
+    np.testing.assert_array_equal(column[:, 0], valuer.values_[players])
+    assert (np.abs(valuer.fit(X, y, **judges).values_ - exact) > 1e-3).any()  # weights are gone
+
+
+def test_weights_of_rows_in_splits():
+    X, y, *_ = data(20)
+    weights = np.random.default_rng(1).random(20)
+    weights[3] = 0
+    valuer = DataShapleyValuer(max_evaluations=3000, cv=2, scoring="neg_log_loss", random_state=0)
+    valuer.fit(X, y, sample_weight=weights)
+    total = np.zeros(20)
+    for players, judges in check_cv(2, y, classifier=True).split(X, y):
+        half = clone(valuer).set_params(max_evaluations=1400, random_state=1).fit(
+            X[players], y[players], X_val=X[judges], y_val=y[judges],
+            sample_weight=weights[players],
+        )  # fmt: skip
+        total[players] += half.values_
+    error = np.maximum(valuer.values_error_, 1e-9)
+    assert (np.abs(valuer.values_ - total / 2) < 6 * error).all()
+    exact = clone(valuer).set_params(sampler="exact")
+    assert exact.fit(X, y, sample_weight=weights).values_[3] == pytest.approx(0, abs=1e-8)
+    cost = valuer.estimate_cost(X, y, sample_weight=weights)
+    assert cost.n_evaluations <= 3000
+
+
+def test_weights_are_part_of_what_a_fit_goes_on_with():
+    weights = np.arange(1.0, 25)
+    valuer = fit(DataShapleyValuer(max_evaluations=200, random_state=0, warm_start=True))
+    with pytest.raises(ValueError, match="warm_start goes on with a fit on the same data"):
+        fit(valuer, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(3), r"sample_weight must have one entry a row of X \(24\). Got 3"),
+        (-np.ones(24), "sample_weight must be non-negative with a positive sum. Got a minimum of"),
+        (np.zeros(24), "sample_weight must be non-negative with a positive sum. Got a minimum of"),
+        (np.full(24, np.nan), "Input sample_weight contains NaN"),
+        (np.ones(24), "sample_weight needs an estimator whose fit takes it. Got Centroids"),
+    ],
+)
+def test_bad_weights_of_rows(weights, message):
+    with pytest.raises(ValueError, match=message):
+        fit(quick(), sample_weight=weights)
+
+
+def test_weights_through_a_pipeline_of_steps():
+    X, y, *_ = data(20)
+    weights = np.random.default_rng(0).random(20)
+    with config_context(enable_metadata_routing=True):
+        valuer = LeaveOneOutValuer(scoring="neg_log_loss").set_fit_request(sample_weight=True)
+        through = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), valuer)
+        through = through.fit_transform(X, y, sample_weight=weights)
+    direct = valuer.fit_transform(StandardScaler().fit_transform(X), y, sample_weight=weights)
+    np.testing.assert_allclose(through, direct, atol=1e-12)
+
+
 # Errors and intervals ------------------------------------------------------------------------
 
 
@@ -330,6 +418,28 @@ def test_max_time_stops_after_a_while():
     assert valuer.stop_reason_ == "max_time"
     assert 0.4 < time.perf_counter() - start < 5
     assert np.isfinite(valuer.values_error_).all()
+
+
+class Sluggish(Centroids):
+    """Takes three milliseconds to fit."""
+
+    def fit(self, X, y):
+        time.sleep(0.003)
+        return super().fit(X, y)
+
+
+def test_max_time_is_too_short_for_an_enumeration():
+    # 2^8 coalitions of three milliseconds each, at least.
+    slow = SemivalueValuer(Sluggish(), max_time=0.4, random_state=0)
+    valuer = fit(clone(slow), 8)
+    assert (valuer.sampler_, valuer.stop_reason_) == ("stratified", "max_time")
+    with pytest.raises(
+        ValueError, match=r"max_time must be enough for sampler='exact', whose 257 co"
+    ):
+        fit(clone(slow).set_params(sampler="exact"), 8)
+    with pytest.raises(ValueError, match="max_time must be enough for sampler='exact'.* Got 0.01"):
+        fit(clone(slow).set_params(semivalue="leave-one-out", sampler="exact", max_time=0.01), 8)
+    assert fit(clone(slow).set_params(max_time=60), 8).sampler_ == "exact"
 
 
 def test_estimated_cost():
@@ -547,43 +657,40 @@ def test_a_full_disk_under_the_checkpoint(tmp_path, monkeypatch):
 
 
 SCRIPT = """
-import sys, time
-import numpy as np
-from skvalue import SemivalueValuer
+import sys
 from skvalue._estimation import run
-from tests.valuers.test_semivalue import Centroids
+from tests.valuers.test_semivalue import fit, quick
 run._CHECKPOINT_SECONDS = 0.0
-rng = np.random.default_rng(0)
-X, X_val = rng.normal(size=(30, 3)), rng.normal(size=(40, 3))
-y, y_val = (X[:, 0] > 0).astype(int), (X_val[:, 0] > 0).astype(int)
-valuer = SemivalueValuer(Centroids(), batch="never", sampler=sys.argv[2],
-    max_evaluations=int(sys.argv[3]), random_state=0, checkpoint=sys.argv[1])
-valuer.fit(X, y, X_val=X_val, y_val=y_val)
-np.save(sys.argv[4], valuer.values_)
+fit(quick(sampler=sys.argv[2], max_evaluations=3000, checkpoint=sys.argv[1]))
 """
 
 
 @pytest.mark.parametrize(
     "sampler", ["stratified", pytest.param("antithetic", marks=pytest.mark.slow)]
 )
-def test_killed_and_resumed_bit_for_bit(sampler, tmp_path):
-    def command(name):
-        arguments = [tmp_path / f"{name}.npz", sampler, "3000", tmp_path / f"{name}.npy"]
-        return [sys.executable, "-c", SCRIPT, *map(str, arguments)]
-
-    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
-    process = subprocess.Popen(command("killed"), env=environment)
+def test_killed_and_resumed_bit_for_bit(sampler, tmp_path, monkeypatch):
     state = tmp_path / "killed.npz"
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(state), sampler],
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
     while not state.exists() and process.poll() is None:
         time.sleep(0.005)
     process.kill()
     process.wait()
-    assert not (tmp_path / "killed.npy").exists()
     with np.load(state) as file:
-        assert 0 < file["0/counts"][1] < 2900
-    subprocess.run(command("killed"), env=environment, check=True)
-    subprocess.run(command("whole"), env=environment, check=True)
-    np.testing.assert_array_equal(np.load(tmp_path / "killed.npy"), np.load(tmp_path / "whole.npy"))
+        asked = file["0/counts"][1]
+    assert 0 < asked < 2900
+    trained = []
+    train = ModelGame._train
+    monkeypatch.setattr(
+        ModelGame, "_train", lambda self, *args: trained.append(len(args[0])) or train(self, *args)
+    )
+    resumed = fit(quick(sampler=sampler, max_evaluations=3000, checkpoint=state))
+    assert 0 < sum(trained) <= 3000 - asked
+    whole = fit(quick(sampler=sampler, max_evaluations=3000))
+    np.testing.assert_array_equal(resumed.values_, whole.values_)
+    np.testing.assert_array_equal(resumed.values_error_, whole.values_error_)
 
 
 def test_checkpoints_of_others_are_refused(tmp_path):

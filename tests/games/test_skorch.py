@@ -1,0 +1,70 @@
+"""Networks of skorch as estimators: what works, and what they must be given."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skvalue import SemivalueValuer
+from skvalue.games import ModelGame
+from skvalue.semivalues import enumerate_semivalue
+
+torch = pytest.importorskip("torch")
+skorch = pytest.importorskip("skorch", reason="skorch is not installed")
+
+
+class SeededNet(skorch.NeuralNetClassifier):
+    """Has the same first weights in every fit."""
+
+    def initialize(self):
+        torch.manual_seed(0)
+        return super().initialize()
+
+
+@pytest.fixture
+def net():
+    return SeededNet(
+        torch.nn.Linear, module__in_features=2, module__out_features=3, classes=[0, 1, 2],
+        criterion=torch.nn.CrossEntropyLoss, lr=0.5, max_epochs=3, batch_size=8, verbose=0,
+        train_split=None,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def data(rng):
+    y = np.arange(16) % 3
+    X = (rng.normal(size=(16, 2)) + np.array([[0, 0], [2, 0], [0, 2]])[y]).astype(np.float32)
+    return X[:6], y[:6], X[6:], y[6:]
+
+
+def by_hand(net, X, y, X_val, y_val, rows):
+    if len(set(y[rows])) < 2:
+        return np.mean(y_val == y[rows][0]) if len(rows) else 1 / 3
+    fitted = clone(net).fit(X[rows], y[rows])
+    return np.mean(fitted.predict(X_val) == y_val)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
+def test_a_net_is_valued_like_any_estimator(net, data, dtype):
+    X, y, X_val, y_val = data
+    valuer = SemivalueValuer(net, error_score="raise")
+    valuer.fit(X, y.astype(dtype), X_val=X_val, y_val=y_val)
+    exact = enumerate_semivalue(lambda rows: by_hand(net, *data, np.array(rows, int)), 6)
+    np.testing.assert_allclose(valuer.values_, exact, atol=1e-12)
+    assert np.ptp(exact) > 0
+
+
+def test_a_net_that_lacks_a_class_has_probabilities_of_all(net, data):
+    X, y, X_val, y_val = data
+    game = ModelGame(net, *data, scoring="neg_log_loss", error_score="raise")
+    rows = np.flatnonzero(y != 1)
+    logits = clone(net).fit(X[rows], y[rows]).forward(X_val).numpy()
+    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    expected = np.log(shares[np.arange(len(y_val)), y_val]).mean()
+    np.testing.assert_allclose(game.utility((y != 1)[None]), expected, rtol=1e-5)
+
+
+def test_float64_rows_are_the_trap_that_the_guide_names(net, data):
+    X, y, X_val, y_val = data
+    game = ModelGame(net, X.astype(float), y, X_val.astype(float), y_val, error_score="raise")
+    with pytest.raises(RuntimeError, match="dtype|Double"):
+        game.utility(np.ones((1, 6), dtype=bool))
