@@ -16,12 +16,18 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import skvalue
 from skvalue.base import BaseInSampleValuer
 
+# Sets of a few rows fail and are imprecise: tests of these warnings are with the valuers.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skvalue.exceptions.FailedCoalitionsWarning"),
+    pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning"),
+]
+
 # Parameters to build a class with, where it cannot be built bare.
 INIT_PARAMS = {
-    "BetaShapleyValuer": {"max_evaluations": 400, "random_state": 0},
-    "DataBanzhafValuer": {"max_evaluations": 400, "random_state": 0},
+    "BetaShapleyValuer": {"max_evaluations": 200, "random_state": 0},
+    "DataBanzhafValuer": {"max_evaluations": 200, "random_state": 0},
     "DataOOBValuer": {"n_estimators": 20, "random_state": 0},
-    "DataShapleyValuer": {"max_evaluations": 400, "random_state": 0},
+    "DataShapleyValuer": {"max_evaluations": 200, "random_state": 0},
     "SemivalueValuer": {"random_state": 0},
     "ValueFilteredClassifier": {"estimator": LogisticRegression()},
     "ValueFilteredRegressor": {"estimator": Ridge()},
