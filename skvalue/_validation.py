@@ -213,8 +213,8 @@ def check_sample_weight(weights, n_rows):
         )
     if weights.min() < 0 or weights.sum() == 0:
         raise ValueError(
-            "sample_weight must be non-negative with a positive sum. Got a minimum of "
-            f"{weights.min()} and a sum of {weights.sum()}."
+            "sample_weight must not be negative, nor zero for all rows. Got weights from "
+            f"{weights.min()} to {weights.max()}."
         )
     return weights
 

@@ -1,12 +1,14 @@
 """Fits that take weights of the rows: those of valuers that train an estimator."""
 
+from ._in_sample import BaseInSampleValuer
 from ._sklearn import fit_context
 
 
-class WeightedFitsMixin:
-    """`fit` and `fit_transform` with `sample_weight`, which the method finds in `_sample_weight`.
+class BaseRetrainingValuer(BaseInSampleValuer):
+    """Base class of valuers that train an estimator, whose `fit` takes `sample_weight`.
 
-    It is as the user gave it; see `skvalue._validation.check_sample_weight`.
+    The method finds it in `_sample_weight`, as the user gave it; see
+    `skvalue._validation.check_sample_weight`.
     """
 
     _sample_weight = None

@@ -13,11 +13,11 @@ PACKAGE = Path(__file__).resolve().parents[1] / "skvalue"
 LAYERS = [
     {"exceptions", "_sklearn", "_parallel"},
     {"neighbors", "samplers", "semivalues", "privacy", "rewards"},
-    {"_rows", "_judges", "_embedding", "_weighted"},
+    {"_rows", "_judges", "_embedding"},
     {"games", "_estimation", "_validation", "_inference"},
     {"_updates", "_private"},
     {"_in_sample"},
-    {"base"},
+    {"base", "_weighted"},
     {"valuers", "collaborative", "priarta"},
     {"selection", "inspection", "datasets"},
 ]

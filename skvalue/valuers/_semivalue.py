@@ -21,15 +21,14 @@ from .._estimation.stopping import Stopping, default_evaluations
 from .._judges import Progress
 from .._sklearn import HasMethods, Interval, StrOptions
 from .._validation import check_sample_weight, check_validation_set
-from .._weighted import WeightedFitsMixin
-from ..base import BaseInSampleValuer
+from .._weighted import BaseRetrainingValuer
 from ..exceptions import ImpreciseValuesWarning
 from ..games import ModelGame
 from ..semivalues import check_semivalue
 from ._semivalue_estimates import EstimatesMixin
 
 
-class BaseSemivalueValuer(EstimatesMixin, WeightedFitsMixin, BaseInSampleValuer):
+class BaseSemivalueValuer(EstimatesMixin, BaseRetrainingValuer):
     """Base class of semivalues of the game of training an estimator on a coalition of rows.
 
     A method says which semivalue by `_semivalue`, and has the parameters of the estimation, or

@@ -12,8 +12,7 @@ from threadpoolctl import threadpool_limits
 from .._judges import Progress
 from .._sklearn import HasMethods, Interval, StrOptions, safe_indexing
 from .._validation import check_sample_weight
-from .._weighted import WeightedFitsMixin
-from ..base import BaseInSampleValuer
+from .._weighted import BaseRetrainingValuer
 from ..games._loop import train
 from ..games._model import check_takes_weights
 
@@ -118,7 +117,7 @@ def _seeded(estimator, seed):
     return clone(estimator).set_params(**dict.fromkeys(free, seed))
 
 
-class DataOOBValuer(WeightedFitsMixin, BaseInSampleValuer):
+class DataOOBValuer(BaseRetrainingValuer):
     """Data-OOB: how well models predict a row that they have not seen.
 
     Models are trained on bootstrap samples of the rows. The value of a row is the mean score, at

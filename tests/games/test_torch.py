@@ -77,9 +77,9 @@ def test_linear(estimator, rng):
 def test_tiles_fit_into_the_working_memory(estimator, rng, monkeypatch):
     data = targets() if isinstance(estimator, Ridge) else classes(3)
     game = ModelGame(estimator, *data, batch="torch", device="cpu")
-    masks = all_kinds(rng, len(data[0]))
+    masks = rng.random((20, len(data[0]))) < 0.5
     expected = game.utility(masks)
-    monkeypatch.setattr(type(game._solver), "_room", lambda self: 40_000)
+    monkeypatch.setattr(type(game._solver), "_room", lambda self: 5000)
     small = ModelGame(estimator, *data, batch="torch", device="cpu")
     assert small._solver.tile < game._solver.tile
     assert small._solver.step < len(data[0]) <= game._solver.step
