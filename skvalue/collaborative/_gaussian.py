@@ -7,17 +7,17 @@ the covariance c (M_ik M_jl + M_il M_jk - 2 m_i m_j m_k m_l).
 
 import numpy as np
 
-from ._statistics import gram_weights
+from ._statistics import gram_weights, svec_index
 
-__all__ = ["joint_moments", "log_normal", "noisy_gram_loglik", "plugin_second_moments"]
+__all__ = ["joint_moments", "log_normal", "noisy_gram_loglik", "second_moments_loglik"]
 
 _HUGE = 1e280
 
 
 def joint_moments(w, s2, second):
-    """Second moments of (x, y), y = x'w + noise of variance s2, for second moments of x."""
-    cross = w @ second
-    top = np.broadcast_to(second, (len(w), *second.shape))
+    """Second moments of (x, y), y = x'w + noise of variance s2, for those of x, common or a row."""
+    cross = w @ second if second.ndim == 2 else (w[:, None, :] @ second)[:, 0]
+    top = np.broadcast_to(second, (len(w), *second.shape[-2:]))
     right = np.concatenate([cross, (np.sum(w * cross, axis=1) + s2)[:, None]], axis=1)
     return np.concatenate(
         [np.concatenate([top, cross[:, :, None]], axis=2), right[:, None, :]], axis=1
@@ -52,61 +52,76 @@ def _rotated(moments, gram, count, variance):
     return -0.5 * (squares + 0.5 * (logs.sum(axis=(1, 2)) + np.trace(logs, axis1=1, axis2=2)))
 
 
-def noisy_gram_loglik(w, s2, second, release, gram):
-    """Log density of a linear release at every (w, s2), rows of arrays."""
-    count, variance = float(release.n_samples), release.noise_scale**2
-    moments = joint_moments(w, s2, second)
-    if release.layout == "svec" and not release.intercept:
-        return _rotated(moments, gram, count, variance)
-    rows, columns, weights = gram_weights(release.n_features, release.intercept, release.layout)
+def _sums_loglik(moments, vector, index, count, variance, intercept):
+    """Log densities of weighted sums of products of jointly normal columns."""
+    rows, columns, weights = index
     mean = moments[:, rows, columns]
     covariance = (
         moments[:, rows[:, None], rows] * moments[:, columns[:, None], columns]
         + moments[:, rows[:, None], columns] * moments[:, columns[:, None], rows]
     )
-    if release.intercept:
+    if intercept:
         first = moments[:, 0]
         product = first[:, rows] * first[:, columns]
         covariance -= 2 * product[:, :, None] * product[:, None, :]
+    return _weighted_loglik(mean, covariance, vector, weights, count, variance)
+
+
+def _weighted_loglik(mean, covariance, vector, weights, count, variance):
     covariance *= count * weights[:, None] * weights
-    diagonal = np.arange(len(rows))
+    diagonal = np.arange(len(weights))
     covariance[:, diagonal, diagonal] *= 1 + 1e-9
     covariance[:, diagonal, diagonal] += variance + 1e-12 * count**2
-    return log_normal(release.vector - count * weights * mean, covariance)
+    return log_normal(vector - count * weights * mean, covariance)
 
 
-def plugin_second_moments(sums, count, variance, bound, intercept=False):
-    """Second moments of x from one party's noisy sums, shrunk towards a sphere and made positive.
-
-    Each entry is a mean of what was released and of a sphere of the same trace, weighted by the
-    variance of the noise and of sampling on one side, of the sphere's own size on the other.
-    """
-    released = sums / max(count, 1.0)
-    released = 0.5 * (released + released.T)
-    start = int(intercept)
-    p = len(released) - start
-    inner = released[start:, start:]
-    guess = bound**2 / (p + 2)  # rows all over the ball
-    noise = variance / max(count, 1.0) ** 2
-    # The trace is p times the size: its noise is p times that of an entry, spread over p.
-    trust = guess**2 / (guess**2 + noise / p + 2 * guess**2 / (p * max(count, 1.0)))
-    size = float(np.clip(np.trace(inner) / p, 1e-3 * guess, bound**2))
-    size = guess + trust * (size - guess)
-    trust = size**2 / (size**2 + noise + 2 * size**2 / max(count, 1.0))
-    shrunk = trust * inner + (1 - trust) * size * np.eye(p)
-    values, vectors = np.linalg.eigh(shrunk)
-    floor = (0.02 + 0.3 * (1 - trust)) * size
-    if noise == 0:
-        floor = 1e-9 * size
-    shrunk = (vectors * np.clip(values, floor, bound**2)) @ vectors.T
+def second_moments_loglik(second, gram, count, variance, intercept):
+    """Log density of the part of a statistic that is of ([1,] x) alone, for many second moments."""
     if not intercept:
-        return shrunk
-    mean = trust * released[0, 1:]
-    mean *= min(1.0, bound / max(np.linalg.norm(mean), 1e-300))
-    # What is known of the mean is part of the second moments.
-    values, vectors = np.linalg.eigh(shrunk - np.outer(mean, mean))
-    spread = (vectors * np.maximum(values, floor)) @ vectors.T
-    full = np.empty((p + 1, p + 1))
-    full[0, 0], full[0, 1:], full[1:, 0] = 1.0, mean, mean
-    full[1:, 1:] = spread + np.outer(mean, mean)
-    return full
+        return _rotated(second, gram, count, variance)
+    rows, columns, weights = (some[1:] for some in svec_index(len(gram)))
+    vector = gram[rows, columns] * weights
+    return _sums_loglik(second, vector, (rows, columns, weights), count, variance, intercept)
+
+
+def noisy_gram_loglik(w, s2, second, release, gram, fourth=None):
+    """Log density of a linear release at every (w, s2), rows of arrays.
+
+    ``fourth``, the covariance of the isometric vector of u u', takes the place of that of normal u.
+    """
+    count, variance = float(release.n_samples), release.noise_scale**2
+    moments = joint_moments(w, s2, second)
+    if fourth is None and release.layout == "svec" and not release.intercept:
+        return _rotated(moments, gram, count, variance)
+    index = gram_weights(release.n_features, release.intercept, release.layout)
+    rows, columns, weights = index
+    vector = release.vector[: len(rows)]
+    if fourth is None:
+        return _sums_loglik(moments, vector, index, count, variance, release.intercept)
+    covariance = _covariance_from_fourth(w, s2, second, fourth, release.intercept)
+    return _weighted_loglik(moments[:, rows, columns], covariance, vector, weights, count, variance)
+
+
+def _covariance_from_fourth(w, s2, second, fourth, intercept):
+    """Covariance of the entries of (u, y) (u, y)', y = w'u + noise, from that of those of u u'.
+
+    Sums of u_j y are linear in the entries of u u' but for u_j times the noise, and so is that of
+    y^2 but for 2 w'u times the noise and its square (Bernstein and Sheldon, 2019, Section 4).
+    """
+    size = len(second)
+    rows, columns, weights = (some[int(intercept) :] for some in svec_index(size))
+    q = len(rows)
+    entries = np.zeros((size, size, q))
+    entries[rows, columns, np.arange(q)] = entries[columns, rows, np.arange(q)] = 1.0
+    cross = np.einsum("jki,nk->nji", entries, w)
+    square = np.einsum("nji,nj->ni", cross, w)
+    linear = np.concatenate(
+        [np.broadcast_to(np.eye(q), (len(w), q, q)), cross, square[:, None]], axis=1
+    )
+    covariance = linear @ (fourth / weights[:, None] / weights) @ np.swapaxes(linear, 1, 2)
+    with_noise = s2[:, None] * (w @ second)
+    covariance[:, q:-1, q:-1] += s2[:, None, None] * second
+    covariance[:, q:-1, -1] += 2 * with_noise
+    covariance[:, -1, q:-1] += 2 * with_noise
+    covariance[:, -1, -1] += 4 * np.sum(with_noise * w, axis=1) + 2 * s2**2
+    return covariance

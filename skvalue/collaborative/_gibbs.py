@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ._divergence import one_sample_divergence, two_sample_divergence
 from ._gaussian import joint_moments
+from ._moments import inverse_wishart_prior
 from ._nig import nig_sample, nig_update
 
 __all__ = ["gibbs_draws", "gibbs_values"]
@@ -22,6 +23,21 @@ _LEAST_ESS = 50
 def _symmetric(shape, rng):
     noise = rng.standard_normal(shape)
     return 0.5 * (noise + np.swapaxes(noise, -1, -2))
+
+
+def _positive(matrices, floor):
+    values, vectors = np.linalg.eigh(0.5 * (matrices + np.swapaxes(matrices, -1, -2)))
+    return (vectors * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+
+
+def _inverse_wishart(degrees, scale, rng):
+    """Draws by Bartlett's factor, for stacks of degrees of freedom and scale matrices."""
+    p = scale.shape[-1]
+    factor = np.tril(rng.standard_normal(scale.shape), -1)
+    for i in range(p):
+        factor[..., i, i] = np.sqrt(2 * rng.gamma(0.5 * (degrees - i)))
+    root = np.linalg.solve(factor, np.swapaxes(np.linalg.cholesky(scale), -1, -2))
+    return np.swapaxes(root, -1, -2) @ root
 
 
 def gibbs_draws(model, releases, members, kappas, n_draws, rng, *, burn_in=_BURN_IN, thin=_THIN):
@@ -53,10 +69,20 @@ def gibbs_draws(model, releases, members, kappas, n_draws, rng, *, burn_in=_BURN
     kappas = np.repeat(np.asarray(kappas, float), _CHAINS)[:, None]
     n_rows, n_parties = members.shape
     facts = [model._facts(release) for release in releases]
-    grams = np.array([gram for gram, _ in facts])
+    grams = np.array([gram for gram, *_ in facts])
     # The second moments of x of a party whose statistic is exact play no part: its noise is 0.
-    second = np.array([g[:-1, :-1] / max(r.n_samples, 1) if s is None else s
-                       for (g, s), r in zip(facts, releases)])  # fmt: skip
+    second = np.array(
+        [
+            gram[:-1, :-1] / max(release.n_samples, 1)
+            if some is None
+            else some.reshape(-1, *some.shape[-2:]).mean(axis=0)
+            for (gram, some, _), release in zip(facts, releases)
+        ]
+    )
+    moments_prior = None
+    if model.moments == "hierarchical" and model.x_covariance is None:
+        moments_prior = inverse_wishart_prior(releases[0].n_features, releases[0].bounds[0])
+        second = np.repeat(second[None], n_rows, axis=0)
     counts = np.array([release.n_samples for release in releases], float)
     noise = np.array([release.noise_scale**2 for release in releases])
     scaled_counts, scaled_noise = kappas * counts, kappas**2 * noise
@@ -69,7 +95,9 @@ def gibbs_draws(model, releases, members, kappas, n_draws, rng, *, burn_in=_BURN
     n_kept = -(-n_draws // _CHAINS)
     for sweep in range(burn_in + n_kept * thin):
         w, s2 = phi[:, :-1], np.exp(phi[:, -1])
-        moments = np.stack([joint_moments(w, s2, second[i]) for i in range(n_parties)], axis=1)
+        moments = np.stack(
+            [joint_moments(w, s2, second[..., i, :, :]) for i in range(n_parties)], axis=1
+        )
         values, vectors = np.linalg.eigh(moments)
         roots = np.sqrt(np.maximum(values, 1e-12))
         # Matheron's rule in the eigenbasis: a draw of sums and noise, corrected by what was seen.
@@ -81,9 +109,12 @@ def gibbs_draws(model, releases, members, kappas, n_draws, rng, *, burn_in=_BURN
         gain = own / np.maximum(own + variance, 1e-300)
         sums += gain * (residual - sums - errors)
         exact = c * moments + vectors @ sums @ np.swapaxes(vectors, 2, 3)
+        if moments_prior is not None:
+            degrees, scale = moments_prior
+            inner = _positive(exact[..., :p, :p], 1e-6) + scale * np.eye(p)
+            second = _inverse_wishart(degrees + scaled_counts, inner, rng)
         total = np.einsum("bn,bnij->bij", members, exact)
-        values, vectors = np.linalg.eigh(0.5 * (total + np.swapaxes(total, 1, 2)))
-        total = (vectors * np.maximum(values, 1e-9)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+        total = _positive(total, 1e-9)
         law = nig_update(model.prior_, total, np.sum(members * scaled_counts, axis=1))
         s2 = np.maximum(law.b, 1e-3 * model.prior_.b) / rng.gamma(law.a)
         factors = np.linalg.cholesky(law.precision)
@@ -108,6 +139,8 @@ def check_gibbs(model, releases):
             "method='gibbs' needs releases of layout 'svec' without an intercept. Got "
             f"{releases[0].layout!r} and intercept={releases[0].intercept}."
         )
+    if model.moments == "noisy":
+        raise ValueError("method='gibbs' needs moments 'plugin' or 'hierarchical'. Got 'noisy'.")
 
 
 def chain_ess(draws):

@@ -1,5 +1,7 @@
 """What the mediator's models share: checks of priors and of the releases' public facts."""
 
+import hashlib
+import json
 import warnings
 from collections.abc import Mapping
 
@@ -12,6 +14,7 @@ from .release import Release
 
 __all__ = [
     "PriorChecks",
+    "check_prior",
     "check_releases",
     "common_facts",
     "positive_definite",
@@ -20,12 +23,58 @@ __all__ = [
 
 
 class PriorChecks:
-    """Checks of parameters, by `_parameter_constraints`."""
+    """Checks of parameters, by `_parameter_constraints`, and the prior in words."""
+
+    _prior_parameters = ()
+
+    def prior_statement(self):
+        """The prior as a text that is the same where the prior is the same.
+
+        Parties state it in their releases, and the mediator compares it with its own.
+
+        Returns
+        -------
+        statement : str
+            Class and parameters of the prior, as JSON; matrices by the first 16 digits of a hash.
+        """
+        self._validate_params()
+        facts = {name: _stated(getattr(self, name)) for name in self._prior_parameters}
+        return json.dumps({"model": type(self).__name__, **facts})
 
     def _validate_params(self):
         validate_parameter_constraints(
             self._parameter_constraints, self.get_params(deep=False), type(self).__name__
         )
+
+
+def _stated(value):
+    """A number, also for a constant vector or that times the identity; or the hash of an array."""
+    array = np.asarray(value, dtype="<f8") + 0.0  # no -0.0
+    if array.ndim == 1 and array.size and (array == array[0]).all():
+        array = array[0]
+    if array.ndim == 2 and array.size and (array == array[0, 0] * np.eye(*array.shape)).all():
+        array = array[0, 0]
+    if array.ndim == 0:
+        return float(array)
+    return f"{array.shape} {hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]}"
+
+
+def check_prior(model, releases):
+    """Refuse releases that state a prior other than the model's, or different ones."""
+    stated = {release.prior for release in releases.values()} - {None}
+    if len(stated) > 1:
+        shown = ", ".join(sorted(stated))
+        raise ValueError(f"releases must agree in prior. Got {shown}.")
+    if not stated:
+        return
+    if not hasattr(model, "prior_statement"):
+        raise ValueError(
+            "model must have a method prior_statement where releases state a prior. Got "
+            f"{type(model).__name__}."
+        )
+    (theirs,), own = stated, model.prior_statement()
+    if theirs != own:
+        raise ValueError(f"model must have the prior that releases state, {theirs}. Got {own}.")
 
 
 def common_facts(releases, kinds, names, model):
@@ -42,6 +91,8 @@ def common_facts(releases, kinds, names, model):
     facts = {}
     for name in names:
         found = {getattr(release, name) for release in releases}
+        if name == "classes" and len(found) > 1:
+            found -= {()}  # labels not stated are not compared
         if len(found) > 1:
             shown = ", ".join(sorted(map(repr, found)))
             raise ValueError(f"releases must agree in {name}. Got {shown}.")

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from .._sklearn import Interval, StrOptions, fit_context
+from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from ..exceptions import NestedReleasesWarning, NormalApproximationWarning, VoidGuaranteeWarning
 from ..privacy import GaussianEvent, Ledger, draw_noise, make_report
 
@@ -35,6 +35,7 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
     _parameter_constraints: dict = {
         "epsilon": [Interval(Real, 0, None, closed="neither"), None],
         "renyi_order": [Interval(Real, 1, None, closed="neither")],
+        "prior": [HasMethods("prior_statement"), str, None],
         "delta": [Interval(Real, 0, 1, closed="neither")],
         "ledger": [Ledger, None],
         "noise_random_state": [Integral, None],
@@ -168,6 +169,11 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
             f"{release.epsilon:g}, and it is {release.sensitivity / release.noise_scale:.6g}-GDP"
         )
         return replace(report, noise=report.noise + renyi, void=void)
+
+    def _stated_prior(self):
+        return (
+            self.prior.prior_statement() if hasattr(self.prior, "prior_statement") else self.prior
+        )
 
     def _bound(self, name, sizes):
         """A public bound, or with a warning the largest size among the rows."""

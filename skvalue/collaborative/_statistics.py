@@ -20,8 +20,13 @@ __all__ = [
     "logistic_sensitivity",
     "logistic_size",
     "logistic_vector",
+    "moment_sensitivity",
+    "moment_size",
+    "moment_vector",
+    "moment_weight",
     "split_logistic",
     "svec_index",
+    "to_fourth",
     "to_gram",
 ]
 
@@ -117,33 +122,86 @@ def linear_sensitivity(x_bound, y_bound, intercept=False, layout="svec"):
     return math.sqrt(largest)
 
 
-# Logistic: y x, then the isometric lower triangle of x x' -----------------------------------------
+# Fourth moments of x: the sums of v v', v the isometric vector of u u', u = ([1,] x) --------------
 
 
-def logistic_size(n_features):
-    return n_features + n_features * (n_features + 1) // 2
+def moment_size(n_features, intercept):
+    size = n_features + intercept
+    size = size * (size + 1) // 2 - intercept
+    return size * (size + 1) // 2
 
 
-def logistic_vector(X, signs):
+def moment_vector(X, intercept):
+    """Isometric lower triangle of the sum of v v' over clipped rows."""
+    U = np.column_stack([np.ones((len(X), int(intercept))), X])
+    rows, columns, weights = svec_index(U.shape[1])
+    V = (U[:, rows] * U[:, columns] * weights)[:, int(intercept) :]
+    rows, columns, weights = svec_index(V.shape[1])
+    return (V.T @ V)[rows, columns] * weights
+
+
+def to_fourth(vector, n_features, intercept):
+    """The matrix that `moment_vector` stands for."""
+    size = n_features + intercept
+    size = size * (size + 1) // 2 - intercept
+    rows, columns, weights = svec_index(size)
+    matrix = np.zeros((size, size))
+    matrix[rows, columns] = matrix[columns, rows] = np.asarray(vector) / weights
+    return matrix
+
+
+def moment_sensitivity(x_bound, intercept=False):
+    """L2 sensitivity of the fourth moments when one row is replaced.
+
+    The squared distance of two terms is ``|v|^4 + |v'|^4 - 2 <v, v'>^2``, and ``|v|^2`` is at most
+    ``(R^2 + c)^2 - c``, c 1 with an intercept else 0. Attained with two or more features.
+    """
+    c = float(intercept)
+    return math.sqrt(2) * ((float(x_bound) ** 2 + c) ** 2 - c)
+
+
+def moment_weight(sensitivity, x_bound, intercept, share):
+    """Factor on fourth moments that gives them a share of the budget of one isotropic release."""
+    return sensitivity / moment_sensitivity(x_bound, intercept) * math.sqrt(share / (1 - share))
+
+
+# Logistic: y u, then the isometric lower triangle of u u' without the count, u = ([1,] x) --------
+
+
+def logistic_size(n_features, intercept=False):
+    size = n_features + intercept
+    return size + size * (size + 1) // 2 - intercept
+
+
+def logistic_vector(X, signs, intercept=False):
     """Degree-2 statistic of clipped rows; signs are -1 and 1."""
-    rows, columns, weights = svec_index(X.shape[1])
-    return np.concatenate([signs @ X, (X.T @ X)[rows, columns] * weights])
+    U = np.column_stack([np.ones((len(X), int(intercept))), X])
+    rows, columns, weights = svec_index(U.shape[1])
+    second = ((U.T @ U)[rows, columns] * weights)[int(intercept) :]
+    return np.concatenate([signs @ U, second])
 
 
-def split_logistic(vector, n_features):
-    """Sums of y x and of x x' of a logistic statistic."""
+def split_logistic(vector, n_features, intercept=False, n_samples=0):
+    """Sums of y u and of u u' of a logistic statistic."""
     vector = np.asarray(vector)
-    rows, columns, weights = svec_index(n_features)
-    gram = np.zeros((n_features, n_features))
-    gram[rows, columns] = gram[columns, rows] = vector[n_features:] / weights
-    return vector[:n_features], gram
+    size = n_features + intercept
+    rows, columns, weights = (some[int(intercept) :] for some in svec_index(size))
+    gram = np.zeros((size, size))
+    gram[rows, columns] = gram[columns, rows] = vector[size:] / weights
+    if intercept:
+        gram[0, 0] = n_samples
+    return vector[:size], gram
 
 
-def logistic_sensitivity(x_bound):
+def logistic_sensitivity(x_bound, intercept=False):
     """L2 sensitivity of the degree-2 logistic statistic when one row is replaced.
 
-    The largest of ``2 R^2 (1 + t) + 2 R^4 (1 - t^2)`` over the cosine t of the rows that differ in
-    label: sqrt 2 (R^2 + 1/2) from R^2 = 1/2 on, 2 R below. Attained with two or more features.
+    With c 1 with an intercept else 0 and ``K = R^2 + c``, the largest of
+    ``2 K + 2 t + 2 K^2 - 2 t^2`` over ``t = c + <x, x'>`` of two rows that differ in label:
+    sqrt 2 (K + 1/2) from R^2 = 1/2 on. Below, 2 R, or ``sqrt(4 + 8 R^2)`` with an intercept.
+    Attained with two or more features.
     """
-    r2 = float(x_bound) ** 2
-    return math.sqrt(2) * (r2 + 0.5) if r2 >= 0.5 else 2 * math.sqrt(r2)
+    c, r2 = float(intercept), float(x_bound) ** 2
+    if r2 >= 0.5:
+        return math.sqrt(2) * (r2 + c + 0.5)
+    return math.sqrt(4 + 8 * r2) if intercept else 2 * math.sqrt(r2)

@@ -100,6 +100,7 @@ class BetaBernoulli(Family):
         "b": [Interval(Real, 0, None, closed="neither")],
     }
     _kind = "bernoulli"
+    _prior_parameters = ("a", "b")
 
     def __init__(self, a=1.0, b=1.0):
         self.a = a
@@ -213,6 +214,7 @@ class GammaPoisson(Family):
 
     _parameter_constraints: dict = BetaBernoulli._parameter_constraints
     _kind = "poisson"
+    _prior_parameters = ("a", "b")
 
     def __init__(self, a=1.0, b=1.0):
         self.a = a

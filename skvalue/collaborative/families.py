@@ -101,6 +101,7 @@ class GaussianMean(Family):
         "prior_variance": [Interval(Real, 0, None, closed="neither")],
     }
     _kind = "gaussian"
+    _prior_parameters = ("variance", "prior_mean", "prior_variance")
 
     def __init__(self, variance=1.0, *, prior_mean=0.0, prior_variance=1.0):
         self.variance = variance

@@ -1,15 +1,16 @@
 """Bayesian linear regression with unknown variance, from exact or noisy Gram matrices."""
 
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from .._sklearn import Interval
-from ._gaussian import noisy_gram_loglik, plugin_second_moments
+from .._sklearn import Interval, StrOptions
+from ._gaussian import noisy_gram_loglik
 from ._models import PriorChecks, common_facts, positive_definite
+from ._moments import NEEDS, fourth_moments, plugin_second_moments, posterior_second_moments
 from ._nig import NIG, nig_kl, nig_log_density, nig_sample, nig_update
-from ._statistics import to_gram
+from ._statistics import gram_size, to_fourth, to_gram
 
 __all__ = ["BayesianLinear"]
 
@@ -31,8 +32,16 @@ class BayesianLinear(PriorChecks, BaseEstimator):
     mean : float or array-like of shape (n_weights,), default=0
         Prior mean of the weights.
     x_covariance : array-like of shape (n_features, n_features), default=None
-        Covariance of x at every party, if it is public. None estimates second moments from each
-        party's own release.
+        Covariance of x at every party, if it is public; `moments` is not used then.
+    moments : {"plugin", "noisy", "hierarchical"}, default="plugin"
+        How moments of x that are not public are treated. "plugin" takes second moments from each
+        party's own release, shrunk towards a sphere, for known. "noisy" also takes fourth moments,
+        which releases must hold (``GramRelease(moments_share=...)``), in place of those of a normal
+        law. "hierarchical" integrates over each party's second moments given its own release, with
+        an inverse Wishart prior, by `moment_draws` draws: more honest where noise is large, and as
+        many times slower.
+    moment_draws : int, default=32
+        Draws of "hierarchical", up to 256.
     noise_aware : bool, default=True
         False takes noisy statistics for exact ones, to show why one must not: a party then gains by
         noise.
@@ -63,18 +72,32 @@ class BayesianLinear(PriorChecks, BaseEstimator):
         "b0": [Interval(Real, 0, None, closed="neither")],
         "mean": [Real, "array-like"],
         "x_covariance": ["array-like", None],
+        "moments": [StrOptions(set(NEEDS))],
+        "moment_draws": [Interval(Integral, 1, 256, closed="both")],
         "noise_aware": [bool],
     }
     task = "regression"
+    _prior_parameters = ("precision", "a0", "b0", "mean")
 
     def __init__(
-        self, precision=0.1, *, a0=20.0, b0=0.5, mean=0.0, x_covariance=None, noise_aware=True
+        self,
+        precision=0.1,
+        *,
+        a0=20.0,
+        b0=0.5,
+        mean=0.0,
+        x_covariance=None,
+        moments="plugin",
+        moment_draws=32,
+        noise_aware=True,
     ):
         self.precision = precision
         self.a0 = a0
         self.b0 = b0
         self.mean = mean
         self.x_covariance = x_covariance
+        self.moments = moments
+        self.moment_draws = moment_draws
         self.noise_aware = noise_aware
 
     def bind(self, releases):
@@ -94,7 +117,7 @@ class BayesianLinear(PriorChecks, BaseEstimator):
         ------
         ValueError
             If the releases are of another kind or disagree in number of features, intercept, layout
-            or bounds, or a prior parameter has the wrong shape.
+            or bounds, or lack the moments asked for, or a prior parameter has the wrong shape.
         """
         self._validate_params()
         facts = common_facts(
@@ -102,6 +125,14 @@ class BayesianLinear(PriorChecks, BaseEstimator):
         )
         bound = clone(self)
         bound.n_features_in_, bound.intercept_ = facts["n_features"], facts["intercept"]
+        known = self.x_covariance is not None or not self.noise_aware
+        if self.moments == "noisy" and not known:
+            lacking = sum(r.epsilon is not None and not r.moments_share for r in releases)
+            if lacking:
+                raise ValueError(
+                    "releases must hold fourth moments (GramRelease(moments_share=...)) for "
+                    f"moments='noisy'. Got {lacking} of {len(releases)} without."
+                )
         size = bound.n_features_in_ + bound.intercept_
         mean = np.broadcast_to(np.asarray(self.mean, float), size)
         precision = positive_definite(self.precision, size, "precision")
@@ -164,30 +195,48 @@ class BayesianLinear(PriorChecks, BaseEstimator):
         if release.n_samples == 0:
             return np.zeros(len(phi))
         w, log_s2 = phi[:, :-1], np.clip(phi[:, -1], -40.0, 40.0)
-        gram, second = self._facts(release)
+        gram, second, more = self._facts(release)
         if second is None:
             u = np.column_stack([-w, np.ones(len(w))])
             squares = np.sum((u @ gram) * u, axis=1)
             return -0.5 * (release.n_samples * log_s2 + np.exp(-log_s2) * squares)
-        return noisy_gram_loglik(w, np.exp(log_s2), second, release, gram)
+        s2 = np.exp(log_s2)
+        if second.ndim == 2:
+            return noisy_gram_loglik(w, s2, second, release, gram, more)
+        # What y adds to the sums of x alone, whose law the draws have already.
+        total = np.full(len(w), -np.inf)
+        for draw, own in zip(second, more):
+            total = np.logaddexp(total, noisy_gram_loglik(w, s2, draw, release, gram) - own)
+        return total
 
     def _facts(self, release):
-        """Gram matrix of a release, and second moments of x; none where the matrix is exact."""
+        """Gram matrix, second moments of x or draws of them, and what these need besides.
+
+        Second moments are None where the matrix is exact; besides, fourth moments, or the density
+        of the sums of x alone for every draw.
+        """
         if release not in self._seen:
-            gram = self.gram(release)
-            second = None
-            if release.epsilon is not None and self.noise_aware:
-                second = self._second
-                if second is None:
-                    second = plugin_second_moments(
-                        gram[:-1, :-1],
-                        release.n_samples,
-                        release.noise_scale**2,
-                        release.bounds[0],
-                        release.intercept,
-                    )
-            self._seen[release] = gram, second
+            self._seen[release] = self._learn(release)
         return self._seen[release]
+
+    def _learn(self, release):
+        gram = self.gram(release)
+        if release.epsilon is None or not self.noise_aware:
+            return gram, None, None
+        if self._second is not None:
+            return gram, self._second, None
+        facts = gram[:-1, :-1], release.n_samples, release.noise_scale**2
+        bound, intercept = release.bounds[0], release.intercept
+        if self.moments == "hierarchical":
+            draws = posterior_second_moments(*facts, bound, intercept, self.moment_draws)
+            return gram, *draws
+        second = plugin_second_moments(*facts, bound, intercept)
+        if self.moments == "plugin":
+            return gram, second, None
+        sums = release.vector[gram_size(release.n_features, intercept) :] / release.moments_weight
+        variance = (release.noise_scale / release.moments_weight) ** 2
+        sums = to_fourth(sums, release.n_features, intercept)
+        return gram, second, fourth_moments(sums, facts[1], variance, second, intercept)
 
     def gram(self, release):
         """Gram matrix of (x, y) in a release, made positive if its noise is not modelled.
@@ -202,8 +251,13 @@ class BayesianLinear(PriorChecks, BaseEstimator):
         gram : ndarray of shape (n_weights + 1, n_weights + 1)
             The matrix.
         """
+        size = gram_size(release.n_features, release.intercept)
         gram = to_gram(
-            release.vector, release.n_samples, release.n_features, release.intercept, release.layout
+            release.vector[:size],
+            release.n_samples,
+            release.n_features,
+            release.intercept,
+            release.layout,
         )
         if release.epsilon is not None and not self.noise_aware:
             values, vectors = np.linalg.eigh(gram)

@@ -10,10 +10,17 @@ import numpy as np
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from .._sklearn import StrOptions
+from .._sklearn import Interval, StrOptions
 from .._validation import check_numeric_target
 from ._party import BOUND, PartyRelease
-from ._statistics import clip_rows, gram_vector, logistic_vector
+from ._statistics import (
+    clip_rows,
+    gram_vector,
+    linear_sensitivity,
+    logistic_vector,
+    moment_vector,
+    moment_weight,
+)
 from .release import Release
 
 __all__ = ["GramRelease", "LogisticRelease", "MeanRelease"]
@@ -40,6 +47,12 @@ class GramRelease(PartyRelease):
         columns, has the least noise on products of a feature with the target where their bounds
         are alike; "cross", with 1 for those, has a quarter less noise on everything else and 6 %
         more on them.
+    moments_share : float, default=0
+        Share of epsilon spent on noisy fourth moments of x, for mediators that ask for them
+        (``BayesianLinear(moments="noisy")``); in [0, 1).
+    prior : model or str, default=None
+        The prior that the parties agreed on: a model (`BayesianLinear` and others) or what its
+        `prior_statement` says. The release states it, and a mediator of another prior is refused.
     delta : float, default=1e-5
         Delta at which `privacy_` states epsilon; it changes nothing in the release.
     ledger : Ledger, default=None
@@ -87,6 +100,7 @@ class GramRelease(PartyRelease):
         "y_bound": BOUND,
         "fit_intercept": [bool],
         "layout": [StrOptions({"svec", "cross"})],
+        "moments_share": [Interval(Real, 0, 1, closed="left")],
     }
 
     def __init__(
@@ -98,6 +112,8 @@ class GramRelease(PartyRelease):
         y_bound=1.0,
         fit_intercept=False,
         layout="svec",
+        moments_share=0,
+        prior=None,
         delta=1e-5,
         ledger=None,
         noise_random_state=None,
@@ -108,6 +124,8 @@ class GramRelease(PartyRelease):
         self.y_bound = y_bound
         self.fit_intercept = fit_intercept
         self.layout = layout
+        self.moments_share = moments_share
+        self.prior = prior
         self.delta = delta
         self.ledger = ledger
         self.noise_random_state = noise_random_state
@@ -118,25 +136,30 @@ class GramRelease(PartyRelease):
         x_bound, void = self._bound("x_bound", np.linalg.norm(X, axis=1))
         y_bound, void_y = self._bound("y_bound", np.abs(y))
         X, y = clip_rows(X, x_bound), np.clip(y, -y_bound, y_bound)
-        release = Release(
+        facts = dict(
             kind="linear",
-            n_samples=len(X),
-            statistic=tuple(gram_vector(X, y, self.fit_intercept, self.layout)),
             epsilon=None,
             renyi_order=self.renyi_order,
             bounds=(x_bound, y_bound),
             n_features=X.shape[1],
             intercept=self.fit_intercept,
             layout=self.layout,
+            moments_share=self.moments_share,
+            prior=self._stated_prior(),
         )
+        statistic = gram_vector(X, y, self.fit_intercept, self.layout)
+        if self.moments_share:
+            alone = linear_sensitivity(x_bound, y_bound, self.fit_intercept, self.layout)
+            weight = moment_weight(alone, x_bound, self.fit_intercept, self.moments_share)
+            statistic = np.append(statistic, weight * moment_vector(X, self.fit_intercept))
+        release = Release(n_samples=len(X), statistic=tuple(statistic), **facts)
         return release, "; ".join(filter(None, [void, void_y]))
 
 
 class LogisticRelease(PartyRelease):
     """A party's release for logistic regression: the sums of y x and of x x', clipped and noisy.
 
-    The classes count as y = -1 and y = 1. Features should be centred by public numbers: the
-    mediator's model has no intercept.
+    The classes count as y = -1 and y = 1.
 
     Parameters
     ----------
@@ -149,6 +172,12 @@ class LogisticRelease(PartyRelease):
         norm, which voids the guarantee.
     classes : tuple of two labels, default=(0, 1)
         The negative and the positive class; public, the same at every party.
+    fit_intercept : bool, default=False
+        Whether a constant feature is part of the statistic. Without, features should be centred by
+        public numbers.
+    prior : model or str, default=None
+        The prior that the parties agreed on: a model (`BayesianLinear` and others) or what its
+        `prior_statement` says. The release states it, and a mediator of another prior is refused.
     delta : float, default=1e-5
         Delta at which `privacy_` states epsilon; it changes nothing in the release.
     ledger : Ledger, default=None
@@ -189,6 +218,7 @@ class LogisticRelease(PartyRelease):
         **PartyRelease._parameter_constraints,
         "x_bound": BOUND,
         "classes": [tuple, list],
+        "fit_intercept": [bool],
     }
 
     def __init__(
@@ -198,6 +228,8 @@ class LogisticRelease(PartyRelease):
         renyi_order=2,
         x_bound=1.0,
         classes=(0, 1),
+        fit_intercept=False,
+        prior=None,
         delta=1e-5,
         ledger=None,
         noise_random_state=None,
@@ -206,6 +238,8 @@ class LogisticRelease(PartyRelease):
         self.renyi_order = renyi_order
         self.x_bound = x_bound
         self.classes = classes
+        self.fit_intercept = fit_intercept
+        self.prior = prior
         self.delta = delta
         self.ledger = ledger
         self.noise_random_state = noise_random_state
@@ -213,6 +247,7 @@ class LogisticRelease(PartyRelease):
     def _clean(self, X, y):
         if len(self.classes) != 2 or self.classes[0] == self.classes[1]:
             raise ValueError(f"classes must be two different labels. Got {self.classes!r}.")
+        labels = tuple(label.item() if hasattr(label, "item") else label for label in self.classes)
         X, y = validate_data(self, X, y, dtype=np.float64)
         y = column_or_1d(y)
         positive = y == self.classes[1]
@@ -223,11 +258,14 @@ class LogisticRelease(PartyRelease):
         release = Release(
             kind="logistic",
             n_samples=len(X),
-            statistic=tuple(logistic_vector(X, np.where(positive, 1.0, -1.0))),
+            statistic=tuple(logistic_vector(X, np.where(positive, 1.0, -1.0), self.fit_intercept)),
             epsilon=None,
             renyi_order=self.renyi_order,
             bounds=(x_bound,),
             n_features=X.shape[1],
+            intercept=self.fit_intercept,
+            classes=labels,
+            prior=self._stated_prior(),
         )
         return release, void
 
@@ -246,6 +284,9 @@ class MeanRelease(PartyRelease):
     lower, upper : float, default=-1, 1
         Numbers are clipped to this range, which is public. For "bernoulli" it is (0, 1), for
         "poisson" (0, `upper`), whatever `lower` is.
+    prior : model or str, default=None
+        The prior that the parties agreed on: a model (`BayesianLinear` and others) or what its
+        `prior_statement` says. The release states it, and a mediator of another prior is refused.
     delta : float, default=1e-5
         Delta at which `privacy_` states epsilon; it changes nothing in the release.
     ledger : Ledger, default=None
@@ -292,6 +333,7 @@ class MeanRelease(PartyRelease):
         renyi_order=2,
         lower=-1.0,
         upper=1.0,
+        prior=None,
         delta=1e-5,
         ledger=None,
         noise_random_state=None,
@@ -301,6 +343,7 @@ class MeanRelease(PartyRelease):
         self.renyi_order = renyi_order
         self.lower = lower
         self.upper = upper
+        self.prior = prior
         self.delta = delta
         self.ledger = ledger
         self.noise_random_state = noise_random_state
@@ -345,5 +388,6 @@ class MeanRelease(PartyRelease):
             epsilon=None,
             renyi_order=self.renyi_order,
             bounds=(float(lower), float(upper)),
+            prior=self._stated_prior(),
         )
         return release, ""

@@ -15,6 +15,9 @@ from ._statistics import (
     linear_sensitivity,
     logistic_sensitivity,
     logistic_size,
+    moment_sensitivity,
+    moment_size,
+    moment_weight,
 )
 
 __all__ = ["Release"]
@@ -25,11 +28,34 @@ _KINDS = ("linear", "logistic", *_FAMILIES)
 _MOST_CHARACTERS = 50_000_000
 _MOST_FEATURES = 1000
 _MOST_SAMPLES = 10**12
+_MOST_MOMENTS = 40  # features; of fourth moments there are then 336,610
+_MOST_WORDS = 2000
 
 
 def _refuse(name, rule, value):
     shown = repr(value)
     raise ValueError(f"{name} must be {rule}. Got {shown if len(shown) < 80 else shown[:77]}")
+
+
+def _labels(labels, kind):
+    """Two labels that JSON can carry, or none."""
+    good = isinstance(labels, list | tuple) and (
+        len(labels) == 0
+        or (
+            kind == "logistic"
+            and len(labels) == 2
+            and all(
+                (isinstance(label, str) and len(label) <= _MOST_WORDS)
+                or (isinstance(label, Integral | bool) and abs(label) < 2**63)
+                or (isinstance(label, float) and math.isfinite(label))
+                for label in labels
+            )
+            and labels[0] != labels[1]
+        )
+    )
+    if not good:
+        _refuse("classes", "two different strings or numbers for kind='logistic', or none", labels)
+    return tuple(labels)
 
 
 def _integer(value, name, lowest, highest):
@@ -61,8 +87,9 @@ class Release:
         Number of rows of the party; public.
     statistic : sequence of float
         The noisy statistic: for "linear" the weighted lower triangle of the Gram matrix of
-        (1 if `intercept`, x, y) without the count; for "logistic" the sum of y x and the weighted
-        lower triangle of the sum of x x'; else one sum.
+        (1 if `intercept`, x, y) without the count, and fourth moments of x if `moments_share` is
+        not 0; for "logistic" the sum of y u, u = (1 if `intercept`, x), and the weighted lower
+        triangle of the sum of u u' without the count; else one sum.
     epsilon : float or None
         Renyi loss of the release at `renyi_order`. None: no noise, hence no privacy.
     renyi_order : float
@@ -72,9 +99,16 @@ class Release:
     n_features : int, default=0
         Number of features; 0 for the families of one number.
     intercept : bool, default=False
-        Whether "linear" has a constant feature.
+        Whether "linear" or "logistic" has a constant feature.
     layout : {"svec", "cross"}, default="svec"
         Weights of the entries of "linear", see `GramRelease`.
+    moments_share : float, default=0.0
+        Share of epsilon that "linear" spends on fourth moments of x, in [0, 1).
+    classes : tuple of two labels, default=()
+        Labels that count as -1 and 1 in "logistic"; none are not compared.
+    prior : str or None, default=None
+        The prior that the party agreed to, in the words of a model's `prior_statement`. None is
+        not compared.
 
     Raises
     ------
@@ -101,6 +135,9 @@ class Release:
     n_features: int = 0
     intercept: bool = False
     layout: str = "svec"
+    moments_share: float = 0.0
+    classes: tuple = ()
+    prior: str | None = None
 
     def __post_init__(self):
         fix = object.__setattr__
@@ -115,10 +152,24 @@ class Release:
         highest = 0 if self.kind in _FAMILIES else _MOST_FEATURES
         n_features = _integer(self.n_features, "n_features", lowest, highest)
         fix(self, "n_features", n_features)
-        if not isinstance(self.intercept, bool) or (self.intercept and self.kind != "linear"):
-            _refuse("intercept", "a bool, and True for kind='linear' only", self.intercept)
+        if not isinstance(self.intercept, bool) or (self.intercept and self.kind in _FAMILIES):
+            _refuse(
+                "intercept",
+                "a bool, and True for kind='linear' or kind='logistic' only",
+                self.intercept,
+            )
         if not isinstance(self.layout, str) or self.layout not in CROSS_WEIGHTS:
             _refuse("layout", f"one of {', '.join(CROSS_WEIGHTS)}", self.layout)
+        rule = "0, or for kind='linear' of at most 40 features a number below 1"
+        share = _number(self.moments_share, "moments_share", rule, 0.0, strict=False)
+        if share >= 1 or (share and (self.kind != "linear" or n_features > _MOST_MOMENTS)):
+            _refuse("moments_share", rule, self.moments_share)
+        fix(self, "moments_share", share)
+        fix(self, "classes", _labels(self.classes, self.kind))
+        if self.prior is not None and (
+            not isinstance(self.prior, str) or not 0 < len(self.prior) <= _MOST_WORDS
+        ):
+            _refuse("prior", f"None or a text of at most {_MOST_WORDS} characters", self.prior)
         self._check_bounds()
         self._check_statistic()
 
@@ -148,8 +199,10 @@ class Release:
     def _check_statistic(self):
         size = {
             "linear": gram_size(self.n_features, self.intercept),
-            "logistic": logistic_size(self.n_features),
+            "logistic": logistic_size(self.n_features, self.intercept),
         }.get(self.kind, 1)
+        if self.moments_share:
+            size += moment_size(self.n_features, self.intercept)
         given = self.statistic
         if not isinstance(given, list | tuple | np.ndarray) or len(given) != size:
             length = len(given) if isinstance(given, list | tuple | np.ndarray) else given
@@ -172,9 +225,13 @@ class Release:
         """Most that one row adds to an entry, in absolute value."""
         if self.kind == "linear":
             x_bound, y_bound = self.bounds
-            return math.sqrt(2) * (float(self.intercept) + x_bound**2 + y_bound**2)
+            largest = math.sqrt(2) * (float(self.intercept) + x_bound**2 + y_bound**2)
+            if not self.moments_share:
+                return largest
+            return max(largest, self.moments_weight * moment_sensitivity(x_bound, self.intercept))
         if self.kind == "logistic":
-            return max(self.bounds[0], math.sqrt(2) * self.bounds[0] ** 2)
+            square = self.bounds[0] ** 2 + self.intercept
+            return max(math.sqrt(square), math.sqrt(2) * square)
         return max(map(abs, self.bounds))
 
     def sensitivity_of(self, bounds):
@@ -191,10 +248,18 @@ class Release:
             Largest distance between the statistics of data that differ in one row's content.
         """
         if self.kind == "linear":
-            return linear_sensitivity(*bounds, self.intercept, self.layout)
+            alone = linear_sensitivity(*bounds, self.intercept, self.layout)
+            # Fourth moments are weighted so that they have their share of the squared distance.
+            return alone / math.sqrt(1 - self.moments_share)
         if self.kind == "logistic":
-            return logistic_sensitivity(*bounds)
+            return logistic_sensitivity(*bounds, self.intercept)
         return bounds[1] - bounds[0]
+
+    @property
+    def moments_weight(self):
+        """Factor on the fourth moments in the statistic."""
+        alone = linear_sensitivity(*self.bounds, self.intercept, self.layout)
+        return moment_weight(alone, self.bounds[0], self.intercept, self.moments_share)
 
     @property
     def sensitivity(self):
@@ -293,7 +358,7 @@ class Release:
         text : str
             JSON, from which `from_json` makes an equal release.
         """
-        fields = {**asdict(self), "statistic": list(self.statistic), "bounds": list(self.bounds)}
+        fields = asdict(self)
         return json.dumps({"format": _FORMAT, "version": _VERSION, **fields}, allow_nan=False)
 
     @classmethod

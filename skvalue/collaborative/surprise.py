@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from ..semivalues import tabulated_semivalue
 from ._gibbs import gibbs_values
-from ._models import check_releases, warn_of_few_rows
+from ._models import check_prior, check_releases, warn_of_few_rows
 from ._pool import grid_pool, sampled_pool
 from ._shapley import antithetic_orders, permutation_values, prefix_masks
 from ._smc import anneal
@@ -163,7 +163,8 @@ class BayesianSurpriseScorer(BaseEstimator):
         TypeError
             If releases hold anything but Release objects: rows have no place here.
         ValueError
-            If there are none, they do not suit the model, or contradict one another.
+            If there are none, they do not suit the model, contradict one another, or state a prior
+            that is not the model's.
         """
         self.releases_ = check_releases(releases)
         self.parties_ = list(self.releases_)
@@ -171,6 +172,7 @@ class BayesianSurpriseScorer(BaseEstimator):
         texts = [release.to_json() for release in self.releases_.values()]
         self._order = np.array(sorted(range(len(texts)), key=texts.__getitem__))
         self._sorted = [self.releases_[self.parties_[i]] for i in self._order]
+        check_prior(self.model, self.releases_)
         bind = getattr(self.model, "bind", None)
         self.model_ = self.model if bind is None else bind(self._sorted)
         warn_of_few_rows(self.releases_)

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 
 from skvalue.collaborative import BayesianLinear, GramRelease
+from skvalue.collaborative._gibbs import gibbs_draws
 from skvalue.exceptions import NestedReleasesWarning
 from skvalue.privacy import SeededNoiseWarning
 
@@ -43,3 +44,9 @@ def release_all(parties, epsilons, seed=7, **options):
         quietly(GramRelease(e, noise_random_state=seed + i, **options).fit, *rows).release_
         for i, (e, rows) in enumerate(zip(epsilons, parties))
     ]
+
+
+def quick_gibbs(monkeypatch):
+    """Fewer sweeps: enough where noise is not large, so that chains forget in some tens of them."""
+    monkeypatch.setitem(gibbs_draws.__kwdefaults__, "burn_in", 200)
+    monkeypatch.setitem(gibbs_draws.__kwdefaults__, "thin", 5)

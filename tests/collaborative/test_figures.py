@@ -1,5 +1,6 @@
 """The script that redoes the figures: its words, and (slow) its claims on simulated data."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -24,12 +25,21 @@ def run(*arguments, folder="."):
     )
 
 
-def test_says_what_is_missing(tmp_path):
-    result = run("--data", ".", "--sets", "pima", folder=tmp_path)
-    assert result.returncode == 2
-    assert "--data must hold pima.npz for pima. Got '.'" in result.stderr
-    result = run("--runs", "1", "--sets", "syn")
-    assert "--runs must be at least 2, for a standard error. Got 1" in result.stderr
+def test_says_what_is_missing(monkeypatch, capsys):
+    spec = importlib.util.spec_from_file_location("collaborative_figures", SCRIPT)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    for arguments, message in [
+        (["--data", ".", "--sets", "pima"], "--data must hold pima.npz for pima. Got '.'"),
+        (
+            ["--runs", "1", "--sets", "syn"],
+            "--runs must be at least 2, for a standard error. Got 1",
+        ),
+    ]:
+        monkeypatch.setattr(sys, "argv", [str(SCRIPT), *arguments])
+        with pytest.raises(SystemExit, match="2"):
+            script.main()
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.slow

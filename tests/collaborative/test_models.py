@@ -136,41 +136,75 @@ class TestLogistic:
     SECOND = 0.1 * np.eye(3) + 0.02
     W = np.array([1.5, -2.0, 0.5])
 
-    def rows(self, rng, n):
-        X = rng.multivariate_normal(np.zeros(3), self.SECOND, size=n)
-        return X, np.where(rng.random(n) < 1 / (1 + np.exp(-X @ self.W)), 1.0, -1.0)
+    MEAN = np.array([0.3, -0.2, 0.1])
 
-    def test_moments_by_simulation(self, rng):
-        X, signs = self.rows(rng, 300_000)
-        terms = np.array([logistic_vector(x[None], s[None]) for x, s in zip(X[:3], signs[:3])])
-        rows, columns = np.tril_indices(3)
+    def rows(self, rng, n, intercept=None):
+        """Centred rows without an intercept, and others with one."""
+        mean = np.zeros(3) if intercept is None else self.MEAN
+        X = rng.multivariate_normal(mean, self.SECOND, size=n)
+        logits = X @ self.W + (intercept or 0.0)
+        return X, np.where(rng.random(n) < 1 / (1 + np.exp(-logits)), 1.0, -1.0)
+
+    @pytest.mark.parametrize("intercept", [None, 0.7])
+    def test_moments_by_simulation(self, rng, intercept):
+        X, signs = self.rows(rng, 300_000, intercept)
+        constant = intercept is not None
+        terms = [logistic_vector(x[None], s[None], constant) for x, s in zip(X[:3], signs[:3])]
+        w, second, U = self.W, self.SECOND, X
+        if constant:
+            w = np.append(intercept, w)
+            second = np.ones((4, 4))
+            second[0, 1:] = second[1:, 0] = self.MEAN
+            second[1:, 1:] = self.SECOND + np.outer(self.MEAN, self.MEAN)
+            U = np.column_stack([np.ones(len(X)), X])
+        rows, columns = np.array(np.tril_indices(U.shape[1]))[:, int(constant) :]
         weights = np.where(rows == columns, 1, 2**0.5)
-        every = np.column_stack([signs[:, None] * X, X[:, rows] * X[:, columns] * weights])
+        every = np.column_stack([signs[:, None] * U, U[:, rows] * U[:, columns] * weights])
         np.testing.assert_allclose(every[:3], terms)
-        mean, covariance = statistic_moments(self.W[None], self.SECOND)
-        np.testing.assert_allclose(mean[0], every.mean(axis=0), atol=3e-3)
-        np.testing.assert_allclose(covariance[0], np.cov(every.T), atol=3e-3)
+        mean, covariance = statistic_moments(w[None], second, constant)
+        np.testing.assert_allclose(mean[0], every.mean(axis=0), atol=4e-3)
+        np.testing.assert_allclose(covariance[0], np.cov(every.T), atol=4e-3)
 
-    def test_quadratic_approximation_is_in_closed_form(self, rng):
-        X, signs = self.rows(rng, 300)
-        party = LogisticRelease(None, x_bound=2, classes=(-1, 1))
+    @pytest.mark.parametrize("intercept", [None, 0.7])
+    def test_quadratic_approximation_is_in_closed_form(self, rng, intercept):
+        X, signs = self.rows(rng, 300, intercept)
+        party = LogisticRelease(
+            None, x_bound=2, classes=(-1, 1), fit_intercept=intercept is not None
+        )
         releases = [party.fit(X[i::3], signs[i::3]).release_ for i in range(3)]
-        model = BayesianLogistic(approximation="quadratic")
+        model = BayesianLogistic(classes=(-1, 1), approximation="quadratic")
         scorer = BayesianSurpriseScorer(model, random_state=0, n_particles=1200).fit(releases)
         exact = [scorer.model_.exact_surprise(releases, members(k, 3)) for k in range(8)]
         np.testing.assert_allclose(scorer.coalition_values_, exact, atol=0.08)
 
-    def test_normal_likelihood_is_near_the_full_data_posterior(self, rng):
+    @pytest.mark.parametrize("intercept", [None, 0.7])
+    def test_normal_likelihood_is_near_the_full_data_posterior(self, rng, intercept):
         """Without noise: what the statistic says is nearly what the rows say."""
-        X, signs = self.rows(rng, 400)
-        release = LogisticRelease(None, x_bound=5, classes=(-1, 1)).fit(X, signs).release_
-        scorer = BayesianSurpriseScorer(BayesianLogistic(), random_state=0).fit([release])
-        w = scorer.model_.sample_prior(200_000, rng)
-        logs = -np.logaddexp(0, -signs[:, None] * (X @ w[:20_000].T)).sum(axis=0)
+        X, signs = self.rows(rng, 400, intercept)
+        party = LogisticRelease(
+            None, x_bound=5, classes=(-1, 1), fit_intercept=intercept is not None
+        )
+        release = party.fit(X, signs).release_
+        if intercept is not None:
+            X = np.column_stack([np.ones(400), X])
+        model = BayesianLogistic(classes=(-1, 1))
+        scorer = BayesianSurpriseScorer(model, random_state=0).fit([release])
+        w = scorer.model_.sample_prior(20_000, rng)
+        logs = -np.logaddexp(0, -signs[:, None] * (X @ w.T)).sum(axis=0)
         weights = np.exp(logs - logs.max())
         weights /= weights.sum()
         full = weights @ logs - np.log(np.mean(np.exp(logs - logs.max()))) - logs.max()
         assert scorer.grand_value_ == pytest.approx(full, abs=0.35)
+        means = [weights @ w, scorer.sample(n_draws=1000, random_state=0).mean(axis=0)]
+        np.testing.assert_allclose(*means, atol=0.25)
+
+    def test_prediction_with_an_intercept(self, rng):
+        X, signs = self.rows(rng, 60, 0.7)
+        party = LogisticRelease(None, classes=(-1, 1), fit_intercept=True)
+        model = BayesianLogistic(classes=(-1, 1)).bind([party.fit(X, signs).release_])
+        phi = np.array([[0.5, 1.0, -1.0, 0.0]])
+        chances = 1 / (1 + np.exp(-signs * (0.5 + X @ [1.0, -1.0, 0.0])))
+        np.testing.assert_allclose(np.exp(model.predict_logpdf(phi, X, signs)[0]), chances)
 
     def test_private_values_are_below_exact_ones(self, rng):
         X, signs = self.rows(rng, 400)
@@ -178,7 +212,8 @@ class TestLogistic:
         for epsilon in (0.01, 0.2, None):
             party = LogisticRelease(epsilon, x_bound=2, classes=(-1, 1))
             release = party.fit(X, signs).release_
-            scorer = BayesianSurpriseScorer(BayesianLogistic(), random_state=0, n_particles=200)
+            model = BayesianLogistic(classes=(-1, 1))
+            scorer = BayesianSurpriseScorer(model, random_state=0, n_particles=200)
             values.append(scorer.fit([release]).grand_value_)
         assert values[0] < values[1] < values[2]
 

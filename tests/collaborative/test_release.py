@@ -6,7 +6,13 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from skvalue.collaborative import GramRelease, LogisticRelease, MeanRelease, Release
+from skvalue.collaborative import (
+    BayesianLinear,
+    GramRelease,
+    LogisticRelease,
+    MeanRelease,
+    Release,
+)
 
 LINEAR = dict(
     kind="linear",
@@ -36,7 +42,8 @@ def test_scale_by_the_paper():
     [
         GramRelease(0.3, fit_intercept=True, layout="cross", y_bound=2.0),
         GramRelease(None),
-        LogisticRelease(1.0, classes=(False, True)),
+        GramRelease(0.3, moments_share=0.4, prior=BayesianLinear(np.eye(2) + 0.1)),
+        LogisticRelease(1.0, classes=(np.False_, np.True_), fit_intercept=True),
         MeanRelease(0.5, lower=-2.0, upper=3.0),
     ],
 )
@@ -73,6 +80,13 @@ def test_json_there_and_back(party, rng):
         ("bounds", {"x": 1}, "bounds must be a sequence"),
         ("intercept", 1, "intercept must be a bool"),
         ("layout", "upper", "layout must be one of svec, cross"),
+        ("moments_share", 1.0, "moments_share must be 0, or for kind='linear' of at most 40 feat"),
+        ("moments_share", -0.1, "moments_share must be 0, or for kind='linear'"),
+        ("moments_share", 0.5, "statistic must be a sequence of 12 numbers. Got 6"),
+        ("classes", [0, 1], "classes must be two different strings or numbers for kind='logist"),
+        ("prior", "", "prior must be None or a text of at most 2000 characters"),
+        ("prior", {"a": 1}, "prior must be None or a text of at most 2000 characters"),
+        ("prior", "x" * 2001, "prior must be None or a text of at most 2000 characters"),
         ("statistic", [1.0] * 5, "statistic must be a sequence of 6 numbers. Got 5"),
         ("statistic", "123456", "statistic must be a sequence of 6 numbers"),
         ("statistic", [1.0] * 5 + ["x"], "statistic must be of finite numbers. Got 'x'"),
@@ -122,13 +136,24 @@ def test_fields_are_exactly_those():
         (dict(bounds=(5, 0)), "bounds must be in increasing order"),
         (dict(bounds=(1, 5)), r"bounds must be \(0, upper\) for kind='poisson'"),
         (dict(kind="bernoulli"), r"bounds must be \(0, 1\) for kind='bernoulli'"),
-        (dict(intercept=True), "True for kind='linear' only"),
+        (dict(intercept=True), "True for kind='linear' or kind='logistic' only"),
         (dict(n_features=2), "n_features must be an integer from 0 to 0"),
     ],
 )
 def test_families_are_checked(change, message):
     with pytest.raises(ValueError, match=message):
         Release(**{**COUNTS, **change})
+
+
+@pytest.mark.parametrize("classes", [(0,), (1, 1), (None, 1), ((1,), 2), (0.0, np.inf), "ab"])
+def test_classes_are_checked(classes):
+    facts = dict(kind="logistic", n_samples=9, statistic=(0.0, 3.0), epsilon=None)
+    facts.update(renyi_order=2.0, bounds=(1.0,), n_features=1)
+    assert Release(**facts, classes=["no", "yes"]).classes == ("no", "yes")
+    with pytest.raises(ValueError, match="classes must be two different strings or numbers"):
+        Release(**facts, classes=classes)
+    with pytest.raises(ValueError, match="moments_share must be 0, or for kind='linear'"):
+        Release(**facts, moments_share=0.1)
 
 
 def test_added_noise_is_as_stated():

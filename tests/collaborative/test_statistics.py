@@ -11,13 +11,17 @@ from skvalue.collaborative._statistics import (
     linear_sensitivity,
     logistic_sensitivity,
     logistic_vector,
+    moment_sensitivity,
+    moment_size,
+    moment_vector,
     split_logistic,
+    to_fourth,
     to_gram,
 )
 from skvalue.privacy.audit import search_sensitivity
 
 
-def farthest(statistic, bounds, n_features=2, starts=8):
+def farthest(statistic, bounds, n_features=2, starts=4):
     """Largest distance of the terms of two rows, by local search from random starts."""
     x_bound, y_bound = bounds
     rng = np.random.default_rng(0)
@@ -54,23 +58,31 @@ def test_linear_sensitivity_covers_one_feature_and_small_bounds():
         for layout in ("svec", "cross"):
             for intercept, p in ((False, 1), (True, 1), (True, 2)):
                 found = farthest(
-                    lambda X, y, c=intercept, lay=layout: gram_vector(X, y, c, lay), bounds, p, 4
+                    lambda X, y, c=intercept, lay=layout: gram_vector(X, y, c, lay), bounds, p, 2
                 )
                 assert found <= linear_sensitivity(*bounds, intercept, layout) * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("bound", [0.3, 0.5**0.5, 1.0, 2.0])
-def test_logistic_sensitivity_is_exact(bound):
-    angles = np.linspace(0, np.pi, 721)
-    rows = bound * np.column_stack([np.cos(angles), np.sin(angles)])
-    first = logistic_vector(rows[:1], np.ones(1))
-    found = max(
-        np.linalg.norm(first - logistic_vector(row[None], np.array([sign])))
-        for row in rows
-        for sign in (-1.0, 1.0)
-    )
-    claimed = logistic_sensitivity(bound)
-    assert 0.9999 * claimed < found < claimed * (1 + 1e-9)
+def test_logistic_sensitivity_is_exact(bound, intercept):
+    def statistic(X, signs):
+        return logistic_vector(X, signs, intercept)
+
+    # Signs in between are no labels, but lie between those: the distance is convex in each.
+    found = farthest(statistic, (bound, 1.0))
+    claimed = logistic_sensitivity(bound, intercept)
+    assert 0.999 * claimed < found < claimed * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("bound", [0.5, 1.0, 1.5])
+def test_sensitivity_of_fourth_moments_is_exact(bound, intercept):
+    found = farthest(lambda X, y: moment_vector(X, intercept), (bound, 1.0))
+    claimed = moment_sensitivity(bound, intercept)
+    assert 0.999 * claimed < found < claimed * (1 + 1e-9)
+    alone = farthest(lambda X, y: moment_vector(X, intercept), (bound, 1.0), 1, 2)
+    assert alone <= claimed * (1 + 1e-9)
 
 
 def test_known_sensitivities():
@@ -107,11 +119,27 @@ def test_gram_there_and_back(rng, intercept, layout):
         assert vector @ vector == pytest.approx(np.sum((U.T @ U) ** 2))
 
 
-def test_logistic_there_and_back(rng):
+@pytest.mark.parametrize("intercept", [False, True])
+def test_logistic_there_and_back(rng, intercept):
     X, signs = rng.normal(size=(20, 3)), rng.choice([-1.0, 1.0], 20)
-    first, second = split_logistic(logistic_vector(X, signs), 3)
-    np.testing.assert_allclose(first, signs @ X)
-    np.testing.assert_allclose(second, X.T @ X)
+    first, second = split_logistic(logistic_vector(X, signs, intercept), 3, intercept, 20)
+    U = np.column_stack([np.ones((20, int(intercept))), X])
+    np.testing.assert_allclose(first, signs @ U)
+    np.testing.assert_allclose(second, U.T @ U)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_fourth_moments_there_and_back(rng, intercept):
+    X = rng.normal(size=(20, 2))
+    vector = moment_vector(X, intercept)
+    assert len(vector) == moment_size(2, intercept)
+    a, b = X.T
+    columns = [a * a, 2**0.5 * a * b, b * b]
+    if intercept:
+        columns = [2**0.5 * a, a * a, 2**0.5 * b, 2**0.5 * a * b, b * b]
+    V = np.column_stack(columns)
+    np.testing.assert_allclose(to_fourth(vector, 2, intercept), V.T @ V)
+    assert vector @ vector == pytest.approx(np.sum((V.T @ V) ** 2))
 
 
 def test_clipping_keeps_directions():
