@@ -59,7 +59,7 @@ def test_parties(n, limit, ratio, capsys):
     rounds = 1 if n > 10 else 3
     assert ratio(f"{n} parties, over eigh", fit, unit(), limit, rounds=rounds) <= limit
     with capsys.disabled():
-        print(f"{n} parties: {min(times):.2f} s at best of {len(times)}")
+        print(f"\n{n} parties: {min(times):.2f} s at best of {len(times)}")
 
 
 PEER = """

@@ -44,6 +44,19 @@ def test_clean_statistics(rows):
     assert logistic.privacy_ is None
 
 
+def test_statistics_of_batches_add_up(rows):
+    X, y = rows
+    for party in (
+        GramRelease(None, fit_intercept=True, moments_share=0.2, x_bound=2),
+        LogisticRelease(None, fit_intercept=True),
+    ):
+        target = y > 0 if isinstance(party, LogisticRelease) else y
+        whole = party.fit(X, target).release_.vector
+        parts = [party.fit(X[some], target[some]).release_.vector for some in np.split(
+            np.arange(80), [30])]  # fmt: skip
+        np.testing.assert_allclose(np.sum(parts, axis=0), whole)
+
+
 def test_what_privacy_says(rows):
     party = GramRelease(epsilon=0.1, delta=1e-5).fit(*rows)
     report = party.privacy_
@@ -63,7 +76,7 @@ def test_noise_is_fresh_and_as_stated(rows):
     releases = [party.fit(*rows).release_ for _ in range(300)]
     noise = np.array([r.vector for r in releases]) - clean
     assert noise.var() == pytest.approx(releases[0].noise_scale ** 2, rel=0.15)
-    assert abs(np.corrcoef(noise.T)[0, 1:]).max() < 0.3
+    assert abs(np.corrcoef(noise.T)[0, 1:]).max() < 0.4
     assert len(np.unique(noise)) == noise.size
 
 

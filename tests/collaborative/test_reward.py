@@ -17,6 +17,7 @@ from skvalue.collaborative import (
     RhoShapleyReward,
 )
 from skvalue.collaborative.families import gaussian_kl
+from skvalue.collaborative.reward import _first_crossing
 
 from .parties import linear_model, quick_gibbs, quietly, release_all, simulate
 
@@ -119,6 +120,15 @@ class TestControls:
             mnlp = [scheme.rewards_[party].mnlp(X, y) for scheme in noisy]
             assert temper.rewards_[party].mnlp(X, y) < np.mean(mnlp)
 
+    def test_of_several_crossings_the_first_is_taken(self):
+        """Value may rise again as noise is added."""
+
+        def value(tau):
+            return 3.0 - tau if tau < 2 else min(0.4 * tau, 2.5) if tau < 50 else 100 / tau
+
+        assert _first_crossing(value, 1.5) == pytest.approx(1.5, rel=0.01)
+        assert _first_crossing(value, 0.01) == pytest.approx(1e4, rel=0.01)
+
     def test_noise_is_the_paper_s(self, game, schemes):
         """P1: all releases keep their guarantee, epsilon / (1 + tau epsilon), or better."""
         scorer = game[0]
@@ -182,8 +192,8 @@ class TestPosteriors:
     def test_a_classifier(self, rng):
         X = rng.normal(size=(300, 2)) / 2
         y = np.where(X @ [2.0, -1.0] + 0.3 * rng.normal(size=300) > 0, "yes", "no")
-        party = LogisticRelease(1.0, x_bound=2, classes=("no", "yes"))
-        releases = [party.fit(X[i::2], y[i::2]).release_ for i in range(2)]
+        party = LogisticRelease(1.0, x_bound=2, classes=("no", "yes"), noise_random_state=0)
+        releases = [quietly(party.fit, X[i::2], y[i::2]).release_ for i in range(2)]
         model = BayesianLogistic(0.5, classes=("no", "yes"))
         scorer = BayesianSurpriseScorer(model, n_particles=200, random_state=0).fit(releases)
         reward = RhoShapleyReward(0.2, random_state=0).fit(scorer).rewards_[0]

@@ -18,6 +18,7 @@ from skvalue.collaborative import (
     LogisticRelease,
     Release,
     RhoShapleyReward,
+    _pool,
     surprise,
 )
 from skvalue.exceptions import NormalApproximationWarning
@@ -137,6 +138,25 @@ class TestComputation:
         assert np.all(np.abs(sampled.values_ - expected) < 5 * sampled.values_error_ + 1e-9)
         assert np.any(np.abs(sampled.values_ - expected) > 1e-6)
         assert np.all(sampled.values_error_ > 0)
+
+    def test_thirty_parties(self):
+        scorer = means([(i, 50, 15.0, 0.1) for i in range(30)], n_permutations=40, random_state=0)
+        assert scorer.values_.sum() == pytest.approx(scorer.grand_value_)
+        gap = np.abs(scorer.values_ - scorer.grand_value_ / 30)
+        assert 0 < gap.max() < scorer.grand_value_ / 60
+        assert np.all(gap < 5 * scorer.values_error_)
+
+    def test_memory_is_blocked(self, scorer, monkeypatch):
+        pool = scorer._pool
+        monkeypatch.setattr(_pool, "_BLOCK", 2 * len(pool.phi))
+        sizes = [len(rows) for _, rows in _pool.coalition_rows(pool.loglik)]
+        assert sizes == [2, 2, 2, 2]
+        back = np.argsort(scorer._order)
+        numbers = [sum((k >> i & 1) << back[i] for i in range(3)) for k in range(8)]
+        values = pool.coalitions()[0][numbers]
+        np.testing.assert_allclose(values, scorer.coalition_values_, rtol=1e-12)
+        masks = (np.arange(8)[:, None] >> np.arange(3) & 1).astype(bool)
+        np.testing.assert_allclose(pool.masks(masks)[0][numbers], values, atol=1e-9)
 
     def test_small_samples_are_made_up_for_or_warned_about(self, parties):
         releases = release_all(parties, (12.5, 12.5, 12.5))

@@ -164,6 +164,16 @@ RENYI = mu_from_epsilon(EPSILON, DELTA) ** 2  # of order 2
 PARTIES = {
     "linear": (GramRelease(RENYI), ([[1.0, 0.0]], [1.0]), ([[-1.0, 0.0]], [1.0])),
     "logistic": (LogisticRelease(RENYI), ([[1.0, 0.0]], [1]), ([[0.5, 0.75**0.5]], [0])),
+    "intercept": (
+        LogisticRelease(RENYI, fit_intercept=True),
+        ([[1.0, 0.0]], [1]),
+        ([[-0.5, 0.75**0.5]], [0]),
+    ),
+    "moments": (
+        GramRelease(RENYI, moments_share=0.3),
+        ([[1.0, 0.0]], [1.0]),
+        ([[0.0, 1.0]], [1.0]),
+    ),
     "mean": (MeanRelease(RENYI, lower=-2, upper=1), ([-2.0],), ([1.0],)),
 }
 
