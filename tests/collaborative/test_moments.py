@@ -194,7 +194,7 @@ class TestRefuses:
     def test_releases_without_fourth_moments(self):
         _, parties = simulate(1, counts=(60, 80))
         releases = release_all(parties, (0.2, 0.5))
-        with pytest.raises(ValueError, match="releases must hold fourth moments .* Got 2 of 2 wit"):
+        with pytest.raises(ValueError, match="releases must hold fourth moments .* Got 2 of 2"):
             BayesianSurpriseScorer(linear_model(moments="noisy")).fit(releases)
         releases = release_all(parties, (0.2, 0.5), moments_share=0.2)
         with pytest.raises(ValueError, match="'gibbs' needs moments 'plugin' or 'hierarchical'"):

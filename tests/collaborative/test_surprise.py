@@ -140,7 +140,7 @@ class TestComputation:
         assert np.all(sampled.values_error_ > 0)
 
     def test_thirty_parties(self):
-        scorer = means([(i, 50, 15.0, 0.1) for i in range(30)], n_permutations=40, random_state=0)
+        scorer = means([(i, 50, 15.0, 0.1) for i in range(30)], n_permutations=200, random_state=0)
         assert scorer.values_.sum() == pytest.approx(scorer.grand_value_)
         gap = np.abs(scorer.values_ - scorer.grand_value_ / 30)
         assert 0 < gap.max() < scorer.grand_value_ / 60
