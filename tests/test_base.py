@@ -352,6 +352,7 @@ def test_one_bad_number_among_many_is_found(bad):
     with pytest.raises(ValueError, match="squared norms that fit its precision"):
         KNNShapleyValuer().fit(X, y)
 
+
 X0 = np.arange(20.0).reshape(10, 2)
 Y0 = np.array(["a", "b"] * 5)
 NAN = np.where(X0 == 4, np.nan, X0)
