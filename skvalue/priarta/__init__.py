@@ -1,0 +1,1 @@
+"""A buyer values sellers' data sets from summaries that keep their rows private."""
