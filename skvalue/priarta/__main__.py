@@ -1,0 +1,134 @@
+"""A seller's command: ``python -m skvalue.priarta summarize model/ rows.npz -o summary.json``.
+
+Needs skvalue and the buyer's folder, and nothing else of the buyer's.
+"""
+
+import argparse
+import os
+import sys
+
+import numpy as np
+
+from ..privacy import Ledger
+from .model import BuyerModel
+from .release import SellerRelease
+from .summary import Summary
+
+
+def main(arguments=None):
+    """Run a command.
+
+    Parameters
+    ----------
+    arguments : list of str, default=None
+        Of the command line; None takes those of the process.
+
+    Returns
+    -------
+    status : int
+        0 where it went well, 2 where what was asked cannot be done.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        options.command(options)
+    except (ValueError, TypeError, ImportError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        "python -m skvalue.priarta", description="A seller's side of PriArTa."
+    )
+    commands = parser.add_subparsers(required=True)
+    summarize = commands.add_parser("summarize", help="make the summary that goes to the buyer")
+    summarize.set_defaults(command=_summarize)
+    summarize.add_argument("model", help="the folder that the buyer sent")
+    summarize.add_argument("rows", help="an .npz, .npy or .csv file with your rows")
+    summarize.add_argument("--key", help="which array of an .npz file; not needed if it has one")
+    summarize.add_argument(
+        "--epsilon",
+        type=float,
+        required=True,
+        help="privacy loss of your rows in this release, all in all",
+    )
+    summarize.add_argument("--delta", type=float, required=True, help="such as 1e-5, below 1/n")
+    summarize.add_argument("--relation", default="replace", help="replace, null or add_remove")
+    summarize.add_argument("--mechanism", default="central", help="central or local")
+    summarize.add_argument("--subset-size", type=int, help="sum up so many rows, drawn in secret")
+    summarize.add_argument("--ledger", help="file of a ledger of everything released of these rows")
+    summarize.add_argument("--dataset-name", help="their name in the ledger")
+    summarize.add_argument("-o", "--output", required=True, help="where to write the summary")
+    check = commands.add_parser("check", help="print what a summary says and guarantees")
+    check.set_defaults(command=_check)
+    check.add_argument("summary", help="its file")
+    return parser
+
+
+def _summarize(options):
+    if (options.ledger is None) != (options.dataset_name is None):
+        raise ValueError("--ledger and --dataset-name must be given together.")
+    if os.path.exists(options.output):
+        raise ValueError(f"--output must be a new file. Got {options.output}, which is there.")
+    model = BuyerModel.load(options.model)
+    ledger = None if options.ledger is None else Ledger(options.ledger, options.dataset_name)
+    seller = SellerRelease(
+        model,
+        options.epsilon,
+        delta=options.delta,
+        mechanism=options.mechanism,
+        relation=options.relation,
+        subset_size=options.subset_size,
+        ledger=ledger,
+    )
+    seller.fit(read_rows(options.rows, options.key))
+    seller.summary_.save(options.output)
+    print(f"{options.output}: {os.path.getsize(options.output)} bytes.")
+    print(seller.privacy_)
+
+
+def _check(options):
+    with open(options.summary, encoding="ascii") as file:
+        summary = Summary.from_json(file.read(200_000_000))
+    print(f"{summary.n_samples} rows, {summary.n_dimensions} dimensions, model {summary.model}")
+    print(summary.guarantee or "NO PRIVACY IS GUARANTEED.")
+
+
+def read_rows(path, key=None):
+    """Rows from a file; nothing in it is executed.
+
+    Parameters
+    ----------
+    path : str
+        An .npz, .npy or .csv file.
+    key : str, default=None
+        Which array of an .npz file.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_samples, ...)
+        The rows.
+
+    Raises
+    ------
+    ValueError
+        If the file is of another kind, holds Python objects, or which array is meant is not clear.
+    """
+    kind = os.path.splitext(path)[1].lower()
+    if kind == ".npz":
+        with np.load(path, allow_pickle=False) as arrays:
+            if key is None and len(arrays.files) == 1:
+                key = arrays.files[0]
+            if key not in arrays.files:
+                raise ValueError(f"--key must be one of {', '.join(arrays.files)}. Got {key!r}.")
+            return arrays[key]
+    if kind == ".npy":
+        return np.load(path, allow_pickle=False)
+    if kind == ".csv":
+        return np.loadtxt(path, delimiter=",", ndmin=2)
+    raise ValueError(f"rows must be an .npz, .npy or .csv file. Got {path}.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+"""The buyer's side in arrays: from noisy moments to estimates, scores and their uncertainty."""
+
+import numpy as np
+
+from ._mechanism import COUNT_WEIGHT
+from .metrics import diversity_relevance, factored_wasserstein, psd_factor, symmetric_kl
+
+__all__ = ["METRICS", "Buyer", "Estimates", "estimate", "simulate_scores"]
+
+METRICS = ("wasserstein", "kl", "diversity", "relevance")
+_RIDGE = 0.01  # of the buyer's mean variance, for the divergence of matrices without full rank
+
+
+class Buyer:
+    """The buyer's moments around its centre, and its metric.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, d)
+        The buyer's centred and clipped rows.
+    max_norm : float or None
+        The radius that rows were clipped to.
+    metric : {"wasserstein", "kl", "diversity", "relevance"}
+        What is measured.
+    """
+
+    def __init__(self, rows, max_norm, metric):
+        self.max_norm = max_norm
+        self.n_samples = len(rows)
+        self.mean = rows.mean(axis=0)
+        self.covariance = np.atleast_2d(np.cov(rows.T))
+        self.factor = psd_factor(self.covariance)
+        self.metric = metric
+        self.ridge = _RIDGE * np.trace(self.covariance) / len(self.mean)
+
+    def score(self, mean, factor):
+        """Scores of stacked moments.
+
+        Parameters
+        ----------
+        mean : ndarray of shape (k, d)
+            Means.
+        factor : ndarray of shape (k, d, d)
+            Factors of covariances.
+
+        Returns
+        -------
+        scores : ndarray of shape (k,)
+            By the metric.
+        """
+        if self.metric == "wasserstein":
+            return factored_wasserstein(self.mean, self.factor, mean, factor)
+        covariance = factor @ np.swapaxes(factor, -1, -2)
+        if self.metric == "kl":
+            return symmetric_kl(self.mean, self.covariance, mean, covariance, ridge=self.ridge)
+        both = diversity_relevance(self.covariance, covariance)
+        return both[self.metric == "relevance"]
+
+
+class Estimates:
+    """Moments of several sellers.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (k, d)
+        Means around the centre.
+    factor : ndarray of shape (k, d, d)
+        Factors of covariances.
+    """
+
+    def __init__(self, mean, factor):
+        self.mean, self.factor = mean, factor
+
+    @property
+    def covariance(self):
+        """Covariances, (k, d, d)."""
+        return self.factor @ np.swapaxes(self.factor, -1, -2)
+
+
+def shrink_to(target, noisy, variance, n_free):
+    """Positive-part James-Stein estimate of stacked vectors, toward a target.
+
+    Where the distance from the target is no larger than noise makes it, nothing is left of it.
+
+    Parameters
+    ----------
+    target : ndarray of shape (p,)
+        Where to shrink to.
+    noisy : ndarray of shape (k, p)
+        Vectors with isotropic noise.
+    variance : ndarray of shape (k,)
+        Variance of the noise on an entry.
+    n_free : int
+        Number of free entries; below 3 nothing is shrunk.
+
+    Returns
+    -------
+    estimate : ndarray of shape (k, p)
+        The estimates.
+    """
+    gap = noisy - target
+    size = (gap**2).sum(axis=1)
+    noise = max(n_free - 2, 0) * variance
+    kept = 1 - np.divide(noise, size, out=np.ones_like(size), where=size > noise)
+    return np.where((noise > 0)[:, None], target + kept[:, None] * gap, noisy)
+
+
+def estimate(buyer, means, covariances, mean_noise, moment_noise, shrink):
+    """Moments of sellers, from unbiased but noisy ones.
+
+    Parameters
+    ----------
+    buyer : Buyer
+        Toward whose moments they are shrunk, and whose radius bounds them.
+    means : ndarray of shape (k, d)
+        Noisy means.
+    covariances : ndarray of shape (k, d, d)
+        Noisy covariances.
+    mean_noise, moment_noise : ndarray of shape (k,)
+        Standard deviations of the noise, as in a `Summary`.
+    shrink : bool
+        Whether to shrink.
+
+    Returns
+    -------
+    estimates : Estimates
+        With covariances projected to the cone of positive semidefinite ones, and moments that rows
+        within the radius can have.
+    """
+    k, d = means.shape
+    if shrink and k:
+        means = shrink_to(buyer.mean, means, mean_noise**2, d)
+        # Noise of the second moment, and of the square of the mean that is taken off.
+        squares = (means**2).sum(axis=1)
+        variance = moment_noise**2 + 2 * mean_noise**4 + 4 * mean_noise**2 * squares / d
+        flat = shrink_to(
+            buyer.covariance.ravel(), covariances.reshape(k, -1), variance, d * (d + 1) // 2
+        )
+        covariances = flat.reshape(k, d, d)
+    factor = psd_factor(covariances)
+    if buyer.max_norm is not None:
+        radius = buyer.max_norm
+        means = means * np.minimum(1, radius / _norm(means, 1))[:, None]
+        # Two rows at opposite ends have twice the squared radius, by the unbiased formula.
+        factor = factor * np.minimum(1, 2**0.5 * radius / _norm(factor, (1, 2)))[:, None, None]
+    return Estimates(means, factor)
+
+
+def _norm(array, axis):
+    """Euclidean norm, never zero."""
+    return np.maximum(np.sqrt((array**2).sum(axis=axis)), np.finfo(float).tiny)
+
+
+def estimate_summaries(buyer, summaries, shrink):
+    """`estimate` of summaries.
+
+    Parameters
+    ----------
+    buyer : Buyer
+        The buyer.
+    summaries : list of Summary
+        The sellers'.
+    shrink : bool
+        Whether to shrink; the published mechanism is taken as it was published.
+
+    Returns
+    -------
+    estimates : Estimates
+        Their moments.
+    """
+    d = len(buyer.mean)
+    moments = [summary.moments() for summary in summaries]
+    means = np.array([mean for mean, _ in moments]).reshape(-1, d)
+    covariances = np.array([covariance for _, covariance in moments]).reshape(-1, d, d)
+    noise = np.array([noise_of(summary) for summary in summaries]).reshape(-1, 2)
+    return estimate(buyer, means, covariances, noise[:, 0], noise[:, 1], shrink)
+
+
+def noise_of(summary):
+    """Noise levels by which a summary's moments are shrunk."""
+    if summary.mechanism == "paper":
+        return 0.0, 0.0
+    return summary.mean_noise, summary.moment_noise
+
+
+def simulate_scores(buyer, mean, factor, summary, n_effective, shrink, n_draws, rng):
+    """Scores of releases like a summary, of rows from a Gaussian distribution.
+
+    Parameters
+    ----------
+    buyer : Buyer
+        The buyer.
+    mean, factor : ndarray of shape (d,), (d, d)
+        The distribution.
+    summary : Summary
+        Whose mechanism and noise are taken.
+    n_effective : float
+        Number of rows, for the sampling error of the moments.
+    shrink : bool
+        As in `estimate`.
+    n_draws : int
+        How many releases.
+    rng : numpy.random.Generator
+        Of the draws.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_draws,)
+        Their scores.
+    """
+    d = len(mean)
+    means = mean + rng.standard_normal((n_draws, d)) @ factor.T / np.sqrt(n_effective)
+    # Wishart matrices, by their normal approximation.
+    spread = np.eye(d) + _symmetric(rng, n_draws, d) * np.sqrt(2 / n_effective)
+    covariances = factor @ spread @ factor.T
+    if summary.relation == "add_remove":
+        wrong = rng.standard_normal(n_draws) * summary.noise_scale / COUNT_WEIGHT
+        by = 1 + wrong / summary.n_samples
+        outer = means[:, :, None] * means[:, None, :]
+        covariances = by[:, None, None] * covariances + (by - by**2)[:, None, None] * outer
+        means = by[:, None] * means
+    means = means + summary.mean_noise * rng.standard_normal((n_draws, d))
+    covariances = covariances + summary.moment_noise * _symmetric(rng, n_draws, d)
+    if summary.mechanism == "paper":
+        covariances += (summary.noise_scale * summary.max_norm) ** 2 * np.eye(d)
+    noise = np.full((2, n_draws), np.array(noise_of(summary))[:, None])
+    drawn = estimate(buyer, means, covariances, *noise, shrink)
+    return buyer.score(drawn.mean, drawn.factor)
+
+
+def _symmetric(rng, n_draws, d):
+    """Random symmetric matrices of variance 1 on the diagonal and 1/2 off it."""
+    square = rng.standard_normal((n_draws, d, d))
+    return (square + np.swapaxes(square, 1, 2)) / 2

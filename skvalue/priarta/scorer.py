@@ -1,0 +1,477 @@
+"""The buyer's side: fit the maps, ship them, and score what sellers send back.
+
+"Private, Augmentation-Robust and Task-Agnostic Data Valuation Approach for Data Marketplace"
+(PriArTa), with a release whose guarantee holds.
+"""
+
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._sklearn import HasMethods, Interval, StrOptions, fit_context
+from ..exceptions import VoidGuaranteeWarning
+from ..privacy import SeededNoiseWarning
+from ._estimates import METRICS, Buyer, estimate_summaries, simulate_scores
+from ._modules import LATENTS, REPRESENTATIONS, as_rows, class_named, name_of
+from .maps import FittedMap
+from .metrics import factored_wasserstein, principal_contributions
+from .model import BuyerModel, clip_rows, map_rows
+from .release import RELEASE_CONSTRAINTS, SellerRelease, check_release
+from .summary import Summary, read_summary
+
+__all__ = ["PriArTaScorer"]
+
+_AUTO_QUANTILE = 0.95  # of the buyer's norms
+_FLOOR_QUANTILE = 0.95
+
+
+class PriArTaScorer(BaseEstimator):
+    """Scores sellers' data sets by their distance from the buyer's, from private summaries.
+
+    The buyer fits a representation and a latent map on its own rows and ships them; each seller
+    returns mean and covariance of its latent rows, with noise; the score is the distance of two
+    Gaussian distributions. A large score is data unlike the buyer's: new classes, or noise, which
+    no distance tells apart.
+
+    Parameters
+    ----------
+    representation : str or object, default="identity"
+        Map from a row to numbers: "identity", "pca", "simclr", or an object of these classes; or
+        any scikit-learn transformer, torch module or function of rows, which works but cannot be
+        exported. It must treat every row by itself.
+    latent : str or object, default="gaussian"
+        Map of representations to the rows whose moments are released: "gaussian" leaves them as
+        they are, "pca" takes principal components, "vae" the means of a variational autoencoder.
+    metric : {"wasserstein", "kl", "diversity", "relevance"}, default="wasserstein"
+        2-Wasserstein distance; Jeffreys divergence; the two baselines of Amiri et al.
+    epsilon : float or None, default=None
+        Privacy loss of each seller's rows in `summarize` and `transform`; None adds no noise. What
+        a seller on its own machine asks for is its own affair.
+    delta : float, default=1e-5
+        With `epsilon`.
+    max_norm : float, "auto" or None, default="auto"
+        Radius around the buyer's mean that latent rows are clipped to. "auto" takes the 95 %
+        quantile of the buyer's rows; None does not clip, and then nothing can be private.
+    mechanism, relation, noise, subset_size, secret_subset : object
+        As in `SellerRelease`.
+    mean_weight : float, default=0.6
+        Weight of the mean in a noisy release, see `BuyerModel`.
+    shrink : bool, default=True
+        Whether noisy moments are shrunk toward the buyer's by what the noise is known to add
+        (James and Stein). It is post-processing: better by a factor of up to ten where noise is
+        large, and a seller that asks for much noise looks less far for it, not farther.
+    random_state : int, RandomState instance or None, default=0
+        Of maps that are given by name, and of simulated errors and noise floors.
+    noise_random_state : int, default=None
+        For tests and experiments only: noise of the sellers from this seed, which VOIDS their
+        guarantees.
+
+    Attributes
+    ----------
+    model_ : BuyerModel
+        What `export` ships.
+    max_norm_ : float or None
+        The radius.
+    noise_floor_ : float
+        Score that a seller with the buyer's own distribution and as many rows stays below with
+        probability 0.95, under this setting: smaller scores mean nothing.
+    components_ : ndarray of shape (n_dimensions, n_dimensions)
+        Principal directions of the buyer's latent rows, one a row, which `explain` refers to.
+    n_samples_ : int
+        Number of the buyer's rows.
+
+    See Also
+    --------
+    SellerRelease : A seller's side.
+
+    References
+    ----------
+    The paper of PriArTa; M. Mohammadi Amiri, F. Berdoz, R. Raskar: "Fundamentals of Task-Agnostic
+    Data Valuation", AAAI 2023; W. James, C. Stein: "Estimation with Quadratic Loss", 1961.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.priarta import PriArTaScorer
+    >>> rng = np.random.default_rng(0)
+    >>> X_buyer, X_near, X_far = rng.normal(size=(3, 500, 2)) + np.array([0, 0, 2])[:, None, None]
+    >>> PriArTaScorer().fit(X_buyer).transform([X_near, X_far]).round(1)
+    array([[0.1],
+           [2.2]])
+    """
+
+    _parameter_constraints: dict = {
+        "representation": [StrOptions(set(REPRESENTATIONS)), HasMethods(["transform"]), callable],
+        "latent": [StrOptions(set(LATENTS)), HasMethods(["transform"]), callable],
+        "metric": [StrOptions(set(METRICS))],
+        **RELEASE_CONSTRAINTS,
+        "max_norm": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "mean_weight": [Interval(Real, 0, None, closed="neither")],
+        "shrink": ["boolean"],
+        "random_state": ["random_state"],
+        "noise_random_state": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        representation="identity",
+        *,
+        latent="gaussian",
+        metric="wasserstein",
+        epsilon=None,
+        delta=1e-5,
+        max_norm="auto",
+        mechanism="central",
+        relation="replace",
+        noise="gaussian",
+        subset_size=None,
+        secret_subset=True,
+        mean_weight=0.6,
+        shrink=True,
+        random_state=0,
+        noise_random_state=None,
+    ):
+        self.representation = representation
+        self.latent = latent
+        self.metric = metric
+        self.epsilon = epsilon
+        self.delta = delta
+        self.max_norm = max_norm
+        self.mechanism = mechanism
+        self.relation = relation
+        self.noise = noise
+        self.subset_size = subset_size
+        self.secret_subset = secret_subset
+        self.mean_weight = mean_weight
+        self.shrink = shrink
+        self.random_state = random_state
+        self.noise_random_state = noise_random_state
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y=None):
+        """Fit the maps on the buyer's rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+            The buyer's rows, of whatever shape the representation takes. They are not protected.
+        y : ignored
+            For scikit-learn's sake.
+
+        Returns
+        -------
+        self : object
+            The fitted scorer.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer than 2 rows, a map gives something else than finite numbers, or
+            parameters contradict one another.
+        ImportError
+            If a map needs a package that is not installed.
+        """
+        if not hasattr(X, "__len__") or len(X) < 2:
+            raise ValueError(f"X must have at least 2 rows. Got {X!r:.60}.")
+        check_release(self, self.max_norm)
+        random = check_random_state(self.random_state)
+        representation = _fit_map(self.representation, REPRESENTATIONS, X, random)
+        rows = as_rows(representation.transform(X), len(X), "representation")
+        latent = _fit_map(self.latent, LATENTS, rows, random)
+        rows = map_rows(representation, latent, X)
+        centre = rows.mean(axis=0)
+        self.max_norm_ = self.max_norm
+        if isinstance(self.max_norm, str):
+            norms = np.linalg.norm(rows - centre, axis=1)
+            self.max_norm_ = float(np.quantile(norms, _AUTO_QUANTILE)) or 1.0
+        self.model_ = BuyerModel(representation, latent, centre, self.max_norm_, self.mean_weight)
+        self._buyer = Buyer(clip_rows(rows - centre, self.max_norm_), self.max_norm_, self.metric)
+        self.n_samples_ = len(rows)
+        self.components_ = np.linalg.eigh(self._buyer.covariance)[1].T[::-1]
+        self._seed = int(random.randint(2**31))
+        self.noise_floor_ = self._own_floor()
+        return self
+
+    def _own_floor(self):
+        """Noise floor for as many rows as the buyer has, with the noise that they would get."""
+        seller = SellerRelease(self.model_, **self._setting())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VoidGuaranteeWarning)  # fit has said so
+            return self._floor(seller.plan(self.n_samples_))
+
+    # Sellers ----------------------------------------------------------------------------------
+
+    def summarize(self, datasets):
+        """Summaries that sellers with these rows would send.
+
+        Parameters
+        ----------
+        datasets : sequence of array-like
+            The rows of each seller, shaped as the buyer's.
+
+        Returns
+        -------
+        summaries : list of Summary
+            One a seller, with noise under `epsilon`.
+
+        Raises
+        ------
+        ValueError
+            If a data set does not suit the model.
+        """
+        check_is_fitted(self, "model_")
+        if isinstance(datasets, np.ndarray) and datasets.ndim < 3:
+            raise ValueError(
+                "datasets must be a sequence of data sets, one a seller. Got an array of shape "
+                f"{datasets.shape}; for one seller pass [X]."
+            )
+        made = []
+        for place, X in enumerate(datasets):
+            seed = self.noise_random_state
+            seller = SellerRelease(
+                self.model_,
+                **self._setting(),
+                noise_random_state=None if seed is None else seed + place,
+            )
+            with warnings.catch_warnings():
+                if place:  # one warning is enough
+                    warnings.simplefilter("ignore", SeededNoiseWarning)
+                    warnings.simplefilter("ignore", VoidGuaranteeWarning)
+                made.append(seller.fit(X).summary_)
+        return made
+
+    def transform(self, datasets):
+        """Scores of sellers, from rows that pass through `summarize`.
+
+        Parameters
+        ----------
+        datasets : sequence of array-like
+            The rows of each seller.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_sellers, 1)
+            By the metric; fresh noise in every call.
+
+        Raises
+        ------
+        ValueError
+            If a data set does not suit the model.
+        """
+        return self.score_summaries(self.summarize(datasets))
+
+    def export(self, folder):
+        """Write the folder that sellers need: weights (safetensors) and a JSON file, no pickle.
+
+        THE BUYER IS NOT PROTECTED: weights, centre and radius are fitted on its rows without any
+        noise, and everybody who has the folder can learn from them.
+
+        Parameters
+        ----------
+        folder : str or path-like
+            Made if it is not there.
+
+        Raises
+        ------
+        ValueError
+            If a map cannot be exported.
+        ImportError
+            If safetensors is not installed.
+        """
+        check_is_fitted(self, "model_")
+        self.model_.save(folder)
+
+    # Scores -----------------------------------------------------------------------------------
+
+    def score_summaries(self, summaries):
+        """Scores of sellers from what they sent; files are not trusted.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary, str or path-like
+            Summaries, or the names of their files.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_sellers, 1)
+            By the metric.
+
+        Raises
+        ------
+        ValueError
+            If a summary was made with another model, or is damaged, too long or impossible.
+        TypeError
+            If there is something else among them.
+        """
+        estimates = self._estimates(self._read(summaries))
+        return self._buyer.score(estimates.mean, estimates.factor)[:, None]
+
+    def score_errors(self, summaries, *, n_draws=64):
+        """Standard errors of scores, from the summaries alone: no further release is needed.
+
+        Rows are taken to come from a Gaussian distribution with the estimated moments; the error
+        is the standard deviation of scores of simulated releases, so it covers the sampling of
+        rows and the noise, but not the bias of clipping.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary, str or path-like
+            As in `score_summaries`.
+        n_draws : int, default=64
+            Releases to simulate for each.
+
+        Returns
+        -------
+        errors : ndarray of shape (n_sellers,)
+            Standard errors.
+
+        Raises
+        ------
+        ValueError
+            As in `score_summaries`.
+        """
+        summaries = self._read(summaries)
+        estimates = self._estimates(summaries)
+        rng = np.random.default_rng(self._seed)
+        return np.array(
+            [
+                simulate_scores(
+                    self._buyer, mean, factor, s, s.n_samples - 1, self.shrink, n_draws, rng
+                ).std(ddof=1)
+                for s, mean, factor in zip(summaries, estimates.mean, estimates.factor)
+            ]
+        )
+
+    def noise_floor(self, summaries):
+        """Scores below which a seller cannot be told from the buyer, by its summary's noise.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary, str or path-like
+            As in `score_summaries`.
+
+        Returns
+        -------
+        floors : ndarray of shape (n_sellers,)
+            A seller with the buyer's own distribution stays below with probability 0.95.
+
+        Raises
+        ------
+        ValueError
+            As in `score_summaries`.
+        """
+        return np.array([self._floor(summary) for summary in self._read(summaries)])
+
+    def _floor(self, summary, n_draws=400):
+        n = 1 / (1 / summary.n_samples + 1 / self.n_samples_)
+        rng = np.random.default_rng(self._seed)
+        n_draws = max(100, min(n_draws, 500_000 // self.model_.n_dimensions**2))
+        buyer = self._buyer
+        scores = simulate_scores(
+            buyer, buyer.mean, buyer.factor, summary, n, self.shrink, n_draws, rng
+        )
+        return float(np.quantile(scores, _FLOOR_QUANTILE))
+
+    def pairwise_distances(self, summaries):
+        """2-Wasserstein distances between sellers: near-duplicates stand out.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary, str or path-like
+            As in `score_summaries`.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_sellers, n_sellers)
+            Symmetric, with zeros on the diagonal.
+
+        Raises
+        ------
+        ValueError
+            As in `score_summaries`.
+        """
+        e = self._estimates(self._read(summaries))
+        n = len(e.mean)
+        distances = np.zeros((n, n))
+        for i in range(n - 1):
+            distances[i, i + 1 :] = factored_wasserstein(
+                e.mean[i], e.factor[i], e.mean[i + 1 :], e.factor[i + 1 :]
+            )
+        return distances + distances.T
+
+    def explain(self, summaries):
+        """Why a seller is far: its squared Wasserstein distance along the buyer's directions.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary, str or path-like
+            As in `score_summaries`.
+
+        Returns
+        -------
+        contributions : ndarray of shape (n_sellers, 2, n_dimensions)
+            Of the shift of the mean (first) and of the change of spread along each row of
+            `components_`; for a seller they sum to its squared distance.
+
+        Raises
+        ------
+        ValueError
+            As in `score_summaries`.
+        """
+        e = self._estimates(self._read(summaries))
+        buyer = self._buyer
+        return principal_contributions(
+            buyer.mean, buyer.covariance, e.mean, e.covariance, self.components_
+        )
+
+    # Plumbing ---------------------------------------------------------------------------------
+
+    def _setting(self):
+        return {name: getattr(self, name) for name in RELEASE_CONSTRAINTS}
+
+    def _read(self, summaries):
+        """Summaries that were made with this model."""
+        check_is_fitted(self, "model_")
+        if isinstance(summaries, str | Summary):
+            raise TypeError("summaries must be a sequence of summaries or paths. Got one alone.")
+        model, read = self.model_, []
+        for place, source in enumerate(summaries):
+            summary = read_summary(source, model.n_dimensions)
+            if (
+                summary.model != model.fingerprint
+                or summary.max_norm != model.max_norm
+                or summary.mean_weight != model.mean_weight
+                or not np.array_equal(summary.centre, model.centre)
+            ):
+                raise ValueError(
+                    f"summaries must be made with this buyer's model, {model.fingerprint[:12]}... "
+                    f"Got one of model {summary.model[:12]}... at place {place}."
+                )
+            read.append(summary)
+        return read
+
+    def _estimates(self, summaries):
+        return estimate_summaries(self._buyer, summaries, self.shrink)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.non_deterministic = self.epsilon is not None
+        return tags
+
+
+def _fit_map(given, names, X, random):
+    """A fitted map, from a word or an object."""
+    if isinstance(given, str):
+        fitted = class_named(given, names)()
+        if "random_state" in fitted.get_params():
+            fitted.set_params(random_state=int(random.randint(2**31)))
+    elif name_of(given, names) is not None:
+        fitted = clone(given)
+    else:
+        fitted = FittedMap(given)
+    return fitted.fit(X)

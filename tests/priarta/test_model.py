@@ -1,0 +1,219 @@
+"""The folder that a buyer ships: what comes out is what went in, and nothing in it runs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+from skvalue.priarta import BuyerModel, Identity, PriArTaScorer, PrincipalComponents, Summary
+from skvalue.priarta.__main__ import main, read_rows
+
+from .markets import gaussian_rows
+
+safetensors = pytest.importorskip("safetensors.numpy")
+
+MAPS = [
+    (Identity(), "gaussian"),
+    (Identity(standardize=True), "pca"),
+    (PrincipalComponents(3, whiten=True), Identity(standardize=True)),
+    ("pca", PrincipalComponents(2)),
+]
+
+
+@pytest.fixture
+def folder(rng, tmp_path):
+    scorer = PriArTaScorer("pca", max_norm=1.0).fit(gaussian_rows(rng, 200, 4))
+    scorer.export(tmp_path / "model")
+    return scorer, tmp_path / "model"
+
+
+@pytest.mark.parametrize(("representation", "latent"), MAPS)
+def test_there_and_back(representation, latent, rng, tmp_path):
+    X = rng.normal(size=(100, 5)) * [1, 2, 3, 4, 5] + 7
+    scorer = PriArTaScorer(representation, latent=latent).fit(X)
+    scorer.export(tmp_path)
+    model = BuyerModel.load(tmp_path)
+    assert model.fingerprint == scorer.model_.fingerprint
+    assert np.array_equal(model.transform(X), scorer.model_.transform(X))
+    assert model.max_norm == scorer.max_norm_
+    assert sorted(os.listdir(tmp_path)) == ["config.json", "weights.safetensors"]
+
+
+def test_unclipped_models_travel_too(rng, tmp_path):
+    scorer = PriArTaScorer(max_norm=None).fit(rng.normal(size=(10, 2)))
+    scorer.export(tmp_path)
+    assert BuyerModel.load(tmp_path).max_norm is None
+
+
+def test_fingerprint_is_of_everything(rng):
+    X = rng.normal(size=(50, 3))
+    prints = {
+        PriArTaScorer(**setting).fit(X).model_.fingerprint
+        for setting in (
+            {},
+            dict(max_norm=1.0),
+            dict(mean_weight=0.5),
+            dict(latent="pca"),
+            dict(representation=Identity(standardize=True)),
+            dict(representation=StandardScaler()),
+            dict(representation=np.asarray),
+        )
+    }
+    assert len(prints) == 7
+    again = [PriArTaScorer(StandardScaler()).fit(X).model_.fingerprint for _ in range(2)]
+    assert again[0] == again[1]
+    assert PriArTaScorer().fit(X + 1e-9).model_.fingerprint not in prints
+
+
+@pytest.mark.parametrize("given", [StandardScaler(), np.asarray], ids=str)
+def test_what_cannot_be_exported(given, rng, tmp_path):
+    scorer = PriArTaScorer(given).fit(rng.normal(size=(10, 2)))
+    with pytest.raises(ValueError, match="representation must be one that can be exported, ident"):
+        scorer.export(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def change_config(folder, **changes):
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(format="other"), "config.json must be of format"),
+        (dict(version=2), "config.json must be of version 1, which this skvalue reads. Got 2"),
+        (dict(code="import os"), "exactly the fields of a model. Got .'code'. wrong"),
+        (dict(max_norm=2.0), "fingerprint must be that of the folder's content"),
+        (dict(max_norm=-1.0), "max_norm must be a number above 0"),
+        (dict(max_norm="1"), "max_norm must be a number above 0"),
+        (dict(mean_weight=True), "mean_weight must be a number above 0"),
+        (dict(representation={"name": "os:system", "config": {}}), "name must be one of identity"),
+        (dict(representation=["pca"]), "representation must be an object with a name"),
+        (dict(latent={"name": "vae", "config": 3}), "latent must be an object with a name"),
+        (
+            dict(representation={"name": "pca", "config": {"n_components": 0, "whiten": 1}}),
+            "config must hold 'n_components', an int",
+        ),
+        (dict(latent={"name": "gaussian", "config": {}}), "config must hold 'standardize'"),
+    ],
+)
+def test_folders_are_not_trusted(folder, changes, message):
+    change_config(folder[1], **changes)
+    with pytest.raises(ValueError, match=message):
+        BuyerModel.load(folder[1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"centre": None}, "weights.safetensors must hold the centre"),
+        ({"centre": np.zeros(3)}, "fingerprint must be that of the folder's content"),
+        ({"centre": np.full(4, np.nan)}, "centre must be a sequence of finite numbers"),
+        ({"representation/mean": np.zeros(3)}, "arrays must hold directions of as many entries"),
+        ({"representation/mean": np.zeros(4, np.int8)}, "mean must be a float64 array of 1 axes"),
+        ({"representation/mean": np.full(4, np.inf)}, "mean must hold finite numbers"),
+        ({"representation/mean": None}, "arrays must be"),
+        ({"latent/scale": np.zeros(4)}, "arrays must hold as many scales as means, all above 0"),
+    ],
+)
+def test_weights_are_not_trusted(folder, changes, message):
+    path = folder[1] / "weights.safetensors"
+    arrays = {**safetensors.load_file(path), **changes}
+    safetensors.save_file({k: v for k, v in arrays.items() if v is not None}, path)
+    with pytest.raises(ValueError, match=message):
+        BuyerModel.load(folder[1])
+
+
+def test_damaged_files(folder):
+    weights, config = folder[1] / "weights.safetensors", folder[1] / "config.json"
+    weights.write_bytes(b"\x80\x04\x95 a pickle?")
+    with pytest.raises(ValueError, match="weights.safetensors must be a safetensors file"):
+        BuyerModel.load(folder[1])
+    for text, message in (("{", "must be JSON"), ("[" * 10**5, "must be JSON"), ("1", "of format")):
+        config.write_text(text)
+        with pytest.raises(ValueError, match=f"config.json must be.*{message.split()[-1]}"):
+            BuyerModel.load(folder[1])
+    config.write_bytes(b" " * 4_000_001)
+    with pytest.raises(ValueError, match="config.json must have at most 4000000 bytes"):
+        BuyerModel.load(folder[1])
+    with pytest.raises(FileNotFoundError):
+        BuyerModel.load(folder[1] / "nowhere")
+
+
+# The seller's command ----------------------------------------------------------------------------
+
+
+def test_from_folder_to_score(folder, rng, tmp_path):
+    scorer, model = folder
+    X = gaussian_rows(rng, 3000, 4, 0.5)
+    np.savez(tmp_path / "mine.npz", X)
+    out = tmp_path / "summary.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "skvalue.priarta", "summarize", model, tmp_path / "mine.npz"]
+        + ["--epsilon", "0.8", "--delta", "1e-5", "-o", out],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    assert done.returncode == 0, done.stderr
+    assert "This release satisfies (0.8, 1e-05)-differential privacy." in done.stdout
+    assert f"{out.stat().st_size} bytes" in done.stdout
+    exact = scorer.transform([X])[0, 0]
+    assert scorer.score_summaries([out])[0, 0] == pytest.approx(exact, abs=0.1)
+    assert not Summary.from_json(out.read_text()).seeded
+
+
+def command(*words):
+    return main([str(word) for word in words])
+
+
+def test_command_says_what_is_wrong(folder, tmp_path, capsys):
+    rows, out = tmp_path / "rows.csv", tmp_path / "out.json"
+    np.savetxt(rows, np.zeros((10, 4)), delimiter=",")
+    ask = ["--epsilon", 0.8, "--delta", 1e-5, "-o", out]
+    for words, message in [
+        (["summarize", folder[1], rows, *ask, "--relation", "near"], "The 'relation' parameter"),
+        (["summarize", tmp_path / "x", rows, *ask], "No such file"),
+        (["summarize", folder[1], tmp_path / "rows.xls", *ask], "rows must be an .npz, .npy or"),
+        (["summarize", folder[1], rows, *ask, "--ledger", "l.db"], "must be given together"),
+        (["summarize", folder[1], rows, *ask, "--subset-size", 11], "X must have at least 11 rows"),
+        (["check", rows], "text must be JSON"),
+    ]:
+        assert command(*words) == 2
+        assert message in capsys.readouterr().err
+    assert not out.exists()
+    assert command("summarize", folder[1], rows, *ask) == 0
+    assert command("summarize", folder[1], rows, *ask) == 2
+    assert "--output must be a new file" in capsys.readouterr().err
+    assert command("check", out) == 0
+    assert "10 rows, 4 dimensions" in capsys.readouterr().out
+
+
+def test_command_charges_a_ledger(folder, tmp_path, capsys):
+    from skvalue.privacy import Ledger
+
+    np.save(tmp_path / "rows.npy", np.zeros((10, 4)))
+    ledger = Ledger(tmp_path / "ledger.db", "rows", epsilon=1.0, delta=1e-5)
+    words = ["summarize", folder[1], tmp_path / "rows.npy", "--epsilon", 0.8, "--delta", 1e-5]
+    words += ["--ledger", tmp_path / "ledger.db", "--dataset-name", "rows", "-o"]
+    assert command(*words, tmp_path / "a.json") == 0
+    assert ledger.spent == pytest.approx(0.8)
+    assert command(*words, tmp_path / "b.json") == 2
+    assert "the release must fit what is left of the budget" in capsys.readouterr().err
+    assert not (tmp_path / "b.json").exists()
+
+
+def test_rows_hold_no_objects(tmp_path):
+    np.savez(tmp_path / "two.npz", a=np.zeros(2), b=np.ones(2))
+    assert read_rows(tmp_path / "two.npz", "b").tolist() == [1, 1]
+    with pytest.raises(ValueError, match="--key must be one of a, b. Got None"):
+        read_rows(tmp_path / "two.npz")
+    np.save(tmp_path / "evil.npy", np.array([{}], dtype=object))
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        read_rows(tmp_path / "evil.npy")

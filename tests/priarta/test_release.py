@@ -1,0 +1,258 @@
+"""A seller's release: exact sensitivities, honest noise, and what it says about itself."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from skvalue.exceptions import VoidGuaranteeWarning
+from skvalue.priarta import SellerRelease
+from skvalue.priarta._mechanism import (
+    COUNT_WEIGHT,
+    amplified,
+    moment_statistic,
+    statistic_sensitivity,
+)
+from skvalue.privacy import Ledger, epsilon_from_mu, get_epsilon
+
+from .markets import fitted, gaussian_rows, quietly, released
+
+
+def in_ball(z):
+    return z / max(1.0, np.linalg.norm(z))
+
+
+@pytest.mark.parametrize("weight", [0.3, 0.6, 1.4, 2.0])
+@pytest.mark.parametrize("relation", ["replace", "null", "add_remove"])
+def test_sensitivity_is_exact(weight, relation, rng):
+    others = gaussian_rows(rng, 5, 3)
+
+    def change(z):
+        one = [in_ball(z[:3])]
+        other = [in_ball(z[3:])] if relation == "replace" else []
+        if relation == "null":
+            other = [np.zeros(3)]
+        before, after = (
+            moment_statistic(np.vstack([others, *rows]), weight, relation) for rows in (one, other)
+        )
+        return -np.linalg.norm(before - after)
+
+    found = max(
+        -minimize(
+            change, rng.normal(size=6) * 2, method="Nelder-Mead", options=dict(maxiter=1500)
+        ).fun
+        for _ in range(5)
+    )
+    claimed = statistic_sensitivity(weight, relation)
+    assert 0.99 * claimed <= found <= claimed
+
+
+def test_one_release_of_both_needs_less_noise_than_two():
+    # With shares f and 1 - f of the squared budget, noise is 2 / sqrt f and sqrt 2 / sqrt(1 - f).
+    for weight in (0.3, 0.6, 1.0):
+        together = statistic_sensitivity(weight, "replace")
+        share = 1 - 2 / together**2  # the same noise on the second moment
+        assert together / weight < 0.8 * 2 / np.sqrt(share)
+
+
+@pytest.mark.parametrize(
+    ("setting", "epsilon"),
+    [
+        (dict(), 0.8),
+        (dict(relation="null"), 0.8),
+        (dict(relation="add_remove"), 0.8),
+        (dict(epsilon=3.0, delta=1e-7), 3.0),
+        (dict(mechanism="local"), 0.8),
+        (dict(mechanism="local", relation="null"), 0.8),
+        (dict(subset_size=50), 0.8),
+        (dict(subset_size=50, secret_subset=False), 0.8),
+    ],
+)
+def test_epsilon_is_spent_and_stated(setting, epsilon, rng):
+    scorer = fitted(rng)
+    seller = SellerRelease(scorer.model_, **setting).fit(gaussian_rows(rng, 200, 3))
+    summary, report = seller.summary_, seller.privacy_
+    spent = get_epsilon(summary.event, summary.delta)
+    assert epsilon * (1 - 1e-6) <= spent <= epsilon * (1 + 1e-9)
+    assert report.epsilon == pytest.approx(epsilon, rel=1e-6)
+    assert f"({epsilon:g}, {summary.delta:g})" in summary.guarantee
+    assert report.relation == summary.relation == setting.get("relation", "replace")
+    assert report.notion == ("local" if "mechanism" in setting else "central")
+    assert "the buyer's data" in " ".join(str(report).split())
+
+
+def test_a_secret_subset_needs_less_noise():
+    # On 50 of 200 rows at 0.8: the mechanism may cost log(1 + 4 (e^0.8 - 1)).
+    inner, delta = amplified(0.8, 1e-5, 0.25)
+    assert inner == pytest.approx(np.log1p(4 * np.expm1(0.8)))
+    assert delta == pytest.approx(4e-5)
+    assert amplified(0.8, 1e-5, 1.0) == pytest.approx((0.8, 1e-5))
+    rng = np.random.default_rng(0)
+    scorer = fitted(rng)
+    secret, public, whole = (
+        SellerRelease(scorer.model_, **setting).plan(200).noise_scale
+        for setting in (dict(subset_size=50), dict(subset_size=50, secret_subset=False), {})
+    )
+    assert secret < 0.5 * public
+    assert public == whole
+
+
+def test_subset_is_of_its_size_and_secret(rng):
+    scorer = fitted(rng)
+    X = np.zeros((40, 3))
+    X[:, 0] = np.arange(40) / 40
+    for secret in (True, False):
+        draws = [
+            SellerRelease(scorer.model_, None, subset_size=10, secret_subset=secret).fit(X).summary_
+            for _ in range(5)
+        ]
+        assert {s.n_samples for s in draws} == {10}
+        assert {s.n_rows for s in draws} == {40}
+        assert len({s.mean[0] for s in draws}) > 1
+
+
+def test_noise_is_of_the_stated_size(rng):
+    scorer = fitted(rng, max_norm=2.0)
+    X = gaussian_rows(rng, 300, 3)
+    clear = SellerRelease(scorer.model_, None).fit(X).summary_
+    for setting in (dict(), dict(relation="null"), dict(mechanism="local")):
+        sent = [released(scorer, X, seed, **setting).summary_ for seed in range(150)]
+        means = np.array([s.mean - clear.mean for s in sent])
+        assert means.std() == pytest.approx(sent[0].mean_noise, rel=0.15)
+        bias = 0 if "mechanism" not in setting else (2.0 * sent[0].noise_scale) ** 2
+        gaps = np.array([s.second_moment - clear.second_moment for s in sent])
+        gaps -= bias * np.eye(3)
+        diagonal, off = gaps[:, range(3), range(3)], gaps[:, [0, 0, 1], [1, 2, 2]]
+        assert diagonal.std() == pytest.approx(sent[0].moment_noise, rel=0.15)
+        assert off.std() == pytest.approx(sent[0].moment_noise / np.sqrt(2), rel=0.15)
+
+
+@pytest.mark.parametrize("mechanism", ["central", "local"])
+def test_moments_are_unbiased(mechanism, rng):
+    scorer = fitted(rng)
+    X = gaussian_rows(rng, 4000, 3, 0.2)
+    X -= X.mean(axis=0)
+    rows = scorer.model_.transform(X)
+    covariance = np.cov(rows.T)
+    sent = [
+        released(scorer, X, seed, epsilon=20.0, mechanism=mechanism).summary_ for seed in range(200)
+    ]
+    found = np.array([s.moments()[1] for s in sent])
+    error = found.std(axis=0) / np.sqrt(len(sent))
+    assert (np.abs(found.mean(axis=0) - covariance) < 5 * error).all()
+    # Without the correction for the noise in the mean the diagonal would be off by this:
+    assert sent[0].mean_noise ** 2 > 0
+
+
+def test_number_of_rows_is_noisy_where_it_is_private(rng):
+    scorer = fitted(rng)
+    X = gaussian_rows(rng, 500, 3)
+    counts = [
+        released(scorer, X, seed, relation="add_remove").summary_.n_samples for seed in range(200)
+    ]
+    scale = SellerRelease(scorer.model_, relation="add_remove").plan(500).noise_scale
+    assert np.mean(counts) == pytest.approx(500, abs=5 * scale / COUNT_WEIGHT / 200**0.5)
+    assert np.std(counts) == pytest.approx(scale / COUNT_WEIGHT, rel=0.2)
+    few = [released(scorer, X[:3], seed, relation="add_remove").summary_ for seed in range(60)]
+    assert min(s.n_samples for s in few) == 2  # impossible sums are still a summary
+    assert all(np.isfinite(scorer.score_summaries(few)))
+
+
+def test_clear_moments_are_those_of_the_rows(rng):
+    scorer = fitted(rng)
+    X = gaussian_rows(rng, 60, 3, 0.4)
+    mean, covariance = SellerRelease(scorer.model_, None).fit(X).summary_.moments()
+    rows = scorer.model_.transform(X)
+    assert mean == pytest.approx(rows.mean(axis=0))
+    assert covariance == pytest.approx(np.cov(rows.T))
+    assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-12
+
+
+def test_rows_far_out_are_clipped_and_do_not_overflow(rng):
+    scorer = fitted(rng)
+    X = np.array([[1e200, 0, 0], [0, -1e160, 0], [0.1, 0, 0]])
+    rows = scorer.model_.transform(X)
+    assert np.linalg.norm(rows, axis=1)[:2] == pytest.approx([1.0, 1.0])
+
+
+def test_the_published_mechanism_guarantees_nothing(rng):
+    scorer = fitted(rng)
+    with pytest.warns(VoidGuaranteeWarning, match="the published mechanism: NOTHING is guaran"):
+        seller = SellerRelease(scorer.model_, noise="paper").fit(gaussian_rows(rng, 500, 3))
+    assert seller.summary_.guarantee is seller.summary_.epsilon is seller.summary_.event is None
+    assert seller.privacy_.guarantee is None
+    assert "NO PRIVACY IS GUARANTEED: this is the published mechanism" in str(seller.privacy_)
+    # The noise of the paper at 500 rows, and what the mean alone then costs.
+    scale = (4 / 500 + 8 / 500**2) / 0.8 * np.sqrt(2 * np.log(1.25e5))
+    assert seller.summary_.noise_scale == pytest.approx(scale)
+    assert epsilon_from_mu(2 / 500 / (scale / 500**0.5), 1e-5) > 8.9
+
+
+def test_a_seed_voids(rng):
+    scorer = fitted(rng)
+    seller = released(scorer, gaussian_rows(rng, 100, 3), 5)
+    assert seller.summary_.seeded
+    assert seller.summary_.guarantee is seller.privacy_.guarantee is None
+    again = released(scorer, gaussian_rows(np.random.default_rng(1), 100, 3), 5)
+    assert again.summary_.noise_scale == seller.summary_.noise_scale
+    X = gaussian_rows(rng, 100, 3)
+    assert released(scorer, X, 5).summary_ == released(scorer, X, 5).summary_
+    free = [SellerRelease(scorer.model_).fit(X).summary_ for _ in range(2)]
+    assert free[0] != free[1]
+
+
+def test_ledger_is_charged_before_noise(rng):
+    scorer, X = fitted(rng), gaussian_rows(rng, 100, 3)
+    ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
+    SellerRelease(scorer.model_, 0.8, ledger=ledger).fit(X)
+    assert ledger.spent == pytest.approx(0.8)
+    assert [charge.label for charge in ledger.charges] == ["SellerRelease"]
+    refused = SellerRelease(scorer.model_, 0.8, ledger=ledger)
+    with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
+        refused.fit(X)
+    assert not hasattr(refused, "summary_")
+    SellerRelease(scorer.model_, None, ledger=ledger).fit(X)
+    assert ledger.n_charges == 1
+    with pytest.raises(ValueError, match="ledger must be None with noise='paper'"):
+        SellerRelease(scorer.model_, ledger=ledger, noise="paper").fit(X)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        (dict(subset_size=200), "X must have at least 200 rows, so that subset_size can be drawn"),
+        (dict(subset_size=50, relation="add_remove"), "subset_size must be None for relation="),
+        (dict(subset_size=50, relation="null"), "relation must be 'replace' for a secret subset"),
+        (dict(mechanism="local", relation="add_remove"), "relation must be 'replace' or 'null'"),
+        (dict(epsilon=-1.0), "The 'epsilon' parameter of SellerRelease must be"),
+        (dict(noise="loud"), "The 'noise' parameter of SellerRelease must be"),
+    ],
+)
+def test_refusals(setting, message, rng):
+    scorer = fitted(rng)
+    with pytest.raises(ValueError, match=message):
+        SellerRelease(scorer.model_, **setting).fit(gaussian_rows(rng, 100, 3))
+
+
+def test_refuses_rows_that_do_not_suit(rng):
+    scorer = fitted(rng)
+    with pytest.raises(ValueError, match="X must have 3 columns, as the buyer's rows. Got 2"):
+        SellerRelease(scorer.model_).fit(np.zeros((5, 2)))
+    with pytest.raises(ValueError, match="X must have at least 2 rows"):
+        SellerRelease(scorer.model_).fit(np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="contains NaN"):
+        SellerRelease(scorer.model_).fit(np.full((5, 3), np.nan))
+    unclipped = fitted(rng, max_norm=None)
+    with pytest.raises(ValueError, match="max_norm must be a number with epsilon"):
+        SellerRelease(unclipped.model_).fit(np.zeros((5, 3)))
+
+
+def test_nothing_clear_is_kept(rng):
+    scorer = fitted(rng)
+    seller = quietly(SellerRelease(scorer.model_).fit, gaussian_rows(rng, 100, 3))
+    assert {name for name in vars(seller) if name.endswith("_")} == {"summary_", "privacy_"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert replace(seller.summary_) == seller.summary_

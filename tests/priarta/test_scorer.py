@@ -1,0 +1,329 @@
+"""The buyer's side: scores, errors, floors, and the table of checks for per-data-set scorers."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+
+from skvalue import priarta
+from skvalue.priarta import PriArTaScorer, SellerRelease, Summary, wasserstein
+
+from .markets import fitted, gaussian_rows, quietly, released
+
+D5 = 1e-5
+
+
+@pytest.fixture
+def market(rng):
+    """A buyer and three sellers: alike, farther, farthest."""
+    return gaussian_rows(rng, 600, 4), [
+        gaussian_rows(rng, 500, 4, shift) for shift in (0.0, 0.3, 0.6)
+    ]
+
+
+# Scores ------------------------------------------------------------------------------------------
+
+
+def test_exact_scores_are_distances_of_clipped_moments(market):
+    buyer, sellers = market
+    scorer = PriArTaScorer(max_norm=0.5).fit(buyer)
+    rows = [scorer.model_.transform(X) for X in (buyer, *sellers)]
+    moments = [(r.mean(axis=0), np.cov(r.T)) for r in rows]
+    expected = [wasserstein(*moments[0], *m) for m in moments[1:]]
+    scores = scorer.transform(sellers)
+    assert scores.shape == (3, 1)
+    assert scores[:, 0] == pytest.approx(expected)
+    assert scorer.transform([buyer])[0, 0] == pytest.approx(0, abs=1e-12)
+    assert np.array_equal(scores[::-1], scorer.transform(sellers[::-1]))
+    pairs = scorer.pairwise_distances(scorer.summarize(sellers))
+    assert pairs == pytest.approx(
+        np.array([[wasserstein(*a, *b) for b in moments[1:]] for a in moments[1:]]), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("metric", ["wasserstein", "kl", "diversity", "relevance"])
+@pytest.mark.parametrize("epsilon", [None, 0.8])
+def test_metrics_order_sellers(market, metric, epsilon):
+    buyer, sellers = market
+    near, far = buyer[:300], sellers[2] * np.array([1, 3, 1, 3])
+    scorer = PriArTaScorer(metric=metric, epsilon=epsilon, noise_random_state=0).fit(buyer)
+    score = quietly(scorer.transform, [np.tile(near, (9, 1)), np.tile(far, (9, 1))])[:, 0]
+    assert np.isfinite(score).all()
+    assert (score[0] < score[1]) == (metric != "relevance")
+
+
+@pytest.mark.parametrize(("n", "limit"), [(1000, 0.2), (5000, 0.01)])
+@pytest.mark.parametrize("shift", [0.0, 0.3])
+def test_private_distances_are_near_the_exact_ones(n, limit, shift):
+    rng = np.random.default_rng(n)
+    scorer = PriArTaScorer(max_norm=1.0).fit(gaussian_rows(rng, 5000, 16))
+    errors = []
+    for seed in range(10):
+        X = gaussian_rows(rng, n, 16, shift)
+        exact = scorer.transform([X])[0, 0]
+        sent = released(scorer, X, seed, epsilon=0.8, delta=D5).summary_
+        errors.append(scorer.score_summaries([sent])[0, 0] - exact)
+    # Alike distributions are at a distance of 0.02 exactly, below the noise.
+    assert np.sqrt(np.mean(np.square(errors))) <= (limit if shift else max(limit, 0.03))
+
+
+def test_shrinking_is_worth_it_and_noise_looks_less_far():
+    rng = np.random.default_rng(0)
+    buyer, X = gaussian_rows(rng, 2000, 8), gaussian_rows(rng, 500, 8, 0.3)
+    scorers = [PriArTaScorer(max_norm=1.0, shrink=s).fit(buyer) for s in (True, False)]
+    exact = scorers[0].transform([X])[0, 0]
+    sent = [released(scorers[0], X, seed, epsilon=0.8).summary_ for seed in range(30)]
+    rmse = [np.sqrt(np.mean((s.score_summaries(sent) - exact) ** 2)) for s in scorers]
+    assert rmse[0] < 0.5 * rmse[1]
+    loud = [released(scorers[0], buyer, seed, epsilon=0.1).summary_ for seed in range(30)]
+    assert (
+        np.median(scorers[0].score_summaries(loud))
+        < 0.1
+        < 0.3
+        < scorers[1].score_summaries(loud).min()
+    )
+
+
+def test_local_noise_is_taken_off_on_average():
+    rng = np.random.default_rng(0)
+    scorer = PriArTaScorer(max_norm=1.0, shrink=False).fit(gaussian_rows(rng, 2000, 2))
+    X = gaussian_rows(rng, 60_000, 2, 0.3)
+    exact = scorer.transform([X])[0, 0]
+    sent = released(scorer, X, 1, epsilon=8.0, mechanism="local").summary_
+    assert scorer.score_summaries([sent])[0, 0] == pytest.approx(exact, abs=0.05)
+
+
+# Uncertainty and interpretation -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [None, 3.0])
+def test_errors_are_those_of_fresh_sellers(epsilon):
+    rng = np.random.default_rng(1)
+    scorer = PriArTaScorer(max_norm=1.0).fit(gaussian_rows(rng, 3000, 4))
+    sent = [
+        released(scorer, gaussian_rows(rng, 800, 4, 0.4), seed, epsilon=epsilon).summary_
+        for seed in range(100)
+    ]
+    spread = scorer.score_summaries(sent).std()
+    errors = scorer.score_errors(sent[:20])
+    assert np.median(errors) == pytest.approx(spread, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        dict(epsilon=None),
+        dict(epsilon=0.8),
+        dict(epsilon=0.8, relation="add_remove"),
+        dict(epsilon=20.0, mechanism="local"),
+        dict(epsilon=0.8, shrink=False),
+    ],
+    ids=str,
+)
+def test_noise_floor_holds_sellers_like_the_buyer(setting):
+    rng = np.random.default_rng(2)
+    below = []
+    for seed in range(50):
+        buyer, seller = gaussian_rows(rng, 400, 3), gaussian_rows(rng, 400, 3)
+        scorer = PriArTaScorer(max_norm=1.0, noise_random_state=seed, **setting).fit(buyer)
+        summary = quietly(scorer.summarize, [seller])
+        below.append(scorer.score_summaries(summary)[0, 0] <= scorer.noise_floor(summary)[0])
+        if setting.get("relation") != "add_remove":
+            assert scorer.noise_floor(summary)[0] == scorer.noise_floor_
+    assert 0.82 <= np.mean(below) <= 1.0
+
+
+def test_noise_floor_falls_with_rows_and_epsilon(market):
+    scorer = PriArTaScorer(max_norm=1.0).fit(market[0])
+    plans = [
+        SellerRelease(scorer.model_, epsilon).plan(n)
+        for n, epsilon in [(500, 0.8), (5000, 0.8), (5000, 8.0)]
+    ]
+    floors = scorer.noise_floor(plans)
+    assert floors[0] > floors[1] > floors[2] > 0
+
+
+def test_explanation_names_the_direction(market):
+    buyer, sellers = market
+    scorer = PriArTaScorer().fit(buyer)
+    summaries = scorer.summarize(sellers)
+    parts = scorer.explain(summaries)
+    assert parts.shape == (3, 2, 4)
+    assert parts.sum(axis=(1, 2)) == pytest.approx(scorer.score_summaries(summaries)[:, 0] ** 2)
+    assert np.abs(scorer.components_[0]) == pytest.approx([1, 0, 0, 0], abs=0.2)
+    assert np.unravel_index(parts[2].argmax(), (2, 4)) == (0, 0)
+
+
+# Maps --------------------------------------------------------------------------------------------
+
+
+def double(X):
+    return 2 * np.asarray(X)
+
+
+@pytest.mark.parametrize(
+    "representation",
+    ["identity", "pca", priarta.Identity(standardize=True), StandardScaler(), double],
+    ids=str,
+)
+@pytest.mark.parametrize("latent", ["gaussian", "pca", priarta.PrincipalComponents(2)], ids=str)
+def test_any_map_will_do(market, representation, latent):
+    buyer, sellers = market
+    scores = PriArTaScorer(representation, latent=latent).fit(buyer).transform(sellers)[:, 0]
+    assert scores[0] < scores[1] < scores[2]
+
+
+def test_torch_module_is_run_in_evaluation_mode(market):
+    torch = pytest.importorskip("torch")
+    buyer, sellers = market
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Dropout())
+    module.train()
+    scorer = PriArTaScorer(module).fit(buyer)
+    assert module.training
+    scores = [scorer.transform(sellers) for _ in range(2)]
+    assert np.array_equal(*scores)
+    weight = module[0].weight.detach().numpy()
+    one = scorer.model_.latent_rows(sellers[0][:1])
+    assert one == pytest.approx(scorer.model_.latent_rows(sellers[0])[:1], rel=1e-5)
+    assert weight.dtype == np.float32
+
+
+def test_given_maps_are_not_fitted_in_place(market):
+    scaler, own = StandardScaler(), priarta.PrincipalComponents(2)
+    PriArTaScorer(scaler, latent=own).fit(market[0])
+    assert not hasattr(scaler, "mean_")
+    assert not hasattr(own, "mean_")
+
+
+def test_images_are_flattened(rng):
+    images = rng.normal(size=(50, 4, 4))
+    scorer = PriArTaScorer("pca").fit(images)
+    assert scorer.transform([images[:20], images[20:]]).shape == (2, 1)
+
+
+# Contract ----------------------------------------------------------------------------------------
+
+
+CLASSES = [
+    cls
+    for cls in (getattr(priarta, name) for name in priarta.__all__)
+    if inspect.isclass(cls) and issubclass(cls, BaseEstimator)
+]
+
+
+def build(cls):
+    return cls("folder") if cls is SellerRelease else cls()
+
+
+def test_the_walk_finds_something():
+    assert {PriArTaScorer, SellerRelease} <= set(CLASSES)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_clone_pickle_and_names(cls):
+    estimator = build(cls)
+    assert repr(clone(estimator)) == repr(pickle.loads(pickle.dumps(estimator))) == repr(estimator)
+    name = next(iter(estimator.get_params(deep=False)))
+    assert clone(estimator).set_params(**{name: 3}).get_params(deep=False)[name] == 3
+    assert [name for name in vars(estimator) if name.endswith("_")] == []
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_parameter_is_documented_and_constrained(cls):
+    parameters = set(inspect.signature(cls).parameters)
+    assert parameters == set(cls._parameter_constraints)
+    section = cls.__doc__.split("Parameters\n")[1].split("Attributes")[0]
+    documented = set()
+    for line in section.splitlines():
+        documented |= {name.strip() for name in line.split(" :")[0].split(",")}
+    assert parameters <= documented
+
+
+def test_refit_and_pickle_score_alike(market):
+    buyer, sellers = market
+    scorer = PriArTaScorer("pca", latent="gaussian").fit(buyer)
+    scores = scorer.transform(sellers)
+    assert np.array_equal(pickle.loads(pickle.dumps(scorer)).transform(sellers), scores)
+    again = clone(scorer).fit(buyer)
+    assert np.array_equal(again.transform(sellers), scores)
+    assert again.noise_floor_ == scorer.noise_floor_
+    assert again.model_.fingerprint == scorer.model_.fingerprint
+    scorer.fit(sellers[0])
+    assert scorer.model_.fingerprint != again.model_.fingerprint
+    assert scorer.transform([sellers[0]])[0, 0] == pytest.approx(0, abs=1e-12)
+
+
+def test_tags():
+    assert not get_tags(PriArTaScorer()).input_tags.two_d_array
+    assert get_tags(PriArTaScorer(epsilon=1.0)).non_deterministic
+
+
+def test_private_scores_are_fresh_each_time(market):
+    buyer, sellers = market
+    scorer = PriArTaScorer(epsilon=3.0).fit(buyer)
+    assert not np.array_equal(scorer.transform(sellers), scorer.transform(sellers))
+
+
+def test_refuses_other_models(market, rng):
+    buyer, sellers = market
+    scorer = PriArTaScorer().fit(buyer)
+    other = PriArTaScorer().fit(sellers[1])
+    good, bad = scorer.summarize(sellers[:1])[0], other.summarize(sellers[:1])[0]
+    message = "summaries must be made with this buyer's model, .* at place 1"
+    for method in ("score_summaries", "score_errors", "noise_floor", "explain"):
+        with pytest.raises(ValueError, match=message):
+            getattr(scorer, method)([good, bad])
+    # A fingerprint is easily written: what it stands for is compared too.
+    forged = bad.replaced(model=scorer.model_.fingerprint)
+    with pytest.raises(ValueError, match="at place 0"):
+        scorer.score_summaries([forged])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda s, X: s.transform(X[0]), ValueError, "datasets must be a sequence of data sets"),
+        (lambda s, X: s.score_summaries([X[0]]), TypeError, "summaries must be paths or Summary"),
+        (lambda s, X: s.score_summaries("a.json"), TypeError, "summaries must be a sequence of"),
+        (lambda s, X: s.score_summaries(["a.json"]), FileNotFoundError, "a.json"),
+        (lambda s, X: s.fit(X[0][:1]), ValueError, "X must have at least 2 rows"),
+        (lambda s, X: s.fit(X[0] * np.nan), ValueError, "Input X contains NaN"),
+        (
+            lambda s, X: s.set_params(representation=lambda X: X + np.inf).fit(X[0]),
+            ValueError,
+            "representation must give finite numbers. Got NaN or infinity",
+        ),
+        (lambda s, X: clone(s).transform(X), Exception, "not fitted"),
+        (
+            lambda s, X: s.set_params(representation=lambda X: [1.0]).fit(X[0]),
+            ValueError,
+            "representation must give an array of shape",
+        ),
+        (
+            lambda s, X: s.set_params(representation="resnet").fit(X[0]),
+            ValueError,
+            "The 'representation' parameter of PriArTaScorer must be",
+        ),
+        (
+            lambda s, X: s.set_params(epsilon=1.0, max_norm=None).fit(X[0]),
+            ValueError,
+            "max_norm must be a number with epsilon",
+        ),
+    ],
+)
+def test_refusals(market, call, error, message):
+    buyer, sellers = market
+    with pytest.raises(error, match=message):
+        call(PriArTaScorer().fit(buyer), sellers)
+
+
+def test_nobody_to_score(market):
+    scorer = fitted(np.random.default_rng(0))
+    assert scorer.transform([]).shape == (0, 1)
+    assert scorer.pairwise_distances([]).shape == (0, 0)
+    assert isinstance(scorer.summarize([np.zeros((3, 3))])[0], Summary)

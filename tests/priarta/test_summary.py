@@ -1,0 +1,210 @@
+"""What travels: facts checked as untrusted, and nothing that crashes or fills the buyer."""
+
+import json
+import os
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skvalue.priarta import PriArTaScorer, Summary
+from skvalue.priarta.summary import most_bytes, read_summary
+
+from .markets import fitted, gaussian_rows, released
+
+KINDS = [
+    dict(epsilon=None),
+    dict(),
+    dict(relation="null"),
+    dict(relation="add_remove"),
+    dict(mechanism="local"),
+    dict(subset_size=100),
+    dict(subset_size=100, secret_subset=False, relation="null"),
+]
+
+
+@pytest.fixture(scope="module")
+def scorer():
+    return fitted(np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def summary(scorer):
+    X = gaussian_rows(np.random.default_rng(1), 400, 3, 0.3)
+    return released(scorer, X).summary_
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_json_there_and_back(scorer, rng, kind):
+    sent = released(scorer, gaussian_rows(rng, 400, 3), **kind).summary_
+    text = sent.to_json()
+    back = Summary.from_json(text)
+    assert back == sent
+    assert hash(back) == hash(sent)
+    for field in fields(Summary):
+        assert np.array_equal(getattr(back, field.name), getattr(sent, field.name))
+    names = {field.name for field in fields(Summary)}
+    assert set(json.loads(text)) == {"format", "version", "guarantee", *names}
+    assert (json.loads(text)["guarantee"] is None) == (sent.guarantee is None)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 8, 64])
+def test_size(rng, d):
+    scorer = PriArTaScorer(epsilon=0.8123456789, delta=1.23456789e-5).fit(rng.normal(size=(90, d)))
+    sent = released(scorer, rng.normal(size=(80, d)), subset_size=70, epsilon=0.812345678901)
+    assert len(sent.summary_.to_json().encode()) <= most_bytes(d) == 8 * d * d + 4096
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("model", "ab", "model must be a fingerprint of 64 hexadecimal digits. Got 'ab'"),
+        ("model", 3, "model must be a fingerprint"),
+        ("n_samples", 1, "n_samples must be an integer from 2"),
+        ("n_samples", 10**13, "n_samples must be an integer from 2"),
+        ("n_samples", True, "n_samples must be an integer"),
+        ("n_rows", 399, "n_rows must be an integer from 400"),
+        ("max_norm", 0, "max_norm must be a number between"),
+        ("max_norm", 1e60, "max_norm must be a number between"),
+        ("max_norm", None, "max_norm must be a number where there is noise"),
+        ("mechanism", "magic", "mechanism must be one of central, local, paper, none"),
+        ("mechanism", ["central"], "mechanism must be one of"),
+        ("relation", "near", "relation must be one of null, add_remove, replace"),
+        ("epsilon", 0, "epsilon must be a number between"),
+        ("epsilon", None, "epsilon must be a number between"),
+        ("epsilon", 0.79, "epsilon must be no smaller than the noise allows"),
+        ("delta", 9e-6, "epsilon must be no smaller than the noise allows"),
+        ("delta", 1.0, "delta must be a number between"),
+        ("mean_weight", 0, "mean_weight must be a number between"),
+        ("mean_weight", 2.0, "epsilon must be no smaller than the noise allows"),
+        ("noise_scale", 0.0, "noise_scale must be a number between"),
+        ("noise_scale", 0.5, "epsilon must be no smaller than the noise allows"),
+        ("noise_scale", 1e60, "noise_scale must be a number between"),
+        ("secret_subset", 1, "secret_subset must be a bool"),
+        ("secret_subset", True, "secret_subset must be False unless n_rows is given"),
+        ("seeded", "no", "seeded must be a bool"),
+        ("seeded", False, "guarantee must be '.0.8, 1e-05.-differential privacy of a row"),
+        ("centre", "AAAA", "centre must be base64 of 8 bytes a number. Got '3 bytes'"),
+        ("centre", "!!", "centre must be base64 text"),
+        ("centre", [0.0], "centre must be base64 text"),
+        ("centre", "", "centre must be a sequence of 0 numbers, for 1 to 4096"),
+        ("mean", "AAAAAAAAAAA=", "mean must be a sequence of 3 numbers"),
+        ("mean", np.array([0, 0, np.nan]), "mean must be of finite numbers"),
+        ("mean", np.array([0, 0, 40.0]), "mean must be within .* what the radius, 400 rows"),
+        ("moment", np.zeros(5), "moment must be a sequence of 6 numbers"),
+        ("moment", np.full(6, np.inf), "moment must be of finite numbers"),
+        ("moment", np.full(6, 40.0), "moment must be within .* what the radius, 400 rows"),
+    ],
+)
+def test_json_is_not_trusted(summary, field, value, message):
+    record = json.loads(summary.to_json())
+    if isinstance(value, np.ndarray):
+        import base64
+
+        value = base64.b64encode(value.astype("<f8").tobytes()).decode()
+    record[field] = value
+    with pytest.raises(ValueError, match=message):
+        Summary.from_json(json.dumps(record))
+
+
+def test_clear_moments_must_be_moments(scorer, rng):
+    clear = released(scorer, gaussian_rows(rng, 50, 3), epsilon=None).summary_
+    with pytest.raises(ValueError, match="moment must be at least mean mean', where there is no"):
+        clear.replaced(moment=-clear.moment)
+    with pytest.raises(ValueError, match="epsilon must be None for mechanism='none'"):
+        clear.replaced(epsilon=0.1)
+    with pytest.raises(ValueError, match="noise_scale must be a number between 0 and 0"):
+        clear.replaced(noise_scale=0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"{}", "text must be a string"),
+        ("{", "text must be JSON"),
+        ("[" * 100_000, "text must be JSON"),
+        ("[1]", "text must be a JSON object"),
+        ("{}", "text must be of format"),
+        ('{"model": 1, "model": 2}', "text must name every field once"),
+        ('{"epsilon": NaN}', "text must hold finite numbers. Got NaN"),
+    ],
+)
+def test_text_is_not_trusted(text, message):
+    with pytest.raises(ValueError, match=message):
+        Summary.from_json(text)
+
+
+def test_fields_are_exactly_those(summary):
+    record = json.loads(summary.to_json())
+    with pytest.raises(ValueError, match="exactly the fields of a Summary. Got .'rows'. wrong"):
+        Summary.from_json(json.dumps({**record, "rows": [[1, 2]]}))
+    with pytest.raises(ValueError, match="version 1"):
+        Summary.from_json(json.dumps({**record, "version": 2}))
+    with pytest.raises(ValueError, match="guarantee must be None"):
+        Summary.from_json(json.dumps({**record, "guarantee": "perfect secrecy"}))
+
+
+def test_files_are_measured_before_they_are_read(scorer, summary, tmp_path):
+    path = tmp_path / "summary.json"
+    summary.save(path)
+    assert read_summary(path, 3) == summary
+    path.write_bytes(b" " * (most_bytes(3) + 1))
+    with pytest.raises(ValueError, match="must have at most 4168 bytes"):
+        scorer.score_summaries([path])
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match="must be ASCII text"):
+        scorer.score_summaries([path])
+    path.write_bytes(b"{}")
+    with pytest.raises(ValueError, match="summary.json is no summary that can be used: text must"):
+        scorer.score_summaries([path])
+    if os.path.exists("/dev/zero"):
+        with pytest.raises(ValueError, match="must have at most"):
+            scorer.score_summaries(["/dev/zero"])
+
+
+WEIRD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(min_value=10**300, max_value=10**310),
+    st.floats(),
+    st.text(max_size=30),
+    st.lists(st.floats(), max_size=4),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+    st.binary(max_size=60).map(lambda b: __import__("base64").b64encode(b).decode()),
+    st.sampled_from(["central", "local", "none", "paper", "replace", "null", "add_remove"]),
+)
+NAMES = [field.name for field in fields(Summary)] + ["format", "version", "guarantee", "new"]
+QUIET = dict(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@settings(max_examples=150, **QUIET)
+@given(changes=st.dictionaries(st.sampled_from(NAMES), WEIRD, min_size=1, max_size=4))
+def test_fuzzed_fields(scorer, summary, changes, tmp_path):
+    text = json.dumps({**json.loads(summary.to_json()), **changes})
+    score_or_refuse(scorer, text.encode(), tmp_path)
+
+
+@settings(max_examples=100, **QUIET)
+@given(data=st.data())
+def test_fuzzed_bytes(scorer, summary, data, tmp_path):
+    content = bytearray(summary.to_json().encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        length = data.draw(st.integers(0, 20))
+        content[place : place + length] = data.draw(st.binary(max_size=20))
+    score_or_refuse(scorer, bytes(content), tmp_path)
+
+
+def score_or_refuse(scorer, content, folder):
+    """A finite score, or a ValueError: nothing else may come of a file."""
+    path = folder / "summary.json"
+    path.write_bytes(content)
+    try:
+        score = scorer.score_summaries([path])
+    except ValueError:
+        return
+    assert np.isfinite(score).all()
+    assert score.shape == (1, 1)
