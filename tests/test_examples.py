@@ -54,8 +54,22 @@ def check_images(printed, folder):
     assert matplotlib.image.imread(folder / "value_images.png")[..., :3].std() > 0.05
 
 
+def check_market(printed, folder):
+    ours, plain = np.array(
+        re.findall(r"^ +[\d.]+ +([\d.]+) +([\d.]+) +[\d.]+$", printed, re.M), float
+    ).T
+    assert ours[2] < plain[2]
+    assert "epsilon must be no smaller than the noise allows" in printed
+    areas = re.findall(r"AUROC ([\d.]+), ceiling ([\d.]+)$", printed, re.MULTILINE)
+    assert len(areas) == 2
+    assert all(float(auroc) <= float(ceiling) + 0.15 for auroc, ceiling in areas)
+    for name in ("market.png", "directions.png"):
+        assert matplotlib.image.imread(folder / name)[..., :3].std() > 0.05
+
+
 # What an example must show, beyond running.
 CHECKS = {
+    "priarta/plot_market.py": check_market,
     "cleaning/plot_mislabelled_digits.py": check_mislabelled_digits,
     "embeddings/plot_value_images.py": check_images,
     "embeddings/plot_value_texts.py": check_texts,

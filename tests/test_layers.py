@@ -90,7 +90,9 @@ def run(code):
     return result.stdout.split()
 
 
-@pytest.mark.parametrize("what", ["skvalue", "skvalue.datasets", "skvalue.privacy"])
+@pytest.mark.parametrize(
+    "what", ["skvalue", "skvalue.datasets", "skvalue.privacy", "skvalue.priarta"]
+)
 def test_import_is_light(what):
     loaded = run(f"import sys, {what}; print(*{{name.split('.')[0] for name in sys.modules}})")
     assert not set(HEAVY) & set(loaded)

@@ -15,7 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from ..exceptions import VoidGuaranteeWarning
 from ..privacy import SeededNoiseWarning
-from ._estimates import METRICS, Buyer, estimate_summaries, simulate_scores
+from ._estimates import (
+    DEFAULT_WEIGHT,
+    METRICS,
+    Buyer,
+    choose_weight,
+    estimate_summaries,
+    simulate_scores,
+)
 from ._modules import LATENTS, REPRESENTATIONS, as_rows, class_named, name_of
 from .maps import FittedMap
 from .metrics import factored_wasserstein, principal_contributions
@@ -58,8 +65,10 @@ class PriArTaScorer(BaseEstimator):
         quantile of the buyer's rows; None does not clip, and then nothing can be private.
     mechanism, relation, noise, subset_size, secret_subset : object
         As in `SellerRelease`.
-    mean_weight : float, default=0.6
-        Weight of the mean in a noisy release, see `BuyerModel`.
+    mean_weight : float or "auto", default="auto"
+        Weight of the mean in a noisy release, see `BuyerModel`. "auto" takes what is best for
+        distances between the buyer and parts of its own rows, at this epsilon (at 1 if that is
+        None): no seller's rows are used for the choice.
     shrink : bool, default=True
         Whether noisy moments are shrunk toward the buyer's by what the noise is known to add
         (James and Stein). It is post-processing: better by a factor of up to ten where noise is
@@ -73,7 +82,7 @@ class PriArTaScorer(BaseEstimator):
     Attributes
     ----------
     model_ : BuyerModel
-        What `export` ships.
+        What `export` ships; its `mean_weight` is the weight taken.
     max_norm_ : float or None
         The radius.
     noise_floor_ : float
@@ -110,7 +119,7 @@ class PriArTaScorer(BaseEstimator):
         "metric": [StrOptions(set(METRICS))],
         **RELEASE_CONSTRAINTS,
         "max_norm": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
-        "mean_weight": [Interval(Real, 0, None, closed="neither")],
+        "mean_weight": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "shrink": ["boolean"],
         "random_state": ["random_state"],
         "noise_random_state": [Integral, None],
@@ -130,7 +139,7 @@ class PriArTaScorer(BaseEstimator):
         noise="gaussian",
         subset_size=None,
         secret_subset=True,
-        mean_weight=0.6,
+        mean_weight="auto",
         shrink=True,
         random_state=0,
         noise_random_state=None,
@@ -188,13 +197,23 @@ class PriArTaScorer(BaseEstimator):
         if isinstance(self.max_norm, str):
             norms = np.linalg.norm(rows - centre, axis=1)
             self.max_norm_ = float(np.quantile(norms, _AUTO_QUANTILE)) or 1.0
-        self.model_ = BuyerModel(representation, latent, centre, self.max_norm_, self.mean_weight)
-        self._buyer = Buyer(clip_rows(rows - centre, self.max_norm_), self.max_norm_, self.metric)
+        self._seed = int(random.randint(2**31))
+        clipped = clip_rows(rows - centre, self.max_norm_)
+        self._buyer = Buyer(clipped, self.max_norm_, self.metric)
+        weight = self._weight(clipped)
+        self.model_ = BuyerModel(representation, latent, centre, self.max_norm_, weight)
         self.n_samples_ = len(rows)
         self.components_ = np.linalg.eigh(self._buyer.covariance)[1].T[::-1]
-        self._seed = int(random.randint(2**31))
         self.noise_floor_ = self._own_floor()
         return self
+
+    def _weight(self, rows):
+        if not isinstance(self.mean_weight, str):
+            return self.mean_weight
+        if self.max_norm_ is None or self.mechanism == "local" or self.noise == "paper":
+            return DEFAULT_WEIGHT
+        asked = self.epsilon or 1.0, self.delta, self.relation
+        return choose_weight(self._buyer, rows, *asked, self.shrink, self._seed)
 
     def _own_floor(self):
         """Noise floor for as many rows as the buyer has, with the noise that they would get."""

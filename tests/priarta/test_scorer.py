@@ -74,7 +74,8 @@ def test_private_distances_are_near_the_exact_ones(n, limit, shift):
 def test_shrinking_is_worth_it_and_noise_looks_less_far():
     rng = np.random.default_rng(0)
     buyer, X = gaussian_rows(rng, 2000, 8), gaussian_rows(rng, 500, 8, 0.3)
-    scorers = [PriArTaScorer(max_norm=1.0, shrink=s).fit(buyer) for s in (True, False)]
+    setting = dict(max_norm=1.0, mean_weight=0.6)
+    scorers = [PriArTaScorer(**setting, shrink=s).fit(buyer) for s in (True, False)]
     exact = scorers[0].transform([X])[0, 0]
     sent = [released(scorers[0], X, seed, epsilon=0.8).summary_ for seed in range(30)]
     rmse = [np.sqrt(np.mean((s.score_summaries(sent) - exact) ** 2)) for s in scorers]
@@ -86,6 +87,24 @@ def test_shrinking_is_worth_it_and_noise_looks_less_far():
         < 0.3
         < scorers[1].score_summaries(loud).min()
     )
+
+
+@pytest.mark.parametrize("shrink", [True, False])
+def test_weight_is_chosen_without_sellers_and_is_about_the_best(shrink):
+    rng = np.random.default_rng(0)
+    buyer = gaussian_rows(rng, 600, 6)
+    setting = dict(max_norm=1.0, epsilon=0.8, shrink=shrink)
+    chosen = PriArTaScorer(**setting).fit(buyer).model_.mean_weight
+    assert PriArTaScorer(**setting, random_state=0).fit(buyer).model_.mean_weight == chosen
+    halves = [buyer[buyer[:, 0] > 0], buyer[buyer[:, 0] <= 0]]
+    rmse = {}
+    for weight in (chosen, 0.1, 3.0):
+        scorer = PriArTaScorer(**setting, mean_weight=weight).fit(buyer)
+        exact = PriArTaScorer(max_norm=1.0).fit(buyer).transform(halves)
+        sent = [[released(scorer, X, seed).summary_ for X in halves] for seed in range(40)]
+        errors = np.array([scorer.score_summaries(both) - exact for both in sent])
+        rmse[weight] = np.sqrt(np.mean(errors**2))
+    assert rmse[chosen] == min(rmse.values())
 
 
 def test_local_noise_is_taken_off_on_average():

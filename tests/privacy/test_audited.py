@@ -18,6 +18,7 @@ from skvalue.exceptions import NormalApproximationWarning
 from skvalue.privacy import (
     DiscreteGaussianEvent,
     GaussianEvent,
+    OpaqueEvent,
     PoissonSampledEvent,
     SelfComposedEvent,
     calibrate,
@@ -31,6 +32,7 @@ from skvalue.privacy import (
 )
 from skvalue.privacy.audit import check_variance, distinguish_scores, search_sensitivity
 
+from . import audited_sellers as sellers
 from . import audited_valuers as valuers
 
 N_RUNS = 20_000
@@ -273,6 +275,26 @@ AUDITED = [
         )
         for kind in PARTIES
     ),
+    *(
+        Audited(
+            f"SellerRelease, {relation}",
+            lambda relation=relation: sellers.claim(relation),
+            lambda claim, n, relation=relation: sellers.scores(relation),
+            noise and (lambda claim, n, relation=relation: sellers.noise(relation)),
+            sellers.search,
+        )
+        for relation, noise in (("replace", True), ("null", True), ("add_remove", None))
+    ),
+    Audited(
+        "SellerRelease, a secret subset",
+        lambda: sellers.claim(subset_size=16),
+        lambda claim, n: sellers.scores(subset_size=16),
+    ),
+    Audited(
+        "SellerRelease, noise on every row",
+        lambda: sellers.claim(mechanism="local"),
+        lambda claim, n: sellers.scores(mechanism="local"),
+    ),
     Audited(
         "TKNNShapleyValuer, a row added or removed",
         valuers.tknn_claim,
@@ -351,6 +373,23 @@ BROKEN = [
             search_counts,
         ),
         {"game", "sensitivity"},
+    ),
+    (
+        Audited(
+            "SellerRelease with a third of the noise",
+            sellers.claim,
+            lambda claim, n: sellers.scores(short=1 / 3),
+            lambda claim, n: sellers.noise(short=1 / 3),
+        ),
+        {"game", "variance"},
+    ),
+    (
+        Audited(
+            "PriArTa as published, at the epsilon that it claims",
+            lambda: OpaqueEvent(0.8, 1e-5),
+            lambda claim, n: sellers.published_scores(),
+        ),
+        {"game"},
     ),
     (
         Audited(

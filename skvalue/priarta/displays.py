@@ -1,0 +1,331 @@
+"""Pictures of a market, in scikit-learn's Display convention; matplotlib draws only."""
+
+import numpy as np
+
+__all__ = ["DirectionsDisplay", "PairwiseDistancesDisplay", "SellerScoresDisplay"]
+
+_BLUE, _RED, _GREY = "#30638e", "#d1495b", "#8d8d8d"
+
+
+def _open_axes(ax, name):
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            f"{name} needs matplotlib to draw: pip install 'skvalue[plot]'."
+        ) from error
+    if ax is None:
+        _, ax = plt.subplots(layout="constrained")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _names(names, n):
+    names = [f"seller {i + 1}" for i in range(n)] if names is None else list(map(str, names))
+    if len(names) != n:
+        raise ValueError(f"names must be one a seller, {n}. Got {len(names)}.")
+    return names
+
+
+class SellerScoresDisplay:
+    """Scores of sellers as bars, with standard errors and the noise floor of each.
+
+    It is best made by `from_summaries`.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_sellers,)
+        Scores.
+    errors : array-like of shape (n_sellers,), default=None
+        Standard errors.
+    floors : array-like of shape (n_sellers,), default=None
+        Noise floors.
+    names : sequence of str, default=None
+        Names of the sellers.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        Their figure.
+    bars_ : matplotlib BarContainer
+        A bar a seller; grey where the score is below its floor.
+    floors_ : matplotlib PathCollection
+        The floors; None without them.
+
+    See Also
+    --------
+    PriArTaScorer.noise_floor : Where floors come from.
+
+    Examples
+    --------
+    >>> from skvalue.priarta import SellerScoresDisplay
+    >>> len(SellerScoresDisplay([0.1, 0.4], floors=[0.2, 0.2]).plot().bars_)
+    2
+    """
+
+    def __init__(self, scores, *, errors=None, floors=None, names=None):
+        self.scores = scores
+        self.errors = errors
+        self.floors = floors
+        self.names = names
+
+    @classmethod
+    def from_summaries(cls, scorer, summaries, *, names=None, ax=None):
+        """Score summaries, with errors and floors, and draw.
+
+        Parameters
+        ----------
+        scorer : PriArTaScorer
+            The fitted scorer.
+        summaries : sequence of Summary, str or path-like
+            What the sellers sent.
+        names : sequence of str, default=None
+            Names of the sellers.
+        ax : matplotlib Axes, default=None
+            Where to draw; None opens a figure.
+
+        Returns
+        -------
+        display : SellerScoresDisplay
+            The drawn display.
+        """
+        return cls(
+            scorer.score_summaries(summaries)[:, 0],
+            errors=scorer.score_errors(summaries),
+            floors=scorer.noise_floor(summaries),
+            names=names,
+        ).plot(ax=ax)
+
+    def plot(self, *, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None opens a figure.
+
+        Returns
+        -------
+        display : SellerScoresDisplay
+            The drawn display.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many names as sellers.
+        ImportError
+            If matplotlib is not installed.
+        """
+        scores = np.asarray(self.scores, dtype=float)
+        places = np.arange(len(scores))
+        names = _names(self.names, len(scores))
+        ax = _open_axes(ax, "SellerScoresDisplay")
+        low = np.full(len(scores), -np.inf) if self.floors is None else np.asarray(self.floors)
+        colours = np.where(scores > low, _BLUE, _GREY)
+        style = dict(error_kw=dict(ecolor="black", capsize=3, lw=1))
+        self.bars_ = ax.barh(places, scores, xerr=self.errors, color=colours, **style)
+        self.floors_ = None
+        if self.floors is not None:
+            label = "noise floor: to its left, no different from the buyer"
+            self.floors_ = ax.scatter(
+                low, places, marker="|", s=350, color=_RED, linewidths=2, label=label, zorder=3
+            )
+            ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False)
+        ax.set(yticks=places, yticklabels=names, xlabel="distance from the buyer's data")
+        ax.invert_yaxis()
+        ax.set_xlim(left=0)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class PairwiseDistancesDisplay:
+    """Heat map of distances between sellers: dark cells off the diagonal are near-duplicates.
+
+    It is best made by `from_summaries`.
+
+    Parameters
+    ----------
+    distances : array-like of shape (n_sellers, n_sellers)
+        Distances.
+    names : sequence of str, default=None
+        Names of the sellers.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        Their figure.
+    image_ : matplotlib AxesImage
+        The map.
+
+    See Also
+    --------
+    PriArTaScorer.pairwise_distances : Where they come from.
+
+    Examples
+    --------
+    >>> from skvalue.priarta import PairwiseDistancesDisplay
+    >>> PairwiseDistancesDisplay([[0.0, 1.0], [1.0, 0.0]]).plot().image_.get_array().shape
+    (2, 2)
+    """
+
+    def __init__(self, distances, *, names=None):
+        self.distances = distances
+        self.names = names
+
+    @classmethod
+    def from_summaries(cls, scorer, summaries, *, names=None, ax=None):
+        """Compare summaries with one another, and draw.
+
+        Parameters
+        ----------
+        scorer : PriArTaScorer
+            The fitted scorer.
+        summaries : sequence of Summary, str or path-like
+            What the sellers sent.
+        names : sequence of str, default=None
+            Names of the sellers.
+        ax : matplotlib Axes, default=None
+            Where to draw; None opens a figure.
+
+        Returns
+        -------
+        display : PairwiseDistancesDisplay
+            The drawn display.
+        """
+        return cls(scorer.pairwise_distances(summaries), names=names).plot(ax=ax)
+
+    def plot(self, *, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None opens a figure.
+
+        Returns
+        -------
+        display : PairwiseDistancesDisplay
+            The drawn display.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many names as sellers.
+        ImportError
+            If matplotlib is not installed.
+        """
+        distances = np.asarray(self.distances, dtype=float)
+        places = np.arange(len(distances))
+        names = _names(self.names, len(distances))
+        ax = _open_axes(ax, "PairwiseDistancesDisplay")
+        self.image_ = ax.imshow(distances, cmap="cividis", vmin=0)
+        ax.figure.colorbar(self.image_, ax=ax, label="distance")
+        middle = distances.max(initial=0.0) / 2
+        if len(distances) <= 12:
+            for (i, j), distance in np.ndenumerate(distances):
+                colour = "black" if distance > middle else "white"
+                ax.text(j, i, f"{distance:.2g}", ha="center", va="center", color=colour, size=8)
+        ax.set(xticks=places, yticks=places, yticklabels=names)
+        ax.set_xticklabels(names, rotation=45, ha="right", rotation_mode="anchor")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class DirectionsDisplay:
+    """Why sellers are far: squared distance along the buyer's directions, mean and spread apart.
+
+    It is best made by `from_summaries`.
+
+    Parameters
+    ----------
+    contributions : array-like of shape (n_sellers, 2, n_dimensions)
+        What `PriArTaScorer.explain` gives.
+    names : sequence of str, default=None
+        Names of the sellers.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes.
+    figure_ : matplotlib Figure
+        Their figure.
+    image_ : matplotlib AxesImage
+        The map: a row a seller; the directions twice, for the mean and for the spread.
+
+    See Also
+    --------
+    PriArTaScorer.explain : Where they come from.
+
+    Examples
+    --------
+    >>> from skvalue.priarta import DirectionsDisplay
+    >>> DirectionsDisplay([[[9.0, 0.0], [0.0, 1.0]]]).plot().image_.get_array().shape
+    (1, 4)
+    """
+
+    def __init__(self, contributions, *, names=None):
+        self.contributions = contributions
+        self.names = names
+
+    @classmethod
+    def from_summaries(cls, scorer, summaries, *, names=None, ax=None):
+        """Explain summaries, and draw.
+
+        Parameters
+        ----------
+        scorer : PriArTaScorer
+            The fitted scorer.
+        summaries : sequence of Summary, str or path-like
+            What the sellers sent.
+        names : sequence of str, default=None
+            Names of the sellers.
+        ax : matplotlib Axes, default=None
+            Where to draw; None opens a figure.
+
+        Returns
+        -------
+        display : DirectionsDisplay
+            The drawn display.
+        """
+        return cls(scorer.explain(summaries), names=names).plot(ax=ax)
+
+    def plot(self, *, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None opens a figure.
+
+        Returns
+        -------
+        display : DirectionsDisplay
+            The drawn display.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many names as sellers.
+        ImportError
+            If matplotlib is not installed.
+        """
+        contributions = np.asarray(self.contributions, dtype=float)
+        n, _, d = contributions.shape
+        names = _names(self.names, n)
+        ax = _open_axes(ax, "DirectionsDisplay")
+        self.image_ = ax.imshow(
+            contributions.reshape(n, 2 * d), cmap="Blues", vmin=0, aspect="auto"
+        )
+        ax.figure.colorbar(self.image_, ax=ax, label="part of the squared distance")
+        ax.axvline(d - 0.5, color="black", lw=1)
+        step = max(1, d // 8)
+        ticks = np.arange(0, d, step)
+        ax.set_xticks(np.concatenate([ticks, d + ticks]), [*(ticks + 1), *(ticks + 1)])
+        ax.set(yticks=np.arange(n), yticklabels=names)
+        ax.set_xlabel("the buyer's principal direction: shift of the mean | change of spread")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

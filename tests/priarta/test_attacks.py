@@ -1,0 +1,53 @@
+"""The strongest attack reaches what the guarantee allows, and no more."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from skvalue.exceptions import VoidGuaranteeWarning
+from skvalue.priarta import PriArTaScorer, SellerRelease, membership_attack
+from skvalue.priarta._mechanism import statistic_sensitivity
+
+MODEL = PriArTaScorer(max_norm=1.0).fit([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).model_
+COSINE = -(MODEL.mean_weight**2) / 2
+FAR = [[1.0, 0.0], [COSINE, np.sqrt(1 - COSINE**2)]]
+X = np.zeros((40, 2))
+
+
+@pytest.mark.parametrize("setting", [dict(), dict(relation="null"), dict(relation="add_remove")])
+def test_attack_reaches_the_ceiling(setting):
+    rows = FAR if not setting else [[1.0, 0.0], [0.0, 0.0]]
+    seller = SellerRelease(MODEL, epsilon=8.0, **setting)
+    attack = membership_attack(seller, X, rows=rows, n_runs=250)
+    assert attack.holds
+    scale = seller.plan(40).noise_scale
+    change = statistic_sensitivity(MODEL.mean_weight, "replace" if not setting else "null")
+    assert attack.auroc == pytest.approx(norm.cdf(change / scale / np.sqrt(2)), abs=0.12)
+    if not setting:
+        assert attack.ceiling - attack.auroc < 0.12
+
+
+def test_the_published_mechanism_is_attacked_beyond_its_claim():
+    with pytest.warns(VoidGuaranteeWarning):
+        attack = membership_attack(
+            SellerRelease(MODEL, epsilon=0.8, noise="paper"),
+            np.zeros((2000, 2)),
+            rows=[[1.0, 0.0], [-1.0, 0.0]],
+            n_runs=100,
+        )
+    assert not attack.holds
+    assert attack.auroc > 0.95 > 0.6 > attack.ceiling
+
+
+def test_rows_are_chosen_and_ledgers_left_alone(rng):
+    rows = rng.normal(size=(30, 2)) / 4
+    attack = membership_attack(SellerRelease(MODEL, epsilon=1.0), rows, n_runs=30)
+    assert attack.holds
+    assert (attack.epsilon, attack.delta, attack.n_runs) == (1.0, 1e-5, 30)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="seller must have an epsilon"):
+        membership_attack(SellerRelease(MODEL, epsilon=None), X)
+    with pytest.raises(ValueError, match="The 'n_runs' parameter of membership_attack must be"):
+        membership_attack(SellerRelease(MODEL), X, n_runs=5)

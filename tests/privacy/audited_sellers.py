@@ -1,0 +1,113 @@
+"""Runs of a seller's release that the table of audits asks for: whole fits, on the worst rows."""
+
+import math
+import warnings
+from functools import lru_cache
+from unittest.mock import patch
+
+import numpy as np
+
+from skvalue.exceptions import VoidGuaranteeWarning
+from skvalue.priarta import PriArTaScorer, SellerRelease
+from skvalue.priarta._mechanism import COUNT_WEIGHT, moment_statistic
+from skvalue.privacy.audit import search_sensitivity
+
+EPSILON, DELTA = 8.0, 1e-5
+RUNS = 300
+
+# A buyer whose centre is the origin.
+MODEL = PriArTaScorer(max_norm=1.0).fit([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).model_
+WEIGHT = MODEL.mean_weight
+COSINE = -(WEIGHT**2) / 2  # of the two rows that are farthest apart
+FAR = (1.0, 0.0), (COSINE, math.sqrt(1 - COSINE**2))
+OTHERS = [(0.0, 0.0)] * 30
+NEIGHBOURS = {
+    "replace": (FAR[0], FAR[1]),
+    "null": (FAR[0], (0.0, 0.0)),
+    "add_remove": (FAR[0], None),
+}
+
+
+def rows_with(row, others=tuple(OTHERS)):
+    return np.array([*others, *([] if row is None else [row])])
+
+
+def statistic(summary):
+    """The noisy sums that a summary was made of."""
+    n, d = summary.n_samples, summary.n_dimensions
+    i, j = np.tril_indices(d)
+    parts = [WEIGHT * n * summary.mean]
+    parts.append(n * summary.moment * np.where(i == j, 1.0, math.sqrt(2)))
+    if summary.relation == "add_remove":
+        parts.append([COUNT_WEIGHT * n])
+    return np.concatenate(parts)
+
+
+def claim(relation="replace", **setting):
+    """What `privacy_` is made from."""
+    rows = rows_with(NEIGHBOURS[relation][0])
+    seller = SellerRelease(MODEL, EPSILON, delta=DELTA, relation=relation, **setting)
+    return seller.fit(rows).summary_.event
+
+
+@lru_cache
+def runs(relation="replace", short=1.0, **setting):
+    """Statistics of many releases with a row, and of many with its neighbour."""
+    from skvalue.priarta import release
+
+    true = release.statistic_sensitivity
+
+    def sensitivity(*arguments):
+        return short * true(*arguments)
+
+    with (
+        patch("skvalue.priarta.release.statistic_sensitivity", sensitivity),
+        patch("skvalue.priarta.summary.statistic_sensitivity", sensitivity),
+    ):
+        seller = SellerRelease(MODEL, EPSILON, delta=DELTA, relation=relation, **setting)
+        return [
+            np.array([statistic(seller.fit(rows_with(row)).summary_) for _ in range(RUNS)])
+            for row in NEIGHBOURS[relation]
+        ]
+
+
+def scores(relation="replace", short=1.0, **setting):
+    """The releases along the direction in which the neighbours differ."""
+    clean = [moment_statistic(rows_with(row), WEIGHT, relation) for row in NEIGHBOURS[relation]]
+    return [found @ (clean[0] - clean[1]) for found in runs(relation, short, **setting)]
+
+
+def noise(relation="replace", short=1.0):
+    clean = moment_statistic(rows_with(NEIGHBOURS[relation][0]), WEIGHT, relation)
+    return runs(relation, short)[0] - clean
+
+
+def search(event):
+    """Every row of a few, clipped by the model, against every other."""
+    records = [FAR[0], FAR[1], (0.0, 0.0), (30.0, 40.0)]
+
+    def clean(rows):
+        rows = np.array(rows)
+        return moment_statistic(MODEL.transform(rows), WEIGHT, event.relation)
+
+    return search_sensitivity(
+        clean,
+        records,
+        3,
+        claimed=event.sensitivity,
+        relation=event.relation,
+        blank=(0.0, 0.0),
+    )
+
+
+@lru_cache
+def published_scores():
+    """Means of 5000 rows under the published noise, with a row at one end and at the other."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VoidGuaranteeWarning)
+        seller = SellerRelease(MODEL, 0.8, delta=DELTA, noise="paper")
+        found = []
+        for row in ((1.0, 0.0), (-1.0, 0.0)):
+            rows = rows_with(row, ((0.0, 0.0),) * 4999)
+            found.append(np.array([seller.fit(rows).summary_.mean[0] for _ in range(RUNS)]))
+        return found
