@@ -1,5 +1,7 @@
 """A buyer values sellers' data sets from summaries that keep their rows private."""
 
+from importlib import import_module
+
 from .attacks import MembershipAttack, membership_attack
 from .displays import DirectionsDisplay, PairwiseDistancesDisplay, SellerScoresDisplay
 from .maps import Identity, PrincipalComponents
@@ -15,9 +17,23 @@ from .release import SellerRelease
 from .scorer import PriArTaScorer
 from .summary import Summary
 
+# Public name -> file that defines it, imported at first use: the networks need torch.
+_LAZY = {
+    "GaussianVAE": "vae",
+    "SimCLR": "simclr",
+    "corrupt_features": "augmentations",
+    "image_augmentations": "augmentations",
+    "mlp": "networks",
+    "negative_elbo": "vae",
+    "nt_xent_loss": "simclr",
+    "resnet18": "networks",
+    "small_cnn": "networks",
+}
+
 __all__ = [
     "BuyerModel",
     "DirectionsDisplay",
+    "GaussianVAE",
     "Identity",
     "MembershipAttack",
     "PairwiseDistancesDisplay",
@@ -25,11 +41,29 @@ __all__ = [
     "PrincipalComponents",
     "SellerRelease",
     "SellerScoresDisplay",
+    "SimCLR",
     "Summary",
+    "corrupt_features",
     "diversity_relevance",
+    "image_augmentations",
     "membership_attack",
     "min_max",
+    "mlp",
+    "negative_elbo",
+    "nt_xent_loss",
     "principal_contributions",
+    "resnet18",
+    "small_cnn",
     "symmetric_kl",
     "wasserstein",
 ]
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted(set(globals()) | set(__all__))

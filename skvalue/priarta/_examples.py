@@ -1,0 +1,142 @@
+"""Examples as users hold them (images, rows of a table) to the tensors that networks see."""
+
+import numpy as np
+import torch
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+_LIMIT = 10.0  # standard deviations: what a table's entry is clipped to
+
+
+def example_shape(shape, image_shape):
+    """Shape of one example as a network sees it: (n_features,) or (channels, height, width).
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of X.
+    image_shape : tuple of int or None
+        (height, width) or (height, width, channels) of flat images; None: X has it.
+
+    Returns
+    -------
+    shape : tuple of int
+        The shape.
+
+    Raises
+    ------
+    ValueError
+        If X and image_shape do not go together.
+
+    Examples
+    --------
+    >>> example_shape((10, 784), (28, 28)), example_shape((10, 32, 32, 3), None)
+    ((1, 28, 28), (3, 32, 32))
+    >>> example_shape((10, 5), None)
+    (5,)
+    """
+    own = tuple(shape[1:])
+    if image_shape is None:
+        image_shape = own
+        if len(own) == 1:
+            return own
+    image_shape = tuple(int(side) for side in image_shape)
+    fits = own == image_shape or own == (int(np.prod(image_shape)),)
+    if len(image_shape) not in (2, 3) or min(image_shape) < 1:
+        raise ValueError(
+            "Images must be (height, width) or (height, width, channels), by image_shape or by "
+            f"the shape of X. Got {image_shape}."
+        )
+    if not fits:
+        raise ValueError(
+            f"X must hold images of image_shape {image_shape}, as they are or flat. Got examples "
+            f"of shape {own}."
+        )
+    height, width, *channels = image_shape
+    return (channels[0] if channels else 1, height, width)
+
+
+class Examples:
+    """How X becomes tensors: the shape of an example, and the scale learnt from the buyer's rows.
+
+    Images come as numbers in [0, 1]: bytes divided by 255, other numbers by the buyer's range,
+    outside of which they are clipped. Columns of a table come centred and divided by the buyer's
+    standard deviation, clipped to 10 of them.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n_features,) or (channels, height, width).
+    bytes : bool
+        Whether images are uint8.
+    centre, scale : ndarray of shape (n_features,) or (1,)
+        What is subtracted, and what is divided by then.
+    """
+
+    def __init__(self, shape, is_bytes, centre, scale):
+        self.shape, self.bytes = tuple(shape), bool(is_bytes)
+        self.centre, self.scale = np.asarray(centre, float), np.asarray(scale, float)
+
+    @property
+    def is_table(self):
+        return len(self.shape) == 1
+
+    @classmethod
+    def of(cls, X, image_shape):
+        """Learn from the buyer's rows."""
+        shape = example_shape(X.shape, image_shape)
+        if len(shape) == 1:
+            centre, scale = X.mean(axis=0, dtype=float), X.std(axis=0, dtype=float)
+            # A column that is constant up to rounding carries nothing: its scale is one.
+            constant = scale <= 1e-9 * np.maximum(np.abs(centre), 1e-300)
+            return cls(shape, False, centre, np.where(constant, 1.0, scale))
+        if X.dtype == np.uint8:
+            return cls(shape, True, [0.0], [255.0])
+        low, high = float(X.min()), float(X.max())
+        return cls(shape, False, [low], [high - low if high > low else 1.0])
+
+    def tensor(self, X):
+        """X as a tensor of shape (n, *shape): bytes as they are, other numbers scaled."""
+        if not self.is_table and self.bytes != (X.dtype == np.uint8):
+            want, got = ("uint8", str(X.dtype)) if self.bytes else ("floating-point", "uint8")
+            raise ValueError(f"X must hold {want} images, as those of fit. Got {got}.")
+        if X.dtype != np.uint8 or self.is_table:
+            X = (X.astype(float) - self.centre) / self.scale if self.is_table else X
+            if self.is_table:
+                X = X.clip(-_LIMIT, _LIMIT)
+            else:
+                X = ((X - self.centre[0]) / self.scale[0]).clip(0.0, 1.0)
+            X = X.astype(np.float32)
+        if not self.is_table:
+            channels, height, width = self.shape
+            X = X.reshape(-1, height, width, channels).transpose(0, 3, 1, 2)
+        return torch.from_numpy(np.ascontiguousarray(X))
+
+    def unit(self, batch):
+        """A batch as the floats that augmentations and networks take."""
+        return batch.float() / 255.0 if batch.dtype == torch.uint8 else batch
+
+
+def read_examples(estimator, X, *, image_shape, reset):
+    """X validated: an array of finite numbers of two to four dimensions.
+
+    `n_features_in_` is the number of numbers in an example, whatever its shape.
+    """
+    if isinstance(X, (list, tuple)):
+        X = np.asarray(X)
+    ndim = getattr(X, "ndim", 2)
+    if ndim <= 2 and (reset or ndim < 2 or image_shape is None):
+        X = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_min_samples=1 + reset)
+    else:
+        X = check_array(
+            X, allow_nd=True, dtype="numeric", ensure_min_samples=1 + reset, input_name="X"
+        )
+        n_features = int(np.prod(X.shape[1:]))
+        if reset:
+            estimator.n_features_in_ = n_features
+        elif n_features != estimator.n_features_in_:
+            raise ValueError(
+                f"X has {n_features} features, but {type(estimator).__name__} is expecting "
+                f"{estimator.n_features_in_} features as input."
+            )
+    return X

@@ -1,0 +1,165 @@
+"""Random views of examples, on tensors, so that they run where the network runs.
+
+Importing this imports torch; kornia is imported by the sets for images.
+"""
+
+import torch
+
+__all__ = ["AUGMENTATIONS", "corrupt_features", "image_augmentations", "make_augmentations"]
+
+AUGMENTATIONS = ("colour", "digits", "table")
+
+
+def _kornia():
+    try:
+        import kornia.augmentation
+    except ImportError as error:
+        raise ImportError(
+            "Augmentations of images need kornia: pip install 'skvalue[torch]'."
+        ) from error
+    return kornia.augmentation
+
+
+def image_augmentations(name, size):
+    """A set of random transformations of images.
+
+    Parameters
+    ----------
+    name : {"colour", "digits"}
+        "digits" is for drawings and characters, whose meaning a flip changes: shift, small
+        rotation, shear and crop, blur, contrast. "colour" is for photographs: crop, flip, colour
+        jitter, greyscale (SimCLR, Appendix A), and small rotations.
+    size : tuple of int
+        Height and width.
+
+    Returns
+    -------
+    augment : torch.nn.Module
+        Images of shape (n, channels, height, width) with numbers in [0, 1] to as many, each
+        transformed on its own.
+
+    Raises
+    ------
+    ImportError
+        If kornia is not installed.
+    ValueError
+        If the name is unknown.
+
+    References
+    ----------
+    .. [1] Chen, T., Kornblith, S., Norouzi, M. and Hinton, G. "A simple framework for contrastive
+       learning of visual representations". ICML, 2020, Appendix A.
+    """
+    kornia = _kornia()
+    if name == "digits":
+        transforms = [
+            kornia.RandomAffine(
+                25.0, translate=(0.15, 0.15), scale=(0.75, 1.25), shear=10.0, p=1.0
+            ),
+            kornia.RandomGaussianBlur((5, 5), (0.3, 1.5), p=0.5),
+            kornia.RandomContrast((0.4, 1.6), p=0.8),
+        ]
+    elif name == "colour":
+        transforms = [
+            kornia.RandomResizedCrop(tuple(size), scale=(0.25, 1.0), p=1.0),
+            kornia.RandomHorizontalFlip(p=0.5),
+            kornia.RandomRotation(20.0, p=0.5),
+            kornia.ColorJitter(0.4, 0.4, 0.4, 0.1, p=0.8),
+            kornia.RandomGrayscale(p=0.2),
+        ]
+    else:
+        raise ValueError(f"name must be 'colour' or 'digits'. Got {name!r}.")
+    return kornia.AugmentationSequential(*transforms)
+
+
+def corrupt_features(X, pool, rate):
+    """Replace entries by entries of the same column from other rows.
+
+    Parameters
+    ----------
+    X : tensor of shape (n, n_features)
+        Rows.
+    pool : tensor of shape (n_pool, n_features)
+        Rows whose entries are taken, each column's on its own: an estimate of its distribution.
+    rate : float
+        Probability that an entry is replaced.
+
+    Returns
+    -------
+    corrupted : tensor of shape (n, n_features)
+        Rows with some entries replaced.
+
+    References
+    ----------
+    .. [1] Bahri, D., Jiang, H., Tay, Y. and Metzler, D. "SCARF: self-supervised contrastive
+       learning using random feature corruption". ICLR, 2022, Algorithm 1.
+
+    Examples
+    --------
+    >>> import torch
+    >>> corrupt_features(torch.zeros(2, 3), torch.ones(5, 3), 1.0)
+    tensor([[1., 1., 1.],
+            [1., 1., 1.]])
+    """
+    # Drawn on the CPU: the same views on every device.
+    replaced = torch.rand(X.shape) < rate
+    rows = torch.randint(len(pool), X.shape)
+    columns = torch.arange(X.shape[1]).expand_as(rows)
+    drawn = pool[rows.to(pool.device), columns.to(pool.device)].to(X.device)
+    return torch.where(replaced.to(X.device), drawn, X)
+
+
+class _Corruption:
+    """`corrupt_features` with its pool."""
+
+    def __init__(self, pool, rate):
+        self.pool, self.rate = pool, rate
+
+    def __call__(self, X):
+        return corrupt_features(X, self.pool, self.rate)
+
+
+def make_augmentations(name, shape, pool, rate=0.3):
+    """A set of augmentations for examples of a shape.
+
+    Parameters
+    ----------
+    name : {"auto", "colour", "digits", "table"}
+        The set. "auto": "table" for rows of a table, "digits" for images of one channel, "colour"
+        for others.
+    shape : tuple of int
+        (n_features,) of a table's row, or (channels, height, width) of an image.
+    pool : tensor of shape (n, ...)
+        The rows to learn from; "table" takes entries from them.
+    rate : float
+        Probability that "table" replaces an entry.
+
+    Returns
+    -------
+    augment : callable
+        A tensor of examples to a tensor of as many.
+
+    Raises
+    ------
+    ImportError
+        If kornia is needed and not installed.
+    ValueError
+        If the name is unknown or does not go with the shape.
+    """
+    if name == "auto":
+        name = "table" if len(shape) == 1 else "digits" if shape[0] == 1 else "colour"
+    if name not in AUGMENTATIONS:
+        raise ValueError(
+            f"augmentations must be 'auto', {', '.join(map(repr, AUGMENTATIONS))} or a callable. "
+            f"Got {name!r}."
+        )
+    if (name == "table") != (len(shape) == 1) or (name == "colour" and shape[0] != 3):
+        takes = {
+            "table": "rows of a table",
+            "digits": "images",
+            "colour": "images of three channels",
+        }
+        raise ValueError(
+            f"augmentations={name!r} takes {takes[name]}. Got examples of shape {tuple(shape)}."
+        )
+    return _Corruption(pool, rate) if name == "table" else image_augmentations(name, shape[1:])

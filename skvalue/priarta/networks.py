@@ -1,0 +1,205 @@
+"""The networks that SimCLR trains. Importing this imports torch."""
+
+import torch
+from torch import nn
+
+__all__ = ["BACKBONES", "make_backbone", "mlp", "projection_head", "resnet18", "small_cnn"]
+
+BACKBONES = ("mlp", "resnet18", "small_cnn")
+_SIDES = {"small_cnn": (8, 28), "resnet18": (29, 96)}  # shorter side of images, for "auto"
+
+
+class _Residual(nn.Module):
+    """Two convolutions of 3 x 3 and a way around them."""
+
+    def __init__(self, n_in, n_out, stride):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(n_in, n_out, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(n_out),
+            nn.ReLU(),
+            nn.Conv2d(n_out, n_out, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(n_out),
+        )
+        self.around = nn.Identity()
+        if stride != 1 or n_in != n_out:
+            self.around = nn.Sequential(
+                nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out)
+            )
+
+    def forward(self, x):
+        return torch.relu(self.body(x) + self.around(x))
+
+
+def resnet18(n_channels=3, side=32):
+    """ResNet-18 for small images.
+
+    The first convolution is 3 x 3 and nothing is pooled after it, as is usual for images of 32
+    pixels; from 64 pixels on it has stride 2.
+
+    Parameters
+    ----------
+    n_channels : int
+        Channels of an image.
+    side : int
+        Pixels of its shorter side.
+
+    Returns
+    -------
+    network : torch.nn.Module
+        Images of shape (n, n_channels, height, width) to arrays of shape (n, 512).
+
+    References
+    ----------
+    .. [1] He, K., Zhang, X., Ren, S. and Sun, J. "Deep residual learning for image recognition".
+       CVPR, 2016, Table 1.
+    """
+    stride = 2 if side >= 64 else 1
+    layers = [nn.Conv2d(n_channels, 64, 3, stride, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+    n_in = 64
+    for n_out in (64, 128, 256, 512):
+        layers += [_Residual(n_in, n_out, 1 if n_out == 64 else 2), _Residual(n_out, n_out, 1)]
+        n_in = n_out
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+def small_cnn(n_channels=1, side=28, width=16):
+    """Three convolutions and a mean over pixels, for images of 8 to 28 pixels.
+
+    Parameters
+    ----------
+    n_channels : int
+        Channels of an image.
+    side : int
+        Pixels of its shorter side: below 16 the first convolution keeps the size.
+    width : int
+        Channels of the first convolution; the next have two and four times as many.
+
+    Returns
+    -------
+    network : torch.nn.Module
+        Images of shape (n, n_channels, height, width) to arrays of shape (n, 4 width).
+    """
+    layers, n_in = [], n_channels
+    for n_out, stride in ((width, 1 if side < 16 else 2), (2 * width, 2), (4 * width, 2)):
+        layers += [
+            nn.Conv2d(n_in, n_out, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(n_out),
+            nn.ReLU(),
+        ]
+        n_in = n_out
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+def mlp(n_features, width=128):
+    """Two hidden layers, for rows of a table.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of the table.
+    width : int
+        Units of each layer.
+
+    Returns
+    -------
+    network : torch.nn.Module
+        Arrays of shape (n, n_features) to arrays of shape (n, width).
+    """
+    return nn.Sequential(
+        nn.Linear(n_features, width),
+        nn.BatchNorm1d(width),
+        nn.ReLU(),
+        nn.Linear(width, width),
+        nn.BatchNorm1d(width),
+        nn.ReLU(),
+    )
+
+
+def projection_head(n_in, n_out):
+    """The head on which the contrastive loss is taken, thrown away after training.
+
+    Parameters
+    ----------
+    n_in : int
+        Dimension of the representation.
+    n_out : int
+        Dimension of the projection.
+
+    Returns
+    -------
+    network : torch.nn.Module
+        Arrays of shape (n, n_in) to arrays of shape (n, n_out).
+    """
+    return nn.Sequential(nn.Linear(n_in, n_in), nn.ReLU(), nn.Linear(n_in, n_out))
+
+
+def choose_backbone(shape):
+    """Name of the network that suits the shape of an example.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (n_features,) of a table's row, or (channels, height, width) of an image.
+
+    Returns
+    -------
+    name : {"mlp", "resnet18", "small_cnn"}
+        The network.
+
+    Raises
+    ------
+    ValueError
+        If the images are smaller than 8 or larger than 96 pixels.
+    """
+    if len(shape) == 1:
+        return "mlp"
+    side = min(shape[1:])
+    for name, (least, most) in _SIDES.items():
+        if least <= side <= most:
+            return name
+    raise ValueError(
+        "backbone='auto' takes images whose shorter side has 8 to 96 pixels. Got "
+        f"{shape[1]} x {shape[2]} pixels: pass a torch module as backbone, or resize them."
+    )
+
+
+def make_backbone(name, shape):
+    """Build a network for examples of a shape, with fresh weights.
+
+    Parameters
+    ----------
+    name : {"mlp", "resnet18", "small_cnn"}
+        The network.
+    shape : tuple of int
+        (n_features,) of a table's row, or (channels, height, width) of an image.
+
+    Returns
+    -------
+    network : torch.nn.Module
+        Batches of examples to rows of numbers.
+    n_outputs : int
+        How many numbers a row has.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown or does not go with the shape.
+    """
+    if name not in BACKBONES:
+        raise ValueError(f"backbone must be one of {', '.join(BACKBONES)}. Got {name!r}.")
+    if (name == "mlp") != (len(shape) == 1):
+        what = "rows of a table" if name == "mlp" else "images"
+        raise ValueError(
+            f"backbone={name!r} takes {what}. Got examples of shape {shape}"
+            + (": leave image_shape out." if name == "mlp" else ": pass image_shape.")
+        )
+    if name == "mlp":
+        return mlp(shape[0]), 128
+    if min(shape[1:]) < 8:
+        raise ValueError(
+            f"backbone={name!r} takes images of at least 8 x 8 pixels. Got {shape[1]} x {shape[2]}."
+        )
+    if name == "small_cnn":
+        return small_cnn(shape[0], min(shape[1:])), 64
+    return resnet18(shape[0], min(shape[1:])), 512

@@ -1,0 +1,348 @@
+"""SimCLR: its loss, what it is invariant to, examples of every kind, and how it travels."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.callback import ProgressBar
+from sklearn.datasets import load_digits
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+torch = pytest.importorskip("torch")
+
+from skvalue.exceptions import IncompleteFitWarning  # noqa: E402
+from skvalue.priarta import GaussianVAE, SimCLR, nt_xent_loss  # noqa: E402
+from skvalue.priarta._examples import Examples, example_shape  # noqa: E402
+
+SMALL = {"n_epochs": 2, "batch_size": 64, "random_state": 0}
+
+
+@parametrize_with_checks([SimCLR(n_epochs=2), GaussianVAE(2, n_epochs=2)])
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("temperature", [0.1, 1.0])
+def test_the_loss_is_that_of_a_plain_loop(rng, temperature):
+    n, d = 5, 3
+    first, second = rng.normal(size=(n, d)), rng.normal(size=(n, d))
+    views = np.concatenate([first, second])
+    total = 0.0
+    for i, view in enumerate(views):
+
+        def similarity(other, view=view):
+            cosine = view @ other / np.linalg.norm(view) / np.linalg.norm(other)
+            return np.exp(cosine / temperature)
+
+        others = sum(similarity(views[k]) for k in range(2 * n) if k != i)
+        total -= np.log(similarity(views[(i + n) % (2 * n)]) / others)
+    loss = nt_xent_loss(torch.from_numpy(first), torch.from_numpy(second), temperature)
+    assert float(loss) == pytest.approx(total / (2 * n), rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    images, y = load_digits(return_X_y=True)
+    return images.reshape(-1, 8, 8).astype(np.float32), y
+
+
+@pytest.fixture(scope="module")
+def fitted(digits):
+    return SimCLR(n_epochs=8, batch_size=128, random_state=0).fit(digits[0][:1000])
+
+
+def test_augmented_copies_come_near_and_classes_stay_apart(digits, fitted):
+    X, y = digits
+    moved = np.roll(X, 1, axis=2)  # a shift by one pixel of eight
+    raw = np.linalg.norm((moved - X).reshape(len(X), -1), axis=1).mean()
+    raw /= np.linalg.norm((X - X[::-1]).reshape(len(X), -1), axis=1).mean()
+    rows, copies = fitted.transform(X), fitted.transform(moved)
+    near = np.linalg.norm(rows - copies, axis=1).mean()
+    near /= np.linalg.norm(rows - rows[::-1], axis=1).mean()
+    assert near < 0.6 * raw
+    judge = KNeighborsClassifier().fit(rows[:1000], y[:1000])
+    assert judge.score(rows[1000:], y[1000:]) > 0.8
+    assert judge.score(copies[1000:], y[1000:]) > 0.6
+    assert fitted.loss_curve_[-1] < fitted.loss_curve_[0] - 0.3
+    assert fitted.n_iter_ == len(fitted.loss_curve_) == 8
+
+
+def test_outputs(digits, fitted):
+    X = digits[0][:700]
+    rows = fitted.transform(X)
+    assert rows.shape == (700, 64)
+    assert rows.dtype == np.float64
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
+    assert list(fitted.get_feature_names_out()[:2]) == ["simclr0", "simclr1"]
+    fitted.set_params(output="backbone")
+    try:
+        assert fitted.transform(X).shape == (700, 64)
+        assert len(fitted.get_feature_names_out()) == 64
+    finally:
+        fitted.set_params(output="projection")
+
+
+def test_a_row_depends_on_itself_alone(digits, fitted):
+    X = digits[0][:600]
+    rows = fitted.transform(X)
+    np.testing.assert_allclose(fitted.transform(X[5:6]), rows[5:6], atol=1e-6)
+    np.testing.assert_allclose(fitted.transform(X[::-1])[::-1], rows, atol=1e-6)
+    assert not fitted.network_.training
+
+
+def test_images_of_every_form_are_the_same_images(digits):
+    X = digits[0][:80]
+    grey = SimCLR(**SMALL).fit(X)
+    rows = grey.transform(X)
+    for form, image_shape in (
+        (X.reshape(80, -1), (8, 8)),
+        (X[..., None], None),
+        (X.reshape(80, -1), (8, 8, 1)),
+        (X.reshape(80, -1).tolist(), [8, 8]),
+    ):
+        other = clone(grey).set_params(image_shape=image_shape).fit(form)
+        np.testing.assert_allclose(other.transform(form), rows, atol=1e-5)
+        np.testing.assert_allclose(other.transform(X), rows, atol=1e-5)
+        assert other.n_features_in_ == 64
+    colour = SimCLR("small_cnn", **SMALL).fit(np.repeat(X[..., None], 3, axis=3))
+    assert colour.network_.backbone[0].in_channels == 3
+
+
+def test_channels_come_last():
+    images = np.arange(2 * 4 * 5 * 3, dtype=np.uint8).reshape(2, 4, 5, 3)
+    examples = Examples.of(images, None)
+    assert examples.shape == (3, 4, 5)
+    tensor = examples.tensor(images)
+    assert tensor.dtype == torch.uint8
+    assert tensor[1, 2, 3, 4] == images[1, 3, 4, 2]
+    assert float(examples.unit(tensor).max()) == np.float32(images.max() / 255)
+
+
+def test_scales():
+    floats = np.linspace(-3, 5, 2 * 64).reshape(2, 8, 8)
+    examples = Examples.of(floats, None)
+    tensor = examples.tensor(floats * 2)
+    assert float(tensor.min()) == 0
+    assert float(tensor.max()) == 1  # outside the buyer's range: clipped
+    np.testing.assert_allclose(examples.tensor(floats)[:, 0], (floats + 3) / 8, atol=1e-6)
+    table = np.array([[1.0, 7.0, 0.1], [3.0, 7.0, 0.1], [5.0, 7.0, 0.1]])
+    examples = Examples.of(table, None)
+    np.testing.assert_allclose(examples.tensor(table)[:, 0], [-(1.5**0.5), 0, 1.5**0.5])
+    assert not examples.tensor(table)[:, 1].any()
+    assert examples.tensor(table + 1e30).max() == 10
+    assert torch.isfinite(examples.tensor(table + 1e300)).all()
+    assert Examples.of(np.full((2, 8, 8), 3.0), None).tensor(np.full((2, 8, 8), 3.0)).max() == 0
+
+
+def test_tables(rng):
+    X = rng.normal(size=(200, 6)) * [1, 10, 100, 1, 1, 1]
+    simclr = SimCLR(projection_dim=5, **SMALL).fit(X)
+    assert simclr.transform(X).shape == (200, 5)
+    assert np.unique(simclr.transform(X).round(6), axis=0).shape == (200, 5)
+
+
+def test_a_module_of_the_users_own(digits):
+    X = digits[0][:100]
+    own = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 9), torch.nn.Dropout(0.5))
+    before = own[1].weight.detach().clone()
+    simclr = SimCLR(own, output="backbone", **SMALL).fit(X)
+    assert simclr.transform(X).shape == (100, 9)
+    np.testing.assert_array_equal(simclr.transform(X), simclr.transform(X))
+    assert torch.equal(own[1].weight, before)
+    assert own.training
+    with pytest.raises(ValueError, match="a torch module cannot be exported: the receiver would"):
+        simclr.to_arrays()
+    with pytest.raises(ValueError, match=r"must give a tensor of shape \(n, n_outputs\)"):
+        SimCLR(torch.nn.Flatten(0), **SMALL).fit(X)
+
+
+def test_views_of_the_users_own(digits):
+    seen = []
+
+    def views(batch):
+        seen.append((tuple(batch.shape), float(batch.min()), float(batch.max())))
+        return batch + 0.1 * torch.randn_like(batch)
+
+    SimCLR(augmentations=views, **SMALL).fit(digits[0][:130])
+    assert [shape for shape, _, _ in seen] == [(128, 1, 8, 8)] * 4
+    assert {(low, high) for _, low, high in seen} == {(0.0, 1.0)}
+
+
+def test_random_state(digits):
+    X = digits[0][:150]
+    first, again, other = (SimCLR(**SMALL | {"random_state": s}).fit(X) for s in (0, 0, 1))
+    np.testing.assert_array_equal(first.transform(X), again.transform(X))
+    assert first.loss_curve_ == again.loss_curve_
+    assert first.loss_curve_ != other.loss_curve_
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(first)).transform(X), first.transform(X)
+    )
+
+
+def test_warm_start(digits):
+    X = digits[0][:150]
+    simclr = SimCLR(warm_start=True, **SMALL).fit(X)
+    once, losses = simclr.transform(X), simclr.loss_curve_
+    simclr.fit(X)
+    assert simclr.n_iter_ == 4
+    assert simclr.loss_curve_[:2] == losses
+    assert simclr.loss_curve_[2] < losses[0]  # it went on, with other random numbers
+    assert not np.allclose(simclr.transform(X), once)
+    cold = simclr.set_params(warm_start=False).fit(X)
+    np.testing.assert_array_equal(cold.transform(X), once)
+    with pytest.raises(ValueError, match="X has 25 features, but SimCLR is expecting 64"):
+        simclr.set_params(warm_start=True).fit(X[:, :5, :5])
+
+
+def test_early_stopping(digits):
+    X = digits[0][:200]
+    options = SMALL | {"n_epochs": 30, "early_stopping": True, "n_iter_no_change": 2}
+    simclr = SimCLR(**options, tol=10.0).fit(X)
+    assert simclr.n_iter_ == 3
+    assert len(simclr.validation_loss_curve_) == 3
+    assert SimCLR(**SMALL).fit(X).validation_loss_curve_ == []
+    with pytest.raises(ValueError, match="holds out 2 of 3 rows and needs 2 to train on"):
+        SimCLR(**options).fit(X[:3])
+
+
+class Stop:
+    """A callback that stops, or interrupts, after the first epoch."""
+
+    def __init__(self, interrupts=False):
+        self.interrupts, self.n_calls = interrupts, 0
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context, **kwargs):
+        pass
+
+    def on_fit_task_end(self, estimator, context, **kwargs):
+        self.n_calls += 1
+        if self.interrupts and self.n_calls == 1:
+            raise KeyboardInterrupt
+        return True
+
+
+@pytest.mark.parametrize("cls", [SimCLR, GaussianVAE])
+def test_callbacks(cls, rng):
+    X = rng.normal(size=(60, 4))
+    with pytest.warns(IncompleteFitWarning, match="stopped by a callback after 1 of 5 epochs"):
+        stopped = cls(n_epochs=5, random_state=0).set_callbacks(Stop()).fit(X)
+    assert stopped.n_iter_ == 1
+    interrupted = cls(n_epochs=5, random_state=0).set_callbacks(Stop(interrupts=True))
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.fit(X)
+    np.testing.assert_array_equal(interrupted.transform(X), stopped.transform(X))
+    pytest.importorskip("rich")
+    assert cls(n_epochs=2).set_callbacks(ProgressBar()).fit(X).n_iter_ == 2
+
+
+def test_divergence_says_what_to_do(rng):
+    with pytest.raises(RuntimeError, match=r"The loss was nan .* Lower learning_rate .1e.30"):
+        SimCLR(**SMALL | {"learning_rate": 1e30, "n_epochs": 5}).fit(rng.normal(size=(100, 3)))
+
+
+@pytest.mark.parametrize("output", ["projection", "backbone"])
+@pytest.mark.parametrize("kind", ["bytes", "floats", "table"])
+def test_it_travels(digits, output, kind):
+    X = digits[0][:100]
+    X = {"bytes": (X * 15).astype(np.uint8), "floats": X, "table": X.reshape(100, -1)}[kind]
+    simclr = SimCLR(output=output, projection_dim=7, **SMALL).fit(X)
+    arrays, config = simclr.to_arrays()
+    assert any("head" in name for name in arrays) == (output == "projection")
+    copy = SimCLR.from_arrays(arrays, json.loads(json.dumps(config)))
+    np.testing.assert_allclose(copy.transform(X), simclr.transform(X), atol=1e-6)
+    again, same = copy.to_arrays()
+    assert same == config
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(again[name], array)
+    assert make_pipeline(copy).transform(X).shape == copy.transform(X).shape
+
+
+def test_an_untrusted_folder_is_checked(digits):
+    arrays, config = SimCLR(**SMALL).fit(digits[0][:100]).to_arrays()
+    word = "backbone.0.weight"
+
+    def refuses(match, arrays=arrays, config=config):
+        with pytest.raises(ValueError, match=match):
+            SimCLR.from_arrays(arrays, config)
+
+    refuses("config must have the entries backbone, bytes,.* Got", config=config | {"code": 1})
+    refuses("config must have the entries .* Got list", config=[])
+    for name, value in (
+        ("backbone", "os.system"),
+        ("backbone", ["mlp"]),
+        ("shape", [1, 8]),
+        ("shape", [1, 2**12, 2**13]),
+        ("shape", [1, -8, 8]),
+        ("shape", [1.0, 8, 8]),
+        ("shape", "188"),
+        ("bytes", 1),
+        ("projection_dim", 10**9),
+        ("projection_dim", True),
+        ("output", None),
+    ):
+        refuses(rf"config\['{name}'\] cannot be used. Got", config=config | {name: value})
+    refuses("'mlp' takes rows of a table", config=config | {"backbone": "mlp"})
+    refuses("must be a float32 array of shape .65536", config=config | {"projection_dim": 2**16})
+    refuses("missing", {name: array for name, array in arrays.items() if name != word})
+    refuses("'odd' is not among them", arrays | {"odd": np.zeros(3)})
+    refuses(f"{word} must be a float32 array of shape .*float64", arrays | {word: np.zeros(3)})
+    refuses(f"{word} must hold finite", arrays | {word: arrays[word] * np.float32(np.nan)})
+    variance = "backbone.1.running_var"
+    refuses(f"{variance} must hold variances", arrays | {variance: -arrays[variance]})
+    refuses("scale must be a float64 array of 1", arrays | {"scale": np.zeros(3)})
+    refuses("scale must hold positive", arrays | {"scale": np.zeros(1)})
+    huge = config | {"backbone": "mlp", "shape": [2**20], "projection_dim": 2**16}
+    vectors = {"centre": np.zeros(2**20), "scale": np.ones(2**20)}
+    refuses("must hold the .* weights", vectors, huge)  # and nothing of that size was allocated
+
+
+def test_what_came_by_arrays_cannot_go_on_training(digits):
+    simclr = SimCLR(**SMALL).fit(digits[0][:100])
+    copy = SimCLR.from_arrays(*simclr.to_arrays()).set_params(warm_start=True)
+    with pytest.raises(ValueError, match="warm_start=True needs a fit of this object"):
+        copy.fit(digits[0][:100])
+
+
+def test_errors(digits):
+    X = digits[0][:20]
+    with pytest.raises(
+        ValueError, match=r"Images must be .height, width. or .* Got \(2, 2, 2, 2\)"
+    ):
+        SimCLR(image_shape=(2, 2, 2, 2)).fit(X.reshape(20, 64)[:, :16])
+    with pytest.raises(ValueError, match=r"images of image_shape \(8, 9\).*Got examples of shape"):
+        SimCLR(image_shape=(8, 9)).fit(X.reshape(20, 64))
+    with pytest.raises(ValueError, match="The 'temperature' parameter of SimCLR must be a float"):
+        SimCLR(temperature=0).fit(X)
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        SimCLR().fit(np.full((4, 8, 8), np.nan))
+    simclr = SimCLR(**SMALL).fit(X)
+    with pytest.raises(ValueError, match="X must hold floating-point images.* Got uint8"):
+        simclr.transform(X.astype(np.uint8))
+    with pytest.raises(ValueError, match="X must hold uint8 images, as those of fit. Got float32"):
+        SimCLR(**SMALL).fit(X.astype(np.uint8)).transform(X)
+    with pytest.raises(ValueError, match="X has 70 features, but SimCLR is expecting 64 features"):
+        simclr.transform(np.zeros((2, 70)))
+    with pytest.raises(ValueError, match="X has 49 features, but SimCLR is expecting 64 features"):
+        simclr.transform(np.zeros((2, 7, 7)))
+    with pytest.raises(ValueError, match=r"Got \(5, 4, 3, 2\)|dim"):
+        SimCLR().fit(np.zeros((2, 5, 4, 3, 2)))
+    assert example_shape((3, 9), None) == (9,)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu(gpu, digits):
+    X = digits[0][:1000]
+    simclr = SimCLR(device="cuda", **SMALL).fit(X)
+    assert next(simclr.network_.parameters()).device.type == "cpu"
+    rows = simclr.transform(X)
+    np.testing.assert_allclose(simclr.set_params(device="cpu").transform(X), rows, atol=1e-3)

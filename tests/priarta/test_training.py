@@ -1,0 +1,118 @@
+"""The training loop that the representation and the latent map share."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from skvalue.priarta import _training  # noqa: E402
+from skvalue.priarta._training import (  # noqa: E402
+    Training,
+    learning_rate_factor,
+    resolve_device,
+    seeded,
+)
+
+
+def training(n=40, seed=0, **options):
+    """A line through points, and the loop that fits it."""
+    rng = np.random.RandomState(seed)
+    x = torch.from_numpy(rng.normal(size=(n, 1))).float()
+    network = torch.nn.Linear(1, 1)
+    torch.nn.init.zeros_(network.weight)
+    torch.nn.init.zeros_(network.bias)
+    seen = []
+
+    def loss_of(rows):
+        seen.append(rows)
+        return (network(x[rows]) - 3 * x[rows] - 1).square().mean()
+
+    options = {
+        "n_epochs": 60,
+        "batch_size": 10,
+        "learning_rate": 0.3,
+        "weight_decay": 0.0,
+        "rng": rng,
+        "device": "cpu",
+    } | options
+    return Training(network, loss_of, n, **options), network, seen
+
+
+def test_it_learns():
+    loop, network, _ = training()
+    list(loop.epochs())
+    assert len(loop.losses) == 60
+    np.testing.assert_allclose([network.weight.item(), network.bias.item()], [3, 1], atol=0.02)
+
+
+def test_batches():
+    loop, _, seen = training(n=35, n_epochs=3)
+    list(loop.epochs())
+    assert [len(rows) for rows in seen] == [10] * 9  # 5 rows of 35 sit out, others each epoch
+    for epoch in range(3):
+        assert len(torch.cat(seen[3 * epoch : 3 * epoch + 3]).unique()) == 30
+    assert len(torch.cat(seen).unique()) > 30
+    loop, _, seen = training(n=7, n_epochs=1)
+    list(loop.epochs())
+    assert [len(rows) for rows in seen] == [7]
+
+
+def test_the_seed_decides_and_torch_is_left_alone():
+    loops = [training(seed=seed)[0] for seed in (0, 0, 1)]
+    before = torch.random.get_rng_state()
+    losses = [list(loop.epochs()) for loop in loops]
+    assert losses[0] == losses[1]
+    assert losses[0] != losses[2]
+    assert torch.equal(torch.random.get_rng_state(), before)
+    with seeded(3):
+        first = torch.rand(2)
+    with seeded(3):
+        assert torch.equal(torch.rand(2), first)
+
+
+def test_early_stopping_keeps_the_best_weights():
+    loop, network, seen = training(n_epochs=50, patience=3, tol=1e-3, n_held_out=8)
+    worse = iter([5.0, 2.0, 1.0, 4.0, 1.0 - 5e-4, 3.0, 9.0, 9.0])
+    kept = []
+    loop._judge = lambda: kept.append(network.weight.item()) or next(worse)
+    list(loop.epochs())
+    assert loop.stopped_early
+    # 1.0 - 5e-4 is no improvement by tol, so patience goes on running; but it is the best.
+    assert loop.held_out_losses == [5.0, 2.0, 1.0, 4.0, 1.0 - 5e-4, 3.0]
+    assert not loop.finish().training
+    assert network.weight.item() == kept[4]
+    held = set(loop.held_out.tolist())
+    assert len(held) == 8
+    assert not held & set(torch.cat(seen).tolist())
+
+
+def test_judging_uses_the_same_random_numbers_each_epoch():
+    loop, network, _ = training(patience=5, n_held_out=8)
+    loop.loss_of = lambda rows: network(torch.rand(len(rows), 1)).sum() * 0 + torch.rand(())
+    assert loop._judge() == loop._judge()
+
+
+def test_divergence():
+    loop, _, _ = training(learning_rate=1e30)
+    with pytest.raises(RuntimeError, match=r"The loss was .* in epoch .* Lower learning_rate .1e"):
+        list(loop.epochs())
+
+
+def test_learning_rate():
+    factors = [learning_rate_factor(step, 100) for step in range(101)]
+    assert np.argmax(factors) in (9, 10)
+    assert max(factors) == 1
+    assert np.all(np.diff(factors[:10]) > 0)
+    assert np.all(np.diff(factors[10:]) < 0)
+    assert factors[-1] == pytest.approx(0, abs=1e-12)
+    assert [learning_rate_factor(0, n) for n in (1, 2)] == [1, 1]
+
+
+def test_device(monkeypatch):
+    monkeypatch.setattr(_training.torch.cuda, "is_available", lambda: False)
+    assert [resolve_device(device) for device in ("auto", "cpu")] == ["cpu", "cpu"]
+    with pytest.raises(ValueError, match="device='cuda' needs a CUDA GPU that torch sees. Got non"):
+        resolve_device("cuda")
+    monkeypatch.setattr(_training.torch.cuda, "is_available", lambda: True)
+    found = [resolve_device(device) for device in ("auto", "cpu", "cuda")]
+    assert found == ["cuda", "cpu", "cuda"]
