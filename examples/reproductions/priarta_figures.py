@@ -229,6 +229,7 @@ def show(title, draws):
 def train_maps(X, seed, arguments):
     """The buyer's representation and latent map, and the radius: the median norm of its rows."""
     simclr = SimCLR(
+        output=arguments.output,
         temperature=arguments.temperature,
         n_epochs=arguments.epochs,
         device=arguments.device,
@@ -293,6 +294,7 @@ def parse(words=None):
     parser.add_argument("--n-buyer", type=int, help="rows of the buyer (2200; CIFAR-10: 2500)")
     parser.add_argument("--n-seller", type=int, default=2000)
     parser.add_argument("--private-sizes", type=int, nargs="*", default=[2000, 500])
+    parser.add_argument("--output", default="projection", choices=["projection", "backbone"])
     parser.add_argument("--draws", type=int, default=20, help="releases for each setting")
     parser.add_argument("--latent-dim", type=int, help="8; CIFAR-10: 32")
     parser.add_argument("--classifier-epochs", type=int, default=10, help="0: no gains")

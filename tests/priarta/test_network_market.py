@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 pytest.importorskip("kornia")
 pytest.importorskip("safetensors")
 
-from skvalue.priarta import (  # noqa: E402
+from skvalue.priarta import (
     BuyerModel,
     GaussianVAE,
     PriArTaScorer,
