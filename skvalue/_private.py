@@ -76,6 +76,8 @@ class PrivateFitsMixin:
     last fit was private.
     """
 
+    _curator = _CURATOR  # what pickles of a private fit lack
+
     def _release(self, X, y, judges, n_classes):
         """Release what the values are computed from, set `privacy_`, and value the rows.
 
@@ -198,7 +200,7 @@ class PrivateFitsMixin:
         state = super().__getstate__()
         if "privacy_" not in state:
             return state
-        state = {name: value for name, value in state.items() if name not in _CURATOR}
+        state = {name: value for name, value in state.items() if name not in self._curator}
         # A seed would take the noise off again. (There is none, but in tests.)
         return {**state, "_lazy": {}, "noise_random_state": None}
 

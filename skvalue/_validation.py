@@ -115,6 +115,7 @@ def check_rows(estimator, X, y="no_validation", *, dtypes, like=None, name="X"):
             estimator, X, y, dtype=list(dtypes), order="C", reset=fit,
             accept_sparse="csr" if isinstance(rows, Rows) else False,
             ensure_min_samples=2 if fit else 1, ensure_all_finite=not large,
+            allow_nd=getattr(estimator, "_allows_nd", False),
         )  # fmt: skip
         rows, y = rows if fit else (rows, None)
         if large and not row_map(_has_finite_norm, rows).all():  # or the norm alone overflows

@@ -1,6 +1,7 @@
 """Warnings of skvalue. Errors are Python's own ValueError, TypeError and ImportError."""
 
 __all__ = [
+    "ConstantColumnsWarning",
     "FailedCoalitionsWarning",
     "FewValidationPointsWarning",
     "ImpreciseValuesWarning",
@@ -42,3 +43,7 @@ class VoidGuaranteeWarning(UserWarning):
 
 class NestedReleasesWarning(UserWarning):
     """Releases at several levels of noise share one clear statistic."""
+
+
+class ConstantColumnsWarning(UserWarning):
+    """Columns have (nearly) one value on public data, which says nothing about their scale."""

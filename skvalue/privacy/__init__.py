@@ -27,7 +27,14 @@ from .events import (
 )
 from .gdp import delta_from_mu, detection_ceiling, epsilon_from_mu, mu_from_epsilon
 from .ledger import Charge, Ledger
-from .mechanisms import SeededNoiseWarning, add_noise, draw_noise, noise_engine, poisson_sample
+from .mechanisms import (
+    SeededNoiseWarning,
+    add_noise,
+    draw_noise,
+    noise_engine,
+    noise_source,
+    poisson_sample,
+)
 from .relations import convert
 from .report import PrivacyReport, describe_noise, make_report
 
@@ -64,5 +71,6 @@ __all__ = [
     "make_report",
     "mu_from_epsilon",
     "noise_engine",
+    "noise_source",
     "poisson_sample",
 ]

@@ -19,7 +19,7 @@ from . import _tables
 from ._checks import check_count, check_positive
 from .events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
 
-__all__ = ["SeededNoiseWarning", "add_noise", "draw_noise", "noise_engine", "poisson_sample"]
+__all__ = ["SeededNoiseWarning", "add_noise", "draw_noise", "noise_engine", "noise_source", "poisson_sample"]
 
 _DISCRETE = (DiscreteGaussianEvent, DiscreteLaplaceEvent)
 
@@ -172,6 +172,53 @@ def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=N
     return values + draw_noise(
         event, values.shape, engine=engine, noise_random_state=noise_random_state
     )
+
+
+def noise_source(event, *, engine="auto", noise_random_state=None):
+    """Draw noise of an event's law again and again.
+
+    Parameters
+    ----------
+    event : noise event
+        As in `draw_noise`.
+    engine : {"auto", "opendp", "table"}, default="auto"
+        Sampler of integer noise, see `noise_engine`.
+    noise_random_state : int, default=None
+        For tests only, see `draw_noise`; VOIDS the guarantee, with one warning.
+
+    Returns
+    -------
+    draw : callable
+        ``draw(size, stream)`` gives fresh noise. From a seed, each tuple of ints ``stream`` has
+        noise of its own, whatever the order of the calls.
+
+    Raises
+    ------
+    TypeError
+        If noise_random_state is neither None nor an int.
+    ValueError, ImportError
+        As in `draw_noise`.
+
+    Examples
+    --------
+    >>> from skvalue.privacy import GaussianEvent, noise_source
+    >>> draw = noise_source(GaussianEvent(scale=2.0))
+    >>> draw((3, 2), stream=(0,)).shape
+    (3, 2)
+    """
+    _byte_source(noise_random_state)
+    engine = noise_engine(engine) if noise_random_state is None else "table"
+    if isinstance(event, _DISCRETE):
+        _check_range(event)
+
+    def draw(size, stream):
+        random_bytes = secrets.token_bytes
+        if noise_random_state is not None:
+            random_bytes = np.random.default_rng([noise_random_state, *stream]).bytes
+        count = int(np.prod(size, dtype=np.int64))
+        return _noise(event, count, engine, random_bytes).reshape(size)
+
+    return draw
 
 
 def poisson_sample(n_rows, probability, *, noise_random_state=None):

@@ -4,6 +4,7 @@ from .beta_shapley import BetaShapleyValuer
 from .data_banzhaf import DataBanzhafValuer
 from .data_oob import DataOOBValuer
 from .data_shapley import DataShapleyValuer
+from .gradient_semivalue import GradientSemivalueValuer
 from .knn_shapley import KNNShapleyValuer
 from .leave_one_out import LeaveOneOutValuer
 from .semivalue import SemivalueValuer
@@ -14,6 +15,7 @@ __all__ = [
     "DataBanzhafValuer",
     "DataOOBValuer",
     "DataShapleyValuer",
+    "GradientSemivalueValuer",
     "KNNShapleyValuer",
     "LeaveOneOutValuer",
     "SemivalueValuer",

@@ -1,0 +1,236 @@
+"""Compiled walks of generalised linear models, and their utilities. Importing imports numba.
+
+Parameters are one row of coefficients an output, laid end to end: one output for two classes and
+for a regression, else one a class.
+"""
+
+import numpy as np
+from numba import njit
+
+LOGISTIC, SOFTMAX, LINEAR = 0, 1, 2
+
+_FAST = {"contract", "reassoc"}
+_LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
+_TAYLOR = tuple(float(c) for c in 1.0 / np.cumprod(np.r_[1.0, np.arange(1, 14)]))
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST)
+def add_gradient(kind, x, target, theta, limit, logits, out):
+    """Add the gradient of one row's loss, clipped to the norm ``limit``, to ``out``.
+
+    A target that is no class has no gradient with one output, and agrees with no class else.
+    """
+    d, n_outputs = len(x), len(logits)
+    top = -np.inf
+    for c in range(n_outputs):
+        z = 0.0
+        for a in range(d):
+            z += theta[c * d + a] * x[a]
+        logits[c] = z
+        top = max(top, z)
+    if kind == LINEAR:
+        logits[0] = 2.0 * (logits[0] - target)
+    elif kind == LOGISTIC:
+        known = target == 0.0 or target == 1.0
+        logits[0] = 1.0 / (1.0 + np.exp(-logits[0])) - target if known else 0.0
+    else:
+        total = 0.0
+        for c in range(n_outputs):
+            logits[c] = np.exp(logits[c] - top)
+            total += logits[c]
+        for c in range(n_outputs):
+            logits[c] = logits[c] / total - (1.0 if c == target else 0.0)
+    factor = 1.0
+    if limit < np.inf:
+        squared, length = 0.0, 0.0
+        for c in range(n_outputs):
+            squared += logits[c] * logits[c]
+        for a in range(d):
+            length += x[a] * x[a]
+        norm = np.sqrt(squared * length)
+        if norm > limit:
+            factor = limit / norm
+    for c in range(n_outputs):
+        r = factor * logits[c]
+        for a in range(d):
+            out[c * d + a] += r * x[a]
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST)
+def player_gradient(kind, X, y, rows, theta, clip, per_example, logits, out):
+    """Clipped gradient of the rows of one player."""
+    p = len(out)
+    for a in range(p):
+        out[a] = 0.0
+    limit = clip if per_example else np.inf
+    for i in range(rows[0], rows[1]):
+        add_gradient(kind, X[i], y[i], theta, limit, logits, out)
+    factor = 1.0 / (rows[1] - rows[0])
+    if not per_example:
+        squared = 0.0
+        for a in range(p):
+            squared += out[a] * out[a]
+        norm = np.sqrt(squared) * factor
+        if norm > clip:
+            factor *= clip / norm
+    for a in range(p):
+        out[a] *= factor
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST)
+def step(theta, gradient, rate, noise, scale, past, share, t, new):
+    """``new = theta - rate * W``, W of `own_shares`; returns how far the release is from the past.
+
+    ``past`` is the mean of the t - 1 releases before, and becomes that of t.
+    """
+    p, spread = len(theta), 0.0
+    if len(past) == 0:
+        if len(noise) == 0:
+            for a in range(p):
+                new[a] = theta[a] - rate * gradient[a]
+        else:
+            for a in range(p):
+                new[a] = theta[a] - rate * (gradient[a] + scale * noise[a])
+        return 0.0
+    for a in range(p):
+        away = gradient[a] + scale * noise[a] - past[a]
+        new[a] = theta[a] - rate * (past[a] + share * away)
+        past[a] += away / t
+        spread += away * away
+    return spread
+
+
+@njit(nogil=True, cache=True)
+def walk(kind, X, y, bounds, clip, per_example, order, rate, noise, scales, past, shares, t, thetas):
+    """Walk through the players of ``order`` from ``thetas[0]``.
+
+    Returns the player whose gradient is not finite (-1: none; with noise it is zero), and the sum
+    of the squared distances of the releases from the means of those before.
+    """
+    gradient = np.empty(thetas.shape[1])
+    logits = np.empty(thetas.shape[1] // X.shape[1])
+    nothing = np.empty(0)
+    spread = 0.0
+    for s in range(len(order)):
+        j = order[s]
+        player_gradient(
+            kind, X, y, bounds[j : j + 2], thetas[s], clip, per_example, logits, gradient
+        )
+        total = 0.0
+        for a in range(len(gradient)):
+            total += abs(gradient[a])
+        if not np.isfinite(total):
+            if len(noise) == 0:
+                return j, spread
+            gradient[:] = 0.0  # an error would tell of the rows
+        spread += step(
+            thetas[s], gradient, rate, noise[s] if len(noise) else nothing, scales[j],
+            past[j] if len(past) else nothing, shares[j], t, thetas[s + 1],
+        )  # fmt: skip
+    return -1, spread
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST)
+def add_exp(x, bits, powers, poly, out):
+    """``out += exp(x)`` for x <= 0, in loops that vectorise (libm's exp does not)."""
+    for i in range(len(x)):
+        z = max(x[i], -700.0)
+        k = np.floor(z * 1.4426950408889634 + 0.5)
+        r = (z - k * _LN2_HIGH) - k * _LN2_LOW
+        e = _TAYLOR[13]
+        e = e * r + _TAYLOR[12]
+        e = e * r + _TAYLOR[11]
+        e = e * r + _TAYLOR[10]
+        e = e * r + _TAYLOR[9]
+        e = e * r + _TAYLOR[8]
+        e = e * r + _TAYLOR[7]
+        e = e * r + _TAYLOR[6]
+        e = e * r + _TAYLOR[5]
+        e = e * r + _TAYLOR[4]
+        e = e * r + _TAYLOR[3]
+        e = e * r + _TAYLOR[2]
+        e = e * r + _TAYLOR[1]
+        poly[i] = e * r + _TAYLOR[0]
+        bits[i] = (np.int64(k) + 1023) << 52
+    for i in range(len(x)):
+        out[i] += poly[i] * powers[i]
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST)
+def sum_logs(factors, weights, equal, most):
+    """Weighted sum of logarithms of factors between 1 and ``most``."""
+    total, m = 0.0, len(factors)
+    if not equal:
+        for i in range(m):
+            total += weights[i] * np.log(factors[i])
+        return total
+    size = max(1, int(1000.0 / np.log2(most + 1.0)))  # their product is no infinity
+    for start in range(0, m, size):
+        product = 1.0
+        for i in range(start, min(start + size, m)):
+            product *= factors[i]
+        total += np.log(product)
+    return weights[0] * total
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST)
+def loss_utilities(kind, Z, y, weights, equal, out):
+    """Negated mean losses, from outputs of shape (n_thetas, n_outputs, n_points).
+
+    With one output for two classes, Z is negative where the wrong class is preferred.
+    """
+    n_outputs, m = Z.shape[1:]
+    bits = np.empty(m, np.int64)
+    powers, poly, below, total = bits.view(np.float64), np.empty(m), np.empty(m), np.empty(m)
+    for t in range(len(Z)):
+        loss = 0.0
+        if kind == LINEAR:
+            for i in range(m):
+                away = Z[t, 0, i] - y[i]
+                loss += weights[i] * away * away
+        elif kind == LOGISTIC:
+            for i in range(m):
+                below[i] = -abs(Z[t, 0, i])
+                loss += weights[i] * max(-Z[t, 0, i], 0.0)
+                total[i] = 1.0
+            add_exp(below, bits, powers, poly, total)
+            loss += sum_logs(total, weights, equal, 2.0)
+        else:
+            top = poly  # until `add_exp` needs it
+            peak = np.empty(m)
+            for i in range(m):
+                top[i] = Z[t, 0, i]
+            for c in range(1, n_outputs):
+                for i in range(m):
+                    top[i] = max(top[i], Z[t, c, i])
+            for i in range(m):
+                peak[i] = top[i]
+                total[i] = 0.0
+                loss += weights[i] * (peak[i] - Z[t, y[i], i])
+            for c in range(n_outputs):
+                for i in range(m):
+                    below[i] = Z[t, c, i] - peak[i]
+                add_exp(below, bits, powers, poly, total)
+            loss += sum_logs(total, weights, equal, n_outputs)
+        out[t] = -loss
+
+
+@njit(nogil=True, cache=True)
+def accuracy_utilities(kind, Z, y, weights, out):
+    """Accuracies, from outputs as in `loss_utilities`; classes at a tie share it."""
+    for t in range(len(Z)):
+        right = 0.0
+        for i in range(len(y)):
+            if kind == LOGISTIC:
+                z = Z[t, 0, i]
+                right += weights[i] * (1.0 if z > 0 else 0.5 if z == 0 else 0.0)
+                continue
+            own, ties = Z[t, int(y[i]), i], 0
+            for c in range(Z.shape[1]):
+                if Z[t, c, i] > own:
+                    ties = 0
+                    break
+                ties += Z[t, c, i] == own
+            if ties:
+                right += weights[i] / ties
+        out[t] = right
