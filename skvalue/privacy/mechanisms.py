@@ -19,7 +19,14 @@ from . import _tables
 from ._checks import check_count, check_positive
 from .events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
 
-__all__ = ["SeededNoiseWarning", "add_noise", "draw_noise", "noise_engine", "noise_source", "poisson_sample"]
+__all__ = [
+    "SeededNoiseWarning",
+    "add_noise",
+    "draw_noise",
+    "noise_engine",
+    "noise_source",
+    "poisson_sample",
+]
 
 _DISCRETE = (DiscreteGaussianEvent, DiscreteLaplaceEvent)
 

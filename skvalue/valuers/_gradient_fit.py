@@ -68,8 +68,8 @@ class GradientFitsMixin:
                 )
             if self.device not in ("auto", "cpu"):
                 raise ValueError(
-                    f"device must be 'auto' or 'cpu' for model={self.model!r}; torch modules compute "
-                    f"elsewhere. Got {self.device!r}."
+                    f"device must be 'auto' or 'cpu' for model={self.model!r}; torch modules "
+                    f"compute elsewhere. Got {self.device!r}."
                 )
         if self.utility == "accuracy" and self._n_classes == 0:
             raise ValueError("utility must be 'neg_loss' for a continuous target. Got 'accuracy'.")

@@ -101,7 +101,9 @@ def step(theta, gradient, rate, noise, scale, past, share, t, new):
 
 
 @njit(nogil=True, cache=True)
-def walk(kind, X, y, bounds, clip, per_example, order, rate, noise, scales, past, shares, t, thetas):
+def walk(
+    kind, X, y, bounds, clip, per_example, order, rate, noise, scales, past, shares, t, thetas
+):
     """Walk through the players of ``order`` from ``thetas[0]``.
 
     Returns the player whose gradient is not finite (-1: none; with noise it is zero), and the sum
@@ -206,7 +208,7 @@ def loss_utilities(kind, Z, y, weights, equal, out):
             for i in range(m):
                 peak[i] = top[i]
                 total[i] = 0.0
-                loss += weights[i] * (peak[i] - Z[t, y[i], i])
+                loss += weights[i] * (peak[i] - Z[t, int(y[i]), i])
             for c in range(n_outputs):
                 for i in range(m):
                     below[i] = Z[t, c, i] - peak[i]

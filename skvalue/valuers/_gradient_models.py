@@ -126,7 +126,7 @@ class LinearGradientModel:
         if kind == "logistic":
             test *= np.where(y_val == 1, 1.0, -1.0)[:, None]
         self._test = np.ascontiguousarray(test.T)
-        self._y_test = y_val.astype(np.float64 if kind == "linear" else np.int64)
+        self._y_test = y_val.astype(np.float64)
         self._weights = np.asarray(weights, dtype=np.float64)
         self._equal = bool((self._weights == self._weights[0]).all())
         self._clip, self._per_example = np.inf if clip is None else float(clip), unit == "example"

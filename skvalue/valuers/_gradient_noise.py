@@ -68,8 +68,8 @@ def own_shares(noise, n_permutations, noise_variance=None, gradient_variance=Non
     Parameters
     ----------
     noise : {"iid", "correlated", "optimal"}, callable or array-like
-        "iid": one. "correlated": ``X_tt = 1 / t``, the running mean of all releases, whose noise has
-        the variance ``k (C sigma)^2 / t``. "optimal": Proposition C.10, for gradients that vary
+        "iid": one. "correlated": ``X_tt = 1 / t``, the running mean of all releases, whose noise
+        has the variance ``k (C sigma)^2 / t``. "optimal": Proposition C.10, for gradients that vary
         with a known variance. A callable gives ``X_tt`` from (t, k); an array holds them.
     n_permutations : int
         Number of permutations, k.
@@ -111,10 +111,8 @@ def own_shares(noise, n_permutations, noise_variance=None, gradient_variance=Non
         total = np.asarray(noise_variance, dtype=np.float64)
         return optimal_share(t.reshape(-1, *[1] * total.ndim), total, gradient_variance)
     if callable(noise):
-        shares = [noise(int(step), n_permutations) for step in t]
-    else:
-        shares = noise
-    shares = np.asarray(shares, dtype=np.float64)
+        noise = [noise(int(step), n_permutations) for step in t]
+    shares = np.asarray(noise, dtype=np.float64)
     if shares.shape != (n_permutations,):
         raise ValueError(
             f"noise must give one share for each of {n_permutations} permutations. Got shape "

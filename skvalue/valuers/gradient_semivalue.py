@@ -41,10 +41,10 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
     n_permutations : int, default=100
         Permutations. With `epsilon`, also the number of releases of every party: noise grows with
         its root.
-    learning_rate : float or "auto", default="auto"
+    learning_rate : float or "auto", default=0.05
         Length of the steps. "auto" takes, of eight from 0.001 to 3, the one at which a walk through
-        half of the validation points predicts the other half best: public data, at no cost in
-        privacy.
+        half of the validation points, with as many steps, predicts the other half best: public
+        data, at no cost in privacy.
     clip : float or None, default=1.0
         Bound of the norm of gradients; None, without noise only, clips nothing.
     standardize : bool, default=True
@@ -137,11 +137,12 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import train_test_split
     >>> from skvalue import GradientSemivalueValuer
     >>> from skvalue.datasets import flip_labels
     >>> from skvalue.inspection import noisy_label_auc
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X_val, y_val, X, y = X[:200], y[:200], X[200:], y[200:]
+    >>> X, X_val, y, y_val = train_test_split(X, y, test_size=200, stratify=y, random_state=0)
     >>> y, wrong = flip_labels(y, 0.2, random_state=0)
     >>> valuer = GradientSemivalueValuer("logistic", random_state=0)
     >>> valuer = valuer.fit(X, y, X_val=X_val, y_val=y_val)
@@ -186,7 +187,7 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
         loss=None,
         utility="neg_loss",
         n_permutations=100,
-        learning_rate="auto",
+        learning_rate=0.05,
         clip=1.0,
         standardize=True,
         epsilon=None,

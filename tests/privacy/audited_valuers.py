@@ -1,13 +1,16 @@
 """Runs of the private valuers that the table of audits asks for: whole fits, on tiny data."""
 
+from dataclasses import replace
 from functools import lru_cache
 from unittest.mock import patch
 
 import numpy as np
 
-from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue import GradientSemivalueValuer, KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.privacy import Ledger
 from skvalue.privacy.audit import search_sensitivity
+from skvalue.valuers._gradient_models import LinearGradientModel
+from skvalue.valuers._gradient_noise import gradient_event
 from skvalue.valuers._knn_private import value_event
 from skvalue.valuers._tknn_private import ball_event
 
@@ -161,3 +164,82 @@ def search_knn_value(claim):
         claimed=claim.sensitivity,
         relation="add_remove",
     )
+
+
+# Gradients of a linear regression: canaries, each as long as can be, one way or the other ---------
+
+GRADIENT_WAY = np.array([3.0, 1.0]) / 10**0.5
+RATE, PERMUTATIONS, CANARIES, CLIP = 1e-3, 4, 200, 0.7
+
+
+def gradient_fit(target, short=1.0, **parameters):
+    """Fit on canaries only, and return all that each released, (canaries, permutations, 2)."""
+    thetas = []
+    utilities = LinearGradientModel.utilities
+
+    def watched(self, some):
+        thetas.append(np.array(some))
+        return utilities(self, some)
+
+    def event(*args, **kwargs):
+        true = gradient_event(*args, **kwargs)
+        return replace(true, event=replace(true.event, scale=short * true.event.scale))
+
+    valuer = GradientSemivalueValuer(
+        "linear", n_permutations=PERMUTATIONS, learning_rate=RATE, clip=CLIP, standardize=False,
+        epsilon=EPSILON, delta=DELTA, noise="iid", n_jobs=1, random_state=0, **parameters,
+    )  # fmt: skip
+    X, y = np.full((CANARIES, 1), 3.0), np.full(CANARIES, target)
+    with (
+        patch.object(LinearGradientModel, "utilities", watched),
+        patch("skvalue.valuers._gradient_fit.gradient_event", event),
+    ):
+        valuer.fit(X, y, X_val=np.ones((2, 1)), y_val=np.array([0.0, 0.5]))
+    walks = [np.vstack(thetas[t : t + 2]) for t in range(0, 2 * PERMUTATIONS, 2)]
+    game = np.random.SeedSequence(0).spawn(2)[1]
+    found = np.empty((CANARIES, PERMUTATIONS, 2))
+    for t, (walk, child) in enumerate(zip(walks, game.spawn(PERMUTATIONS))):
+        found[np.random.default_rng(child).permutation(CANARIES), t] = -np.diff(walk, axis=0) / RATE
+    return found
+
+
+def gradient_claim(**parameters):
+    ledger = Ledger(None, "audit", epsilon=20.0, delta=DELTA)
+    gradient_fit(100.0, ledger=ledger, **parameters)
+    return ledger.charges[0].event
+
+
+@lru_cache
+def gradient_runs(short=1.0, trust="local"):
+    """Releases of many canaries; with a trusted server, those of the neighbour are blanked out."""
+    runs = [
+        np.concatenate([gradient_fit(target, short, trust=trust) for _ in range(10)])
+        for target in (-1e3, 1e3)
+    ]
+    if trust == "server":
+        runs[1] = runs[1] + CLIP * GRADIENT_WAY
+    return runs
+
+
+def gradient_scores(*run):
+    return [(runs @ GRADIENT_WAY).sum(axis=1) for runs in gradient_runs(*run)]
+
+
+def gradient_noise(*run):
+    return gradient_runs(*run)[0] - CLIP * GRADIENT_WAY
+
+
+def search_gradients(claim):
+    """The sum of the clipped gradients of a party of three rows: one of them is replaced."""
+
+    def summed(rows):
+        X, y = np.array([x for x, _ in rows]), np.array([t for _, t in rows])
+        model = LinearGradientModel(
+            X[:, None], y, np.zeros(3, int), X[:, None], y, np.full(3, 1 / 3), kind="linear",
+            n_classes=0, clip=CLIP, unit="example", utility="neg_loss",
+        )  # fmt: skip
+        return 3 * model.gradient(np.zeros(2), 0)
+
+    records = [(x, t) for x in (0.0, 2.0) for t in (-9.0, 0.01, 9.0)]
+    return search_sensitivity(summed, records, 3, claimed=claim.event.sensitivity,
+                              relation="replace")  # fmt: skip

@@ -322,6 +322,19 @@ AUDITED = [
         lambda claim, n: valuers.knn_noise("alone"),
         valuers.search_knn_value,
     ),
+    Audited(
+        "GradientSemivalueValuer, nobody trusted",
+        valuers.gradient_claim,
+        lambda claim, n: valuers.gradient_scores(),
+        lambda claim, n: valuers.gradient_noise(),
+        valuers.search_gradients,
+    ),
+    Audited(
+        "GradientSemivalueValuer, a trusted server",
+        lambda: valuers.gradient_claim(trust="server"),
+        lambda claim, n: valuers.gradient_scores(1.0, "server"),
+        lambda claim, n: valuers.gradient_noise(1.0, "server"),
+    ),
 ]
 
 BROKEN = [
@@ -406,6 +419,15 @@ BROKEN = [
             lambda: valuers.knn_claim("alone"),
             lambda claim, n: valuers.knn_scores("alone", 0.5),
             lambda claim, n: valuers.knn_noise("alone", 0.5),
+        ),
+        {"game", "variance"},
+    ),
+    (
+        Audited(
+            "GradientSemivalueValuer with noise for C in place of 2 C",
+            valuers.gradient_claim,
+            lambda claim, n: valuers.gradient_scores(0.5),
+            lambda claim, n: valuers.gradient_noise(0.5),
         ),
         {"game", "variance"},
     ),

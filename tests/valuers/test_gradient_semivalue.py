@@ -1,0 +1,586 @@
+"""Semivalues from gradients against plain loops, enumeration, and what noise should be."""
+
+import pickle
+from itertools import permutations
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+
+from skvalue import GradientSemivalueValuer
+from skvalue.datasets import flip_labels
+from skvalue.exceptions import ConstantColumnsWarning
+from skvalue.inspection import noisy_label_auc
+from skvalue.privacy import (
+    Ledger,
+    SeededNoiseWarning,
+    detection_ceiling,
+    epsilon_from_mu,
+    get_epsilon,
+    mu_from_epsilon,
+)
+from skvalue.semivalues import enumerate_semivalue, size_weights
+from skvalue.valuers._gradient_models import GradientModel, LinearGradientModel
+from skvalue.valuers._gradient_noise import (
+    gradient_event,
+    optimal_share,
+    own_shares,
+    release_matrix,
+)
+from skvalue.valuers._gradient_public import column_scales
+from skvalue.valuers._gradient_walk import Perturbed, walk_permutations, walk_steps
+
+KINDS = {"logistic": 2, "softmax": 3, "linear": 0}
+SEMIVALUES = ["shapley", "banzhaf", "leave-one-out", (4, 1), (16, 1)]
+seeded = pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
+
+
+def problem(rng, n_classes, n=24, d=3, n_val=15):
+    X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_val, d))
+    if not n_classes:
+        return X, X @ [1, -2, 0.5] + rng.normal(size=n), X_val, X_val @ [1, -2, 0.5]
+    y, y_val = (np.r_[np.arange(n_classes), rng.integers(0, n_classes, m - n_classes)]
+                for m in (n, n_val))  # fmt: skip
+    return X, y, X_val, y_val
+
+
+def plain_gradient(kind, theta, x, y, n_classes):
+    """Gradient of one row's loss, theta of shape (d + 1, outputs)."""
+    x = np.append(x, 1.0)
+    z = x @ theta
+    if kind == "linear":
+        return np.outer(x, 2 * (z - y))
+    if kind == "logistic":
+        return np.outer(x, 1 / (1 + np.exp(-z)) - y)
+    return np.outer(x, np.exp(z) / np.exp(z).sum() - np.eye(n_classes)[y])
+
+
+def plain_utility(kind, theta, X, y, weights, utility):
+    z = np.column_stack([X, np.ones(len(X))]) @ theta
+    if kind == "linear":
+        return -weights @ (z[:, 0] - y) ** 2
+    if kind == "logistic":
+        z = np.column_stack([np.zeros(len(z)), z[:, 0]])
+    if utility == "accuracy":
+        best = z == z.max(axis=1, keepdims=True)
+        return weights @ (best / best.sum(axis=1, keepdims=True))[np.arange(len(y)), y]
+    shares = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    return weights @ np.log(shares[np.arange(len(y)), y])
+
+
+def clipped(g, clip):
+    return g / max(1.0, np.linalg.norm(g) / clip)
+
+
+def plain_values(
+    kind, X, y, groups, X_val, y_val, weights, *, rate, clip, unit, utility, orders, semivalue
+):
+    """The definition, one step after another."""
+    n_classes, n = KINDS[kind], int(groups.max()) + 1
+    values, at = np.zeros(n), n * size_weights(semivalue, n)
+    for order in orders:
+        theta = np.zeros((X.shape[1] + 1, n_classes if kind == "softmax" else 1))
+        before = plain_utility(kind, theta, X_val, y_val, weights, utility)
+        for position, j in enumerate(order):
+            gs = [
+                plain_gradient(kind, theta, X[i], y[i], n_classes)
+                for i in np.flatnonzero(groups == j)
+            ]
+            if unit == "example":
+                g = np.mean([clipped(g, clip) for g in gs], axis=0)
+            else:
+                g = clipped(np.mean(gs, axis=0), clip)
+            theta = theta - rate * g
+            after = plain_utility(kind, theta, X_val, y_val, weights, utility)
+            values[j] += at[position] * (after - before) / len(orders)
+            before = after
+    return values
+
+
+def drawn_orders(random_state, n, n_permutations):
+    """The orders of a fit on one game."""
+    game = np.random.SeedSequence(random_state).spawn(2)[1]
+    return [np.random.default_rng(child).permutation(n) for child in game.spawn(n_permutations)]
+
+
+# Values -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("unit", ["party", "example"])
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_plain_loop(rng, kind, unit, grouped, weighted):
+    X, y, X_val, y_val = problem(rng, KINDS[kind])
+    groups = rng.permutation(np.arange(24) % 7) if grouped else np.arange(24)
+    weights = rng.uniform(size=15) if weighted else np.ones(15)
+    valuer = GradientSemivalueValuer(
+        kind, (4, 1), n_permutations=3, learning_rate=0.7, clip=0.8, unit=unit, standardize=False,
+        random_state=5,
+    )  # fmt: skip
+    valuer.fit(
+        X, y, X_val=X_val, y_val=y_val, groups=groups if grouped else None,
+        sample_weight_val=weights if weighted else None,
+    )  # fmt: skip
+    expected = plain_values(
+        kind, X, y, groups, X_val, y_val, weights / weights.sum(), rate=0.7, clip=0.8, unit=unit,
+        utility="neg_loss", orders=drawn_orders(5, groups.max() + 1, 3), semivalue=(4, 1),
+    )  # fmt: skip
+    assert np.abs(expected).max() > 1e-3
+    np.testing.assert_allclose(valuer.values_, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "softmax"])
+def test_accuracy_of_a_plain_loop(rng, kind):
+    X, y, X_val, y_val = problem(rng, KINDS[kind])
+    valuer = GradientSemivalueValuer(
+        kind, utility="accuracy", n_permutations=3, learning_rate=0.7, standardize=False,
+        random_state=5,
+    ).fit(X, y, X_val=X_val, y_val=y_val)  # fmt: skip
+    expected = plain_values(
+        kind, X, y, np.arange(24), X_val, y_val, np.full(15, 1 / 15), rate=0.7, clip=1.0,
+        unit="party", utility="accuracy", orders=drawn_orders(5, 24, 3), semivalue="shapley",
+    )  # fmt: skip
+    np.testing.assert_allclose(valuer.values_, expected, rtol=0, atol=1e-10)
+    assert valuer.empty_utility_ == pytest.approx(1 / KINDS[kind])
+
+
+def test_standardized_by_public_data(rng):
+    X, y, X_val, y_val = problem(rng, 0)
+    X, X_val, y, y_val = 1e4 * X + 7, 1e4 * X_val + 7, 50 * y + 900, 50 * y_val + 900
+    options = dict(n_permutations=4, learning_rate=0.3, random_state=0)
+    inside = GradientSemivalueValuer(**options).fit(X, y, X_val=X_val, y_val=y_val)
+    scale = np.sqrt(3) * X_val.std(axis=0)
+    by_hand = GradientSemivalueValuer(standardize=False, **options).fit(
+        (X - X_val.mean(axis=0)) / scale, (y - y_val.mean()) / y_val.std(),
+        X_val=(X_val - X_val.mean(axis=0)) / scale, y_val=(y_val - y_val.mean()) / y_val.std(),
+    )  # fmt: skip
+    np.testing.assert_allclose(inside.values_, by_hand.values_ * y_val.var(), rtol=1e-9)
+    assert inside.empty_utility_ == pytest.approx(-y_val.var())
+
+
+def test_shapley_values_add_up(rng):
+    X, y, X_val, y_val = problem(rng, 3)
+    valuer = GradientSemivalueValuer(random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    gained = valuer.utility_ - valuer.empty_utility_
+    assert valuer.values_.sum() == pytest.approx(gained, abs=1e-12)
+    assert valuer.empty_utility_ == pytest.approx(-np.log(3))
+    assert valuer.n_evaluations_ == 100 * 25
+    assert (valuer.values_error_ > 0).all()
+    split = GradientSemivalueValuer(random_state=0, cv=3).fit(X, y)
+    assert split.values_.sum() == pytest.approx(split.utility_ - split.empty_utility_, abs=1e-12)
+
+
+class Bits:
+    """A game as a model: a step writes a player down, and a table knows the utilities."""
+
+    def __init__(self, n, utility):
+        self.n_players = self.n_parameters = n
+        self.utility, self.order, self.orders = utility, [], []
+
+    def initial(self, rng):
+        self.order = []
+        self.orders.append(self.order)
+        return np.zeros(self.n_parameters)
+
+    def gradient(self, theta, player):
+        self.order.append(int(player))
+        return -np.eye(self.n_parameters)[player]
+
+    def utilities(self, thetas):
+        return np.array([self.utility(tuple(np.flatnonzero(np.rint(t)))) for t in thetas])
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES, ids=str)
+def test_weights_of_permutations_equal_enumeration(rng, semivalue):
+    table = {}
+    model = Bits(5, lambda players: table.setdefault(players, rng.normal()))
+    assert isinstance(model, GradientModel)
+    walks = walk_permutations(
+        model, 5 * size_weights(semivalue, 5), 1500, 1.0, np.random.SeedSequence(0)
+    )
+    marginals = [found for found, _ in walks]
+    by_order = dict(zip(map(tuple, model.orders), marginals))
+    assert set(by_order) == set(permutations(range(5)))
+    expected = enumerate_semivalue(lambda players: table[players], 5, semivalue)
+    np.testing.assert_allclose(np.mean(list(by_order.values()), axis=0), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("noise", ["none", "iid", "correlated", "optimal"])
+def test_compiled_walks_equal_plain_ones(rng, kind, noise):
+    X, y, X_val, y_val = problem(rng, KINDS[kind])
+    groups = rng.permutation(np.arange(24) % 5)
+    model = LinearGradientModel(
+        X, y, groups, X_val, y_val, np.full(15, 1 / 15), kind=kind, n_classes=KINDS[kind],
+        clip=0.5, unit="example", utility="neg_loss",
+    )  # fmt: skip
+    past = np.zeros((5 if noise in ("correlated", "optimal") else 0, model.n_parameters))
+    pasts = [past, past.copy()]
+    for t in (1, 2, 3):
+        shares = np.full(5, 1 / t if noise == "correlated" else optimal_share(t, 2.0, 0.5))
+        z = rng.normal(size=(5 if noise != "none" else 0, model.n_parameters))
+        results = []
+        for steps, own in zip((model.walk, lambda *a: walk_steps(model, *a, limit=0.5)), pasts):
+            thetas = np.zeros((6, model.n_parameters))
+            order = np.array([3, 1, 0, 4, 2])
+            bad, spread = steps(order, 0.4, z, np.arange(1, 6) / 5, own, shares, t, thetas)
+            assert bad == -1
+            results.append((thetas, spread))
+        np.testing.assert_allclose(results[0][0], results[1][0], atol=1e-12)
+        assert results[0][1] == pytest.approx(results[1][1])
+        np.testing.assert_allclose(*pasts, atol=1e-12)
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_losses_equal_those_of_scikit_learn(rng, equal):
+    n_classes, m = 12, 700  # products of so many sums would overflow
+    X_val, y_val = rng.normal(size=(m, 4)), rng.integers(0, n_classes, m)
+    weights = np.full(m, 1 / m) if equal else rng.dirichlet(np.ones(m))
+    model = LinearGradientModel(
+        X_val, y_val, np.arange(m), X_val, y_val, weights, kind="softmax", n_classes=n_classes,
+        clip=1.0, unit="party", utility="neg_loss",
+    )  # fmt: skip
+    thetas = rng.normal(size=(30, n_classes * 5)) * np.geomspace(0.01, 300, 30)[:, None]
+    for theta, found in zip(thetas, model.utilities(thetas)):
+        z = np.column_stack([X_val, np.ones(m)]) @ theta.reshape(n_classes, 5).T
+        z -= z.max(axis=1, keepdims=True)
+        losses = np.log(np.exp(z).sum(axis=1)) - z[np.arange(m), y_val]
+        assert found == pytest.approx(-weights @ losses, rel=1e-12)
+    z = thetas[5].reshape(n_classes, 5)
+    z = np.column_stack([X_val, np.ones(m)]) @ z.T
+    shares = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    expected = -log_loss(y_val, shares, sample_weight=weights, labels=np.arange(n_classes))
+    assert model.utilities(thetas)[5] == pytest.approx(expected, rel=1e-9)
+
+
+def test_wrong_labels_have_low_values():
+    X, y = load_breast_cancer(return_X_y=True)
+    X, X_val, y, y_val = train_test_split(X, y, test_size=200, stratify=y, random_state=0)
+    y, wrong = flip_labels(y, 0.2, random_state=0)
+    valuer = GradientSemivalueValuer(random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    assert noisy_label_auc(valuer.values_, wrong) > 0.95
+
+
+@pytest.mark.parametrize("noise", [None, "iid", "correlated"])
+@seeded
+def test_the_same_bits_for_any_jobs_and_blocks(rng, noise):
+    X, y, X_val, y_val = problem(rng, 2, n=60)
+    private = {} if noise is None else dict(noise_multiplier=0.5, noise=noise, burn_in=0.3,
+                                            noise_random_state=3)  # fmt: skip
+    valuer = GradientSemivalueValuer(n_permutations=12, random_state=0, **private)
+    values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
+    again = clone(valuer).set_params(n_jobs=2).fit(X, y, X_val=X_val, y_val=y_val).values_
+    np.testing.assert_array_equal(values, again)
+    if noise is None:  # noise is drawn by block
+        with config_context(working_memory=1e-3):
+            blocks = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val).values_
+        np.testing.assert_allclose(values, blocks, atol=1e-14)
+
+
+# Noise --------------------------------------------------------------------------------------
+
+
+class Still:
+    """No gradient at all: what moves is noise."""
+
+    def __init__(self, n, p):
+        self.n_players, self.n_parameters = n, p
+        self.steps = []
+
+    def initial(self, rng):
+        return np.zeros(self.n_parameters)
+
+    def gradient(self, theta, player):
+        return np.zeros(self.n_parameters)
+
+    def utilities(self, thetas):
+        self.thetas = np.array(thetas)
+        return np.zeros(len(thetas))
+
+
+def released_steps(noise, n, p, k, clip=2.0, multiplier=0.3, **options):
+    """What k permutations step along, in the order of the players, (k, n, p)."""
+    event = gradient_event(k, clip, noise_multiplier=multiplier)
+    z = np.random.default_rng(0)
+    perturbed = Perturbed(
+        lambda shape, stream: z.normal(scale=event.event.scale, size=shape), np.ones(n),
+        event.event.scale, clip, noise, **options,
+    )  # fmt: skip
+    model, steps = Still(n, p), []
+    seed = np.random.SeedSequence(0)
+    for t, _ in enumerate(walk_permutations(model, np.ones(n), k, 1.0, seed, perturbed=perturbed)):
+        moved = -np.diff(np.vstack([np.zeros(p), model.thetas]), axis=0)
+        order = np.random.default_rng(_child(t)).permutation(n)
+        found = np.empty((n, p))
+        found[order] = moved
+        steps.append(found)
+    return np.array(steps)
+
+
+def _child(t):
+    return np.random.SeedSequence(0).spawn(t + 1)[t]
+
+
+def test_variance_of_correlated_noise():
+    k, clip, multiplier = 20, 2.0, 0.3
+    steps = released_steps("correlated", 100, 1000, k, clip, multiplier)
+    for t in (1, 2, 5, 20):  # 1e5 draws each; five deviations of a variance are 2.2 %
+        expected = k * (clip * multiplier) ** 2 / t
+        assert steps[t - 1].var() == pytest.approx(expected, rel=0.022)
+    # W_t and W_s share the releases until the earlier one.
+    assert np.mean(steps[4] * steps[19]) == pytest.approx(
+        k * (clip * multiplier) ** 2 / 20, rel=0.1
+    )
+    iid = released_steps("iid", 100, 1000, 3, clip, multiplier)
+    assert iid.var(axis=(1, 2)) == pytest.approx(3 * (clip * multiplier) ** 2, rel=0.022)
+    assert abs(np.mean(iid[0] * iid[1])) < 0.05
+
+
+@pytest.mark.parametrize(
+    "noise",
+    ["correlated", "optimal", lambda t, k: 1.0 if t == 1 else 0.75 - 0.7 * t / k],
+    ids=["correlated", "optimal", "federated"],
+)
+def test_steps_are_a_matrix_times_releases(noise):
+    own = dict(gradient_variance=0.2) if noise == "optimal" else {}
+    releases = released_steps("iid", 6, 4, 9)
+    steps = released_steps(noise, 6, 4, 9, **own)
+    shares = own_shares(noise, 9, 9 * 0.36, 0.2)
+    X = release_matrix(shares)
+    np.testing.assert_allclose(X.sum(axis=1), 1)
+    np.testing.assert_allclose(steps, np.einsum("ts,sjp->tjp", X, releases), atol=1e-12)
+
+
+def test_optimal_shares_minimise_the_error():
+    S, s, t = 3.0, 2.0, 7
+    share = optimal_share(t, S, s)
+
+    def error(x):
+        past = np.full(t - 1, (1 - x) / (t - 1))
+        return S * (past @ past + x**2) + s * (past @ past + (1 - x) ** 2)
+
+    assert error(share) <= min(error(share + 1e-3), error(share - 1e-3))
+    np.testing.assert_allclose(optimal_share(np.arange(1, 5), S, 0.0), 1 / np.arange(1, 5))
+
+
+def test_gradient_variance_is_estimated_from_releases():
+    from skvalue.valuers._gradient_walk import _Schedule
+
+    rng, n, p, k, S, s = np.random.default_rng(0), 40, 50, 30, 2.0, 0.8
+    perturbed = Perturbed(None, np.ones(n), S**0.5, 1.0, "optimal", None)
+    schedule = _Schedule(perturbed, n, p, k)
+    past = np.zeros((n, p))
+    for t in range(k):
+        shares = schedule.at(t)
+        release = 3 + rng.normal(scale=(S + s) ** 0.5, size=(n, p))
+        spread = ((release - past) ** 2).sum()
+        past += (release - past) / (t + 1)
+        schedule.learn(t, spread)
+    assert shares[0] == pytest.approx(optimal_share(k, S, s), rel=0.05)
+    assert (shares == shares[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        ([1.0, 0.5], "noise must give one share for each of 4 permutations. Got shape"),
+        ([0.5, 0.5, 0.5, 0.5], "noise must give finite shares, the first of them 1"),
+        (lambda t, k: np.nan, "noise must give finite shares"),
+    ],
+)
+def test_bad_schedules(rng, noise, message):
+    X, y, X_val, y_val = problem(rng, 2)
+    with pytest.raises(ValueError, match=message):
+        GradientSemivalueValuer(n_permutations=4, epsilon=1.0, noise=noise).fit(
+            X, y, X_val=X_val, y_val=y_val
+        )
+
+
+# Privacy ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("trust", "relation", "sensitivity"), [("local", "replace", 2), ("server", "null", 1)]
+)
+def test_what_is_released_and_charged(rng, trust, relation, sensitivity):
+    X, y, X_val, y_val = problem(rng, 2)
+    ledger = Ledger(None, "rows", epsilon=1.0, delta=5e-5)
+    valuer = GradientSemivalueValuer(
+        n_permutations=7, clip=0.5, epsilon=1.0, delta=5e-5, trust=trust, ledger=ledger
+    ).fit(X, y, X_val=X_val, y_val=y_val)
+    event = ledger.charges[0].event
+    assert event.count == 7
+    assert event.event.relation == relation == valuer.privacy_.relation
+    assert event.event.sensitivity == 0.5 * sensitivity
+    sigma = sensitivity / mu_from_epsilon(1.0, 5e-5)  # 6.71 and 3.356 at these
+    assert event.event.scale == pytest.approx(np.sqrt(7) * 0.5 * sigma)
+    assert 0.999 < get_epsilon(event, 5e-5) <= 1.0
+    ceiling = detection_ceiling(1.0, 5e-5, relation)
+    assert valuer.privacy_.detection_ceiling == pytest.approx(ceiling, abs=1e-6)
+    assert valuer.privacy_.notion == {"local": "local", "server": "central"}[trust]
+    assert "row's own releases nobody can tell" in " ".join(str(valuer.privacy_).split())
+    with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+
+
+def test_a_multiplier_is_labelled_with_its_guarantee(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    valuer = GradientSemivalueValuer(n_permutations=9, noise_multiplier=8 / 3, delta=5e-5)
+    report = valuer.fit(X, y, X_val=X_val, y_val=y_val).privacy_
+    assert report.epsilon == pytest.approx(epsilon_from_mu(2 / (8 / 3), 5e-5), rel=1e-6)
+    assert "noise of scale 8 " in report.noise
+
+
+@seeded
+def test_noise_of_a_party_of_several_rows(rng):
+    # With unit "example" the mean of B gradients has a Bth of the noise.
+    X, y, X_val, y_val = problem(rng, 2, n=40)
+    groups = np.repeat([0, 1, 2], [2, 6, 32])
+    spreads = {}
+    for unit in ("party", "example"):
+        taken = []
+        valuer = GradientSemivalueValuer(
+            n_permutations=200, noise_multiplier=50.0, noise="iid", unit=unit, learning_rate=1.0,
+            n_jobs=1, noise_random_state=0, random_state=0,
+        )  # fmt: skip
+        original = LinearGradientModel.utilities
+
+        def utilities(self, thetas, taken=taken, original=original):
+            taken.append(np.array(thetas))
+            return original(self, thetas)
+
+        LinearGradientModel.utilities = utilities
+        try:
+            valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
+        finally:
+            LinearGradientModel.utilities = original
+        steps = np.array(
+            [np.diff(np.vstack(pair), axis=0) for pair in zip(taken[::2], taken[1::2])]
+        )
+        orders = drawn_orders(0, 3, 200)
+        by_party = np.array([step[np.argsort(order)] for step, order in zip(steps, orders)])
+        spreads[unit] = by_party.std(axis=(0, 2))
+    np.testing.assert_allclose(spreads["party"], 50 * np.sqrt(200), rtol=0.1)
+    np.testing.assert_allclose(spreads["example"] * [2, 6, 32], 50 * np.sqrt(200), rtol=0.1)
+
+
+def test_private_values_are_public(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    valuer = GradientSemivalueValuer(epsilon=1.0, n_permutations=5)
+    assert valuer.fit_transform(X, y, X_val=X_val, y_val=y_val).shape == (24, 1)
+    copy = pickle.loads(pickle.dumps(valuer))
+    np.testing.assert_array_equal(copy.values_, valuer.values_)
+    kept = pickle.dumps({k: v for k, v in vars(valuer).items() if k != "values_"})
+    assert X[0].tobytes() not in kept
+    assert valuer.n_evaluations_ == 25  # the last of five permutations
+    fresh = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
+    assert not np.array_equal(fresh.values_, valuer.values_)  # noise has no seed
+
+
+def test_classes_of_a_private_fit_come_from_the_validation_set(rng):
+    X, y, X_val, y_val = problem(rng, 3)
+    for model in ("logistic", "softmax"):
+        valuer = GradientSemivalueValuer(model, epsilon=1.0, n_permutations=3)
+        few = y_val < 2
+        valuer.fit(X, y, X_val=X_val[few], y_val=y_val[few])  # class 2 is another label
+        assert valuer.classes_.tolist() == [0, 1]
+        assert np.isfinite(valuer.values_).all()
+
+
+def test_a_seed_voids_the_guarantee(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    valuer = GradientSemivalueValuer(epsilon=1.0, n_permutations=5, noise_random_state=0)
+    with pytest.warns(SeededNoiseWarning) as warned:
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    assert len([w for w in warned if w.category is SeededNoiseWarning]) == 1
+    assert valuer.privacy_.guarantee is None
+    clear = clone(valuer).set_params(epsilon=None).fit(X, y, X_val=X_val, y_val=y_val)
+    assert not hasattr(clear, "privacy_")
+
+
+def test_a_refit_without_noise_forgets_the_report(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    valuer = GradientSemivalueValuer(epsilon=1.0, n_permutations=2)
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    valuer.set_params(epsilon=None).fit(X, y, X_val=X_val, y_val=y_val)
+    assert not hasattr(valuer, "privacy_")
+
+
+class Loud(Still):
+    def gradient(self, theta, player):
+        return np.full(self.n_parameters, 3.0)
+
+
+def test_noise_relies_on_clipped_gradients():
+    perturbed = Perturbed(lambda shape, stream: np.zeros(shape), np.ones(4), 1.0, 1.0)
+    walks = walk_permutations(
+        Loud(4, 2), np.ones(4), 2, 1.0, np.random.SeedSequence(0), perturbed=perturbed
+    )
+    with pytest.raises(RuntimeError, match="the model must clip gradients to norm 1"):
+        list(walks)
+
+
+# Traps and errors ---------------------------------------------------------------------------
+
+
+def test_constant_columns_blow_nothing_up(rng):
+    X, y, X_val, y_val = problem(rng, 2, n=60)
+    X_val[:, 1] = 5.0
+    X_val[:, 2] = 5.0 + 1e-9 * rng.normal(size=15)
+    X[:, 1:] = 5.0
+    X[0, 1:] = 6.0
+    valuer = GradientSemivalueValuer(learning_rate=0.1, random_state=0)
+    with pytest.warns(ConstantColumnsWarning, match="2 of 3 columns are .* constant .*: 1, 2"):
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    assert np.abs(valuer.values_).max() < 0.1
+    with pytest.warns(ConstantColumnsWarning):
+        assert column_scales(np.zeros((4, 1))) == ([0.0], [1.0])
+
+
+def test_a_gradient_that_is_not_finite():
+    X = np.array([[1.0], [2.0], [1e200], [3.0]])
+    y, X_val, y_val = np.array([0, 1, 0, 1]), np.array([[1.0], [2.0]]), np.array([0, 1])
+    valuer = GradientSemivalueValuer(learning_rate=0.1, clip=None, standardize=False)
+    with np.errstate(all="ignore"):
+        bad = GradientSemivalueValuer("linear", learning_rate=1e200, clip=None, standardize=False)
+        with pytest.raises(ValueError, match="Every party's gradient must be finite. .* the party"):
+            bad.fit(X * [[1e3]], y, X_val=X_val, y_val=y_val)
+    assert np.isfinite(valuer.fit(X[:2], y[:2], X_val=X_val, y_val=y_val).values_).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"model": "forest"}, "model must be 'auto', 'logistic', 'softmax', 'linear' or a torch"),
+        ({"model": "linear", "task": "classification"}, "task must be 'auto' or 'regression' with"),
+        ({"loss": abs}, "loss must be None for model='auto'"),
+        ({"device": "cuda"}, "device must be 'auto' or 'cpu' for model='auto'"),
+        ({"gradient_variance": 1.0}, "gradient_variance must be None unless noise='optimal'"),
+        ({"epsilon": 1.0, "noise_multiplier": 1.0}, "noise_multiplier must be None where epsilon"),
+        ({"epsilon": 1.0, "clip": None}, "clip must be a number where gradients are private"),
+        ({"epsilon": -1.0}, "epsilon must be"),
+        ({"epsilon": 1.0, "delta": 0.0}, "delta must be"),
+        ({"semivalue": "core"}, "semivalue must be"),
+        ({"burn_in": 1.0}, "'burn_in' parameter"),
+        ({"utility": "r2"}, "'utility' parameter"),
+    ],
+)
+def test_errors(rng, params, message):
+    X, y, X_val, y_val = problem(rng, 2)
+    with pytest.raises(ValueError, match=message):
+        GradientSemivalueValuer(**params).fit(X, y, X_val=X_val, y_val=y_val)
+
+
+def test_errors_of_targets(rng):
+    X, y, X_val, y_val = problem(rng, 0)
+    with pytest.raises(ValueError, match="y must hold classes when task='classification'"):
+        GradientSemivalueValuer("logistic").fit(X, y, X_val=X_val, y_val=y_val)
+    with pytest.raises(ValueError, match="utility must be 'neg_loss' for a continuous target"):
+        GradientSemivalueValuer(utility="accuracy").fit(X, y, X_val=X_val, y_val=y_val)
+    with pytest.raises(ValueError, match="X_val and y_val must be passed with epsilon"):
+        GradientSemivalueValuer(epsilon=1.0).fit(X, y)
