@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 
 from skvalue import GradientSemivalueValuer
 from skvalue.datasets import flip_labels
-from skvalue.exceptions import ConstantColumnsWarning
+from skvalue.exceptions import ConstantColumnsWarning, IncompleteFitWarning
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import (
     Ledger,
@@ -33,6 +33,8 @@ from skvalue.valuers._gradient_noise import (
 )
 from skvalue.valuers._gradient_public import column_scales
 from skvalue.valuers._gradient_walk import Perturbed, walk_permutations, walk_steps
+
+from ..test_base import Watch
 
 KINDS = {"logistic": 2, "softmax": 3, "linear": 0}
 SEMIVALUES = ["shapley", "banzhaf", "leave-one-out", (4, 1), (16, 1)]
@@ -282,6 +284,30 @@ def test_the_same_bits_for_any_jobs_and_blocks(rng, noise):
         np.testing.assert_allclose(values, blocks, atol=1e-14)
 
 
+@pytest.mark.parametrize("noise", [None, "iid", "correlated"])
+def test_callbacks(rng, noise):
+    X, y, X_val, y_val = problem(rng, 2)
+    judged = dict(X_val=X_val, y_val=y_val)
+    private = {} if noise is None else dict(epsilon=1.0, noise=noise)
+    valuer = GradientSemivalueValuer(n_permutations=20, random_state=0, burn_in=0.5, **private)
+    watch = Watch()
+    valuer.set_callbacks(watch).fit(X, y, **judged)
+    assert watch.begun == watch.ended == watch.expected == 20
+    valuer.set_callbacks(Watch(stop_at=14))
+    with pytest.warns(IncompleteFitWarning, match="the permutations walked until then"):
+        valuer.fit(X, y, **judged)
+    assert valuer.n_evaluations_ == 4 * 25
+    gained = valuer.utility_ - valuer.empty_utility_
+    assert valuer.values_.sum() == pytest.approx(gained, abs=1e-9)
+    valuer.set_callbacks(Watch(interrupt_at=16))
+    with pytest.raises(KeyboardInterrupt):
+        valuer.fit(X, y, **judged)
+    assert valuer.n_evaluations_ >= 5 * 25
+    valuer.set_callbacks(Watch(stop_at=9))
+    with pytest.raises(RuntimeError, match="before a permutation counted: the first 10 are"):
+        valuer.fit(X, y, **judged)
+
+
 # Noise --------------------------------------------------------------------------------------
 
 
@@ -509,6 +535,89 @@ def test_a_refit_without_noise_forgets_the_report(rng):
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
     valuer.set_params(epsilon=None).fit(X, y, X_val=X_val, y_val=y_val)
     assert not hasattr(valuer, "privacy_")
+
+
+@pytest.mark.filterwarnings("ignore::skvalue.exceptions.IncompleteFitWarning")
+def test_stopping_early_is_charged_in_full(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
+    valuer = GradientSemivalueValuer(
+        epsilon=1.0, noise="iid", n_permutations=40, ledger=ledger
+    ).set_callbacks(Watch(stop_at=2))
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    assert valuer.n_evaluations_ == 2 * 25
+    assert ledger.spent > 0.999
+    assert valuer.privacy_.epsilon > 0.999
+
+
+# Where it can work --------------------------------------------------------------------------
+
+
+def blobs(seed, n, size=1, n_features=8, n_val=300):
+    """Parties of a few rows of two overlapping classes; all labels of some parties are flipped."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n * size + n_val)
+    X = rng.normal(size=(len(y), n_features)) + np.where(y, 0.6, -0.6)[:, None]
+    X, X_val, y, y_val = X[n_val:], X[:n_val], y[n_val:].copy(), y[:n_val]
+    owner = np.repeat(np.arange(n), size)
+    bad = rng.random(n) < 0.3
+    y[bad[owner]] = 1 - y[bad[owner]]
+    return X, y, X_val, y_val, owner, bad
+
+
+def detection(seed, n, size=1, **parameters):
+    X, y, X_val, y_val, owner, bad = blobs(seed, n, size)
+    valuer = GradientSemivalueValuer("logistic", random_state=seed, **parameters)
+    valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=owner)
+    return noisy_label_auc(valuer.values_, bad)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trust", ["local", "server"])
+@pytest.mark.parametrize("noise", ["iid", "correlated"])
+def test_rows_stay_below_the_ceiling(trust, noise):
+    # The audit of the whole method: a better detector would refute the guarantee.
+    epsilon, delta = 5.0, 5e-5
+    found = [
+        detection(seed, 400, n_permutations=40, epsilon=epsilon, delta=delta, noise=noise,
+                  trust=trust, learning_rate=0.005, burn_in=0.0)
+        for seed in range(16)
+    ]  # fmt: skip
+    ceiling = detection_ceiling(epsilon, delta, "replace" if trust == "local" else "null")
+    error = np.std(found, ddof=1) / 4
+    assert np.mean(found) <= ceiling + 2 * error
+    assert np.mean(found) > 0.5 + 3 * error  # it sees what there is to see
+    assert detection(0, 400, n_permutations=20) > 0.95  # and all, without noise
+
+
+@pytest.mark.slow
+@seeded
+def test_more_permutations_help_where_noise_is_averaged():
+    found = {
+        (noise, k): np.mean([
+            detection(seed, 150, n_permutations=k, noise_multiplier=0.3, noise=noise,
+                      learning_rate=0.2, noise_random_state=seed)
+            for seed in range(8)
+        ])
+        for noise in ("iid", "correlated")
+        for k in (10, 400)
+    }  # fmt: skip
+    assert found["correlated", 400] > found["correlated", 10] + 0.02
+    assert found["iid", 400] < found["iid", 10] - 0.02
+    assert found["correlated", 400] > found["iid", 400] + 0.05
+
+
+@pytest.mark.slow
+def test_data_sets_are_found_while_their_rows_are_protected():
+    found = {
+        size: np.mean([
+            detection(seed, 60, size, n_permutations=60, epsilon=1.0, delta=5e-5, unit="example")
+            for seed in range(5)
+        ])
+        for size in (2, 64)
+    }  # fmt: skip
+    assert found[64] > 0.99
+    assert found[2] < 0.85
 
 
 class Loud(Still):
