@@ -1,0 +1,235 @@
+"""Rounds of federated training: what parties send, how it is averaged, what each adds in a round."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn import get_config
+
+from .._estimation.estimation import Estimation, choose_sampler, make_design
+from .._parallel import tiles
+from ..games import FunctionGame
+
+__all__ = ["Rounds", "averaging_matrix", "coalition_parameters", "recent_shares", "round_values"]
+
+
+def recent_shares(n_rounds):
+    """Share of the newest update in what is averaged, for every round.
+
+    A global model moves, fast at first, so that the newest updates say more than older ones.
+
+    Parameters
+    ----------
+    n_rounds : int
+        Number of rounds, k.
+
+    Returns
+    -------
+    shares : ndarray of shape (n_rounds,)
+        ``0.75 - 0.7 t / k`` in round t; 1 in the first.
+
+    References
+    ----------
+    The paper of `FederatedSemivalueValuer`, Appendix D.2.
+
+    Examples
+    --------
+    >>> recent_shares(5).round(2).tolist()
+    [1.0, 0.47, 0.33, 0.19, 0.05]
+    """
+    shares = 0.75 - 0.7 * np.arange(1, n_rounds + 1) / n_rounds
+    shares[0] = 1.0
+    return shares
+
+
+def averaging_matrix(shares):
+    """Weights of all updates sent so far in what is used in every round.
+
+    What is used in round t is the share times the newest update plus the rest times what was used
+    before: a post-processing ``W = X A`` of what was sent, A, by a matrix that no row of data has
+    a say in.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_rounds,)
+        Shares of the newest updates, the first of them 1.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rounds, n_rounds)
+        Lower triangular; rows sum to one.
+
+    Examples
+    --------
+    >>> averaging_matrix(np.array([1.0, 0.5, 0.25])).tolist()
+    [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.375, 0.375, 0.25]]
+    """
+    X = np.diag(np.asarray(shares, dtype=np.float64))
+    for t in range(1, len(X)):
+        X[t] += (1 - shares[t]) * X[t - 1]
+    return X
+
+
+def coalition_parameters(theta, updates, masks, rate, aggregate="mean"):
+    """Parameters after a round in which only a coalition took part.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (p,)
+        Parameters before the round.
+    updates : ndarray of shape (n_players, p)
+        What each player adds to them.
+    masks : ndarray of bool of shape (m, n_players)
+        The coalitions.
+    rate : float
+        Length of the server's step.
+    aggregate : {"mean", "sum"}, default="mean"
+        The step is along the mean of the coalition's updates, as in federated averaging, or along
+        their sum over the number of all players, so that who is absent sends zero.
+
+    Returns
+    -------
+    thetas : ndarray of shape (m, p)
+        The parameters; those of the empty coalition are ``theta``.
+
+    Examples
+    --------
+    >>> masks = np.array([[False, False], [True, False], [True, True]])
+    >>> coalition_parameters(np.zeros(1), np.array([[1.0], [3.0]]), masks, 1.0).ravel().tolist()
+    [0.0, 1.0, 2.0]
+    """
+    if aggregate == "mean":
+        sizes = np.maximum(masks.sum(axis=1), 1)
+    else:
+        sizes = np.full(len(masks), masks.shape[1])
+    return theta + (masks @ updates) * (rate / sizes)[:, None]
+
+
+def round_values(utilities, theta, updates, rate, *, semivalue, aggregate, limit, seed, number):
+    """Semivalue of one round.
+
+    Parameters
+    ----------
+    utilities : callable
+        Utilities of parameters, ``(m, p) -> (m,)``.
+    theta : ndarray of shape (p,)
+        Parameters before the round.
+    updates : ndarray of shape (n_players, p)
+        What each player adds.
+    rate, aggregate : float, str
+        As in `coalition_parameters`.
+    semivalue : str, tuple or callable
+        The semivalue.
+    limit : int
+        Coalitions to ask, at most; where all of them are fewer, values are exact.
+    seed : int
+        Of the coalitions.
+    number : int
+        Of the round; every round has random numbers of its own.
+
+    Returns
+    -------
+    values : ndarray of shape (n_players,)
+        The values. Shapley values add up to the utility that the round has added.
+    variances : ndarray of shape (n_players,)
+        Their squared standard errors, of computation; zero where exact.
+    ends : tuple of float
+        Utilities before and after the round.
+    asked : int
+        Coalitions asked.
+
+    References
+    ----------
+    T. Wang, J. Rausch, C. Zhang, R. Jia, D. Song: "A Principled Approach to Data Valuation for
+    Federated Learning", Federated Learning (Springer LNCS 12500), 2020.
+    """
+    n, p = updates.shape
+    block = max(1, get_config()["working_memory"] * 2**20 // (4 * 8 * p))
+
+    def utility(masks):
+        found = np.empty(len(masks))
+        for part in tiles(len(masks), block):
+            thetas = coalition_parameters(theta, updates, masks[part], rate, aggregate)
+            found[part] = utilities(thetas)
+        return found
+
+    game = FunctionGame(utility, n, cache_size=0)
+    sampler = choose_sampler(semivalue, n, limit)
+    if sampler == "stratified":  # along an order one update is added at a time, as noise is
+        sampler = "antithetic"
+    design = make_design(sampler, semivalue, n)
+    estimation = Estimation(game, design, seed, number)
+    limit = None if sampler == "exact" else max(limit, 2 * design.cost + 1)
+    while estimation.full is None or estimation.blocks_within(limit):
+        for _ in estimation.advance(limit):
+            pass
+    variances = np.zeros(n) if estimation.exact else estimation.variances()[0]
+    return estimation.values(), variances, estimation.ends, estimation.asked + 1
+
+
+@dataclass
+class Rounds:
+    """What rounds have added up to.
+
+    Attributes
+    ----------
+    utilities : callable
+        Utilities of parameters.
+    shares : ndarray of shape (n_rounds,)
+        Shares of the newest update in what is used.
+    options : dict
+        Of `round_values`: semivalue, aggregate, limit and seed.
+    rate : float
+        Length of the server's step.
+    skip : int
+        First rounds that do not count.
+    """
+
+    utilities: object
+    shares: np.ndarray
+    options: dict
+    rate: float
+    skip: int = 0
+    used: np.ndarray = None
+    values: list = field(default_factory=list)
+    variances: list = field(default_factory=list)
+    ends: list = field(default_factory=list)
+    asked: int = 0
+
+    def __post_init__(self):
+        matrix = averaging_matrix(self.shares)
+        assert np.allclose(matrix.sum(axis=1), 1)  # W = X A for an X known before any data
+        self.shares.flags.writeable = False
+
+    @property
+    def done(self):
+        """Rounds played."""
+        return len(self.values)
+
+    def add(self, theta, released):
+        """Play a round from what parties sent; returns what the server adds to the parameters."""
+        t = self.done
+        if t == 0:
+            self.used = np.array(released, dtype=np.float64)
+        else:
+            self.used += self.shares[t] * (released - self.used)
+        n = len(self.used)
+        if t < self.skip:
+            values, variances, ends = np.full((2, n), np.nan), None, (np.nan, np.nan)
+            values, variances = values
+        else:
+            values, variances, ends, asked = round_values(
+                self.utilities, theta, self.used, self.rate, number=t, **self.options
+            )
+            self.asked += asked
+        self.values.append(values)
+        self.variances.append(variances)
+        self.ends.append(ends)
+        return self.rate * self.used.mean(axis=0)
+
+    def result(self):
+        """Values, their standard errors, and mean utilities before and after the rounds."""
+        counted = slice(self.skip, None)
+        values = np.mean(self.values[counted], axis=0)
+        errors = np.sqrt(np.sum(self.variances[counted], axis=0)) / (self.done - self.skip)
+        before, after = np.mean(self.ends[counted], axis=0)
+        return values, errors, float(before), float(after)
