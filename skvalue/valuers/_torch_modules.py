@@ -1,0 +1,149 @@
+"""What is asked of a torch module before its gradients are taken. Importing this imports torch."""
+
+import copy
+import warnings
+
+import torch
+
+__all__ = ["find_device", "prepared_module", "starting_point", "trained_parts", "tried_out"]
+
+_BATCH_NORMS = (
+    torch.nn.BatchNorm1d,
+    torch.nn.BatchNorm2d,
+    torch.nn.BatchNorm3d,
+    torch.nn.SyncBatchNorm,
+)
+_DROPOUTS = (
+    torch.nn.Dropout,
+    torch.nn.Dropout1d,
+    torch.nn.Dropout2d,
+    torch.nn.Dropout3d,
+    torch.nn.AlphaDropout,
+    torch.nn.FeatureAlphaDropout,
+)
+
+
+def find_device(device):
+    """Return the torch device that a `device` parameter means here.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "cuda"}
+        "auto" is "cuda" where torch sees a GPU.
+
+    Returns
+    -------
+    device : {"cpu", "cuda"}
+        The device.
+
+    Raises
+    ------
+    ValueError
+        If the device is unknown, or is "cuda" and torch sees no GPU.
+    """
+    if device not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"device must be 'auto', 'cpu' or 'cuda'. Got {device!r}.")
+    seen = torch.cuda.is_available()
+    if device == "cuda" and not seen:
+        raise ValueError(
+            "device='cuda' needs a CUDA GPU that torch sees. Got none: pass device='cpu'."
+        )
+    return "cuda" if seen and device != "cpu" else "cpu"
+
+
+def prepared_module(module):
+    """Return a copy in evaluation mode of a module that has something to train."""
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(f"module must be a torch.nn.Module. Got {type(module).__name__}.")
+    parts = list(module.named_modules())
+    for name, part in parts:
+        if isinstance(part, _BATCH_NORMS) and (part.training or not part.track_running_stats):
+            raise ValueError(
+                f"module must not mix rows: batch norm in training mode would mix those of all "
+                f"parties. Got {type(part).__name__} ({name!r}): call module.eval(), which makes "
+                "its running statistics public constants, or take GroupNorm or LayerNorm."
+            )
+    if any(isinstance(part, _DROPOUTS) and part.training and part.p > 0 for _, part in parts):
+        warnings.warn(
+            "Dropout is off: values shall not depend on what it drops. Call module.eval() to say "
+            "that this is meant.",
+            UserWarning,
+            stacklevel=3,
+        )
+    parameters = list(module.parameters())
+    if any(isinstance(p, torch.nn.UninitializedParameter) for p in parameters):
+        raise ValueError("module must be initialised: run its lazy layers once on a public row.")
+    trained = [p for p in parameters if p.requires_grad]
+    if not trained:
+        raise ValueError(
+            "module must have a parameter to train. Got "
+            + ("parameters that are all frozen." if parameters else "no parameter.")
+        )
+    if len({p.dtype for p in trained}) > 1 or not trained[0].dtype.is_floating_point:
+        raise ValueError(
+            "module must train parameters of one floating dtype. Got "
+            f"{', '.join(sorted({str(p.dtype) for p in trained}))}."
+        )
+    return copy.deepcopy(module).eval()
+
+
+def trained_parts(module):
+    """Layers that hold a trained parameter of their own."""
+    return [
+        part
+        for part in module.modules()
+        if any(p.requires_grad for p in part.parameters(recurse=False))
+    ]
+
+
+def starting_point(module, start):
+    """Whether permutations start from the given parameters or from fresh ones."""
+    if start not in ("auto", "given", "random"):
+        raise ValueError(f"start must be 'auto', 'given' or 'random'. Got {start!r}.")
+    fixed = [p for p in trained_parts(module) if not hasattr(p, "reset_parameters")]
+    if start == "random" and fixed:
+        raise ValueError(
+            "start='random' needs layers with reset_parameters. Got "
+            f"{type(fixed[0]).__name__}: pass start='given'."
+        )
+    if start == "auto":
+        frozen = any(not p.requires_grad for p in module.parameters())
+        return "given" if frozen or fixed else "random"
+    return start
+
+
+def tried_out(module, x):
+    """Outputs on public rows, and the bytes that a row takes inside; rows must not mix."""
+    seen = []
+
+    def weigh(part, inputs, output):
+        for tensor in output if isinstance(output, tuple) else (output,):
+            if torch.is_tensor(tensor):
+                seen.append(tensor.numel() * tensor.element_size())
+
+    hooks = [part.register_forward_hook(weigh) for part in module.modules()]
+    try:
+        with torch.no_grad():
+            outputs = module(x)
+            n_bytes = (sum(seen) + x.numel() * x.element_size()) // len(x)
+            alone = torch.cat([module(x[i : i + 1]) for i in range(len(x))])
+            again = module(torch.cat([x, 1 - 2 * x]))[: len(x)]
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(
+            f"module must take rows of shape {tuple(x.shape[1:])}. Got: {error}"
+        ) from error
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if len(outputs) != len(x):
+        raise ValueError(
+            f"module must give an output for every row. Got {len(outputs)} for {len(x)} rows."
+        )
+    scale = float(outputs.abs().max())
+    for other in (alone, again):
+        if not torch.allclose(outputs, other, rtol=1e-3, atol=1e-4 * scale):
+            raise ValueError(
+                "module must not mix rows nor be random: the output of a row must depend on that "
+                "row alone. Got another output for the same row in other company."
+            )
+    return outputs, max(1, n_bytes)

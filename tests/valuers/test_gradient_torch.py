@@ -1,0 +1,373 @@
+import numpy as np
+import pytest
+from sklearn import config_context
+
+torch = pytest.importorskip("torch")
+
+from skvalue.valuers._gradient_models import GradientModel  # noqa: E402
+from skvalue.valuers._gradient_torch import TorchGradientModel  # noqa: E402
+
+cross_entropy = torch.nn.functional.cross_entropy
+
+
+class Net(torch.nn.Module):
+    """Small network over images, with a layer that normalises row by row."""
+
+    def __init__(self, frozen=False):
+        super().__init__()
+        self.body = torch.nn.Conv2d(1, 3, 3, dtype=torch.float64)
+        self.norm = torch.nn.GroupNorm(1, 3, dtype=torch.float64)
+        self.head = torch.nn.Linear(3 * 4 * 4, 3, dtype=torch.float64)
+        if frozen:
+            for part in (self.body, self.norm):
+                part.requires_grad_(False)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.norm(self.body(x))).flatten(1))
+
+
+@pytest.fixture
+def images(rng):
+    X, y = rng.normal(size=(12, 1, 6, 6)), rng.integers(0, 3, 12)
+    players = np.array([2, 0, 1, 0, 0, 2, 1, 1, 0, 2, 2, 0])
+    return X, y, players, rng.normal(size=(7, 1, 6, 6)), rng.integers(0, 3, 7)
+
+
+@pytest.fixture
+def table(rng):
+    X, y = rng.normal(size=(10, 4)), rng.integers(0, 3, 10)
+    return X, y, np.arange(10) % 4, rng.normal(size=(6, 4)), rng.integers(0, 3, 6)
+
+
+def make(module, data, loss=None, **options):
+    X, y, players, X_val, y_val = data
+    return TorchGradientModel(
+        module, loss, X, y, players, X_val, y_val, **{"clip": 0.5, "device": "cpu", **options}
+    )
+
+
+def by_autograd(module, data, theta, player, clip, unit):
+    """The clipped gradient by loops and `backward`."""
+    X, y, players = (torch.tensor(part) for part in data[:3])
+    trained = [p for p in module.parameters() if p.requires_grad]
+    torch.nn.utils.vector_to_parameters(torch.tensor(theta), trained)
+
+    def clipped(gradient):
+        if clip is None:
+            return gradient
+        return gradient / max(1.0, float(gradient.norm()) / clip)
+
+    gradients = []
+    for row in torch.nonzero(players == player)[:, 0]:
+        loss = cross_entropy(module(X[row][None]), y[row][None])
+        parts = torch.autograd.grad(loss, trained)
+        gradients.append(torch.cat([part.reshape(-1) for part in parts]))
+    if unit == "example":
+        return torch.stack([clipped(g) for g in gradients]).mean(0).numpy()
+    return clipped(torch.stack(gradients).mean(0)).numpy()
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("unit", ["party", "example"])
+@pytest.mark.parametrize("clip", [None, 0.3])
+def test_gradient_is_that_of_a_loop_over_rows(images, rng, frozen, unit, clip):
+    module = Net(frozen)
+    model = make(module, images, clip=clip, unit=unit)
+    assert isinstance(model, GradientModel)
+    assert (model.n_players, model.n_parameters) == (3, 147 + (0 if frozen else 36))
+    for player in range(3):
+        theta = 0.3 * rng.normal(size=model.n_parameters)
+        found = model.gradient(theta, player)
+        assert found.dtype == np.float64
+        expected = by_autograd(module, images, theta, player, clip, unit)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+        if clip is not None:
+            assert np.linalg.norm(found) <= clip * (1 + 1e-12)
+
+
+def test_clipping_is_seen(images, rng):
+    # Else the test above could not tell the units apart.
+    theta = 0.3 * rng.normal(size=183)
+    found = {
+        (unit, clip): make(Net(), images, clip=clip, unit=unit).gradient(theta, 0)
+        for unit in ("party", "example")
+        for clip in (None, 0.3)
+    }
+    assert np.linalg.norm(found["party", 0.3]) == pytest.approx(0.3)
+    assert np.linalg.norm(found["example", 0.3]) < 0.3
+    np.testing.assert_allclose(found["party", None], found["example", None], atol=1e-12)
+
+
+@pytest.mark.parametrize("utility", ["neg_loss", "accuracy"])
+def test_utilities_are_those_of_a_loop(images, rng, utility):
+    module, weights = Net(), np.arange(1, 8) / 28
+    model = make(module, images, utility=utility, weights_val=weights)
+    thetas = rng.normal(size=(5, model.n_parameters))
+    X_val, y_val = (torch.tensor(part) for part in images[3:])
+    expected = []
+    for theta in thetas:
+        torch.nn.utils.vector_to_parameters(torch.tensor(theta), module.parameters())
+        with torch.no_grad():
+            outputs = module(X_val)
+        if utility == "accuracy":
+            each = (outputs.argmax(1) == y_val).double()
+        else:
+            each = -cross_entropy(outputs, y_val, reduction="none")
+        expected.append(float(each.numpy() @ weights))
+    np.testing.assert_allclose(model.utilities(thetas), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("unit", ["party", "example"])
+def test_blocks_change_nothing(images, rng, monkeypatch, unit):
+    thetas = rng.normal(size=(5, 183))
+    whole = make(Net(), images, unit=unit)
+    expected = whole.gradient(thetas[0], 0), whole.utilities(thetas)
+    blocked = make(Net(), images, unit=unit)
+    monkeypatch.setattr(blocked, "_room", lambda: 2 * blocked._row_bytes)
+    np.testing.assert_allclose(blocked.gradient(thetas[0], 0), expected[0], rtol=1e-12)
+    np.testing.assert_allclose(blocked.utilities(thetas), expected[1], rtol=1e-12)
+
+
+def test_memory_follows_working_memory(images):
+    model = make(Net(), images)
+    assert model._row_bytes >= 8 * (36 + 3 * 16 * 2 + 3)  # input, two hidden layers, outputs
+    with config_context(working_memory=100):
+        assert model._room() == 25 * 2**20
+
+
+def softmax_gradient(theta, x, label):
+    """By hand, of a linear layer (weights, then biases) and cross-entropy."""
+    weights, bias = theta[:12].reshape(3, 4), theta[12:]
+    scores = weights @ x + bias
+    chances = np.exp(scores - scores.max())
+    residual = chances / chances.sum() - np.eye(3)[label]
+    return np.concatenate([np.outer(residual, x).ravel(), residual])
+
+
+def test_linear_layer_by_hand(table, rng):
+    model = make(torch.nn.Linear(4, 3, dtype=torch.float64), table, clip=None)
+    X, y, players, *_ = table
+    theta = rng.normal(size=15)
+    rows = np.flatnonzero(players == 2)
+    expected = np.mean([softmax_gradient(theta, X[i], y[i]) for i in rows], axis=0)
+    np.testing.assert_allclose(model.gradient(theta, 2), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("outputs", [(), (1,)])
+def test_targets_and_two_classes_take_one_output(table, rng, outputs):
+    X, y, players, X_val, y_val = table
+
+    class One(torch.nn.Linear):
+        def forward(self, x):
+            return super().forward(x).reshape(len(x), *outputs)
+
+    def layer():
+        return One(4, 1, dtype=torch.float64)
+
+    theta = rng.normal(size=5)
+    data = X, y.astype(float), players, X_val, y_val.astype(float)
+    errors = X @ theta[:4] + theta[4] - y
+    rows = players == 1
+    expected = np.r_[2 * (errors[rows] @ X[rows]), 2 * errors[rows].sum()] / rows.sum()
+    model = make(layer(), data, clip=None)
+    np.testing.assert_allclose(model.gradient(theta, 1), expected, rtol=1e-12)
+    binary = X, y % 2, players, X_val, y_val % 2
+    loss = torch.nn.BCEWithLogitsLoss()
+    residuals = 1 / (1 + np.exp(-(X @ theta[:4] + theta[4]))) - y % 2
+    expected = np.r_[residuals[rows] @ X[rows], residuals[rows].sum()] / rows.sum()
+    model = make(layer(), binary, loss, clip=None)
+    np.testing.assert_allclose(model.gradient(theta, 1), expected, rtol=1e-12)
+
+
+def test_random_start_is_a_function_of_the_generator(images):
+    model = make(Net(), images)
+    assert model.start == "random"
+    before = torch.random.get_rng_state()
+    first, again, other = (model.initial(np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    np.testing.assert_array_equal(first, again)
+    assert not np.isin(other[first != 0], first).all()
+    assert np.abs(first[:27]).max() <= 1 / 3  # as Conv2d draws its weights: 1 / sqrt(fan in)
+
+
+def test_frozen_modules_start_as_given(images):
+    module = Net(frozen=True)
+    model = make(module, images)
+    assert model.start == "given"
+    head = torch.cat([p.detach().reshape(-1) for p in module.head.parameters()]).numpy()
+    np.testing.assert_array_equal(model.initial(np.random.default_rng(0)), head)
+    fresh = make(module, images, start="random").initial(np.random.default_rng(0))
+    assert fresh.shape == head.shape
+    assert not np.isin(fresh, head).any()
+
+
+def test_the_module_itself_is_left_alone(images):
+    module = Net().train()
+    before = {k: v.clone() for k, v in module.state_dict().items()}
+    model = make(module, images)
+    model.gradient(model.initial(np.random.default_rng(0)), 0)
+    assert module.training
+    assert all(torch.equal(before[k], v) for k, v in module.state_dict().items())
+
+
+def test_rows_with_unknown_labels_have_no_gradient(table):
+    X, y, players, X_val, y_val = table
+    theta = np.linspace(-1, 1, 15)
+    marked = np.where(np.arange(10) == 2, 3, y)  # row 2, one of three of player 2
+    module = torch.nn.Linear(4, 3, dtype=torch.float64)
+    model = make(module, (X, marked, players, X_val, y_val), clip=None, other=3)
+    assert model.n_players == 4
+    rows = [i for i in np.flatnonzero(players == 2) if i != 2]
+    expected = sum(softmax_gradient(theta, X[i], y[i]) for i in rows) / (len(rows) + 1)
+    np.testing.assert_allclose(model.gradient(theta, 2), expected, rtol=1e-12)
+    alone = make(module, (X, np.where(players == 2, 3, y), *table[2:]), other=3)
+    assert not alone.gradient(theta, 2).any()
+
+
+@pytest.mark.parametrize("unit", ["party", "example"])
+def test_gradients_that_are_not_finite(table, unit):
+    X = table[0].copy()
+    X[0] = 1e200
+    data = X, *table[1:]
+
+    def layer():
+        return torch.nn.Linear(4, 3, dtype=torch.float64)
+
+    theta = np.full(15, 1e200)
+    assert not np.isfinite(make(layer(), data, unit=unit).gradient(theta, 0)).all()
+    zeroed = make(layer(), data, unit=unit, non_finite="zero").gradient(theta, 0)
+    assert np.isfinite(zeroed).all()
+    # One row of its own must not take the others' gradients along: it would be worth more then.
+    assert zeroed.any() == (unit == "example")
+
+
+class Centred(torch.nn.Linear):
+    def forward(self, x):
+        return super().forward(x - x.mean(0))
+
+
+class Random(torch.nn.Linear):
+    def forward(self, x):
+        return super().forward(torch.nn.functional.dropout(x, training=True))
+
+
+class Branching(torch.nn.Linear):
+    def forward(self, x):
+        y = super().forward(x)
+        return y if float(self.weight.detach().sum()) > -1e9 else -y
+
+
+def frozen_layer():
+    return torch.nn.Linear(4, 3).requires_grad_(False)
+
+
+@pytest.mark.parametrize(
+    ("make_module", "message"),
+    [
+        (lambda: torch.nn.Flatten(), "must have a parameter to train. Got no parameter."),
+        (frozen_layer, "must have a parameter to train. Got parameters that are all frozen."),
+        (
+            lambda: torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 3)),
+            "batch norm in training mode would mix those of all parties. Got BatchNorm1d",
+        ),
+        (
+            lambda: torch.nn.Sequential(
+                torch.nn.BatchNorm1d(4, track_running_stats=False), torch.nn.Linear(4, 3)
+            ).eval(),
+            "batch norm in training mode would mix",
+        ),
+        (lambda: Centred(4, 3), "must not mix rows nor be random"),
+        (lambda: Random(4, 3), "must not mix rows nor be random"),
+        (lambda: torch.nn.Linear(5, 3), r"must take rows of shape \(4,\). Got: "),
+        (lambda: torch.nn.Linear(4, 2), "Got 2 outputs and class number 2"),
+        (lambda: torch.nn.Linear(4, 1), "one output tells two classes. Got one output and class"),
+        (lambda: torch.nn.LazyLinear(3), "must be initialised: run its lazy layers once"),
+        (
+            lambda: torch.nn.Sequential(
+                torch.nn.Linear(4, 4), torch.nn.Linear(4, 3, dtype=torch.float64)
+            ),
+            "must train parameters of one floating dtype. Got torch.float32, torch.float64",
+        ),
+        (lambda: Branching(4, 3), "operations that torch.func.vmap and torch.func.grad take"),
+    ],
+)
+def test_modules_refused(table, make_module, message):
+    with pytest.raises(ValueError, match=message):
+        make(make_module(), table)
+
+
+def test_batch_norm_of_public_constants_is_taken(table):
+    module = torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 3)).eval()
+    assert make(module, table).n_parameters == 8 + 15
+
+
+def test_dropout_is_off_and_says_so(table):
+    module = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(4, 3))
+    with pytest.warns(UserWarning, match="Dropout is off"):
+        model = make(module, table)
+    theta = np.linspace(-1, 1, 15)
+    np.testing.assert_array_equal(model.gradient(theta, 0), model.gradient(theta, 0))
+    make(module.eval(), table)  # no warning
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"device": "tpu"}, ValueError, "device must be 'auto', 'cpu' or 'cuda'. Got 'tpu'."),
+        ({"start": "zero"}, ValueError, "start must be 'auto', 'given' or 'random'. Got 'zero'."),
+        (
+            {"loss": lambda outputs, y: cross_entropy(outputs, y, reduction="none").repeat(2)},
+            ValueError,
+            "loss must return one number for a batch",
+        ),
+    ],
+)
+def test_parameters_refused(table, options, error, message):
+    with pytest.raises(error, match=message):
+        make(torch.nn.Linear(4, 3), table, **options)
+
+
+def test_no_module():
+    with pytest.raises(TypeError, match="module must be a torch.nn.Module. Got str."):
+        TorchGradientModel("net", None, [[0.0]], [0], [0], [[0.0]], [0], clip=1.0)
+
+
+def test_layers_without_a_reset(table):
+    class Scale(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(4, 3))
+
+        def forward(self, x):
+            return x @ self.weight
+
+    assert make(Scale(), table).start == "given"
+    with pytest.raises(ValueError, match="needs layers with reset_parameters. Got Scale"):
+        make(Scale(), table, start="random")
+
+
+def test_accuracy_needs_an_output_a_class(table):
+    X, y, *rest, y_val = table
+    data = X, y % 2, *rest, y_val % 2
+    with pytest.raises(ValueError, match="utility='accuracy' needs a module with an output for"):
+        make(torch.nn.Linear(4, 1), data, torch.nn.BCEWithLogitsLoss(), utility="accuracy")
+
+
+def test_cuda_where_there_is_none(table):
+    if torch.cuda.is_available():
+        pytest.skip("torch sees a GPU")
+    with pytest.raises(ValueError, match="device='cuda' needs a CUDA GPU that torch sees"):
+        make(torch.nn.Linear(4, 3), table, device="cuda")
+    assert make(torch.nn.Linear(4, 3), table, device="auto").device == "cpu"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("unit", ["party", "example"])
+def test_gpu_agrees_with_the_cpu(gpu, images, rng, unit):
+    on = {device: make(Net(), images, unit=unit, device=device) for device in ("cpu", "cuda")}
+    thetas = rng.normal(size=(5, 183))
+    for player in range(3):
+        np.testing.assert_allclose(
+            *(model.gradient(thetas[0], player) for model in on.values()), rtol=1e-9
+        )
+    np.testing.assert_allclose(*(model.utilities(thetas) for model in on.values()), rtol=1e-9)
