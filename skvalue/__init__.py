@@ -12,6 +12,7 @@ _PUBLIC = {
     "DataBanzhafValuer": "skvalue.valuers",
     "DataOOBValuer": "skvalue.valuers",
     "DataShapleyValuer": "skvalue.valuers",
+    "FederatedSemivalueValuer": "skvalue.valuers",
     "GradientSemivalueValuer": "skvalue.valuers",
     "KNNShapleyValuer": "skvalue.valuers",
     "LeaveOneOutValuer": "skvalue.valuers",

@@ -28,6 +28,7 @@ INIT_PARAMS = {
     "DataBanzhafValuer": {"max_evaluations": 200, "random_state": 0},
     "DataOOBValuer": {"n_estimators": 20, "random_state": 0},
     "DataShapleyValuer": {"max_evaluations": 200, "random_state": 0},
+    "FederatedSemivalueValuer": {"n_rounds": 3, "n_permutations": 2, "random_state": 0},
     "GradientSemivalueValuer": {"random_state": 0},
     "SemivalueValuer": {"random_state": 0},
     "ValueFilteredClassifier": {"estimator": LogisticRegression()},

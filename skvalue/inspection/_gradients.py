@@ -51,7 +51,7 @@ def mean_adjusted_variance(values, errors):
 
     Examples
     --------
-    >>> mean_adjusted_variance([0.5, -1.0], [0.1, 0.2])
+    >>> round(mean_adjusted_variance([0.5, -1.0], [0.1, 0.2]), 6)
     0.03
     """
     values, errors = (

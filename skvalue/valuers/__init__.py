@@ -4,6 +4,7 @@ from .beta_shapley import BetaShapleyValuer
 from .data_banzhaf import DataBanzhafValuer
 from .data_oob import DataOOBValuer
 from .data_shapley import DataShapleyValuer
+from .federated_semivalue import FederatedSemivalueValuer
 from .gradient_semivalue import GradientSemivalueValuer
 from .knn_shapley import KNNShapleyValuer
 from .leave_one_out import LeaveOneOutValuer
@@ -15,6 +16,7 @@ __all__ = [
     "DataBanzhafValuer",
     "DataOOBValuer",
     "DataShapleyValuer",
+    "FederatedSemivalueValuer",
     "GradientSemivalueValuer",
     "KNNShapleyValuer",
     "LeaveOneOutValuer",

@@ -1,4 +1,4 @@
-"""Rounds of federated training: what parties send, how it is averaged, what each adds in a round."""
+"""Rounds of federated training: what parties send, how it is averaged, what each adds."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,16 @@ from .._estimation.estimation import Estimation, choose_sampler, make_design
 from .._parallel import tiles
 from ..games import FunctionGame
 
-__all__ = ["Rounds", "averaging_matrix", "coalition_parameters", "recent_shares", "round_values"]
+__all__ = [
+    "Rounds",
+    "averaging_matrix",
+    "coalition_parameters",
+    "public_utility",
+    "recent_shares",
+    "release_updates",
+    "round_values",
+    "train_together",
+]
 
 
 def recent_shares(n_rounds):
@@ -67,6 +76,54 @@ def averaging_matrix(shares):
     for t in range(1, len(X)):
         X[t] += (1 - shares[t]) * X[t - 1]
     return X
+
+
+def release_updates(updates, clip, draw=None, scales=1.0, stream=(0,)):
+    """What leaves the parties: their updates, clipped, with noise.
+
+    Parameters
+    ----------
+    updates : array-like of shape (n_players, p)
+        Updates. With noise, one that is not finite is zero, since an error would tell of the rows.
+    clip : float or None
+        Bound of the norm of an update.
+    draw : callable, default=None
+        ``draw(shape, stream)`` gives noise, see `skvalue.privacy.noise_source`; None adds none.
+    scales : float or ndarray of shape (n_players,), default=1.0
+        What a player's noise is multiplied by.
+    stream : tuple of int, default=(0,)
+        Tells noise from one seed apart.
+
+    Returns
+    -------
+    released : ndarray of shape (n_players, p)
+        What the server sees.
+
+    Raises
+    ------
+    ValueError
+        If an update is not finite, and there is no noise.
+
+    Examples
+    --------
+    >>> release_updates([[3.0, 4.0], [0.3, 0.4]], clip=1.0).round(3).tolist()
+    [[0.6, 0.8], [0.3, 0.4]]
+    """
+    released = np.array(updates, dtype=np.float64)
+    norms = np.linalg.norm(released, axis=1)
+    lost = ~np.isfinite(norms)
+    if lost.any():
+        if draw is None:
+            raise ValueError(
+                f"updates must be finite. Got one that is not, of party {np.flatnonzero(lost)[0]}: "
+                "its rows are too large, or the learning rate is."
+            )
+        released[lost] = norms[lost] = 0.0
+    if clip is not None:
+        released /= np.maximum(norms / clip, 1.0)[:, None]
+    if draw is None:
+        return released
+    return released + np.reshape(scales, (-1, 1)) * draw(released.shape, stream)
 
 
 def coalition_parameters(theta, updates, masks, rate, aggregate="mean"):
@@ -149,12 +206,18 @@ def round_values(utilities, theta, updates, rate, *, semivalue, aggregate, limit
         found = np.empty(len(masks))
         for part in tiles(len(masks), block):
             thetas = coalition_parameters(theta, updates, masks[part], rate, aggregate)
-            found[part] = utilities(thetas)
+            some = np.asarray(utilities(thetas), dtype=np.float64)
+            if some.shape != (len(thetas),):
+                raise ValueError(
+                    "utility must give one number for every row of parameters: shape "
+                    f"({len(thetas)},). Got shape {some.shape}."
+                )
+            found[part] = some
         return found
 
     game = FunctionGame(utility, n, cache_size=0)
     sampler = choose_sampler(semivalue, n, limit)
-    if sampler == "stratified":  # along an order one update is added at a time, as noise is
+    if sampler in ("stratified", "permutation"):
         sampler = "antithetic"
     design = make_design(sampler, semivalue, n)
     estimation = Estimation(game, design, seed, number)
@@ -163,7 +226,7 @@ def round_values(utilities, theta, updates, rate, *, semivalue, aggregate, limit
         for _ in estimation.advance(limit):
             pass
     variances = np.zeros(n) if estimation.exact else estimation.variances()[0]
-    return estimation.values(), variances, estimation.ends, estimation.asked + 1
+    return estimation.values(), variances, estimation.ends, game.n_evaluations + 1
 
 
 @dataclass
@@ -177,18 +240,21 @@ class Rounds:
     shares : ndarray of shape (n_rounds,)
         Shares of the newest update in what is used.
     options : dict
-        Of `round_values`: semivalue, aggregate, limit and seed.
+        Of `round_values`: semivalue, aggregate and seed.
     rate : float
         Length of the server's step.
     skip : int
         First rounds that do not count.
+    n_permutations : int
+        Coalitions asked in a round, over the number of players.
     """
 
     utilities: object
     shares: np.ndarray
     options: dict
     rate: float
-    skip: int = 0
+    skip: int
+    n_permutations: int
     used: np.ndarray = None
     values: list = field(default_factory=list)
     variances: list = field(default_factory=list)
@@ -212,14 +278,14 @@ class Rounds:
             self.used = np.array(released, dtype=np.float64)
         else:
             self.used += self.shares[t] * (released - self.used)
-        n = len(self.used)
         if t < self.skip:
-            values, variances, ends = np.full((2, n), np.nan), None, (np.nan, np.nan)
-            values, variances = values
+            values = variances = np.full(len(self.used), np.nan)
+            ends = np.nan, np.nan
         else:
             values, variances, ends, asked = round_values(
-                self.utilities, theta, self.used, self.rate, number=t, **self.options
-            )
+                self.utilities, theta, self.used, self.rate, number=t,
+                limit=self.n_permutations * len(self.used), **self.options,
+            )  # fmt: skip
             self.asked += asked
         self.values.append(values)
         self.variances.append(variances)
@@ -228,8 +294,48 @@ class Rounds:
 
     def result(self):
         """Values, their standard errors, and mean utilities before and after the rounds."""
+        if self.done <= self.skip:
+            return np.full((2, len(self.used)), np.nan).tolist() + [np.nan, np.nan]
         counted = slice(self.skip, None)
         values = np.mean(self.values[counted], axis=0)
         errors = np.sqrt(np.sum(self.variances[counted], axis=0)) / (self.done - self.skip)
         before, after = np.mean(self.ends[counted], axis=0)
         return values, errors, float(before), float(after)
+
+
+def train_together(model, rounds, rng, n_rounds, draw=None, scales=1.0):
+    """Train a model by rounds in which every player sends minus its gradient; yields after each.
+
+    Parameters
+    ----------
+    model : GradientModel
+        The model.
+    rounds : Rounds
+        What values the players.
+    rng : numpy.random.Generator
+        Of the initial parameters.
+    n_rounds : int
+        Number of rounds.
+    draw, scales : callable, ndarray
+        Of `release_updates`; None adds no noise.
+
+    Yields
+    ------
+    t : int
+        Rounds done.
+    """
+    theta = model.initial(rng)
+    for t in range(n_rounds):
+        gradients = np.array([model.gradient(theta, j) for j in range(model.n_players)])
+        theta = theta + rounds.add(theta, release_updates(-gradients, None, draw, scales, (t,)))
+        yield t + 1
+
+
+def public_utility(model, rate, n_rounds, seed):
+    """Utility after as many steps of one player alone; -inf where they do not stay finite."""
+    theta = model.initial(np.random.default_rng(seed))
+    for _ in range(n_rounds):
+        theta = theta - rate * model.gradient(theta, 0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        utility = float(model.utilities(theta[None])[0]) if np.isfinite(theta).all() else -np.inf
+    return utility if np.isfinite(utility) else -np.inf

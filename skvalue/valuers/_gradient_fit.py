@@ -35,6 +35,11 @@ class GradientFitsMixin:
     def _allows_nd(self):
         return not self._built_in
 
+    @property
+    def _n_releases(self):
+        """How often a party releases a gradient."""
+        return self.n_permutations
+
     def _is_private(self):
         return self.epsilon is not None or self.noise_multiplier is not None
 
@@ -78,6 +83,10 @@ class GradientFitsMixin:
                 "gradient_variance must be None unless noise='optimal'. Got "
                 f"{self.gradient_variance!r}."
             )
+        self._check_noise()
+
+    def _check_noise(self):
+        """Refuse parameters of the noise that do not fit together."""
         if self._is_private():
             if self.epsilon is not None and self.noise_multiplier is not None:
                 raise ValueError(
@@ -89,8 +98,11 @@ class GradientFitsMixin:
                     "clip must be a number where gradients are private: it bounds what one of them "
                     "can be. Got None."
                 )
+        self._check_shares()
+
+    def _check_shares(self):
         if not self._noise_is("optimal"):
-            own_shares(self.noise, self.n_permutations)
+            own_shares(self.noise, self._n_releases)
 
     def _noise_is(self, name):
         return isinstance(self.noise, str) and self.noise == name
@@ -100,14 +112,17 @@ class GradientFitsMixin:
         share = self.burn_in
         if share is None:
             share = 0.9 if self._is_private() and not self._noise_is("iid") else 0.0
-        return min(int(share * self.n_permutations), self.n_permutations - 1)
+        return min(int(share * self._n_releases), self._n_releases - 1)
 
     # What `fit` calls -----------------------------------------------------------------------
 
-    def _fit_private(self, X, y, X_val, y_val, groups, sample_weight_val):
+    def _check_budget(self):
         if self.epsilon is not None:
             check_epsilon(self.epsilon)
         check_delta(self.delta)
+
+    def _fit_private(self, X, y, X_val, y_val, groups, sample_weight_val):
+        self._check_budget()
         if X_val is None:
             raise ValueError(
                 "X_val and y_val must be passed with epsilon: a private fit needs public "
@@ -190,12 +205,16 @@ class GradientFitsMixin:
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _charge(self):
-        """The event of all permutations, on record; and the source of its noise."""
-        event = gradient_event(
-            self.n_permutations, self.clip, epsilon=self.epsilon, delta=self.delta,
+    def _event_of_all(self):
+        """All releases of a party."""
+        return gradient_event(
+            self._n_releases, self.clip, epsilon=self.epsilon, delta=self.delta,
             noise_multiplier=self.noise_multiplier, trust=self.trust,
         )  # fmt: skip
+
+    def _charge(self):
+        """The event of all releases, on record; and the source of its noise."""
+        event = self._event_of_all()
         if self.ledger is not None:
             self.ledger.charge(event, label=f"{type(self).__name__}: perturbed gradients")
         return event, noise_source(event.event, noise_random_state=self.noise_random_state)

@@ -1,0 +1,399 @@
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from skvalue import FederatedSemivalueValuer
+from skvalue.privacy import Ledger, SeededNoiseWarning, mu_from_epsilon
+from skvalue.semivalues import enumerate_semivalue
+from skvalue.valuers._federated_rounds import (
+    averaging_matrix,
+    coalition_parameters,
+    recent_shares,
+    release_updates,
+    round_values,
+)
+from skvalue.valuers._gradient_noise import own_shares
+
+SEMIVALUES = ["shapley", "banzhaf", (4, 1), (16, 1), "leave-one-out"]
+
+
+@pytest.fixture
+def parties(rng):
+    """Rows of five parties, of which the first has wrong labels; validation points."""
+    X, owner = rng.normal(size=(180, 3)), np.arange(140) % 5
+    y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
+    y[:140][owner == 0] ^= 1
+    return {"X": X[:140], "y": y[:140], "groups": owner, "X_val": X[140:], "y_val": y[140:]}
+
+
+def bowl(thetas):
+    return -((thetas - np.array([1.0, -0.5])) ** 2).sum(axis=1)
+
+
+def make(**parameters):
+    return FederatedSemivalueValuer(**{"n_rounds": 4, "burn_in": 0.0, "clip": None, **parameters})
+
+
+def walk(valuer, updates, **options):
+    """Feed rounds of updates; parameters before every round, and after the last."""
+    theta, path = np.zeros(updates.shape[2]), []
+    for some in updates:
+        path.append(theta)
+        theta = theta + valuer.add_round(theta, some, **options)
+    return np.array([*path, theta])
+
+
+# Functions of arrays -----------------------------------------------------------------------------
+
+
+def test_shares_of_the_paper():
+    shares = recent_shares(50)
+    assert shares[0] == 1
+    np.testing.assert_allclose(shares[1:], 0.75 - 0.7 * np.arange(2, 51) / 50)
+
+
+@pytest.mark.parametrize("shares", [recent_shares(6), own_shares("correlated", 6), np.ones(6)])
+def test_averaging_is_a_matrix_product(rng, shares):
+    released = rng.normal(size=(6, 3, 2))
+    valuer = make(n_rounds=6, noise=shares, noise_multiplier=1.0, clip=1.0).start(bowl, 3)
+    used = []
+    for some in released:
+        valuer.add_round(np.zeros(2), some, released=True)
+        used.append(valuer._rounds.used.copy())
+    X = averaging_matrix(shares)
+    np.testing.assert_allclose(X.sum(axis=1), 1)
+    assert not np.triu(X, 1).any()
+    np.testing.assert_allclose(used, np.einsum("ts,snp->tnp", X, released), atol=1e-12)
+
+
+def test_running_mean_is_one_of_the_schedules():
+    X = averaging_matrix(own_shares("correlated", 5))
+    np.testing.assert_allclose(X, np.tril(np.ones((5, 5))) / np.arange(1, 6)[:, None])
+
+
+@pytest.mark.parametrize("aggregate", ["mean", "sum"])
+def test_parameters_of_coalitions(rng, aggregate):
+    theta, updates = rng.normal(size=2), rng.normal(size=(4, 2))
+    masks = rng.random((9, 4)) < 0.5
+    masks[0] = False
+    found = coalition_parameters(theta, updates, masks, 0.3, aggregate)
+    for mask, row in zip(masks, found):
+        some = updates[mask]
+        step = some.sum(axis=0) / (max(len(some), 1) if aggregate == "mean" else 4)
+        np.testing.assert_allclose(row, theta + 0.3 * step)
+    np.testing.assert_array_equal(found[0], theta)
+
+
+def value_round(updates, semivalue, aggregate="mean", limit=10_000, **options):
+    return round_values(
+        bowl, np.zeros(2), updates, 0.7, semivalue=semivalue, aggregate=aggregate, limit=limit,
+        **{"seed": 0, "number": 0, **options},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+@pytest.mark.parametrize("aggregate", ["mean", "sum"])
+def test_values_of_a_round_equal_enumeration(rng, semivalue, aggregate):
+    updates = rng.normal(size=(5, 2))
+
+    def utility(players):
+        mask = np.isin(np.arange(5), players)[None]
+        return bowl(coalition_parameters(np.zeros(2), updates, mask, 0.7, aggregate))[0]
+
+    values, variances, ends, asked = value_round(updates, semivalue, aggregate)
+    np.testing.assert_allclose(values, enumerate_semivalue(utility, 5, semivalue), atol=1e-12)
+    assert not variances.any()
+    np.testing.assert_allclose(ends, [utility(()), utility(range(5))])
+    assert asked == (7 if semivalue == "leave-one-out" else 33)
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES[:3])
+def test_sampled_rounds_agree_with_their_errors(rng, semivalue):
+    updates = rng.normal(size=(9, 2))
+    exact = value_round(updates, semivalue)[0]
+    values, variances, ends, asked = value_round(updates, semivalue, limit=400)
+    assert asked < 402
+    assert (np.abs(values - exact) < 6 * np.sqrt(variances)).all()
+    assert np.abs(values - exact).max() > 1e-9
+    if semivalue == "shapley":
+        assert values.sum() == pytest.approx(ends[1] - ends[0])
+    assert not np.array_equal(values, value_round(updates, semivalue, limit=400, number=1)[0])
+
+
+def test_few_permutations_still_give_errors(rng):
+    _, variances, _, asked = value_round(rng.normal(size=(9, 2)), "shapley", limit=1)
+    assert np.isfinite(variances).all()
+    assert asked == 2 + 2 * 2 * 8
+
+
+# Training elsewhere ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+def test_watched_values_are_means_over_rounds(rng, semivalue):
+    updates = rng.normal(size=(4, 5, 2))
+    valuer = make(semivalue=semivalue, learning_rate=0.7, burn_in=0.5).start(bowl, 5)
+    assert np.isnan(valuer.values_).all()
+    path = walk(valuer, updates)
+    np.testing.assert_allclose(np.diff(path, axis=0), 0.7 * updates.mean(axis=1))
+    by_round = []
+    for theta, some in zip(path, updates):
+
+        def utility(players, theta=theta, some=some):
+            mask = np.isin(np.arange(5), players)[None]
+            return bowl(coalition_parameters(theta, some, mask, 0.7))[0]
+
+        by_round.append(enumerate_semivalue(utility, 5, semivalue))
+    assert np.isnan(valuer.round_values_[:2]).all()
+    np.testing.assert_allclose(valuer.round_values_[2:], by_round[2:], atol=1e-12)
+    np.testing.assert_allclose(valuer.values_, np.mean(by_round[2:], axis=0), atol=1e-12)
+    if semivalue == "shapley":
+        gain = bowl(path[4:])[0] - bowl(path[2:3])[0]
+        assert valuer.values_.sum() == pytest.approx(gain / 2)
+        assert valuer.utility_ - valuer.empty_utility_ == pytest.approx(gain / 2)
+
+
+def test_values_stand_after_every_round(rng):
+    valuer = make(burn_in=0.25).start(bowl, 3)
+    updates = rng.normal(size=(4, 3, 2))
+    for t in range(4):
+        valuer.add_round(np.zeros(2), updates[t])
+        assert len(valuer.round_values_) == t + 1
+        assert np.isnan(valuer.values_).all() == (t == 0)
+    np.testing.assert_allclose(valuer.values_, valuer.round_values_[1:].mean(axis=0))
+    with pytest.raises(ValueError, match="n_rounds=4 rounds were planned, and noise and schedule"):
+        valuer.add_round(np.zeros(2), updates[0])
+    again = valuer.start(bowl, 3)
+    assert again is valuer
+    assert len(valuer.round_values_) == 0
+
+
+def test_noise_is_what_the_guarantee_needs():
+    valuer = make(epsilon=1.0, delta=5e-5, clip=2.0, n_rounds=9).start(bowl, 300)
+    assert valuer.privacy_.epsilon == pytest.approx(1.0)
+    assert valuer.privacy_.epsilon <= 1.0
+    assert valuer.privacy_.notion == "local"
+    assert valuer.privacy_.detection_ceiling == pytest.approx(0.583, abs=1e-3)
+    draws = [valuer.release(np.zeros(50)) for _ in range(40)]
+    scale = 3 * 2 * 2.0 / mu_from_epsilon(1.0, 5e-5)
+    # 2,000 draws: 5.3 standard errors of a deviation, one in ten million.
+    assert np.std(draws) == pytest.approx(scale, rel=5.3 / np.sqrt(4000))
+
+
+def test_server_adds_half_of_the_noise():
+    scales = [
+        make(epsilon=1.0, clip=1.0, trust=trust).start(bowl, 3)._event.event.scale
+        for trust in ("local", "server")
+    ]
+    assert scales[0] == pytest.approx(2 * scales[1])
+
+
+def test_released_updates_are_taken_as_they_are(rng):
+    updates = rng.normal(size=(4, 3, 2))
+    seeded = {"noise_multiplier": 1.0, "clip": 1.0, "noise_random_state": 3}
+    with pytest.warns(SeededNoiseWarning):
+        valuer = make(**seeded).start(bowl, 3)
+    walk(valuer, updates)
+    assert valuer.privacy_.guarantee is None
+    with pytest.warns(SeededNoiseWarning):
+        other = make(**seeded).start(bowl, 3)
+    for t, some in enumerate(updates):
+        sent = release_updates(some, 1.0, other._draw, stream=(t,))
+        other.add_round(valuer._rounds.used[0] * 0, sent, released=True)
+        if t == 0:
+            np.testing.assert_array_equal(other._rounds.used, sent)
+    np.testing.assert_array_equal(other._rounds.used, valuer._rounds.used)
+
+
+def test_updates_are_clipped(rng):
+    valuer = make(clip=0.5).start(bowl, 4)
+    updates = rng.normal(size=(4, 2)) * np.array([[9.0], [3.0], [0.1], [0.0]])
+    step = valuer.add_round(np.zeros(2), updates)
+    norms = np.linalg.norm(valuer._rounds.used, axis=1)
+    np.testing.assert_allclose(norms[:2], 0.5)
+    np.testing.assert_array_equal(valuer._rounds.used[2:], updates[2:])
+    np.testing.assert_allclose(step, valuer._rounds.used.mean(axis=0))
+
+
+def test_updates_that_are_not_finite():
+    updates = np.array([[np.nan, 1.0], [1.0, 0.0]])
+    with pytest.raises(ValueError, match="updates must be finite. Got one that is not, of party 0"):
+        make().start(bowl, 2).add_round(np.zeros(2), updates)
+    valuer = make(epsilon=1e6, clip=1.0).start(bowl, 2)
+    valuer.add_round(np.zeros(2), updates)  # an error would tell of its rows
+    np.testing.assert_allclose(valuer._rounds.used[0], 0, atol=0.1)
+
+
+def test_ledger_is_charged_for_all_rounds_at_once():
+    ledger = Ledger(None, "parties", epsilon=1.2, delta=1e-5)
+    make(epsilon=1.0, clip=1.0, ledger=ledger).start(bowl, 3)
+    assert ledger.charges[0].event.count == 4
+    with pytest.raises(ValueError, match="must fit what is left of the budget"):
+        make(epsilon=1.0, clip=1.0, ledger=ledger).start(bowl, 3)
+
+
+# Training here -----------------------------------------------------------------------------------
+
+
+def logistic_gradients(theta, data):
+    """Minus the mean gradients of parties, by hand, of rows with a constant."""
+    X = np.column_stack([data["X"], np.ones(len(data["X"]))])
+    residuals = 1 / (1 + np.exp(-X @ theta)) - data["y"]
+    return -np.array([
+        (X[data["groups"] == j] * residuals[data["groups"] == j, None]).mean(axis=0)
+        for j in range(5)
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+def test_fit_equals_a_plain_loop(parties, semivalue):
+    valuer = make(
+        model="logistic", semivalue=semivalue, standardize=False, learning_rate=2.0, clip=0.1,
+        burn_in=0.25,
+    )  # fmt: skip
+    X_val = np.column_stack([parties["X_val"], np.ones(40)])
+    signs = 2 * parties["y_val"] - 1
+
+    def utilities(thetas):
+        return -np.log1p(np.exp(-signs * (thetas @ X_val.T))).mean(axis=1)
+
+    theta, by_round = np.zeros(4), []
+    for _ in range(4):
+        updates = logistic_gradients(theta, parties)
+        updates /= np.maximum(np.linalg.norm(updates, axis=1, keepdims=True) / 0.1, 1)
+
+        def utility(players, theta=theta, updates=updates):
+            mask = np.isin(np.arange(5), players)[None]
+            return utilities(coalition_parameters(theta, updates, mask, 2.0))[0]
+
+        by_round.append(enumerate_semivalue(utility, 5, semivalue))
+        theta = theta + 2.0 * updates.mean(axis=0)
+    valuer.fit(**parties)
+    np.testing.assert_allclose(valuer.values_, np.mean(by_round[1:], axis=0), atol=1e-10)
+    assert valuer.values_.argmin() == 0
+    assert valuer.groups_.tolist() == [0, 1, 2, 3, 4]
+    assert not valuer.values_error_.any()
+
+
+def test_torch_module_equals_the_built_in_model(parties):
+    torch = pytest.importorskip("torch")
+
+    class Zeros(torch.nn.Linear):
+        def reset_parameters(self):
+            for p in self.parameters():
+                torch.nn.init.zeros_(p)
+
+    options = {"standardize": False, "learning_rate": 1.0, "clip": 0.2, "unit": "example"}
+    values = [
+        make(model=model, device="cpu", **options).fit(**parties).values_
+        for model in ("softmax", Zeros(3, 2, dtype=torch.float64))
+    ]
+    np.testing.assert_allclose(*values, atol=1e-12)
+
+
+def test_example_level_noise_shrinks_with_the_rows_of_a_party(parties):
+    used = {}
+    for unit in ("party", "example"):
+        valuer = make(
+            model="logistic", unit=unit, epsilon=1.0, clip=1.0, learning_rate=0.1, n_rounds=1
+        )
+        seen = []
+
+        def rounds(*args, valuer=valuer, seen=seen):
+            seen.append(type(valuer)._make_rounds(valuer, *args))
+            return seen[-1]
+
+        valuer._make_rounds = rounds
+        used[unit] = np.concatenate([
+            seen[-1].used.ravel() for _ in range(40) if valuer.fit(**parties)
+        ])  # fmt: skip
+        assert valuer.privacy_.unit == ("party" if unit == "party" else "row of a party")
+    ratio = used["party"].std() / used["example"].std()
+    # 800 draws each, 28 rows a party: 5.3 standard errors of the ratio.
+    assert ratio == pytest.approx(28, rel=5.3 / np.sqrt(800))
+
+
+def test_private_values_find_the_bad_party(parties):
+    valuer = make(
+        model="logistic", unit="example", epsilon=8.0, clip=1.0, n_rounds=10, learning_rate=0.5,
+        noise_random_state=1, random_state=0,
+    )  # fmt: skip
+    with pytest.warns(SeededNoiseWarning):
+        values = valuer.fit(**parties).values_
+    assert values.argmin() == 0
+
+
+def test_automatic_learning_rate_is_a_good_one(parties):
+    valuer = make(model="logistic", n_rounds=10).fit(**parties)
+    assert valuer.learning_rate_ >= 0.3
+    slow = make(model="logistic", n_rounds=10, learning_rate=0.001).fit(**parties)
+    assert valuer.utility_ > slow.utility_
+
+
+def test_cross_validated_values_are_means_over_games(parties):
+    del parties["X_val"], parties["y_val"]
+    valuer = make(model="logistic", learning_rate=1.0, cv=5).fit(**parties)
+    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    np.testing.assert_allclose(valuer.round_values_.mean(axis=0), valuer.values_)
+
+
+def test_same_seed_same_values_other_seed_others(parties):
+    rows = {name: part for name, part in parties.items() if name != "groups"}
+    options = {"model": "logistic", "learning_rate": 1.0, "n_permutations": 2, "n_rounds": 2}
+    first, again, other = (
+        make(random_state=seed, **options).fit(**rows).values_ for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_fit_forgets_a_training_that_ran_elsewhere(parties):
+    valuer = make(model="logistic", learning_rate=1.0).start(bowl, 3)
+    valuer.fit(**parties)
+    with pytest.raises(NotFittedError, match="follows no training: call start before add_round"):
+        valuer.add_round(np.zeros(2), np.zeros((3, 2)))
+
+
+# Errors ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"noise": [0.5, 0.5, 0.5, 0.5], "epsilon": 1.0, "clip": 1.0}, "the first of them 1"),
+        ({"noise": [1.0, 0.5], "epsilon": 1.0, "clip": 1.0}, "one share for each of 4"),
+        ({"epsilon": 1.0}, "clip must be a number where gradients are private"),
+        ({"epsilon": 1.0, "clip": 1.0, "noise_multiplier": 1.0}, "noise_multiplier must be None"),
+        ({"epsilon": 1.0, "clip": 1.0, "unit": "example"}, "unit must be 'party' in a training"),
+        ({"epsilon": -1.0, "clip": 1.0}, "epsilon must be"),
+        ({"delta": 2.0, "clip": 1.0, "epsilon": 1.0}, "delta must be"),
+        ({"semivalue": "core"}, "semivalue must be 'shapley'"),
+        ({"n_rounds": 0}, "The 'n_rounds' parameter"),
+    ],
+)
+def test_parameters_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        make(**parameters).start(bowl, 3)
+
+
+def test_wrong_starts():
+    with pytest.raises(TypeError, match="utility must be a function of parameters. Got 3."):
+        make().start(3, 2)
+    with pytest.raises(ValueError, match="n_parties must be an integer of at least 2. Got 1."):
+        make().start(bowl, 1)
+
+
+def test_wrong_rounds():
+    with pytest.raises(NotFittedError, match="call start before add_round"):
+        make().add_round(np.zeros(2), np.zeros((3, 2)))
+    valuer = make().start(bowl, 3)
+    with pytest.raises(ValueError, match=r"theta must have shape \(2,\), and updates \(3, 2\)"):
+        valuer.add_round(np.zeros(2), np.zeros((2, 2)))
+    valuer = make().start(lambda thetas: 1.0, 3)
+    with pytest.raises(ValueError, match="utility must give one number for every row"):
+        valuer.add_round(np.zeros(2), np.zeros((3, 2)))
+
+
+def test_private_fit_needs_validation_points(parties):
+    with pytest.raises(ValueError, match="X_val and y_val must be passed with epsilon"):
+        make(epsilon=1.0, clip=1.0).fit(parties["X"], parties["y"])
