@@ -15,6 +15,7 @@ _PUBLIC = {
     "FederatedSemivalueValuer": "skvalue.valuers",
     "GradientSemivalueValuer": "skvalue.valuers",
     "KNNShapleyValuer": "skvalue.valuers",
+    "LayeredShapleyValuer": "skvalue.valuers",
     "LeaveOneOutValuer": "skvalue.valuers",
     "PriArTaScorer": "skvalue.priarta",
     "SemivalueValuer": "skvalue.valuers",

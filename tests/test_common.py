@@ -30,6 +30,7 @@ INIT_PARAMS = {
     "DataShapleyValuer": {"max_evaluations": 200, "random_state": 0},
     "FederatedSemivalueValuer": {"n_rounds": 3, "n_permutations": 2, "random_state": 0},
     "GradientSemivalueValuer": {"random_state": 0},
+    "LayeredShapleyValuer": {"max_evaluations": 1000, "random_state": 0},
     "SemivalueValuer": {"random_state": 0},
     "ValueFilteredClassifier": {"estimator": LogisticRegression()},
     "ValueFilteredRegressor": {"estimator": Ridge()},

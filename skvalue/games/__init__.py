@@ -7,5 +7,16 @@ Every game has ``utility(masks)``, the utilities of coalitions given as rows of 
 from ._known import airport_game, gloves_game, voting_game
 from ._model import ModelGame
 from ._protocol import FunctionGame, Game
+from ._stable import StableLogisticGame, clip_rows, stability
 
-__all__ = ["FunctionGame", "Game", "ModelGame", "airport_game", "gloves_game", "voting_game"]
+__all__ = [
+    "FunctionGame",
+    "Game",
+    "ModelGame",
+    "StableLogisticGame",
+    "airport_game",
+    "clip_rows",
+    "gloves_game",
+    "stability",
+    "voting_game",
+]

@@ -6,8 +6,9 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
-from ._answers import TWO_CLASSES, ClassAnswers
+from ._answers import ONE_CLASS, TWO_CLASSES, ClassAnswers
 from ._batched import BatchedSolver, complete_probabilities, one_class
+from ._dual import DualMargins
 
 TOLERANCE = 1e-7  # of the Newton decrement before the last step: an error in standard errors
 MAX_STEPS = 200
@@ -45,7 +46,7 @@ class LogisticSolver(BatchedSolver):
             self.X, self.X_val = (np.c_[part, np.ones(len(part))] for part in (X, X_val))
             self.penalty = np.r_[self.penalty, 0.0]
         self.scale = (self.weights @ np.abs(self.X)) / len(X)
-        self._start = None
+        self._start = self._dual = None
 
     def fits(self):
         if self.n_classes == 2:
@@ -59,13 +60,19 @@ class LogisticSolver(BatchedSolver):
             everybody = np.ones((1, len(self.X)), dtype=bool)
             zero = np.zeros(self.X.shape[1])
             self._start = self._solve(everybody, self.y == 1, zero)[0][0]
+            free = bool(self.penalty[-1] == 0)
+            d = len(self.penalty) - free
+            unweighted = self.game.sample_weight is None
+            if unweighted and DualMargins.fits(len(self.X), len(self.X_val), d):
+                C = 1 / self.penalty[0]
+                rows, points = self.X[:, :d], self.X_val[:, :d]
+                self._dual = DualMargins(rows, points, self.y == 1, C, free)
 
     def tile_scores(self, masks, sizes):
         counts = self.counts(masks)
         asked = self.scores.asked()
         if self.n_classes == 2:
-            margins, status = self._solve(masks, self.y == 1, self._start)
-            margins = margins @ self.X_val.T
+            margins, status = self._two(masks, counts, sizes)
             for c, end in ((0, -np.inf), (1, np.inf)):
                 margins[counts[:, 1 - c] == 0] = end
             if asked == "predict":
@@ -84,6 +91,22 @@ class LogisticSolver(BatchedSolver):
             shares = softmax(margins, axis=2)
             answers = ClassAnswers(probabilities=complete_probabilities(shares, counts))
         return self.scores.of_classes(answers, sizes), status
+
+    def _two(self, masks, counts, sizes):
+        """Margins (m, V) of models of two classes; those of few rows are solved in the dual."""
+        if self._dual is None:
+            coefs, status = self._solve(masks, self.y == 1, self._start)
+            return coefs @ self.X_val.T, status
+        margins = np.zeros((len(masks), len(self.X_val)))
+        status = np.full(len(masks), ONE_CLASS)
+        two = (counts > 0).all(axis=1)
+        few = sizes <= self._dual.largest
+        if (two & few).any():
+            margins[two & few], status[two & few] = self._dual.margins(masks[two & few])
+        if not few.all():
+            coefs, status[~few] = self._solve(masks[~few], self.y == 1, self._start)
+            margins[~few] = coefs @ self.X_val.T
+        return margins, status
 
     def _solve(self, masks, positive, start):
         from ._logistic_kernels import solve_tile

@@ -4,15 +4,31 @@ What a sampler draws has weights that make its estimate unbiased for any semival
 the chances of sizes of `skvalue.semivalues.size_weights`.
 """
 
+from .layers import (
+    all_subsets,
+    circle_blocks,
+    distinct_subsets,
+    layer_counts,
+    partitions,
+    subset_ranks,
+    systematic_counts,
+)
 from .permutations import ORDERS, draw_orders, prefix_marginals, prefix_masks
 from .subsets import SizeStrata, draw_subsets, neyman_allocation
 
 __all__ = [
     "ORDERS",
     "SizeStrata",
+    "all_subsets",
+    "circle_blocks",
+    "distinct_subsets",
     "draw_orders",
     "draw_subsets",
+    "layer_counts",
     "neyman_allocation",
+    "partitions",
     "prefix_marginals",
     "prefix_masks",
+    "subset_ranks",
+    "systematic_counts",
 ]

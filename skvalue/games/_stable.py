@@ -1,0 +1,196 @@
+"""A game of logistic regression in which no row moves any utility by more than a proved bound."""
+
+from math import hypot, log, sqrt
+
+import numpy as np
+from scipy.special import expit, lambertw
+
+from .._parallel import ordered_map, tiles
+from ._protocol import Game
+
+__all__ = ["StableLogisticGame", "clip_rows", "stability"]
+
+_STEEPEST = float(lambertw(np.exp(-1)).real)  # largest t sigmoid(-t)
+_TOLERANCE = 1e-11
+_MAX_STEPS = 200
+_TILE = 256
+
+
+def clip_rows(X, max_norm):
+    """Rows scaled down to a norm, where theirs is larger.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The rows.
+    max_norm : float
+        The norm.
+
+    Returns
+    -------
+    clipped : ndarray of shape (n, d)
+        Rows of norm at most `max_norm`.
+
+    Examples
+    --------
+    >>> clip_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0).round(6).tolist()
+    [[0.6, 0.8], [0.3, 0.4]]
+    """
+    largest = np.abs(X).max(axis=1, keepdims=True, initial=0.0)
+    scaled = X / np.where(largest > 0, largest, 1.0)  # or squares could overflow
+    norms = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
+    with np.errstate(over="ignore"):
+        inside = norms * largest <= max_norm
+    return np.where(inside, X, scaled * (max_norm / np.where(norms > 0, norms, 1.0) * (1 - 1e-12)))
+
+
+def stability(l2, max_norm, fit_intercept=True):
+    """Constants of the game: norm of rows, slope of the loss, and where solvers stop.
+
+    A model's coefficients w minimise ``mean log(1 + exp(-y w.x)) + l2 / 2 |w|^2``, so that ``l2
+    |w|^2`` is the mean of ``m sigmoid(-m)`` over the margins m of its rows, at most .2785.
+
+    Parameters
+    ----------
+    l2 : float
+        Penalty.
+    max_norm : float
+        Norm to which rows are clipped.
+    fit_intercept : bool, default=True
+        Whether rows have a constant, 1, whose coefficient is penalised, too.
+
+    Returns
+    -------
+    kappa, slope, tolerance : float
+        Norm of rows with their constant; Lipschitz constant of the loss in margins that can be; and
+        norm of the gradient at which solvers have stopped.
+
+    References
+    ----------
+    O. Bousquet, A. Elisseeff: "Stability and Generalization", JMLR 2002, with the Lipschitz
+    constant of the loss where coefficients can be, in place of 1.
+
+    Examples
+    --------
+    >>> kappa, slope, _ = stability(1.0, 1.0, fit_intercept=False)
+    >>> kappa, round(slope, 4)
+    (1.0, 0.6289)
+    """
+    kappa = hypot(max_norm, 1.0) if fit_intercept else float(max_norm)
+    tolerance = _TOLERANCE * kappa * (1 + kappa * sqrt(_STEEPEST / l2))
+    radius = sqrt(_STEEPEST / l2) + tolerance / l2
+    return kappa, float(expit(kappa * radius)), tolerance
+
+
+class StableLogisticGame(Game):
+    """Players are rows; utility is minus the mean logistic loss of a model of two classes.
+
+    The model of k rows has the coefficients that minimise ``mean log(1 + exp(-y w.x)) + l2 / 2
+    |w|^2`` over them: the estimator `LogisticRegression` with ``C = 1 / (l2 k)`` on rows with a
+    constant column, whose coefficient is penalised, too. Rows and validation points are clipped to
+    a norm. So a coalition of one class is as good as any other, nobody has w = 0, and one row moves
+    the utility of k rows by no more than `replace_bound`.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The rows.
+    y : ndarray of int of shape (n_samples,)
+        Codes of their classes, 0 or 1; a row with any other code says nothing (it is all zeros).
+    X_val, y_val : ndarrays
+        Validation points and codes of their classes.
+    l2 : float, default=1.0
+        Penalty.
+    max_norm : float, default=1.0
+        Norm to which rows and validation points are clipped, before the constant comes to them.
+    fit_intercept : bool, default=True
+        Whether there is a constant.
+    sample_weight_val : ndarray of shape (n_validation,), default=None
+        Weights of the validation points.
+    groups : ndarray of int of shape (n_samples,), default=None
+        Codes of groups, which then are the players.
+    n_jobs : int, default=None
+        Threads; None takes as many as a matrix product would.
+
+    Attributes
+    ----------
+    n_players : int
+        Number of rows or groups.
+    empty_utility : float
+        Utility of nobody, -ln 2.
+    solver : str
+        "stable logistic".
+    n_evaluations, n_failed : int
+        Utilities computed; none of them fails.
+
+    Examples
+    --------
+    >>> X, y = np.array([[0.0], [1.0], [0.2], [0.9]]), np.array([0, 1, 0, 1])
+    >>> game = StableLogisticGame(X, y, X, y)
+    >>> game.utility([[True, True, True, True], [True, False, False, False]]).round(3).tolist()
+    [-0.654, -0.713]
+    """
+
+    solver = "stable logistic"
+    _remember = False
+
+    def __init__(
+        self, X, y, X_val, y_val, *, l2=1.0, max_norm=1.0, fit_intercept=True,
+        sample_weight_val=None, groups=None, n_jobs=None,
+    ):  # fmt: skip
+        self.l2, self.n_jobs, self._codes = float(l2), n_jobs, groups
+        self.kappa, self.slope, self.tolerance = stability(l2, max_norm, fit_intercept)
+        Z, Z_val = clip_rows(X, max_norm), clip_rows(X_val, max_norm)
+        if fit_intercept:
+            Z, Z_val = (np.column_stack([part, np.ones(len(part))]) for part in (Z, Z_val))
+        self._Z = np.ascontiguousarray(np.where((y <= 1)[:, None], Z, 0.0))
+        self._t = (np.asarray(y) == 1).astype(np.float64)
+        signs = np.where(np.asarray(y_val) == 1, 1.0, -1.0)
+        self._signed_val = np.ascontiguousarray((Z_val * signs[:, None]).T)
+        weights = np.ones(len(Z_val)) if sample_weight_val is None else sample_weight_val
+        self._weights = weights / weights.sum()
+        super().__init__(len(Z) if groups is None else int(groups.max()) + 1, -log(2), 0)
+
+    def _compute(self, masks, n_jobs=None):
+        tasks = [(masks[part],) for part in tiles(len(masks), _TILE)]
+        n_jobs = self.n_jobs if n_jobs is None else n_jobs
+        utilities = np.concatenate(list(ordered_map(self._tile, tasks, n_jobs)))
+        return utilities, np.zeros(len(masks), dtype=bool)
+
+    def _tile(self, masks):
+        from ._stable_kernels import SOLVED, stable_tile
+
+        if self._codes is not None:
+            masks = masks[:, self._codes]
+        coalition, members = np.nonzero(masks)
+        sizes = np.bincount(coalition, minlength=len(masks))
+        starts = np.r_[0, np.cumsum(sizes)]
+        coefs = np.zeros((len(masks), self._Z.shape[1]))
+        status = np.full(len(masks), SOLVED)
+        stable_tile(
+            self._Z, self._t, members, starts, 1.0 / (self.l2 * sizes), self.tolerance / self.kappa,
+            self.kappa, _MAX_STEPS, coefs, status,
+        )  # fmt: skip
+        if not (status == SOLVED).all():
+            raise RuntimeError(
+                "A model could not be solved to its tolerance: l2 and max_norm are too extreme. "
+                f"Got l2={self.l2:g}, norm of rows {self.kappa:g}."
+            )
+        margins = coefs @ self._signed_val
+        return -np.log1p(np.exp(-margins)) @ self._weights
+
+    def replace_bound(self, size):
+        """Most by which a coalition's utility moves when one of its rows is replaced.
+
+        Parameters
+        ----------
+        size : int
+            Number of rows in the coalition, at least 1.
+
+        Returns
+        -------
+        bound : float
+            ``2 (kappa L)^2 / (l2 k) + 2 kappa L tol / l2``.
+        """
+        steep = self.kappa * self.slope
+        return (2 * steep**2 / size + 2 * steep * self.tolerance) / self.l2

@@ -1,0 +1,449 @@
+"""What the designs of Layered Shapley ask of a game, and what they make of the answers.
+
+A plan says how many coalitions of each size a player is to join; `play` draws them, some of them at
+a time. A coalition and its extension, or a coalition and what is left of it without each of its
+members, serve many players at once; the draws of one player have the law that the design states.
+"""
+
+from dataclasses import dataclass, field
+from math import comb
+
+import numpy as np
+from scipy.special import binom
+
+from ..samplers import (
+    all_subsets,
+    circle_blocks,
+    distinct_subsets,
+    partitions,
+    subset_ranks,
+    systematic_counts,
+)
+
+__all__ = ["DESIGNS", "LayerEstimate", "Plan", "Utilities", "make_plan", "play"]
+
+DESIGNS = ("blocks", "iid", "paper")
+_ENTRIES = 2**24  # of the masks that are made at once
+_ENUMERATED = 2**20  # coalitions of a layer that are enumerated because it is cheaper, at most
+
+
+class Utilities:
+    """Utilities of coalitions given by their members; those of whole layers are remembered.
+
+    Parameters
+    ----------
+    game : Game
+        The game.
+    codes : ndarray of int of shape (n,), default=None
+        Classes of the players, to count coalitions of one class.
+
+    Attributes
+    ----------
+    n_asked, n_one_class : int
+        Coalitions asked for, and those of one class among them.
+    tables : dict of int to ndarray
+        Utilities of all coalitions of a size, in the order of `all_subsets`.
+    """
+
+    def __init__(self, game, codes=None):
+        self.game, self.n = game, game.n_players
+        self.onehot = None if codes is None else np.eye(int(codes.max()) + 1)[codes]
+        self.n_one_class = 0
+        self.tables = {0: np.array([game.empty_utility])}
+        self.n_asked = 0
+
+    @property
+    def full(self):
+        """Utility of all players."""
+        self.tabulate(self.n)
+        return float(self.tables[self.n][0])
+
+    def of_masks(self, masks):
+        """Utilities of the rows of a bool array."""
+        utilities = np.asarray(self.game.utility(masks), dtype=np.float64)
+        if not np.isfinite(utilities).all():
+            raise ValueError(
+                "Utilities must be finite. Got "
+                f"{utilities[~np.isfinite(utilities)][0]} for a coalition."
+            )
+        self.n_asked += len(masks)
+        if self.onehot is not None:
+            classes = np.count_nonzero(masks @ self.onehot, axis=1)
+            self.n_one_class += int(np.count_nonzero(classes == 1))
+        return utilities
+
+    def of(self, sets):
+        """Utilities of the sets in the rows of an int array (m, size)."""
+        size = sets.shape[1]
+        if size in self.tables:
+            return self.tables[size][subset_ranks(np.sort(sets, axis=1))]
+        step = max(1, _ENTRIES // self.n)
+        parts = [
+            self.of_masks(self._masks(sets[start : start + step]))
+            for start in range(0, max(len(sets), 1), step)
+        ]
+        return np.concatenate(parts)
+
+    def tabulate(self, size):
+        """Ask for all coalitions of a size, once."""
+        if size not in self.tables:
+            self.tables[size] = self.of(all_subsets(self.n, size))
+
+    def without_each(self, sets):
+        """Utilities of sets, (m,), and of each without each of its members, (m, size)."""
+        m, size = sets.shape
+        if size in self.tables or size - 1 in self.tables:
+            rest = np.stack([self.of(np.delete(sets, j, axis=1)) for j in range(size)], axis=1)
+            return self.of(sets), rest
+        tops, rests = np.empty(m), np.empty((m, size))
+        step = max(1, _ENTRIES // (self.n * (size + 1)))
+        for start in range(0, m, step):
+            some = sets[start : start + step]
+            # A set and its subsets in turn: solvers go from one to the next.
+            masks = self._masks(some).repeat(size + 1, axis=0).reshape(len(some), size + 1, self.n)
+            row, place = np.indices(some.shape)
+            masks[row, place + 1, some] = False
+            found = self.of_masks(masks.reshape(-1, self.n)).reshape(len(some), size + 1)
+            tops[start : start + step], rests[start : start + step] = found[:, 0], found[:, 1:]
+        return tops, rests
+
+    def joined_by_each(self, sets, players):
+        """Utilities of sets, (m,), and of each with each of some players, (m, count)."""
+        m, size = sets.shape
+        count = players.shape[1]
+        if size in self.tables or size + 1 in self.tables:
+            joined = [self.of(np.column_stack([sets, players[:, j]])) for j in range(count)]
+            return self.of(sets), np.stack(joined, axis=1)
+        bases, joined = np.empty(m), np.empty((m, count))
+        step = max(1, _ENTRIES // (self.n * (count + 1)))
+        for start in range(0, m, step):
+            some, who = sets[start : start + step], players[start : start + step]
+            masks = self._masks(some).repeat(count + 1, axis=0)
+            masks = masks.reshape(len(some), count + 1, self.n)
+            row, place = np.indices(who.shape)
+            masks[row, place + 1, who] = True
+            found = self.of_masks(masks.reshape(-1, self.n)).reshape(len(some), count + 1)
+            bases[start : start + step], joined[start : start + step] = found[:, 0], found[:, 1:]
+        return bases, joined
+
+    def _masks(self, sets):
+        masks = np.zeros((len(sets), self.n), dtype=bool)
+        np.put_along_axis(masks, sets, True, axis=1)
+        return masks
+
+
+def _binom(n, k):
+    """Number of subsets; infinite above the largest float."""
+    small = min(int(k), n - int(k)) <= 3
+    return float(comb(n, int(k)) if small else binom(n, k))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many coalitions of each size 0..K a player joins.
+
+    Attributes
+    ----------
+    design : {"blocks", "iid", "paper"}
+        How they are drawn.
+    n : int
+        Number of players.
+    counts : ndarray of shape (K + 1,)
+        Their number; a mean where it is not an integer. 0 leaves a layer out.
+    enumerated : ndarray of bool of shape (K + 1,)
+        Layers of which all coalitions are evaluated.
+    n_shuffles : int
+        Independent parts of the design "blocks", over which there is an error.
+    """
+
+    design: str
+    n: int
+    counts: np.ndarray
+    enumerated: np.ndarray
+    n_shuffles: int
+
+    @property
+    def sampled(self):
+        """Sizes of the layers of which there is a sample."""
+        return np.flatnonzero(~self.enumerated & (self.counts > 0))
+
+    @property
+    def cost(self):
+        """Coalitions evaluated, about."""
+        return self._enumerated_cost() + sum(map(self._cost, self.sampled))
+
+    @property
+    def data_fraction(self):
+        """Mean share of the other rows in the coalitions that one value stands on."""
+        n, misses = self.n, 1.0
+        if n == 1 or self.enumerated[1:].any():
+            return 1.0
+        for k in self.sampled:
+            share, count = k / (n - 1), self.counts[k]
+            if self.design == "paper":  # binom(n - 2, k - 1) coalitions, each with a chance
+                chance = count / _binom(n - 1, k)
+                rate = np.log1p(-chance) / chance if chance > 1e-12 else -1.0
+                misses *= np.exp(share * count * rate)
+            elif self.design == "iid":
+                misses *= (1 - share) ** count
+            else:
+                per = count / self.n_shuffles
+                most = (n - 1) // k
+                if per < 1:
+                    misses *= (1 - per * share) ** self.n_shuffles
+                elif self._in_circles(k):
+                    whole, rest = divmod(int(per), int(most))
+                    misses *= ((1 - most * share) ** whole * (1 - rest * share)) ** self.n_shuffles
+                else:
+                    misses *= (1 - share) ** count
+        return float(1 - misses)
+
+    def _enumerated_cost(self):
+        layers = set(np.flatnonzero(self.enumerated).tolist())
+        sizes = layers | {k + 1 for k in layers}
+        return sum(comb(self.n, size) for size in sizes if 0 < size < self.n) + 1
+
+    def _in_circles(self, k):
+        """Whether blocks of k others are cut of a circle; else rows leave blocks of k + 1."""
+        return self.counts[k] / self.n_shuffles >= k + 1
+
+    def _cost(self, k):
+        n, count, sets = self.n, float(self.counts[k]), -(-self.n // (int(k) + 1))
+        known = k > 0 and bool(self.enumerated[k - 1])
+        if self.design == "paper":
+            return n * count / (k + 1) * (1 if known else k + 2)
+        if self.design == "blocks" and self._in_circles(k):
+            rounds = self.n_shuffles * -(-count // (self.n_shuffles * ((n - 1) // k)))
+            return n * count + (0 if known else n * rounds)
+        return count * (sets if known else n + sets)
+
+
+def make_plan(design, n, counts, *, n_shuffles=8, include_empty=True, max_evaluations=None):
+    """Plan for n players and about so many coalitions a player and layer.
+
+    Parameters
+    ----------
+    design : {"blocks", "iid", "paper"}
+        How coalitions are drawn.
+    n : int
+        Number of players.
+    counts : ndarray of shape (K + 1,)
+        Coalitions wanted of each size.
+    n_shuffles : int, default=8
+        Independent parts of the design "blocks".
+    include_empty : bool, default=True
+        Whether the empty coalition counts.
+    max_evaluations : int, default=None
+        Scale the counts so that about so many coalitions are evaluated in all.
+
+    Returns
+    -------
+    plan : Plan
+        The plan.
+    """
+
+    def scaled(factor):
+        return _round(design, n, np.asarray(counts) * factor, n_shuffles, include_empty)
+
+    if max_evaluations is None:
+        return scaled(1.0)
+    low, high = -60.0, 60.0  # powers of two
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if scaled(2.0**middle).cost <= max_evaluations else (low, middle)
+    return scaled(2.0**low)
+
+
+def _round(design, n, wanted, n_shuffles, include_empty):
+    sizes = range(len(wanted))
+    largest = np.array([_binom(n - 1, k) for k in sizes])
+    counts = np.minimum(wanted, largest)
+    if design == "iid":
+        counts = np.maximum(np.ceil(counts), 1.0)
+    elif design == "blocks":
+        per = counts / n_shuffles
+        counts = np.where(per < 1, per, np.ceil(per)) * n_shuffles
+    enumerated = (wanted >= largest) | ((counts >= largest) & (design == "iid"))
+    if not include_empty:
+        enumerated[0], counts[0] = False, 0.0
+    plan = Plan(design, n, counts, enumerated, n_shuffles)
+    for k in plan.sampled:  # where all coalitions are cheaper than a sample
+        all_of_them = _binom(n, k + 1) + (0 if enumerated[k - 1] else _binom(n, k))
+        if all_of_them <= min(plan._cost(k), _ENUMERATED):
+            enumerated[k] = True
+    return plan
+
+
+@dataclass
+class LayerEstimate:
+    """What is known of the layers of one game.
+
+    Attributes
+    ----------
+    layers : ndarray of shape (K + 1, n)
+        Mean marginal contribution of every player to the coalitions of each size.
+    variance : ndarray of shape (n,)
+        Squared standard errors of the values.
+    core : list of tuples
+        Coalitions to value other rows on: (members, weights, utilities) of one size each. The
+        weights of a size add up to one, at least in the mean.
+    done : int
+        Shuffles, or layers, that are complete.
+    """
+
+    layers: np.ndarray
+    variance: np.ndarray
+    core: list = field(default_factory=list)
+    done: int = 0
+
+    @property
+    def values(self):
+        """The values."""
+        return self.layers.sum(axis=0) / self.layers.shape[1]
+
+
+def n_steps(plan):
+    """Number of estimates that `play` yields."""
+    return 1 + (plan.n_shuffles if plan.design == "blocks" else 1) * (len(plan.sampled) > 0)
+
+
+def play(plan, utilities, seeds):
+    """Play a plan; yields a `LayerEstimate` after the layers that are enumerated and every shuffle.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    utilities : Utilities
+        Of the game.
+    seeds : callable
+        ``seeds(number)`` gives the random generator of an independent part.
+    """
+    exact = LayerEstimate(np.zeros((len(plan.counts), plan.n)), np.zeros(plan.n))
+    for k in np.flatnonzero(plan.enumerated):
+        _enumerate(int(k), plan, utilities, seeds(0), exact)
+    if len(plan.sampled) == 0:
+        yield exact
+        return
+    if plan.design != "blocks":
+        yield exact  # nothing to keep yet, but somebody may stop here
+        draw = _play_iid if plan.design == "iid" else _play_paper
+        for k in plan.sampled:
+            draw(int(k), plan, utilities, seeds(1 + int(k)), exact)
+        if plan.design == "iid":
+            exact.variance += _variance_of_single_draws(plan, exact.layers)
+        exact.done = 1
+        yield exact
+        return
+    yield exact
+    mean = squares = np.zeros(plan.n)
+    layers = np.zeros_like(exact.layers)
+    core = []
+    for shuffle in range(plan.n_shuffles):
+        found = _play_blocks(plan, utilities, seeds(1 + shuffle), core)
+        layers = layers + found
+        value, done = found.sum(axis=0) / plan.n, shuffle + 1
+        step = value - mean
+        mean = mean + step / done
+        squares = squares + step * (value - mean)
+        variance = squares / (done * shuffle) if shuffle else np.full(plan.n, np.inf)
+        scaled = [(members, weights / done, known) for members, weights, known in core]
+        yield LayerEstimate(exact.layers + layers / done, variance, exact.core + scaled, done)
+
+
+def _enumerate(k, plan, utilities, rng, estimate):
+    """Mean marginal contribution to all coalitions of k others; `plan` says which to keep."""
+    n = plan.n
+    utilities.tabulate(k)
+    if k + 1 < n:
+        utilities.tabulate(k + 1)
+    sets = all_subsets(n, k + 1)
+    tops, rests = utilities.without_each(sets)
+    gains = tops[:, None] - rests
+    estimate.layers[k] = np.bincount(sets.ravel(), gains.ravel(), n) / comb(n - 1, k)
+    if k == 0:
+        return
+    kept, total = utilities.tables[k], comb(n, k)
+    count = int(min(total, max(1, np.ceil(plan.counts[k]))))
+    chosen = np.sort(rng.choice(total, count, replace=False)) if count < total else slice(None)
+    members = all_subsets(n, k)[chosen]
+    estimate.core.append((members, np.full(len(members), 1 / len(members)), kept[chosen]))
+
+
+def _play_blocks(plan, utilities, rng, core):
+    """One shuffle: layers (K + 1, n) of it; adds to the core."""
+    n, layers = plan.n, np.zeros((len(plan.counts), plan.n))
+    sampled = plan.sampled
+    means = plan.counts[sampled] / plan.n_shuffles
+    counts = systematic_counts(rng, np.where(means < 1, means, 0.0))
+    counts = np.where(means < 1, counts, np.rint(means)).astype(np.int64)
+    for k, count, mean in zip(sampled.tolist(), counts.tolist(), means):
+        if count == 0:
+            continue
+        if not plan._in_circles(k):
+            gains = _leave_blocks(k, count, n, utilities, rng, core, 1 / mean)
+            layers[k] = gains.sum(axis=0) / mean
+            continue
+        left, most = count, (n - 1) // k
+        while left:
+            some = min(left, most)
+            blocks, players = circle_blocks(rng.permutation(n), k, some)
+            bases, joined = utilities.joined_by_each(blocks, players)
+            gains = joined - bases[:, None]
+            layers[k] += np.bincount(players.ravel(), gains.ravel(), n) / count
+            places = np.arange(some) * k
+            core.append((blocks[places], np.full(some, 1 / count), bases[places]))
+            left -= some
+    return layers
+
+
+def _leave_blocks(k, count, n, utilities, rng, core, weight):
+    """Each player leaves blocks of k + 1 of independent partitions; gains (count, n)."""
+    gains = np.empty((count, n))
+    step = max(1, _ENTRIES // (n * n))
+    for start in range(0, count, step):
+        some = min(step, count - start)
+        sets, own = partitions(rng, n, k + 1, some)
+        tops, rests = utilities.without_each(sets.reshape(-1, k + 1))
+        found = tops.reshape(some, -1, 1) - rests.reshape(sets.shape)
+        who = sets[:, own]
+        np.put_along_axis(gains[start : start + some], who, found[:, own], axis=1)
+        known = rests.reshape(sets.shape)[:, 0, 0]
+        core.append((sets[:, 0, 1:], np.full(some, weight), known))
+    return gains
+
+
+def _play_iid(k, plan, utilities, rng, estimate):
+    count, n = int(plan.counts[k]), plan.n
+    gains = _leave_blocks(k, count, n, utilities, rng, estimate.core, 1 / count)
+    estimate.layers[k] = gains.mean(axis=0)
+    if count > 1:
+        estimate.variance += gains.var(axis=0, ddof=1) / (count * n**2)
+
+
+def _variance_of_single_draws(plan, layers):
+    """Squared error of the layers with one draw each, from differences of neighbours in size."""
+    single = layers[[k for k in plan.sampled if plan.counts[k] == 1]]
+    if len(single) == 0:
+        return np.zeros(plan.n)
+    if len(single) == 1:
+        return np.full(plan.n, np.inf)
+    differences = (np.diff(single, axis=0) ** 2).sum(axis=0)
+    return differences * len(single) / (2 * (len(single) - 1) * plan.n**2)
+
+
+def _play_paper(k, plan, utilities, rng, estimate):
+    """Every coalition with the same chance, for every player; see `distinct_subsets`."""
+    n, count = plan.n, plan.counts[k]
+    chance = count / _binom(n - 1, k)
+    sets = distinct_subsets(rng, n, k + 1, n * count / (k + 1))
+    if len(sets) == 0:
+        return
+    tops, rests = utilities.without_each(sets)
+    gains = (tops[:, None] - rests) / count
+    estimate.layers[k] = np.bincount(sets.ravel(), gains.ravel(), n)
+    squares = np.bincount(sets.ravel(), gains.ravel() ** 2, n)
+    estimate.variance += (1 - chance) * squares / n**2
+    kept = rng.random(len(sets)) < (k + 1) / n  # as many as a player joins, in the mean
+    members, known = sets[kept, 1:], rests[kept, 0]
+    estimate.core.append((members, np.full(len(members), 1 / count), known))

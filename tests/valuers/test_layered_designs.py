@@ -1,0 +1,187 @@
+"""Designs of Layered Shapley on small games: unbiased, with honest errors, at the stated cost."""
+
+from math import comb
+
+import numpy as np
+import pytest
+
+from skvalue.games import FunctionGame
+from skvalue.samplers import layer_counts
+from skvalue.semivalues import enumerate_semivalue
+from skvalue.valuers._layered_designs import DESIGNS, Utilities, make_plan, play
+
+
+def random_game(n, rng):
+    """A game with a random utility for every coalition, and its Shapley values."""
+    table = rng.normal(size=2**n)
+    values = enumerate_semivalue(lambda players: table[sum(1 << i for i in players)], n)
+    return FunctionGame(lambda masks: table[masks @ (1 << np.arange(n))], n, cache_size=0), values
+
+
+def estimate(plan, game, seed=0):
+    utilities = Utilities(game)
+    for found in play(plan, utilities, lambda *key: np.random.default_rng((seed, *key))):
+        last = found
+    return last, utilities
+
+
+def wanted(n, scale):
+    return np.r_[np.inf, scale / np.arange(1, n) ** 1.5]
+
+
+def check_unbiased(n, design, scale, n_seeds, rng, **parameters):
+    game, values = random_game(n, rng)
+    plan = make_plan(design, n, wanted(n, scale), n_shuffles=3, **parameters)
+    runs = [estimate(plan, game, seed)[0] for seed in range(n_seeds)]
+    found = np.array([run.values for run in runs])
+    error = found.std(axis=0, ddof=1) / np.sqrt(n_seeds)
+    assert (np.abs(found.mean(axis=0) - values) <= 4 * error + 1e-12).all()
+    return found, runs
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_unbiased(design, rng):
+    check_unbiased(8, design, 2.0, 200, rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [0.3, 3.0, 12.0])
+@pytest.mark.parametrize("n", [8, 9, 10, 11, 12])
+@pytest.mark.parametrize("design", DESIGNS)
+def test_unbiased_in_2000_runs(design, n, scale, rng):
+    # 4 standard errors for n values a case and 45 cases: a false alarm once in 35 seeds of `rng`.
+    found, runs = check_unbiased(n, design, scale, 2000, rng)
+    stated = np.array([run.variance for run in runs])
+    finite = np.isfinite(stated).all(axis=0)
+    if found.std() > 1e-9 and finite.any():
+        ratio = stated[:, finite].mean() / found.var(axis=0, ddof=1)[finite].mean()
+        assert 0.9 < ratio < 1.3  # differences of neighbours in size count what sets them apart
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_everything_enumerated_is_exact(design, rng):
+    game, values = random_game(7, rng)
+    plan = make_plan(design, 7, np.full(7, np.inf))
+    found, utilities = estimate(plan, game)
+    np.testing.assert_allclose(found.values, values, atol=1e-12)
+    assert not found.variance.any()
+    assert utilities.n_asked <= 2**7
+    assert plan.cost == 2**7 - 1  # all but nobody
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_layers_are_those_of_the_definition(design, rng):
+    # With one layer enumerated and the others left out.
+    game, _ = random_game(6, rng)
+    found, _ = estimate(make_plan(design, 6, np.full(3, np.inf)), game)
+    masks = np.array([[(code >> i) % 2 == 1 for i in range(6)] for code in range(64)])
+    v = game.utility(masks)
+    for k in range(3):
+        for i in range(6):
+            gains = [
+                v[code | 1 << i] - v[code]
+                for code in range(64)
+                if masks[code].sum() == k and not masks[code, i]
+            ]
+            assert len(gains) == comb(5, k)
+            assert found.layers[k, i] == pytest.approx(np.mean(gains))
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_empty_coalition_can_be_left_out(design, rng):
+    game, _ = random_game(7, rng)
+    counts = np.full(7, np.inf)
+    all_layers, _ = estimate(make_plan(design, 7, counts), game)
+    rest, _ = estimate(make_plan(design, 7, counts, include_empty=False), game)
+    np.testing.assert_allclose(rest.layers[1:], all_layers.layers[1:])
+    assert not rest.layers[0].any()
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_core_stands_for_every_layer(design, rng):
+    # Utilities that depend on sizes alone: any uniform sample gives them, in the mean.
+    game = FunctionGame(lambda masks: masks.sum(axis=1) ** 0.5, 9, cache_size=0)
+    plan = make_plan(design, 9, wanted(9, 2.0), n_shuffles=3)
+    total = np.zeros(9)
+    for seed in range(150):
+        for members, weights, utilities in estimate(plan, game, seed)[0].core:
+            np.testing.assert_allclose(utilities, members.shape[1] ** 0.5)
+            assert (np.diff(np.sort(members, axis=1), axis=1) > 0).all()
+            total[members.shape[1]] += weights.sum() / 150
+    np.testing.assert_allclose(total[1:], 1.0, atol=0.5)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_cost_is_about_what_is_planned(design, rng):
+    game, _ = random_game(12, rng)
+    for limit in (60, 300, 1500):
+        plan = make_plan(design, 12, wanted(12, 1.0), max_evaluations=limit)
+        asked = np.mean([estimate(plan, game, seed)[1].n_asked for seed in range(20)])
+        assert asked <= 1.2 * max(limit, plan.cost) + 15
+    counts = make_plan("blocks", 12, wanted(12, 1.0), max_evaluations=300).counts
+    assert counts[1] > counts[6]
+
+
+def test_share_of_the_data(rng):
+    # Coalitions that a player joins, recorded by a game that sees them.
+    n, share = 12, {}
+    for design in DESIGNS:
+        seen = []
+        plan = make_plan(design, n, np.r_[np.inf, 1.5, 0.7, 0.4], n_shuffles=2)
+        for seed in range(100):
+            touched = np.zeros((n, n), dtype=bool)
+
+            def utility(masks, touched=touched):
+                for before, after in zip(masks[:-1], masks[1:]):
+                    if (before != after).sum() == 1:  # a coalition and its extension
+                        player = np.flatnonzero(before != after)[0]
+                        touched[player] |= before & after
+                return np.zeros(len(masks))
+
+            estimate(plan, FunctionGame(utility, n, cache_size=0), seed)
+            seen.append(touched.sum() / (n * (n - 1)))
+        share[design] = np.mean(seen), plan.data_fraction
+    for found, stated in share.values():
+        # Neighbours in the list of coalitions are a part of those that belong together.
+        assert found < 1.3 * stated
+        assert 0.1 < stated < 1
+
+
+def test_counts_of_algorithm_1():
+    bounds = 0.5 / np.maximum(np.arange(100), 1)
+    counts = layer_counts(bounds, accuracy=0.05, failure=0.05)
+    # As printed, for the constant 1: Hoeffding's range is twice the bound.
+    k = np.arange(1, 100)
+    np.testing.assert_allclose(counts[1:], np.log(2 * 100 / 0.05) / (2 * 0.05**2 * k**2))
+    joint = layer_counts(bounds, 0.05, 0.05, "neyman")[1:]
+    spread = (bounds[1:] ** 2 / joint).sum() * (2 / 100) ** 2  # sum of squared ranges
+    assert 2 * np.exp(-2 * 0.05**2 / spread) == pytest.approx(0.05)
+    assert joint[9] / joint[0] == pytest.approx(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("allocation", ["paper", "neyman"])
+def test_coverage_of_independent_draws(allocation, rng):
+    # Contributions within c / k of 0, as large as they can be: each player's sign is its own.
+    n, c, accuracy, failure = 10, 1.0, 0.08, 0.1
+    harmonic = np.r_[0.0, np.cumsum(1 / np.arange(1, n + 1))] * c / 4
+    signs = rng.choice([-1.0, 1.0], 2**n)
+    game = FunctionGame(
+        lambda masks: harmonic[masks.sum(axis=1)]
+        * 0.5
+        + signs[masks @ (1 << np.arange(n))] * c / (4 * np.maximum(masks.sum(axis=1), 1)),
+        n,
+        cache_size=0,
+    )
+    masks = np.array([[(code >> i) % 2 == 1 for i in range(n)] for code in range(2**n)])
+    v, sizes = game.utility(masks), masks.sum(axis=1)
+    for i in range(n):
+        without = np.flatnonzero(~masks[:, i])
+        gains = np.abs(v[without | 1 << i] - v[without])
+        assert (gains <= c / np.maximum(sizes[without], 1)).all()
+    exact = enumerate_semivalue(lambda players: v[sum(1 << i for i in players)], n)
+    bounds = c / np.maximum(np.arange(n), 1)
+    plan = make_plan("iid", n, layer_counts(bounds, accuracy, failure, allocation))
+    errors = np.array([np.abs(estimate(plan, game, s)[0].values - exact) for s in range(500)])
+    assert ((errors < accuracy).mean(axis=0) >= 1 - failure).all()
+    assert errors.max() > accuracy / 50  # it was no enumeration
