@@ -34,8 +34,8 @@ class Utilities:
     ----------
     game : Game
         The game.
-    codes : ndarray of int of shape (n,), default=None
-        Classes of the players, to count coalitions of one class.
+    class_counts : ndarray of shape (n, n_classes), default=None
+        Rows of each class that every player has, to count coalitions of one class.
 
     Attributes
     ----------
@@ -45,9 +45,8 @@ class Utilities:
         Utilities of all coalitions of a size, in the order of `all_subsets`.
     """
 
-    def __init__(self, game, codes=None):
-        self.game, self.n = game, game.n_players
-        self.onehot = None if codes is None else np.eye(int(codes.max()) + 1)[codes]
+    def __init__(self, game, class_counts=None):
+        self.game, self.n, self.class_counts = game, game.n_players, class_counts
         self.n_one_class = 0
         self.tables = {0: np.array([game.empty_utility])}
         self.n_asked = 0
@@ -67,8 +66,8 @@ class Utilities:
                 f"{utilities[~np.isfinite(utilities)][0]} for a coalition."
             )
         self.n_asked += len(masks)
-        if self.onehot is not None:
-            classes = np.count_nonzero(masks @ self.onehot, axis=1)
+        if self.class_counts is not None:
+            classes = np.count_nonzero(masks @ self.class_counts, axis=1)
             self.n_one_class += int(np.count_nonzero(classes == 1))
         return utilities
 
@@ -364,7 +363,8 @@ def _enumerate(k, plan, utilities, rng, estimate):
     if k == 0:
         return
     kept, total = utilities.tables[k], comb(n, k)
-    count = int(min(total, max(1, np.ceil(plan.counts[k]))))
+    wanted = plan.counts[k] if plan.counts[k] < _binom(n - 1, k) else np.inf
+    count = total if wanted >= total else max(1, int(np.ceil(wanted)))
     chosen = np.sort(rng.choice(total, count, replace=False)) if count < total else slice(None)
     members = all_subsets(n, k)[chosen]
     estimate.core.append((members, np.full(len(members), 1 / len(members)), kept[chosen]))

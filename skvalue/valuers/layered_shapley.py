@@ -355,7 +355,7 @@ class LayeredShapleyValuer(PrivateQueriesMixin, BaseInSampleValuer):
         Returns
         -------
         group : Bunch
-            ``value``, ``mean``, ``values`` (w,), ``n_evaluations`` (coalitions added).
+            ``value``, ``mean``, ``row_values`` (w,), ``n_evaluations`` (coalitions added).
 
         Raises
         ------
@@ -387,7 +387,10 @@ class LayeredShapleyValuer(PrivateQueriesMixin, BaseInSampleValuer):
                 values[places] += weight * (more - estimate.layers[k, mine])
             asked += utilities.n_asked
         return Bunch(
-            value=float(values.sum()), mean=float(values.mean()), values=values, n_evaluations=asked
+            value=float(values.sum()),
+            mean=float(values.mean()),
+            row_values=values,
+            n_evaluations=asked,
         )
 
     def core_sets(self):
@@ -481,10 +484,14 @@ class LayeredShapleyValuer(PrivateQueriesMixin, BaseInSampleValuer):
         self._plans = [self._plan(game.n_players, len(games)) for game in played]
         self._players, self._utilities = [], []
         for game, (rows, _) in zip(played, games):
-            codes = None
-            if self._n_classes and groups is None:
-                codes = y if rows is None else y[rows]
-            self._utilities.append(Utilities(game, codes))
+            part = slice(None) if rows is None else rows
+            counts = None
+            if self._n_classes:
+                counts = np.eye(self._n_classes)[y[part]]
+                if groups is not None:
+                    players = np.unique(groups[part], return_inverse=True)[1]
+                    counts = np.eye(players.max() + 1)[players].T @ counts
+            self._utilities.append(Utilities(game, counts))
             if groups is not None:
                 self._players.append(np.unique(groups if rows is None else groups[rows]))
             else:
