@@ -270,7 +270,8 @@ def plan_release(
         return Release(release, event, event, event, delta, counts, shuffles)
     if design == "iid":
         each = epsilon / max_queries
-        scale = one / math.log1p(math.expm1(each) / participation(n, counts[1:]))
+        odds = each + math.log(-math.expm1(-each)) - math.log(participation(n, counts[1:]))
+        scale = one / float(np.logaddexp(odds, 0.0))  # ln(1 + (exp(epsilon) - 1) / p)
         charge, event = OpaqueEvent(each), LaplaceEvent(scale * (1 + 1e-12), one)
         total = charge if max_queries == 1 else SelfComposedEvent(charge, max_queries)
         return Release(release, event, charge, total, 0.0, counts, shuffles)

@@ -1,0 +1,295 @@
+"""Private Layered Shapley: sensitivities, noise, queries, refusals."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skvalue import LayeredShapleyValuer
+from skvalue.games import StableLogisticGame
+from skvalue.privacy import GaussianEvent, LaplaceEvent, Ledger, get_epsilon, mu_from_epsilon
+from skvalue.valuers._layered_designs import Utilities
+from skvalue.valuers._layered_private import (
+    participation,
+    plan_release,
+    private_values,
+    published_scale,
+    value_sensitivity,
+)
+
+L = 1 / (1 + np.exp(-np.sqrt(0.27846454276107)))  # slope of the loss for l2 = kappa = 1
+
+
+def gamma(k, l2=1.0, kappa=1.0, slope=L):
+    return 2 * (kappa * slope) ** 2 / (l2 * k)
+
+
+def spec_sensitivity(n, K):
+    return sum((gamma(k) + gamma(k + 1)) / ((n - 1) // k) for k in range(1, K + 1)) / n
+
+
+def data(rng, n=40, n_val=20):
+    X = rng.normal(size=(n + n_val, 3))
+    y = (X[:, 0] + 0.5 * rng.normal(size=n + n_val) > 0).astype(int)
+    return X[:n], y[:n], dict(X_val=X[n:], y_val=y[n:])
+
+
+def fit(problem, **parameters):
+    X, y, judges = problem
+    parameters = {"l2": 1.0, "n_layers": 3, "epsilon": 1.0, "accuracy": 0.5, **parameters}
+    return LayeredShapleyValuer(**parameters).fit(X, y, **judges)
+
+
+def test_noise_of_a_single_query():
+    # n = 1000, K = 3: the formula, to 1e-9.
+    for epsilon in (0.5, 1.0, 4.0):
+        release = plan_release(1000, 3, epsilon=epsilon, delta=1e-5, fit_intercept=False)
+        assert release.noise.scale == pytest.approx(spec_sensitivity(1000, 3) / epsilon, rel=1e-9)
+        assert isinstance(release.noise, LaplaceEvent)
+        assert release.delta == 0
+
+
+def test_noise_of_all_values():
+    n, K, mu = 1000, 3, mu_from_epsilon(1.0, 1e-5)
+    one = spec_sensitivity(n, K)
+    everything = plan_release(n, K, epsilon=1.0, delta=1e-5, release="all", fit_intercept=False)
+    assert everything.noise.scale == pytest.approx(np.sqrt(n - 1) * one / mu, rel=1e-6)
+    own = sum(gamma(k + 1) for k in range(K + 1)) / n
+    vector = plan_release(n, K, epsilon=1.0, delta=1e-5, release="publish", fit_intercept=False)
+    expected = np.hypot(np.sqrt(n - 1) * one, own)
+    assert vector.noise.scale == pytest.approx(expected / mu, rel=1e-6)
+    assert isinstance(vector.noise, GaussianEvent)
+
+
+def test_noise_of_secret_coalitions():
+    release = plan_release(200, 2, epsilon=1.0, delta=1e-5, design="iid", fit_intercept=False)
+    one = (gamma(1) + 2 * gamma(2) + gamma(3)) / 200
+    m = release.counts[1:]
+    p = 1 - (1 - 1 / 199) ** m[0] * (1 - 2 / 199) ** m[1]
+    assert participation(200, m) == pytest.approx(p)
+    # eps = ln(1 + p (exp(sensitivity / scale) - 1))
+    epsilon = np.log1p(p * np.expm1(one / release.noise.scale))
+    assert epsilon == pytest.approx(1.0)
+    assert release.noise.scale < one  # what secrecy saves
+    assert value_sensitivity(200, 2, 1.0, 1.0, False, "iid") == pytest.approx(one)
+
+
+@pytest.mark.parametrize("max_queries", [1, 5, 100])
+def test_several_queries_share_epsilon(max_queries):
+    release = plan_release(500, 3, epsilon=1.0, delta=1e-5, max_queries=max_queries)
+    assert isinstance(release.noise, LaplaceEvent if max_queries < 10 else GaussianEvent)
+    total = get_epsilon(release.total, release.delta or 1e-9)
+    assert total == pytest.approx(1.0, rel=0.02)
+    for noise in ("laplace", "gaussian"):
+        forced = plan_release(500, 3, epsilon=1.0, delta=1e-5, max_queries=max_queries, noise=noise)
+        sd = forced.noise.scale * (np.sqrt(2) if noise == "laplace" else 1)
+        best = release.noise.scale * (np.sqrt(2) if max_queries < 10 else 1)
+        assert best <= sd + 1e-15
+
+
+def values_of(rows, judges, release, players):
+    X, y = np.array([x for x, _ in rows]), np.array([label for _, label in rows])
+    game = StableLogisticGame(X, y, *judges, fit_intercept=False)
+    seeds = lambda k, shuffle: np.random.default_rng((k, shuffle))  # noqa: E731
+    return private_values(release, Utilities(game), players, seeds)
+
+
+@pytest.mark.parametrize("n", [7, 9])
+def test_no_other_row_moves_a_value_by_more_than_the_sensitivity(n, rng):
+    release = plan_release(n, 3, epsilon=1.0, delta=1e-5, accuracy=0.5, fit_intercept=False)
+    u = np.array([0.6, 0.8])
+    judges = (u[None], np.ones(1, int))
+    worst = own = 0.0
+    for _ in range(12):
+        rows = [(rng.normal(size=2) * rng.choice([0, 1]), rng.integers(2)) for _ in range(n)]
+        rows[0] = (u * rng.choice([0, 1]), 1)
+        for place in (0, 1, n - 1):
+            found = []
+            for label in (0, 1):
+                some = list(rows)
+                some[place] = (u, label)
+                found.append(values_of(some, judges, release, None))
+            change = np.abs(found[0] - found[1])
+            own = max(own, change[place])
+            worst = max(worst, np.delete(change, place).max())
+    bound = value_sensitivity(n, 3, 1.0, 1.0, fit_intercept=False)
+    assert 0.01 * bound < worst <= bound
+    assert own <= sum(gamma(k + 1) for k in range(4)) / n
+
+
+def test_one_query_is_one_entry_of_all(rng):
+    X, y, judges = data(rng, n=17)
+    release = plan_release(17, 3, epsilon=1.0, delta=1e-5, accuracy=0.3)
+    utilities = Utilities(StableLogisticGame(X, y, judges["X_val"], judges["y_val"]))
+    seeds = lambda k, shuffle: np.random.default_rng((k, shuffle))  # noqa: E731
+    every = private_values(release, utilities, None, seeds)
+    some = private_values(release, utilities, [0, 5, 16], seeds)
+    np.testing.assert_allclose(some, every[[0, 5, 16]], atol=1e-12)
+
+
+@pytest.mark.parametrize("release", ["query", "all", "publish"])
+def test_little_noise_gives_the_clear_values(release, rng):
+    problem = data(rng)
+    noisy = fit(problem, epsilon=1e6, release=release, accuracy=0.05, noise="laplace")
+    clear = fit(problem, epsilon=None, accuracy=0.01)
+    found = [noisy.values_for(i) for i in ([3] if release == "query" else range(40))]
+    expected = clear.values_[[3]] if release == "query" else clear.values_
+    np.testing.assert_allclose(found, expected, atol=4e-4)
+    assert np.std(clear.values_) > 0.0015
+
+
+def test_queries_are_charged_and_kept(rng):
+    problem = data(rng)
+    ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
+    valuer = fit(problem, max_queries=2, ledger=ledger)
+    assert ledger.n_charges == 0
+    assert np.isnan(valuer.values_).all()
+    first = valuer.values_for(3)
+    assert valuer.values_for(3) == valuer.values_for(-37) == first == valuer.values_[3]
+    assert ledger.n_charges == 1
+    assert ledger.charges[0].event == LaplaceEvent(
+        valuer.noise_scale_, value_sensitivity(40, 3, 1.0, 1.0)
+    )
+    valuer.values_for(4)
+    assert ledger.spent == pytest.approx(1.0, rel=1e-3)
+    with pytest.raises(ValueError, match="max_queries must be larger.*total of 2 queries"):
+        valuer.values_for(5)
+    again = fit(problem, max_queries=2, ledger=ledger)
+    with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
+        again.values_for(0)
+    assert np.isnan(again.values_).all()
+    with pytest.raises(ValueError, match="i must be between 0 and 39. Got 40"):
+        again.values_for(40)
+
+
+def test_what_a_release_is_worth_reporting(rng):
+    problem = data(rng)
+    one, every = fit(problem), fit(problem, release="all")
+    assert one.privacy_.guarantee == "(1, 0)-joint differential privacy".replace("(1, 0)", "(1)")
+    assert every.privacy_.guarantee == "(1, 1e-05)-joint differential privacy"
+    vector = fit(problem, release="publish")
+    assert vector.privacy_.guarantee == "(1, 1e-05)-differential privacy"
+    text = " ".join(str(one.privacy_).split())
+    assert "had one row been replaced by any other" in text
+    assert "in the values of other rows that are asked for (1 at most)" in text
+    assert "l2, max_norm, n_layers and all other parameters were chosen without" in text
+    assert not hasattr(one, "values_error_")  # it is computed from the rows
+    assert np.isnan(one.utility_)
+
+
+def test_pickling(rng):
+    problem = data(rng)
+    one = fit(problem)
+    for copied in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match="holds the rows.*refuses to be pickled"):
+            copied(one)
+    every = pickle.loads(pickle.dumps(fit(problem, release="all")))
+    assert not hasattr(every, "values_")
+    vector = fit(problem, release="publish")
+    again = pickle.loads(pickle.dumps(vector))
+    np.testing.assert_array_equal(again.values_, vector.values_)
+
+
+def test_nothing_of_the_rows_is_kept(rng):
+    X, y, judges = data(rng)
+    for release in ("all", "publish"):
+        valuer = fit((X, y, judges), release=release)
+        blob = pickle.dumps(valuer)
+        assert all(row.tobytes() not in blob for row in X)
+
+
+def test_noise_is_fresh_and_of_the_scale(rng):
+    problem = data(rng, n=12)
+    clear = fit(problem, epsilon=1e9).values_for(2)
+    draws = [fit(problem, random_state=0).values_for(2) for _ in range(150)]
+    assert len(set(draws)) == 150
+    scale = fit(problem).noise_scale_
+    # The mean of 150 absolute values of Laplace noise: within 6 deviations.
+    assert np.mean(np.abs(np.array(draws) - clear)) == pytest.approx(scale, rel=6 / np.sqrt(150))
+
+
+def test_secret_coalitions_are_fresh(rng):
+    problem = data(rng)
+    clear = fit(problem, epsilon=None, accuracy=0.01).values_[2]
+    found = [
+        fit(problem, design="iid", epsilon=1e6, random_state=0, accuracy=0.4).values_for(2)
+        for _ in range(30)
+    ]
+    assert len(set(np.round(found, 6))) > 5  # random_state does not decide
+    assert np.mean(found) == pytest.approx(clear, abs=6 * np.std(found) / np.sqrt(30) + 1e-3)
+
+
+def test_the_published_noise_guarantees_nothing(rng):
+    problem = data(rng)
+    valuer = fit(problem, noise="paper", design="paper", bound=0.5)
+    assert valuer.privacy_.guarantee is None
+    assert "NO PRIVACY IS GUARANTEED: noise='paper'" in " ".join(str(valuer.privacy_).split())
+    scale = published_scale(40, 1.0, kappa=np.sqrt(2), bound=0.5, accuracy=0.5)
+    assert valuer.noise_scale_ == pytest.approx(scale)
+    assert np.isfinite([valuer.values_for(i) for i in range(3)]).all()
+    # The formula's chance that a row is used is 19 at the paper's setting: it inflates the noise.
+    inflated = published_scale(100, 1.0, bound=0.5)
+    assert inflated == pytest.approx(0.601, abs=1e-3)
+    assert inflated / published_scale(100, 1.0, bound=0.5, clamp=True) == pytest.approx(11.6, 0.01)
+
+
+def test_refusals(rng):
+    problem = data(rng)
+    X, y, judges = problem
+    with pytest.raises(ValueError, match="estimator must be None with epsilon: only the utility"):
+        fit(problem, estimator=LogisticRegression(), l2=None)
+    with pytest.raises(ValueError, match="scoring must be None with epsilon.*Got 'accuracy'"):
+        fit(problem, scoring="accuracy")
+    with pytest.raises(ValueError, match="l2 must be a number with epsilon"):
+        fit(problem, l2=None)
+    with pytest.raises(ValueError, match="n_layers must be a number with epsilon"):
+        fit(problem, n_layers=None)
+    with pytest.raises(ValueError, match="n_layers must be at most 38 with epsilon and 40 rows"):
+        fit(problem, n_layers=39)
+    with pytest.raises(ValueError, match="design must be 'blocks' or 'iid' with epsilon"):
+        fit(problem, design="paper")
+    with pytest.raises(ValueError, match="max_evaluations must be None and include_empty True"):
+        fit(problem, max_evaluations=100)
+    with pytest.raises(ValueError, match="ledger must be None with noise='paper'"):
+        fit(problem, noise="paper", ledger=Ledger(None, "rows", epsilon=1.0, delta=1e-5))
+    with pytest.raises(ValueError, match="max_queries is for release='query'. Got max_queries=3"):
+        fit(problem, release="all", max_queries=3)
+    with pytest.raises(ValueError, match="groups must be None with epsilon"):
+        LayeredShapleyValuer(l2=1.0, n_layers=2, epsilon=1.0).fit(
+            X, y, groups=np.arange(40), **judges
+        )
+    with pytest.raises(ValueError, match="X_val and y_val must be passed with epsilon"):
+        LayeredShapleyValuer(l2=1.0, n_layers=2, epsilon=1.0).fit(X, y)
+    with pytest.raises(ValueError, match="reader must be 'curator' for fit_transform"):
+        LayeredShapleyValuer(l2=1.0, n_layers=2, epsilon=1.0, release="all").fit_transform(
+            X, y, **judges
+        )
+    with pytest.raises(ValueError, match="release must be 'all' or 'publish' for fit_transform"):
+        LayeredShapleyValuer(l2=1.0, n_layers=2, epsilon=1.0, reader="curator").fit_transform(
+            X, y, **judges
+        )
+    values = LayeredShapleyValuer(l2=1.0, n_layers=2, epsilon=1.0, release="publish")
+    assert values.fit_transform(X, y, **judges).shape == (40, 1)
+    for ask in ("transform", "core_sets", "value_of_group"):
+        with pytest.raises(ValueError, match="which a private fit does not keep"):
+            getattr(fit(problem), ask)(*([] if ask == "core_sets" else [X[:2]]))
+
+
+def test_labels_that_nobody_judges_do_not_matter(rng):
+    X, y, judges = data(rng)
+    strange = np.where(np.arange(40) % 7 == 0, 9, y)
+    assert np.isfinite(fit((X, strange, judges)).values_for(0))
+    with pytest.raises(ValueError, match="l2 needs two classes. Got 3 classes"):
+        fit((X, y, {**judges, "y_val": np.arange(20) % 3}))
+
+
+def test_a_clear_fit_after_a_private_one(rng):
+    X, y, judges = data(rng)
+    valuer = fit((X, y, judges))
+    valuer.set_params(epsilon=None).fit(X, y, **judges)
+    assert not hasattr(valuer, "privacy_")
+    assert pickle.loads(pickle.dumps(valuer)).values_for(3) == valuer.values_[3]
+    valuer.set_params(epsilon=1.0).fit(X, y, **judges)
+    assert not hasattr(valuer, "layer_values_")
