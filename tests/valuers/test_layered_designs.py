@@ -1,5 +1,6 @@
 """Designs of Layered Shapley on small games: unbiased, with honest errors, at the stated cost."""
 
+import itertools
 from math import comb
 
 import numpy as np
@@ -132,7 +133,7 @@ def test_share_of_the_data(rng):
             touched = np.zeros((n, n), dtype=bool)
 
             def utility(masks, touched=touched):
-                for before, after in zip(masks[:-1], masks[1:]):
+                for before, after in itertools.pairwise(masks):
                     if (before != after).sum() == 1:  # a coalition and its extension
                         player = np.flatnonzero(before != after)[0]
                         touched[player] |= before & after
@@ -167,9 +168,10 @@ def test_coverage_of_independent_draws(allocation, rng):
     harmonic = np.r_[0.0, np.cumsum(1 / np.arange(1, n + 1))] * c / 4
     signs = rng.choice([-1.0, 1.0], 2**n)
     game = FunctionGame(
-        lambda masks: harmonic[masks.sum(axis=1)]
-        * 0.5
-        + signs[masks @ (1 << np.arange(n))] * c / (4 * np.maximum(masks.sum(axis=1), 1)),
+        lambda masks: (
+            harmonic[masks.sum(axis=1)] * 0.5
+            + signs[masks @ (1 << np.arange(n))] * c / (4 * np.maximum(masks.sum(axis=1), 1))
+        ),
         n,
         cache_size=0,
     )
