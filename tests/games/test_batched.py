@@ -320,7 +320,7 @@ def test_neighbours_at_distance_zero_count_alone(model, rng):
         NearestCentroid(priors="empirical"),
         KNeighborsClassifier(weights=lambda distances: distances),
     ],
-    ids=str,
+    ids=["shrinkage", "metric", "priors", "weights"],
 )
 def test_what_is_left_to_the_loop(estimator):
     assert ModelGame(estimator, *classes(2)).solver == "loop"

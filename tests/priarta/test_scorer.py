@@ -187,7 +187,7 @@ def double(X):
 @pytest.mark.parametrize(
     "representation",
     ["identity", "pca", priarta.Identity(standardize=True), StandardScaler(), double],
-    ids=str,
+    ids=["identity", "pca", "Identity", "StandardScaler", "function"],
 )
 @pytest.mark.parametrize("latent", ["gaussian", "pca", priarta.PrincipalComponents(2)], ids=str)
 def test_any_map_will_do(market, representation, latent):
