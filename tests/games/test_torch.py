@@ -68,6 +68,7 @@ def test_rows_far_from_the_origin(rng):
 def test_linear(estimator, rng):
     masks = all_kinds(rng, 40)
     check_equal(estimator, targets(), masks)
+    check_equal(estimator, targets(), coalitions(rng, 40, "small"))  # none for torch, maybe
     weights = rng.random(40)
     weights[::9] = 0
     check_equal(estimator, targets(), masks, sample_weight=weights)
