@@ -25,6 +25,7 @@ class LogisticSolver(BatchedSolver):
     name = "logistic"
     estimator = LogisticRegression
     methods = ("predict", "predict_proba", "decision_function")
+    has_dual = True  # whether coalitions of few rows are solved in the dual, on the CPU
 
     @staticmethod
     def allows(parameters):
@@ -63,7 +64,7 @@ class LogisticSolver(BatchedSolver):
             free = bool(self.penalty[-1] == 0)
             d = len(self.penalty) - free
             unweighted = self.game.sample_weight is None
-            if unweighted and DualMargins.fits(len(self.X), len(self.X_val), d):
+            if self.has_dual and unweighted and DualMargins.fits(len(self.X), len(self.X_val), d):
                 C = 1 / self.penalty[0]
                 rows, points = self.X[:, :d], self.X_val[:, :d]
                 self._dual = DualMargins(rows, points, self.y == 1, C, free)

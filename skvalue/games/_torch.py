@@ -83,6 +83,8 @@ class TorchSolver:
 class TorchLogisticSolver(TorchSolver, LogisticSolver):
     """Logistic regression by Newton steps, of two classes or more."""
 
+    has_dual = False
+
     def __init__(self, game, X, X_val):
         super().__init__(game, X, X_val)
         self.flat = FLAT * self.to(self.scale)
