@@ -160,8 +160,6 @@ def walk_permutations(
         thetas[0] = model.initial(rng)
         utilities, spread = np.empty(n + 1), 0.0
         counted = t >= skip
-        if counted:
-            utilities[0] = model.utilities(thetas[:1])[0]
         for part in tiles(n, block):
             players = order[part]
             noise = np.empty((0, p))
@@ -178,7 +176,8 @@ def walk_permutations(
                 )
             spread += away
             if counted:
-                utilities[part.start + 1 : part.stop + 1] = model.utilities(some[1:])
+                first = part.start > 0  # the last of the block before
+                utilities[part.start + first : part.stop + 1] = model.utilities(some[first:])
             thetas[0] = some[-1]
         schedule.learn(t, spread)
         if not counted:
@@ -219,7 +218,7 @@ class _Schedule:
     def at(self, t):
         """Shares of all players in permutation t, from 0."""
         if self._shares is not None:
-            return np.ascontiguousarray(np.broadcast_to(self._shares[t], self._n))
+            return np.full(self._n, self._shares[t])
         if t == 0:
             return np.ones(self._n)
         # Of earlier releases alone, which are public.

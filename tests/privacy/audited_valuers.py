@@ -195,10 +195,9 @@ def gradient_fit(target, short=1.0, **parameters):
         patch("skvalue.valuers._gradient_fit.gradient_event", event),
     ):
         valuer.fit(X, y, X_val=np.ones((2, 1)), y_val=np.array([0.0, 0.5]))
-    walks = [np.vstack(thetas[t : t + 2]) for t in range(0, 2 * PERMUTATIONS, 2)]
     game = np.random.SeedSequence(0).spawn(2)[1]
     found = np.empty((CANARIES, PERMUTATIONS, 2))
-    for t, (walk, child) in enumerate(zip(walks, game.spawn(PERMUTATIONS))):
+    for t, (walk, child) in enumerate(zip(thetas, game.spawn(PERMUTATIONS))):
         found[np.random.default_rng(child).permutation(CANARIES), t] = -np.diff(walk, axis=0) / RATE
     return found
 

@@ -340,7 +340,7 @@ def released_steps(noise, n, p, k, clip=2.0, multiplier=0.3, **options):
     model, steps = Still(n, p), []
     seed = np.random.SeedSequence(0)
     for t, _ in enumerate(walk_permutations(model, np.ones(n), k, 1.0, seed, perturbed=perturbed)):
-        moved = -np.diff(np.vstack([np.zeros(p), model.thetas]), axis=0)
+        moved = -np.diff(model.thetas, axis=0)
         order = np.random.default_rng(_child(t)).permutation(n)
         found = np.empty((n, p))
         found[order] = moved
@@ -485,9 +485,7 @@ def test_noise_of_a_party_of_several_rows(rng):
             valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
         finally:
             LinearGradientModel.utilities = original
-        steps = np.array(
-            [np.diff(np.vstack(pair), axis=0) for pair in zip(taken[::2], taken[1::2])]
-        )
+        steps = np.diff(np.array(taken), axis=1)
         orders = drawn_orders(0, 3, 200)
         by_party = np.array([step[np.argsort(order)] for step, order in zip(steps, orders)])
         spreads[unit] = by_party.std(axis=(0, 2))

@@ -1,0 +1,80 @@
+"""Private gradient values against their utilities alone, and against a loop of single steps."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+
+from skvalue import GradientSemivalueValuer
+
+pytestmark = pytest.mark.bench
+
+N, PERMUTATIONS = 300, 360  # of the paper's Table 8, 519 to 531 s on its GPU
+
+
+@pytest.fixture(scope="module")
+def problem():
+    X, y = load_diabetes(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    X, y = X[order], (y > np.median(y)).astype(int)[order]
+    return dict(X=X[:N], y=y[:N], X_val=X[N:], y_val=y[N:])
+
+
+def private(noise):
+    return GradientSemivalueValuer(
+        "logistic", n_permutations=PERMUTATIONS, noise_multiplier=0.05, noise=noise, burn_in=0.0
+    )
+
+
+@pytest.mark.parametrize("noise", ["iid", "correlated"])
+def test_a_private_fit_against_its_utilities_alone(noise, problem, ratio):
+    X_val, y_val = problem["X_val"], problem["y_val"]
+    thetas = np.random.default_rng(0).standard_normal((N * PERMUTATIONS, X_val.shape[1] + 1))
+    test = np.column_stack([X_val, np.ones(len(X_val))]) * np.where(y_val, 1, -1)[:, None]
+
+    def utilities():
+        z = thetas @ test.T
+        return -(np.maximum(-z, 0) + np.log1p(np.exp(-np.abs(z)))).mean(axis=1)
+
+    limit = 1.0
+    measured = ratio(
+        f"private logistic values ({noise}) over their utilities as one product, n=300, k=360",
+        lambda: private(noise).fit(**problem),
+        utilities,
+        limit,
+    )
+    assert measured <= limit
+
+
+def test_a_private_fit_against_a_loop_of_steps(problem, ratio):
+    torch = pytest.importorskip("torch")
+    loss = torch.nn.functional.binary_cross_entropy_with_logits
+    X, X_val = (
+        torch.from_numpy(np.column_stack([problem[name], np.ones(len(problem[name]))]))
+        for name in ("X", "X_val")
+    )
+    y, y_val = (torch.from_numpy(problem[name].astype(float)) for name in ("y", "y_val"))
+    deviation, looped = PERMUTATIONS**0.5 * 0.05, 2
+
+    def loop():
+        values = np.zeros(N)
+        for _ in range(looped):
+            theta = torch.zeros(X.shape[1], dtype=torch.float64, requires_grad=True)
+            before = -loss(X_val @ theta.detach(), y_val).item()
+            for j in torch.randperm(N).tolist():
+                (gradient,) = torch.autograd.grad(loss(X[j] @ theta, y[j]), theta)
+                gradient = gradient / max(1.0, gradient.norm().item())
+                gradient = gradient + deviation * torch.randn(X.shape[1], dtype=torch.float64)
+                theta = (theta.detach() - 0.05 * gradient).requires_grad_()
+                after = -loss(X_val @ theta.detach(), y_val).item()
+                values[j] += after - before
+                before = after
+        return values
+
+    limit = PERMUTATIONS / looped / 100  # a hundred times as fast
+    measured = ratio(
+        "private logistic values over two of 360 permutations in a torch loop, n=300",
+        lambda: private("correlated").fit(**problem),
+        loop,
+        limit,
+    )
+    assert measured <= limit
