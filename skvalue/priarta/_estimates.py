@@ -1,5 +1,6 @@
 """The buyer's side in arrays: from noisy moments to estimates, scores and their uncertainty."""
 
+from functools import lru_cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -173,11 +174,23 @@ def estimate_summaries(buyer, summaries, shrink):
         Their moments.
     """
     d = len(buyer.mean)
-    moments = [summary.moments() for summary in summaries]
-    means = np.array([mean for mean, _ in moments]).reshape(-1, d)
-    covariances = np.array([covariance for _, covariance in moments]).reshape(-1, d, d)
+    means = np.array([summary.mean for summary in summaries]).reshape(-1, d)
+    packed = np.array([summary.moment for summary in summaries]).reshape(-1, d * (d + 1) // 2)
+    covariances = packed[:, _places(d)].reshape(-1, d, d)
+    covariances -= means[:, :, None] * means[:, None, :]
+    rest = np.array([(summary.bias, summary.n_samples) for summary in summaries]).reshape(-1, 2)
+    covariances[:, range(d), range(d)] += rest[:, :1]
+    covariances *= (rest[:, 1] / (rest[:, 1] - 1))[:, None, None]
     noise = np.array([noise_of(summary) for summary in summaries]).reshape(-1, 2)
     return estimate(buyer, means, covariances, noise[:, 0], noise[:, 1], shrink)
+
+
+@lru_cache(maxsize=4)
+def _places(d):
+    """Where the entries of a full matrix are in its packed lower triangle."""
+    full = np.zeros((d, d), dtype=np.intp)
+    full[np.tril_indices(d)] = np.arange(d * (d + 1) // 2)
+    return np.maximum(full, full.T).ravel()
 
 
 def noise_of(summary):

@@ -34,6 +34,7 @@ __all__ = ["PriArTaScorer"]
 
 _AUTO_QUANTILE = 0.95  # of the buyer's norms
 _FLOOR_QUANTILE = 0.95
+_AT_ONCE = 50  # sellers whose matrices the cache holds
 
 
 class PriArTaScorer(BaseEstimator):
@@ -326,8 +327,11 @@ class PriArTaScorer(BaseEstimator):
         TypeError
             If there is something else among them.
         """
-        estimates = self._estimates(self._read(summaries))
-        return self._buyer.score(estimates.mean, estimates.factor)[:, None]
+        summaries, scores = self._read(summaries), []
+        for start in range(0, len(summaries), _AT_ONCE):
+            estimates = self._estimates(summaries[start : start + _AT_ONCE])
+            scores.append(self._buyer.score(estimates.mean, estimates.factor))
+        return np.concatenate([*scores, []])[:, None]
 
     def score_errors(self, summaries, *, n_draws=64):
         """Standard errors of scores, from the summaries alone: no further release is needed.

@@ -271,6 +271,14 @@ class Summary:
         """Standard deviation of the noise on the diagonal of the second moment."""
         return self._noise_levels[1] * (self.max_norm or 0.0) ** 2
 
+    @property
+    def bias(self):
+        """What to add to the diagonal of a covariance to take off what noise adds on average."""
+        if self.mechanism in ("none", "paper"):  # the paper corrects nothing
+            return 0.0
+        rows = (self.noise_scale * self.max_norm) ** 2 if self.mechanism == "local" else 0.0
+        return self.mean_noise**2 - rows
+
     @cached_property
     def second_moment(self):
         """The second moment around the centre as a (d, d) array, as it was released."""
@@ -290,13 +298,9 @@ class Summary:
             The covariance, without what noise adds to it on average; noise may leave it negative
             eigenvalues.
         """
-        second, n = self.second_moment, self.n_samples
-        bias = self.mean_noise**2
-        if self.mechanism == "local":
-            bias -= (self.noise_scale * self.max_norm) ** 2
-        if self.mechanism == "paper":  # published without a correction
-            bias = 0.0
-        covariance = second - np.outer(self.mean, self.mean) + bias * np.eye(len(second))
+        n = self.n_samples
+        covariance = self.second_moment - np.outer(self.mean, self.mean)
+        covariance += self.bias * np.eye(self.n_dimensions)
         return self.mean.copy(), covariance * (n / (n - 1))
 
     def to_json(self):
