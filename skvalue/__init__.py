@@ -17,7 +17,6 @@ _PUBLIC = {
     "KNNShapleyValuer": "skvalue.valuers",
     "LayeredShapleyValuer": "skvalue.valuers",
     "LeaveOneOutValuer": "skvalue.valuers",
-    "PriArTaScorer": "skvalue.priarta",
     "SemivalueValuer": "skvalue.valuers",
     "TKNNShapleyValuer": "skvalue.valuers",
     "ValueFilter": "skvalue.selection",

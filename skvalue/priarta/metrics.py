@@ -233,9 +233,9 @@ def symmetric_kl(mean, covariance, mean_other, covariance_other, *, ridge=0.0):
 def diversity_relevance(covariance, covariance_other, *, threshold=0.01):
     """Diversity and relevance of a seller's data for a buyer, a baseline without means.
 
-    Along the buyer's principal directions u_i of variance v_i the seller's data have w_i = |S u_i|,
-    S being their covariance. Diversity is the geometric mean of |v_i - w_i| / max(v_i, w_i),
-    relevance that of min(v_i, w_i) / max(v_i, w_i).
+    Along the buyer's principal directions u of variance v the seller's data have w, the length of
+    S u, S being their covariance. Diversity is the geometric mean of ``|v - w| / max(v, w)`` over
+    the directions, relevance that of ``min(v, w) / max(v, w)``.
 
     Parameters
     ----------

@@ -146,14 +146,14 @@ def test_errors_are_those_of_fresh_sellers(epsilon):
 def test_noise_floor_holds_sellers_like_the_buyer(setting):
     rng = np.random.default_rng(2)
     below = []
-    for seed in range(50):
+    for seed in range(30):
         buyer, seller = gaussian_rows(rng, 400, 3), gaussian_rows(rng, 400, 3)
         scorer = PriArTaScorer(max_norm=1.0, noise_random_state=seed, **setting).fit(buyer)
         summary = quietly(scorer.summarize, [seller])
         below.append(scorer.score_summaries(summary)[0, 0] <= scorer.noise_floor(summary)[0])
         if setting.get("relation") != "add_remove":
             assert scorer.noise_floor(summary)[0] == scorer.noise_floor_
-    assert 0.82 <= np.mean(below) <= 1.0
+    assert 0.8 <= np.mean(below) <= 1.0
 
 
 def test_noise_floor_falls_with_rows_and_epsilon(market):
