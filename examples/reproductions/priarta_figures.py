@@ -217,7 +217,7 @@ def show(title, draws):
     share = np.mean([draw["holds"] for draw in said])
     lead, copies = (np.median([draw[word] for draw in said]) for word in ("lead", "copies"))
     print(
-        f"  {title:26s}"
+        f"  {title:32s}"
         + " ".join(f"{value:5.2f}" for value in unit)
         + f" | lead {lead:.2f}, copies {copies:.2f}, holds in {share:.0%}"
         + f" of {len(draws)}; first draw: {'holds' if said[0]['holds'] else 'fails'}",
@@ -252,9 +252,10 @@ def run_seed(X, y, name, seed, arguments):
     buyer, sellers, test = make_market(
         X, y, MARKETS[name], arguments.n_buyer, arguments.n_seller, seed
     )
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     maps, radius = train_maps(buyer[0], seed, arguments)
-    print(f"seed {seed}: trained in {time.perf_counter() - start:.0f} s")
+    wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+    print(f"seed {seed}: trained in {wall:.0f} s, {cpu:.0f} s of CPU time", flush=True)
     rows = [maps.transform(seller[0]) for seller in sellers]  # once, whatever is released
     scorer = PriArTaScorer(max_norm=radius).fit(maps.transform(buyer[0]))
     said = {"no noise": show("no noise", scorer.transform(rows).T)}

@@ -1,5 +1,7 @@
 """The networks that SimCLR trains. Importing this imports torch."""
 
+import math
+
 import torch
 from torch import nn
 
@@ -203,3 +205,28 @@ def make_backbone(name, shape):
     if name == "small_cnn":
         return small_cnn(shape[0], min(shape[1:])), 64
     return resnet18(shape[0], min(shape[1:])), 512
+
+
+def with_head(backbone, n_outputs, projection_dim):
+    """Backbone and head as one module; without a head where projection_dim is None."""
+    network = nn.Module()
+    network.backbone = backbone
+    if projection_dim is not None:
+        network.head = projection_head(n_outputs, projection_dim)
+    return network
+
+
+def outputs_of(backbone, shape):
+    """Dimension of what a user's module gives."""
+    mode = backbone.training
+    try:
+        with torch.no_grad():
+            out = backbone.eval()(torch.zeros(2, *shape))
+    finally:
+        backbone.train(mode)
+    if out.ndim < 2 or len(out) != 2:
+        raise ValueError(
+            "backbone must give a tensor of shape (n, n_outputs) for n examples. Got shape "
+            f"{tuple(out.shape)} for 2."
+        )
+    return math.prod(out.shape[1:])

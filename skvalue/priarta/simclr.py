@@ -20,7 +20,7 @@ from ._arrays import load_arrays, one_of, read_config, read_vector, state_arrays
 from ._examples import Examples, read_examples
 from ._training import Training, goes_on, patience_of, resolve_device, run, seeded
 from .augmentations import AUGMENTATIONS, make_augmentations
-from .networks import BACKBONES, choose_backbone, make_backbone, projection_head
+from .networks import BACKBONES, choose_backbone, make_backbone, outputs_of, with_head
 
 __all__ = ["SimCLR", "nt_xent_loss"]
 
@@ -299,9 +299,9 @@ class SimCLR(
             if isinstance(name, str):
                 backbone, n_outputs = make_backbone(name, examples.shape)
             else:
-                backbone, name = copy.deepcopy(name), None
-                n_outputs = _outputs_of(backbone, examples.shape)
-            network = _network(backbone, n_outputs, self.projection_dim)
+                backbone, name = copy.deepcopy(name).cpu(), None
+                n_outputs = outputs_of(backbone, examples.shape)
+            network = with_head(backbone, n_outputs, self.projection_dim)
         return network, n_outputs, name
 
     @property
@@ -416,7 +416,7 @@ class SimCLR(
 
         def build():
             backbone, n_outputs = make_backbone(name, shape)
-            return _network(backbone, n_outputs, dim if output == "projection" else None)
+            return with_head(backbone, n_outputs, dim if output == "projection" else None)
 
         channels, *sides = shape
         simclr = cls(
@@ -433,31 +433,6 @@ class SimCLR(
         simclr.n_features_in_ = int(np.prod(shape))
         simclr.loss_curve_, simclr.validation_loss_curve_, simclr.n_iter_ = [], [], 0
         return simclr
-
-
-def _network(backbone, n_outputs, projection_dim):
-    """Backbone and head as one module; without a head where projection_dim is None."""
-    network = nn.Module()
-    network.backbone = backbone
-    if projection_dim is not None:
-        network.head = projection_head(n_outputs, projection_dim)
-    return network
-
-
-def _outputs_of(backbone, shape):
-    """Dimension of what a user's module gives."""
-    mode = backbone.training
-    try:
-        with torch.no_grad():
-            out = backbone.eval()(torch.zeros(2, *shape))
-    finally:
-        backbone.train(mode)
-    if out.ndim < 2 or len(out) != 2:
-        raise ValueError(
-            "backbone must give a tensor of shape (n, n_outputs) for n examples. Got shape "
-            f"{tuple(out.shape)} for 2."
-        )
-    return int(np.prod(out.shape[1:]))
 
 
 def _checked_shape(shape):
