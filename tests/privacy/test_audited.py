@@ -33,6 +33,7 @@ from skvalue.privacy import (
 from skvalue.privacy.audit import check_variance, distinguish_scores, search_sensitivity
 
 from . import audited_sellers as sellers
+from . import audited_layered as layered
 from . import audited_valuers as valuers
 
 N_RUNS = 20_000
@@ -334,6 +335,22 @@ AUDITED = [
         lambda: valuers.gradient_claim(trust="server"),
         lambda claim, n: valuers.gradient_scores(1.0, "server"),
         lambda claim, n: valuers.gradient_noise(1.0, "server"),
+        "LayeredShapleyValuer, one value",
+        layered.one_claim,
+        lambda claim, n: layered.one_scores(n),
+        lambda claim, n: layered.one_noise(n),
+        layered.search_one,
+    ),
+    Audited(
+        "LayeredShapleyValuer, one value on secret coalitions",
+        layered.secret_claim,
+        lambda claim, n: layered.secret_scores(2000),
+    ),
+    Audited(
+        "LayeredShapleyValuer, all values",
+        layered.all_claim,
+        lambda claim, n: layered.all_scores(),
+        lambda claim, n: layered.all_noise(),
     ),
 ]
 
@@ -428,6 +445,57 @@ BROKEN = [
             valuers.gradient_claim,
             lambda claim, n: valuers.gradient_scores(0.5),
             lambda claim, n: valuers.gradient_noise(0.5),
+            "LayeredShapleyValuer with noise for a row left out",
+            layered.one_claim,
+            lambda claim, n: layered.one_scores(n, halved=True),
+            lambda claim, n: layered.one_noise(n, halved=True),
+        ),
+        {"game", "variance"},
+    ),
+    (
+        Audited(
+            "LayeredShapleyValuer with noise for a row left out, and so is the statement",
+            lambda: layered.one_scale(halved=True),
+            lambda claim, n: layered.one_scores(n, halved=True),
+            lambda claim, n: layered.one_noise(n, halved=True),
+            layered.search_one,
+        ),
+        {"game", "sensitivity"},
+    ),
+    (
+        Audited(
+            "LayeredShapleyValuer with a number of blocks that is random",
+            layered.one_claim,
+            lambda claim, n: layered.random_scores(n),
+            lambda claim, n: layered.one_noise(n),
+            layered.search_random,
+        ),
+        {"game", "sensitivity"},
+    ),
+    (
+        Audited(
+            "LayeredShapleyValuer with an intercept that is not penalised",
+            layered.intercept_noise,
+            lambda claim, n: layered.intercept_scores(n, layered.free_intercept),
+            None,
+            lambda claim: layered.search_intercept(claim, layered.free_intercept),
+        ),
+        {"game", "sensitivity"},
+    ),
+    (
+        Audited(
+            "LayeredShapleyValuer with coalitions that are known, claimed secret",
+            layered.secret_claim,
+            lambda claim, n: layered.secret_scores(n, public=True),
+        ),
+        {"game"},
+    ),
+    (
+        Audited(
+            "LayeredShapleyValuer, all values, with half the noise",
+            layered.all_claim,
+            lambda claim, n: layered.all_scores(halved=True),
+            lambda claim, n: layered.all_noise(halved=True),
         ),
         {"game", "variance"},
     ),
