@@ -1,6 +1,5 @@
 """Valuers: one file a method, pure functions of arrays on top, a thin estimator below."""
 
-from ._layered_core import CoreSet
 from .beta_shapley import BetaShapleyValuer
 from .data_banzhaf import DataBanzhafValuer
 from .data_oob import DataOOBValuer
@@ -8,7 +7,7 @@ from .data_shapley import DataShapleyValuer
 from .federated_semivalue import FederatedSemivalueValuer
 from .gradient_semivalue import GradientSemivalueValuer
 from .knn_shapley import KNNShapleyValuer
-from .layered_shapley import LayeredShapleyValuer, suggest_bound
+from .layered_shapley import CoreSet, LayeredShapleyValuer, published_scale, suggest_bound
 from .leave_one_out import LeaveOneOutValuer
 from .semivalue import SemivalueValuer
 from .tknn_shapley import TKNNShapleyValuer, public_baseline, suggest_radius
@@ -27,6 +26,7 @@ __all__ = [
     "SemivalueValuer",
     "TKNNShapleyValuer",
     "public_baseline",
+    "published_scale",
     "suggest_bound",
     "suggest_radius",
 ]

@@ -15,10 +15,10 @@ from ..base import BaseInSampleValuer
 from ..samplers import layer_counts
 from ._layered_core import CoreSet, GameSettings, suggest_bound
 from ._layered_designs import DESIGNS, Utilities, make_plan, n_steps, play
-from ._layered_private import NOISES, RELEASES, contribution_bounds
+from ._layered_private import NOISES, RELEASES, contribution_bounds, published_scale
 from ._layered_release import PrivateQueriesMixin
 
-__all__ = ["LayeredShapleyValuer", "suggest_bound"]
+__all__ = ["CoreSet", "LayeredShapleyValuer", "published_scale", "suggest_bound"]
 
 
 class LayeredShapleyValuer(PrivateQueriesMixin, BaseInSampleValuer):
