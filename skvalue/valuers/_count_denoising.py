@@ -13,9 +13,10 @@ posterior:
   a few shares of the balls' radius. All of them are averaged over, by marginal likelihood;
 - counts are not negative: draws of the posterior are mapped to its normal laws cut off at zero.
 
-Sizes of values differ by orders of magnitude, so the mean is taken of their logarithms. It is
-shrunk, as far as the release left them as uncertain as they were before, towards one half, the size
-that needs no private count.
+Sizes of values differ by orders of magnitude, so the mean is taken of their logarithms. What the
+prior says of their common scale is taken off as far as the release left them as uncertain as they
+were before, in favour of one half, the size that needs no private count; how sizes differ between
+balls is left to the posterior, which shrinks that itself.
 """
 
 from functools import lru_cache
@@ -32,7 +33,8 @@ _SCALES = 10.0 ** np.arange(0, 6.01, 0.5)
 _LENGTHS = (0.1, 0.3, 0.9)  # in radii
 _NUGGET = 1e-6  # share of unsmooth signal, which makes exact counts come out exactly
 _N_DRAWS = 64
-_NOTHING = 0.25  # share of the prior variance of logarithms that is left where nothing is known
+_VAGUE = 0.25  # share of the prior variance of logarithms that a release may leave
+_FAINT = 3.0  # standard deviations of noise in the sum of counts that say nothing
 _TABLE = 10_000  # counts up to which values are tabled, where none larger was released
 
 
@@ -207,12 +209,15 @@ class Posterior(NamedTuple):
         The same of the prior.
     largest : int
         Largest count that was released.
+    loudness : float
+        Sum of the released counts, in standard deviations of its noise.
     """
 
     same: np.ndarray
     other: np.ndarray
     prior: tuple
     largest: int
+    loudness: float
 
 
 def count_posterior(
@@ -247,7 +252,8 @@ def count_posterior(
         tuple(positive_draws((c + sign * d[order]) / 2) for sign in (1, -1))
         for c, d in zip(sums, gaps)
     )
-    return Posterior(*posterior, prior, int(max(same.max(), other.max(), 0)))
+    loudness = (same + other).sum() / (np.sqrt(len(same)) * spread)
+    return Posterior(*posterior, prior, int(max(same.max(), other.max(), 0)), float(loudness))
 
 
 @lru_cache(maxsize=4)
@@ -313,9 +319,11 @@ def _log_sizes(same, other, n_classes, semivalue, table, joins):
 def value_sizes(posterior, n_classes, semivalue="shapley", joins=False):
     """Values of both kinds of neighbours at every validation point, given noisy counts.
 
-    Geometric means over the posterior, shrunk to 1/2 and -1/2 as the release says less: their
-    weight is the share of the prior variance of the logarithms that is left, over a quarter, at
-    most 1. A release that does not halve the prior deviation of sizes counts for nothing.
+    Geometric means over the posterior. With ``left`` the share of the prior variance of their
+    logarithms that the release left, logarithms less that of 1/2 are taken off ``left`` times what
+    they are in the prior. What comes of that is believed in full where the released counts sum up
+    to six standard deviations of the noise in their sum; down to three of them, in part; and below,
+    sizes are 1/2, as in the public baseline, unless less than a quarter is left.
 
     Parameters
     ----------
@@ -341,6 +349,8 @@ def value_sizes(posterior, n_classes, semivalue="shapley", joins=False):
         for draws in ((posterior.same, posterior.other), posterior.prior)
     )
     left = logs.var(axis=1).mean() / max(before.var(axis=1).mean(), 1e-300)
-    known = max(1 - left / _NOTHING, 0.0)
-    agree, differ = np.exp(known * logs.mean(axis=1) + (1 - known) * np.log(0.5))
+    left, half = min(left, 1.0), np.log(0.5)
+    news = (logs.mean(axis=1) - half) - left * (before.mean(axis=1) - half)
+    believed = np.clip(max(1 - left / _VAGUE, posterior.loudness / _FAINT - 1), 0.0, 1.0)
+    agree, differ = np.exp(half + believed * news)
     return agree, -differ

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 TRUE_METRICS = {"cityblock", "cosine", "euclidean", "l1", "l2", "manhattan"}
+_MAX_SAMPLE = 2**21  # rows sampled at a time, unless a ball alone holds more
 _MAX_LANDMARKS = 800  # of the smoothing; more validation points than that are approximated
 
 
@@ -168,6 +169,39 @@ def noise_scale(event):
     return event.event.event.scale if isinstance(event, SelfComposedEvent) else event.scale
 
 
+def sampled_counts(counts, rate, noise_random_state=None):
+    """How many of those counted are in a sample; every count has a fresh and secret one.
+
+    Parameters
+    ----------
+    counts : ndarray of int
+        Numbers of rows.
+    rate : float
+        Chance of every one of them to be in the sample.
+    noise_random_state : int, default=None
+        For tests only; voids the guarantee.
+
+    Returns
+    -------
+    kept : ndarray of int
+        Numbers of sampled rows, in the shape of counts.
+    """
+    places = counts.ravel()
+    kept, ends = np.zeros(len(places), dtype=np.int64), np.cumsum(places)
+    start = 0
+    while start < len(places):
+        done = ends[start] - places[start]
+        stop = max(int(np.searchsorted(ends, done + _MAX_SAMPLE, side="right")), start + 1)
+        some = places[start:stop]
+        if some.any():
+            seed = None if noise_random_state is None else noise_random_state + 1 + start
+            sample = poisson_sample(int(some.sum()), rate, noise_random_state=seed)
+            owner = np.repeat(np.arange(len(some)), some)
+            kept[start:stop] = np.bincount(owner[sample], minlength=len(some))
+        start = stop
+    return kept.reshape(counts.shape)
+
+
 def release_counts(clean, event, *, ledger=None, label="", noise_random_state=None):
     """Charge the ledger and release noisy counts.
 
@@ -199,13 +233,7 @@ def release_counts(clean, event, *, ledger=None, label="", noise_random_state=No
     if ledger is not None:
         ledger.charge(event, label=label)
     sampled, rate = event.event, event.event.probability
-    kept = np.zeros(clean.shape, dtype=np.int64)
-    for place, count in np.ndenumerate(clean):
-        if count:  # who of those in the ball is in the ball's own sample
-            seed = noise_random_state
-            if seed is not None:
-                seed += 1 + int(np.ravel_multi_index(place, clean.shape))
-            kept[place] = poisson_sample(int(count), rate, noise_random_state=seed).sum()
+    kept = sampled_counts(clean, rate, noise_random_state)
     noisy = add_noise(kept, sampled.event, noise_random_state=noise_random_state) / rate
     # A count of n rows also strays by its sample, n (1 - rate) / rate; n is known as noisily.
     sampling = max(noisy.mean(), 0.0) * (1 - rate) / rate

@@ -34,6 +34,7 @@ from skvalue.privacy.audit import check_variance, distinguish_scores, search_sen
 
 from . import audited_sellers as sellers
 from . import audited_layered as layered
+from . import audited_samples as samples
 from . import audited_valuers as valuers
 
 N_RUNS = 20_000
@@ -351,6 +352,16 @@ AUDITED = [
         layered.all_claim,
         lambda claim, n: layered.all_scores(),
         lambda claim, n: layered.all_noise(),
+        "TKNNShapleyValuer, a fresh sample in every ball",
+        samples.balls_claim,
+        lambda claim, n: samples.ball_scores(),
+        lambda claim, n: samples.ball_noise(),
+    ),
+    Audited(
+        "KNNShapleyValuer, a fresh sample for every value",
+        samples.values_claim,
+        lambda claim, n: samples.value_scores(),
+        lambda claim, n: samples.value_noise(),
     ),
 ]
 
@@ -449,6 +460,30 @@ BROKEN = [
             layered.one_claim,
             lambda claim, n: layered.one_scores(n, halved=True),
             lambda claim, n: layered.one_noise(n, halved=True),
+            "TKNNShapleyValuer, samples, noise that forgets M",
+            samples.balls_claim,
+            lambda claim, n: samples.ball_scores(1),
+            lambda claim, n: samples.ball_noise(1),
+        ),
+        {"game", "variance"},
+    ),
+    *(
+        (
+            Audited(
+                f"TKNNShapleyValuer, {sample.__name__}",
+                samples.balls_claim,
+                lambda claim, n, sample=sample: samples.ball_scores(samples.M, sample),
+            ),
+            {"game"},
+        )
+        for sample in (samples.shared_sample, samples.whole_sample)
+    ),
+    (
+        Audited(
+            "KNNShapleyValuer, samples, half the noise",
+            samples.values_claim,
+            lambda claim, n: samples.value_scores(0.5),
+            lambda claim, n: samples.value_noise(0.5),
         ),
         {"game", "variance"},
     ),
@@ -498,6 +533,12 @@ BROKEN = [
             lambda claim, n: layered.all_noise(halved=True),
         ),
         {"game", "variance"},
+    ),
+            "KNNShapleyValuer, no sample",
+            samples.values_claim,
+            lambda claim, n: samples.value_scores(1.0, samples.whole_sample),
+        ),
+        {"game"},
     ),
 ]
 

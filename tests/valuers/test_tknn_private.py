@@ -73,7 +73,8 @@ def test_all_noise_gives_the_public_baseline(n_classes):
         300, 8, n_informative=6, n_classes=n_classes, random_state=0, n_clusters_per_class=1
     )
     game = X[50:], y[50:], X[:50], y[:50]
-    private = fit(game, epsilon=1e-6)
+    with pytest.warns(SeededNoiseWarning):  # any other noise: with a chance of 0.999
+        private = fit(game, epsilon=1e-6, noise_random_state=0)
     baseline = public_baseline(*game, 0.3)
     np.testing.assert_allclose(private.values_, baseline, atol=1e-12)
     np.testing.assert_allclose(private.score_samples(X[50:], y[50:]), baseline, atol=1e-12)
