@@ -32,9 +32,9 @@ from skvalue.privacy import (
 )
 from skvalue.privacy.audit import check_variance, distinguish_scores, search_sensitivity
 
-from . import audited_sellers as sellers
 from . import audited_layered as layered
 from . import audited_samples as samples
+from . import audited_sellers as sellers
 from . import audited_valuers as valuers
 
 N_RUNS = 20_000
@@ -336,6 +336,8 @@ AUDITED = [
         lambda: valuers.gradient_claim(trust="server"),
         lambda claim, n: valuers.gradient_scores(1.0, "server"),
         lambda claim, n: valuers.gradient_noise(1.0, "server"),
+    ),
+    Audited(
         "LayeredShapleyValuer, one value",
         layered.one_claim,
         lambda claim, n: layered.one_scores(n),
@@ -352,6 +354,8 @@ AUDITED = [
         layered.all_claim,
         lambda claim, n: layered.all_scores(),
         lambda claim, n: layered.all_noise(),
+    ),
+    Audited(
         "TKNNShapleyValuer, a fresh sample in every ball",
         samples.balls_claim,
         lambda claim, n: samples.ball_scores(),
@@ -456,10 +460,20 @@ BROKEN = [
             valuers.gradient_claim,
             lambda claim, n: valuers.gradient_scores(0.5),
             lambda claim, n: valuers.gradient_noise(0.5),
+        ),
+        {"game", "variance"},
+    ),
+    (
+        Audited(
             "LayeredShapleyValuer with noise for a row left out",
             layered.one_claim,
             lambda claim, n: layered.one_scores(n, halved=True),
             lambda claim, n: layered.one_noise(n, halved=True),
+        ),
+        {"game", "variance"},
+    ),
+    (
+        Audited(
             "TKNNShapleyValuer, samples, noise that forgets M",
             samples.balls_claim,
             lambda claim, n: samples.ball_scores(1),
@@ -534,6 +548,8 @@ BROKEN = [
         ),
         {"game", "variance"},
     ),
+    (
+        Audited(
             "KNNShapleyValuer, no sample",
             samples.values_claim,
             lambda claim, n: samples.value_scores(1.0, samples.whole_sample),
