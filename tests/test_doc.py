@@ -45,10 +45,12 @@ def html(tmp_path_factory):
     return folder / "html"
 
 
+@pytest.mark.xdist_group("doc")
 def test_builds_without_a_warning(html):
     assert (html / "index.html").is_file()
 
 
+@pytest.mark.xdist_group("doc")
 def test_every_public_name_has_a_page(html):
     built = {page.stem for page in (html / "generated").glob("*.html")}
     missing = set(public_names()) - built

@@ -98,6 +98,9 @@ def test_row_map_is_the_function_of_all_rows(rng):
     np.testing.assert_array_equal(norms, np.vecdot(X, X))
 
 
+CLUSTER = pytest.mark.xdist_group("cluster")
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """Two worker processes of Dask on this machine."""
@@ -111,6 +114,7 @@ def cluster():
         yield client  # the one that joblib finds
 
 
+@CLUSTER
 @pytest.mark.parametrize(
     "valuer",
     [KNNShapleyValuer(), KNNShapleyValuer(task="regression"), TKNNShapleyValuer(0.5)],
@@ -139,6 +143,7 @@ def process(_):
     return os.getpid()
 
 
+@CLUSTER
 def test_tiles_are_spread_over_a_dask_cluster(cluster):
     with parallel_config(backend="dask"):
         workers = set(ordered_map(process, [(i,) for i in range(10)]))
