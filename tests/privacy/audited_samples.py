@@ -55,7 +55,7 @@ def ball_noise(*broken):
 
 # Values with noise: of a row alone, or behind another of another label, with K = 1.
 
-K, VALUE_RATE, VALUE_RUNS = 1, 0.5, 4000
+K, VALUE_RATE, VALUE_RUNS = 1, 0.5, 1500
 
 
 @lru_cache
@@ -71,13 +71,17 @@ def sampled_value(joined):
 
 
 @lru_cache
+def clean_values(joined, sample):
+    with patch("skvalue.valuers._knn_private.poisson_sample", sample):
+        clean = [sampled_value(joined) for _ in range(VALUE_RUNS if joined else 1)]
+    return np.resize(clean, VALUE_RUNS)
+
+
 def value_runs(joined, short=1.0, sample=poisson_sample):
     sampled = values_claim().event
     noise = replace(sampled.event, scale=sampled.event.scale * short)
     event = SelfComposedEvent(replace(sampled, event=noise), VALUE_RUNS)
-    with patch("skvalue.valuers._knn_private.poisson_sample", sample):
-        clean = [sampled_value(joined) for _ in range(VALUE_RUNS if joined else 1)]
-    return release_values(np.resize(clean, VALUE_RUNS), event)
+    return release_values(clean_values(joined, sample), event)
 
 
 def value_scores(*broken):
