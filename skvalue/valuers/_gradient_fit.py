@@ -12,7 +12,7 @@ from ..privacy import noise_source
 from ..privacy._checks import check_delta, check_epsilon
 from ..semivalues import check_semivalue, size_weights
 from ._gradient_models import LinearGradientModel
-from ._gradient_noise import gradient_event, gradient_report, own_shares
+from ._gradient_noise import gradient_event, gradient_report, own_shares, step_deviation
 from ._gradient_public import column_scales, public_learning_rate, target_scale
 from ._gradient_walk import Perturbed, walk_permutations
 
@@ -160,15 +160,16 @@ class GradientFitsMixin:
             codes = rows if groups is None else groups[rows]
             present, players = np.unique(codes, return_inverse=True)
             make = self._model_maker(judges)
+            perturbed = None if event is None else self._perturbed(event, draw, players)
             if rate is None:
-                rate = self._rate(make, judges, len(rows), len(present), seeds[0])
+                rate = self._rate(make, judges, len(rows), len(present), seeds[0], perturbed)
             walks = walk_permutations(
                 make(X[rows], y[rows], players),
                 len(present) * size_weights(self.semivalue, len(present)),
                 self.n_permutations,
                 rate,
                 seed,
-                perturbed=None if event is None else self._perturbed(event, draw, players),
+                perturbed=perturbed,
                 skip=skip,
                 names=present if groups is None else self.groups_[present],
                 n_jobs=self.n_jobs,
@@ -263,16 +264,22 @@ class GradientFitsMixin:
 
         return make
 
-    def _rate(self, make, judges, n_rows, n_players, seed):
+    def _rate(self, make, judges, n_rows, n_players, seed, perturbed):
         """Learning rate, chosen on the judges."""
         if self.learning_rate != "auto":
             return float(self.learning_rate)
+        deviation = 0.0
+        if perturbed is not None:
+            deviation = perturbed.scales.mean() * step_deviation(
+                self.noise, perturbed.deviation, self._n_releases, self._n_skipped()
+            )
         return public_learning_rate(
             lambda rows, players, test: make(judges.X[rows], judges.y[rows], players, test),
             len(judges.y),
             n_players,
             max(1, round(n_rows / n_players)),
             np.random.default_rng(seed),
+            deviation,
         )
 
 

@@ -18,7 +18,9 @@ _TAYLOR = tuple(float(c) for c in 1.0 / np.cumprod(np.r_[1.0, np.arange(1, 14)])
 def add_gradient(kind, x, target, theta, limit, logits, out):
     """Add the gradient of one row's loss, clipped to the norm ``limit``, to ``out``.
 
-    A target that is no class has no gradient with one output, and agrees with no class else.
+    A target that is no class has no gradient with one output, and agrees with no class else. Where
+    there is a limit, a gradient without a finite norm adds nothing: it must not move what other
+    rows add. Returns whether the norm is finite.
     """
     d, n_outputs = len(x), len(logits)
     top = -np.inf
@@ -40,31 +42,34 @@ def add_gradient(kind, x, target, theta, limit, logits, out):
             total += logits[c]
         for c in range(n_outputs):
             logits[c] = logits[c] / total - (1.0 if c == target else 0.0)
-    factor = 1.0
+    squared, length, factor = 0.0, 0.0, 1.0
+    for c in range(n_outputs):
+        squared += logits[c] * logits[c]
+    for a in range(d):
+        length += x[a] * x[a]
+    norm = np.sqrt(squared) * np.sqrt(length)
+    finite = np.isfinite(norm)
     if limit < np.inf:
-        squared, length = 0.0, 0.0
-        for c in range(n_outputs):
-            squared += logits[c] * logits[c]
-        for a in range(d):
-            length += x[a] * x[a]
-        norm = np.sqrt(squared * length)
+        if not finite:
+            return False
         if norm > limit:
             factor = limit / norm
     for c in range(n_outputs):
         r = factor * logits[c]
         for a in range(d):
             out[c * d + a] += r * x[a]
+    return finite
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
 def player_gradient(kind, X, y, rows, theta, clip, per_example, logits, out):
-    """Clipped gradient of the rows of one player."""
-    p = len(out)
+    """Clipped gradient of the rows of one player; returns whether all rows have a finite one."""
+    p, finite = len(out), True
     for a in range(p):
         out[a] = 0.0
     limit = clip if per_example else np.inf
     for i in range(rows[0], rows[1]):
-        add_gradient(kind, X[i], y[i], theta, limit, logits, out)
+        finite &= add_gradient(kind, X[i], y[i], theta, limit, logits, out)
     factor = 1.0 / (rows[1] - rows[0])
     if not per_example:
         squared = 0.0
@@ -73,8 +78,15 @@ def player_gradient(kind, X, y, rows, theta, clip, per_example, logits, out):
         norm = np.sqrt(squared) * factor
         if norm > clip:
             factor *= clip / norm
+    total = 0.0
     for a in range(p):
         out[a] *= factor
+        total += abs(out[a])
+    if not np.isfinite(total):
+        finite = False
+        for a in range(p):
+            out[a] = 0.0
+    return finite
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
@@ -106,8 +118,8 @@ def walk(
 ):
     """Walk through the players of ``order`` from ``thetas[0]``.
 
-    Returns the player whose gradient is not finite (-1: none; with noise it is zero), and the sum
-    of the squared distances of the releases from the means of those before.
+    Returns the player who has a gradient that is not finite (-1: none; with noise it is zero), and
+    the sum of the squared distances of the releases from the means of those before.
     """
     gradient = np.empty(thetas.shape[1])
     logits = np.empty(thetas.shape[1] // X.shape[1])
@@ -115,16 +127,11 @@ def walk(
     spread = 0.0
     for s in range(len(order)):
         j = order[s]
-        player_gradient(
+        finite = player_gradient(
             kind, X, y, bounds[j : j + 2], thetas[s], clip, per_example, logits, gradient
         )
-        total = 0.0
-        for a in range(len(gradient)):
-            total += abs(gradient[a])
-        if not np.isfinite(total):
-            if len(noise) == 0:
-                return j, spread
-            gradient[:] = 0.0  # an error would tell of the rows
+        if not finite and len(noise) == 0:  # with noise, an error would tell of the rows
+            return j, spread
         spread += step(
             thetas[s], gradient, rate, noise[s] if len(noise) else nothing, scales[j],
             past[j] if len(past) else nothing, shares[j], t, thetas[s + 1],

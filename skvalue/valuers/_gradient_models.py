@@ -142,11 +142,11 @@ class LinearGradientModel:
     def gradient(self, theta, player):
         """Clipped gradient of a player's loss."""
         out = np.empty(self.n_parameters)
-        self._kernels.player_gradient(
+        finite = self._kernels.player_gradient(
             self._kind, self._X, self._y, self._bounds[player : player + 2], theta, self._clip,
             self._per_example, np.empty(self._n_outputs), out,
         )  # fmt: skip
-        return out
+        return out if finite else np.full_like(out, np.nan)
 
     def walk(self, order, rate, noise, scales, past, shares, t, thetas):
         """Steps through players at once, see `skvalue.valuers._gradient_walk.walk_steps`."""

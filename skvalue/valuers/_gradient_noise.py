@@ -132,6 +132,36 @@ def optimal_share(t, noise_variance, gradient_variance):
     return (noise_variance + t * gradient_variance) / (t * total)
 
 
+def step_deviation(noise, deviation, n_permutations, skip):
+    """Root mean square of the noise in what steps go along, over permutations that count.
+
+    Parameters
+    ----------
+    noise : {"iid", "correlated", "optimal"}, callable or array-like
+        Of `own_shares`; "optimal" is taken for "correlated".
+    deviation : float
+        Standard deviation of the noise of one release.
+    n_permutations, skip : int
+        Number of permutations, and of those that do not count.
+
+    Returns
+    -------
+    deviation : float
+        The standard deviation.
+
+    Examples
+    --------
+    >>> round(step_deviation("correlated", 3.0, 100, 99), 3)
+    0.3
+    """
+    if isinstance(noise, str) and noise == "iid":
+        return float(deviation)
+    X = release_matrix(
+        own_shares("correlated" if isinstance(noise, str) else noise, n_permutations)
+    )
+    return float(deviation * np.sqrt((X[skip:] ** 2).sum(axis=1).mean()))
+
+
 def release_matrix(shares):
     """The matrix X of a party's shares, by which releases become steps: W = X A.
 

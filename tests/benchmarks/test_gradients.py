@@ -21,7 +21,12 @@ def problem():
 
 def private(noise):
     return GradientSemivalueValuer(
-        "logistic", n_permutations=PERMUTATIONS, noise_multiplier=0.05, noise=noise, burn_in=0.0
+        "logistic",
+        n_permutations=PERMUTATIONS,
+        noise_multiplier=0.05,
+        noise=noise,
+        burn_in=0.0,
+        learning_rate=0.05,
     )
 
 

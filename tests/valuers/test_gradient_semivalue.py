@@ -618,6 +618,28 @@ def test_data_sets_are_found_while_their_rows_are_protected():
     assert found[2] < 0.85
 
 
+def test_a_row_without_a_finite_gradient_moves_no_other():
+    # Else it would wipe out what the other rows of its party add, by more than 2 C.
+    X_val, y_val = np.ones((2, 1)), np.array([0.0, 1.0])
+    found = []
+    for row in (1.0, 1e300):
+        X, y = np.array([[3.0], [2.0], [row]]), np.array([9.0, 9.0, 1e300])
+        model = LinearGradientModel(
+            X, y, np.zeros(3, int), X_val, y_val, np.full(2, 0.5), kind="linear", n_classes=0,
+            clip=0.7, unit="example", utility="neg_loss",
+        )  # fmt: skip
+        thetas, none, ones = np.zeros((2, 2)), np.empty((0, 2)), np.ones(1)
+        order = np.zeros(1, int)
+        bad, _ = model.walk(order, 1.0, np.zeros((1, 2)), ones, none, ones, 1, thetas)
+        assert bad == -1
+        found.append(-3 * thetas[1])
+        if row > 1:
+            assert model.walk(order, 1.0, none, ones, none, ones, 1, thetas)[0] == 0
+            assert np.isnan(model.gradient(thetas[0], 0)).all()
+    assert np.linalg.norm(found[1]) > 1.3  # of two rows, nearly in one direction
+    assert np.linalg.norm(found[0] - found[1]) <= 0.7 + 1e-12
+
+
 class Loud(Still):
     def gradient(self, theta, player):
         return np.full(self.n_parameters, 3.0)
@@ -647,6 +669,29 @@ def test_constant_columns_blow_nothing_up(rng):
     assert np.abs(valuer.values_).max() < 0.1
     with pytest.warns(ConstantColumnsWarning):
         assert column_scales(np.zeros((4, 1))) == ([0.0], [1.0])
+
+
+def test_learning_rate_from_public_data(rng):
+    X, y, X_val, y_val = problem(rng, 0, n=100, n_val=80)
+    judged = dict(X_val=X_val, y_val=y_val)
+    rates = {}
+    for n, multiplier in ((10, None), (100, None), (100, 3.0)):
+        valuer = GradientSemivalueValuer(
+            noise_multiplier=multiplier, n_permutations=10, random_state=0
+        )
+        rates[n, multiplier] = valuer.fit(X[:n], y[:n], **judged).learning_rate_
+    assert rates[10, None] > rates[100, None] > rates[100, 3.0]
+    X[:], y[:] = 0.0, 1e6 + 0.5  # the rows themselves do not matter
+    assert (
+        GradientSemivalueValuer(random_state=0).fit(X, y, **judged).learning_rate_
+        == (rates[100, None])
+    )
+    # Clipped by nothing, the larger rates end in infinity: they are not taken.
+    wild = GradientSemivalueValuer(clip=None, standardize=False, n_permutations=1, random_state=0)
+    X, y = 30 * rng.normal(size=(100, 3)), rng.normal(size=100)
+    with np.errstate(all="ignore"):
+        wild.fit(X, y, X_val=30 * X_val, y_val=y_val)
+    assert wild.learning_rate_ == 0.001
 
 
 def test_a_gradient_that_is_not_finite():
