@@ -6,9 +6,15 @@ from unittest.mock import patch
 
 import numpy as np
 
-from skvalue import GradientSemivalueValuer, KNNShapleyValuer, TKNNShapleyValuer
+from skvalue import (
+    FederatedSemivalueValuer,
+    GradientSemivalueValuer,
+    KNNShapleyValuer,
+    TKNNShapleyValuer,
+)
 from skvalue.privacy import Ledger
 from skvalue.privacy.audit import search_sensitivity
+from skvalue.valuers._federated_rounds import release_updates
 from skvalue.valuers._gradient_models import LinearGradientModel
 from skvalue.valuers._gradient_noise import gradient_event
 from skvalue.valuers._knn_private import value_event
@@ -242,3 +248,57 @@ def search_gradients(claim):
     records = [(x, t) for x in (0.0, 2.0) for t in (-9.0, 0.01, 9.0)]
     return search_sensitivity(summed, records, 3, claimed=claim.event.sensitivity,
                               relation="replace")  # fmt: skip
+
+
+# Updates in federated rounds: every party sends the longest one there is, one way or the other ----
+
+
+@lru_cache
+def federated_runs(short=1.0):
+    """What many parties have sent over all rounds, on either side."""
+
+    def event(*args, **kwargs):
+        true = gradient_event(*args, **kwargs)
+        return replace(true, event=replace(true.event, scale=short * true.event.scale))
+
+    runs = []
+    for sign in (1, -1):
+        sent = np.empty((PERMUTATIONS, 10 * CANARIES, 2))
+        with patch("skvalue.valuers._gradient_fit.gradient_event", event):
+            valuer = FederatedSemivalueValuer(
+                n_rounds=PERMUTATIONS, n_permutations=1, clip=CLIP, epsilon=EPSILON, delta=DELTA,
+                noise="iid", semivalue="leave-one-out", burn_in=0.9,
+            ).start(lambda thetas: np.zeros(len(thetas)), 10 * CANARIES)  # fmt: skip
+        for t in range(PERMUTATIONS):
+            updates = np.tile(sign * 9 * GRADIENT_WAY, (10 * CANARIES, 1))
+            valuer.add_round(np.zeros(2), updates)
+            sent[t] = valuer._rounds.used
+        runs.append(sent.transpose(1, 0, 2))
+    return runs
+
+
+def federated_claim():
+    ledger = Ledger(None, "audit", epsilon=20.0, delta=DELTA)
+    FederatedSemivalueValuer(
+        n_rounds=PERMUTATIONS, clip=CLIP, epsilon=EPSILON, delta=DELTA, ledger=ledger
+    ).start(len, 2)
+    return ledger.charges[0].event
+
+
+def federated_scores(*run):
+    return [(runs @ GRADIENT_WAY).sum(axis=1) for runs in federated_runs(*run)]
+
+
+def federated_noise(*run):
+    return federated_runs(*run)[0] - CLIP * GRADIENT_WAY
+
+
+def search_updates(claim):
+    """One party's update, of any size, is replaced."""
+    return search_sensitivity(
+        lambda updates: release_updates(updates, CLIP).ravel(),
+        [(0.0, 0.0), (9.0, 0.0), (-9.0, 0.0), (0.1, 0.2), (3.0, 4.0)],
+        2,
+        claimed=claim.event.sensitivity,
+        relation="replace",
+    )

@@ -367,6 +367,13 @@ AUDITED = [
         lambda claim, n: samples.value_scores(),
         lambda claim, n: samples.value_noise(),
     ),
+    Audited(
+        "FederatedSemivalueValuer, a party's updates",
+        valuers.federated_claim,
+        lambda claim, n: valuers.federated_scores(),
+        lambda claim, n: valuers.federated_noise(),
+        valuers.search_updates,
+    ),
 ]
 
 BROKEN = [
@@ -555,6 +562,15 @@ BROKEN = [
             lambda claim, n: samples.value_scores(1.0, samples.whole_sample),
         ),
         {"game"},
+    ),
+    (
+        Audited(
+            "FederatedSemivalueValuer with noise for one round on every round",
+            valuers.federated_claim,
+            lambda claim, n: valuers.federated_scores(valuers.PERMUTATIONS**-0.5),
+            lambda claim, n: valuers.federated_noise(valuers.PERMUTATIONS**-0.5),
+        ),
+        {"game", "variance"},
     ),
 ]
 

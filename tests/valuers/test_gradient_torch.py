@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
 
 torch = pytest.importorskip("torch")
 
+from skvalue import GradientSemivalueValuer  # noqa: E402
 from skvalue.valuers._gradient_models import GradientModel  # noqa: E402
 from skvalue.valuers._gradient_torch import TorchGradientModel  # noqa: E402
 
@@ -371,3 +373,58 @@ def test_gpu_agrees_with_the_cpu(gpu, images, rng, unit):
             *(model.gradient(thetas[0], player) for model in on.values()), rtol=1e-9
         )
     np.testing.assert_allclose(*(model.utilities(thetas) for model in on.values()), rtol=1e-9)
+
+
+# Through the valuer ------------------------------------------------------------------------------
+
+
+class Zeros(torch.nn.Linear):
+    """A layer that starts as the built-in models do."""
+
+    def reset_parameters(self):
+        for parameter in self.parameters():
+            torch.nn.init.zeros_(parameter)
+
+
+@pytest.mark.parametrize("unit", ["party", "example"])
+def test_linear_layer_equals_the_built_in_model(table, unit):
+    X, y, players, X_val, y_val = table
+    values = [
+        GradientSemivalueValuer(
+            model, n_permutations=5, learning_rate=0.3, clip=0.4, unit=unit, standardize=False,
+            device="cpu", random_state=0,
+        ).fit(X, y, groups=players, X_val=X_val, y_val=y_val).values_
+        for model in ("softmax", Zeros(4, 3, dtype=torch.float64))
+    ]  # fmt: skip
+    assert np.ptp(values[0]) > 0.01
+    np.testing.assert_allclose(*values, atol=1e-12)
+
+
+def test_linear_regression_equals_the_built_in_model(table, rng):
+    X, _, players, X_val, _ = table
+    y, y_val = X[:, 0] + rng.normal(size=10), X_val[:, 0]
+    values = [
+        GradientSemivalueValuer(
+            model, n_permutations=5, learning_rate=0.1, clip=0.4, standardize=False, device="cpu",
+            random_state=0,
+        ).fit(X, y, groups=players, X_val=X_val, y_val=y_val).values_
+        for model in ("linear", Zeros(4, 1, dtype=torch.float64))
+    ]  # fmt: skip
+    assert np.ptp(values[0]) > 0.01
+    np.testing.assert_allclose(*values, atol=1e-12)
+
+
+def test_images_through_the_valuer(images):
+    X, y, players, X_val, y_val = images
+    fit = {"groups": players, "X_val": X_val, "y_val": y_val}
+    valuer = GradientSemivalueValuer(Net(), n_permutations=3, device="cpu", random_state=0)
+    values = valuer.fit(X, y, **fit).values_
+    np.testing.assert_array_equal(values, clone(valuer).fit(X, y, **fit).values_)
+    assert values.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    private = GradientSemivalueValuer(
+        Net(frozen=True), n_permutations=3, device="cpu", epsilon=1.0, unit="example"
+    ).fit(X, y, **fit)
+    assert private.values_.shape == (3,)
+    assert private.privacy_.guarantee == "(1, 1e-05)-local differential privacy"
+    with pytest.raises(ValueError, match="X_val must be like X|must take rows of shape"):
+        valuer.fit(X, y, groups=players, X_val=X_val[:, :, :5], y_val=y_val)
