@@ -279,3 +279,37 @@ def test_published_private_figures_are_complete(private_tables, tables):
             assert [len(by_epsilon) for by_epsilon in printed] == [3, 3, 3]
     for by_epsilon in private_tables.ATTACKS.values():
         assert [len(printed.split()) for printed in by_epsilon.values()] == [9, 9, 9]
+
+
+def test_priarta_markets_print_scores_and_gains(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(3000) % 4
+    np.savez(tmp_path / "agnews_minilm.npz", X=rng.normal(size=(3000, 12)) + 3 * np.eye(12)[y], y=y)
+    script = TABLES.with_name("priarta_markets.py")
+    result = run(script, tmp_path, "--data", ".", "--releases", "2")
+    assert result.returncode == 0, result.stderr
+    pattern = r"^\d [a-z0-9 ]+? +\d+ +([\d.]+) +([\d.]+) \([\d.]+\) +[\d.]+ +([\d.]+) ([+-][\d.]+)$"
+    table = np.array(re.findall(pattern, result.stdout, re.MULTILINE), dtype=float)
+    assert table.shape == (6, 4)
+    exact, private, floor, gain = table.T
+    assert exact[3] == 0  # the copy
+    assert private[3] < floor[3] < private[0]
+    assert gain[0] > 0.2 > gain[3]
+    missing = run(script, tmp_path / "..", "--data", "nowhere")
+    assert "--data must hold agnews_minilm.npz or adult.npz. Got nowhere" in missing.stderr
+
+
+def test_priarta_mechanisms_print_errors(tmp_path):
+    script = TABLES.with_name("priarta_mechanisms.py")
+    result = run(script, tmp_path, "--repeats", "2", "--dimensions", "4")
+    assert result.returncode == 0, result.stderr
+    assert re.findall(r"^n = +\d+: +([\d.]+)$", result.stdout, re.M) == [
+        "3.4",
+        "9.0",
+        "13.9",
+        "41.2",
+    ]
+    rows = re.findall(r"^(.*\S)((?: +[\d.]+){3})$", result.stdout, re.MULTILINE)
+    errors = {name: np.array(found.split(), float) for name, found in rows}
+    assert len(errors) == 5
+    assert (errors["on the moments (default)"] < errors["on every row (local)"]).all()

@@ -51,15 +51,16 @@ print(seller.privacy_)
 print("The summary takes", len(seller.summary_.to_json()), "bytes.")
 
 # %%
-# Six sellers
-# -----------
+# Seven sellers
+# -------------
 # Two are honest and new to some degree, one has more of what the buyer has. One sells the buyer its
-# own images; one another seller's images; one rubbish.
+# own images, one the same shifted by a pixel, one another seller's images, and one rubbish.
 sellers = {
     "new digits": high,
     "half of them new": np.concatenate([low[450:700], high[:250]]),
     "more of the same": low[450:],
     "copy of the buyer": buyer,
+    "the copy, shifted": np.roll(buyer.reshape(-1, 8, 8), 1, axis=2).reshape(-1, 64),
     "copy of the first": high[rng.permutation(len(high))[:600]],
     "random pixels": rng.uniform(size=(450, 64)),
 }
@@ -77,9 +78,11 @@ figure.savefig("market.png")
 # right the copy of the first seller's images gives itself away: the two are closer to each other
 # than either is to anybody else.
 #
-# Random pixels are far as well: **a distance does not tell what is new from what is worthless.**
-# Where a seller is far helps to judge: along the buyer's own main directions random pixels have
-# lost their spread.
+# Two sellers are far who should not be. Principal components of pixels do not know that a shifted
+# digit is the same digit; a representation that was trained to forget shifts does
+# (``representation="simclr"``). And random pixels are far: **a distance does not tell what is new
+# from what is worthless.** Where a seller is far helps to judge: along the buyer's own main
+# directions random pixels have lost their spread.
 DirectionsDisplay.from_summaries(scorer, summaries, names=sellers).figure_.savefig("directions.png")
 
 # %%

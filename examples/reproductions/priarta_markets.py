@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skvalue.priarta import PriArTaScorer, PrincipalComponents, min_max
 
-EPSILON, DELTA, RELEASES = 0.8, 1e-5, 20
+EPSILON, DELTA = 0.8, 1e-5
 
 
 def text_market(X, y, rng):
@@ -47,7 +47,7 @@ def text_market(X, y, rng):
     return (X[buyer], y[buyer]), data, (X[test], y[test])
 
 
-def table_market(X, y, rng, is_cat):
+def table_market(X, y, rng):
     """The buyer has people below 30; older ones are new."""
     rows = rng.permutation(len(X))
     test, rows = rows[:4000], rows[4000:]
@@ -76,7 +76,7 @@ def columns(is_cat):
     )
 
 
-def report(title, market, representation, model):
+def report(title, market, representation, model, n_releases):
     """Print a table of the market."""
     (X, y), sellers, (X_test, y_test) = market
     latent = PrincipalComponents(8)
@@ -84,7 +84,7 @@ def report(title, market, representation, model):
     clear = PriArTaScorer(representation, latent=latent).fit(X)
     rows = [part[0] for part in sellers.values()]
     exact = clear.transform(rows)[:, 0]
-    releases = [scorer.summarize(rows) for _ in range(RELEASES)]
+    releases = [scorer.summarize(rows) for _ in range(n_releases)]
     private = np.array([scorer.score_summaries(summaries)[:, 0] for summaries in releases])
     floors = scorer.noise_floor(releases[0])
     errors = scorer.score_errors(releases[0])
@@ -104,7 +104,8 @@ def report(title, market, representation, model):
     honest = np.mean([scores[:5].argmax() in (0, 4) for scores in private])
     print(f"min-max, exact: {np.round(min_max(exact), 2).tolist()}")
     print(
-        f"Same order as exact in {same:.0%} of {RELEASES} releases; new data first in {honest:.0%}."
+        f"Of {n_releases} releases {same:.0%} have the order of exact scores, {honest:.0%} have "
+        "seller 1 or 5 first of the five who sell data."
     )
     pairs = scorer.pairwise_distances(releases[0])
     print(f"Sellers 1 and 5 are {pairs[0, 4]:.3f} apart, the nearest others of seller 1 "
@@ -114,6 +115,7 @@ def report(title, market, representation, model):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[2])
     parser.add_argument("--data", type=Path, required=True, help="folder of the npz files")
+    parser.add_argument("--releases", type=int, default=20, help="fresh releases of each seller")
     arguments = parser.parse_args()
     paths = {name: arguments.data / f"{name}.npz" for name in ("agnews_minilm", "adult")}
     if not any(path.is_file() for path in paths.values()):
@@ -123,12 +125,12 @@ def main():
         with np.load(paths["agnews_minilm"]) as file:
             X, y = file["X"].astype(np.float64), file["y"]
         model = LogisticRegression(max_iter=1000)
-        report("News texts", text_market(X, y, rng), "identity", model)
+        report("News texts", text_market(X, y, rng), "identity", model, arguments.releases)
     if paths["adult"].is_file():
         with np.load(paths["adult"]) as file:
             X, y, is_cat = file["X"].astype(np.float64), file["y"], file["is_cat"]
         model = make_pipeline(columns(is_cat), LogisticRegression(max_iter=1000))
-        report("People", table_market(X, y, rng, is_cat), columns(is_cat), model)
+        report("People", table_market(X, y, rng), columns(is_cat), model, arguments.releases)
 
 
 if __name__ == "__main__":

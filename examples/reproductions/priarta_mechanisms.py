@@ -40,13 +40,14 @@ def rows(rng, n, d, shift=0.0):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[2])
     parser.add_argument("--repeats", type=int, default=10, help="sellers for each figure")
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--dimensions", type=int, nargs="+", default=[8, 16, 32])
+    arguments = parser.parse_args()
     print("True epsilon of the mean under the published noise, which claims 0.8")
     for n in (100, 500, 1000, 5000):
         mu = 2 / n / (paper_scale(EPSILON, DELTA, n, 1.0) / np.sqrt(n))
         print(f"n = {n:5}: {epsilon_from_mu(mu, DELTA):6.1f}")
     warnings.simplefilter("ignore", VoidGuaranteeWarning)
-    for d in (8, 16, 32):
+    for d in arguments.dimensions:
         print(f"\nRoot mean squared error of distances, d = {d}")
         print(f"{'noise':<29}" + "".join(f"{f'n = {n}':>11}" for n in (500, 1000, 5000)))
         rng = np.random.default_rng(d)
@@ -56,7 +57,7 @@ def main():
             scorer = clone(base).set_params(epsilon=EPSILON, delta=DELTA, **setting).fit(buyer)
             found = []
             for n in (500, 1000, 5000):
-                sellers = [rows(rng, n, d, 0.3) for _ in range(repeats)]
+                sellers = [rows(rng, n, d, 0.3) for _ in range(arguments.repeats)]
                 errors = scorer.transform(sellers) - base.transform(sellers)
                 found.append(np.sqrt(np.mean(errors**2)))
             print(f"{name:<29}" + "".join(f"{error:11.3f}" for error in found), flush=True)

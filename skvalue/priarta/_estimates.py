@@ -177,7 +177,7 @@ def estimate_summaries(buyer, summaries, shrink):
     means = np.array([summary.mean for summary in summaries]).reshape(-1, d)
     packed = np.array([summary.moment for summary in summaries]).reshape(-1, d * (d + 1) // 2)
     covariances = packed[:, _places(d)].reshape(-1, d, d)
-    covariances -= means[:, :, None] * means[:, None, :]
+    covariances -= _outer(means)
     rest = np.array([(summary.bias, summary.n_samples) for summary in summaries]).reshape(-1, 2)
     covariances[:, range(d), range(d)] += rest[:, :1]
     covariances *= (rest[:, 1] / (rest[:, 1] - 1))[:, None, None]
@@ -233,11 +233,16 @@ def simulate_scores(buyer, mean, factor, summary, n_effective, shrink, n_draws, 
     if summary.relation == "add_remove":
         wrong = rng.standard_normal(n_draws) * summary.noise_scale / COUNT_WEIGHT
         by = 1 + wrong / summary.n_samples
-        outer = means[:, :, None] * means[:, None, :]
-        covariances = by[:, None, None] * covariances + (by - by**2)[:, None, None] * outer
+        covariances = by[:, None, None] * covariances
+        covariances += (by - by**2)[:, None, None] * _outer(means)
         means = by[:, None] * means
-    means = means + summary.mean_noise * rng.standard_normal((n_draws, d))
-    covariances = covariances + summary.moment_noise * _symmetric(rng, n_draws, d)
+    noisy = means + summary.mean_noise * rng.standard_normal((n_draws, d))
+    # The noise of the mean is in its square too, which is taken off the second moment.
+    covariances = covariances + _outer(means) - _outer(noisy)
+    covariances += summary.moment_noise * _symmetric(rng, n_draws, d)
+    if summary.mechanism != "paper":
+        covariances += summary.mean_noise**2 * np.eye(d)
+    means = noisy
     if summary.mechanism == "paper":
         covariances += (summary.noise_scale * summary.max_norm) ** 2 * np.eye(d)
     noise = np.full((2, n_draws), np.array(noise_of(summary))[:, None])
@@ -302,6 +307,10 @@ def choose_weight(buyer, rows, epsilon, delta, relation, shrink, seed):
         errors.append(np.mean(squares) if squares else 0.0)
     best = int(np.argmin(errors))
     return WEIGHTS[best] if errors[best] < errors[WEIGHTS.index(DEFAULT_WEIGHT)] else DEFAULT_WEIGHT
+
+
+def _outer(rows):
+    return rows[:, :, None] * rows[:, None, :]
 
 
 def _symmetric(rng, n_draws, d):
