@@ -144,16 +144,15 @@ def estimate(buyer, means, covariances, mean_noise, moment_noise, shrink):
         covariances = flat.reshape(k, d, d)
     factor = psd_factor(covariances)
     if buyer.max_norm is not None:
-        radius = buyer.max_norm
-        means = means * np.minimum(1, radius / _norm(means, 1))[:, None]
         # Two rows at opposite ends have twice the squared radius, by the unbiased formula.
-        factor = factor * np.minimum(1, 2**0.5 * radius / _norm(factor, (1, 2)))[:, None, None]
+        means = means * _shorten(means, buyer.max_norm, 1)[:, None]
+        factor = factor * _shorten(factor, 2**0.5 * buyer.max_norm, (1, 2))[:, None, None]
     return Estimates(means, factor)
 
 
-def _norm(array, axis):
-    """Euclidean norm, never zero."""
-    return np.maximum(np.sqrt((array**2).sum(axis=axis)), np.finfo(float).tiny)
+def _shorten(array, radius, axis):
+    """Factors that bring Euclidean norms down to a radius."""
+    return radius / np.maximum(np.sqrt((array**2).sum(axis=axis)), radius)
 
 
 def estimate_summaries(buyer, summaries, shrink):

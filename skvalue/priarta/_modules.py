@@ -10,7 +10,14 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-__all__ = ["LATENTS", "REPRESENTATIONS", "ExportableMap", "Representation", "class_named"]
+__all__ = [
+    "LATENTS",
+    "REPRESENTATIONS",
+    "ExportableMap",
+    "Representation",
+    "class_named",
+    "count_rows",
+]
 
 # Name -> "module:class", imported when a user asks for it. A folder that a buyer exports names its
 # maps by these words, so a seller's machine loads no other code than this.
@@ -149,6 +156,32 @@ def name_of(fitted, names):
     """
     where = f"{type(fitted).__module__}:{type(fitted).__qualname__}"
     return next((name for name, target in names.items() if target == where), None)
+
+
+def count_rows(X):
+    """Number of rows of an array, a table, a sparse matrix or a list.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, ...)
+        Rows.
+
+    Returns
+    -------
+    n_rows : int
+        Their number.
+
+    Raises
+    ------
+    TypeError
+        If X has no rows.
+    """
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape) > 0:
+        return int(shape[0])
+    if not hasattr(X, "__len__"):
+        raise TypeError(f"X must have rows. Got {type(X).__name__}.")
+    return len(X)
 
 
 def as_rows(values, n_rows, name):

@@ -109,7 +109,9 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
         rows = [X[i] for i in np.unravel_index(apart.argmax(), apart.shape)]
     neighbours = [np.concatenate([X[:-1], np.asarray(row)[None]]) for row in rows]
     clear = [
-        _vector(clone(seller).set_params(epsilon=None, ledger=None).fit(rows).summary_)
+        _vector(
+            clone(seller).set_params(epsilon=None, ledger=None, subset_size=None).fit(rows).summary_
+        )
         for rows in neighbours
     ]
     seller = clone(seller).set_params(ledger=None)
@@ -128,8 +130,18 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
         epsilon, delta = seller.epsilon, seller.delta
     else:
         epsilon, delta = plan.epsilon, plan.delta
-    ceiling = detection_ceiling(epsilon, delta, plan.relation)
+    if plan.secret_subset:  # which rows are in it is random too: the noise is not all
+        ceiling = _ceiling(epsilon, delta)
+    else:
+        ceiling = detection_ceiling(epsilon, delta, plan.relation)
     return MembershipAttack(float(auroc), error, float(ceiling), epsilon, delta, n_runs)
+
+
+def _ceiling(epsilon, delta):
+    """Largest area under a ROC curve that (epsilon, delta) alone leaves."""
+    kink = (1 - delta) / (1 + math.exp(epsilon))
+    steep = (1 - delta) * kink - math.exp(epsilon) * kink**2 / 2
+    return 1 - steep - math.exp(-epsilon) * (1 - delta - kink) ** 2 / 2
 
 
 def _vector(summary):

@@ -8,7 +8,6 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._sklearn import Interval, fit_context
-from ._modules import as_rows
 
 __all__ = ["Identity", "PrincipalComponents"]
 
@@ -385,8 +384,3 @@ def _weights(arrays, names, shapes):
             raise ValueError(f"{name} must hold finite numbers. Got NaN or infinity.")
         made.append(array)
     return made
-
-
-def apply(fitted, X, name):
-    """Rows of numbers that a fitted map makes of X, checked."""
-    return as_rows(fitted.transform(X), len(X), name)

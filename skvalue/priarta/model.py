@@ -8,7 +8,7 @@ from numbers import Real
 
 import numpy as np
 
-from ._modules import LATENTS, REPRESENTATIONS, as_rows, class_named, name_of
+from ._modules import LATENTS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
 
 __all__ = ["BuyerModel"]
 
@@ -243,8 +243,8 @@ class BuyerModel:
 
 def map_rows(representation, latent, X):
     """Rows through both maps, checked."""
-    rows = as_rows(representation.transform(X), len(X), "representation")
-    return as_rows(latent.transform(rows), len(X), "latent")
+    rows = as_rows(representation.transform(X), count_rows(X), "representation")
+    return as_rows(latent.transform(rows), len(rows), "latent")
 
 
 def clip_rows(rows, radius):

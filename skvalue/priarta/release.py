@@ -18,6 +18,7 @@ from ._mechanism import (
     statistic_sensitivity,
     unpack,
 )
+from ._modules import count_rows
 from .model import BuyerModel
 from .summary import Summary
 
@@ -151,12 +152,13 @@ class SellerRelease(BaseEstimator):
             contradict one another, or the ledger's budget would be overrun; nothing is drawn then.
         """
         model = self._model()
-        plan = self.plan(len(X))
+        n_rows = count_rows(X)
+        plan = self._plan(model, n_rows)
         rows = model.transform(X) / (model.max_norm or 1.0)
         if plan.event is not None and self.ledger is not None:
             self.ledger.charge(plan.event, label=type(self).__name__)
         if plan.n_rows is not None:
-            rows = rows[self._draw_subset(len(X), plan.n_samples)]
+            rows = rows[self._draw_subset(n_rows, plan.n_samples)]
         statistic, count = self._noisy(rows, plan), plan.n_samples
         if self.relation == "add_remove" and plan.mechanism == "central":
             count = None
@@ -189,7 +191,11 @@ class SellerRelease(BaseEstimator):
         ValueError
             If there are too few rows, or parameters contradict one another.
         """
-        model = self._model()
+        return self._plan(self._model(), n_rows)
+
+    # Computation ------------------------------------------------------------------------------
+
+    def _plan(self, model, n_rows):
         mechanism = check_release(self, model.max_norm)
         size = n_rows if self.subset_size is None else self.subset_size
         if n_rows < 2 or size > n_rows:
@@ -217,8 +223,6 @@ class SellerRelease(BaseEstimator):
             secret_subset=rate is not None,
             seeded=self.noise_random_state is not None and mechanism != "none",
         )
-
-    # Computation ------------------------------------------------------------------------------
 
     def _model(self):
         return self.model if isinstance(self.model, BuyerModel) else BuyerModel.load(self.model)

@@ -23,7 +23,7 @@ from ._estimates import (
     estimate_summaries,
     simulate_scores,
 )
-from ._modules import LATENTS, REPRESENTATIONS, as_rows, class_named, name_of
+from ._modules import LATENTS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
 from .maps import FittedMap
 from .metrics import factored_wasserstein, principal_contributions
 from .model import BuyerModel, clip_rows, map_rows
@@ -185,12 +185,13 @@ class PriArTaScorer(BaseEstimator):
         ImportError
             If a map needs a package that is not installed.
         """
-        if not hasattr(X, "__len__") or len(X) < 2:
-            raise ValueError(f"X must have at least 2 rows. Got {X!r:.60}.")
+        n_rows = count_rows(X)
+        if n_rows < 2:
+            raise ValueError(f"X must have at least 2 rows. Got {n_rows}.")
         check_release(self, self.max_norm)
         random = check_random_state(self.random_state)
         representation = _fit_map(self.representation, REPRESENTATIONS, X, random)
-        rows = as_rows(representation.transform(X), len(X), "representation")
+        rows = as_rows(representation.transform(X), n_rows, "representation")
         latent = _fit_map(self.latent, LATENTS, rows, random)
         rows = map_rows(representation, latent, X)
         centre = rows.mean(axis=0)
@@ -221,7 +222,7 @@ class PriArTaScorer(BaseEstimator):
         seller = SellerRelease(self.model_, **self._setting())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VoidGuaranteeWarning)  # fit has said so
-            return self._floor(seller.plan(self.n_samples_))
+            return self._floor(seller.plan(max(self.n_samples_, self.subset_size or 0)))
 
     # Sellers ----------------------------------------------------------------------------------
 
@@ -244,9 +245,10 @@ class PriArTaScorer(BaseEstimator):
             If a data set does not suit the model.
         """
         check_is_fitted(self, "model_")
-        if isinstance(datasets, np.ndarray) and datasets.ndim < 3:
+        alone = getattr(datasets, "ndim", 3) < 3  # a table, not a sequence of them
+        if alone:
             raise ValueError(
-                "datasets must be a sequence of data sets, one a seller. Got an array of shape "
+                "datasets must be a sequence of data sets, one a seller. Got a table of shape "
                 f"{datasets.shape}; for one seller pass [X]."
             )
         made = []

@@ -39,6 +39,16 @@ def test_the_published_mechanism_is_attacked_beyond_its_claim():
     assert attack.auroc > 0.95 > 0.6 > attack.ceiling
 
 
+def test_a_secret_subset_is_attacked_too():
+    seller = SellerRelease(MODEL, epsilon=2.0, subset_size=20)
+    attack = membership_attack(seller, X, rows=FAR, n_runs=250)
+    assert attack.holds
+    assert 0.52 < attack.auroc < attack.ceiling < 1
+    # At delta = 0 the curve is two lines that meet at 1 / (1 + e^epsilon).
+    p = 1 / (1 + np.exp(2.0))
+    assert attack.ceiling == pytest.approx(1 - p, abs=1e-4)
+
+
 def test_rows_are_chosen_and_ledgers_left_alone(rng):
     rows = rng.normal(size=(30, 2)) / 4
     attack = membership_attack(SellerRelease(MODEL, epsilon=1.0), rows, n_runs=30)

@@ -13,6 +13,7 @@ from skvalue.priarta._mechanism import (
     COUNT_WEIGHT,
     amplified,
     moment_statistic,
+    row_sensitivity,
     statistic_sensitivity,
 )
 from skvalue.privacy import Ledger, epsilon_from_mu, get_epsilon
@@ -47,6 +48,13 @@ def test_sensitivity_is_exact(weight, relation, rng):
     )
     claimed = statistic_sensitivity(weight, relation)
     assert 0.99 * claimed <= found <= claimed
+
+
+@pytest.mark.parametrize("relation", ["replace", "null"])
+def test_sensitivity_of_a_row_is_exact(relation):
+    rows = fitted(np.random.default_rng(0)).model_.transform([[9.0, 0, 0], [-9, 0, 0], [0, 0, 0]])
+    other = rows[1] if relation == "replace" else np.zeros(3)
+    assert np.linalg.norm(rows[0] - other) == pytest.approx(row_sensitivity(relation))
 
 
 def test_one_release_of_both_needs_less_noise_than_two():

@@ -341,6 +341,30 @@ def test_refusals(market, call, error, message):
         call(PriArTaScorer().fit(buyer), sellers)
 
 
+def test_tables_and_sparse_rows(market):
+    import pandas as pd
+    from scipy.sparse import csr_array
+    from sklearn.decomposition import TruncatedSVD
+
+    buyer, sellers = market
+    names = list("abcd")
+    tables = [pd.DataFrame(X, columns=names) for X in sellers]
+    scorer = PriArTaScorer().fit(pd.DataFrame(buyer, columns=names))
+    assert scorer.transform(tables) == pytest.approx(PriArTaScorer().fit(buyer).transform(sellers))
+    with pytest.raises(ValueError, match="datasets must be a sequence of data sets, one a seller"):
+        scorer.transform(tables[0])
+    sparse = PriArTaScorer(TruncatedSVD(2, random_state=0)).fit(csr_array(buyer))
+    scores = sparse.transform([csr_array(X) for X in sellers])
+    assert scores[0, 0] < scores[2, 0]
+    with pytest.raises(TypeError, match="X must have rows. Got int"):
+        PriArTaScorer().fit(3)
+
+
+def test_a_buyer_may_have_fewer_rows_than_a_subset(market):
+    scorer = PriArTaScorer(epsilon=0.8, subset_size=450).fit(market[0][:100])
+    assert scorer.summarize(market[1])[0].n_samples == 450
+
+
 def test_nobody_to_score(market):
     scorer = fitted(np.random.default_rng(0))
     assert scorer.transform([]).shape == (0, 1)
