@@ -119,12 +119,16 @@ def test_local_noise_is_taken_off_on_average():
 # Uncertainty and interpretation -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("epsilon", "shift"), [(None, 0.4), (3.0, 0.4), (1.0, 0.9)])
-def test_errors_are_those_of_fresh_sellers(epsilon, shift):
+# Far out, where rows are much alike, the noise of the mean is the covariance's too.
+@pytest.mark.parametrize(
+    ("n", "epsilon", "shift", "width"),
+    [(800, None, 0.4, 0.15), (800, 3.0, 0.4, 0.15), (2000, 0.8, 0.9, 0.1)],
+)
+def test_errors_are_those_of_fresh_sellers(n, epsilon, shift, width):
     rng = np.random.default_rng(1)
     scorer = PriArTaScorer(max_norm=1.0, mean_weight=0.6).fit(gaussian_rows(rng, 3000, 4))
     sent = [
-        released(scorer, gaussian_rows(rng, 800, 4, shift), seed, epsilon=epsilon).summary_
+        released(scorer, gaussian_rows(rng, n, 4, shift, width), seed, epsilon=epsilon).summary_
         for seed in range(100)
     ]
     spread = scorer.score_summaries(sent).std()
