@@ -296,7 +296,7 @@ def parse(words=None):
     parser.add_argument("--n-seller", type=int, default=2000)
     parser.add_argument("--private-sizes", type=int, nargs="*", default=[2000, 500])
     parser.add_argument("--output", default="projection", choices=["projection", "backbone"])
-    parser.add_argument("--draws", type=int, default=20, help="releases for each setting")
+    parser.add_argument("--draws", type=int, default=10, help="releases for each setting")
     parser.add_argument("--latent-dim", type=int, help="8; CIFAR-10: 32")
     parser.add_argument("--classifier-epochs", type=int, default=10, help="0: no gains")
     arguments = parser.parse_args(words)
