@@ -138,3 +138,4 @@ def test_order_of_sellers_on_mnist(script, seed):
     assert said["no noise"][0]
     assert said["2000 rows"][1] == 1.0
     assert said["secret 500 of 2000"][1] > 0.8
+    assert said["500 rows"][1] >= 0.5  # 0.8 on average
