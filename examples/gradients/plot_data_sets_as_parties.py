@@ -2,10 +2,10 @@
 Data sets of private parties
 ============================
 
-Twenty parties hold small data sets, and show them to nobody. Some have wrong labels throughout. Each
-sends gradients with noise that protects every one of its rows: can we still tell whose data are bad?
-A guarantee for one row bounds what anybody can say of that row, but a data set speaks with all of
-its rows. `detection_curve` measures it, and draws the line that no method can cross.
+Twenty parties hold small data sets, and show them to nobody. Some have wrong labels throughout.
+Each sends gradients with noise that protects every one of its rows: can we still tell whose data
+are bad? A guarantee for one row bounds what anybody can say of that row, but a data set speaks with
+all of its rows. `detection_curve` measures it, and draws the line that no method can cross.
 """
 
 # %%
