@@ -45,7 +45,7 @@ from skvalue.inspection import detection_curve
 curves = {
     label: detection_curve(
         valuer.set_params(**noise), X, y, groups=parties, wrong=wrong, X_val=X_val, y_val=y_val,
-        epsilons=[1.0], sizes=[1, 4, 16, 32, 64], n_repeats=8, random_state=0,
+        epsilons=[1.0], sizes=[1, 4, 16, 32, 64], n_repeats=5, random_state=0,
     )
     for label, noise in {
         "averaged noise": {"noise": "correlated", "burn_in": 0.9},
@@ -67,7 +67,7 @@ from skvalue import DataShapleyValuer
 judged = dict(groups=parties, X_val=X_val, y_val=y_val)
 steps = valuer.set_params(epsilon=None, random_state=0).fit(X, y, **judged).values_
 training = DataShapleyValuer(
-    LogisticRegression(), scoring="neg_log_loss", max_evaluations=600, random_state=0
+    LogisticRegression(), scoring="neg_log_loss", max_evaluations=300, random_state=0
 )
 training.fit(X, y, **judged)
 everyone = spearmanr(steps, training.values_).statistic
