@@ -30,7 +30,7 @@ y = np.where(wrong[parties], 1 - y, y)
 from skvalue import GradientSemivalueValuer
 
 valuer = GradientSemivalueValuer(
-    "logistic", unit="example", epsilon=1.0, delta=1e-4, n_permutations=100, learning_rate=0.3
+    "logistic", unit="example", epsilon=1.0, delta=1e-4, n_permutations=50, learning_rate=0.3
 )
 valuer.fit(X, y, groups=parties, X_val=X_val, y_val=y_val)
 print(valuer.privacy_)
@@ -45,7 +45,7 @@ from skvalue.inspection import detection_curve
 curves = {
     label: detection_curve(
         valuer.set_params(**noise), X, y, groups=parties, wrong=wrong, X_val=X_val, y_val=y_val,
-        epsilons=[1.0], sizes=[1, 4, 16, 32, 64], n_repeats=5, random_state=0,
+        epsilons=[1.0], sizes=[1, 4, 16, 32, 64], n_repeats=3, random_state=0,
     )
     for label, noise in {
         "averaged noise": {"noise": "correlated", "burn_in": 0.9},
