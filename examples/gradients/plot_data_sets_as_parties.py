@@ -57,8 +57,8 @@ curves = {
 # A step along a gradient is no training
 # --------------------------------------
 # These values come from one step a party. The Shapley values of the game of training a model on the
-# rows of a coalition (`DataShapleyValuer`) are something else; ranks agree all the same, most of
-# all on who is bad.
+# rows of a coalition (`DataShapleyValuer`) are something else. Here both say who is bad, and little
+# that agrees about the others (of which 300 coalitions do not tell much either).
 from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 
