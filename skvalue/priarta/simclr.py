@@ -132,7 +132,7 @@ class SimCLR(
         Number of epochs, those of earlier fits included with ``warm_start``.
     n_features_in_ : int
         Number of numbers in an example.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of columns, where X had them.
 
     See Also

@@ -114,7 +114,7 @@ class GaussianVAE(
         Number of epochs, those of earlier fits included with ``warm_start``.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of columns, where X had them.
 
     See Also

@@ -100,7 +100,7 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
     values_ : ndarray of shape (n_samples,), (n_groups,) or (n_parties,)
         Mean over rounds of the values; NaN while all rounds so far are burn-in. With epsilon they
         are a function of what was sent, and public.
-    values_error_ : ndarray, as values_
+    values_error_ : ndarray, as `values_`
         Standard error of every value over coalitions; zero where all were asked.
     round_values_ : ndarray of shape (n_rounds so far, n_values)
         Values round by round; NaN in the burn-in.
