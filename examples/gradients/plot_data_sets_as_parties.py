@@ -83,6 +83,7 @@ from skvalue.inspection import DetectionDisplay
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
 DetectionDisplay(curves).plot(axes[0])
+axes[0].legend(frameon=False, loc="lower right")
 axes[0].set_title("Finding bad data sets, (1, 1e-4) for every row")
 for mask, color, label in ((~wrong, "#30638e", "honest"), (wrong, "#d1495b", "wrong labels")):
     axes[1].scatter(training.values_[mask], steps[mask], color=color, label=label)
