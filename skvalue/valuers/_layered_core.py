@@ -229,7 +229,22 @@ class CoreSet:
         return self.joining(X, y)
 
     def joining(self, X_new, y_new):
-        """Values of checked rows with codes of classes, or targets."""
+        """Value of every row that joins, from rows that are checked and labels that are codes.
+
+        `score_samples` checks, and takes labels themselves.
+
+        Parameters
+        ----------
+        X_new : ndarray of shape (n_rows, n_features)
+            The rows.
+        y_new : ndarray of shape (n_rows,)
+            Codes of their classes, or targets.
+
+        Returns
+        -------
+        values : ndarray of shape (n_rows,)
+            The values.
+        """
         n_old, n_new = int(self.groups.max()) + 1, len(X_new)
         groups = np.r_[self.groups, n_old + np.arange(n_new)]
         alone = len(np.unique(groups)) == len(groups)
