@@ -1,15 +1,14 @@
 """What the designs of Layered Shapley ask of a game, and what they make of the answers.
 
-A plan says how many coalitions of each size a player is to join; `play` draws them, some of them at
-a time. A coalition and its extension, or a coalition and what is left of it without each of its
-members, serve many players at once; the draws of one player have the law that the design states.
+`play` draws the coalitions of a `Plan`, some of them at a time. A coalition and its extension, or a
+coalition and what is left of it without each of its members, serve many players at once; the draws
+of one player have the law that the design states.
 """
 
 from dataclasses import dataclass, field
 from math import comb
 
 import numpy as np
-from scipy.special import binom
 
 from ..samplers import (
     all_subsets,
@@ -19,12 +18,11 @@ from ..samplers import (
     subset_ranks,
     systematic_counts,
 )
+from ._layered_plan import n_subsets
 
-__all__ = ["DESIGNS", "LayerEstimate", "Plan", "Utilities", "make_plan", "play"]
+__all__ = ["LayerEstimate", "Utilities", "n_steps", "play"]
 
-DESIGNS = ("blocks", "iid", "paper")
 _ENTRIES = 2**24  # of the masks that are made at once
-_ENUMERATED = 2**20  # coalitions of a layer that are enumerated because it is cheaper, at most
 
 
 class Utilities:
@@ -131,148 +129,6 @@ class Utilities:
         return masks
 
 
-def _binom(n, k):
-    """Number of subsets; infinite above the largest float."""
-    small = min(int(k), n - int(k)) <= 3
-    return float(comb(n, int(k)) if small else binom(n, k))
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How many coalitions of each size 0..K a player joins.
-
-    Attributes
-    ----------
-    design : {"blocks", "iid", "paper"}
-        How they are drawn.
-    n : int
-        Number of players.
-    counts : ndarray of shape (K + 1,)
-        Their number; a mean where it is not an integer. 0 leaves a layer out.
-    enumerated : ndarray of bool of shape (K + 1,)
-        Layers of which all coalitions are evaluated.
-    n_shuffles : int
-        Independent parts of the design "blocks", over which there is an error.
-    """
-
-    design: str
-    n: int
-    counts: np.ndarray
-    enumerated: np.ndarray
-    n_shuffles: int
-
-    @property
-    def sampled(self):
-        """Sizes of the layers of which there is a sample."""
-        return np.flatnonzero(~self.enumerated & (self.counts > 0))
-
-    @property
-    def cost(self):
-        """Coalitions evaluated, about."""
-        return self._enumerated_cost() + sum(map(self._cost, self.sampled))
-
-    @property
-    def data_fraction(self):
-        """Mean share of the other rows in the coalitions that one value stands on."""
-        n, misses = self.n, 1.0
-        if n == 1 or self.enumerated[1:].any():
-            return 1.0
-        for k in self.sampled:
-            share, count = k / (n - 1), self.counts[k]
-            if self.design == "paper":  # binom(n - 2, k - 1) coalitions, each with a chance
-                chance = count / _binom(n - 1, k)
-                rate = np.log1p(-chance) / chance if chance > 1e-12 else -1.0
-                misses *= np.exp(share * count * rate)
-            elif self.design == "iid":
-                misses *= (1 - share) ** count
-            else:
-                per = count / self.n_shuffles
-                most = (n - 1) // k
-                if per < 1:
-                    misses *= (1 - per * share) ** self.n_shuffles
-                elif self._in_circles(k):
-                    whole, rest = divmod(int(per), int(most))
-                    misses *= ((1 - most * share) ** whole * (1 - rest * share)) ** self.n_shuffles
-                else:
-                    misses *= (1 - share) ** count
-        return float(1 - misses)
-
-    def _enumerated_cost(self):
-        layers = set(np.flatnonzero(self.enumerated).tolist())
-        sizes = layers | {k + 1 for k in layers}
-        return sum(comb(self.n, size) for size in sizes if 0 < size < self.n) + 1
-
-    def _in_circles(self, k):
-        """Whether blocks of k others are cut of a circle; else rows leave blocks of k + 1."""
-        return self.counts[k] / self.n_shuffles >= k + 1
-
-    def _cost(self, k):
-        n, count, sets = self.n, float(self.counts[k]), -(-self.n // (int(k) + 1))
-        known = k > 0 and bool(self.enumerated[k - 1])
-        if self.design == "paper":
-            return n * count / (k + 1) * (1 if known else k + 2)
-        if self.design == "blocks" and self._in_circles(k):
-            rounds = self.n_shuffles * -(-count // (self.n_shuffles * ((n - 1) // k)))
-            return n * count + (0 if known else n * rounds)
-        return count * (sets if known else n + sets)
-
-
-def make_plan(design, n, counts, *, n_shuffles=8, include_empty=True, max_evaluations=None):
-    """Plan for n players and about so many coalitions a player and layer.
-
-    Parameters
-    ----------
-    design : {"blocks", "iid", "paper"}
-        How coalitions are drawn.
-    n : int
-        Number of players.
-    counts : ndarray of shape (K + 1,)
-        Coalitions wanted of each size.
-    n_shuffles : int, default=8
-        Independent parts of the design "blocks".
-    include_empty : bool, default=True
-        Whether the empty coalition counts.
-    max_evaluations : int, default=None
-        Scale the counts so that about so many coalitions are evaluated in all.
-
-    Returns
-    -------
-    plan : Plan
-        The plan.
-    """
-
-    def scaled(factor):
-        return _round(design, n, np.asarray(counts) * factor, n_shuffles, include_empty)
-
-    if max_evaluations is None:
-        return scaled(1.0)
-    low, high = -60.0, 60.0  # powers of two
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if scaled(2.0**middle).cost <= max_evaluations else (low, middle)
-    return scaled(2.0**low)
-
-
-def _round(design, n, wanted, n_shuffles, include_empty):
-    sizes = range(len(wanted))
-    largest = np.array([_binom(n - 1, k) for k in sizes])
-    counts = np.minimum(wanted, largest)
-    if design == "iid":
-        counts = np.maximum(np.ceil(counts), 1.0)
-    elif design == "blocks":
-        per = counts / n_shuffles
-        counts = np.where(per < 1, per, np.ceil(per)) * n_shuffles
-    enumerated = (wanted >= largest) | ((counts >= largest) & (design == "iid"))
-    if not include_empty:
-        enumerated[0], counts[0] = False, 0.0
-    plan = Plan(design, n, counts, enumerated, n_shuffles)
-    for k in plan.sampled:  # where all coalitions are cheaper than a sample
-        all_of_them = _binom(n, k + 1) + (0 if enumerated[k - 1] else _binom(n, k))
-        if all_of_them <= min(plan._cost(k), _ENUMERATED):
-            enumerated[k] = True
-    return plan
-
-
 @dataclass
 class LayerEstimate:
     """What is known of the layers of one game.
@@ -363,7 +219,7 @@ def _enumerate(k, plan, utilities, rng, estimate):
     if k == 0:
         return
     kept, total = utilities.tables[k], comb(n, k)
-    wanted = plan.counts[k] if plan.counts[k] < _binom(n - 1, k) else np.inf
+    wanted = plan.counts[k] if plan.counts[k] < n_subsets(n - 1, k) else np.inf
     count = total if wanted >= total else max(1, int(np.ceil(wanted)))
     chosen = np.sort(rng.choice(total, count, replace=False)) if count < total else slice(None)
     members = all_subsets(n, k)[chosen]
@@ -380,7 +236,7 @@ def _play_blocks(plan, utilities, rng, core):
     for k, count, mean in zip(sampled.tolist(), counts.tolist(), means):
         if count == 0:
             continue
-        if not plan._in_circles(k):
+        if not plan.in_circles(k):
             gains = _leave_blocks(k, count, n, utilities, rng, core, 1 / mean)
             layers[k] = gains.sum(axis=0) / mean
             continue
@@ -435,7 +291,7 @@ def _variance_of_single_draws(plan, layers):
 def _play_paper(k, plan, utilities, rng, estimate):
     """Every coalition with the same chance, for every player; see `distinct_subsets`."""
     n, count = plan.n, plan.counts[k]
-    chance = count / _binom(n - 1, k)
+    chance = count / n_subsets(n - 1, k)
     sets = distinct_subsets(rng, n, k + 1, n * count / (k + 1))
     if len(sets) == 0:
         return
