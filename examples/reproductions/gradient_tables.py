@@ -22,7 +22,9 @@ Sizes are smaller than the paper's where a line says so; its networks are small 
 """
 
 import argparse
+import itertools
 import time
+import warnings
 from functools import partial
 from pathlib import Path
 
@@ -33,6 +35,7 @@ from tknn_tables import print_table
 
 from skvalue import FederatedSemivalueValuer, GradientSemivalueValuer
 from skvalue.datasets import flip_labels
+from skvalue.exceptions import ConstantColumnsWarning
 from skvalue.inspection import noisy_label_auc, uncertainty_curve
 from skvalue.privacy import detection_ceiling, mu_from_epsilon
 from skvalue.privacy.audit import membership_inference
@@ -203,10 +206,18 @@ def show(scores):
 
 
 def bad_parties(name, folder, n, size, seed, n_val=200):
-    """n data sets of as many rows, three in ten of them with wrong labels."""
-    X, y, X_val, y_val = draw(name, folder, n * size, n_val, seed)
+    """n data sets of as many rows, three in ten of them with wrong labels.
+
+    Drawn again until good parties and validation points have rows of every class: a model of
+    labels that are only seen wrong, or never, is refused.
+    """
     owner = np.arange(n * size) // size
     bad = np.arange(n) < round(0.3 * n)
+    n_classes = {"covertype": 7, "mnist": 10}[name]
+    for trial in itertools.count(1000 * seed):
+        X, y, X_val, y_val = draw(name, folder, n * size, n_val, trial)
+        if len(np.unique(y[~bad[owner]])) == len(np.unique(y_val)) == n_classes:
+            break
     wrong, _ = flip_labels(y, 1.0, random_state=seed)
     return X, np.where(bad[owner], wrong, y), owner, bad, X_val, y_val
 
@@ -335,7 +346,7 @@ def print_attacks(args):
                 aurocs.append(report.auroc)
             cells.append(show(aurocs))
         rows.append([name, *(f"{p}, {c}" for p, c in zip(printed, cells))])
-        print(f"{name}, attack done", flush=True)
+        print(f"{name}, attack done: {', '.join(cells)}", flush=True)
     print(f"\nTable 5: members told from others, AUROC, k=50, {args.shadows} shadow data sets\n")
     print_table(
         ["set", "no DP: published, ours", "(1, 5e-5), correct noise: published, ours"], rows
@@ -420,6 +431,7 @@ def main():
     parser.add_argument("--permutations", type=int, default=1000, help="of Table 2, Covertype")
     parser.add_argument("--shadows", type=int, default=8, help="shadow data sets of Table 5")
     args = parser.parse_args()
+    warnings.simplefilter("ignore", ConstantColumnsWarning)  # one-hot columns of Covertype
     for part in args.parts:
         PARTS[part](args)
 

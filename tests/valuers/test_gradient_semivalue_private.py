@@ -1,0 +1,374 @@
+"""Semivalues from private gradients: what noise is drawn, what is charged, what can be found."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skvalue import GradientSemivalueValuer
+from skvalue.inspection import noisy_label_auc
+from skvalue.privacy import (
+    Ledger,
+    SeededNoiseWarning,
+    detection_ceiling,
+    epsilon_from_mu,
+    get_epsilon,
+    mu_from_epsilon,
+)
+from skvalue.valuers._gradient_models import LinearGradientModel
+from skvalue.valuers._gradient_noise import (
+    gradient_event,
+    optimal_share,
+    own_shares,
+    release_matrix,
+)
+from skvalue.valuers._gradient_walk import Perturbed, walk_permutations
+
+from ..test_base import Watch
+from .test_gradient_semivalue import drawn_orders, problem, seeded
+
+# Noise --------------------------------------------------------------------------------------
+
+
+class Still:
+    """No gradient at all: what moves is noise."""
+
+    def __init__(self, n, p):
+        self.n_players, self.n_parameters = n, p
+        self.steps = []
+
+    def initial(self, rng):
+        return np.zeros(self.n_parameters)
+
+    def gradient(self, theta, player):
+        return np.zeros(self.n_parameters)
+
+    def utilities(self, thetas):
+        self.thetas = np.array(thetas)
+        return np.zeros(len(thetas))
+
+
+def released_steps(noise, n, p, k, clip=2.0, multiplier=0.3, **options):
+    """What k permutations step along, in the order of the players, (k, n, p)."""
+    event = gradient_event(k, clip, noise_multiplier=multiplier)
+    z = np.random.default_rng(0)
+    perturbed = Perturbed(
+        lambda shape, stream: z.normal(scale=event.event.scale, size=shape), np.ones(n),
+        event.event.scale, clip, noise, **options,
+    )  # fmt: skip
+    model, steps = Still(n, p), []
+    seed = np.random.SeedSequence(0)
+    for t, _ in enumerate(walk_permutations(model, np.ones(n), k, 1.0, seed, perturbed=perturbed)):
+        moved = -np.diff(model.thetas, axis=0)
+        order = np.random.default_rng(_child(t)).permutation(n)
+        found = np.empty((n, p))
+        found[order] = moved
+        steps.append(found)
+    return np.array(steps)
+
+
+def _child(t):
+    return np.random.SeedSequence(0).spawn(t + 1)[t]
+
+
+def test_variance_of_correlated_noise():
+    k, clip, multiplier = 20, 2.0, 0.3
+    steps = released_steps("correlated", 100, 1000, k, clip, multiplier)
+    for t in (1, 2, 5, 20):  # 1e5 draws each; five deviations of a variance are 2.2 %
+        expected = k * (clip * multiplier) ** 2 / t
+        assert steps[t - 1].var() == pytest.approx(expected, rel=0.022)
+    # W_t and W_s share the releases until the earlier one.
+    assert np.mean(steps[4] * steps[19]) == pytest.approx(
+        k * (clip * multiplier) ** 2 / 20, rel=0.1
+    )
+    iid = released_steps("iid", 100, 1000, 3, clip, multiplier)
+    assert iid.var(axis=(1, 2)) == pytest.approx(3 * (clip * multiplier) ** 2, rel=0.022)
+    assert abs(np.mean(iid[0] * iid[1])) < 0.05
+
+
+@pytest.mark.parametrize(
+    "noise",
+    ["correlated", "optimal", lambda t, k: 1.0 if t == 1 else 0.75 - 0.7 * t / k],
+    ids=["correlated", "optimal", "federated"],
+)
+def test_steps_are_a_matrix_times_releases(noise):
+    own = dict(gradient_variance=0.2) if noise == "optimal" else {}
+    releases = released_steps("iid", 6, 4, 9)
+    steps = released_steps(noise, 6, 4, 9, **own)
+    shares = own_shares(noise, 9, 9 * 0.36, 0.2)
+    X = release_matrix(shares)
+    np.testing.assert_allclose(X.sum(axis=1), 1)
+    np.testing.assert_allclose(steps, np.einsum("ts,sjp->tjp", X, releases), atol=1e-12)
+
+
+def test_optimal_shares_minimise_the_error():
+    S, s, t = 3.0, 2.0, 7
+    share = optimal_share(t, S, s)
+
+    def error(x):
+        past = np.full(t - 1, (1 - x) / (t - 1))
+        return S * (past @ past + x**2) + s * (past @ past + (1 - x) ** 2)
+
+    assert error(share) <= min(error(share + 1e-3), error(share - 1e-3))
+    np.testing.assert_allclose(optimal_share(np.arange(1, 5), S, 0.0), 1 / np.arange(1, 5))
+
+
+def test_gradient_variance_is_estimated_from_releases():
+    from skvalue.valuers._gradient_walk import _Schedule
+
+    rng, n, p, k, S, s = np.random.default_rng(0), 40, 50, 30, 2.0, 0.8
+    perturbed = Perturbed(None, np.ones(n), S**0.5, 1.0, "optimal", None)
+    schedule = _Schedule(perturbed, n, p, k)
+    past = np.zeros((n, p))
+    for t in range(k):
+        shares = schedule.at(t)
+        release = 3 + rng.normal(scale=(S + s) ** 0.5, size=(n, p))
+        spread = ((release - past) ** 2).sum()
+        past += (release - past) / (t + 1)
+        schedule.learn(t, spread)
+    assert shares[0] == pytest.approx(optimal_share(k, S, s), rel=0.05)
+    assert (shares == shares[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        ([1.0, 0.5], "noise must give one share for each of 4 permutations. Got shape"),
+        ([0.5, 0.5, 0.5, 0.5], "noise must give finite shares, the first of them 1"),
+        (lambda t, k: np.nan, "noise must give finite shares"),
+    ],
+)
+def test_bad_schedules(rng, noise, message):
+    X, y, X_val, y_val = problem(rng, 2)
+    with pytest.raises(ValueError, match=message):
+        GradientSemivalueValuer(n_permutations=4, epsilon=1.0, noise=noise).fit(
+            X, y, X_val=X_val, y_val=y_val
+        )
+
+
+# Privacy ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("trust", "relation", "sensitivity"), [("local", "replace", 2), ("server", "null", 1)]
+)
+def test_what_is_released_and_charged(rng, trust, relation, sensitivity):
+    X, y, X_val, y_val = problem(rng, 2)
+    ledger = Ledger(None, "rows", epsilon=1.0, delta=5e-5)
+    valuer = GradientSemivalueValuer(
+        n_permutations=7, clip=0.5, epsilon=1.0, delta=5e-5, trust=trust, ledger=ledger
+    ).fit(X, y, X_val=X_val, y_val=y_val)
+    event = ledger.charges[0].event
+    assert event.count == 7
+    assert event.event.relation == relation == valuer.privacy_.relation
+    assert event.event.sensitivity == 0.5 * sensitivity
+    sigma = sensitivity / mu_from_epsilon(1.0, 5e-5)  # 6.71 and 3.356 at these
+    assert event.event.scale == pytest.approx(np.sqrt(7) * 0.5 * sigma)
+    assert 0.999 < get_epsilon(event, 5e-5) <= 1.0
+    ceiling = detection_ceiling(1.0, 5e-5, relation)
+    assert valuer.privacy_.detection_ceiling == pytest.approx(ceiling, abs=1e-6)
+    assert valuer.privacy_.notion == {"local": "local", "server": "central"}[trust]
+    assert "row's own releases nobody can tell" in " ".join(str(valuer.privacy_).split())
+    with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+
+
+def test_a_multiplier_is_labelled_with_its_guarantee(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    valuer = GradientSemivalueValuer(n_permutations=9, noise_multiplier=8 / 3, delta=5e-5)
+    report = valuer.fit(X, y, X_val=X_val, y_val=y_val).privacy_
+    assert report.epsilon == pytest.approx(epsilon_from_mu(2 / (8 / 3), 5e-5), rel=1e-6)
+    assert "noise of scale 8 " in report.noise
+
+
+@seeded
+def test_noise_of_a_party_of_several_rows(rng):
+    # With unit "example" the mean of B gradients has a Bth of the noise.
+    X, y, X_val, y_val = problem(rng, 2, n=40)
+    groups = np.repeat([0, 1, 2], [2, 6, 32])
+    spreads = {}
+    for unit in ("party", "example"):
+        taken = []
+        valuer = GradientSemivalueValuer(
+            n_permutations=200, noise_multiplier=50.0, noise="iid", unit=unit, learning_rate=1.0,
+            n_jobs=1, noise_random_state=0, random_state=0,
+        )  # fmt: skip
+        original = LinearGradientModel.utilities
+
+        def utilities(self, thetas, taken=taken, original=original):
+            taken.append(np.array(thetas))
+            return original(self, thetas)
+
+        LinearGradientModel.utilities = utilities
+        try:
+            valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
+        finally:
+            LinearGradientModel.utilities = original
+        steps = np.diff(np.array(taken), axis=1)
+        orders = drawn_orders(0, 3, 200)
+        by_party = np.array([step[np.argsort(order)] for step, order in zip(steps, orders)])
+        spreads[unit] = by_party.std(axis=(0, 2))
+    np.testing.assert_allclose(spreads["party"], 50 * np.sqrt(200), rtol=0.1)
+    np.testing.assert_allclose(spreads["example"] * [2, 6, 32], 50 * np.sqrt(200), rtol=0.1)
+
+
+def test_private_values_are_public(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    valuer = GradientSemivalueValuer(epsilon=1.0, n_permutations=5)
+    assert valuer.fit_transform(X, y, X_val=X_val, y_val=y_val).shape == (24, 1)
+    copy = pickle.loads(pickle.dumps(valuer))
+    np.testing.assert_array_equal(copy.values_, valuer.values_)
+    kept = pickle.dumps({k: v for k, v in vars(valuer).items() if k != "values_"})
+    assert X[0].tobytes() not in kept
+    assert valuer.n_evaluations_ == 25  # the last of five permutations
+    fresh = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
+    assert not np.array_equal(fresh.values_, valuer.values_)  # noise has no seed
+
+
+def test_classes_of_a_private_fit_come_from_the_validation_set(rng):
+    X, y, X_val, y_val = problem(rng, 3)
+    for model in ("logistic", "softmax"):
+        valuer = GradientSemivalueValuer(model, epsilon=1.0, n_permutations=3)
+        few = y_val < 2
+        valuer.fit(X, y, X_val=X_val[few], y_val=y_val[few])  # class 2 is another label
+        assert valuer.classes_.tolist() == [0, 1]
+        assert np.isfinite(valuer.values_).all()
+
+
+def test_a_seed_voids_the_guarantee(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    valuer = GradientSemivalueValuer(epsilon=1.0, n_permutations=5, noise_random_state=0)
+    with pytest.warns(SeededNoiseWarning) as warned:
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    assert len([w for w in warned if w.category is SeededNoiseWarning]) == 1
+    assert valuer.privacy_.guarantee is None
+    clear = clone(valuer).set_params(epsilon=None).fit(X, y, X_val=X_val, y_val=y_val)
+    assert not hasattr(clear, "privacy_")
+
+
+def test_a_refit_without_noise_forgets_the_report(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    valuer = GradientSemivalueValuer(epsilon=1.0, n_permutations=2)
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    valuer.set_params(epsilon=None).fit(X, y, X_val=X_val, y_val=y_val)
+    assert not hasattr(valuer, "privacy_")
+
+
+@pytest.mark.filterwarnings("ignore::skvalue.exceptions.IncompleteFitWarning")
+def test_stopping_early_is_charged_in_full(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
+    valuer = GradientSemivalueValuer(
+        epsilon=1.0, noise="iid", n_permutations=40, ledger=ledger
+    ).set_callbacks(Watch(stop_at=2))
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    assert valuer.n_evaluations_ == 2 * 25
+    assert ledger.spent > 0.999
+    assert valuer.privacy_.epsilon > 0.999
+
+
+# Where it can work --------------------------------------------------------------------------
+
+
+def blobs(seed, n, size=1, n_features=8, n_val=300):
+    """Parties of a few rows of two overlapping classes; all labels of some parties are flipped."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n * size + n_val)
+    X = rng.normal(size=(len(y), n_features)) + np.where(y, 0.6, -0.6)[:, None]
+    X, X_val, y, y_val = X[n_val:], X[:n_val], y[n_val:].copy(), y[:n_val]
+    owner = np.repeat(np.arange(n), size)
+    bad = rng.random(n) < 0.3
+    y[bad[owner]] = 1 - y[bad[owner]]
+    return X, y, X_val, y_val, owner, bad
+
+
+def detection(seed, n, size=1, **parameters):
+    X, y, X_val, y_val, owner, bad = blobs(seed, n, size)
+    valuer = GradientSemivalueValuer("logistic", random_state=seed, **parameters)
+    valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=owner)
+    return noisy_label_auc(valuer.values_, bad)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trust", ["local", "server"])
+@pytest.mark.parametrize("noise", ["iid", "correlated"])
+def test_rows_stay_below_the_ceiling(trust, noise):
+    # The audit of the whole method: a better detector would refute the guarantee.
+    epsilon, delta = 5.0, 5e-5
+    found = [
+        detection(seed, 400, n_permutations=40, epsilon=epsilon, delta=delta, noise=noise,
+                  trust=trust, learning_rate=0.005, burn_in=0.0)
+        for seed in range(16)
+    ]  # fmt: skip
+    ceiling = detection_ceiling(epsilon, delta, "replace" if trust == "local" else "null")
+    error = np.std(found, ddof=1) / 4
+    assert np.mean(found) <= ceiling + 2 * error
+    assert np.mean(found) > 0.5 + 3 * error  # it sees what there is to see
+    assert detection(0, 400, n_permutations=20) > 0.95  # and all, without noise
+
+
+@pytest.mark.slow
+@seeded
+def test_more_permutations_help_where_noise_is_averaged():
+    found = {
+        (noise, k): np.mean([
+            detection(seed, 150, n_permutations=k, noise_multiplier=0.3, noise=noise,
+                      learning_rate=0.2, noise_random_state=seed)
+            for seed in range(8)
+        ])
+        for noise in ("iid", "correlated")
+        for k in (10, 400)
+    }  # fmt: skip
+    assert found["correlated", 400] > found["correlated", 10] + 0.02
+    assert found["iid", 400] < found["iid", 10] - 0.02
+    assert found["correlated", 400] > found["iid", 400] + 0.05
+
+
+@pytest.mark.slow
+def test_data_sets_are_found_while_their_rows_are_protected():
+    found = {
+        size: np.mean([
+            detection(seed, 60, size, n_permutations=60, epsilon=1.0, delta=5e-5, unit="example")
+            for seed in range(5)
+        ])
+        for size in (2, 64)
+    }  # fmt: skip
+    assert found[64] > 0.99
+    assert found[2] < 0.85
+
+
+def test_a_row_without_a_finite_gradient_moves_no_other():
+    # Else it would wipe out what the other rows of its party add, by more than 2 C.
+    X_val, y_val = np.ones((2, 1)), np.array([0.0, 1.0])
+    found = []
+    for row in (1.0, 1e300):
+        X, y = np.array([[3.0], [2.0], [row]]), np.array([9.0, 9.0, 1e300])
+        model = LinearGradientModel(
+            X, y, np.zeros(3, int), X_val, y_val, np.full(2, 0.5), kind="linear", n_classes=0,
+            clip=0.7, unit="example", utility="neg_loss",
+        )  # fmt: skip
+        thetas, none, ones = np.zeros((2, 2)), np.empty((0, 2)), np.ones(1)
+        order = np.zeros(1, int)
+        bad, _ = model.walk(order, 1.0, np.zeros((1, 2)), ones, none, ones, 1, thetas)
+        assert bad == -1
+        found.append(-3 * thetas[1])
+        if row > 1:
+            assert model.walk(order, 1.0, none, ones, none, ones, 1, thetas)[0] == 0
+            assert np.isnan(model.gradient(thetas[0], 0)).all()
+    assert np.linalg.norm(found[1]) > 1.3  # of two rows, nearly in one direction
+    assert np.linalg.norm(found[0] - found[1]) <= 0.7 + 1e-12
+
+
+class Loud(Still):
+    def gradient(self, theta, player):
+        return np.full(self.n_parameters, 3.0)
+
+
+def test_noise_relies_on_clipped_gradients():
+    perturbed = Perturbed(lambda shape, stream: np.zeros(shape), np.ones(4), 1.0, 1.0)
+    walks = walk_permutations(
+        Loud(4, 2), np.ones(4), 2, 1.0, np.random.SeedSequence(0), perturbed=perturbed
+    )
+    with pytest.raises(RuntimeError, match="the model must clip gradients to norm 1"):
+        list(walks)
