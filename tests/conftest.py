@@ -1,9 +1,18 @@
 """Fixtures shared by all tests."""
 
+import os
+
 import numpy as np
 import pytest
 
 from skvalue.neighbors import APPROXIMATE, ENGINES, get_engine
+
+
+def pytest_configure(config):
+    """Workers of pytest-xdist take one thread each: threads that outnumber cores wait for others."""
+    if getattr(config.option, "numprocesses", None):
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(name, "1")  # the workers inherit it
 
 
 @pytest.fixture

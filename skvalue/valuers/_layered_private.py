@@ -90,7 +90,7 @@ def value_sensitivity(n, n_layers, l2, max_norm, fit_intercept=True, design="blo
     Examples
     --------
     >>> round(value_sensitivity(1000, 3, 1.0, 1.0, fit_intercept=False), 9)
-    3.916e-06
+    3.895e-06
     """
     gamma = replace_bounds(n_layers + 1, l2, max_norm, fit_intercept)
     k = np.arange(1, n_layers + 1)
