@@ -9,7 +9,7 @@ from skvalue.neighbors import APPROXIMATE, ENGINES, get_engine
 
 
 def pytest_configure(config):
-    """Workers of pytest-xdist take one thread each: threads that outnumber cores wait for others."""
+    """Workers of pytest-xdist take one thread each: more threads than cores wait for each other."""
     if getattr(config.option, "numprocesses", None):
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(name, "1")  # the workers inherit it
