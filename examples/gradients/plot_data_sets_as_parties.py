@@ -20,6 +20,8 @@ y = y % 2
 X, X_val, y, y_val = train_test_split(
     X / 16, y, train_size=20 * 64, test_size=400, stratify=y, random_state=0
 )
+drawn_on = X_val.std(axis=0) > 0.03  # pixels all but blank in public digits have no scale
+X, X_val = X[:, drawn_on], X_val[:, drawn_on]
 parties = np.arange(len(y)) % 20
 wrong = np.arange(20) < 6
 y = np.where(wrong[parties], 1 - y, y)

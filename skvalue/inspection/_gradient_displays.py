@@ -252,6 +252,8 @@ class DetectionDisplay:
         (self.clean_line_,) = ax.plot(x, clean, label="no noise, no privacy", **dark)
         words = {"sizes": "rows of a party", "epsilons": "epsilon"}
         ax.set(xscale="log", xlabel=words[against], ylabel="AUROC of finding bad parties")
+        ax.set_xticks(x, [f"{value:g}" for value in x])
+        ax.minorticks_off()
         ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self
