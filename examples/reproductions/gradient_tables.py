@@ -19,6 +19,8 @@ takes, 6.71. No row's wrong label can be found with an AUROC above 0.583 at the 
 whatever method. Data sets as parties, federated rounds and attacks have the correct noise only.
 
 Sizes are smaller than the paper's where a line says so; its networks are small here.
+`--parts rows --sets mnist --repeats 1 --levels` (no noise: 20 permutations of 200 rows) took 28
+seconds on one busy core; by extrapolation a draw with both levels takes 10 minutes.
 """
 
 import argparse
