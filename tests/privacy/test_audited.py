@@ -575,7 +575,21 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("audited", AUDITED, ids=lambda a: a.name)
+SLOW = (
+    "KNNShapleyValuer, a fresh sample",
+    "KNNShapleyValuer, samples",
+    "KNNShapleyValuer, no sample",
+)
+
+
+def tier(entry):
+    """A parameter of a test; those that take long are marked."""
+    name = entry[0].name if isinstance(entry, tuple) else entry.name
+    values = entry if isinstance(entry, tuple) else (entry,)
+    return pytest.param(*values, id=name, marks=pytest.mark.slow if name.startswith(SLOW) else ())
+
+
+@pytest.mark.parametrize("audited", [tier(entry) for entry in AUDITED])
 def test_audits_pass(audited):
     for audit, report in audited.audits():
         assert report.passed, (audit, report)
@@ -585,6 +599,6 @@ def test_audits_pass(audited):
             assert not report.wasteful, report
 
 
-@pytest.mark.parametrize(("broken", "caught_by"), BROKEN, ids=lambda b: getattr(b, "name", ""))
+@pytest.mark.parametrize(("broken", "caught_by"), [tier(entry) for entry in BROKEN])
 def test_audits_catch(broken, caught_by):
     assert {audit for audit, report in broken.audits() if not report.passed} == caught_by
