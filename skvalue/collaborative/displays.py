@@ -4,27 +4,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._plotting import BLUE, GREEN, GREY, RED, open_axes
+
 __all__ = ["CoalitionValueDisplay", "PosteriorMarginalsDisplay", "PrivacyTradeOffDisplay"]
-
-BLUE, RED, GREEN, GREY = "#30638e", "#d1495b", "#3d8361", "#8d8d8d"
-
-
-def _plt(name):
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            f"{name} needs matplotlib to draw: pip install 'skvalue[plot]'."
-        ) from error
-    return plt
-
-
-def _open_axes(ax, name):
-    plt = _plt(name)
-    if ax is None:
-        _, ax = plt.subplots(layout="constrained")
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
 
 
 class PrivacyTradeOffDisplay:
@@ -130,7 +112,7 @@ class PrivacyTradeOffDisplay:
         display : PrivacyTradeOffDisplay
             The display itself.
         """
-        self.ax_ = ax = _open_axes(ax, type(self).__name__)
+        self.ax_ = ax = open_axes(ax, type(self).__name__)
         self.figure_ = ax.figure
         self.lines_, self.bands_ = [], []
         colors = [GREY, RED, GREEN, BLUE, "#b07aa1", "#edae49"]
@@ -232,7 +214,7 @@ class CoalitionValueDisplay:
         display : CoalitionValueDisplay
             The display itself.
         """
-        self.ax_ = ax = _open_axes(ax, type(self).__name__)
+        self.ax_ = ax = open_axes(ax, type(self).__name__)
         self.figure_ = ax.figure
         n = len(self.parties)
         numbers = sorted(range(1, 2**n), key=lambda k: (k.bit_count(), k))
@@ -342,7 +324,7 @@ class PosteriorMarginalsDisplay:
         """
         from scipy.stats import gaussian_kde
 
-        self.ax_ = ax = _open_axes(ax, type(self).__name__)
+        self.ax_ = ax = open_axes(ax, type(self).__name__)
         self.figure_ = ax.figure
         spans = [np.quantile(values, [0.01, 0.99]) for values in self.draws.values()]
         grid = np.linspace(min(s[0] for s in spans), max(s[1] for s in spans), 400)

@@ -4,26 +4,12 @@ import numpy as np
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from .._plotting import BLUE, GREY, RED, open_axes
 from ._curves import value_removal_curve
 
 __all__ = ["ValueDistributionDisplay", "ValueRemovalDisplay"]
 
-BLUE, RED, GREY = "#30638e", "#d1495b", "#8d8d8d"
 _CURVE_COLORS = {"lowest": BLUE, "highest": RED}
-
-
-def _open_axes(ax, name):
-    """The axes, or new ones."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            f"{name} needs matplotlib to draw: pip install 'skvalue[plot]'."
-        ) from error
-    if ax is None:
-        _, ax = plt.subplots(layout="constrained")
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
 
 
 class ValueRemovalDisplay:
@@ -182,7 +168,7 @@ class ValueRemovalDisplay:
         display : ValueRemovalDisplay
             The object itself, with its attributes set.
         """
-        ax = _open_axes(ax, type(self).__name__)
+        ax = open_axes(ax, type(self).__name__)
         self.lines_, self.bands_ = [], []
         for curve in self.curves:
             style = {"color": _CURVE_COLORS[curve.first], "marker": "o", "markersize": 4}
@@ -327,7 +313,7 @@ class ValueDistributionDisplay:
         display : ValueDistributionDisplay
             The object itself, with its attributes set.
         """
-        ax = _open_axes(ax, type(self).__name__)
+        ax = open_axes(ax, type(self).__name__)
         density = self.by is not None if density is None else density
         edges = np.histogram_bin_edges(self.values, bins)
         self.bars_ = {}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._displays import BLUE, GREY, RED, _open_axes
+from .._plotting import BLUE, GREY, RED, open_axes
 
 __all__ = ["ClosenessDisplay", "DetectionDisplay", "UncertaintyDisplay"]
 
@@ -73,7 +73,7 @@ class UncertaintyDisplay:
         """
         if what not in ("uncertainty", "mean_value"):
             raise ValueError(f"what must be 'uncertainty' or 'mean_value'. Got {what!r}.")
-        ax = _open_axes(ax, type(self).__name__)
+        ax = open_axes(ax, type(self).__name__)
         self.lines_ = [
             _draw(ax, self.curves.n_permutations, numbers.T, name, color, line_kw)
             for (name, numbers), color in zip(self.curves[what].items(), _COLORS * 9)
@@ -140,7 +140,7 @@ class ClosenessDisplay:
         """
         if what not in ("cosine", "distance"):
             raise ValueError(f"what must be 'cosine' or 'distance'. Got {what!r}.")
-        ax = _open_axes(ax, type(self).__name__)
+        ax = open_axes(ax, type(self).__name__)
         self.lines_ = []
         for (name, curve), color in zip(self.curves.items(), _COLORS * 9):
             x = np.arange(1, len(curve[what]) + 1)
@@ -237,7 +237,7 @@ class DetectionDisplay:
                 f"curves must have one of {other} to be drawn against {against}. Got "
                 f"{len(first[other])}."
             )
-        ax = _open_axes(ax, type(self).__name__)
+        ax = open_axes(ax, type(self).__name__)
         x = first[against]
         self.lines_ = [
             _draw(ax, x, np.take(curve.scores, 0, axis=1 - over), name, color, line_kw)

@@ -2,22 +2,9 @@
 
 import numpy as np
 
+from .._plotting import BLUE, GREY, RED, open_axes
+
 __all__ = ["DirectionsDisplay", "PairwiseDistancesDisplay", "SellerScoresDisplay"]
-
-_BLUE, _RED, _GREY = "#30638e", "#d1495b", "#8d8d8d"
-
-
-def _open_axes(ax, name):
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            f"{name} needs matplotlib to draw: pip install 'skvalue[plot]'."
-        ) from error
-    if ax is None:
-        _, ax = plt.subplots(layout="constrained")
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
 
 
 def _names(names, n):
@@ -121,16 +108,16 @@ class SellerScoresDisplay:
         scores = np.asarray(self.scores, dtype=float)
         places = np.arange(len(scores))
         names = _names(self.names, len(scores))
-        ax = _open_axes(ax, "SellerScoresDisplay")
+        ax = open_axes(ax, "SellerScoresDisplay")
         low = np.full(len(scores), -np.inf) if self.floors is None else np.asarray(self.floors)
-        colours = np.where(scores > low, _BLUE, _GREY)
+        colours = np.where(scores > low, BLUE, GREY)
         style = dict(error_kw=dict(ecolor="black", capsize=3, lw=1))
         self.bars_ = ax.barh(places, scores, xerr=self.errors, color=colours, **style)
         self.floors_ = None
         if self.floors is not None:
             label = "noise floor: to its left, no different from the buyer"
             self.floors_ = ax.scatter(
-                low, places, marker="|", s=350, color=_RED, linewidths=2, label=label, zorder=3
+                low, places, marker="|", s=350, color=RED, linewidths=2, label=label, zorder=3
             )
             ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False)
         ax.set(yticks=places, yticklabels=names, xlabel="distance from the buyer's data")
@@ -221,7 +208,7 @@ class PairwiseDistancesDisplay:
         distances = np.asarray(self.distances, dtype=float)
         places = np.arange(len(distances))
         names = _names(self.names, len(distances))
-        ax = _open_axes(ax, "PairwiseDistancesDisplay")
+        ax = open_axes(ax, "PairwiseDistancesDisplay")
         self.image_ = ax.imshow(distances, cmap="cividis", vmin=0)
         ax.figure.colorbar(self.image_, ax=ax, label="distance")
         middle = distances.max(initial=0.0) / 2
@@ -316,7 +303,7 @@ class DirectionsDisplay:
         contributions = np.asarray(self.contributions, dtype=float)
         n, _, d = contributions.shape
         names = _names(self.names, n)
-        ax = _open_axes(ax, "DirectionsDisplay")
+        ax = open_axes(ax, "DirectionsDisplay")
         self.image_ = ax.imshow(
             contributions.reshape(n, 2 * d), cmap="Blues", vmin=0, aspect="auto"
         )
