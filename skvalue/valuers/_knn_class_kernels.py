@@ -55,8 +55,13 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
     """
     n, inv, gain = game.n, game.inv, game.gain
     n_classes = len(class_counts)
+    is_code = np.zeros(n_classes)
+    gains, drops = np.empty(n), np.empty(n)
+    tables_for = (np.nan, np.nan)
     for v in range(len(codes)):
         row, ranked, code, w = order[v], n_ranked[v], codes[v], weights[v]
+        is_code[:] = 0.0
+        is_code[code] = 1.0
         matches = class_counts[code]
         if own[v] >= 0 and labels[own[v]] == code:
             matches -= 1
@@ -78,27 +83,31 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
             later = (matches - found) * (inv[ranked] - inv[n]) / size
             if own[v] >= 0:
                 values[own[v]] -= shift + (bonus if labels[own[v]] == code else 0.0)
-        alone = w * base - shift
         agree = w * gain - bonus
+        if tables_for != (w, agree):  # the same for all judges, unless they have weights
+            tables_for = w, agree
+            for p in range(n):
+                gains[p] = agree + w * inv[p + 1]
+                drops[p] = w * (inv[p] - inv[p + 1])
+        level = w * base - shift - w * later  # of a row that is no match, at the current rank
         p = ranked - 1
         while p >= 0:
             i = row[p]
             if i >= 0:  # no branch on the match, which no processor can predict
-                match = np.float64(labels[i] == code)
-                values[i] += alone - w * later + match * (agree + w * inv[p + 1])
-                later += match * (inv[p] - inv[p + 1])
+                match = is_code[labels[i]]
+                values[i] += level + match * gains[p]
+                level -= match * drops[p]
                 p -= 1
                 continue
             j = row[p - 1]
             if j >= 0:  # two alone, as most ties of rounded distances are: without a loop
                 i = ~i
-                first, second = np.float64(labels[j] == code), np.float64(labels[i] == code)
+                first, second = is_code[labels[j]], is_code[labels[i]]
                 both = first + second
-                common = alone - w * (later + both * (0.5 * (inv[p] - inv[p + 1])))
-                own_match = agree + w * inv[p]
-                values[i] += common + second * own_match
-                values[j] += common + first * own_match
-                later += both * (0.5 * (inv[p - 1] - inv[p + 1]))
+                common = level - both * (0.5 * drops[p])
+                values[i] += common + second * gains[p - 1]
+                values[j] += common + first * gains[p - 1]
+                level -= both * (0.5 * (drops[p - 1] + drops[p]))
                 p -= 2
                 continue
             stop = p + 1
@@ -116,9 +125,9 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
             one = (mean - inv[stop]) / (size - 1)
             for s in range(p, stop):
                 i = row[s] if row[s] >= 0 else ~row[s]
-                match = np.float64(labels[i] == code)
-                values[i] += alone - w * (later + tied * one) + match * (agree + w * (mean + one))
-            later += tied * (inv[p] - inv[stop]) / size
+                match = is_code[labels[i]]
+                values[i] += level - w * (tied * one) + match * (agree + w * (mean + one))
+            level -= w * (tied * (inv[p] - inv[stop]) / size)
             p -= 1
         utility[v] = _vote(row, ranked, game.votes, labels, code) * inv[0]
 
