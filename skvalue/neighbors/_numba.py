@@ -13,13 +13,17 @@ from ._block_space import BlockSpace
 from ._rows import read_rows
 from ._space import COSINE, GENERIC, ball_rule
 
-_RANK_HEAD = 1024  # ranks up to here are settled exactly, see `_rank_kernels.rank_tile`
 _ROWS = 512  # players of one product of the ball engine: the tile stays in the cache
 
 
 def _budget():
     """Bytes for one task: an eighth of scikit-learn's working memory."""
     return get_config()["working_memory"] * 2**20 / 8
+
+
+def rank_head(n_players):
+    """Ranks that are settled exactly, see `_rank_kernels.rank_tile`: in a small game, all."""
+    return n_players if n_players <= 4096 else 1024
 
 
 def rank_tile_size(n_players, n_judges, n_features, workers):
@@ -93,7 +97,7 @@ def rank_values(space, Q, own, max_rank, consume, keep=None):
         size = part.stop - part.start
         _rank_kernels.rank_tile(
             players, product[part], Q[part], query_half[part], absent_ptr[part.start :], absent,
-            max_rank, _RANK_HEAD, scratch, order, n_ranked,
+            max_rank, rank_head(n), scratch, order, n_ranked,
         )  # fmt: skip
         if keep is not None:
             keep(part, players, product[part], order[:size], n_ranked[:size])

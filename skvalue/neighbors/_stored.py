@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from . import _merge_kernels, _rank_kernels
-from ._numba import _RANK_HEAD, Strips, ball_values, rank_values
+from ._numba import Strips, ball_values, rank_head, rank_values
 from ._space import EUCLIDEAN, GENERIC, Space, _center, is_far
 
 _SPARE = 16  # one row in so many may come before the lines of a tile are allocated anew
@@ -187,7 +187,7 @@ class ChangedRanks:
             size = _merge_kernels.change_lines(
                 change.players, Q[part], half[part], store.keys, store.rows, store.size,
                 self.alive[part], change.place, new_keys[part], new_rows[part], keys, rows, start,
-                _RANK_HEAD, spare_keys, spare_rows, order,
+                rank_head(n), spare_keys, spare_rows, order,
             )  # fmt: skip
             n_ranked[:] = size
             _merge_kernels.cut_ranks(order[:some], n_ranked[:some], max_rank)

@@ -181,7 +181,7 @@ def test_near_ties_are_settled_as_in_a_refit(metric, dtype, head, error, rng, mo
     # Rows so close that a product cannot order them. Behind the head its rounding may, which is not
     # that of a refit; a swap there moves a value by less than 1 / head**2.
     for module in ("_stored", "_numba"):
-        monkeypatch.setattr(f"skvalue.neighbors.{module}._RANK_HEAD", head)
+        monkeypatch.setattr(f"skvalue.neighbors.{module}.rank_head", lambda n: head)
     X = np.repeat(rng.normal(size=(20, 6)) + 1, 12, axis=0)
     X[::2] *= 1 + np.finfo(dtype).eps * rng.integers(0, 4, (120, 6))
     X, y = X.astype(dtype)[rng.permutation(240)], rng.integers(0, 2, 240)
