@@ -66,6 +66,18 @@ class Judges:
         return replace(self, y=self.y - self.prior, prior=0.0)
 
 
+def check_judged_labels(judge_codes, codes, classes, cv):
+    """Refuse splits whose judges have a label that no player has; codes are places in classes."""
+    unseen = np.setdiff1d(judge_codes, codes)
+    if len(unseen):
+        shown = ", ".join(map(repr, classes[unseen].tolist()[:5]))
+        raise ValueError(
+            "In every split each label of the judges must be one of the players: rows with the "
+            f"label {shown} are all among the judges of one split. Pass X_val and y_val, or "
+            f"another cv. Got cv={cv!r}."
+        )
+
+
 class Progress:
     """Counts steps of a fit, tells the callbacks, and remembers why it ended early."""
 

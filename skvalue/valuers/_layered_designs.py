@@ -20,7 +20,7 @@ from ..samplers import (
 )
 from ._layered_plan import n_subsets
 
-__all__ = ["LayerEstimate", "Utilities", "n_steps", "play"]
+__all__ = ["LayerEstimate", "Utilities", "class_counts", "mean_over_games", "n_steps", "play"]
 
 _ENTRIES = 2**24  # of the masks that are made at once
 
@@ -129,6 +129,15 @@ class Utilities:
         return masks
 
 
+def class_counts(y, n_classes, groups=None):
+    """Rows of each class that every player has, (n_players, n_classes)."""
+    counts = np.eye(n_classes)[y]
+    if groups is None:
+        return counts
+    players = np.unique(groups, return_inverse=True)[1]
+    return np.eye(players.max() + 1)[players].T @ counts
+
+
 @dataclass
 class LayerEstimate:
     """What is known of the layers of one game.
@@ -157,6 +166,38 @@ class LayerEstimate:
         return self.layers.sum(axis=0) / self.layers.shape[1]
 
 
+def mean_over_games(plans, players, estimates, n):
+    """What has been estimated of n players in several games; one that does not play gains nothing.
+
+    Parameters
+    ----------
+    plans : list of Plan
+        Of each game.
+    players : list of ndarray of int
+        Who plays it.
+    estimates : list of LayerEstimate
+        What came out.
+    n : int
+        Number of players of all games.
+
+    Returns
+    -------
+    layers : ndarray of shape (K + 1, n)
+        What each layer contributes to a value; they add up to the values.
+    errors : ndarray of shape (n,)
+        Standard errors of the values.
+    counts : ndarray of shape (K + 1,)
+        Coalitions of each size that a player joins.
+    """
+    share, deepest = 1 / len(plans), max(len(plan.counts) for plan in plans)
+    layers, variance, counts = np.zeros((deepest, n)), np.zeros(n), np.zeros(deepest)
+    for plan, own, estimate in zip(plans, players, estimates):
+        layers[: len(estimate.layers), own] += share * estimate.layers / plan.n
+        variance[own] += share**2 * estimate.variance
+        counts[: len(plan.counts)] += share * plan.counts
+    return layers, np.sqrt(variance), counts
+
+
 def n_steps(plan):
     """Number of estimates that `play` yields."""
     return 1 + (plan.n_shuffles if plan.design == "blocks" else 1) * (len(plan.sampled) > 0)
@@ -182,11 +223,14 @@ def play(plan, utilities, seeds):
         return
     if plan.design != "blocks":
         yield exact  # nothing to keep yet, but somebody may stop here
+        known = len(exact.core)
         draw = _play_iid if plan.design == "iid" else _play_paper
         for k in plan.sampled:
             draw(int(k), plan, utilities, seeds(1 + int(k)), exact)
         if plan.design == "iid":
             exact.variance += _variance_of_single_draws(plan, exact.layers)
+        elif len(exact.core) == known:  # no coalition was drawn, which is no reason to be sure
+            exact.variance += np.inf
         exact.done = 1
         yield exact
         return
@@ -201,7 +245,8 @@ def play(plan, utilities, seeds):
         step = value - mean
         mean = mean + step / done
         squares = squares + step * (value - mean)
-        variance = squares / (done * shuffle) if shuffle else np.full(plan.n, np.inf)
+        certain = shuffle and core  # where nothing was drawn, nothing differs
+        variance = squares / (done * shuffle) if certain else np.full(plan.n, np.inf)
         scaled = [(members, weights / done, known) for members, weights, known in core]
         yield LayerEstimate(exact.layers + layers / done, variance, exact.core + scaled, done)
 

@@ -1,4 +1,4 @@
-"""How many coalitions of each size the designs of Layered Shapley draw, and what they cost."""
+"""What rows can add by size in Layered Shapley, how many coalitions follow, and their cost."""
 
 from dataclasses import dataclass
 from math import comb
@@ -6,7 +6,17 @@ from math import comb
 import numpy as np
 from scipy.special import binom
 
-__all__ = ["DESIGNS", "Plan", "make_plan", "n_subsets"]
+from ..games import stability
+
+__all__ = [
+    "DESIGNS",
+    "Plan",
+    "contribution_bounds",
+    "make_plan",
+    "marginal_bounds",
+    "n_subsets",
+    "replace_bounds",
+]
 
 DESIGNS = ("blocks", "iid", "paper")
 _ENUMERATED = 2**20  # coalitions of a layer that are enumerated because it is cheaper, at most
@@ -16,6 +26,78 @@ def n_subsets(n, k):
     """Number of subsets; infinite above the largest float."""
     small = min(int(k), n - int(k)) <= 3
     return float(comb(n, int(k)) if small else binom(n, k))
+
+
+def replace_bounds(n_sizes, l2, max_norm, fit_intercept=True):
+    """Most by which the utility of 1, 2, ..., n_sizes rows moves when one is replaced.
+
+    Of the game `skvalue.games.StableLogisticGame`; ``2 (kappa L)^2 / (l2 k)`` and what solvers
+    leave.
+    """
+    kappa, slope, tolerance = stability(l2, max_norm, fit_intercept)
+    steep = kappa * slope
+    return (2 * steep**2 / np.arange(1, n_sizes + 1) + 2 * steep * tolerance) / l2
+
+
+def contribution_bounds(n_layers, l2, max_norm, fit_intercept=True):
+    """Largest marginal contribution to coalitions of 0, 1, ..., n_layers rows.
+
+    A row that joins k others, which changes their weights in the mean loss too, moves a utility by
+    no more than a row replaced among k + 1.
+
+    Parameters
+    ----------
+    n_layers : int
+        Largest size.
+    l2, max_norm, fit_intercept : float, float, bool
+        As in `skvalue.games.StableLogisticGame`.
+
+    Returns
+    -------
+    bounds : ndarray of shape (n_layers + 1,)
+        The bounds.
+
+    Examples
+    --------
+    >>> contribution_bounds(2, l2=1.0, max_norm=1.0, fit_intercept=False).round(3).tolist()
+    [0.791, 0.396, 0.264]
+    """
+    return replace_bounds(n_layers + 1, l2, max_norm, fit_intercept)
+
+
+def marginal_bounds(n, bound=None, n_layers=None, game=(None, 1.0, True)):
+    """Bounds of what a row adds by size, up to `n_layers`, and what the layers beyond can add.
+
+    Parameters
+    ----------
+    n : int
+        Number of players.
+    bound : float, default=None
+        The constant c of ``c / k``; None takes 1, or what is proved where `game` has a penalty.
+    n_layers : int, default=None
+        Largest size; None: all.
+    game : tuple of (float or None, float, bool), default=(None, 1.0, True)
+        ``l2``, ``max_norm`` and ``fit_intercept`` of `LayeredShapleyValuer`.
+
+    Returns
+    -------
+    bounds : ndarray of shape (K + 1,)
+        Of layers 0, ..., K.
+    left_out : float
+        Sum of the bounds of layers K + 1, ..., n - 1, over n.
+
+    Examples
+    --------
+    >>> bounds, left_out = marginal_bounds(5, n_layers=2)
+    >>> bounds.tolist(), round(left_out, 4)
+    ([1.0, 1.0, 0.5], 0.1167)
+    """
+    if game[0] is not None and bound is None:
+        bounds = contribution_bounds(n - 1, *game)
+    else:
+        bounds = (1.0 if bound is None else bound) / np.maximum(np.arange(n), 1)
+    layers = n if n_layers is None else n_layers + 1
+    return bounds[:layers], float(bounds[layers:].sum() / n)
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from ..privacy import (
     make_report,
 )
 from ..samplers import circle_blocks, layer_counts
+from ._layered_plan import contribution_bounds, replace_bounds
 
 __all__ = [
     "Release",
-    "contribution_bounds",
     "participation",
     "plan_release",
     "published_scale",
@@ -28,43 +28,6 @@ __all__ = [
 
 RELEASES = ("query", "all", "publish")
 NOISES = ("auto", "laplace", "gaussian", "paper")
-
-
-def replace_bounds(n_sizes, l2, max_norm, fit_intercept=True):
-    """Most by which the utility of 1, 2, ..., n_sizes rows moves when one is replaced.
-
-    Of the game `skvalue.games.StableLogisticGame`; ``2 (kappa L)^2 / (l2 k)`` and what solvers
-    leave.
-    """
-    kappa, slope, tolerance = stability(l2, max_norm, fit_intercept)
-    steep = kappa * slope
-    return (2 * steep**2 / np.arange(1, n_sizes + 1) + 2 * steep * tolerance) / l2
-
-
-def contribution_bounds(n_layers, l2, max_norm, fit_intercept=True):
-    """Largest marginal contribution to coalitions of 0, 1, ..., n_layers rows.
-
-    A row that joins k others, which changes their weights in the mean loss too, moves a utility by
-    no more than a row replaced among k + 1.
-
-    Parameters
-    ----------
-    n_layers : int
-        Largest size.
-    l2, max_norm, fit_intercept : float, float, bool
-        As in `skvalue.games.StableLogisticGame`.
-
-    Returns
-    -------
-    bounds : ndarray of shape (n_layers + 1,)
-        The bounds.
-
-    Examples
-    --------
-    >>> contribution_bounds(2, l2=1.0, max_norm=1.0, fit_intercept=False).round(3).tolist()
-    [0.791, 0.396, 0.264]
-    """
-    return replace_bounds(n_layers + 1, l2, max_norm, fit_intercept)
 
 
 def value_sensitivity(n, n_layers, l2, max_norm, fit_intercept=True, design="blocks"):

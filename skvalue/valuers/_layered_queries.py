@@ -115,7 +115,7 @@ class CoreQueriesMixin:
             players = self._players[number]
             mine = np.flatnonzero(np.isin(players, indices))
             plan = self._plans[number]
-            wanted = layer_counts(self._bounds(plan.n), accuracy, failure, self.allocation)
+            wanted = layer_counts(self._bounds(plan.n)[0], accuracy, failure, self.allocation)
             extra = np.where(plan.enumerated | (plan.counts < 1), 0, wanted - plan.counts)
             utilities = Utilities(self._game(number))
             rng = self._seeds(number)(-1)

@@ -77,7 +77,7 @@ class PrivateQueriesMixin:
         )  # fmt: skip
         self._entropy = self._draw_entropy()
         self.noise_scale_, self.counts_ = release.noise.scale, release.counts
-        self.truncation_bias_ = float(self._left_out(n, self.n_layers))
+        self.truncation_bias_ = self._bounds(n)[1]
         game = self._settings().game(X, y, judges, np.arange(2))
         values = np.full(n, np.nan)
         if self.release == "query":

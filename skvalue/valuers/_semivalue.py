@@ -18,7 +18,7 @@ from .._estimation.designs import SUBSETS, OrderDesign
 from .._estimation.estimation import SAMPLERS, Estimation, choose_sampler, make_design
 from .._estimation.run import Run
 from .._estimation.stopping import Stopping, default_evaluations
-from .._judges import Progress
+from .._judges import Progress, check_judged_labels
 from .._sklearn import HasMethods, Interval, StrOptions
 from .._validation import check_sample_weight, check_validation_set
 from .._weighted import BaseRetrainingValuer
@@ -141,7 +141,8 @@ class BaseSemivalueValuer(EstimatesMixin, BaseRetrainingValuer):
         model_games, players = [], []
         for rows, judges in games:
             rows = np.arange(len(X)) if rows is None else rows
-            self._check_labels(codes[rows], judges.y)
+            if self._n_classes:
+                check_judged_labels(judges.y, codes[rows], self.classes_, self.cv)
             judge_labels = self.classes_[judges.y] if self._n_classes else judges.y
             game = ModelGame(
                 estimator, X[rows], labels[rows], judges.X, judge_labels,
@@ -249,17 +250,6 @@ class BaseSemivalueValuer(EstimatesMixin, BaseRetrainingValuer):
 
     def _former_name(self):
         return "warm_start" if self.warm_start and hasattr(self, "_run") else "checkpoint"
-
-    def _check_labels(self, codes, judge_codes):
-        """Refuse splits whose judges have a label that no player has."""
-        unseen = np.setdiff1d(judge_codes, codes) if self._n_classes else ()
-        if len(unseen):
-            shown = ", ".join(map(repr, self.classes_[unseen].tolist()[:5]))
-            raise ValueError(
-                "In every split each label of the judges must be one of the players: rows with "
-                f"the label {shown} are all among the judges of one split. Pass X_val and y_val, "
-                f"or another cv. Got cv={self.cv!r}."
-            )
 
     def _check_count(self, estimations, stopping):
         """Refuse a count that does not allow one replicate in every game."""

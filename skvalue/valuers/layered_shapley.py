@@ -5,15 +5,15 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._judges import Progress
+from .._judges import Progress, check_judged_labels
 from .._private import PRIVACY_CONSTRAINTS
 from .._sklearn import HasMethods, Interval, StrOptions
 from ..base import BaseInSampleValuer
 from ..samplers import layer_counts
 from ._layered_core import CoreSet, GameSettings, suggest_bound
-from ._layered_designs import Utilities, n_steps, play
-from ._layered_plan import DESIGNS, make_plan
-from ._layered_private import NOISES, RELEASES, contribution_bounds, published_scale
+from ._layered_designs import Utilities, class_counts, mean_over_games, n_steps, play
+from ._layered_plan import DESIGNS, make_plan, marginal_bounds
+from ._layered_private import NOISES, RELEASES, published_scale
 from ._layered_queries import CoreQueriesMixin
 from ._layered_release import PrivateQueriesMixin
 
@@ -117,8 +117,8 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
     layer_values_ : ndarray of shape (n_layers + 1, n_samples) or (n_layers + 1, n_groups)
         What each layer contributes: the sum over layers is `values_`.
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
-        Standard error of every value over the draw of coalitions; infinite where one draw cannot
-        tell.
+        Standard error of every value over the draw of coalitions; infinite where one draw, or none,
+        cannot tell.
     truncation_bias_ : float
         With `n_layers`: the most that the layers left out can add to a value, if `bound` holds.
     data_fraction_ : float
@@ -295,17 +295,12 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         return GameSettings(**{name: getattr(self, name) for name in names})
 
     def _bounds(self, n):
-        """Largest marginal contribution by size."""
-        return self._all_bounds(n)[: None if self.n_layers is None else self.n_layers + 1]
-
-    def _all_bounds(self, n):
-        """The same of all sizes below n, those beyond `n_layers` too."""
-        if self.l2 is not None and self.bound is None:
-            return contribution_bounds(n - 1, self.l2, self.max_norm, self.fit_intercept)
-        return (1.0 if self.bound is None else self.bound) / np.maximum(np.arange(n), 1)
+        """Largest marginal contributions by size, and the mean of those of the layers left out."""
+        game = (self.l2, self.max_norm, self.fit_intercept)
+        return marginal_bounds(n, self.bound, self.n_layers, game)
 
     def _plan(self, n, n_games):
-        counts = layer_counts(self._bounds(n), self.accuracy, self.failure, self.allocation)
+        counts = layer_counts(self._bounds(n)[0], self.accuracy, self.failure, self.allocation)
         limit = self.max_evaluations
         return make_plan(
             self.design, n, counts, n_shuffles=self.n_shuffles, include_empty=self.include_empty,
@@ -340,23 +335,17 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
 
     def _play(self, games, X, y, groups):
         self._entropy = self._draw_entropy()
-        self._check_players(games, y)
+        for rows, judges in games if self._n_classes else ():
+            check_judged_labels(judges.y, y if rows is None else y[rows], self.classes_, self.cv)
         played = [self._game(number, games, X, y, groups) for number in range(len(games))]
         self._plans = [self._plan(game.n_players, len(games)) for game in played]
         self._players, self._utilities = [], []
         for game, (rows, _) in zip(played, games):
             part = slice(None) if rows is None else rows
-            counts = None
-            if self._n_classes:
-                counts = np.eye(self._n_classes)[y[part]]
-                if groups is not None:
-                    players = np.unique(groups[part], return_inverse=True)[1]
-                    counts = np.eye(players.max() + 1)[players].T @ counts
+            own = None if groups is None else groups[part]
+            counts = class_counts(y[part], self._n_classes, own) if self._n_classes else None
             self._utilities.append(Utilities(game, counts))
-            if groups is not None:
-                self._players.append(np.unique(groups if rows is None else groups[rows]))
-            else:
-                self._players.append(np.arange(len(X)) if rows is None else rows)
+            self._players.append(np.arange(len(X))[part] if groups is None else np.unique(own))
         steps = sum(map(n_steps, self._plans))
         progress = Progress(self, steps)
         self._estimates = [None] * len(games)
@@ -390,36 +379,13 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
     def _is_value(self, number, estimate):
         return estimate.done > 0 or len(self._plans[number].sampled) == 0
 
-    def _check_players(self, games, y):
-        for rows, judges in games if self._n_classes else ():
-            unseen = np.setdiff1d(judges.y, y if rows is None else y[rows])
-            if len(unseen):
-                shown = ", ".join(map(repr, self.classes_[unseen].tolist()[:5]))
-                raise ValueError(
-                    "In every split each label of the judges must be one of the players: rows with "
-                    f"the label {shown} are all among the judges of one split. Pass X_val and "
-                    f"y_val, or another cv. Got cv={self.cv!r}."
-                )
-
     def _publish(self, n):
         """Attributes that say how the values have come about: means over games."""
-        share, deepest = 1 / len(self._plans), max(len(plan.counts) for plan in self._plans)
-        self.layer_values_, variance = np.zeros((deepest, n)), np.zeros(n)
-        self.counts_ = np.zeros(deepest)
-        bias = fraction = 0.0
-        for plan, players, estimate in zip(self._plans, self._players, self._estimates):
-            layers = estimate.layers / plan.n
-            self.layer_values_[: len(layers), players] += share * layers
-            variance[players] += share**2 * estimate.variance
-            self.counts_[: len(layers)] += share * plan.counts
-            fraction += share * plan.data_fraction
-            bias += share * self._left_out(plan.n, len(layers) - 1)
-        self.values_error_ = np.sqrt(variance)
-        self.truncation_bias_, self.data_fraction_ = float(bias), float(fraction)
-
-    def _left_out(self, n, deepest):
-        """Mean over layers of the bounds of those beyond the deepest."""
-        return self._all_bounds(n)[deepest + 1 :].sum() / n
+        self.layer_values_, self.values_error_, self.counts_ = mean_over_games(
+            self._plans, self._players, self._estimates, n
+        )
+        self.data_fraction_ = float(np.mean([plan.data_fraction for plan in self._plans]))
+        self.truncation_bias_ = float(np.mean([self._bounds(plan.n)[1] for plan in self._plans]))
 
     def _set_values(self, values):
         self.values_ = values

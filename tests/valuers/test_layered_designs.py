@@ -96,6 +96,15 @@ def test_everything_enumerated_is_exact(design, rng):
     assert plan.cost == 2**7 - 1  # all but nobody
 
 
+@pytest.mark.parametrize("design", ["blocks", "paper"])
+def test_nothing_drawn_is_no_reason_to_be_sure(design, rng):
+    game, _ = random_game(8, rng)
+    plan = make_plan(design, 8, np.r_[np.inf, np.full(7, 1e-9)], n_shuffles=3)
+    found, _ = estimate(plan, game)
+    assert not found.layers[1:].any()
+    assert np.isinf(found.variance).all()
+
+
 @pytest.mark.parametrize("design", DESIGNS)
 def test_layers_are_those_of_the_definition(design, rng):
     # With one layer enumerated and the others left out.
