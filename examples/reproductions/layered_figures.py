@@ -10,135 +10,243 @@ both, mean (standard deviation) over draws of the rows:
 
     python examples/reproductions/layered_figures.py --data FOLDER
 
-Features are scaled to (0, 1) with all rows, as in the paper, and an epsilon says nothing of that. A
-utility is minus the logistic loss of 500 held-out rows (300 for Diabetes), curves are of 500 others
-(300). The paper leaves open how Adult's categories were coded (here: one column each), and which
-lambda scikit-learn was given (here: C = 1); it leaves out coalitions that are worse than guessing,
-and the empty one, which the values here keep. Its synthetic labels follow Ghorbani and Zou (2019):
-drawn from a logistic law of a linear score.
+Features are scaled to (0, 1) with all rows, as in the paper; an epsilon says nothing of that. A
+utility is minus the logistic loss of 500 held-out rows (Diabetes: 300), curves are of as many
+others. "Algorithm 1" has the printed numbers of coalitions with c = 1/2 (the stability for L =
+kappa = lambda = 1), no layer 0, and coalitions that are worse than guessing count nothing. "All
+coalitions" has them and layer 0, and the numbers that Hoeffding's inequality asks for. Synthetic
+labels follow Ghorbani and Zou (2019), whose code the paper extends: a logistic law of 5 features,
+steeper until a model of 100 rows has an accuracy of 0.7.
 
-What the calibrations guarantee, for values of n = 100 rows:
+The paper leaves open how Adult's categories are coded (here: one column each), which lambda
+scikit-learn is given (here: C = 1), kappa, and what is released. So the first table of correlations
+tries every reading of
 
-- As published (Appendix D), each value at epsilon 1: nothing is proved, since half the change of a
-  replaced row is taken, and C = 1 is not stable enough. "p <= 1" is the same with the chance that a
-  row is used cut off at 1: as printed it is 19 for c = 1/2, and inflates the noise.
-- Proved, one value: pure epsilon 1 for the one value that is asked for. Asking for all of them
-  would cost what the last line says.
-- Proved, all values: (1, 1e-5) for all values together, each shown to its owner.
+- the utility: minus the loss, or the accuracy, where guessing is to predict the larger class;
+- whether coalitions that are worse than guessing count;
+- the value: the mean of the layers, as in Algorithm 1, or their sum;
+- the noise: as in Theorem 3.5, or as in Appendix D; with p as printed (17 and 19 at this setting,
+  for a chance), or 1 at most;
+- kappa: 1, or the largest norm of a row;
+- whether "an average over 5 runs" is one of correlations, or of the private values.
 
-The last two value another game, whose penalty grows with coalitions, in layers 0 to 3.
+What the calibrations guarantee for n = 100 is in the user guide.
 """
 
 import argparse
 import json
+import math
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import spearmanr
+from scipy.stats import rankdata
 from sklearn.datasets import fetch_openml
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import minmax_scale
 
 from skvalue import DataShapleyValuer, LayeredShapleyValuer
+from skvalue.games import ModelGame
 from skvalue.inspection import value_removal_curve
 from skvalue.privacy import LaplaceEvent, SelfComposedEvent, get_epsilon
+from skvalue.samplers import distinct_subsets
 from skvalue.valuers.layered_shapley import published_scale
 
 SETS = ["adult", "diabetes", "synthetic"]
-PUBLISHED = {"adult": "0.61", "diabetes": "0.89", "synthetic": "-"}
-N = 100
-FRACTIONS = [0.1, 0.2, 0.3, 0.5]
+FILES = {"adult": "adult.npz", "diabetes": "pima.npz"}
+PUBLISHED = {"adult": 0.61, "diabetes": 0.89}
+N, ACCURACY, FAILURE, C, RUNS = 100, 0.05, 0.05, 0.5, 5
+FRACTIONS = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5]
 LAYERS, DELTA = 3, 1e-5
+VALUES, NOISES = ("mean", "sum"), tuple(product(("Theorem 3.5", "Appendix D"), (False, True)))
+LITERAL = "mean", ("Appendix D", False), "data", 1
+NEAREST = "sum", ("Appendix D", True), "data", RUNS
 
 
 def load(name, folder, rng):
-    """Features in (0, 1) and labels."""
+    """Features in (0, 1), labels, and what public knowledge says of the features' means."""
     if name == "synthetic":
-        X = rng.standard_normal((2000, 50))
-        score = X @ rng.standard_normal(50)
-        return minmax_scale(X), (rng.random(2000) < 1 / (1 + np.exp(-score))).astype(int)
+        X, dims = rng.standard_normal((2000, 50)), rng.choice(50, 5, replace=False)
+        score = X[:, dims] @ rng.standard_normal(5)
+        score, steepness, reached = score / score.std(), 1.0, 0.0
+        while reached < 0.7:
+            y = (rng.random(2000) < 1 / (1 + np.exp(-steepness * score))).astype(int)
+            reached = LogisticRegression().fit(X[:N], y[:N]).score(X[N:], y[N:])
+            steepness *= 1.1
+        return minmax_scale(X), y, np.full(50, 0.5)
     if folder is not None:
-        with np.load(Path(folder) / f"{'adult' if name == 'adult' else 'pima'}.npz") as file:
+        with np.load(Path(folder) / FILES[name]) as file:
             arrays = dict(file)
-        X, y = arrays["X"].astype(np.float64), arrays["y"]
+        X, y, categories = arrays["X"].astype(np.float64), arrays["y"], []
         if name == "adult":
-            codes = json.loads(str(arrays["categories"]))
-            assert len(codes) > 0
-            columns = [X[:, ~arrays["is_cat"]]]
-            for column in X[:, arrays["is_cat"]].T:
-                columns.append(np.eye(int(column.max()) + 1)[column.astype(int)])
-            X = np.hstack(columns)
-        return minmax_scale(X), y
-    which = dict(name="adult", version=2) if name == "adult" else dict(name="diabetes", version=1)
-    bunch = fetch_openml(**which, as_frame=True)
-    frame = bunch.data
-    if name == "adult":
-        import pandas
-
-        frame = pandas.get_dummies(frame)
-    return minmax_scale(frame.to_numpy(np.float64)), np.unique(bunch.target, return_inverse=True)[1]
+            assert len(json.loads(str(arrays["categories"]))) == arrays["is_cat"].sum()
+            categories = [column.astype(int) for column in X[:, arrays["is_cat"]].T]
+            X = X[:, ~arrays["is_cat"]]
+    else:
+        which = dict(name="adult", version=2) if name == "adult" else dict(name=name, version=1)
+        bunch = fetch_openml(**which, as_frame=True)
+        y = np.unique(bunch.target, return_inverse=True)[1]
+        X = bunch.data.select_dtypes("number").to_numpy(np.float64)
+        categories = [
+            np.unique(column.astype(str), return_inverse=True)[1]
+            for _, column in bunch.data.select_dtypes(exclude="number").items()
+        ]
+    onehot = [np.eye(codes.max() + 1)[codes] for codes in categories]
+    centre = [np.full(X.shape[1], 0.5), *(np.full(Z.shape[1], 1 / Z.shape[1]) for Z in onehot)]
+    return np.hstack([minmax_scale(X), *onehot]), y, np.concatenate(centre)
 
 
 def problem(name, folder, seed):
     rng = np.random.default_rng(seed)
-    X, y = load(name, folder, rng)
+    X, y, centre = load(name, folder, rng)
     order, held_out = rng.permutation(len(X)), 300 if name == "diabetes" else 500
     parts = np.split(order[: N + 2 * held_out], [N, N + held_out])
     (X, y), (X_val, y_val), (X_test, y_test) = ((X[part], y[part]) for part in parts)
-    return X, y, dict(X_val=X_val, y_val=y_val), (X_test, y_test)
+    return X, y, dict(X_val=X_val, y_val=y_val), (X_test, y_test), centre
+
+
+def algorithm_1(X, y, judges, scoring, seed):
+    """Values of Algorithm 1: of all its coalitions, and of those no worse than guessing."""
+    y_val = judges["y_val"]
+    game = ModelGame(LogisticRegression(), X, y, *judges.values(), scoring=scoring, random_state=0)
+    guessing = -math.log(2) if scoring else max(y_val.mean(), 1 - y_val.mean())
+    rng, values = np.random.default_rng(seed), np.zeros((2, N))
+    for k in range(1, N):
+        wanted = C**2 / (2 * ACCURACY**2 * k**2) * math.log(2 * N / FAILURE)
+        count = min(wanted, math.comb(N - 1, k))
+        sets = distinct_subsets(rng, N, k + 1, N * count / (k + 1))  # each serves its k + 1 rows
+        if len(sets) == 0:
+            continue
+        masks = np.zeros((len(sets), k + 2, N), dtype=bool)  # the set, and it without each member
+        np.put_along_axis(masks, sets[:, None], True, axis=2)
+        row, place = np.indices(sets.shape)
+        masks[row, place + 1, sets] = False
+        found = game.utility(masks.reshape(-1, N)).reshape(len(sets), k + 2)
+        for kept, least in enumerate((-np.inf, guessing)):
+            gains = np.where(found[:, 1:] >= least, found[:, :1] - found[:, 1:], 0.0)
+            values[kept] += np.bincount(sets.ravel(), gains.ravel(), N) / (count * N)
+    return values
 
 
 def clear_values(X, y, judges, seed):
     """Values by each method, of the game of the paper."""
     loss = dict(scoring="neg_log_loss", random_state=seed)
-    layered = LayeredShapleyValuer(LogisticRegression(), **loss).fit(X, y, **judges)
-    published = LayeredShapleyValuer(
-        LogisticRegression(), design="paper", include_empty=False, **loss
-    ).fit(X, y, **judges)
-    count = int(layered.n_evaluations_ * 0.1)
-    orders = DataShapleyValuer(sampler="permutation", max_evaluations=count, **loss)
+    layered = LayeredShapleyValuer(
+        LogisticRegression(), bound=C, accuracy=ACCURACY, failure=FAILURE, **loss
+    )
+    orders = DataShapleyValuer(sampler="permutation", max_evaluations=20_000, **loss)
     return {
-        "layered": layered.values_,
-        "layered, as published": published.values_,
+        "Algorithm 1": algorithm_1(X, y, judges, "neg_log_loss", seed)[1],
+        "all coalitions": layered.fit(X, y, **judges).values_,
         "Monte Carlo (orders)": orders.fit(X, y, **judges).values_,
-        "random": np.random.default_rng(seed).permutation(N).astype(float),
     }
 
 
-def private_values(X, y, judges, clear, seed, n_draws):
-    """{name: (clear values, draws of private ones)}."""
-    rng = np.random.default_rng(seed)
-    kappa = np.linalg.norm(X, axis=1).max()
-    laplace = lambda scale, values: values + rng.laplace(0, scale, (n_draws, N))  # noqa: E731
-    found = {}
-    for label, clamp in (("as published", False), ("as published, p <= 1", True)):
-        scale = published_scale(N, 1.0, kappa=kappa, bound=0.5, clamp=clamp)
-        found[label] = scale, clear, laplace(scale, clear)
-    # Centred in public: every feature is between 0 and 1.
-    game = dict(l2=1.0, max_norm=1.0, fit_intercept=False, n_layers=LAYERS, random_state=seed)
-    centred = X - 0.5, y
-    judges = dict(X_val=judges["X_val"] - 0.5, y_val=judges["y_val"])
-    values = LayeredShapleyValuer(**game).fit(*centred, **judges).values_
-    one = LayeredShapleyValuer(**game, epsilon=1.0).fit(*centred, **judges)
-    found["proved, one value"] = one.noise_scale_, values, laplace(one.noise_scale_, values)
-    draws = [
-        LayeredShapleyValuer(**game, epsilon=1.0, delta=DELTA, release="all").fit(
-            *centred, **judges
+def rank_correlations(values, draws):
+    """Spearman's correlation of values, (N,), with each row of draws."""
+    of_values, of_draws = (rankdata(a, axis=-1) - (N + 1) / 2 for a in (values, draws))
+    norms = np.sqrt((of_values**2).sum() * (of_draws**2).sum(axis=1))
+    return of_draws @ of_values / np.where(norms > 0, norms, 1.0)
+
+
+def scale_of(noise, kappa):
+    """Scale of Laplace noise, in a formula and with the chance p as printed or 1 at most."""
+    formula, clamp = noise
+    if formula == "Appendix D":
+        return published_scale(
+            N, 1.0, kappa=kappa, bound=C, accuracy=ACCURACY, failure=FAILURE, clamp=clamp
         )
-        for _ in range(n_draws)
-    ]
-    found["proved, all values"] = draws[0].noise_scale_, values, [v.values_ for v in draws]
+    p = C**2 * math.log(N) / (2 * ACCURACY**2 * N) * math.log(N / FAILURE)
+    k = np.arange(1.0, N)
+    share = (1 / k**3).sum() / (1 / k**2).sum()  # sum of m_k / k over the sum m of m_k
+    return kappa**2 * share / math.log1p(math.expm1(1.0) / (min(p, 1.0) if clamp else p))
+
+
+def readings(of_all, kappa, rng, n_draws):
+    """{(utility, coalitions, value, noise, kappa, runs): rank correlation}."""
+    found = {}
+    for (utility, both), (kept, counted) in product(of_all.items(), enumerate(("all", "kept"))):
+        for value, noise, norm, runs in product(VALUES, NOISES, ("1", "data"), (1, RUNS)):
+            scale = scale_of(noise, kappa if norm == "data" else 1.0)
+            clear = both[kept] * (N if value == "sum" else 1)
+            private = clear + rng.laplace(0, scale, (n_draws, runs, N)).mean(axis=1)
+            key = utility, counted, value, noise, norm, runs
+            found[key] = rank_correlations(clear, private).mean()
     return found
 
 
-def print_curves(name, curves):
-    print(f"\n{name}: accuracy as rows go, in percent of the rows")
-    print(f"{'':44}" + "".join(f"{100 * f:>14.0f}" for f in [0, *FRACTIONS]))
-    for (method, first), scores in curves.items():
-        mean, sd = np.mean(scores, axis=0), np.std(scores, axis=0, ddof=1)
-        cells = "".join(f"{m:>7.3f} ({s:.3f})" for m, s in zip(mean, sd))
-        print(f"{method + ', ' + first + ' first':44}{cells}")
+def proved(X, y, judges, centre, seed, rng, n_draws):
+    """{name: (clear values, draws of private ones, noise)} of the game with proved bounds."""
+    game = dict(l2=1.0, max_norm=1.0, fit_intercept=False, n_layers=LAYERS, random_state=seed)
+    judges = dict(X_val=judges["X_val"] - centre, y_val=judges["y_val"])
+    clear = LayeredShapleyValuer(**game).fit(X - centre, y, **judges).values_
+    one, every = (
+        LayeredShapleyValuer(**game, epsilon=1.0, delta=DELTA, release=release)
+        .fit(X - centre, y, **judges)
+        .noise_scale_
+        for release in ("query", "all")
+    )
+    return {
+        "proved, one value": (clear, clear + rng.laplace(0, one, (n_draws, N)), one),
+        "proved, all values": (clear, clear + rng.normal(0, every, (n_draws, N)), every),
+    }
+
+
+def curves(X, y, values, test, seed):
+    """{(method, first): accuracies as rows go}, and those of random orders."""
+    found = {}
+    for (method, of_rows), first in product(values.items(), ("highest", "lowest")):
+        curve = value_removal_curve(
+            LogisticRegression(), X, y, of_rows, *test, first=first, fractions=FRACTIONS,
+            n_repeats=1 if found else 10, baseline=not found, random_state=seed,
+        )  # fmt: skip
+        if not found:
+            found["random", "highest"] = found["random", "lowest"] = curve.random_scores.mean(0)
+        found[method, first] = curve.scores[0]
+    return found
+
+
+def print_curves(name, found, lowest):
+    print(
+        f"\n{name}: accuracy as rows go, in percent of the rows; and its mean less that of random"
+    )
+    print(f"{'':36}" + "".join(f"{100 * f:>8.0f}" for f in FRACTIONS))
+    for first in ("highest", "lowest"):
+        random = np.array(found["random", first])
+        for method, scores in ((m, np.array(s)) for (m, f), s in found.items() if f == first):
+            gaps = (scores - random).mean(axis=1)
+            cells = "".join(f"{mean:8.3f}" for mean in scores.mean(axis=0))
+            error = gaps.std(ddof=1) / math.sqrt(len(gaps))
+            print(f"{method + ', ' + first:36}{cells}   {gaps.mean():+.3f} +- {error:.3f}")
+    small, of_lowest = np.mean(lowest, axis=0)
+    print(f"The smaller class has {small:.2f} of the rows, and {of_lowest:.2f} of the lowest 30.")
+
+
+def print_readings(found, sets, n_nearest):
+    """The readings, the nearest to the published correlations first."""
+    keys = list(next(iter(found.values()))[0])
+    means = {key: [np.mean([run[key] for run in found[s]]) for s in sets] for key in keys}
+    known = [(i, PUBLISHED[s]) for i, s in enumerate(sets) if s in PUBLISHED]
+    gap = {key: sum(abs(row[i] - rho) for i, rho in known) for key, row in means.items()}
+    literal, nearest = ("loss", "kept", *LITERAL), ("loss", "kept", *NEAREST)
+    path = [
+        literal,
+        (*literal[:3], ("Appendix D", True), *literal[4:]),
+        (*nearest[:3], ("Appendix D", False), *nearest[4:5], 1),
+        (*nearest[:5], 1),
+        nearest,
+    ]
+    near = sorted(keys, key=gap.get)[:n_nearest]
+    for title, chosen in (("step by step", path), (f"the nearest of {len(keys)}", near)):
+        print(f"\nRank correlation of published private values with clear ones: {title}")
+        print(f"{'utility  counted value noise':43} kappa runs" + "".join(f"{s:>10}" for s in sets))
+        for key in chosen:
+            utility, counted, value, (formula, clamp), norm, runs = key
+            noise = formula + (", p <= 1" if clamp else "")
+            cells = "".join(f"{rho:10.2f}" for rho in means[key])
+            print(f"{utility:8} {counted:7} {value:5} {noise:20} {norm:>5} {runs:4}{cells}")
+    print(f"{'the paper':54}" + "".join(f"{PUBLISHED.get(s, '-'):>10}" for s in sets))
 
 
 def main():
@@ -148,46 +256,51 @@ def main():
     parser.add_argument("--data", metavar="FOLDER", help="folder of npz files; default: OpenML")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--seeds", type=int, default=5, help="draws of the rows, at least 2")
-    parser.add_argument("--draws", type=int, default=5, help="draws of the noise")
+    parser.add_argument("--draws", type=int, default=20, help="draws of the noise")
+    parser.add_argument("--nearest", type=int, default=8, help="readings to print")
     args = parser.parse_args()
+    if args.seeds < 2:
+        parser.error(f"--seeds must be at least 2, for a standard error. Got {args.seeds}.")
+    for name in args.sets if args.data else ():
+        if name in FILES and not (Path(args.data) / FILES[name]).is_file():
+            parser.error(f"--data must hold {FILES[name]} for {name}. Got {args.data!r}.")
     warnings.simplefilter("ignore")
-    correlations = {}
+    of_readings, of_proofs = {}, {}
     for name in args.sets:
-        curves = {}
+        found, lowest = {}, []
         for seed in range(args.seeds):
-            X, y, judges, (X_test, y_test) = problem(name, args.data, seed)
+            X, y, judges, test, centre = problem(name, args.data, seed)
+            rng, kappa = np.random.default_rng(seed), np.linalg.norm(X, axis=1).max()
             values = clear_values(X, y, judges, seed)
-            private = private_values(X, y, judges, values["layered"], seed, args.draws)
-            for label, (scale, clear, draws) in private.items():
-                found = [spearmanr(clear, draw).statistic for draw in draws]
-                row = correlations.setdefault((name, label), [])
-                row.append((np.mean(found), scale, np.std(clear)))
-            values["private, as published"] = private["as published"][2][0]
-            values["private, proved, one value"] = private["proved, one value"][2][0]
-            for method, of_rows in values.items():
-                for first in ("highest", "lowest"):
-                    curve = value_removal_curve(
-                        LogisticRegression(), X, y, of_rows, X_test, y_test, first=first,
-                        fractions=[0, *FRACTIONS], n_repeats=1, baseline=False, random_state=0,
-                    )  # fmt: skip
-                    curves.setdefault((method, first), []).append(curve.scores[0])
-        print_curves(name, curves)
-    print("\nRank correlation of private with clear values, epsilon 1")
-    print(
-        f"{'set':10} {'calibration':24} {'correlation':>14} {'noise':>9} {'values':>9}  published"
-    )
-    for (name, label), rows in correlations.items():
-        rho, scale, spread = np.mean(rows, axis=0)
-        sd = np.std([row[0] for row in rows], ddof=1)
-        print(
-            f"{name:10} {label:24} {rho:6.3f} ({sd:.3f}) {scale:9.2g} {spread:9.2g}  "
-            f"{PUBLISHED[name]}"
-        )
-    each = SelfComposedEvent(LaplaceEvent(1.0), N - 1)
-    print(
-        f"\nAll values at epsilon 1 each, for their owners together: epsilon "
-        f"{get_epsilon(each, DELTA):.1f} at delta {DELTA:g}."
-    )
+            algorithm = values["Algorithm 1"]
+            of_all = {
+                "loss": algorithm_1(X, y, judges, "neg_log_loss", seed),
+                "accuracy": algorithm_1(X, y, judges, None, seed),
+            }
+            of_readings.setdefault(name, []).append(readings(of_all, kappa, rng, args.draws))
+            values["accuracy as utility"] = of_all["accuracy"][1]
+            for label, (value, noise, _, runs) in (("literal", LITERAL), ("nearest", NEAREST)):
+                scale = scale_of(noise, kappa) / (N if value == "sum" else 1)
+                drawn = rng.laplace(0, scale, (runs, N)).mean(axis=0)
+                values[f"private, {label} reading"] = algorithm + drawn
+            of_set = proved(X, y, judges, centre, seed, rng, args.draws)
+            for label, (clear, draws, scale) in of_set.items():
+                row = rank_correlations(clear, draws).mean(), scale, clear.std()
+                of_proofs.setdefault((name, label), []).append(row)
+                values[f"private, {label}"] = draws[0]
+            for key, scores in curves(X, y, values, test, seed).items():
+                found.setdefault(key, []).append(scores)
+            smaller = y == (y.mean() < 0.5)
+            lowest.append((smaller.mean(), smaller[np.argsort(algorithm)[:30]].mean()))
+        print_curves(name, found, lowest)
+    print_readings(of_readings, args.sets, args.nearest)
+    print("\nRank correlation of proved private values with clear ones, layers 0 to 3")
+    print(f"{'set':10} {'for epsilon 1':19} {'correlation':>14} {'noise':>9} {'values':>9}")
+    for (name, label), rows in of_proofs.items():
+        (rho, scale, spread), sd = np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1)[0]
+        print(f"{name:10} {label:19} {rho:6.2f} ({sd:.2f}) {scale:9.2g} {spread:9.2g}")
+    each = get_epsilon(SelfComposedEvent(LaplaceEvent(1.0), N - 1), DELTA)
+    print(f"\nAll values at epsilon 1 each, for their owners together: {each:.1f} at {DELTA:g}.")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,20 @@
-"""Layered Shapley: rows trained on for the same error as orders, where contributions fall as 1 / k.
+"""Layered Shapley: rows trained on for the same error as orders; and all values of 100 rows.
 
 pytest tests/benchmarks/test_layered.py -m bench -s
 """
 
+import warnings
 from math import comb
+from time import perf_counter
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
+from skvalue import LayeredShapleyValuer
 from skvalue.games import FunctionGame
-from skvalue.samplers import all_subsets
+from skvalue.samplers import all_subsets, layer_counts
 from skvalue.valuers._layered_designs import Utilities, play
 from skvalue.valuers._layered_plan import make_plan
 
@@ -135,3 +140,57 @@ def test_rows_trained_on(n, least, capsys):
     if least is not None:
         assert ratios["1 / k^2", 120] >= least
         assert ratios["1 / k", 120] >= least
+
+
+def rows_of_fifty_features(n, rng):
+    X = rng.normal(size=(n, 50))
+    return X, (X[:, :5].sum(axis=1) + rng.logistic(size=n) > 0).astype(int)
+
+
+def loop(X, y, X_val, y_val, sizes, rng):
+    """Seconds of a plain loop of fits and losses, one for each size."""
+    start = perf_counter()
+    for size in sizes:
+        rows = rng.choice(len(X), size, replace=False)
+        share = np.full(len(y_val), 0.5)
+        if 0 < y[rows].sum() < size:
+            share = LogisticRegression().fit(X[rows], y[rows]).predict_proba(X_val)[:, 1]
+        log_loss(y_val, share, labels=[0, 1])
+    return perf_counter() - start
+
+
+@pytest.mark.parametrize("utility", ["logistic", "l2"])
+@pytest.mark.parametrize("design", ["blocks", "paper"])
+def test_all_values_of_a_hundred_rows(design, utility, capsys):
+    # The paper's setting, alpha = beta = 0.05, with c = 1 and the range that Hoeffding asks for.
+    n, rng = 100, np.random.default_rng(0)
+    X, y = rows_of_fifty_features(n, rng)
+    X_val, y_val = rows_of_fifty_features(500, rng)
+    valuer = LayeredShapleyValuer(design=design, accuracy=0.05, failure=0.05, bound=1.0)
+    if utility == "l2":
+        valuer.set_params(l2=1.0)
+    else:
+        valuer.set_params(estimator=LogisticRegression(), scoring="neg_log_loss")
+    valuer.set_params(max_evaluations=300).fit(X, y, X_val=X_val, y_val=y_val)  # compiles
+    valuer.set_params(max_evaluations=None, random_state=0)
+    start = perf_counter()
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    seconds = perf_counter() - start
+    k = np.arange(1, n)
+    counts = layer_counts(1 / np.r_[1, k], 0.05, 0.05)[1:]
+    np.testing.assert_allclose(counts, (2 / k) ** 2 * np.log(2 * n / 0.05) / (2 * 0.05**2))
+    most = np.minimum(counts, [comb(n - 1, size) for size in k.tolist()])
+    assert (valuer.counts_[1:] >= (1 - 1e-9) * most).all()
+    n_fits = 2 * n * counts.sum()  # with and without the row
+    sizes = rng.choice(k, 300, p=counts / counts.sum()) + rng.integers(2, size=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        by_loop = loop(X, y, X_val, y_val, sizes, rng) / len(sizes) * n_fits
+    with capsys.disabled():
+        print(
+            f"\nall values, {n} rows of 50 features, {len(X_val)} judges, {design}, {utility}: "
+            f"{seconds:.1f} s, {valuer.n_evaluations_:,} coalitions; one by one {n_fits:,.0f} "
+            f"fits, by a loop {by_loop:,.0f} s (from {len(sizes)} of them), "
+            f"{by_loop / seconds:.0f} x"
+        )
+    assert by_loop / seconds > 200
