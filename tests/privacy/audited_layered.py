@@ -42,6 +42,14 @@ def worst_together(game, masks, n_jobs=None):
     return found, np.zeros(len(masks), dtype=bool)
 
 
+def worst_vector(game, masks, n_jobs=None):
+    """The canary's label moves all coalitions that it is in the same way: most, its own value."""
+    sizes = masks.sum(axis=1)
+    label = 2 * game._t[CANARY] - 1
+    bounds = np.array([game.replace_bound(max(size, 1)) for size in sizes])
+    return 0.5 * bounds * label * masks[:, CANARY], np.zeros(len(masks), dtype=bool)
+
+
 @contextmanager
 def playing(utility, **patches):
     with patch.object(StableLogisticGame, "_compute", utility):
@@ -269,4 +277,39 @@ def all_scores(n=600, halved=False):
 
 def all_noise(n=600, halved=False):
     runs, clean = all_runs(n, halved)
+    return runs[0] - clean[0]
+
+
+# The vector of all values -------------------------------------------------------------------
+
+
+def vector_fit(rows, epsilon, **parameters):
+    return fit(rows, epsilon, release="publish", n_layers=1, noise="gaussian", **parameters)
+
+
+def vector_claim():
+    ledger = Ledger(None, "audit", epsilon=10.0, delta=1e-5)
+    vector_fit(ROWS, 8.0, ledger=ledger)
+    return ledger.charges[0].event
+
+
+@lru_cache
+def vector_runs(n, others_only=False):
+    """Published vectors on the data, and on their neighbour; clean ones."""
+    patches = {"own_sensitivity": lambda *args: 0.0} if others_only else {}
+    runs, clean = [], []
+    for rows in neighbours():
+        with playing(worst_vector, **patches):
+            runs.append(np.array([vector_fit(rows, 8.0).values_ for _ in range(n)]))
+            clean.append(vector_fit(rows, 1e9).values_)
+    return runs, clean
+
+
+def vector_scores(n=300, others_only=False):
+    runs, clean = vector_runs(n, others_only)
+    return [run @ (clean[0] - clean[1]) for run in runs]
+
+
+def vector_noise(n=300, others_only=False):
+    runs, clean = vector_runs(n, others_only)
     return runs[0] - clean[0]

@@ -356,6 +356,12 @@ AUDITED = [
         lambda claim, n: layered.all_noise(),
     ),
     Audited(
+        "LayeredShapleyValuer, the vector of all values",
+        layered.vector_claim,
+        lambda claim, n: layered.vector_scores(),
+        lambda claim, n: layered.vector_noise(),
+    ),
+    Audited(
         "TKNNShapleyValuer, a fresh sample in every ball",
         samples.balls_claim,
         lambda claim, n: samples.ball_scores(),
@@ -552,6 +558,15 @@ BROKEN = [
             layered.all_claim,
             lambda claim, n: layered.all_scores(halved=True),
             lambda claim, n: layered.all_noise(halved=True),
+        ),
+        {"game", "variance"},
+    ),
+    (
+        Audited(
+            "LayeredShapleyValuer, the vector, with noise that forgets a row's own value",
+            layered.vector_claim,
+            lambda claim, n: layered.vector_scores(others_only=True),
+            lambda claim, n: layered.vector_noise(others_only=True),
         ),
         {"game", "variance"},
     ),
