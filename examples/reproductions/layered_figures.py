@@ -88,10 +88,11 @@ def load(name, folder, rng):
         bunch = fetch_openml(**which, as_frame=True)
         y = np.unique(bunch.target, return_inverse=True)[1]
         X = bunch.data.select_dtypes("number").to_numpy(np.float64)
-        categories = [
-            np.unique(column.astype(str), return_inverse=True)[1]
+        codes = [
+            column.astype("category").cat.codes.to_numpy().astype(int)  # -1 where missing
             for _, column in bunch.data.select_dtypes(exclude="number").items()
         ]
+        categories = [column - column.min() for column in codes]
     onehot = [np.eye(codes.max() + 1)[codes] for codes in categories]
     centre = [np.full(X.shape[1], 0.5), *(np.full(Z.shape[1], 1 / Z.shape[1]) for Z in onehot)]
     return np.hstack([minmax_scale(X), *onehot]), y, np.concatenate(centre)
@@ -164,7 +165,7 @@ def scale_of(noise, kappa):
 
 
 def readings(of_all, kappa, rng, n_draws):
-    """{(utility, coalitions, value, noise, kappa, runs): rank correlation}."""
+    """{(utility, coalitions, value, noise, kappa, runs): rank correlation, noise over values}."""
     found = {}
     for (utility, both), (kept, counted) in product(of_all.items(), enumerate(("all", "kept"))):
         for value, noise, norm, runs in product(VALUES, NOISES, ("1", "data"), (1, RUNS)):
@@ -172,7 +173,8 @@ def readings(of_all, kappa, rng, n_draws):
             clear = both[kept] * (N if value == "sum" else 1)
             private = clear + rng.laplace(0, scale, (n_draws, runs, N)).mean(axis=1)
             key = utility, counted, value, noise, norm, runs
-            found[key] = rank_correlations(clear, private).mean()
+            share = scale * math.sqrt(2 / runs) / clear.std()
+            found[key] = rank_correlations(clear, private).mean(), share
     return found
 
 
@@ -219,14 +221,16 @@ def print_curves(name, found, lowest):
             cells = "".join(f"{mean:8.3f}" for mean in scores.mean(axis=0))
             error = gaps.std(ddof=1) / math.sqrt(len(gaps))
             print(f"{method + ', ' + first:36}{cells}   {gaps.mean():+.3f} +- {error:.3f}")
-    small, of_lowest = np.mean(lowest, axis=0)
+    small, of_lowest, norm = np.mean(lowest, axis=0)
     print(f"The smaller class has {small:.2f} of the rows, and {of_lowest:.2f} of the lowest 30.")
+    print(f"The largest squared norm of a row is {norm:.1f}.")
 
 
 def print_readings(found, sets, n_nearest):
     """The readings, the nearest to the published correlations first."""
     keys = list(next(iter(found.values()))[0])
-    means = {key: [np.mean([run[key] for run in found[s]]) for s in sets] for key in keys}
+    runs_of = {key: np.array([[run[key] for run in found[s]] for s in sets]) for key in keys}
+    means = {key: runs[:, :, 0].mean(axis=1) for key, runs in runs_of.items()}
     known = [(i, PUBLISHED[s]) for i, s in enumerate(sets) if s in PUBLISHED]
     gap = {key: sum(abs(row[i] - rho) for i, rho in known) for key, row in means.items()}
     literal, nearest = ("loss", "kept", *LITERAL), ("loss", "kept", *NEAREST)
@@ -240,13 +244,21 @@ def print_readings(found, sets, n_nearest):
     near = sorted(keys, key=gap.get)[:n_nearest]
     for title, chosen in (("step by step", path), (f"the nearest of {len(keys)}", near)):
         print(f"\nRank correlation of published private values with clear ones: {title}")
-        print(f"{'utility  counted value noise':43} kappa runs" + "".join(f"{s:>10}" for s in sets))
+        head = "".join(f"{s:>12} (sd) ratio" for s in sets)
+        print(f"{'utility  counted value noise':43} kappa runs{head}")
         for key in chosen:
             utility, counted, value, (formula, clamp), norm, runs = key
             noise = formula + (", p <= 1" if clamp else "")
-            cells = "".join(f"{rho:10.2f}" for rho in means[key])
+            spread = runs_of[key][:, :, 0].std(axis=1, ddof=1)
+            ratio = runs_of[key][:, :, 1].mean(axis=1)
+            cells = "".join(
+                f"{rho:10.2f} ({sd:.2f}) {of:6.3g}"
+                for rho, sd, of in zip(means[key], spread, ratio)
+            )
             print(f"{utility:8} {counted:7} {value:5} {noise:20} {norm:>5} {runs:4}{cells}")
-    print(f"{'the paper':54}" + "".join(f"{PUBLISHED.get(s, '-'):>10}" for s in sets))
+    print("ratio: the noise's standard deviation over that of the values")
+    published = "".join(f"{PUBLISHED.get(s, '-'):>10}{'':14}" for s in sets)
+    print(f"{'the paper':53}{published}".rstrip())
 
 
 def main():
@@ -291,7 +303,8 @@ def main():
             for key, scores in curves(X, y, values, test, seed).items():
                 found.setdefault(key, []).append(scores)
             smaller = y == (y.mean() < 0.5)
-            lowest.append((smaller.mean(), smaller[np.argsort(algorithm)[:30]].mean()))
+            of_lowest = smaller[np.argsort(algorithm)[:30]].mean()
+            lowest.append((smaller.mean(), of_lowest, kappa**2))
         print_curves(name, found, lowest)
     print_readings(of_readings, args.sets, args.nearest)
     print("\nRank correlation of proved private values with clear ones, layers 0 to 3")
