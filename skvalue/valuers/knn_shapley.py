@@ -15,6 +15,7 @@ from .._sklearn import Interval, StrOptions
 from ..base import BaseValuer
 from ..neighbors import APPROXIMATE, ENGINES, METRICS, Space, concatenate_rows, make_space
 from ._knn_games import class_game, max_rank_bound, target_game
+from ._knn_joining import join_classes, join_targets, shares_at
 from ._knn_private import release_values, sampled_values, value_event, value_report
 from ._knn_tiles import Ranks, moment_tile, row_tile, value_tile
 from ._neighbours import ENGINE_CONSTRAINTS, NeighboursMixin
@@ -360,70 +361,28 @@ class KNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, BaseValuer):
         engine = self._get_exact_engine()
         n_players = len(X)
         tables = self._game(n_players - (judges.own is not None) + 1, n_classes)
-        shift = judges.prior
+        shift, votes = judges.prior, min(self.n_neighbors, n_players)
         scores = np.empty(len(X_new))
         for part in tiles(len(X_new), n_players):
             extra = X_new[part]
             both = make_space(concatenate_rows(X, extra), self.metric)
             known = None if y_new is None else y_new[part]
             if n_classes:
-                rest, bonus = self._join_classes(engine, both, y, judges, tables, n_classes)
+                rest, bonus = join_classes(engine, both, y, judges, tables, n_classes)
                 if known is not None:
                     scores[part] = rest + bonus[np.arange(len(extra)), known]
                 else:
-                    shares = self._shares(engine, X, y, extra, n_classes)
+                    shares = shares_at(
+                        engine, make_space(X, self.metric), y, extra, votes, n_classes
+                    )
                     scores[part] = rest + (shares * bonus).sum(axis=1)
                 continue
-            terms = self._join_targets(engine, both, y - shift, judges, tables)
+            terms = join_targets(engine, both, y - shift, judges, tables)
             if known is not None:
                 first, second = known - shift, (known - shift) ** 2
             else:
-                first, second = self._shares(engine, X, y - shift, extra, 0).T
+                first, second = shares_at(
+                    engine, make_space(X, self.metric), y - shift, extra, votes, 0
+                ).T
             scores[part] = terms[:, 0] + terms[:, 1] * first + terms[:, 2] * second
         return scores
-
-    def _join_classes(self, engine, both, y, judges, game, n_classes):
-        from ._knn_class_kernels import join_class_values
-
-        n_new = len(both) - len(y)
-        own = np.full(len(judges.y), -1) if judges.own is None else judges.own
-        counts = np.bincount(y, minlength=n_classes)
-        rest, extra = np.zeros(n_new), np.zeros((n_new, n_classes))
-
-        def consume(part, order, n_ranked):
-            join_class_values(
-                game, order, n_ranked, len(y), y, counts, judges.y[part], judges.weights[part],
-                own[part], rest, extra,
-            )  # fmt: skip
-
-        engine.rank_values(both, judges.X, judges.own, len(both), consume)
-        return rest, extra
-
-    def _join_targets(self, engine, both, y, judges, game):
-        from ._knn_target_kernels import join_target_values
-
-        judges = judges.centred()
-        terms = np.zeros((len(both) - len(y), 3))
-
-        def consume(part, order, n_ranked):
-            join_target_values(
-                game, order, n_ranked, len(y), y, judges.y[part], judges.weights[part], terms
-            )
-
-        engine.rank_values(both, judges.X, judges.own, len(both), consume)
-        return terms
-
-    def _shares(self, engine, X, y, X_new, n_classes):
-        """What the model predicts at new rows: class shares, or mean and mean square."""
-        from ._knn_class_kernels import neighbour_shares
-        from ._knn_target_kernels import neighbour_moments
-
-        count = neighbour_shares if n_classes else neighbour_moments
-        votes = min(self.n_neighbors, len(X))
-        out = np.zeros((len(X_new), n_classes or 2))
-
-        def consume(part, order, n_ranked):
-            count(order, n_ranked, votes, y, out[part])
-
-        engine.rank_values(make_space(X, self.metric), X_new, None, votes, consume)
-        return out
