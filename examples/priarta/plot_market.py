@@ -33,11 +33,8 @@ buyer = low[:450]
 scorer = PriArTaScorer("identity", latent=PrincipalComponents(6), epsilon=0.8, delta=1e-5)
 scorer.fit(buyer)
 folder = Path(tempfile.mkdtemp())
-try:
-    scorer.export(folder / "model")
-    print("The model takes", sum(f.stat().st_size for f in (folder / "model").iterdir()), "bytes.")
-except ImportError as error:
-    print(error)
+scorer.export(folder / "model")
+print("The model takes", sum(f.stat().st_size for f in (folder / "model").iterdir()), "bytes.")
 
 # %%
 # A seller

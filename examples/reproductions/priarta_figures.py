@@ -249,9 +249,19 @@ def train_maps(X, seed, arguments):
 
 def run_seed(X, y, name, seed, arguments):
     """Everything for one seed; what holds, by setting, and the gains."""
-    buyer, sellers, test = make_market(
-        X, y, MARKETS[name], arguments.n_buyer, arguments.n_seller, seed
-    )
+    market = make_market(X, y, MARKETS[name], arguments.n_buyer, arguments.n_seller, seed)
+    said = {} if arguments.gains_only else run_scores(*market[:2], seed, arguments)
+    if not arguments.classifier_epochs:
+        return said, None
+    device = "cuda" if torch.cuda.is_available() and arguments.device != "cpu" else "cpu"
+    before, added = gains(*market, arguments.classifier_epochs, device, seed)
+    print(f"seed {seed}: gain over accuracy {before:.3f}   " + " ".join(f"{g:6.3f}" for g in added),
+          flush=True)  # fmt: skip
+    return said, added
+
+
+def run_scores(buyer, sellers, seed, arguments):
+    """Scores without noise and with; what holds, by setting."""
     start, cpu = time.perf_counter(), time.process_time()
     maps, radius = train_maps(buyer[0], seed, arguments)
     wall, cpu = time.perf_counter() - start, time.process_time() - cpu
@@ -275,12 +285,7 @@ def run_seed(X, y, name, seed, arguments):
             )
             draws.append(scorer.transform(some)[:, 0])
         said[title] = show(f"epsilon {EPSILON}, {title}", np.array(draws))
-    added = None
-    if arguments.classifier_epochs:
-        device = "cuda" if torch.cuda.is_available() and arguments.device != "cpu" else "cpu"
-        before, added = gains(buyer, sellers, test, arguments.classifier_epochs, device, seed)
-        print(f"  gain over accuracy {before:.2f}   " + " ".join(f"{g:5.2f}" for g in added))
-    return said, added
+    return said
 
 
 def parse(words=None):
@@ -299,6 +304,7 @@ def parse(words=None):
     parser.add_argument("--draws", type=int, default=10, help="releases for each setting")
     parser.add_argument("--latent-dim", type=int, help="8; CIFAR-10: 32")
     parser.add_argument("--classifier-epochs", type=int, default=10, help="0: no gains")
+    parser.add_argument("--gains-only", action="store_true", help="no scores")
     arguments = parser.parse_args(words)
     name = "cifar10" if arguments.cifar else "mnist"
     path = arguments.data / f"{name}.npz"
@@ -327,8 +333,11 @@ def main():
             f"all draws: {share.mean():.0%}"
         )
     if arguments.classifier_epochs:
-        mean = np.mean([added for _, added in results], axis=0)
-        print("mean accuracy gain: " + " ".join(f"{value:6.3f}" for value in mean))
+        found = np.array([added for _, added in results])
+        errors = found.std(axis=0, ddof=1) / len(found) ** 0.5 if len(found) > 1 else 0 * found[0]
+        print("gain in accuracy, mean over seeds and standard error")
+        for name, mean, error in zip(NAMES, found.mean(axis=0), errors):
+            print(f"  {name:22s} {mean:6.3f} ({error:.3f})")
 
 
 if __name__ == "__main__":

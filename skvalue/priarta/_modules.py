@@ -12,6 +12,7 @@ import numpy as np
 
 __all__ = [
     "LATENTS",
+    "NETWORKS",
     "REPRESENTATIONS",
     "ExportableMap",
     "Representation",
@@ -31,6 +32,7 @@ LATENTS = {
     "pca": "skvalue.priarta.maps:PrincipalComponents",
     "vae": "skvalue.priarta.vae:GaussianVAE",
 }
+NETWORKS = {"simclr", "vae"}
 
 
 @runtime_checkable

@@ -8,12 +8,21 @@ from numbers import Real
 
 import numpy as np
 
-from ._modules import LATENTS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
+from ._modules import (
+    LATENTS,
+    NETWORKS,
+    REPRESENTATIONS,
+    as_rows,
+    class_named,
+    count_rows,
+    name_of,
+)
+from ._weights_file import load_weights, save_weights
 
 __all__ = ["BuyerModel"]
 
 _FORMAT, _VERSION = "skvalue.priarta.BuyerModel", 1
-_CONFIG, _WEIGHTS = "config.json", "weights.safetensors"
+_CONFIG = "config.json"
 _MOST_CONFIG_BYTES = 4_000_000
 
 
@@ -119,7 +128,7 @@ class BuyerModel:
     # A folder ---------------------------------------------------------------------------------
 
     def save(self, folder):
-        """Write the model as a JSON file and, if it has weights, a safetensors file.
+        """Write the model as a JSON file and a file of arrays: npz, or safetensors for networks.
 
         Parameters
         ----------
@@ -131,12 +140,10 @@ class BuyerModel:
         ValueError
             If a map cannot be exported.
         ImportError
-            If safetensors is not installed.
+            If there is a network and safetensors is not installed.
         """
         config, arrays = self._exported()
-        tensors = _safetensors()
-        os.makedirs(folder, exist_ok=True)
-        tensors.save_file(arrays, os.path.join(folder, _WEIGHTS))
+        save_weights(folder, arrays, _has_network(config))
         with open(os.path.join(folder, _CONFIG), "w", encoding="utf8") as file:
             json.dump({**config, "fingerprint": self.fingerprint}, file, indent=1, allow_nan=False)
 
@@ -161,7 +168,7 @@ class BuyerModel:
         ValueError
             If a file is too long, damaged, or not what its fingerprint says.
         ImportError
-            If safetensors, or what the representation needs, is not installed.
+            If what a network needs is not installed.
         """
         with open(os.path.join(folder, _CONFIG), "rb") as file:
             content = file.read(_MOST_CONFIG_BYTES + 1)
@@ -184,20 +191,16 @@ class BuyerModel:
             raise ValueError(
                 f"{_CONFIG} must have exactly the fields of a model. Got {wrong} wrong."
             )
-        path = os.path.join(folder, _WEIGHTS)
-        try:
-            arrays = _safetensors().load_file(path)
-        except FileNotFoundError:
-            raise
-        except Exception as error:
-            raise ValueError(f"{_WEIGHTS} must be a safetensors file. Got {error}.") from None
+        for part in ("representation", "latent"):
+            _check_record(config[part], part)
+        arrays = load_weights(folder, _has_network(config))
         maps = [
             _load_map(config[part], part, names, arrays)
             for part, names in (("representation", REPRESENTATIONS), ("latent", LATENTS))
         ]
         centre = arrays.get("centre")
         if centre is None:
-            raise ValueError(f"{_WEIGHTS} must hold the centre. Got {sorted(arrays)}.")
+            raise ValueError(f"The weights must hold the centre. Got {sorted(arrays)}.")
         model = cls(*maps, centre, config["max_norm"], config["mean_weight"])
         if model.fingerprint != config["fingerprint"]:
             raise ValueError(
@@ -276,10 +279,17 @@ def clip_rows(rows, radius):
     return np.where(norms > radius, rows / np.maximum(norms, radius) * radius, rows)
 
 
-def _load_map(record, part, names, arrays):
+def _has_network(config):
+    return any(config[part]["name"] in NETWORKS for part in ("representation", "latent"))
+
+
+def _check_record(record, part):
     good = isinstance(record, dict) and set(record) == {"name", "config"}
     if not good or not isinstance(record["name"], str) or not isinstance(record["config"], dict):
         raise ValueError(f"{part} must be an object with a name and a config. Got {record!r:.80}.")
+
+
+def _load_map(record, part, names, arrays):
     cls = class_named(record["name"], names)
     own = {
         key.removeprefix(f"{part}/"): array
@@ -294,13 +304,3 @@ def _positive(value, name, largest):
     if not good or not 0 < value <= largest:
         raise ValueError(f"{name} must be a number above 0, up to {largest:g}. Got {value!r}.")
     return float(value)
-
-
-def _safetensors():
-    try:
-        import safetensors.numpy
-    except ImportError:
-        raise ImportError(
-            "A buyer's folder needs safetensors: pip install 'skvalue[torch]' (or safetensors)."
-        ) from None
-    return safetensors.numpy

@@ -1,73 +1,24 @@
 """What a seller sends to the buyer: noisy moments, and the facts that their guarantee rests on."""
 
-import base64
-import binascii
-import json
 import math
 import os
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral, Real
 
 import numpy as np
 
 from ..privacy import get_epsilon
+from ._checks import choice, integer, number, refuse
 from ._mechanism import claimed_event, noise_levels, row_sensitivity, statistic_sensitivity
+from ._summary_file import MOST_DIMENSIONS, VECTORS, decode, encode, read_text
 
-__all__ = ["Summary", "most_bytes", "read_summary"]
+__all__ = ["Summary", "read_summary"]
 
-_FORMAT, _VERSION = "skvalue.priarta.Summary", 1
-_MOST_DIMENSIONS = 4096
 _MOST_SAMPLES = 10**12
 _MECHANISMS = ("central", "local", "paper", "none")
 _RELATIONS = ("null", "add_remove", "replace")
 _LEAST_NOISE = 1e-3  # less would guarantee nothing that can be computed with
-_VECTORS = ("centre", "mean", "moment")
-
-
-def most_bytes(n_dimensions):
-    """Most bytes of a summary file.
-
-    Parameters
-    ----------
-    n_dimensions : int
-        Number of latent dimensions.
-
-    Returns
-    -------
-    size : int
-        ``8 d^2 + 4096``.
-
-    Examples
-    --------
-    >>> most_bytes(64)
-    36864
-    """
-    return 8 * n_dimensions**2 + 4096
-
-
-def _refuse(name, rule, value):
-    shown = repr(value)
-    raise ValueError(f"{name} must be {rule}. Got {shown if len(shown) < 80 else shown[:77]}")
-
-
-def _integer(value, name, lowest, highest):
-    if isinstance(value, bool) or not isinstance(value, Integral) or not lowest <= value <= highest:
-        _refuse(name, f"an integer from {lowest} to {highest}", value)
-    return int(value)
-
-
-def _number(value, name, lowest, highest, strict=True):
-    good = isinstance(value, Real) and not isinstance(value, bool) and lowest <= value <= highest
-    if not good or (strict and value in (lowest, highest)):
-        _refuse(name, f"a number between {lowest:g} and {highest:g}", value)
-    return float(value)
-
-
-def _choice(value, name, among):
-    if not isinstance(value, str) or value not in among:
-        _refuse(name, f"one of {', '.join(among)}", value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,60 +97,58 @@ class Summary:
             object.__setattr__(self, name, value)
 
         if not isinstance(self.model, str) or not re.fullmatch("[0-9a-f]{64}", self.model):
-            _refuse("model", "a fingerprint of 64 hexadecimal digits", self.model)
+            refuse("model", "a fingerprint of 64 hexadecimal digits", self.model)
         for name, among in (("mechanism", _MECHANISMS), ("relation", _RELATIONS)):
-            _choice(getattr(self, name), name, among)
+            choice(getattr(self, name), name, among)
         for name in ("secret_subset", "seeded"):
             if not isinstance(getattr(self, name), bool):
-                _refuse(name, "a bool", getattr(self, name))
-        fix("n_samples", _integer(self.n_samples, "n_samples", 2, _MOST_SAMPLES))
+                refuse(name, "a bool", getattr(self, name))
+        fix("n_samples", integer(self.n_samples, "n_samples", 2, _MOST_SAMPLES))
         if self.n_rows is not None:
-            fix("n_rows", _integer(self.n_rows, "n_rows", self.n_samples, _MOST_SAMPLES))
+            fix("n_rows", integer(self.n_rows, "n_rows", self.n_samples, _MOST_SAMPLES))
         if self.max_norm is not None:
-            fix("max_norm", _number(self.max_norm, "max_norm", 1e-50, 1e50))
+            fix("max_norm", number(self.max_norm, "max_norm", 1e-50, 1e50))
         elif self.mechanism != "none":
-            _refuse("max_norm", "a number where there is noise", None)
-        fix("mean_weight", _number(self.mean_weight, "mean_weight", 1e-3, 1e3, strict=False))
+            refuse("max_norm", "a number where there is noise", None)
+        fix("mean_weight", number(self.mean_weight, "mean_weight", 1e-3, 1e3, strict=False))
         self._check_noise(fix)
         self._check_vectors(fix)
 
     def _check_noise(self, fix):
         noisy = self.mechanism != "none"
         lowest = {"none": 0.0, "paper": 1e-30}.get(self.mechanism, _LEAST_NOISE)
-        scale = _number(self.noise_scale, "noise_scale", lowest, 1e50 if noisy else 0.0, False)
+        scale = number(self.noise_scale, "noise_scale", lowest, 1e50 if noisy else 0.0, False)
         fix("noise_scale", scale)
         if self.mechanism in ("none", "paper"):
             for name in ("epsilon", "delta"):
                 if getattr(self, name) is not None:
-                    _refuse(name, f"None for mechanism={self.mechanism!r}", getattr(self, name))
+                    refuse(name, f"None for mechanism={self.mechanism!r}", getattr(self, name))
             if self.secret_subset:
-                _refuse("secret_subset", f"False for mechanism={self.mechanism!r}", True)
+                refuse("secret_subset", f"False for mechanism={self.mechanism!r}", True)
             return
-        fix("epsilon", _number(self.epsilon, "epsilon", 0.0, 1e6))
-        fix("delta", _number(self.delta, "delta", 0.0, 1.0))
+        fix("epsilon", number(self.epsilon, "epsilon", 0.0, 1e6))
+        fix("delta", number(self.delta, "delta", 0.0, 1.0))
         if self.secret_subset and (self.n_rows is None or self.relation != "replace"):
-            _refuse("secret_subset", "False unless n_rows is given and relation='replace'", True)
+            refuse("secret_subset", "False unless n_rows is given and relation='replace'", True)
         if self.relation == "add_remove" and (self.mechanism, self.n_rows) != ("central", None):
-            _refuse(
+            refuse(
                 "relation", "null or replace for subsets and for mechanism='local'", "add_remove"
             )
         if get_epsilon(self.event, self.delta) > self.epsilon * (1 + 1e-9):
-            _refuse("epsilon", "no smaller than the noise allows at this delta", self.epsilon)
+            refuse("epsilon", "no smaller than the noise allows at this delta", self.epsilon)
 
     def _check_vectors(self, fix):
-        for name in _VECTORS:
+        for name in VECTORS:
             try:
                 array = np.array(getattr(self, name), dtype=np.float64)
             except (TypeError, ValueError):
-                _refuse(name, "a sequence of numbers", getattr(self, name))
+                refuse(name, "a sequence of numbers", getattr(self, name))
             d = array.size if name == "centre" else len(self.centre)
             size = d * (d + 1) // 2 if name == "moment" else d
-            if array.ndim != 1 or not 1 <= d <= _MOST_DIMENSIONS or len(array) != size:
-                _refuse(
-                    name, f"a sequence of {size} numbers, for 1 to 4096 dimensions", array.shape
-                )
+            if array.ndim != 1 or not 1 <= d <= MOST_DIMENSIONS or len(array) != size:
+                refuse(name, f"a sequence of {size} numbers, for 1 to 4096 dimensions", array.shape)
             if not np.abs(array).max() <= 1e100:
-                _refuse(name, "of finite numbers up to 1e100", np.abs(array).max())
+                refuse(name, "of finite numbers up to 1e100", np.abs(array).max())
             array.setflags(write=False)
             fix(name, array)
         mean_noise, moment_noise = self._noise_levels
@@ -211,7 +160,7 @@ class Summary:
         ):
             largest = np.abs(getattr(self, name)).max()
             if not largest <= reach * (1 + 1e-9):
-                _refuse(
+                refuse(
                     name,
                     f"within {reach:g}, what the radius, {self.n_samples} rows and the noise allow",
                     float(largest),
@@ -219,7 +168,7 @@ class Summary:
         if self.max_norm is None or self.mechanism == "none":
             gap = self.second_moment - np.outer(self.mean, self.mean)
             if np.linalg.eigvalsh(gap).min() < -1e-9 * max(np.trace(self.second_moment), 1e-300):
-                _refuse("moment", "at least mean mean', where there is no noise", "a smaller one")
+                refuse("moment", "at least mean mean', where there is no noise", "a smaller one")
 
     @property
     def _noise_levels(self):
@@ -311,11 +260,9 @@ class Summary:
         text : str
             JSON; arrays are base64 of little-endian float64.
         """
-        record = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        for name in _VECTORS:
-            record[name] = base64.b64encode(record[name].astype("<f8").tobytes()).decode()
-        head = {"format": _FORMAT, "version": _VERSION, "guarantee": self.guarantee}
-        return json.dumps({**head, **record}, allow_nan=False, indent=0)
+        return encode(
+            {name: getattr(self, name) for name in self.__dataclass_fields__}, self.guarantee
+        )
 
     def save(self, path):
         """Write the summary to a file.
@@ -348,28 +295,10 @@ class Summary:
             If the text is no JSON, is too long, has missing, unknown or repeated fields, or a field
             is not as it must be.
         """
-        if not isinstance(text, str) or len(text) > most_bytes(_MOST_DIMENSIONS):
-            _refuse(
-                "text", f"a string of at most {most_bytes(_MOST_DIMENSIONS)} characters", type(text)
-            )
-        try:
-            record = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(f"text must be JSON, as to_json wrote it. Got {error}.") from None
-        if not isinstance(record, dict):
-            _refuse("text", "a JSON object, as to_json wrote it", record)
-        if (record.pop("format", None), record.pop("version", None)) != (_FORMAT, _VERSION):
-            _refuse("text", f"of format {_FORMAT!r}, version {_VERSION}", text)
-        claimed = record.pop("guarantee", "")
-        names = set(cls.__dataclass_fields__)
-        if set(record) != names:
-            wrong = sorted(set(record) ^ names)
-            raise ValueError(f"text must have exactly the fields of a Summary. Got {wrong} wrong.")
-        for name in _VECTORS:
-            record[name] = _decode(record[name], name)
-        summary = cls(**record)
+        fields, claimed = decode(text, set(cls.__dataclass_fields__))
+        summary = cls(**fields)
         if claimed != summary.guarantee:
-            _refuse("guarantee", f"{summary.guarantee!r}, as the fields say", claimed)
+            refuse("guarantee", f"{summary.guarantee!r}, as the fields say", claimed)
         return summary
 
     def __eq__(self, other):
@@ -422,41 +351,8 @@ def read_summary(source, n_dimensions):
         return source
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"summaries must be paths or Summary objects. Got {type(source).__name__}.")
-    limit = most_bytes(n_dimensions)
-    with open(source, "rb") as file:
-        content = file.read(limit + 1)
-    if len(content) > limit:
-        raise ValueError(
-            f"{source} must have at most {limit} bytes, as summaries of {n_dimensions} dimensions "
-            "have. Got more."
-        )
+    text = read_text(source, n_dimensions)
     try:
-        return Summary.from_json(content.decode("ascii"))
-    except UnicodeDecodeError:
-        raise ValueError(f"{source} must be ASCII text. Got other bytes.") from None
+        return Summary.from_json(text)
     except ValueError as error:
         raise ValueError(f"{source} is no summary that can be used: {error}") from None
-
-
-def _decode(text, name):
-    """Numbers from base64."""
-    if not isinstance(text, str):
-        _refuse(name, "base64 text", text)
-    try:
-        content = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        _refuse(name, "base64 text", text)
-    if len(content) % 8:
-        _refuse(name, "base64 of 8 bytes a number", f"{len(content)} bytes")
-    return np.frombuffer(content, dtype="<f8").astype(np.float64)
-
-
-def _unique(pairs):
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        raise ValueError("text must name every field once. Got a field twice.")
-    return record
-
-
-def _no_constant(name):
-    raise ValueError(f"text must hold finite numbers. Got {name}.")

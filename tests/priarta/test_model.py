@@ -15,8 +15,6 @@ from skvalue.priarta.__main__ import main, read_rows
 
 from .markets import gaussian_rows
 
-safetensors = pytest.importorskip("safetensors.numpy")
-
 MAPS = [
     (Identity(), "gaussian"),
     (Identity(standardize=True), "pca"),
@@ -41,7 +39,7 @@ def test_there_and_back(representation, latent, rng, tmp_path):
     assert model.fingerprint == scorer.model_.fingerprint
     assert np.array_equal(model.transform(X), scorer.model_.transform(X))
     assert model.max_norm == scorer.max_norm_
-    assert sorted(os.listdir(tmp_path)) == ["config.json", "weights.safetensors"]
+    assert sorted(os.listdir(tmp_path)) == ["config.json", "weights.npz"]
 
 
 def test_unclipped_models_travel_too(rng, tmp_path):
@@ -112,7 +110,7 @@ def test_folders_are_not_trusted(folder, changes, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"centre": None}, "weights.safetensors must hold the centre"),
+        ({"centre": None}, "The weights must hold the centre"),
         ({"centre": np.zeros(3)}, "fingerprint must be that of the folder's content"),
         ({"centre": np.full(4, np.nan)}, "centre must be a sequence of finite numbers"),
         ({"representation/mean": np.zeros(3)}, "arrays must hold directions of as many entries"),
@@ -123,18 +121,56 @@ def test_folders_are_not_trusted(folder, changes, message):
     ],
 )
 def test_weights_are_not_trusted(folder, changes, message):
-    path = folder[1] / "weights.safetensors"
-    arrays = {**safetensors.load_file(path), **changes}
-    safetensors.save_file({k: v for k, v in arrays.items() if v is not None}, path)
+    path = folder[1] / "weights.npz"
+    with np.load(path) as file:
+        arrays = {**file, **changes}
+    np.savez(path, **{k: v for k, v in arrays.items() if v is not None})
     with pytest.raises(ValueError, match=message):
         BuyerModel.load(folder[1])
 
 
-def test_damaged_files(folder):
-    weights, config = folder[1] / "weights.safetensors", folder[1] / "config.json"
-    weights.write_bytes(b"\x80\x04\x95 a pickle?")
-    with pytest.raises(ValueError, match="weights.safetensors must be a safetensors file"):
+def test_weights_hold_no_objects_and_fill_no_memory(folder):
+    path = folder[1] / "weights.npz"
+    np.savez(path, centre=np.array([{}], dtype=object))
+    with pytest.raises(ValueError, match="weights.npz must be .* allow_pickle=False"):
         BuyerModel.load(folder[1])
+    np.savez_compressed(path, centre=np.zeros(10**6))
+    assert path.stat().st_size < 10**5
+    with pytest.raises(ValueError, match="weights.npz must be an uncompressed .* Got 8000128 byte"):
+        BuyerModel.load(folder[1])
+    np.savez(path, centre=np.zeros(4))
+    claim, more = b"(4,), }", b"(40000000000,), }"  # of 320 gigabytes
+    content = path.read_bytes()
+    path.write_bytes(content.replace(claim.ljust(len(more)), more))
+    assert path.read_bytes() != content
+    with pytest.raises(ValueError, match="weights.npz must be"):
+        BuyerModel.load(folder[1])
+    np.save(folder[1] / "array.npy", np.zeros(4))
+    (folder[1] / "array.npy").replace(path)
+    with pytest.raises(ValueError, match="weights.npz must be .* Got File is not a zip file"):
+        BuyerModel.load(folder[1])
+
+
+def test_without_networks_numpy_is_enough(rng, tmp_path, monkeypatch):
+    for name in ("torch", "safetensors"):
+        monkeypatch.setitem(sys.modules, name, None)
+    X = rng.normal(size=(20, 3))
+    scorer = PriArTaScorer("pca").fit(X)
+    scorer.export(tmp_path)
+    assert np.array_equal(BuyerModel.load(tmp_path).transform(X), scorer.model_.transform(X))
+    config = json.loads((tmp_path / "config.json").read_text())
+    change_config(tmp_path, latent={**config["latent"], "name": "vae"})
+    with pytest.raises(ImportError, match="A buyer's folder with a network needs safetensors: pip"):
+        BuyerModel.load(tmp_path)
+
+
+def test_damaged_files(folder):
+    weights, config = folder[1] / "weights.npz", folder[1] / "config.json"
+    whole = weights.read_bytes()
+    for content in (b"\x80\x04\x95 a pickle?", b"", whole[:200], whole.replace(b"(4,)", b"(9,)")):
+        weights.write_bytes(content)
+        with pytest.raises(ValueError, match="weights.npz must be an uncompressed npz file of num"):
+            BuyerModel.load(folder[1])
     for text, message in (("{", "must be JSON"), ("[" * 10**5, "must be JSON"), ("1", "of format")):
         config.write_text(text)
         with pytest.raises(ValueError, match=f"config.json must be.*{message.split()[-1]}"):

@@ -3,6 +3,8 @@
 import importlib.util
 import json
 import os
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +125,23 @@ def test_the_market_is_that_of_the_paper(script, shape):
     again = script.make_market(X, y, shares, 80, 60, seed=1)[1]
     for (first, _), (second, _) in zip(sellers, again):
         np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.slow
+def test_the_script_runs_on_colour_images(script, tmp_path, monkeypatch, capsys):
+    """With the network, the augmentations and the classifier that a GPU would run."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 256, size=(400, 32, 32, 3), dtype=np.uint8)
+    np.savez(tmp_path / "cifar10.npz", X=X, y=np.repeat(np.arange(10), 40))
+    words = f"script --data {tmp_path} --cifar --device cpu --seeds 0 1 --epochs 1 --n-buyer 60"
+    words += " --n-seller 40 --private-sizes 40 20 --draws 2 --latent-dim 4 --classifier-epochs 1"
+    monkeypatch.setattr(sys, "argv", words.split())
+    script.main()
+    printed = capsys.readouterr().out
+    assert script.parse(words.split()[1:]).latent_dim == 4
+    for setting in ("no noise", "epsilon 0.8, 40 rows", "epsilon 0.8, secret 20 of 40"):
+        assert printed.count(f"  {setting} ") == 2
+    assert len(re.findall(r"^  \d .{20} [- ]0\.\d{3} \(0\.\d{3}\)$", printed, re.M)) == 8
 
 
 @pytest.mark.slow
