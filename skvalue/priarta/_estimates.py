@@ -1,17 +1,14 @@
-"""The buyer's side in arrays: from noisy moments to estimates, scores and their uncertainty."""
+"""The buyer's side in arrays: from noisy moments to estimates and scores."""
 
 from functools import lru_cache
-from types import SimpleNamespace
 
 import numpy as np
 
-from ._mechanism import COUNT_WEIGHT, calibrated_scale, noise_levels, statistic_sensitivity
+from ._shrinkage import Prior, shrink_moments, statistic_of_rows
 from .metrics import diversity_relevance, factored_wasserstein, psd_factor, symmetric_kl
 
-__all__ = ["METRICS", "Buyer", "Estimates", "choose_weight", "estimate", "simulate_scores"]
+__all__ = ["METRICS", "Buyer", "Estimates", "estimate", "estimate_summaries", "noise_of", "outer"]
 
-DEFAULT_WEIGHT = 0.6
-WEIGHTS = (0.3, 0.45, 0.6, 0.85, 1.2)
 METRICS = ("wasserstein", "kl", "diversity", "relevance")
 _RIDGE = 0.01  # of the buyer's mean variance, for the divergence of matrices without full rank
 
@@ -27,16 +24,24 @@ class Buyer:
         The radius that rows were clipped to.
     metric : {"wasserstein", "kl", "diversity", "relevance"}
         What is measured.
+    mean_weight : float
+        Weight of the mean in a noisy release.
+    seed : int
+        Of the choice of the rows that make the prior of sellers' moments.
     """
 
-    def __init__(self, rows, max_norm, metric):
+    def __init__(self, rows, max_norm, metric, mean_weight, seed):
         self.max_norm = max_norm
         self.n_samples = len(rows)
         self.mean = rows.mean(axis=0)
         self.covariance = np.atleast_2d(np.cov(rows.T))
+        self.second_moment = rows.T @ rows / len(rows)
         self.factor = psd_factor(self.covariance)
         self.metric = metric
         self.ridge = _RIDGE * np.trace(self.covariance) / len(self.mean)
+        self.prior = Prior()
+        if max_norm is not None:
+            self.prior = Prior(statistic_of_rows(rows / max_norm, mean_weight, seed))
 
     def score(self, mean, factor):
         """Scores of stacked moments.
@@ -82,36 +87,8 @@ class Estimates:
         return self.factor @ np.swapaxes(self.factor, -1, -2)
 
 
-def shrink_to(target, noisy, variance, n_free):
-    """Positive-part James-Stein estimate of stacked vectors, toward a target.
-
-    Where the distance from the target is no larger than noise makes it, nothing is left of it.
-
-    Parameters
-    ----------
-    target : ndarray of shape (p,)
-        Where to shrink to.
-    noisy : ndarray of shape (k, p)
-        Vectors with isotropic noise.
-    variance : ndarray of shape (k,)
-        Variance of the noise on an entry.
-    n_free : int
-        Number of free entries; below 3 nothing is shrunk.
-
-    Returns
-    -------
-    estimate : ndarray of shape (k, p)
-        The estimates.
-    """
-    gap = noisy - target
-    size = (gap**2).sum(axis=1)
-    noise = max(n_free - 2, 0) * variance
-    kept = 1 - np.divide(noise, size, out=np.ones_like(size), where=size > noise)
-    return np.where((noise > 0)[:, None], target + kept[:, None] * gap, noisy)
-
-
-def estimate(buyer, means, covariances, mean_noise, moment_noise, shrink):
-    """Moments of sellers, from unbiased but noisy ones.
+def estimate(buyer, means, moments, n_samples, noise, mechanism, shrink):
+    """Moments of sellers, from noisy ones that are right on average.
 
     Parameters
     ----------
@@ -119,10 +96,15 @@ def estimate(buyer, means, covariances, mean_noise, moment_noise, shrink):
         Toward whose moments they are shrunk, and whose radius bounds them.
     means : ndarray of shape (k, d)
         Noisy means.
-    covariances : ndarray of shape (k, d, d)
-        Noisy covariances.
-    mean_noise, moment_noise : ndarray of shape (k,)
-        Standard deviations of the noise, as in a `Summary`.
+    moments : ndarray of shape (k, d, d)
+        Noisy second moments.
+    n_samples : ndarray of shape (k,)
+        Numbers of rows.
+    noise : ndarray of shape (k, 2)
+        Standard deviations of the noise on an entry of the mean and on the diagonal of the second
+        moment; zero where none is to be allowed for.
+    mechanism : list of {"central", "local", "paper", "none"}
+        How the noise came in.
     shrink : bool
         Whether to shrink.
 
@@ -132,17 +114,25 @@ def estimate(buyer, means, covariances, mean_noise, moment_noise, shrink):
         With covariances projected to the cone of positive semidefinite ones, and moments that rows
         within the radius can have.
     """
-    k, d = means.shape
-    if shrink and k:
-        means = shrink_to(buyer.mean, means, mean_noise**2, d)
-        # Noise of the second moment, and of the square of the mean that is taken off.
-        squares = (means**2).sum(axis=1)
-        variance = moment_noise**2 + 2 * mean_noise**4 + 4 * mean_noise**2 * squares / d
-        flat = shrink_to(
-            buyer.covariance.ravel(), covariances.reshape(k, -1), variance, d * (d + 1) // 2
-        )
-        covariances = flat.reshape(k, d, d)
-    factor = psd_factor(covariances)
+    means, moments = means.copy(), moments.copy()
+    d = means.shape[1]
+    noisy = noise.min(axis=1) > 0
+    if shrink:
+        # The weights of mean and second moment are the prior's in a central release alone.
+        central = np.array([word == "central" for word in mechanism], dtype=bool)
+        for chosen, prior in ((noisy & central, buyer.prior), (noisy & ~central, Prior())):
+            if chosen.any():
+                means[chosen], moments[chosen] = shrink_moments(
+                    (buyer.mean, buyer.second_moment),
+                    means[chosen],
+                    moments[chosen],
+                    noise[chosen],
+                    prior,
+                )
+    covariances = moments - outer(means)
+    if not shrink:  # the noise of the mean is in its square too
+        covariances[:, range(d), range(d)] += noise[:, :1] ** 2
+    factor = psd_factor(covariances * (n_samples / (n_samples - 1))[:, None, None])
     if buyer.max_norm is not None:
         # Two rows at opposite ends have twice the squared radius, by the unbiased formula.
         means = means * _shorten(means, buyer.max_norm, 1)[:, None]
@@ -175,13 +165,11 @@ def estimate_summaries(buyer, summaries, shrink):
     d = len(buyer.mean)
     means = np.array([summary.mean for summary in summaries]).reshape(-1, d)
     packed = np.array([summary.moment for summary in summaries]).reshape(-1, d * (d + 1) // 2)
-    covariances = packed[:, _places(d)].reshape(-1, d, d)
-    covariances -= _outer(means)
-    rest = np.array([(summary.bias, summary.n_samples) for summary in summaries]).reshape(-1, 2)
-    covariances[:, range(d), range(d)] += rest[:, :1]
-    covariances *= (rest[:, 1] / (rest[:, 1] - 1))[:, None, None]
-    noise = np.array([noise_of(summary) for summary in summaries]).reshape(-1, 2)
-    return estimate(buyer, means, covariances, noise[:, 0], noise[:, 1], shrink)
+    moments = packed[:, _places(d)].reshape(-1, d, d)
+    rest = np.array([(s.n_samples, s.row_variance, *noise_of(s)) for s in summaries]).reshape(-1, 4)
+    moments[:, range(d), range(d)] -= rest[:, 1:2]
+    mechanisms = [summary.mechanism for summary in summaries]
+    return estimate(buyer, means, moments, rest[:, 0], rest[:, 2:], mechanisms, shrink)
 
 
 @lru_cache(maxsize=4)
@@ -199,120 +187,6 @@ def noise_of(summary):
     return summary.mean_noise, summary.moment_noise
 
 
-def simulate_scores(buyer, mean, factor, summary, n_effective, shrink, n_draws, rng):
-    """Scores of releases like a summary, of rows from a Gaussian distribution.
-
-    Parameters
-    ----------
-    buyer : Buyer
-        The buyer.
-    mean, factor : ndarray of shape (d,), (d, d)
-        The distribution.
-    summary : Summary
-        Whose mechanism and noise are taken.
-    n_effective : float
-        Number of rows, for the sampling error of the moments.
-    shrink : bool
-        As in `estimate`.
-    n_draws : int
-        How many releases.
-    rng : numpy.random.Generator
-        Of the draws.
-
-    Returns
-    -------
-    scores : ndarray of shape (n_draws,)
-        Their scores.
-    """
-    d = len(mean)
-    means = mean + rng.standard_normal((n_draws, d)) @ factor.T / np.sqrt(n_effective)
-    # Wishart matrices, by their normal approximation.
-    spread = np.eye(d) + _symmetric(rng, n_draws, d) * np.sqrt(2 / n_effective)
-    covariances = factor @ spread @ factor.T
-    if summary.relation == "add_remove":
-        wrong = rng.standard_normal(n_draws) * summary.noise_scale / COUNT_WEIGHT
-        by = 1 + wrong / summary.n_samples
-        covariances = by[:, None, None] * covariances
-        covariances += (by - by**2)[:, None, None] * _outer(means)
-        means = by[:, None] * means
-    noisy = means + summary.mean_noise * rng.standard_normal((n_draws, d))
-    # The noise of the mean is in its square too, which is taken off the second moment.
-    covariances = covariances + _outer(means) - _outer(noisy)
-    covariances += summary.moment_noise * _symmetric(rng, n_draws, d)
-    if summary.mechanism != "paper":
-        covariances += summary.mean_noise**2 * np.eye(d)
-    means = noisy
-    if summary.mechanism == "paper":
-        covariances += (summary.noise_scale * summary.max_norm) ** 2 * np.eye(d)
-    noise = np.full((2, n_draws), np.array(noise_of(summary))[:, None])
-    drawn = estimate(buyer, means, covariances, *noise, shrink)
-    return buyer.score(drawn.mean, drawn.factor)
-
-
-def choose_weight(buyer, rows, epsilon, delta, relation, shrink, seed):
-    """Weight of the mean in a release, chosen on the buyer's rows alone.
-
-    Sellers are made up of them: all rows, and either half along their main direction. The weight is
-    taken whose noise makes the least mean squared error of their scores.
-
-    Parameters
-    ----------
-    buyer : Buyer
-        The buyer.
-    rows : ndarray of shape (n_samples, d)
-        The buyer's centred and clipped rows.
-    epsilon, delta : float
-        The guarantee to plan for.
-    relation : {"null", "add_remove", "replace"}
-        Its relation.
-    shrink : bool
-        As in `estimate`.
-    seed : int
-        Of the simulation, the same for each weight.
-
-    Returns
-    -------
-    weight : float
-        One of `WEIGHTS`.
-    """
-    n, d = rows.shape
-    along = rows @ np.linalg.eigh(buyer.covariance)[1][:, -1]
-    upper = along > np.median(along)
-    parts = [part for part in (rows, rows[upper], rows[~upper]) if len(part) > d]
-    moments = [(part.mean(axis=0), psd_factor(np.atleast_2d(np.cov(part.T)))) for part in parts]
-    n_draws = max(8, min(64, 100_000 // d**2))
-    errors = []
-    for weight in WEIGHTS:
-        sensitivity = statistic_sensitivity(weight, relation)
-        scale = calibrated_scale(epsilon, delta, sensitivity, relation, None)
-        levels = noise_levels("central", scale, weight, n, d)
-        plan = SimpleNamespace(
-            mechanism="central",
-            relation=relation,
-            n_samples=n,
-            noise_scale=scale,
-            mean_noise=levels[0] * buyer.max_norm,
-            moment_noise=levels[1] * buyer.max_norm**2,
-        )
-        rng = np.random.default_rng(seed)
-        squares = [
-            (
-                simulate_scores(buyer, mean, factor, plan, 1e12, shrink, n_draws, rng)
-                - buyer.score(mean[None], factor[None])
-            )
-            ** 2
-            for mean, factor in moments
-        ]
-        errors.append(np.mean(squares) if squares else 0.0)
-    best = int(np.argmin(errors))
-    return WEIGHTS[best] if errors[best] < errors[WEIGHTS.index(DEFAULT_WEIGHT)] else DEFAULT_WEIGHT
-
-
-def _outer(rows):
+def outer(rows):
+    """Outer product of every row with itself."""
     return rows[:, :, None] * rows[:, None, :]
-
-
-def _symmetric(rng, n_draws, d):
-    """Random symmetric matrices of variance 1 on the diagonal and 1/2 off it."""
-    square = rng.standard_normal((n_draws, d, d))
-    return (square + np.swapaxes(square, 1, 2)) / 2

@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from ..privacy import GaussianEvent, OpaqueEvent, calibrate_gaussian, get_epsilon
+from ._packing import pack
 
 __all__ = [
     "COUNT_WEIGHT",
@@ -96,9 +97,8 @@ def moment_statistic(rows, mean_weight, relation):
     statistic : ndarray of shape (n_entries,)
         Sums over the rows.
     """
-    gram = rows.T @ rows
-    i, j = np.tril_indices(rows.shape[1])
-    parts = [mean_weight * rows.sum(axis=0), gram[i, j] * np.where(i == j, 1.0, math.sqrt(2))]
+    means = mean_weight * rows.sum(axis=0)
+    parts = [pack(means[None], (rows.T @ rows)[None])[0]]
     if relation == "add_remove":
         parts.append([COUNT_WEIGHT * len(rows)])
     return np.concatenate(parts)

@@ -3,7 +3,8 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._estimates import estimate_summaries, simulate_scores
+from ._estimates import estimate_summaries
+from ._simulation import simulate_scores
 from .metrics import factored_wasserstein, principal_contributions
 from .summary import Summary, read_summary
 

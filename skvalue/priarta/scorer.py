@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from ..exceptions import VoidGuaranteeWarning
 from ..privacy import SeededNoiseWarning
-from ._estimates import DEFAULT_WEIGHT, METRICS, Buyer, choose_weight
+from ._estimates import METRICS, Buyer
 from ._modules import LATENTS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
 from ._scores import SummaryScores
+from ._simulation import DEFAULT_WEIGHT, choose_weight
 from .maps import FittedMap
 from .model import BuyerModel, clip_rows, map_rows
 from .release import RELEASE_CONSTRAINTS, SellerRelease, check_release
@@ -61,9 +62,10 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         distances between the buyer and parts of its own rows, at this epsilon (at 1 if that is
         None): no seller's rows are used for the choice.
     shrink : bool, default=True
-        Whether noisy moments are shrunk toward the buyer's by what the noise is known to add
-        (James and Stein). It is post-processing: better by a factor of up to ten where noise is
-        large, and a seller that asks for much noise looks less far for it, not farther.
+        Whether noisy moments are drawn toward the buyer's by what the noise is known to add: a
+        Bayes estimate, to which sellers differ from the buyer as the buyer's rows differ from one
+        another, by an unknown amount. It is post-processing: better by a factor of up to ten where
+        noise is large, and a seller that asks for much noise looks less far for it, not farther.
     random_state : int, RandomState instance or None, default=0
         Of maps that are given by name, and of simulated errors and noise floors.
     noise_random_state : int, default=None
@@ -91,7 +93,8 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
     References
     ----------
     The paper of PriArTa; M. Mohammadi Amiri, F. Berdoz, R. Raskar: "Fundamentals of Task-Agnostic
-    Data Valuation", AAAI 2023; W. James, C. Stein: "Estimation with Quadratic Loss", 1961.
+    Data Valuation", AAAI 2023; W. E. Strawderman: "Proper Bayes Minimax Estimators of the
+    Multivariate Normal Mean", Annals of Mathematical Statistics 1971.
 
     Examples
     --------
@@ -191,8 +194,8 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
             self.max_norm_ = float(np.quantile(norms, _AUTO_QUANTILE)) or 1.0
         self._seed = int(random.randint(2**31))
         clipped = clip_rows(rows - centre, self.max_norm_)
-        self._buyer = Buyer(clipped, self.max_norm_, self.metric)
         weight = self._weight(clipped)
+        self._buyer = Buyer(clipped, self.max_norm_, self.metric, weight, self._seed)
         self.model_ = BuyerModel(representation, latent, centre, self.max_norm_, weight)
         self.n_samples_ = len(rows)
         self.components_ = np.linalg.eigh(self._buyer.covariance)[1].T[::-1]
@@ -205,7 +208,7 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         if self.max_norm_ is None or self.mechanism == "local" or self.noise == "paper":
             return DEFAULT_WEIGHT
         asked = self.epsilon or 1.0, self.delta, self.relation
-        return choose_weight(self._buyer, rows, *asked, self.shrink, self._seed)
+        return choose_weight(rows, self.max_norm_, self.metric, *asked, self.shrink, self._seed)
 
     def _own_floor(self):
         """Noise floor for as many rows as the buyer has, with the noise that they would get."""

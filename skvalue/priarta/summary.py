@@ -221,12 +221,9 @@ class Summary:
         return self._noise_levels[1] * (self.max_norm or 0.0) ** 2
 
     @property
-    def bias(self):
-        """What to add to the diagonal of a covariance to take off what noise adds on average."""
-        if self.mechanism in ("none", "paper"):  # the paper corrects nothing
-            return 0.0
-        rows = (self.noise_scale * self.max_norm) ** 2 if self.mechanism == "local" else 0.0
-        return self.mean_noise**2 - rows
+    def row_variance(self):
+        """What noise on every row adds to the diagonal of the second moment and is taken off."""
+        return (self.noise_scale * self.max_norm) ** 2 if self.mechanism == "local" else 0.0
 
     @cached_property
     def second_moment(self):
@@ -249,7 +246,8 @@ class Summary:
         """
         n = self.n_samples
         covariance = self.second_moment - np.outer(self.mean, self.mean)
-        covariance += self.bias * np.eye(self.n_dimensions)
+        if self.mechanism in ("central", "local"):  # the paper corrects nothing
+            covariance += (self.mean_noise**2 - self.row_variance) * np.eye(self.n_dimensions)
         return self.mean.copy(), covariance * (n / (n - 1))
 
     def to_json(self):

@@ -147,14 +147,19 @@ def test_the_script_runs_on_colour_images(script, tmp_path, monkeypatch, capsys)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_order_of_sellers_on_mnist(script, seed):
-    """All of it holds without noise and at (0.8, 1e-5) with 2,000 rows, for every seed."""
+    """All of it without noise and with 2,000 rows; with 500 in nearly every release.
+
+    Of 200 releases with 500 rows 93 to 98 % were in order, by seed, so that 85 of 100 are with a
+    probability of 0.999, and at least four of five seeds are in one release each with 0.98. Were it
+    80 %, all five seeds would pass with a probability below 1e-4. All noise has a seed here.
+    """
     folder = os.environ.get("SKVALUE_DATA")
     if not folder or not (Path(folder) / "mnist.npz").exists():
         pytest.skip("SKVALUE_DATA names no folder with mnist.npz")
-    arguments = script.parse(["--data", folder, "--seeds", str(seed), "--classifier-epochs", "0"])
+    words = ["--data", folder, "--draws", "100", "--classifier-epochs", "0"]
     with np.load(Path(folder) / "mnist.npz", allow_pickle=False) as file:
-        said, _ = script.run_seed(file["X"], file["y"], "mnist", seed, arguments)
+        said, _ = script.run_seed(file["X"], file["y"], "mnist", seed, script.parse(words))
     assert said["no noise"][0]
-    assert said["2000 rows"][1] == 1.0
-    assert said["secret 500 of 2000"][1] > 0.8
-    assert said["500 rows"][1] >= 0.5  # 0.8 on average
+    assert said["2000 rows"][1] >= 0.99
+    assert said["secret 500 of 2000"][1] >= 0.93
+    assert said["500 rows"][1] >= 0.85

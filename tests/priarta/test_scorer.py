@@ -104,7 +104,9 @@ def test_weight_is_chosen_without_sellers_and_is_about_the_best(shrink):
         sent = [[released(scorer, X, seed).summary_ for X in halves] for seed in range(40)]
         errors = np.array([scorer.score_summaries(both) - exact for both in sent])
         rmse[weight] = np.sqrt(np.mean(errors**2))
-    assert rmse[chosen] == min(rmse.values())
+    # Where moments are shrunk, a weight that is too large costs little.
+    assert rmse[chosen] <= (1.15 if shrink else 1.0) * min(rmse.values())
+    assert rmse[chosen] < 0.6 * rmse[0.1]
 
 
 def test_local_noise_is_taken_off_on_average():
@@ -161,13 +163,15 @@ def test_noise_floor_holds_sellers_like_the_buyer(setting):
 
 
 def test_noise_floor_falls_with_rows_and_epsilon(market):
-    scorer = PriArTaScorer(max_norm=1.0).fit(market[0])
+    plain, shrunk = (PriArTaScorer(max_norm=1.0, shrink=s).fit(market[0]) for s in (False, True))
     plans = [
-        SellerRelease(scorer.model_, epsilon).plan(n)
+        SellerRelease(plain.model_, epsilon).plan(n)
         for n, epsilon in [(500, 0.8), (5000, 0.8), (5000, 8.0)]
     ]
-    floors = scorer.noise_floor(plans)
+    floors = plain.noise_floor(plans)
     assert floors[0] > floors[1] > floors[2] > 0
+    less = shrunk.noise_floor([SellerRelease(shrunk.model_, 0.8).plan(500)])[0]
+    assert 0 < less < 0.5 * floors[0]
 
 
 def test_explanation_names_the_direction(market):
