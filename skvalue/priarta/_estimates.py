@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ._shrinkage import Prior, shrink_moments, statistic_of_rows
+from ._shrinkage import priors_of, shrink_moments
 from .metrics import diversity_relevance, factored_wasserstein, psd_factor, symmetric_kl
 
 __all__ = ["METRICS", "Buyer", "Estimates", "estimate", "estimate_summaries", "noise_of", "outer"]
@@ -24,24 +24,19 @@ class Buyer:
         The radius that rows were clipped to.
     metric : {"wasserstein", "kl", "diversity", "relevance"}
         What is measured.
-    mean_weight : float
-        Weight of the mean in a noisy release.
     seed : int
-        Of the choice of the rows that make the prior of sellers' moments.
+        Of the choice of rows for the priors of sellers' moments.
     """
 
-    def __init__(self, rows, max_norm, metric, mean_weight, seed):
+    def __init__(self, rows, max_norm, metric, seed):
         self.max_norm = max_norm
         self.n_samples = len(rows)
         self.mean = rows.mean(axis=0)
         self.covariance = np.atleast_2d(np.cov(rows.T))
-        self.second_moment = rows.T @ rows / len(rows)
         self.factor = psd_factor(self.covariance)
         self.metric = metric
         self.ridge = _RIDGE * np.trace(self.covariance) / len(self.mean)
-        self.prior = Prior()
-        if max_norm is not None:
-            self.prior = Prior(statistic_of_rows(rows / max_norm, mean_weight, seed))
+        self.priors = priors_of(rows, seed)
 
     def score(self, mean, factor):
         """Scores of stacked moments.
@@ -87,7 +82,7 @@ class Estimates:
         return self.factor @ np.swapaxes(self.factor, -1, -2)
 
 
-def estimate(buyer, means, moments, n_samples, noise, mechanism, shrink):
+def estimate(buyer, means, moments, n_samples, noise, shrink):
     """Moments of sellers, from noisy ones that are right on average.
 
     Parameters
@@ -103,8 +98,6 @@ def estimate(buyer, means, moments, n_samples, noise, mechanism, shrink):
     noise : ndarray of shape (k, 2)
         Standard deviations of the noise on an entry of the mean and on the diagonal of the second
         moment; zero where none is to be allowed for.
-    mechanism : list of {"central", "local", "paper", "none"}
-        How the noise came in.
     shrink : bool
         Whether to shrink.
 
@@ -114,24 +107,16 @@ def estimate(buyer, means, moments, n_samples, noise, mechanism, shrink):
         With covariances projected to the cone of positive semidefinite ones, and moments that rows
         within the radius can have.
     """
-    means, moments = means.copy(), moments.copy()
     d = means.shape[1]
-    noisy = noise.min(axis=1) > 0
-    if shrink:
-        # The weights of mean and second moment are the prior's in a central release alone.
-        central = np.array([word == "central" for word in mechanism], dtype=bool)
-        for chosen, prior in ((noisy & central, buyer.prior), (noisy & ~central, Prior())):
-            if chosen.any():
-                means[chosen], moments[chosen] = shrink_moments(
-                    (buyer.mean, buyer.second_moment),
-                    means[chosen],
-                    moments[chosen],
-                    noise[chosen],
-                    prior,
-                )
     covariances = moments - outer(means)
-    if not shrink:  # the noise of the mean is in its square too
-        covariances[:, range(d), range(d)] += noise[:, :1] ** 2
+    # The noise of the mean is in its square too.
+    covariances[:, range(d), range(d)] += noise[:, :1] ** 2
+    noisy = noise.min(axis=1) > 0
+    if shrink and noisy.any():
+        means, target = means.copy(), (buyer.mean, buyer.covariance)
+        means[noisy], covariances[noisy] = shrink_moments(
+            target, means[noisy], moments[noisy], noise[noisy], buyer.priors
+        )
     factor = psd_factor(covariances * (n_samples / (n_samples - 1))[:, None, None])
     if buyer.max_norm is not None:
         # Two rows at opposite ends have twice the squared radius, by the unbiased formula.
@@ -168,8 +153,7 @@ def estimate_summaries(buyer, summaries, shrink):
     moments = packed[:, _places(d)].reshape(-1, d, d)
     rest = np.array([(s.n_samples, s.row_variance, *noise_of(s)) for s in summaries]).reshape(-1, 4)
     moments[:, range(d), range(d)] -= rest[:, 1:2]
-    mechanisms = [summary.mechanism for summary in summaries]
-    return estimate(buyer, means, moments, rest[:, 0], rest[:, 2:], mechanisms, shrink)
+    return estimate(buyer, means, moments, rest[:, 0], rest[:, 2:], shrink)
 
 
 @lru_cache(maxsize=4)

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from ..privacy import GaussianEvent, OpaqueEvent, calibrate_gaussian, get_epsilon
-from ._packing import pack
+from ._packing import svec
 
 __all__ = [
     "COUNT_WEIGHT",
@@ -97,8 +97,7 @@ def moment_statistic(rows, mean_weight, relation):
     statistic : ndarray of shape (n_entries,)
         Sums over the rows.
     """
-    means = mean_weight * rows.sum(axis=0)
-    parts = [pack(means[None], (rows.T @ rows)[None])[0]]
+    parts = [mean_weight * rows.sum(axis=0), svec(rows.T @ rows)]
     if relation == "add_remove":
         parts.append([COUNT_WEIGHT * len(rows)])
     return np.concatenate(parts)

@@ -1,48 +1,46 @@
-"""A mean and a symmetric matrix as one vector, so that lengths are kept."""
+"""Symmetric matrices as vectors, so that lengths are kept."""
 
 import math
 
 import numpy as np
 
-__all__ = ["pack", "unpack"]
+__all__ = ["smat", "svec"]
 
 
-def pack(means, moments):
-    """Means and symmetric matrices as vectors, the latter isometrically.
+def svec(matrices):
+    """Lower triangles with off-diagonal entries times sqrt 2.
 
     Parameters
     ----------
-    means : ndarray of shape (k, d)
-        Means.
-    moments : ndarray of shape (k, d, d)
-        Matrices.
+    matrices : ndarray of shape (..., d, d)
+        Symmetric matrices.
 
     Returns
     -------
-    packed : ndarray of shape (k, d + d * (d + 1) // 2)
-        The vectors.
+    vectors : ndarray of shape (..., d * (d + 1) // 2)
+        Of the matrices' Frobenius norms.
     """
-    i, j = np.tril_indices(means.shape[1])
-    return np.hstack([means, moments[:, i, j] * np.where(i == j, 1.0, math.sqrt(2))])
+    i, j = np.tril_indices(matrices.shape[-1])
+    return matrices[..., i, j] * np.where(i == j, 1.0, math.sqrt(2))
 
 
-def unpack(packed, d):
-    """Means and matrices again.
+def smat(vectors, d):
+    """Matrices of `svec`.
 
     Parameters
     ----------
-    packed : ndarray of shape (k, d + d * (d + 1) // 2)
-        What `pack` gave.
+    vectors : ndarray of shape (..., d * (d + 1) // 2)
+        What `svec` gave.
     d : int
         Number of dimensions.
 
     Returns
     -------
-    means, moments : ndarray of shape (k, d), (k, d, d)
+    matrices : ndarray of shape (..., d, d)
         What it was given.
     """
     i, j = np.tril_indices(d)
-    moments = np.empty((len(packed), d, d))
-    moments[:, i, j] = packed[:, d:] / np.where(i == j, 1.0, math.sqrt(2))
-    moments[:, j, i] = moments[:, i, j]
-    return packed[:, :d], moments
+    matrices = np.empty((*vectors.shape[:-1], d, d))
+    matrices[..., i, j] = vectors / np.where(i == j, 1.0, math.sqrt(2))
+    matrices[..., j, i] = matrices[..., i, j]
+    return matrices

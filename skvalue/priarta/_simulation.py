@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ._estimates import Buyer, estimate, noise_of, outer
+from ._estimates import estimate, noise_of, outer
 from ._mechanism import COUNT_WEIGHT, calibrated_scale, noise_levels, statistic_sensitivity
 from .metrics import psd_factor
 
@@ -53,12 +53,11 @@ def simulate_scores(buyer, mean, factor, summary, n_effective, shrink, n_draws, 
     if summary.mechanism == "paper":
         moments += (summary.noise_scale * summary.max_norm) ** 2 * np.eye(d)
     noise = np.tile(noise_of(summary), (n_draws, 1))
-    words = [summary.mechanism] * n_draws
-    drawn = estimate(buyer, means, moments, np.full(n_draws, n), noise, words, shrink)
+    drawn = estimate(buyer, means, moments, np.full(n_draws, n), noise, shrink)
     return buyer.score(drawn.mean, drawn.factor)
 
 
-def choose_weight(rows, max_norm, metric, epsilon, delta, relation, shrink, seed):
+def choose_weight(buyer, rows, epsilon, delta, relation, shrink, seed):
     """Weight of the mean in a release, chosen on the buyer's rows alone.
 
     Sellers are made up of them: all rows, and either half along their main direction. The weight is
@@ -66,12 +65,10 @@ def choose_weight(rows, max_norm, metric, epsilon, delta, relation, shrink, seed
 
     Parameters
     ----------
+    buyer : Buyer
+        The buyer.
     rows : ndarray of shape (n_samples, d)
         The buyer's centred and clipped rows.
-    max_norm : float
-        The radius.
-    metric : {"wasserstein", "kl", "diversity", "relevance"}
-        What is measured.
     epsilon, delta : float
         The guarantee to plan for.
     relation : {"null", "add_remove", "replace"}
@@ -87,14 +84,13 @@ def choose_weight(rows, max_norm, metric, epsilon, delta, relation, shrink, seed
         One of `WEIGHTS`.
     """
     n, d = rows.shape
-    axis = np.linalg.eigh(np.atleast_2d(np.cov(rows.T)))[1][:, -1]
+    axis = np.linalg.eigh(buyer.covariance)[1][:, -1]
     upper = rows @ axis > np.median(rows @ axis)
     parts = [part for part in (rows, rows[upper], rows[~upper]) if len(part) > d]
     moments = [(part.mean(axis=0), psd_factor(np.atleast_2d(np.cov(part.T)))) for part in parts]
     n_draws = max(8, min(64, 100_000 // d**2))
     errors = []
     for weight in WEIGHTS:
-        buyer = Buyer(rows, max_norm, metric, weight, seed)
         sensitivity = statistic_sensitivity(weight, relation)
         scale = calibrated_scale(epsilon, delta, sensitivity, relation, None)
         levels = noise_levels("central", scale, weight, n, d)
@@ -103,8 +99,8 @@ def choose_weight(rows, max_norm, metric, epsilon, delta, relation, shrink, seed
             relation=relation,
             n_samples=n,
             noise_scale=scale,
-            mean_noise=levels[0] * max_norm,
-            moment_noise=levels[1] * max_norm**2,
+            mean_noise=levels[0] * buyer.max_norm,
+            moment_noise=levels[1] * buyer.max_norm**2,
         )
         rng = np.random.default_rng(seed)
         squares = [

@@ -63,8 +63,8 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         None): no seller's rows are used for the choice.
     shrink : bool, default=True
         Whether noisy moments are drawn toward the buyer's by what the noise is known to add: a
-        Bayes estimate, to which sellers differ from the buyer as the buyer's rows differ from one
-        another, by an unknown amount. It is post-processing: better by a factor of up to ten where
+        Bayes estimate, to which sellers differ from the buyer as its rows differ from one another,
+        by an unknown amount. It is post-processing: better by a factor of up to ten where
         noise is large, and a seller that asks for much noise looks less far for it, not farther.
     random_state : int, RandomState instance or None, default=0
         Of maps that are given by name, and of simulated errors and noise floors.
@@ -194,8 +194,8 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
             self.max_norm_ = float(np.quantile(norms, _AUTO_QUANTILE)) or 1.0
         self._seed = int(random.randint(2**31))
         clipped = clip_rows(rows - centre, self.max_norm_)
+        self._buyer = Buyer(clipped, self.max_norm_, self.metric, self._seed)
         weight = self._weight(clipped)
-        self._buyer = Buyer(clipped, self.max_norm_, self.metric, weight, self._seed)
         self.model_ = BuyerModel(representation, latent, centre, self.max_norm_, weight)
         self.n_samples_ = len(rows)
         self.components_ = np.linalg.eigh(self._buyer.covariance)[1].T[::-1]
@@ -208,7 +208,7 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         if self.max_norm_ is None or self.mechanism == "local" or self.noise == "paper":
             return DEFAULT_WEIGHT
         asked = self.epsilon or 1.0, self.delta, self.relation
-        return choose_weight(rows, self.max_norm_, self.metric, *asked, self.shrink, self._seed)
+        return choose_weight(self._buyer, rows, *asked, self.shrink, self._seed)
 
     def _own_floor(self):
         """Noise floor for as many rows as the buyer has, with the noise that they would get."""

@@ -149,9 +149,9 @@ def test_the_script_runs_on_colour_images(script, tmp_path, monkeypatch, capsys)
 def test_order_of_sellers_on_mnist(script, seed):
     """All of it without noise and with 2,000 rows; with 500 in nearly every release.
 
-    Of 200 releases with 500 rows 93 to 98 % were in order, by seed, so that 85 of 100 are with a
-    probability of 0.999, and at least four of five seeds are in one release each with 0.98. Were it
-    80 %, all five seeds would pass with a probability below 1e-4. All noise has a seed here.
+    Of 400 releases with 500 rows 90 to 95 % were in order, by seed: 80 of 100 are with a
+    probability of 0.998 or more, and at least four of five seeds in one release each with 0.95.
+    Were it 75 %, all five seeds would pass here with one of 1e-4. All noise has a seed.
     """
     folder = os.environ.get("SKVALUE_DATA")
     if not folder or not (Path(folder) / "mnist.npz").exists():
@@ -162,4 +162,4 @@ def test_order_of_sellers_on_mnist(script, seed):
     assert said["no noise"][0]
     assert said["2000 rows"][1] >= 0.99
     assert said["secret 500 of 2000"][1] >= 0.93
-    assert said["500 rows"][1] >= 0.85
+    assert said["500 rows"][1] >= 0.8

@@ -5,9 +5,8 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from skvalue.priarta import _shrinkage
-from skvalue.priarta._mechanism import moment_statistic
-from skvalue.priarta._packing import pack, unpack
-from skvalue.priarta._shrinkage import _FLOOR, _SIZES, Prior, shrink_moments, statistic_of_rows
+from skvalue.priarta._packing import smat, svec
+from skvalue.priarta._shrinkage import _FLOOR, _SIZES, Prior, priors_of, shrink_moments
 
 from .markets import gaussian_rows
 
@@ -43,7 +42,7 @@ def test_a_few_directions_and_the_rest(rng, monkeypatch):
     whole = Prior(statistics).estimate(gaps)
     monkeypatch.setattr(_shrinkage, "_MOST_DIRECTIONS", 2)
     few = Prior(statistics)
-    assert few.vectors.shape == (6, 2)
+    assert few.directions.shape == (6, 2)
     np.testing.assert_allclose(few.estimate(gaps), whole, rtol=1e-9)
 
 
@@ -77,38 +76,45 @@ def test_it_pays_where_sellers_differ_as_rows_do(rng):
     assert risks[1][0] < 1.05  # plain: 1
 
 
-def test_statistics_are_those_of_the_mechanism(rng):
-    rows = gaussian_rows(rng, 30, 4)
-    found = statistic_of_rows(rows, 0.7, seed=0)
-    np.testing.assert_allclose(found.sum(axis=0), moment_statistic(rows, 0.7, "replace"))
-    means, moments = unpack(found, 4)
-    np.testing.assert_allclose(means, 0.7 * rows)
-    np.testing.assert_allclose(moments, rows[:, :, None] * rows[:, None, :])
-    np.testing.assert_allclose(pack(means, moments), found)
+def test_symmetric_matrices_there_and_back(rng):
+    square = rng.normal(size=(3, 4, 4))
+    matrices = square + np.swapaxes(square, 1, 2)
+    vectors = svec(matrices)
+    assert vectors.shape == (3, 10)
+    np.testing.assert_allclose((vectors**2).sum(axis=1), (matrices**2).sum(axis=(1, 2)))
+    np.testing.assert_allclose(smat(vectors, 4), matrices)
 
 
-def test_few_rows_are_taken_where_there_are_many_dimensions(rng, monkeypatch):
-    monkeypatch.setattr(_shrinkage, "_MOST_NUMBERS", 14 * 10)
-    assert statistic_of_rows(gaussian_rows(rng, 30, 4), 0.7, seed=0).shape == (10, 14)
-    monkeypatch.setattr(_shrinkage, "_MOST_NUMBERS", 1)
-    assert statistic_of_rows(gaussian_rows(rng, 30, 4), 0.7, seed=0).shape == (2, 14)
+def test_priors_are_of_rows_and_of_their_products(rng, monkeypatch):
+    rows = gaussian_rows(rng, 30, 4) + 5
+    around = rows - rows.mean(axis=0)
+    products = np.array([svec(np.outer(row, row)) for row in around])
+    for prior, vectors in zip(priors_of(rows, seed=0), (rows, products)):
+        gaps = rng.normal(size=(3, vectors.shape[1]))
+        np.testing.assert_allclose(prior.estimate(gaps), Prior(vectors).estimate(gaps))
+    # Where there are many dimensions few rows are taken.
+    for most, n_directions in ((10 * 10, 10), (1, 2)):
+        monkeypatch.setattr(_shrinkage, "_MOST_NUMBERS", most)
+        assert priors_of(rows, seed=0)[1].directions.shape == (10, n_directions)
 
 
-def test_units_of_mean_and_moment(rng):
-    """Both moments are taken in units of their own noise."""
+def test_moments_are_taken_in_units_of_their_noise(rng):
     rows = gaussian_rows(rng, 100, 3)
-    mean, moment = rows.mean(axis=0), rows.T @ rows / 100
-    prior = Prior(statistic_of_rows(rows, 0.5, seed=0))
+    mean, covariance = rows.mean(axis=0), np.cov(rows.T)
+    priors = priors_of(rows, seed=0)
     noise = np.array([[0.2, 0.1], [0.02, 0.01]])
     means = mean + 0.1 * rng.normal(size=(2, 3))
-    gap = rng.normal(size=(2, 3, 3)) * 0.1
-    moments = moment + gap + np.swapaxes(gap, 1, 2)
-    found = shrink_moments((mean, moment), means, moments, noise, prior)
+    moments = covariance + means[:, :, None] * means[:, None, :] + 0.05 * np.eye(3)
+    found = shrink_moments((mean, covariance), means, moments, noise, priors)
     for place, (a, b) in enumerate(noise):
-        packed = pack((means[place] - mean)[None] / a, (moments[place] - moment)[None] / b)
-        by_mean, by_moment = unpack(prior.estimate(packed), 3)
-        np.testing.assert_allclose(found[0][place], mean + a * by_mean[0])
-        np.testing.assert_allclose(found[1][place], moment + b * by_moment[0])
-    exact = shrink_moments((mean, moment), means, moments, np.full((2, 2), 1e-9), prior)
+        shrunk = mean + a * priors[0].estimate((means[place] - mean)[None] / a)[0]
+        np.testing.assert_allclose(found[0][place], shrunk)
+        # An entry of m m' changes by m_i e_j + m_j e_i + e_i e_j; on average over the diagonal:
+        b = np.sqrt(b**2 + 4 * a**2 * (shrunk @ shrunk) / 3 + 2 * a**4)
+        gap = moments[place] - np.outer(shrunk, shrunk) - covariance
+        by = b * priors[1].estimate(svec(gap)[None] / b)[0]
+        np.testing.assert_allclose(found[1][place], covariance + smat(by, 3))
+    exact = shrink_moments((mean, covariance), means, moments, np.full((2, 2), 1e-9), priors)
     np.testing.assert_allclose(exact[0], means, atol=1e-7)
-    np.testing.assert_allclose(exact[1], moments, atol=1e-7)
+    outer = exact[0][:, :, None] * exact[0][:, None, :]
+    np.testing.assert_allclose(exact[1] + outer, moments, atol=1e-7)
