@@ -115,7 +115,7 @@ def estimate(buyer, means, moments, n_samples, noise, shrink):
     if shrink and noisy.any():
         means, target = means.copy(), (buyer.mean, buyer.covariance)
         means[noisy], covariances[noisy] = shrink_moments(
-            target, means[noisy], moments[noisy], noise[noisy], buyer.priors
+            target, means[noisy], moments[noisy], noise[noisy], buyer.priors, buyer.max_norm
         )
     factor = psd_factor(covariances * (n_samples / (n_samples - 1))[:, None, None])
     if buyer.max_norm is not None:

@@ -4,7 +4,7 @@ In units of its noise a seller's mean is the buyer's plus a gap plus standard no
 is its covariance. A priori a gap is normal with covariance ``t (C + floor)``, where C is that of
 the buyer's rows, or of their outer products: sellers differ from the buyer as the buyer's rows
 differ from one another. The size t is not known; it is summed out over a grid of its logarithm,
-with zero on it.
+with zero on it, up to gaps as long as the radius: where noise is longer, nothing is left of it.
 """
 
 import numpy as np
@@ -41,13 +41,15 @@ class Prior:
         self.values = values / mean + _FLOOR
         self.rest = found.noise_variance_ / mean + _FLOOR
 
-    def estimate(self, gap):
+    def estimate(self, gap, longest):
         """Posterior means.
 
         Parameters
         ----------
         gap : ndarray of shape (k, p)
             Sellers' vectors less the buyer's, with standard normal noise.
+        longest : ndarray of shape (k,)
+            Root mean square length of a gap that the prior allows at most.
 
         Returns
         -------
@@ -67,6 +69,7 @@ class Prior:
         # (sizes, directions) and (sizes, k): log likelihoods, up to what all sizes share.
         spread = 1 + _SIZES[:, None] * values
         fit = -0.5 * ((times * np.log(spread)).sum(axis=1)[:, None] + (1 / spread) @ squares.T)
+        fit = np.where(_SIZES[:, None] * gap.shape[1] > longest**2, -np.inf, fit)
         weight = np.exp(fit - fit.max(axis=0))
         kept = (weight / weight.sum(axis=0)).T @ (1 - 1 / spread)
         if not free:
@@ -102,7 +105,7 @@ def priors_of(rows, seed):
     return Prior(rows), Prior(products)
 
 
-def shrink_moments(target, means, moments, noise, priors):
+def shrink_moments(target, means, moments, noise, priors, radius):
     """Bayes estimates of moments of several sellers.
 
     Parameters
@@ -118,6 +121,8 @@ def shrink_moments(target, means, moments, noise, priors):
         moment, above zero.
     priors : tuple of Prior
         For means; for covariances.
+    radius : float
+        Norm of rows at most.
 
     Returns
     -------
@@ -126,8 +131,9 @@ def shrink_moments(target, means, moments, noise, priors):
     """
     (mean, covariance), d = target, means.shape[1]
     a, b = noise.T
-    means = mean + a[:, None] * priors[0].estimate((means - mean) / a[:, None])
+    means = mean + a[:, None] * priors[0].estimate((means - mean) / a[:, None], radius / a)
     # The second moment's noise, and that of the square of the mean, which is taken off.
-    b = np.sqrt(b**2 + 2 * a**4 + 4 * a**2 * (means**2).sum(axis=1) / d)[:, None]
+    b = np.sqrt(b**2 + 2 * a**4 + 4 * a**2 * (means**2).sum(axis=1) / d)
     gap = svec(moments - means[:, :, None] * means[:, None, :] - covariance)
-    return means, covariance + smat(b * priors[1].estimate(gap / b), d)
+    gap = priors[1].estimate(gap / b[:, None], radius**2 / b)
+    return means, covariance + smat(b[:, None] * gap, d)

@@ -64,8 +64,8 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
     shrink : bool, default=True
         Whether noisy moments are drawn toward the buyer's by what the noise is known to add: a
         Bayes estimate, to which sellers differ from the buyer as its rows differ from one another,
-        by an unknown amount. It is post-processing: better by a factor of up to ten where
-        noise is large, and a seller that asks for much noise looks less far for it, not farther.
+        by an unknown amount. It is post-processing: better by a factor of up to ten where noise is
+        large, and a seller that asks for much noise hardly looks farther for it.
     random_state : int, RandomState instance or None, default=0
         Of maps that are given by name, and of simulated errors and noise floors.
     noise_random_state : int, default=None

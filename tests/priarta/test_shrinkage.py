@@ -10,19 +10,22 @@ from skvalue.priarta._shrinkage import _FLOOR, _SIZES, Prior, priors_of, shrink_
 
 from .markets import gaussian_rows
 
+ANY = np.array([np.inf])
+
 
 def covariance_of(statistics):
     covariance = np.cov(statistics.T)
     return covariance / np.trace(covariance) * len(covariance) + _FLOOR * np.eye(len(covariance))
 
 
-def by_definition(covariance, gap):
+def by_definition(covariance, gap, longest=np.inf):
     """Posterior mean, size by size, from densities and inverses."""
     p = len(gap)
-    laws = [size * covariance + np.eye(p) for size in _SIZES]
+    sizes = _SIZES[_SIZES * p <= longest**2]
+    laws = [size * covariance + np.eye(p) for size in sizes]
     fit = np.array([multivariate_normal(cov=law).logpdf(gap) for law in laws])
     weight = np.exp(fit - fit.max())
-    means = [size * covariance @ np.linalg.solve(law, gap) for size, law in zip(_SIZES, laws)]
+    means = [size * covariance @ np.linalg.solve(law, gap) for size, law in zip(sizes, laws)]
     return weight @ means / weight.sum()
 
 
@@ -30,8 +33,9 @@ def by_definition(covariance, gap):
 def test_it_is_the_posterior_mean(rng, length):
     statistics = rng.normal(size=(50, 6)) * [3, 2, 1, 1, 0.1, 0]
     gaps = length * rng.normal(size=(4, 6))
-    found = Prior(statistics).estimate(gaps)
-    expected = [by_definition(covariance_of(statistics), gap) for gap in gaps]
+    longest = np.array([np.inf, 1e3, 3.0, 0.1])
+    found = Prior(statistics).estimate(gaps, longest)
+    expected = [by_definition(covariance_of(statistics), *each) for each in zip(gaps, longest)]
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
 
@@ -39,26 +43,28 @@ def test_a_few_directions_and_the_rest(rng, monkeypatch):
     # Two directions apart, and the same variance in all others: the prior of all six.
     statistics = np.vstack([np.eye(6), -np.eye(6)]) * np.array([5, 3, 1, 1, 1, 1])
     gaps = 2 * rng.normal(size=(4, 6))
-    whole = Prior(statistics).estimate(gaps)
+    whole = Prior(statistics).estimate(gaps, ANY)
     monkeypatch.setattr(_shrinkage, "_MOST_DIRECTIONS", 2)
     few = Prior(statistics)
     assert few.directions.shape == (6, 2)
-    np.testing.assert_allclose(few.estimate(gaps), whole, rtol=1e-9)
+    np.testing.assert_allclose(few.estimate(gaps, ANY), whole, rtol=1e-9)
 
 
 @pytest.mark.parametrize("statistics", [None, np.ones((5, 6)), np.ones((1, 6))], ids=str)
 def test_without_directions_all_are_alike(rng, statistics):
     gaps = 2 * rng.normal(size=(4, 6))
     expected = [by_definition(np.eye(6), g) for g in gaps]
-    np.testing.assert_allclose(Prior(statistics).estimate(gaps), expected, rtol=1e-9)
+    np.testing.assert_allclose(Prior(statistics).estimate(gaps, ANY), expected, rtol=1e-9)
 
 
 def test_it_lets_go_of_what_noise_cannot_be(rng):
     prior = Prior(rng.normal(size=(50, 6)) * [3, 2, 1, 1, 0.1, 0])
     gaps = 1e4 * rng.normal(size=(4, 6))
-    np.testing.assert_allclose(prior.estimate(gaps), gaps, atol=0.1)
+    np.testing.assert_allclose(prior.estimate(gaps, ANY), gaps, atol=0.1)
     quiet = 0.3 * rng.normal(size=(4, 6))
-    assert (np.linalg.norm(prior.estimate(quiet), axis=1) < np.linalg.norm(quiet, axis=1)).all()
+    assert (
+        np.linalg.norm(prior.estimate(quiet, ANY), axis=1) < np.linalg.norm(quiet, axis=1)
+    ).all()
 
 
 def test_it_pays_where_sellers_differ_as_rows_do(rng):
@@ -68,7 +74,7 @@ def test_it_pays_where_sellers_differ_as_rows_do(rng):
     for gap in (np.r_[4, 4, 4, np.zeros(17)], np.r_[0, 0, 0, np.full(17, 3.0)]):
         risks.append(
             [
-                np.mean((prior.estimate(gap + noise) - gap) ** 2)
+                np.mean((prior.estimate(gap + noise, ANY) - gap) ** 2)
                 for prior in (Prior(statistics), Prior())
             ]
         )
@@ -91,7 +97,7 @@ def test_priors_are_of_rows_and_of_their_products(rng, monkeypatch):
     products = np.array([svec(np.outer(row, row)) for row in around])
     for prior, vectors in zip(priors_of(rows, seed=0), (rows, products)):
         gaps = rng.normal(size=(3, vectors.shape[1]))
-        np.testing.assert_allclose(prior.estimate(gaps), Prior(vectors).estimate(gaps))
+        np.testing.assert_allclose(prior.estimate(gaps, ANY), Prior(vectors).estimate(gaps, ANY))
     # Where there are many dimensions few rows are taken.
     for most, n_directions in ((10 * 10, 10), (1, 2)):
         monkeypatch.setattr(_shrinkage, "_MOST_NUMBERS", most)
@@ -105,16 +111,28 @@ def test_moments_are_taken_in_units_of_their_noise(rng):
     noise = np.array([[0.2, 0.1], [0.02, 0.01]])
     means = mean + 0.1 * rng.normal(size=(2, 3))
     moments = covariance + means[:, :, None] * means[:, None, :] + 0.05 * np.eye(3)
-    found = shrink_moments((mean, covariance), means, moments, noise, priors)
+    found = shrink_moments((mean, covariance), means, moments, noise, priors, 2.0)
     for place, (a, b) in enumerate(noise):
-        shrunk = mean + a * priors[0].estimate((means[place] - mean)[None] / a)[0]
+        shrunk = mean + a * priors[0].estimate((means[place] - mean)[None] / a, 2 / a)[0]
         np.testing.assert_allclose(found[0][place], shrunk)
         # An entry of m m' changes by m_i e_j + m_j e_i + e_i e_j; on average over the diagonal:
         b = np.sqrt(b**2 + 4 * a**2 * (shrunk @ shrunk) / 3 + 2 * a**4)
         gap = moments[place] - np.outer(shrunk, shrunk) - covariance
-        by = b * priors[1].estimate(svec(gap)[None] / b)[0]
+        by = b * priors[1].estimate(svec(gap)[None] / b, 4 / b)[0]
         np.testing.assert_allclose(found[1][place], covariance + smat(by, 3))
-    exact = shrink_moments((mean, covariance), means, moments, np.full((2, 2), 1e-9), priors)
+    exact = shrink_moments((mean, covariance), means, moments, np.full((2, 2), 1e-9), priors, 2.0)
     np.testing.assert_allclose(exact[0], means, atol=1e-7)
     outer = exact[0][:, :, None] * exact[0][:, None, :]
     np.testing.assert_allclose(exact[1] + outer, moments, atol=1e-7)
+
+
+def test_noise_longer_than_the_radius_leaves_nothing(rng):
+    rows = gaussian_rows(rng, 100, 3)
+    mean, covariance = rows.mean(axis=0), np.cov(rows.T)
+    loud = np.full((1, 2), 20.0)
+    means, moments = 20 * rng.normal(size=(1, 3)), 20 * np.eye(3)[None]
+    found = shrink_moments(
+        (mean, covariance), means, moments, loud, priors_of(rows, seed=0), radius=1.0
+    )
+    assert np.array_equal(found[0], mean[None])
+    assert np.array_equal(found[1], covariance[None])
