@@ -17,7 +17,7 @@ __all__ = ["Prior", "priors_of", "shrink_moments"]
 _FLOOR = 0.02  # of the mean variance; no direction is ruled out
 _MOST_DIRECTIONS = 128
 _MOST_ROWS = 2000
-_MOST_NUMBERS = 2**24  # in the outer products of the rows that the prior is made of
+_MOST_NUMBERS = 2**22  # in the outer products of the rows that the prior is made of
 _SIZES = np.concatenate([[0.0], 10.0 ** np.arange(-2, 12.25, 0.25)])  # in variances of the noise
 
 

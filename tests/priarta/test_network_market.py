@@ -127,21 +127,37 @@ def test_the_market_is_that_of_the_paper(script, shape):
         np.testing.assert_array_equal(first, second)
 
 
+def run_script(script, monkeypatch, capsys, folder, name, shape, words):
+    """What the script prints for random images."""
+    X = np.random.default_rng(0).integers(0, 256, size=(200, *shape), dtype=np.uint8)
+    np.savez(folder / f"{name}.npz", X=X, y=np.repeat(np.arange(10), 20))
+    words = f"script --data {folder} --device cpu --n-buyer 40 --n-seller 20 --draws 2 {words}"
+    monkeypatch.setattr(sys, "argv", words.split())
+    script.main()
+    return capsys.readouterr().out
+
+
+GAINS = re.compile(r"^  \d .{20} [- ]0\.\d{3} \((0\.\d{3})\)$", re.MULTILINE)
+
+
+def test_gains_are_printed_with_their_errors(script, tmp_path, monkeypatch, capsys):
+    words = "--seeds 0 1 --gains-only --classifier-epochs 1"
+    printed = run_script(script, monkeypatch, capsys, tmp_path, "mnist", (28, 28), words)
+    by_seed = [line.split()[6:] for line in printed.splitlines() if line.startswith("seed")]
+    errors = [abs(float(a) - float(b)) / 2 for a, b in zip(*by_seed)]
+    assert [float(error) for error in GAINS.findall(printed)] == pytest.approx(errors, abs=1.1e-3)
+    assert len(errors) == 8
+    assert "epsilon" not in printed
+
+
 @pytest.mark.slow
 def test_the_script_runs_on_colour_images(script, tmp_path, monkeypatch, capsys):
     """With the network, the augmentations and the classifier that a GPU would run."""
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 256, size=(400, 32, 32, 3), dtype=np.uint8)
-    np.savez(tmp_path / "cifar10.npz", X=X, y=np.repeat(np.arange(10), 40))
-    words = f"script --data {tmp_path} --cifar --device cpu --seeds 0 1 --epochs 1 --n-buyer 60"
-    words += " --n-seller 40 --private-sizes 40 20 --draws 2 --latent-dim 4 --classifier-epochs 1"
-    monkeypatch.setattr(sys, "argv", words.split())
-    script.main()
-    printed = capsys.readouterr().out
-    assert script.parse(words.split()[1:]).latent_dim == 4
-    for setting in ("no noise", "epsilon 0.8, 40 rows", "epsilon 0.8, secret 20 of 40"):
-        assert printed.count(f"  {setting} ") == 2
-    assert len(re.findall(r"^  \d .{20} [- ]0\.\d{3} \(0\.\d{3}\)$", printed, re.M)) == 8
+    words = "--cifar --seeds 0 --epochs 1 --private-sizes 20 10 --classifier-epochs 1"
+    printed = run_script(script, monkeypatch, capsys, tmp_path, "cifar10", (32, 32, 3), words)
+    for setting in ("no noise", "epsilon 0.8, 20 rows", "epsilon 0.8, secret 10 of 20"):
+        assert printed.count(f"  {setting} ") == 1
+    assert len(GAINS.findall(printed)) == 8
 
 
 @pytest.mark.slow
