@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 
 from skvalue import priarta
 from skvalue.priarta import PriArTaScorer, SellerRelease, Summary, wasserstein
+from skvalue.priarta._estimates import estimate_summaries
 
 from .markets import fitted, gaussian_rows, quietly, released
 
@@ -116,6 +117,21 @@ def test_local_noise_is_taken_off_on_average():
     exact = scorer.transform([X])[0, 0]
     sent = released(scorer, X, 1, epsilon=8.0, mechanism="local").summary_
     assert scorer.score_summaries([sent])[0, 0] == pytest.approx(exact, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [dict(epsilon=None), dict(epsilon=3.0), dict(epsilon=50.0, mechanism="local")],
+    ids=str,
+)
+def test_without_shrinking_estimates_are_the_moments_of_summaries(setting, rng):
+    scorer = fitted(rng, n=400, d=2, shrink=False)
+    sent = released(scorer, gaussian_rows(rng, 3000, 2, 0.3), **setting).summary_
+    mean, covariance = sent.moments()
+    assert np.linalg.eigvalsh(covariance).min() > 0
+    found = estimate_summaries(scorer._buyer, [sent], shrink=False)
+    np.testing.assert_allclose(found.mean, [mean], rtol=1e-12)
+    np.testing.assert_allclose(found.covariance, [covariance], rtol=1e-9, atol=1e-12)
 
 
 # Uncertainty and interpretation -------------------------------------------------------------------
