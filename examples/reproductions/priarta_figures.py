@@ -334,7 +334,7 @@ def main():
         )
     if arguments.classifier_epochs:
         found = np.array([added for _, added in results])
-        errors = found.std(axis=0, ddof=1) / len(found) ** 0.5 if len(found) > 1 else 0 * found[0]
+        errors = found.std(axis=0, ddof=1) / len(found) ** 0.5 if len(found) > 1 else np.zeros(8)
         print("gain in accuracy, mean over seeds and standard error")
         for name, mean, error in zip(NAMES, found.mean(axis=0), errors):
             print(f"  {name:22s} {mean:6.3f} ({error:.3f})")
