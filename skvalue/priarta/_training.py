@@ -217,27 +217,39 @@ def goes_on(estimator):
     return True
 
 
-def patience_of(estimator, n_rows):
-    """Keywords of `Training` that say how an estimator stops early.
+def training_of(estimator, network, loss_of, n_rows, rng, device):
+    """`Training` as the parameters of an estimator have it.
 
     Raises
     ------
     ValueError
-        If too few rows are left to train on.
+        If it stops early and too few rows are left to train on.
     """
-    if not estimator.early_stopping:
-        return {}
-    n_held_out = max(2, round(estimator.validation_fraction * n_rows))
-    if n_rows - n_held_out < 2:
-        raise ValueError(
-            f"early_stopping holds out {n_held_out} of {n_rows} rows and needs 2 to train on. "
-            "Pass more rows or a smaller validation_fraction."
-        )
-    return {
-        "patience": estimator.n_iter_no_change,
-        "tol": estimator.tol,
-        "n_held_out": n_held_out,
-    }
+    patience = {}
+    if estimator.early_stopping:
+        n_held_out = max(2, round(estimator.validation_fraction * n_rows))
+        if n_rows - n_held_out < 2:
+            raise ValueError(
+                f"early_stopping holds out {n_held_out} of {n_rows} rows and needs 2 to train on. "
+                "Pass more rows or a smaller validation_fraction."
+            )
+        patience = {
+            "patience": estimator.n_iter_no_change,
+            "tol": estimator.tol,
+            "n_held_out": n_held_out,
+        }
+    return Training(
+        network,
+        loss_of,
+        n_rows,
+        n_epochs=estimator.n_epochs,
+        batch_size=estimator.batch_size,
+        learning_rate=estimator.learning_rate,
+        weight_decay=estimator.weight_decay,
+        rng=rng,
+        device=device,
+        **patience,
+    )
 
 
 def run(estimator, training):

@@ -18,7 +18,7 @@ from .._parallel import tiles
 from .._sklearn import Interval, StrOptions, fit_context
 from ._arrays import load_arrays, one_of, read_config, read_vector, state_arrays, whole_number
 from ._examples import Examples, read_examples
-from ._training import Training, goes_on, patience_of, resolve_device, run, seeded
+from ._training import goes_on, resolve_device, run, seeded, training_of
 from .augmentations import AUGMENTATIONS, make_augmentations
 from .networks import BACKBONES, choose_backbone, make_backbone, outputs_of, with_head
 
@@ -274,18 +274,7 @@ class SimCLR(
             projected = network.head(network.backbone(views).flatten(1))
             return nt_xent_loss(*projected.chunk(2), self.temperature)
 
-        training = Training(
-            network,
-            loss_of,
-            len(rows),
-            n_epochs=self.n_epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            rng=rng,
-            device=device,
-            **patience_of(self, len(rows)),
-        )
+        training = training_of(self, network, loss_of, len(rows), rng, device)
         self._examples, self._rng = examples, rng
         run(self, training)
         return self

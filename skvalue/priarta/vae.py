@@ -17,7 +17,7 @@ from torch import nn
 from .._parallel import tiles
 from .._sklearn import Interval, StrOptions, fit_context
 from ._arrays import load_arrays, read_config, read_vector, state_arrays, whole_number
-from ._training import Training, goes_on, patience_of, resolve_device, run, seeded
+from ._training import goes_on, resolve_device, run, seeded, training_of
 
 __all__ = ["GaussianVAE", "negative_elbo"]
 
@@ -228,18 +228,7 @@ class GaussianVAE(
             drawn = mean + torch.randn_like(mean) * torch.exp(0.5 * log_variance)
             return negative_elbo(x, network.decoder(drawn).float(), mean, log_variance, self.beta)
 
-        training = Training(
-            network,
-            loss_of,
-            len(rows),
-            n_epochs=self.n_epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            rng=rng,
-            device=device,
-            **patience_of(self, len(rows)),
-        )
+        training = training_of(self, network, loss_of, len(rows), rng, device)
         self._rng = rng
         run(self, training)
         return self
