@@ -8,6 +8,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from .._untrusted import integer, read_record, refuse
 from ..privacy import GaussianEvent, draw_noise
 from ._statistics import (
     CROSS_WEIGHTS,
@@ -32,11 +33,6 @@ _MOST_MOMENTS = 40  # features; of fourth moments there are then 336,610
 _MOST_WORDS = 2000
 
 
-def _refuse(name, rule, value):
-    shown = repr(value)
-    raise ValueError(f"{name} must be {rule}. Got {shown if len(shown) < 80 else shown[:77]}")
-
-
 def _labels(labels, kind):
     """Two labels that JSON can carry, or none."""
     good = isinstance(labels, list | tuple) and (
@@ -54,20 +50,14 @@ def _labels(labels, kind):
         )
     )
     if not good:
-        _refuse("classes", "two different strings or numbers for kind='logistic', or none", labels)
+        refuse("classes", "two different strings or numbers for kind='logistic', or none", labels)
     return tuple(labels)
-
-
-def _integer(value, name, lowest, highest):
-    if isinstance(value, bool) or not isinstance(value, Integral) or not lowest <= value <= highest:
-        _refuse(name, f"an integer from {lowest} to {highest}", value)
-    return int(value)
 
 
 def _number(value, name, rule="a finite number above 0", lowest=0.0, strict=True):
     good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not good or value < lowest or (strict and value == lowest):
-        _refuse(name, rule, value)
+        refuse(name, rule, value)
     return float(value)
 
 
@@ -142,34 +132,34 @@ class Release:
     def __post_init__(self):
         fix = object.__setattr__
         if not isinstance(self.kind, str) or self.kind not in _KINDS:
-            _refuse("kind", f"one of {', '.join(_KINDS)}", self.kind)
-        fix(self, "n_samples", _integer(self.n_samples, "n_samples", 0, _MOST_SAMPLES))
+            refuse("kind", f"one of {', '.join(_KINDS)}", self.kind)
+        fix(self, "n_samples", integer(self.n_samples, "n_samples", 0, _MOST_SAMPLES))
         if self.epsilon is not None:
             fix(self, "epsilon", _number(self.epsilon, "epsilon", "None or a number above 0"))
         order = _number(self.renyi_order, "renyi_order", "a finite number above 1", 1.0)
         fix(self, "renyi_order", order)
         lowest = 0 if self.kind in _FAMILIES else 1
         highest = 0 if self.kind in _FAMILIES else _MOST_FEATURES
-        n_features = _integer(self.n_features, "n_features", lowest, highest)
+        n_features = integer(self.n_features, "n_features", lowest, highest)
         fix(self, "n_features", n_features)
         if not isinstance(self.intercept, bool) or (self.intercept and self.kind in _FAMILIES):
-            _refuse(
+            refuse(
                 "intercept",
                 "a bool, and True for kind='linear' or kind='logistic' only",
                 self.intercept,
             )
         if not isinstance(self.layout, str) or self.layout not in CROSS_WEIGHTS:
-            _refuse("layout", f"one of {', '.join(CROSS_WEIGHTS)}", self.layout)
+            refuse("layout", f"one of {', '.join(CROSS_WEIGHTS)}", self.layout)
         rule = "0, or for kind='linear' of at most 40 features a number below 1"
         share = _number(self.moments_share, "moments_share", rule, 0.0, strict=False)
         if share >= 1 or (share and (self.kind != "linear" or n_features > _MOST_MOMENTS)):
-            _refuse("moments_share", rule, self.moments_share)
+            refuse("moments_share", rule, self.moments_share)
         fix(self, "moments_share", share)
         fix(self, "classes", _labels(self.classes, self.kind))
         if self.prior is not None and (
             not isinstance(self.prior, str) or not 0 < len(self.prior) <= _MOST_WORDS
         ):
-            _refuse("prior", f"None or a text of at most {_MOST_WORDS} characters", self.prior)
+            refuse("prior", f"None or a text of at most {_MOST_WORDS} characters", self.prior)
         self._check_bounds()
         self._check_statistic()
 
@@ -177,7 +167,7 @@ class Release:
         size = {"linear": 2, "logistic": 1}.get(self.kind, 2)
         bounds = self.bounds
         if not isinstance(bounds, list | tuple) or len(bounds) != size:
-            _refuse("bounds", f"a sequence of {size} numbers for kind={self.kind!r}", bounds)
+            refuse("bounds", f"a sequence of {size} numbers for kind={self.kind!r}", bounds)
         if self.kind in ("linear", "logistic"):
             bounds = tuple(_number(bound, "bounds") for bound in bounds)
         else:
@@ -185,16 +175,16 @@ class Release:
                 _number(bound, "bounds", "finite numbers", -math.inf) for bound in bounds
             )
             if not bounds[0] < bounds[1]:
-                _refuse("bounds", "in increasing order", bounds)
+                refuse("bounds", "in increasing order", bounds)
             if self.kind == "bernoulli" and bounds != (0.0, 1.0):
-                _refuse("bounds", "(0, 1) for kind='bernoulli'", bounds)
+                refuse("bounds", "(0, 1) for kind='bernoulli'", bounds)
             if self.kind == "poisson" and bounds[0] != 0:
-                _refuse("bounds", "(0, upper) for kind='poisson'", bounds)
+                refuse("bounds", "(0, upper) for kind='poisson'", bounds)
         if max(map(abs, bounds)) > 1e50 or not self.sensitivity_of(bounds) > 0:
-            _refuse("bounds", "of sizes whose squares can be computed with", bounds)
+            refuse("bounds", "of sizes whose squares can be computed with", bounds)
         object.__setattr__(self, "bounds", bounds)
         if not self.noise_scale < 1e100:
-            _refuse("epsilon", "large enough for noise that can be computed with", self.epsilon)
+            refuse("epsilon", "large enough for noise that can be computed with", self.epsilon)
 
     def _check_statistic(self):
         size = {
@@ -206,7 +196,7 @@ class Release:
         given = self.statistic
         if not isinstance(given, list | tuple | np.ndarray) or len(given) != size:
             length = len(given) if isinstance(given, list | tuple | np.ndarray) else given
-            _refuse("statistic", f"a sequence of {size} numbers", length)
+            refuse("statistic", f"a sequence of {size} numbers", length)
         numbers = tuple(
             _number(entry, "statistic", "of finite numbers", -math.inf, strict=False)
             for entry in given
@@ -214,7 +204,7 @@ class Release:
         reach = self.n_samples * self._largest_term() * (1 + 1e-9) + 40 * self.noise_scale
         largest = max(map(abs, numbers))
         if largest > reach:
-            _refuse(
+            refuse(
                 "statistic",
                 f"within {reach:g}, what {self.n_samples} rows, their bounds and the noise allow",
                 largest,
@@ -381,29 +371,6 @@ class Release:
             If the text is no JSON, is too long, has missing, unknown or repeated fields, or a field
             is not as it must be.
         """
-        if not isinstance(text, str) or len(text) > _MOST_CHARACTERS:
-            _refuse("text", f"a string of at most {_MOST_CHARACTERS} characters", type(text))
-        try:
-            record = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(f"text must be JSON, as to_json wrote it. Got {error}.") from None
-        if not isinstance(record, dict):
-            _refuse("text", "a JSON object, as to_json wrote it", record)
-        if (record.pop("format", None), record.pop("version", None)) != (_FORMAT, _VERSION):
-            _refuse("text", f"of format {_FORMAT!r}, version {_VERSION}", text)
         names = set(cls.__dataclass_fields__)
-        if set(record) != names:
-            wrong = sorted(set(record) ^ names)
-            raise ValueError(f"text must have exactly the fields of a Release. Got {wrong} wrong.")
+        record = read_record(text, _FORMAT, _VERSION, names, _MOST_CHARACTERS)
         return cls(**record)
-
-
-def _unique(pairs):
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        raise ValueError("text must name every field once. Got a field twice.")
-    return record
-
-
-def _no_constant(name):
-    raise ValueError(f"text must hold finite numbers. Got {name}.")

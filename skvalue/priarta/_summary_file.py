@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from ._checks import refuse
+from .._untrusted import read_record, refuse
 
 __all__ = ["MOST_DIMENSIONS", "VECTORS", "decode", "encode", "most_bytes", "read_text"]
 
@@ -81,21 +81,9 @@ def decode(text, names):
         If the text is no JSON, is too long, has missing, unknown or repeated fields, or an array is
         not written as it must be.
     """
-    limit = most_bytes(MOST_DIMENSIONS)
-    if not isinstance(text, str) or len(text) > limit:
-        refuse("text", f"a string of at most {limit} characters", type(text))
-    try:
-        record = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"text must be JSON, as to_json wrote it. Got {error}.") from None
-    if not isinstance(record, dict):
-        refuse("text", "a JSON object, as to_json wrote it", record)
-    if (record.pop("format", None), record.pop("version", None)) != (_FORMAT, _VERSION):
-        refuse("text", f"of format {_FORMAT!r}, version {_VERSION}", text)
-    claimed = record.pop("guarantee", "")
-    if set(record) != names:
-        wrong = sorted(set(record) ^ names)
-        raise ValueError(f"text must have exactly the fields of a Summary. Got {wrong} wrong.")
+    names = {*names, "guarantee"}
+    record = read_record(text, _FORMAT, _VERSION, names, most_bytes(MOST_DIMENSIONS))
+    claimed = record.pop("guarantee")
     for name in VECTORS:
         record[name] = _numbers(record[name], name)
     return record, claimed
@@ -146,14 +134,3 @@ def _numbers(text, name):
     if len(content) % 8:
         refuse(name, "base64 of 8 bytes a number", f"{len(content)} bytes")
     return np.frombuffer(content, dtype="<f8").astype(np.float64)
-
-
-def _unique(pairs):
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        raise ValueError("text must name every field once. Got a field twice.")
-    return record
-
-
-def _no_constant(name):
-    raise ValueError(f"text must hold finite numbers. Got {name}.")

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from .._untrusted import choice, integer, number, refuse
 from ..privacy import get_epsilon
-from ._checks import choice, integer, number, refuse
 from ._mechanism import claimed_event, noise_levels, row_sensitivity, statistic_sensitivity
 from ._summary_file import MOST_DIMENSIONS, VECTORS, decode, encode, read_text
 
