@@ -98,6 +98,30 @@ def _threaded(function, tasks, workers):
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+def beside(function, items, n_jobs=None):
+    """Yield ``function(*item)`` for every item, in a thread beside the one that makes items.
+
+    One item ahead of the reader. Both threads have one BLAS thread; with one job, or where a joblib
+    context says otherwise, there is no other thread.
+    """
+    with _thread_pools().limit(limits=1, user_api="blas"):
+        if n_workers(n_jobs) <= 1 or _configured():
+            for item in items:
+                yield function(*item)
+            return
+        pool, running = ThreadPoolExecutor(1), None
+        try:
+            for item in items:
+                submitted = pool.submit(function, *item)
+                if running is not None:
+                    yield running.result()
+                running = submitted
+            if running is not None:
+                yield running.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
 def row_map(function, X, n_jobs=None):
     """``function(X)`` where it works row by row, on blocks of rows in threads of this process."""
     size = max(1, 2**22 // max(X[:1].nbytes, 1))

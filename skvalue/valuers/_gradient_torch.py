@@ -10,10 +10,12 @@ from torch.nn import functional
 
 from .._parallel import tiles
 from ._torch_modules import find_device, prepared_module, starting_point, trained_parts, tried_out
+from ._torch_walks import gradients_of, walk_together
 
 __all__ = ["TorchGradientModel"]
 
 _PROBE = 8  # public rows on which a module is tried out
+_CACHE = 2**24  # bytes of a CPU's cache that steps of many walks may share
 
 
 class TorchGradientModel:
@@ -179,8 +181,7 @@ class TorchGradientModel:
         theta, examples = self._torch(theta), self.unit == "example"
         first, last = self._bounds[player : player + 2]
         total = torch.zeros(self.n_parameters, dtype=torch.float64, device=self.device)
-        a_row = self._row_bytes * 2 + examples * 24 * self.n_parameters
-        for part in tiles(last - first, max(1, self._room() // a_row)):
+        for part in tiles(last - first, max(1, self._room() // self._bytes_of_a_row())):
             rows = slice(first + part.start, first + part.stop)
             x, y = self._X[rows], self._y[rows]
             if examples:
@@ -192,6 +193,45 @@ class TorchGradientModel:
         if not examples:
             total = self._clipped(total[None])[0]
         return total.cpu().numpy()
+
+    def gradients(self, thetas, players):
+        """Clipped gradients of many players, each at parameters of its own.
+
+        Parameters
+        ----------
+        thetas : ndarray of shape (b, n_parameters)
+            The parameters.
+        players : ndarray of int of shape (b,)
+            The players.
+
+        Returns
+        -------
+        gradients : ndarray of shape (b, n_parameters)
+            Each as by `gradient`, up to rounding.
+        """
+        size = max(1, self._room() // (3 * self._bytes_of_a_row()))
+        found = [
+            gradients_of(self, self._torch(thetas[part]), players[part]).cpu().numpy()
+            for part in tiles(len(players), size)
+        ]
+        return np.concatenate(found)
+
+    def batch_size(self, n_walks):
+        """How many of so many walks go together, and how many of their steps.
+
+        On a CPU, as many as share its cache: beyond, they gain nothing. With large parties or
+        networks that is one, and `gradient` is as fast.
+        """
+        longest = int(np.diff(self._bounds).max(initial=1))
+        own = longest * self._bytes_of_a_row() + 40 * self.n_parameters
+        room = self._room() // 2
+        walks = min(room, _CACHE) // own if self.device == "cpu" else room // own
+        walks = int(max(1, min(n_walks, walks)))
+        return walks, int(min(max(1, room // (walks * 20 * self.n_parameters)), self.n_players))
+
+    def walk_together(self, orders, rate, noise, scales, thetas):
+        """Walk on many paths at once, see `skvalue.valuers._torch_walks.walk_together`."""
+        return walk_together(self, orders, rate, noise, scales, thetas)
 
     def utilities(self, thetas):
         """Utilities of parameters.
@@ -206,7 +246,7 @@ class TorchGradientModel:
         utilities : ndarray of shape (n_thetas,)
             Weighted means over the validation points.
         """
-        thetas = np.asarray(thetas)
+        thetas = thetas if torch.is_tensor(thetas) else np.asarray(thetas)
         found, n_rows = np.zeros(len(thetas)), len(self._X_val)
         room = self._room()
         row_tile = int(max(1, min(n_rows, room // self._row_bytes)))
@@ -235,8 +275,9 @@ class TorchGradientModel:
     def _row_loss(self, theta, x, y):
         return self._loss_of(self._outputs(theta, x[None])[0], y)
 
-    def _sum_loss(self, theta, x, y):
-        return vmap(self._loss_of)(self._outputs(theta, x), y).sum()
+    def _sum_loss(self, theta, x, y, counts=None):
+        losses = vmap(self._loss_of)(self._outputs(theta, x), y)
+        return losses.sum() if counts is None else torch.where(counts, losses, 0.0).sum()
 
     def _judge(self, theta, x, y):
         """What every validation point says."""
@@ -248,7 +289,13 @@ class TorchGradientModel:
     # Plumbing -------------------------------------------------------------------------------
 
     def _torch(self, array):
+        if torch.is_tensor(array):
+            return array.to(device=self.device, dtype=self.dtype)
         return torch.tensor(np.asarray(array), dtype=self.dtype, device=self.device)
+
+    def _bytes_of_a_row(self):
+        """Bytes that the gradient of a row takes, with all that is on the way to it."""
+        return self._row_bytes * 2 + (self.unit == "example") * 24 * self.n_parameters
 
     def _room(self):
         """Bytes for one block: of the GPU's free memory, or of scikit-learn's working memory."""
@@ -297,7 +344,9 @@ class TorchGradientModel:
             raise ValueError(f"loss must return one number for a batch. Got {loss!r}.")
         try:
             vmap(grad(self._row_loss), in_dims=(None, 0, 0))(self._given, x, y)
-            vmap(self._judge, in_dims=(0, None, None))(self._given[None], x, y)
+            thetas = self._given.expand(2, -1)
+            vmap(grad(self._sum_loss))(thetas, x[:, None], y[:, None])
+            vmap(self._judge, in_dims=(0, None, None))(thetas, x, y)
         except RuntimeError as error:
             raise ValueError(
                 "module and loss must be made of operations that torch.func.vmap and "

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn import get_config
 
-from .._parallel import ordered_map, tiles
+from .._parallel import beside, ordered_map, tiles
 from ._gradient_noise import optimal_share, own_shares
 
 _SLACK = 1e-9  # rounding allowed to a clipped norm
+_DRAWN = 2**16  # numbers of noise drawn at a time
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,7 @@ def walk_steps(model, order, rate, noise, scales, past, shares, t, thetas, limit
         norm = np.sqrt(release @ release)
         if not np.isfinite(norm):
             return j, spread
-        if norm > limit * (1 + _SLACK):
-            raise RuntimeError(
-                f"the model must clip gradients to norm {limit:g}, or the noise is too small. Got "
-                f"a norm of {norm:g}."
-            )
+        _check_norms(norm[None], limit)
         if len(noise):
             release += scales[j] * noise[s]
         if len(past):
@@ -109,7 +106,8 @@ def walk_permutations(
     ----------
     model : GradientModel
         The model. One with a method ``walk`` (see `walk_steps`) takes many steps at once, in
-        threads.
+        threads. One with ``walk_together`` (see `skvalue.valuers._torch_walks`) walks many
+        permutations at once, where none depends on those before: without averages of releases.
     weights : ndarray of shape (n_players,)
         Weight of a marginal utility at each position: n times `skvalue.semivalues.size_weights`.
     n_permutations : int
@@ -125,7 +123,8 @@ def walk_permutations(
     names : sequence, default=None
         What messages call the players.
     n_jobs : int, default=None
-        Threads, where permutations do not depend on each other.
+        Threads: of permutations where they do not depend on each other, else one to walk and one
+        for utilities.
 
     Yields
     ------
@@ -140,54 +139,126 @@ def walk_permutations(
         If a gradient is not finite.
     """
     n, p = model.n_players, model.n_parameters
-    block = _block_size(n, p)
+    schedule = _Schedule(perturbed, n, p, n_permutations)
+    scales = np.ones(n) if perturbed is None else perturbed.scales
+    limit = np.inf if perturbed is None else perturbed.clip
+    draw = None if perturbed is None else perturbed.draw
+    children = seed.spawn(n_permutations)
+    numbers = range(skip, n_permutations)
+    if hasattr(model, "walk_together") and not schedule.averages:
+        together = model.batch_size(len(numbers))
+        if together[0] > 1:
+            names = range(n) if names is None else names
+            yield from [(None, None)] * skip
+            yield from _many_at_once(
+                model, weights, rate, children, numbers, together, draw, scales, limit, names
+            )
+            return
     steps, fused = getattr(model, "walk", None), hasattr(model, "walk")
     if not fused:
-        limit = np.inf if perturbed is None else perturbed.clip
+        n_jobs = 1  # Python, which threads cannot share
 
         def steps(*args):
             return walk_steps(model, *args, limit=limit)
 
-    schedule = _Schedule(perturbed, n, p, n_permutations)
-    scales = np.ones(n) if perturbed is None else perturbed.scales
-    children = seed.spawn(n_permutations)
+    size = _block_size(n, p)
+
+    def blocks_of(t):
+        """Walk through a permutation: order, part of it, and parameters, block by block."""
+        if t < skip and not schedule.averages:
+            return  # nothing depends on it
+        rng = np.random.default_rng(children[t])
+        order, start, total = rng.permutation(n), model.initial(rng), 0.0
+        shares = schedule.at(t)
+        for part in _parts(n, size):
+            thetas = np.empty((part.stop - part.start + 1, p))
+            thetas[0] = start
+            noise = _noise(draw, t, part, n, p)
+            bad, spread = steps(
+                order[part], rate, noise, scales, schedule.past, shares, t + 1, thetas
+            )
+            if bad >= 0:
+                _refuse(bad if names is None else names[bad], part, t)
+            total, start = total + spread, thetas[-1]
+            if t >= skip:
+                yield order, part, thetas
+        schedule.learn(t, total)
+        if t < skip:
+            yield order, slice(n, n), None
+
+    def judged(order, part, thetas):
+        later = part.start > 0  # its first is the last of the block before
+        return order, part, None if thetas is None else model.utilities(thetas[later:])
 
     def one(t):
-        rng = np.random.default_rng(children[t])
-        order = rng.permutation(n)
-        shares = schedule.at(t)
-        thetas = np.empty((min(block, n) + 1, p))
-        thetas[0] = model.initial(rng)
-        utilities, spread = np.empty(n + 1), 0.0
-        counted = t >= skip
-        for part in tiles(n, block):
-            players = order[part]
-            noise = np.empty((0, p))
-            if perturbed is not None:
-                noise = perturbed.draw((len(players), p), (t, part.start))
-            some = thetas[: len(players) + 1]
-            bad, away = steps(players, rate, noise, scales, schedule.past, shares, t + 1, some)
-            if bad >= 0:
-                name = bad if names is None else names[bad]
-                raise ValueError(
-                    "Every party's gradient must be finite. Got one that is not, of the party "
-                    f"{name!r} at step {part.start + 1} to {part.stop} of permutation {t + 1}: its "
-                    "rows are too large, or the learning rate is."
-                )
-            spread += away
-            if counted:
-                first = part.start > 0  # the last of the block before
-                utilities[part.start + first : part.stop + 1] = model.utilities(some[first:])
-            thetas[0] = some[-1]
-        schedule.learn(t, spread)
-        if not counted:
-            return None, None
-        marginals = np.empty(n)
-        marginals[order] = np.diff(utilities) * weights
-        return marginals, utilities[[0, -1]]
+        return _marginals((judged(*block) for block in blocks_of(t)), weights)
 
-    serial = schedule.averages or not fused
-    yield from ordered_map(one, [(t,) for t in range(n_permutations)], 1 if serial else n_jobs)
+    if not schedule.averages:
+        yield from ordered_map(one, [(t,) for t in range(n_permutations)], n_jobs)
+        return
+    done = []
+    for block in beside(judged, (b for t in range(n_permutations) for b in blocks_of(t)), n_jobs):
+        done.append(block)
+        if block[1].stop == n:
+            yield _marginals(done, weights)
+            done = []
+
+
+def _marginals(blocks, weights):
+    """Weighted marginal utilities of one permutation, and those at its ends; None if skipped."""
+    utilities, judged = np.empty(len(weights) + 1), False
+    for order, part, found in blocks:  # noqa: B007
+        if found is not None:
+            judged = True
+            utilities[part.stop - len(found) + 1 : part.stop + 1] = found
+    if not judged:
+        return None, None
+    marginals = np.empty(len(weights))
+    marginals[order] = np.diff(utilities) * weights
+    return marginals, utilities[[0, -1]]
+
+
+def _many_at_once(model, weights, rate, children, numbers, size, draw, scales, limit, names):
+    """`walk_permutations` where none depends on another, for a model that walks many together."""
+    n, p = model.n_players, model.n_parameters
+    walks, block = size
+    for batch in tiles(len(numbers), walks):
+        generators = [np.random.default_rng(children[t]) for t in numbers[batch]]
+        orders = np.array([rng.permutation(n) for rng in generators])
+        thetas = np.array([model.initial(rng) for rng in generators])
+        utilities, norms = np.empty((len(orders), n + 1)), np.empty(orders.shape)
+        utilities[:, 0] = model.utilities(thetas)
+        for part in _parts(n, _whole_grains(block, p)):
+            noise = np.array([_noise(draw, t, part, n, p) for t in numbers[batch]])
+            thetas, utilities[:, part.start + 1 : part.stop + 1], norms[:, part] = (
+                model.walk_together(orders[:, part], rate, noise, scales, thetas)
+            )
+        for t, order, found, of_steps in zip(numbers[batch], orders, utilities, norms):
+            _check_norms(of_steps, limit)
+            bad = np.flatnonzero(~np.isfinite(of_steps))
+            if len(bad):
+                _refuse(names[order[bad[0]]], slice(bad[0], bad[0] + 1), t)
+            yield _marginals([(order, slice(0, n), found)], weights)
+
+
+def _check_norms(norms, limit):
+    """Refuse norms of gradients that are larger than the noise relies on."""
+    above = norms[np.isfinite(norms) & (norms > limit * (1 + _SLACK))]
+    if len(above):
+        raise RuntimeError(
+            f"the model must clip gradients to norm {limit:g}, or the noise is too small. Got a "
+            f"norm of {above[0]:g}."
+        )
+
+
+def _refuse(name, part, t):
+    name = getattr(name, "item", lambda: name)()
+    steps = f"{part.start + 1}" + (f" to {part.stop}" if part.stop > part.start + 1 else "")
+    raise ValueError(
+        "Every party's gradient must be finite. Got one that is not, of the party "
+        f"{name!r} at step {steps} of permutation {t + 1}: its rows are too large, or the "
+        "learning rate is."
+    )
 
 
 class _Schedule:
@@ -235,4 +306,27 @@ class _Schedule:
 def _block_size(n, p):
     """Steps whose parameters, noise and copies fit into the working memory."""
     budget = get_config()["working_memory"] * 2**20
-    return int(min(n, max(1, budget // (4 * 8 * p))))
+    return min(n, _whole_grains(int(budget // (4 * 8 * p)), p))
+
+
+def _grain(p):
+    """Steps whose noise is drawn in one call, whatever memory there is: seeds decide it."""
+    return max(1, _DRAWN // p)
+
+
+def _whole_grains(size, p):
+    return max(1, size // _grain(p)) * _grain(p)
+
+
+def _parts(n, block):
+    return [slice(start, min(start + block, n)) for start in range(0, n, block)]
+
+
+def _noise(draw, t, part, n, p):
+    """Noise of the steps ``part`` of permutation t, which begin a grain; none without ``draw``."""
+    if draw is None:
+        return np.empty((0, p))
+    grain = _grain(p)
+    starts = range(part.start, part.stop, grain)
+    drawn = [draw((min(grain, n - start), p), (t, start)) for start in starts]
+    return drawn[0] if len(drawn) == 1 else np.concatenate(drawn)

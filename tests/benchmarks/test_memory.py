@@ -101,3 +101,56 @@ def test_peak_does_not_grow_with_the_validation_points(valuer, n):
     before_more, peak_more = memory(valuer, n, 10_000, 32)
     # Ten times the validation points, which are themselves 1.2 MB more of data.
     assert abs((peak_more - before_more) - (peak - before)) < 0.1 * (peak - before) + 2
+
+
+CODE_OF_GRADIENTS = """
+import numpy as np
+from skvalue import GradientSemivalueValuer
+
+rng = np.random.default_rng(0)
+n, d = {n}, {d}
+X, y = rng.standard_normal((n, d)), rng.integers(0, 2, n)
+X_val, y_val = rng.standard_normal((200, d)), rng.integers(0, 2, 200)
+valuer = GradientSemivalueValuer(
+    "logistic", epsilon=1.0, noise="correlated", burn_in=0.0, learning_rate=0.1, n_permutations=2
+)
+valuer.fit(X[:100], y[:100], X_val=X_val, y_val=y_val)  # compiles
+
+
+def megabytes(what):
+    for line in open("/proc/self/status"):
+        if line.startswith(what):
+            return int(line.split()[1]) / 1024
+
+
+before = megabytes("VmRSS")
+open("/proc/self/clear_refs", "w").write("5")  # the peak starts again
+valuer.set_params(n_permutations={k}).fit(X, y, X_val=X_val, y_val=y_val)
+print(before, megabytes("VmHWM"))
+"""
+
+
+def memory_of_gradients(n, d, k):
+    """Megabytes that a private fit takes at the peak beyond its data."""
+    result = subprocess.run(
+        [sys.executable, "-c", CODE_OF_GRADIENTS.format(n=n, d=d, k=k)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    before, peak = map(float, result.stdout.split())
+    rows = n * d * 8 / 2**20
+    print(
+        f"Private gradients, n={n:,}, d={d}, k={k}: {peak - before:.0f} MB beyond the data, "
+        f"{(peak - before) / rows:.1f} times its {rows:.0f} MB"
+    )
+    return peak - before
+
+
+def test_memory_of_private_gradients_is_that_of_a_few_copies_of_the_rows():
+    # 49 MB of rows; k utilities or orders a row would be 51 MB at k=100, n^2 numbers 30 GB.
+    few, many = (memory_of_gradients(64_000, 100, k) for k in (2, 100))
+    assert many < few + 10
+    assert many < 10 * 49
+    twice = memory_of_gradients(128_000, 100, 2)
+    wide = memory_of_gradients(64_000, 200, 2)
+    for larger in (twice, wide):
+        assert 1.6 * few < larger < 2.4 * few

@@ -100,6 +100,25 @@ def test_clipping_is_seen(images, rng):
     np.testing.assert_allclose(found["party", None], found["example", None], atol=1e-12)
 
 
+@pytest.mark.parametrize("unit", ["party", "example"])
+@pytest.mark.parametrize("clip", [None, 0.3])
+@pytest.mark.parametrize("blocked", [False, True])
+def test_gradients_of_many_players_at_once(images, rng, monkeypatch, unit, clip, blocked):
+    X, y, players, *judges = images
+    y = np.where(players == 1, 3, y)  # player 1 has no row of a known class
+    y[3] = 3
+    model = make(Net(), (X, y, players, *judges), clip=clip, unit=unit, other=3)
+    asked = np.array([2, 0, 1, 0, 2, 2])  # of four, five and no rows
+    thetas = 0.3 * rng.normal(size=(6, 183))
+    expected = [model.gradient(theta, player) for theta, player in zip(thetas, asked)]
+    assert np.abs(expected).max() > 0.05
+    if blocked:
+        monkeypatch.setattr(model, "_room", lambda: 13 * model._bytes_of_a_row())
+    found = model.gradients(thetas, asked)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
+    assert not found[2].any()
+
+
 @pytest.mark.parametrize("utility", ["neg_loss", "accuracy"])
 def test_utilities_are_those_of_a_loop(images, rng, utility):
     module, weights = Net(), np.arange(1, 8) / 28
@@ -412,6 +431,80 @@ def test_linear_regression_equals_the_built_in_model(table, rng):
     ]  # fmt: skip
     assert np.ptp(values[0]) > 0.01
     np.testing.assert_allclose(*values, atol=1e-12)
+
+
+class OneByOne:
+    """A torch model that walks no two permutations at once."""
+
+    def __init__(self, *args, **kwargs):
+        model = TorchGradientModel(*args, **kwargs)
+        self.n_players, self.n_parameters = model.n_players, model.n_parameters
+        self.initial, self.gradient, self.utilities = model.initial, model.gradient, model.utilities
+
+
+@pytest.mark.parametrize("noise", [None, "iid", "correlated"])
+@pytest.mark.parametrize("unit", ["party", "example"])
+@pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
+def test_permutations_at_once_equal_one_by_one(images, monkeypatch, noise, unit):
+    X, y, players, X_val, y_val = images
+    fit = {"groups": players, "X_val": X_val, "y_val": y_val}
+    private = {} if noise is None else dict(noise_multiplier=0.1, noise=noise, noise_random_state=1)
+    valuer = GradientSemivalueValuer(
+        Net(), (4, 1), n_permutations=7, burn_in=0.3, learning_rate=0.3, clip=0.5, unit=unit,
+        device="cpu", random_state=0, **private,
+    )  # fmt: skip
+    taken, steps = [], []
+
+    def watched(self, orders, *args, original=TorchGradientModel.walk_together):
+        taken.append(len(orders))
+        steps.append(orders.shape[1])
+        return original(self, orders, *args)
+
+    monkeypatch.setattr(TorchGradientModel, "walk_together", watched)
+    values = valuer.fit(X, y, **fit).values_
+    # Averages of releases depend on the permutations before: those are walked one by one.
+    assert taken == ([] if noise == "correlated" else [5])
+    with monkeypatch.context() as patch:
+        patch.setattr(TorchGradientModel, "batch_size", lambda self, n_walks: (2, 1))
+        patch.setattr("skvalue.valuers._gradient_walk._DRAWN", 200)  # noise of a step at a time
+        values_of_two = valuer.fit(X, y, **fit).values_
+        patch.setattr("skvalue.valuers._gradient_torch.TorchGradientModel", OneByOne)
+        expected = clone(valuer).fit(X, y, **fit)
+    if noise != "correlated":
+        assert (max(taken[1:]), set(steps[1:])) == (2, {1})
+    assert expected.n_evaluations_ == 5 * 4
+    assert np.ptp(expected.values_) > 1e-3
+    np.testing.assert_allclose(values_of_two, expected.values_, rtol=1e-9, atol=1e-12)
+    if noise is None:
+        np.testing.assert_allclose(values, expected.values_, rtol=1e-9, atol=1e-12)
+
+
+def test_a_bad_gradient_among_permutations_at_once(table):
+    X, y, players, X_val, y_val = table
+    X = np.where(np.arange(10)[:, None] == 1, 1e300, X)
+    valuer = GradientSemivalueValuer(
+        torch.nn.Linear(4, 3, dtype=torch.float64), n_permutations=3, learning_rate=1e30, clip=None,
+        device="cpu", random_state=0,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="Got one that is not, of the party 1 at step [1-4] of"):
+        valuer.fit(X, y, groups=players, X_val=X_val, y_val=y_val)
+
+
+class Loud(TorchGradientModel):
+    def walk_together(self, *args):
+        thetas, utilities, norms = super().walk_together(*args)
+        return thetas, utilities, 2 * norms
+
+
+def test_noise_relies_on_clipped_gradients(table, monkeypatch):
+    monkeypatch.setattr("skvalue.valuers._gradient_torch.TorchGradientModel", Loud)
+    X, y, players, X_val, y_val = table
+    valuer = GradientSemivalueValuer(
+        torch.nn.Linear(4, 3), n_permutations=2, noise_multiplier=1.0, noise="iid", clip=0.01,
+        learning_rate=0.1, device="cpu",
+    )  # fmt: skip
+    with pytest.raises(RuntimeError, match="the model must clip gradients to norm 0.01"):
+        valuer.fit(X, y, groups=players, X_val=X_val, y_val=y_val)
 
 
 def test_images_through_the_valuer(images):
