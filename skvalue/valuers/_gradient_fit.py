@@ -13,17 +13,25 @@ from ..privacy._checks import check_delta, check_epsilon
 from ..semivalues import check_semivalue, size_weights
 from ._gradient_models import LinearGradientModel
 from ._gradient_noise import gradient_event, gradient_report, own_shares, step_deviation
-from ._gradient_public import column_scales, public_learning_rate, target_scale
+from ._gradient_public import (
+    column_scales,
+    public_directions,
+    public_learning_rate,
+    target_scale,
+)
 from ._gradient_walk import Perturbed, walk_permutations
 
 BUILT_IN = {"auto": None, "logistic": "classification", "softmax": "classification",
             "linear": "regression"}  # fmt: skip
+
+_JUDGES = 1000  # whose gradients are looked at, at most
 
 
 class GradientFitsMixin:
     """Fits of `GradientSemivalueValuer`: what is checked, built, walked, and added up."""
 
     _curator = ()  # values are a function of what is public
+    n_components = None  # of gradients that leave a party, where that can be chosen
 
     # Parameters -----------------------------------------------------------------------------
 
@@ -95,8 +103,8 @@ class GradientFitsMixin:
                 )
             if self.clip is None:
                 raise ValueError(
-                    "clip must be a number where gradients are private: it bounds what one of them "
-                    "can be. Got None."
+                    "clip must be a number or 'auto' where gradients are private: it bounds what "
+                    "one of them can be. Got None."
                 )
         self._check_shares()
 
@@ -153,13 +161,16 @@ class GradientFitsMixin:
         n = len(X) if groups is None else int(groups.max()) + 1
         seeds = np.random.SeedSequence(self._seed()).spawn(len(games) + 1)
         skip, rate, sums = self._n_skipped(), None, Sums(n)
+        size = len(X) / n
+        bases, bounds = zip(*(self._from_public(judges, size) for _, judges in games))
+        self.clip_ = bounds[0]
         event, draw = self._charge() if self._is_private() else (None, None)
         progress = Progress(self, len(games) * self.n_permutations)
-        for (rows, judges), seed in zip(games, seeds[1:]):
+        for (rows, judges), seed, basis in zip(games, seeds[1:], bases):
             rows = np.arange(len(X)) if rows is None else rows
             codes = rows if groups is None else groups[rows]
             present, players = np.unique(codes, return_inverse=True)
-            make = self._model_maker(judges)
+            make = self._model_maker(judges, basis=basis)
             perturbed = None if event is None else self._perturbed(event, draw, players)
             if rate is None:
                 rate = self._rate(make, judges, len(rows), len(present), seeds[0], perturbed)
@@ -209,7 +220,7 @@ class GradientFitsMixin:
     def _event_of_all(self):
         """All releases of a party."""
         return gradient_event(
-            self._n_releases, self.clip, epsilon=self.epsilon, delta=self.delta,
+            self._n_releases, self._bound(), epsilon=self.epsilon, delta=self.delta,
             noise_multiplier=self.noise_multiplier, trust=self.trust,
         )  # fmt: skip
 
@@ -226,22 +237,59 @@ class GradientFitsMixin:
             draw,
             1 / counts if self.unit == "example" else np.ones(len(counts)),
             event.event.scale,
-            self.clip,
+            self._bound(),
             self.noise,
             self.gradient_variance,
         )
 
-    def _model_maker(self, judges):
+    def _bound(self):
+        """Bound of the norm of gradients."""
+        return self.clip_ if self.clip == "auto" else self.clip
+
+    def _from_public(self, judges, size):
+        """Basis in which gradients are taken, None for all of it, and bound of their norm.
+
+        From the gradients of judges at the start; as parties, they have the size of the others.
+        """
+        if self.n_components is None and self.clip != "auto":
+            return None, self.clip
+        some = np.linspace(0, len(judges.y) - 1, min(len(judges.y), _JUDGES)).astype(int)
+        make = self._model_maker(judges, clip=None, unit="party")
+        model = make(judges.X[some], judges.y[some], np.arange(len(some)), some[:1])
+        theta, basis = model.initial(np.random.default_rng(0)), None
+        gradients = np.array([model.gradient(theta, j) for j in range(len(some))])
+        if self.n_components is not None:
+            weights = _shares(judges.weights[some])
+            basis = public_directions(gradients, weights, self.n_components)
+            gradients = gradients @ basis
+        if self.clip != "auto":
+            return basis, self.clip
+        if self.unit == "party" and size > 1:
+            order = np.random.default_rng(0).permutation(len(some))
+            count = max(1, int(len(some) / size))
+            gradients = np.array([gradients[part].mean(0) for part in np.array_split(order, count)])
+        bound = float(np.median(np.linalg.norm(gradients, axis=1)))
+        if not bound > 0:
+            raise ValueError(
+                "clip must be a number where validation points have no gradient at the start. Got "
+                "'auto'."
+            )
+        return basis, bound
+
+    def _model_maker(self, judges, **own):
         """``make(X, y, players, some)``: the model of rows, judged by (some of) the judges."""
         private, n_classes = self._is_private(), self._n_classes
-        options = dict(clip=self.clip, unit=self.unit, utility=self.utility)
+        options = {"unit": self.unit, "utility": self.utility, **own}
+        if "clip" not in own:
+            options["clip"] = self._bound()
         if not self._built_in:
             from ._gradient_torch import TorchGradientModel
 
             other = n_classes if private and n_classes else None
+            start = "auto" if self.n_components is None else "given"
             return lambda X, y, players, some=slice(None): TorchGradientModel(
                 self.model, self.loss, X, y, players, judges.X[some], judges.y[some],
-                weights_val=_shares(judges.weights[some]), other=other,
+                weights_val=_shares(judges.weights[some]), other=other, start=start,
                 non_finite="zero" if private else "pass", device=self.device, **options,
             )  # fmt: skip
         mean, scale, centre, unit = 0.0, 1.0, 0.0, 1.0

@@ -1,7 +1,8 @@
 """Compiled walks of generalised linear models, and their utilities. Importing imports numba.
 
 Parameters are one row of coefficients an output, laid end to end: one output for two classes and
-for a regression, else one a class.
+for a regression, else one a class. Where they are coordinates in a subspace instead, rows have a
+vector for every output: X has three dimensions then, and an output is its product with them.
 """
 
 import numpy as np
@@ -22,12 +23,16 @@ def add_gradient(kind, x, target, theta, limit, logits, out):
     there is a limit, a gradient without a finite norm adds nothing: it must not move what other
     rows add. Returns whether the norm is finite.
     """
-    d, n_outputs = len(x), len(logits)
+    d, n_outputs = x.shape[-1], len(logits)
     top = -np.inf
     for c in range(n_outputs):
         z = 0.0
-        for a in range(d):
-            z += theta[c * d + a] * x[a]
+        if x.ndim == 1:
+            for a in range(d):
+                z += theta[c * d + a] * x[a]
+        else:
+            for a in range(d):
+                z += theta[a] * x[c, a]
         logits[c] = z
         top = max(top, z)
     if kind == LINEAR:
@@ -42,11 +47,19 @@ def add_gradient(kind, x, target, theta, limit, logits, out):
             total += logits[c]
         for c in range(n_outputs):
             logits[c] = logits[c] / total - (1.0 if c == target else 0.0)
-    squared, length, factor = 0.0, 0.0, 1.0
-    for c in range(n_outputs):
-        squared += logits[c] * logits[c]
-    for a in range(d):
-        length += x[a] * x[a]
+    squared, length, factor = 0.0, 1.0, 1.0
+    if x.ndim == 1:
+        length = 0.0
+        for c in range(n_outputs):
+            squared += logits[c] * logits[c]
+        for a in range(d):
+            length += x[a] * x[a]
+    else:
+        for a in range(d):
+            g = 0.0
+            for c in range(n_outputs):
+                g += logits[c] * x[c, a]
+            squared += g * g
     norm = np.sqrt(squared) * np.sqrt(length)
     finite = np.isfinite(norm)
     if limit < np.inf:
@@ -56,8 +69,12 @@ def add_gradient(kind, x, target, theta, limit, logits, out):
             factor = limit / norm
     for c in range(n_outputs):
         r = factor * logits[c]
-        for a in range(d):
-            out[c * d + a] += r * x[a]
+        if x.ndim == 1:
+            for a in range(d):
+                out[c * d + a] += r * x[a]
+        else:
+            for a in range(d):
+                out[a] += r * x[c, a]
     return finite
 
 
@@ -122,7 +139,7 @@ def walk(
     the sum of the squared distances of the releases from the means of those before.
     """
     gradient = np.empty(thetas.shape[1])
-    logits = np.empty(thetas.shape[1] // X.shape[1])
+    logits = np.empty(X.shape[1] if X.ndim == 3 else thetas.shape[1] // X.shape[1])
     nothing = np.empty(0)
     spread = 0.0
     for s in range(len(order)):

@@ -105,11 +105,15 @@ class LinearGradientModel:
         Whether the mean of a party's gradients is clipped, or each of them.
     utility : {"neg_loss", "accuracy"}
         What judges.
+    basis : ndarray of shape (n_outputs * (n_features + 1), n_components), default=None
+        Orthonormal directions from zero, in which parameters are coordinates, and gradients; None
+        is all.
     """
 
     def __init__(
-        self, X, y, players, X_val, y_val, weights, *, kind, n_classes, clip, unit, utility
-    ):
+        self, X, y, players, X_val, y_val, weights, *, kind, n_classes, clip, unit, utility,
+        basis=None,
+    ):  # fmt: skip
         from . import _gradient_kernels as kernels
 
         self._kernels = kernels
@@ -125,15 +129,20 @@ class LinearGradientModel:
         test = _with_constant(X_val)
         if kind == "logistic":
             test *= np.where(y_val == 1, 1.0, -1.0)[:, None]
+        self._n_outputs = n_classes if kind == "softmax" else 1
+        self.n_parameters = self._n_outputs * self._X.shape[1]
+        if basis is not None:
+            self.n_parameters = basis.shape[1]
+            self._X = _seen_along(self._X, basis, self._n_outputs)
+            test = np.moveaxis(_seen_along(test, basis, self._n_outputs), 0, 1)
+            test = test.reshape(-1, self.n_parameters)
         self._test = np.ascontiguousarray(test.T)
         self._y_test = y_val.astype(np.float64)
         self._weights = np.asarray(weights, dtype=np.float64)
         self._equal = bool((self._weights == self._weights[0]).all())
         self._clip, self._per_example = np.inf if clip is None else float(clip), unit == "example"
         self._accuracy = utility == "accuracy"
-        self._n_outputs = n_classes if kind == "softmax" else 1
         self.n_players = len(counts)
-        self.n_parameters = self._n_outputs * self._X.shape[1]
 
     def initial(self, rng):
         """Zeros: a prediction that prefers nothing."""
@@ -157,11 +166,11 @@ class LinearGradientModel:
 
     def utilities(self, thetas):
         """Utilities of many parameters on the test points."""
-        m = self._test.shape[1]
+        m = len(self._y_test)
         out = np.empty(len(thetas))
         for part in tiles(len(thetas), max(1, _TILE // (self._n_outputs * m))):
             some = thetas[part]
-            outputs = some.reshape(-1, self._X.shape[1]) @ self._test
+            outputs = some.reshape(-1, len(self._test)) @ self._test
             outputs = outputs.reshape(len(some), self._n_outputs, m)
             if self._accuracy:
                 self._kernels.accuracy_utilities(
@@ -176,3 +185,8 @@ class LinearGradientModel:
 
 def _with_constant(X):
     return np.column_stack([np.asarray(X, dtype=np.float64), np.ones(len(X))])
+
+
+def _seen_along(X, basis, n_outputs):
+    """Rows, as many as outputs, whose products with coordinates are outputs: (n, outputs, r)."""
+    return np.einsum("nd,cdr->ncr", X, basis.reshape(n_outputs, X.shape[1], -1), optimize=True)

@@ -1,4 +1,4 @@
-"""What a gradient method learns from public data: scales of columns, and a learning rate."""
+"""What a gradient method learns from public data: scales, directions, norms, a learning rate."""
 
 import warnings
 from functools import partial
@@ -58,6 +58,48 @@ def target_scale(y_val, weights):
     mean = y_val @ weights
     scale = np.sqrt((y_val - mean) ** 2 @ weights)
     return float(scale) if scale > _TINY * np.abs(y_val).max() else 1.0
+
+
+def public_directions(gradients, weights, n_components):
+    """Directions in which public rows pull: their mean gradient, then those of most of the rest.
+
+    Parameters
+    ----------
+    gradients : ndarray of shape (n_rows, p)
+        Gradients of public rows.
+    weights : ndarray of shape (n_rows,)
+        Weights of the rows.
+    n_components : int
+        Number of directions, r.
+
+    Returns
+    -------
+    basis : ndarray of shape (p, r)
+        Orthonormal columns: the mean, then singular directions of what is left without it.
+
+    Raises
+    ------
+    ValueError
+        If the gradients have fewer directions.
+
+    Examples
+    --------
+    >>> gradients = np.array([[1.0, 0.5], [1.0, -0.5]])
+    >>> np.abs(public_directions(gradients, np.ones(2), 2)).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    mean = weights @ gradients
+    length = np.linalg.norm(mean)
+    first = mean[None] / length if length > _TINY * np.linalg.norm(gradients) else mean[:0, None].T
+    rest = (gradients - (gradients @ first.T) @ first) * np.sqrt(weights)[:, None]
+    _, sizes, directions = np.linalg.svd(rest, full_matrices=False)
+    directions = np.vstack([first, directions[sizes > _TINY * max(sizes.max(), length)]])
+    if len(directions) < n_components:
+        raise ValueError(
+            "n_components must be at most the number of directions in which gradients of the "
+            f"validation points differ, {len(directions)}. Got {n_components}."
+        )
+    return np.ascontiguousarray(directions[:n_components].T)
 
 
 def public_learning_rate(make_model, n_judges, n_players, size, rng, deviation=0.0):

@@ -53,6 +53,9 @@ class TorchGradientModel:
         Whether training starts from the module's own parameters, or from fresh ones drawn by the
         layers' `reset_parameters`; "auto" is "given" for a module that is partly frozen, and
         "random" for any other.
+    basis : ndarray of shape (p, n_components), default=None
+        Orthonormal directions from the start, which must be given, in which parameters are
+        coordinates, and gradients; None is all.
     other : int, default=None
         Code of rows whose label no validation point has: their gradients are zero.
     non_finite : {"pass", "zero"}, default="pass"
@@ -64,7 +67,7 @@ class TorchGradientModel:
     Attributes
     ----------
     n_parameters : int
-        Number of trained parameters.
+        Number of trained parameters, or of their coordinates.
     n_players : int
         Number of players.
     device : str
@@ -94,6 +97,7 @@ class TorchGradientModel:
         utility="neg_loss",
         weights_val=None,
         start="auto",
+        basis=None,
         other=None,
         non_finite="pass",
         device="auto",
@@ -104,7 +108,7 @@ class TorchGradientModel:
         trained = {k: p for k, p in self.module.named_parameters() if p.requires_grad}
         self._names, self._shapes = list(trained), [p.shape for p in trained.values()]
         self._sizes = [p.numel() for p in trained.values()]
-        self.n_parameters = sum(self._sizes)
+        self._basis, self.n_parameters = None, sum(self._sizes)
         self.dtype = next(iter(trained.values())).dtype
         self._given = torch.cat([p.detach().reshape(-1) for p in trained.values()])
         self._frozen = {
@@ -138,6 +142,8 @@ class TorchGradientModel:
             weights_val = np.full(len(y_val), 1.0 / len(y_val))
         self._weights = torch.as_tensor(weights_val, dtype=torch.float64, device=self.device)
         self._check_transforms()
+        if basis is not None:
+            self._basis, self.n_parameters = self._torch(basis), basis.shape[1]
 
     # What a valuer calls --------------------------------------------------------------------
 
@@ -154,6 +160,8 @@ class TorchGradientModel:
         theta : ndarray of shape (n_parameters,)
             The parameters.
         """
+        if self._basis is not None:
+            return np.zeros(self.n_parameters)
         if self.start == "given":
             return self._given.double().cpu().numpy()
         with torch.random.fork_rng(devices=[]):
@@ -178,7 +186,7 @@ class TorchGradientModel:
         gradient : ndarray of shape (n_parameters,)
             Of a norm of at most `clip`.
         """
-        theta, examples = self._torch(theta), self.unit == "example"
+        theta, examples = self._full(self._torch(theta)), self.unit == "example"
         first, last = self._bounds[player : player + 2]
         total = torch.zeros(self.n_parameters, dtype=torch.float64, device=self.device)
         for part in tiles(last - first, max(1, self._room() // self._bytes_of_a_row())):
@@ -186,9 +194,9 @@ class TorchGradientModel:
             x, y = self._X[rows], self._y[rows]
             if examples:
                 each = vmap(grad(self._row_loss), in_dims=(None, 0, 0))(theta, x, y)
-                total += self._clipped(each.double()).sum(0)
+                total += self._clipped(self._along(each).double()).sum(0)
             else:
-                total += grad(self._sum_loss)(theta, x, y).double()
+                total += self._along(grad(self._sum_loss)(theta, x, y)).double()
         total /= self._counts[player]
         if not examples:
             total = self._clipped(total[None])[0]
@@ -223,7 +231,7 @@ class TorchGradientModel:
         networks that is one, and `gradient` is as fast.
         """
         longest = int(np.diff(self._bounds).max(initial=1))
-        own = longest * self._bytes_of_a_row() + 40 * self.n_parameters
+        own = longest * self._bytes_of_a_row() + 40 * len(self._given)
         room = self._room() // 2
         walks = min(room, _CACHE) // own if self.device == "cpu" else room // own
         walks = int(max(1, min(n_walks, walks)))
@@ -250,13 +258,13 @@ class TorchGradientModel:
         found, n_rows = np.zeros(len(thetas)), len(self._X_val)
         room = self._room()
         row_tile = int(max(1, min(n_rows, room // self._row_bytes)))
-        theta_tile = max(1, room // (row_tile * self._row_bytes + 16 * self.n_parameters))
+        theta_tile = max(1, room // (row_tile * self._row_bytes + 16 * len(self._given)))
         with torch.no_grad():
             for some in tiles(len(thetas), theta_tile):
                 block = self._torch(thetas[some])
                 for rows in tiles(n_rows, row_tile):
                     scores = vmap(self._judge, in_dims=(0, None, None))(
-                        block, self._X_val[rows], self._y_val[rows]
+                        self._full(block), self._X_val[rows], self._y_val[rows]
                     )
                     found[some] += (scores.double() @ self._weights[rows]).cpu().numpy()
         return found
@@ -293,9 +301,17 @@ class TorchGradientModel:
             return array.to(device=self.device, dtype=self.dtype)
         return torch.tensor(np.asarray(array), dtype=self.dtype, device=self.device)
 
+    def _full(self, thetas):
+        """All parameters, from their coordinates."""
+        return thetas if self._basis is None else self._given + thetas @ self._basis.T
+
+    def _along(self, gradients):
+        """Coordinates of gradients."""
+        return gradients if self._basis is None else gradients @ self._basis
+
     def _bytes_of_a_row(self):
         """Bytes that the gradient of a row takes, with all that is on the way to it."""
-        return self._row_bytes * 2 + (self.unit == "example") * 24 * self.n_parameters
+        return self._row_bytes * 2 + (self.unit == "example") * 24 * len(self._given)
 
     def _room(self):
         """Bytes for one block: of the GPU's free memory, or of scikit-learn's working memory."""

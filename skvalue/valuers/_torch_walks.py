@@ -29,6 +29,7 @@ def gradients_of(model, thetas, players):
     examples = model.unit == "example"
     first, kept = model._bounds[players], np.diff(model._bounds)[players]
     total = torch.zeros(thetas.shape, dtype=torch.float64, device=model.device)
+    thetas = model._full(thetas)
     longest = int(kept.max(initial=0))
     size = max(1, model._room() // (len(players) * model._bytes_of_a_row()))
     for part in tiles(longest, size):
@@ -41,11 +42,11 @@ def gradients_of(model, thetas, players):
         x, y = model._X[rows], model._y[rows]
         if examples:
             by_row = vmap(grad(model._row_loss), in_dims=(None, 0, 0))
-            each = vmap(by_row)(thetas, x, y).double()
+            each = model._along(vmap(by_row)(thetas, x, y)).double()
             each = model._clipped(each.reshape(-1, each.shape[2])).reshape(each.shape)
             total += torch.where(counts[..., None], each, 0.0).sum(1)
         else:
-            total += vmap(grad(model._sum_loss))(thetas, x, y, counts).double()
+            total += model._along(vmap(grad(model._sum_loss))(thetas, x, y, counts)).double()
     has_rows = torch.as_tensor(kept > 0, device=model.device)[:, None]
     total = torch.where(has_rows, total, 0.0)
     total /= torch.as_tensor(model._counts[players], device=model.device)[:, None]

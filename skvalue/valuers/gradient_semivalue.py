@@ -46,8 +46,15 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
         through half of the validation points gain at least half of the utility, on the other half,
         that they gain at the best rate; with as many steps, and as much noise. Public data, at no
         cost in privacy.
-    clip : float or None, default=1.0
-        Bound of the norm of gradients; None, without noise only, clips nothing.
+    clip : float, "auto" or None, default=1.0
+        Bound of the norm of gradients. "auto" is the median norm of the validation points'
+        gradients at the start, which are public. None, without noise only, clips nothing.
+    n_components : int or None, default=None
+        Coordinates of a gradient that leave a party: along the mean gradient of the validation
+        points at the start, and along the directions in which those differ most. They are public,
+        so that the guarantee is the same with the same `clip`; noise has fewer coordinates, and
+        gradients are shorter: take ``clip="auto"``. A torch module starts from the parameters it
+        has. None is all.
     standardize : bool, default=True
         Whether built-in models see columns less their mean over their deviation on the validation
         points, over the root of the number of columns (a typical row then has norm one); and
@@ -108,6 +115,8 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
         under that guarantee.
     learning_rate_ : float
         Length of the steps.
+    clip_ : float or None
+        Bound of the norm of gradients.
     n_evaluations_ : int
         Utilities computed.
     utility_, empty_utility_ : float
@@ -158,7 +167,8 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
         "utility": [StrOptions({"neg_loss", "accuracy"})],
         "n_permutations": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "clip": [Interval(Real, 0, None, closed="neither"), None],
+        "clip": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "standardize": ["boolean"],
         **{
             name: PRIVACY_CONSTRAINTS[name]
@@ -190,6 +200,7 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
         n_permutations=100,
         learning_rate="auto",
         clip=1.0,
+        n_components=None,
         standardize=True,
         epsilon=None,
         delta=1e-5,
@@ -214,6 +225,7 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
         self.n_permutations = n_permutations
         self.learning_rate = learning_rate
         self.clip = clip
+        self.n_components = n_components
         self.standardize = standardize
         self.epsilon = epsilon
         self.delta = delta
