@@ -360,7 +360,7 @@ class TorchGradientModel:
             raise ValueError(f"loss must return one number for a batch. Got {loss!r}.")
         try:
             vmap(grad(self._row_loss), in_dims=(None, 0, 0))(self._given, x, y)
-            thetas = self._given.expand(2, -1)
+            thetas = self._given.expand(len(x), -1)
             vmap(grad(self._sum_loss))(thetas, x[:, None], y[:, None])
             vmap(self._judge, in_dims=(0, None, None))(thetas, x, y)
         except RuntimeError as error:

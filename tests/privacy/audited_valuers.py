@@ -175,6 +175,8 @@ def search_knn_value(claim):
 # Gradients of a linear regression: canaries, each as long as can be, one way or the other ---------
 
 GRADIENT_WAY = np.array([3.0, 1.0]) / 10**0.5
+PROJECTED = {"n_components": 1, "clip": "auto"}  # on -(1, 1) / sqrt(2), the public gradients' way
+PROJECTED_CLIP = 0.5**0.5  # the median of 0 and sqrt(2), which those of the two judges are long
 RATE, PERMUTATIONS, CANARIES, CLIP = 1e-3, 4, 200, 0.7
 
 
@@ -192,8 +194,9 @@ def gradient_fit(target, short=1.0, **parameters):
         return replace(true, event=replace(true.event, scale=short * true.event.scale))
 
     valuer = GradientSemivalueValuer(
-        "linear", n_permutations=PERMUTATIONS, learning_rate=RATE, clip=CLIP, standardize=False,
-        epsilon=EPSILON, delta=DELTA, noise="iid", n_jobs=1, random_state=0, **parameters,
+        "linear", n_permutations=PERMUTATIONS, learning_rate=RATE, standardize=False,
+        epsilon=EPSILON, delta=DELTA, noise="iid", n_jobs=1, random_state=0,
+        **{"clip": CLIP, **parameters},
     )  # fmt: skip
     X, y = np.full((CANARIES, 1), 3.0), np.full(CANARIES, target)
     with (
@@ -202,7 +205,7 @@ def gradient_fit(target, short=1.0, **parameters):
     ):
         valuer.fit(X, y, X_val=np.ones((2, 1)), y_val=np.array([0.0, 0.5]))
     game = np.random.SeedSequence(0).spawn(2)[1]
-    found = np.empty((CANARIES, PERMUTATIONS, 2))
+    found = np.empty((CANARIES, PERMUTATIONS, thetas[0].shape[1]))
     for t, (walk, child) in enumerate(zip(thetas, game.spawn(PERMUTATIONS))):
         found[np.random.default_rng(child).permutation(CANARIES), t] = -np.diff(walk, axis=0) / RATE
     return found
@@ -234,16 +237,37 @@ def gradient_noise(*run):
     return gradient_runs(*run)[0] - CLIP * GRADIENT_WAY
 
 
-def search_gradients(claim):
+@lru_cache
+def projected_runs(short=1.0):
+    """Releases of many canaries, along one public direction."""
+    return [
+        np.concatenate([gradient_fit(target, short, **PROJECTED) for _ in range(10)])
+        for target in (-1e3, 1e3)
+    ]
+
+
+def projected_scores(short=1.0):
+    return [-runs[:, :, 0].sum(axis=1) for runs in projected_runs(short)]
+
+
+def projected_noise(short=1.0):
+    return projected_runs(short)[0] + PROJECTED_CLIP
+
+
+def search_projected(claim):
+    return search_gradients(claim, PROJECTED_CLIP, np.full((2, 1), -(0.5**0.5)))
+
+
+def search_gradients(claim, clip=CLIP, basis=None):
     """The sum of the clipped gradients of a party of three rows: one of them is replaced."""
 
     def summed(rows):
         X, y = np.array([x for x, _ in rows]), np.array([t for _, t in rows])
         model = LinearGradientModel(
             X[:, None], y, np.zeros(3, int), X[:, None], y, np.full(3, 1 / 3), kind="linear",
-            n_classes=0, clip=CLIP, unit="example", utility="neg_loss",
+            n_classes=0, clip=clip, unit="example", utility="neg_loss", basis=basis,
         )  # fmt: skip
-        return 3 * model.gradient(np.zeros(2), 0)
+        return 3 * model.gradient(np.zeros(model.n_parameters), 0)
 
     records = [(x, t) for x in (0.0, 2.0) for t in (-9.0, 0.01, 9.0)]
     return search_sensitivity(summed, records, 3, claimed=claim.event.sensitivity,

@@ -332,6 +332,13 @@ AUDITED = [
         valuers.search_gradients,
     ),
     Audited(
+        "GradientSemivalueValuer, along a public direction",
+        lambda: valuers.gradient_claim(**valuers.PROJECTED),
+        lambda claim, n: valuers.projected_scores(),
+        lambda claim, n: valuers.projected_noise(),
+        valuers.search_projected,
+    ),
+    Audited(
         "GradientSemivalueValuer, a trusted server",
         lambda: valuers.gradient_claim(trust="server"),
         lambda claim, n: valuers.gradient_scores(1.0, "server"),
@@ -473,6 +480,15 @@ BROKEN = [
             valuers.gradient_claim,
             lambda claim, n: valuers.gradient_scores(0.5),
             lambda claim, n: valuers.gradient_noise(0.5),
+        ),
+        {"game", "variance"},
+    ),
+    (
+        Audited(
+            "GradientSemivalueValuer along a public direction, noise for C in place of 2 C",
+            lambda: valuers.gradient_claim(**valuers.PROJECTED),
+            lambda claim, n: valuers.projected_scores(0.5),
+            lambda claim, n: valuers.projected_noise(0.5),
         ),
         {"game", "variance"},
     ),

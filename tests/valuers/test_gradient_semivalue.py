@@ -246,6 +246,63 @@ def test_losses_equal_those_of_scikit_learn(rng, equal):
     assert model.utilities(thetas)[5] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("unit", ["party", "example"])
+def test_coordinates_of_a_plain_loop(rng, kind, unit):
+    n_classes, r, clip = KINDS[kind], 3, 0.4
+    X, y, X_val, y_val = problem(rng, n_classes)
+    groups = rng.permutation(np.arange(24) % 7)
+    outputs = n_classes if kind == "softmax" else 1
+    # The mean gradient of the judges at zero, and the directions of most of the rest, by hand.
+    zero = np.zeros((4, outputs))
+    G = np.array([plain_gradient(kind, zero, x, t, n_classes).T.ravel()
+                  for x, t in zip(X_val, y_val)])  # fmt: skip
+    u = G.mean(axis=0) / np.linalg.norm(G.mean(axis=0))
+    rest = G - np.outer(G @ u, u)
+    basis = np.column_stack([u, np.linalg.eigh(rest.T @ rest)[1][:, :-r:-1]])
+    valuer = GradientSemivalueValuer(
+        kind, n_permutations=3, learning_rate=0.7, clip=clip, n_components=r, unit=unit,
+        standardize=False, random_state=5,
+    ).fit(X, y, X_val=X_val, y_val=y_val, groups=groups)  # fmt: skip
+    expected, weights = np.zeros(7), np.full(15, 1 / 15)
+    for order in drawn_orders(5, 7, 3):
+        z = np.zeros(r)
+        before = plain_utility(kind, zero, X_val, y_val, weights, "neg_loss")
+        for j in order:
+            theta = (basis @ z).reshape(outputs, 4).T
+            gs = [
+                basis.T @ plain_gradient(kind, theta, X[i], y[i], n_classes).T.ravel()
+                for i in np.flatnonzero(groups == j)
+            ]
+            if unit == "example":
+                z = z - 0.7 * np.mean([clipped(g, clip) for g in gs], axis=0)
+            else:
+                z = z - 0.7 * clipped(np.mean(gs, axis=0), clip)
+            theta = (basis @ z).reshape(outputs, 4).T
+            after = plain_utility(kind, theta, X_val, y_val, weights, "neg_loss")
+            expected[j] += (after - before) / 3
+            before = after
+    assert np.abs(expected).max() > 1e-3
+    np.testing.assert_allclose(valuer.values_, expected, rtol=0, atol=1e-10)
+    # The median norm of what the judges would send.
+    auto = clone(valuer).set_params(clip="auto", unit="example")
+    auto.fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
+    assert auto.clip_ == pytest.approx(np.median(np.linalg.norm(G @ basis, axis=1)))
+    party = clone(auto).set_params(unit="party").fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
+    assert 0 < party.clip_ < auto.clip_  # of means of 24 / 7 of them
+
+
+def test_all_coordinates_are_the_gradient(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    options = dict(n_permutations=4, learning_rate=0.7, random_state=0)
+    whole = GradientSemivalueValuer(**options).fit(X, y, X_val=X_val, y_val=y_val)
+    rotated = GradientSemivalueValuer(n_components=4, **options)
+    rotated.fit(X, y, X_val=X_val, y_val=y_val)
+    np.testing.assert_allclose(rotated.values_, whole.values_, atol=1e-12)
+    split = GradientSemivalueValuer(n_components=1, clip="auto", cv=3, **options).fit(X, y)
+    assert split.values_.sum() == pytest.approx(split.utility_ - split.empty_utility_, abs=1e-12)
+
+
 def test_wrong_labels_have_low_values():
     X, y = load_breast_cancer(return_X_y=True)
     X, X_val, y, y_val = train_test_split(X, y, test_size=200, stratify=y, random_state=0)
@@ -354,11 +411,16 @@ def test_a_gradient_that_is_not_finite():
         ({"device": "cuda"}, "device must be 'auto' or 'cpu' for model='auto'"),
         ({"gradient_variance": 1.0}, "gradient_variance must be None unless noise='optimal'"),
         ({"epsilon": 1.0, "noise_multiplier": 1.0}, "noise_multiplier must be None where epsilon"),
-        ({"epsilon": 1.0, "clip": None}, "clip must be a number or 'auto' where gradients are private"),
+        (
+            {"epsilon": 1.0, "clip": None},
+            "clip must be a number or 'auto' where gradients are private",
+        ),
         ({"epsilon": -1.0}, "epsilon must be"),
         ({"epsilon": 1.0, "delta": 0.0}, "delta must be"),
         ({"semivalue": "core"}, "semivalue must be"),
         ({"burn_in": 1.0}, "'burn_in' parameter"),
+        ({"n_components": 0}, "'n_components' parameter"),
+        ({"n_components": 5}, "number of directions in which .* differ, 4. Got 5."),
         ({"utility": "r2"}, "'utility' parameter"),
     ],
 )
@@ -370,6 +432,8 @@ def test_errors(rng, params, message):
 
 def test_errors_of_targets(rng):
     X, y, X_val, y_val = problem(rng, 0)
+    with pytest.raises(ValueError, match="clip must be a number where validation points have no"):
+        GradientSemivalueValuer(clip="auto").fit(X, y, X_val=X_val, y_val=np.zeros(15))
     with pytest.raises(ValueError, match="y must hold classes when task='classification'"):
         GradientSemivalueValuer("logistic").fit(X, y, X_val=X_val, y_val=y_val)
     with pytest.raises(ValueError, match="utility must be 'neg_loss' for a continuous target"):

@@ -406,12 +406,14 @@ class Zeros(torch.nn.Linear):
 
 
 @pytest.mark.parametrize("unit", ["party", "example"])
-def test_linear_layer_equals_the_built_in_model(table, unit):
+@pytest.mark.parametrize("public", [{}, {"n_components": 2}, {"n_components": 1, "clip": "auto"}])
+def test_linear_layer_equals_the_built_in_model(table, unit, public):
     X, y, players, X_val, y_val = table
+    # Coordinates are from the parameters that a module has, not from fresh ones.
     values = [
         GradientSemivalueValuer(
-            model, n_permutations=5, learning_rate=0.3, clip=0.4, unit=unit, standardize=False,
-            device="cpu", random_state=0,
+            model, n_permutations=5, learning_rate=0.3, unit=unit, standardize=False, device="cpu",
+            random_state=0, **{"clip": 0.4, **public},
         ).fit(X, y, groups=players, X_val=X_val, y_val=y_val).values_
         for model in ("softmax", Zeros(4, 3, dtype=torch.float64))
     ]  # fmt: skip
@@ -445,12 +447,14 @@ class OneByOne:
 @pytest.mark.parametrize("noise", [None, "iid", "correlated"])
 @pytest.mark.parametrize("unit", ["party", "example"])
 @pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
-def test_permutations_at_once_equal_one_by_one(images, monkeypatch, noise, unit):
-    X, y, players, X_val, y_val = images
+def test_permutations_at_once_equal_one_by_one(table, monkeypatch, noise, unit):
+    X, y, players, X_val, y_val = table
+    layers = (torch.nn.Linear(a, b, dtype=torch.float64) for a, b in ((4, 5), (5, 3)))
+    module = torch.nn.Sequential(*layers)
     fit = {"groups": players, "X_val": X_val, "y_val": y_val}
     private = {} if noise is None else dict(noise_multiplier=0.1, noise=noise, noise_random_state=1)
     valuer = GradientSemivalueValuer(
-        Net(), (4, 1), n_permutations=7, burn_in=0.3, learning_rate=0.3, clip=0.5, unit=unit,
+        module, (4, 1), n_permutations=7, burn_in=0.3, learning_rate=0.3, clip=0.5, unit=unit,
         device="cpu", random_state=0, **private,
     )  # fmt: skip
     taken, steps = [], []
@@ -466,13 +470,13 @@ def test_permutations_at_once_equal_one_by_one(images, monkeypatch, noise, unit)
     assert taken == ([] if noise == "correlated" else [5])
     with monkeypatch.context() as patch:
         patch.setattr(TorchGradientModel, "batch_size", lambda self, n_walks: (2, 1))
-        patch.setattr("skvalue.valuers._gradient_walk._DRAWN", 200)  # noise of a step at a time
+        patch.setattr("skvalue.valuers._gradient_walk._DRAWN", 50)  # noise of a step at a time
         values_of_two = valuer.fit(X, y, **fit).values_
         patch.setattr("skvalue.valuers._gradient_torch.TorchGradientModel", OneByOne)
         expected = clone(valuer).fit(X, y, **fit)
     if noise != "correlated":
         assert (max(taken[1:]), set(steps[1:])) == (2, {1})
-    assert expected.n_evaluations_ == 5 * 4
+    assert expected.n_evaluations_ == 5 * 5
     assert np.ptp(expected.values_) > 1e-3
     np.testing.assert_allclose(values_of_two, expected.values_, rtol=1e-9, atol=1e-12)
     if noise is None:
@@ -505,6 +509,26 @@ def test_noise_relies_on_clipped_gradients(table, monkeypatch):
     )  # fmt: skip
     with pytest.raises(RuntimeError, match="the model must clip gradients to norm 0.01"):
         valuer.fit(X, y, groups=players, X_val=X_val, y_val=y_val)
+
+
+@pytest.mark.parametrize("unit", ["party", "example"])
+def test_coordinates_one_by_one_and_at_once(images, rng, monkeypatch, unit):
+    basis = np.linalg.qr(rng.normal(size=(183, 4)))[0]
+    model = make(Net(), images, clip=0.2, unit=unit, start="given", basis=basis)
+    whole = make(Net(), images, clip=None, start="given")
+    whole.module.load_state_dict(model.module.state_dict())
+    whole._given = model._given
+    z = 0.2 * rng.normal(size=(3, 4))
+    thetas = whole.initial(None) + z @ basis.T
+    assert (model.n_parameters, model.initial(None).tolist()) == (4, [0] * 4)
+    np.testing.assert_allclose(model.utilities(z), whole.utilities(thetas), rtol=1e-12)
+    found = np.array([model.gradient(some, player) for player, some in enumerate(z)])
+    np.testing.assert_allclose(model.gradients(z, np.arange(3)), found, rtol=1e-11)
+    if unit == "party":
+        for player, g in enumerate(found):
+            projected = whole.gradient(thetas[player], player) @ basis
+            projected /= max(1.0, np.linalg.norm(projected) / 0.2)
+            np.testing.assert_allclose(g, projected, rtol=1e-11)
 
 
 def test_images_through_the_valuer(images):
