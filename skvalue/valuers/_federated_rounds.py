@@ -8,6 +8,7 @@ from sklearn import get_config
 from .._estimation.estimation import Estimation, choose_sampler, make_design
 from .._parallel import tiles
 from ..games import FunctionGame
+from ._gradient_models import gradients_at
 
 __all__ = [
     "Rounds",
@@ -326,7 +327,7 @@ def train_together(model, rounds, rng, n_rounds, draw=None, scales=1.0):
     """
     theta = model.initial(rng)
     for t in range(n_rounds):
-        gradients = np.array([model.gradient(theta, j) for j in range(model.n_players)])
+        gradients = gradients_at(model, theta)
         theta = theta + rounds.add(theta, release_updates(-gradients, None, draw, scales, (t,)))
         yield t + 1
 

@@ -11,7 +11,7 @@ from .._validation import check_numeric_target, check_task, encode_labels
 from ..privacy import noise_source
 from ..privacy._checks import check_delta, check_epsilon
 from ..semivalues import check_semivalue, size_weights
-from ._gradient_models import LinearGradientModel
+from ._gradient_models import LinearGradientModel, gradients_at
 from ._gradient_noise import gradient_event, gradient_report, own_shares, step_deviation
 from ._gradient_public import (
     column_scales,
@@ -103,8 +103,8 @@ class GradientFitsMixin:
                 )
             if self.clip is None:
                 raise ValueError(
-                    "clip must be a number or 'auto' where gradients are private: it bounds what "
-                    "one of them can be. Got None."
+                    "clip must be a number where gradients are private: it bounds what one of them "
+                    "can be. Got None."
                 )
         self._check_shares()
 
@@ -256,8 +256,7 @@ class GradientFitsMixin:
         some = np.linspace(0, len(judges.y) - 1, min(len(judges.y), _JUDGES)).astype(int)
         make = self._model_maker(judges, clip=None, unit="party")
         model = make(judges.X[some], judges.y[some], np.arange(len(some)), some[:1])
-        theta, basis = model.initial(np.random.default_rng(0)), None
-        gradients = np.array([model.gradient(theta, j) for j in range(len(some))])
+        gradients, basis = gradients_at(model, model.initial(np.random.default_rng(0))), None
         if self.n_components is not None:
             weights = _shares(judges.weights[some])
             basis = public_directions(gradients, weights, self.n_components)

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._parallel import tiles
 
-__all__ = ["GradientModel", "LinearGradientModel"]
+__all__ = ["GradientModel", "LinearGradientModel", "gradients_at"]
 
 _TILE = 2**17  # outputs that are judged at a time, about a megabyte
 
@@ -77,6 +77,14 @@ class GradientModel(Protocol):
         utilities : ndarray of shape (T,)
             Means over the test points; higher is better.
         """
+
+
+def gradients_at(model, theta):
+    """Gradients of all players at the same parameters, at once where a model can."""
+    n = model.n_players
+    if hasattr(model, "gradients"):
+        return model.gradients(np.broadcast_to(theta, (n, len(theta))), np.arange(n))
+    return np.array([model.gradient(theta, j) for j in range(n)])
 
 
 class LinearGradientModel:

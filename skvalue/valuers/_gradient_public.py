@@ -138,10 +138,13 @@ def public_learning_rate(make_model, n_judges, n_players, size, rng, deviation=0
         model = make_model(rows, np.repeat(np.arange(n_players), size), np.sort(test))
         first = model.initial(rng)
         seed = rng.integers(2**63)  # the same noise for all rates
-        ends = np.stack([
-            _walk_through(model, first, rate, deviation, np.random.default_rng(seed))
-            for rate in RATES
-        ])  # fmt: skip
+        if hasattr(model, "gradients"):
+            ends = _walks_through(model, first, deviation, np.random.default_rng(seed))
+        else:
+            ends = np.stack([
+                _walk_through(model, first, rate, deviation, np.random.default_rng(seed))
+                for rate in RATES
+            ])  # fmt: skip
         finite = np.isfinite(ends).all(axis=1)
         utilities = model.utilities(np.vstack([first, np.where(finite[:, None], ends, 0.0)]))
         gains += np.where(finite, utilities[1:] - utilities[0], -np.inf)
@@ -163,3 +166,16 @@ def _walk_through(model, theta, rate, deviation, rng, block=64):
             return np.full(p, np.inf)
         thetas[0] = some[-1]
     return thetas[0]
+
+
+def _walks_through(model, theta, deviation, rng):
+    """`_walk_through` at all rates, for a model that takes many gradients at once."""
+    rates = np.array(RATES)[:, None]
+    thetas, noise = np.repeat(theta[None], len(rates), axis=0), 0.0
+    with np.errstate(invalid="ignore", over="ignore"):
+        for player in range(model.n_players):
+            if deviation:
+                noise = rng.normal(scale=deviation, size=len(theta))
+            gradients = model.gradients(thetas, np.full(len(rates), player))
+            thetas = thetas - rates * (gradients + noise)
+    return thetas

@@ -413,7 +413,7 @@ def test_a_gradient_that_is_not_finite():
         ({"epsilon": 1.0, "noise_multiplier": 1.0}, "noise_multiplier must be None where epsilon"),
         (
             {"epsilon": 1.0, "clip": None},
-            "clip must be a number or 'auto' where gradients are private",
+            "clip must be a number where gradients are private",
         ),
         ({"epsilon": -1.0}, "epsilon must be"),
         ({"epsilon": 1.0, "delta": 0.0}, "delta must be"),

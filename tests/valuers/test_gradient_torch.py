@@ -112,10 +112,13 @@ def test_gradients_of_many_players_at_once(images, rng, monkeypatch, unit, clip,
     thetas = 0.3 * rng.normal(size=(6, 183))
     expected = [model.gradient(theta, player) for theta, player in zip(thetas, asked)]
     assert np.abs(expected).max() > 0.05
-    if blocked:
+    if blocked:  # two rows at a time
         monkeypatch.setattr(model, "_room", lambda: 13 * model._bytes_of_a_row())
+        monkeypatch.setattr(model, "batch_size", lambda n: (n, 1))
     found = model.gradients(thetas, asked)
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
+    monkeypatch.setattr(model, "batch_size", lambda n: (1, 1))  # no room for two
+    np.testing.assert_array_equal(model.gradients(thetas, asked), expected)
     assert not found[2].any()
 
 
