@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
-from skvalue._parallel import n_workers, ordered_map, row_map, tiles
+from skvalue._parallel import beside, n_workers, ordered_map, row_map, tiles
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 5), (5, 5), (11, 5), (100, 7), (0, 3)])
@@ -150,3 +150,36 @@ def test_tiles_are_spread_over_a_dask_cluster(cluster):
         assert n_workers(None) == 2
     assert len(workers) == 2
     assert os.getpid() not in workers
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_results_beside_what_makes_items(n_jobs):
+    threads = {"items": set(), "results": set()}
+
+    def items():
+        for i in range(20):
+            threads["items"].add(threading.get_ident())
+            yield (i,)
+
+    def result(i):
+        threads["results"].add(threading.get_ident())
+        return slow_first(i), blas_threads()
+
+    with threadpool_limits(2, user_api="blas"):
+        assert list(beside(result, items(), n_jobs)) == [(i, 1) for i in range(20)]
+        assert blas_threads() == 2
+    assert (threads["items"] == threads["results"]) == (n_jobs == 1)
+    assert list(beside(result, [], n_jobs)) == []
+
+
+def test_beside_does_not_run_ahead_and_hands_errors_on():
+    made = []
+    results = beside(lambda i: i, ((made.append(i) or i,) for i in range(100)), 2)
+    assert next(results) == 0
+    assert len(made) <= 2
+    results.close()
+    assert len(made) <= 2
+    with pytest.raises(ZeroDivisionError):
+        list(beside(lambda i: 1 / i, [(1,), (0,), (1,)], 2))
+    with parallel_config(n_jobs=2):
+        assert list(beside(slow_first, [(0,), (1,)], 2)) == [0, 1]

@@ -197,4 +197,4 @@ def _with_constant(X):
 
 def _seen_along(X, basis, n_outputs):
     """Rows, as many as outputs, whose products with coordinates are outputs: (n, outputs, r)."""
-    return np.einsum("nd,cdr->ncr", X, basis.reshape(n_outputs, X.shape[1], -1), optimize=True)
+    return np.einsum("ia,car->icr", X, basis.reshape(n_outputs, X.shape[1], -1), optimize=True)
