@@ -104,8 +104,9 @@ def beside(function, items, n_jobs=None):
     One item ahead of the reader. Both threads have one BLAS thread; with one job, or where a joblib
     context says otherwise, there is no other thread.
     """
+    alone = n_workers(n_jobs) <= 1 or _configured()
     with _thread_pools().limit(limits=1, user_api="blas"):
-        if n_workers(n_jobs) <= 1 or _configured():
+        if alone:
             for item in items:
                 yield function(*item)
             return

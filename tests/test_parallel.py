@@ -152,7 +152,7 @@ def test_tiles_are_spread_over_a_dask_cluster(cluster):
     assert os.getpid() not in workers
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, 2, None])
 def test_results_beside_what_makes_items(n_jobs):
     threads = {"items": set(), "results": set()}
 

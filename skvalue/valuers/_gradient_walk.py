@@ -1,6 +1,7 @@
 """Walks of a model through its parties, permutation by permutation."""
 
 from dataclasses import dataclass
+from itertools import chain, islice
 
 import numpy as np
 from sklearn import get_config
@@ -9,6 +10,7 @@ from .._parallel import beside, ordered_map, tiles
 from ._gradient_noise import optimal_share, own_shares
 
 _SLACK = 1e-9  # rounding allowed to a clipped norm
+_BUNDLE = 2**14  # parameters on the way of walks that are handed to a thread together
 _DRAWN = 2**16  # numbers of noise drawn at a time
 
 
@@ -146,12 +148,12 @@ def walk_permutations(
     children = seed.spawn(n_permutations)
     numbers = range(skip, n_permutations)
     if hasattr(model, "walk_together") and not schedule.averages:
-        together = model.batch_size(len(numbers))
-        if together[0] > 1:
+        fitting = model.batch_size(len(numbers))
+        if fitting[0] > 1:
             names = range(n) if names is None else names
             yield from [(None, None)] * skip
             yield from _many_at_once(
-                model, weights, rate, children, numbers, together, draw, scales, limit, names
+                model, weights, rate, children, numbers, fitting, draw, scales, limit, names
             )
             return
     steps, fused = getattr(model, "walk", None), hasattr(model, "walk")
@@ -186,18 +188,29 @@ def walk_permutations(
         if t < skip:
             yield order, slice(n, n), None
 
-    def judged(order, part, thetas):
-        later = part.start > 0  # its first is the last of the block before
-        return order, part, None if thetas is None else model.utilities(thetas[later:])
+    def judged(*blocks):
+        """The same blocks with utilities in place of parameters."""
+        # The first parameters of a later block are the last of the one before.
+        return [
+            (order, part, None if thetas is None else model.utilities(thetas[part.start > 0 :]))
+            for order, part, thetas in blocks
+        ]
 
-    def one(t):
-        return _marginals((judged(*block) for block in blocks_of(t)), weights)
-
+    # Short walks go together: threads would spend their time on waiting for each other.
+    together = max(1, _BUNDLE // (n * p)) if fused else 1
     if not schedule.averages:
-        yield from ordered_map(one, [(t,) for t in range(n_permutations)], n_jobs)
+
+        def some(*numbers):
+            return [_marginals(judged(*blocks_of(t)), weights) for t in numbers]
+
+        numbers = range(n_permutations)
+        tasks = [tuple(numbers[i : i + together]) for i in numbers[::together]]
+        yield from chain.from_iterable(ordered_map(some, tasks, n_jobs))
         return
+    blocks = chain.from_iterable(map(blocks_of, range(n_permutations)))
+    bundles = iter(lambda: tuple(islice(blocks, together)), ())
     done = []
-    for block in beside(judged, (b for t in range(n_permutations) for b in blocks_of(t)), n_jobs):
+    for block in chain.from_iterable(beside(judged, bundles, n_jobs)):
         done.append(block)
         if block[1].stop == n:
             yield _marginals(done, weights)
