@@ -74,7 +74,7 @@ def ordered_map(function, tasks, n_jobs=None):
     which is longer than many a fit.)
     """
     workers = min(n_workers(n_jobs), len(tasks))
-    with _thread_pools().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         if workers <= 1:
             for task in tasks:
                 yield function(*task)
@@ -98,29 +98,36 @@ def _threaded(function, tasks, workers):
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def beside(function, items, n_jobs=None):
+def beside(function, items, threaded=True):
     """Yield ``function(*item)`` for every item, in a thread beside the one that makes items.
 
-    One item ahead of the reader. Both threads have one BLAS thread; with one job, or where a joblib
-    context says otherwise, there is no other thread.
+    One item ahead of the reader. It leaves BLAS alone: see `one_blas_thread`.
     """
-    alone = n_workers(n_jobs) <= 1 or _configured()
-    with _thread_pools().limit(limits=1, user_api="blas"):
-        if alone:
-            for item in items:
-                yield function(*item)
-            return
-        pool, running = ThreadPoolExecutor(1), None
-        try:
-            for item in items:
-                submitted = pool.submit(function, *item)
-                if running is not None:
-                    yield running.result()
-                running = submitted
+    if not threaded:
+        for item in items:
+            yield function(*item)
+        return
+    pool, running = ThreadPoolExecutor(1), None
+    try:
+        for item in items:
+            submitted = pool.submit(function, *item)
             if running is not None:
                 yield running.result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            running = submitted
+        if running is not None:
+            yield running.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def one_blas_thread():
+    """Context in which BLAS takes one thread."""
+    return _thread_pools().limit(limits=1, user_api="blas")
+
+
+def may_overlap(n_jobs):
+    """Whether ``n_jobs`` leaves a thread beside this one, and no joblib context says otherwise."""
+    return n_workers(n_jobs) > 1 and not _configured()
 
 
 def row_map(function, X, n_jobs=None):

@@ -11,7 +11,15 @@ from scipy.sparse import csr_array
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
-from skvalue._parallel import beside, n_workers, ordered_map, row_map, tiles
+from skvalue._parallel import (
+    beside,
+    may_overlap,
+    n_workers,
+    one_blas_thread,
+    ordered_map,
+    row_map,
+    tiles,
+)
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 5), (5, 5), (11, 5), (100, 7), (0, 3)])
@@ -152,8 +160,8 @@ def test_tiles_are_spread_over_a_dask_cluster(cluster):
     assert os.getpid() not in workers
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2, None])
-def test_results_beside_what_makes_items(n_jobs):
+@pytest.mark.parametrize("threaded", [False, True])
+def test_results_beside_what_makes_items(threaded):
     threads = {"items": set(), "results": set()}
 
     def items():
@@ -163,23 +171,31 @@ def test_results_beside_what_makes_items(n_jobs):
 
     def result(i):
         threads["results"].add(threading.get_ident())
-        return slow_first(i), blas_threads()
+        return slow_first(i)
 
-    with threadpool_limits(2, user_api="blas"):
-        assert list(beside(result, items(), n_jobs)) == [(i, 1) for i in range(20)]
-        assert blas_threads() == 2
-    assert (threads["items"] == threads["results"]) == (n_jobs == 1)
-    assert list(beside(result, [], n_jobs)) == []
+    assert list(beside(result, items(), threaded)) == list(range(20))
+    assert (threads["items"] == threads["results"]) == (not threaded)
+    assert list(beside(result, [], threaded)) == []
 
 
 def test_beside_does_not_run_ahead_and_hands_errors_on():
     made = []
-    results = beside(lambda i: i, ((made.append(i) or i,) for i in range(100)), 2)
+    results = beside(lambda i: i, ((made.append(i) or i,) for i in range(100)))
     assert next(results) == 0
     assert len(made) <= 2
     results.close()
     assert len(made) <= 2
     with pytest.raises(ZeroDivisionError):
-        list(beside(lambda i: 1 / i, [(1,), (0,), (1,)], 2))
-    with parallel_config(n_jobs=2):
-        assert list(beside(slow_first, [(0,), (1,)], 2)) == [0, 1]
+        list(beside(lambda i: 1 / i, [(1,), (0,), (1,)]))
+
+
+def test_what_may_overlap():
+    with threadpool_limits(2, user_api="blas"):
+        assert may_overlap(None)
+        assert not may_overlap(1)
+        with one_blas_thread():
+            assert blas_threads() == 1
+            assert not may_overlap(None)
+        with parallel_config(n_jobs=2):
+            assert not may_overlap(None)
+        assert blas_threads() == 2

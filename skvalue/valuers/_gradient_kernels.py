@@ -15,24 +15,27 @@ _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
 _TAYLOR = tuple(float(c) for c in 1.0 / np.cumprod(np.r_[1.0, np.arange(1, 14)]))
 
 
+# Arrays and indices are handed on, not slices: making those takes longer than a short gradient.
+
+
 @njit(nogil=True, cache=True, fastmath=_FAST)
-def add_gradient(kind, x, target, theta, limit, logits, out):
-    """Add the gradient of one row's loss, clipped to the norm ``limit``, to ``out``.
+def add_gradient(kind, X, i, target, thetas, s, limit, logits, out):
+    """Add the gradient of row i's loss at ``thetas[s]``, clipped to the norm ``limit``, to ``out``.
 
     A target that is no class has no gradient with one output, and agrees with no class else. Where
     there is a limit, a gradient without a finite norm adds nothing: it must not move what other
-    rows add. Returns whether the norm is finite.
+    rows add, and False is returned.
     """
-    d, n_outputs = x.shape[-1], len(logits)
+    d, n_outputs = X.shape[-1], len(logits)
     top = -np.inf
     for c in range(n_outputs):
         z = 0.0
-        if x.ndim == 1:
+        if X.ndim == 2:
             for a in range(d):
-                z += theta[c * d + a] * x[a]
+                z += thetas[s, c * d + a] * X[i, a]
         else:
             for a in range(d):
-                z += theta[a] * x[c, a]
+                z += thetas[s, a] * X[i, c, a]
         logits[c] = z
         top = max(top, z)
     if kind == LINEAR:
@@ -47,54 +50,54 @@ def add_gradient(kind, x, target, theta, limit, logits, out):
             total += logits[c]
         for c in range(n_outputs):
             logits[c] = logits[c] / total - (1.0 if c == target else 0.0)
-    squared, length, factor = 0.0, 1.0, 1.0
-    if x.ndim == 1:
-        length = 0.0
-        for c in range(n_outputs):
-            squared += logits[c] * logits[c]
-        for a in range(d):
-            length += x[a] * x[a]
-    else:
-        for a in range(d):
-            g = 0.0
-            for c in range(n_outputs):
-                g += logits[c] * x[c, a]
-            squared += g * g
-    norm = np.sqrt(squared) * np.sqrt(length)
-    finite = np.isfinite(norm)
+    factor = 1.0
     if limit < np.inf:
-        if not finite:
+        squared, length = 0.0, 1.0
+        if X.ndim == 2:
+            length = 0.0
+            for c in range(n_outputs):
+                squared += logits[c] * logits[c]
+            for a in range(d):
+                length += X[i, a] * X[i, a]
+        else:
+            for a in range(d):
+                g = 0.0
+                for c in range(n_outputs):
+                    g += logits[c] * X[i, c, a]
+                squared += g * g
+        norm = np.sqrt(squared) * np.sqrt(length)
+        if not np.isfinite(norm):
             return False
         if norm > limit:
             factor = limit / norm
     for c in range(n_outputs):
         r = factor * logits[c]
-        if x.ndim == 1:
+        if X.ndim == 2:
             for a in range(d):
-                out[c * d + a] += r * x[a]
+                out[c * d + a] += r * X[i, a]
         else:
             for a in range(d):
-                out[a] += r * x[c, a]
-    return finite
+                out[a] += r * X[i, c, a]
+    return True
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
-def player_gradient(kind, X, y, rows, theta, clip, per_example, logits, out):
-    """Clipped gradient of the rows of one player; returns whether all rows have a finite one."""
+def player_gradient(kind, X, y, first, last, thetas, s, clip, per_example, logits, out):
+    """Clipped gradient of a player's rows; returns whether all of them have a finite one."""
     p, finite = len(out), True
     for a in range(p):
         out[a] = 0.0
     limit = clip if per_example else np.inf
-    for i in range(rows[0], rows[1]):
-        finite &= add_gradient(kind, X[i], y[i], theta, limit, logits, out)
-    factor = 1.0 / (rows[1] - rows[0])
+    for i in range(first, last):
+        finite &= add_gradient(kind, X, i, y[i], thetas, s, limit, logits, out)
+    factor = 1.0 / (last - first)
     if not per_example:
         squared = 0.0
         for a in range(p):
             squared += out[a] * out[a]
-        norm = np.sqrt(squared) * factor
-        if norm > clip:
-            factor *= clip / norm
+        squared *= factor * factor
+        if squared > clip * clip:
+            factor *= clip / np.sqrt(squared)
     total = 0.0
     for a in range(p):
         out[a] *= factor
@@ -107,24 +110,26 @@ def player_gradient(kind, X, y, rows, theta, clip, per_example, logits, out):
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)
-def step(theta, gradient, rate, noise, scale, past, share, t, new):
-    """``new = theta - rate * W``, W of `own_shares`; returns how far the release is from the past.
+def step(thetas, s, gradient, rate, noise, scale, past, j, share, t):
+    """``thetas[s + 1] = thetas[s] - rate * W``; returns how far the release is from the past.
 
-    ``past`` is the mean of the t - 1 releases before, and becomes that of t.
+    W is that of `own_shares`; ``past[j]`` is the mean of the t - 1 releases before, and becomes
+    that of t.
     """
-    p, spread = len(theta), 0.0
+    p, spread = len(gradient), 0.0
     if len(past) == 0:
         if len(noise) == 0:
             for a in range(p):
-                new[a] = theta[a] - rate * gradient[a]
+                thetas[s + 1, a] = thetas[s, a] - rate * gradient[a]
         else:
             for a in range(p):
-                new[a] = theta[a] - rate * (gradient[a] + scale * noise[a])
+                thetas[s + 1, a] = thetas[s, a] - rate * (gradient[a] + scale * noise[s, a])
         return 0.0
+    one = 1.0 / t
     for a in range(p):
-        away = gradient[a] + scale * noise[a] - past[a]
-        new[a] = theta[a] - rate * (past[a] + share * away)
-        past[a] += away / t
+        away = gradient[a] + scale * noise[s, a] - past[j, a]
+        thetas[s + 1, a] = thetas[s, a] - rate * (past[j, a] + share * away)
+        past[j, a] += away * one
         spread += away * away
     return spread
 
@@ -140,19 +145,15 @@ def walk(
     """
     gradient = np.empty(thetas.shape[1])
     logits = np.empty(X.shape[1] if X.ndim == 3 else thetas.shape[1] // X.shape[1])
-    nothing = np.empty(0)
     spread = 0.0
     for s in range(len(order)):
         j = order[s]
         finite = player_gradient(
-            kind, X, y, bounds[j : j + 2], thetas[s], clip, per_example, logits, gradient
+            kind, X, y, bounds[j], bounds[j + 1], thetas, s, clip, per_example, logits, gradient
         )
         if not finite and len(noise) == 0:  # with noise, an error would tell of the rows
             return j, spread
-        spread += step(
-            thetas[s], gradient, rate, noise[s] if len(noise) else nothing, scales[j],
-            past[j] if len(past) else nothing, shares[j], t, thetas[s + 1],
-        )  # fmt: skip
+        spread += step(thetas, s, gradient, rate, noise, scales[j], past, j, shares[j], t)
     return -1, spread
 
 

@@ -160,8 +160,8 @@ class LinearGradientModel:
         """Clipped gradient of a player's loss."""
         out = np.empty(self.n_parameters)
         finite = self._kernels.player_gradient(
-            self._kind, self._X, self._y, self._bounds[player : player + 2], theta, self._clip,
-            self._per_example, np.empty(self._n_outputs), out,
+            self._kind, self._X, self._y, *self._bounds[player : player + 2], theta[None], 0,
+            self._clip, self._per_example, np.empty(self._n_outputs), out,
         )  # fmt: skip
         return out if finite else np.full_like(out, np.nan)
 

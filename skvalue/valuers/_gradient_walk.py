@@ -6,11 +6,11 @@ from itertools import chain, islice
 import numpy as np
 from sklearn import get_config
 
-from .._parallel import beside, ordered_map, tiles
+from .._parallel import beside, may_overlap, one_blas_thread, ordered_map, tiles
 from ._gradient_noise import optimal_share, own_shares
 
 _SLACK = 1e-9  # rounding allowed to a clipped norm
-_BUNDLE = 2**14  # parameters on the way of walks that are handed to a thread together
+_BUNDLE = 2**16  # parameters on the way of walks that are handed to a thread together
 _DRAWN = 2**16  # numbers of noise drawn at a time
 
 
@@ -191,30 +191,39 @@ def walk_permutations(
     def judged(*blocks):
         """The same blocks with utilities in place of parameters."""
         # The first parameters of a later block are the last of the one before.
+        counted = [thetas[part.start > 0 :] for _, part, thetas in blocks if thetas is not None]
+        if not counted:
+            return [(order, part, None) for order, part, _ in blocks]
+        found = model.utilities(np.concatenate(counted) if len(counted) > 1 else counted[0])
+        found = iter(np.split(found, np.cumsum([len(some) for some in counted[:-1]])))
         return [
-            (order, part, None if thetas is None else model.utilities(thetas[part.start > 0 :]))
-            for order, part, thetas in blocks
+            (order, part, None if thetas is None else next(found)) for order, part, thetas in blocks
         ]
 
     # Short walks go together: threads would spend their time on waiting for each other.
     together = max(1, _BUNDLE // (n * p)) if fused else 1
+    numbers = range(n_permutations)
     if not schedule.averages:
 
         def some(*numbers):
             return [_marginals(judged(*blocks_of(t)), weights) for t in numbers]
 
-        numbers = range(n_permutations)
-        tasks = [tuple(numbers[i : i + together]) for i in numbers[::together]]
-        yield from chain.from_iterable(ordered_map(some, tasks, n_jobs))
+        yield from chain.from_iterable(ordered_map(some, list(_bundles(numbers, together)), n_jobs))
         return
-    blocks = chain.from_iterable(map(blocks_of, range(n_permutations)))
-    bundles = iter(lambda: tuple(islice(blocks, together)), ())
-    done = []
-    for block in chain.from_iterable(beside(judged, bundles, n_jobs)):
-        done.append(block)
-        if block[1].stop == n:
-            yield _marginals(done, weights)
-            done = []
+    blocks = _bundles((block for t in numbers for block in blocks_of(t)), together)
+    threaded, done = may_overlap(n_jobs), []
+    with one_blas_thread():
+        for block in chain.from_iterable(beside(judged, blocks, threaded)):
+            done.append(block)
+            if block[1].stop == n:
+                yield _marginals(done, weights)
+                done = []
+
+
+def _bundles(items, size):
+    """Tuples of as many items; the last may be shorter."""
+    items = iter(items)
+    return iter(lambda: tuple(islice(items, size)), ())
 
 
 def _marginals(blocks, weights):
@@ -319,7 +328,7 @@ class _Schedule:
 def _block_size(n, p):
     """Steps whose parameters, noise and copies fit into the working memory."""
     budget = get_config()["working_memory"] * 2**20
-    return min(n, _whole_grains(int(budget // (4 * 8 * p)), p))
+    return min(n, _whole_grains(int(budget // (5 * 8 * p)), p))
 
 
 def _grain(p):
