@@ -97,8 +97,8 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where a torch module computes. Built-in models compute on the CPU.
     n_jobs : int, default=None
-        Threads of built-in models, where permutations do not depend on each other. They change no
-        bit of the values.
+        Threads of built-in models: for permutations, where they do not depend on each other; else
+        one walks while one computes utilities. They change no bit of the values.
     random_state : int, RandomState or None, default=None
         Seed of permutations, and of the start of torch modules. The noise never comes from it.
 

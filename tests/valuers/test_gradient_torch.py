@@ -395,6 +395,25 @@ def test_gpu_agrees_with_the_cpu(gpu, images, rng, unit):
             *(model.gradient(thetas[0], player) for model in on.values()), rtol=1e-9
         )
     np.testing.assert_allclose(*(model.utilities(thetas) for model in on.values()), rtol=1e-9)
+    orders, noise = np.array([[0, 2, 1], [2, 1, 0]]), rng.normal(size=(2, 3, 183))
+    walked = [
+        model.walk_together(orders, 0.1, noise, np.ones(3), thetas[:2]) for model in on.values()
+    ]
+    for found, expected in zip(*walked):
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.gpu
+def test_permutations_on_a_gpu_equal_those_on_the_cpu(gpu, images):
+    X, y, players, X_val, y_val = images
+    values = [
+        GradientSemivalueValuer(
+            Net(), n_permutations=20, learning_rate=0.3, clip=0.5, unit="example", random_state=0,
+            device=device,
+        ).fit(X, y, groups=players, X_val=X_val, y_val=y_val).values_
+        for device in ("cpu", "cuda")
+    ]  # fmt: skip
+    np.testing.assert_allclose(*values, rtol=1e-9, atol=1e-12)
 
 
 # Through the valuer ------------------------------------------------------------------------------
