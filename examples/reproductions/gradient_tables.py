@@ -156,7 +156,7 @@ def all_values(model, k, rate, seed, multiplier=None, noise="iid"):
     weights = {name: n * size_weights(kind, n) for name, kind in SEMIVALUES.items()}
     sums = {(name, q): np.zeros(n) for name in SEMIVALUES for q in BURN_INS}
     walks = walk_permutations(
-        model, np.ones(n), k, rate, np.random.SeedSequence(seed), perturbed=perturbed
+        model, np.ones(n), k, rate, np.random.SeedSequence(seed), perturbed=perturbed, n_jobs=1
     )
     orders = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(k))
     for t, ((marginals, _), rng) in enumerate(zip(walks, orders)):

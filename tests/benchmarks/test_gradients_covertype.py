@@ -73,7 +73,9 @@ def all_semivalues(model, k, rate, noise, skip, seed=0):
     weights = {kind: n * size_weights(kind, n) for kind in SEMIVALUES}
     values = {kind: np.zeros(n) for kind in SEMIVALUES}
     game = np.random.SeedSequence(seed)
-    walks = walk_permutations(model, np.ones(n), k, rate, game, perturbed=perturbed, skip=skip)
+    walks = walk_permutations(
+        model, np.ones(n), k, rate, game, perturbed=perturbed, skip=skip, n_jobs=1
+    )
     for (marginals, _), child in zip(walks, np.random.SeedSequence(seed).spawn(k)):
         if marginals is not None:
             order = np.random.default_rng(child).permutation(n)
