@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch")
 
 from skvalue import GradientSemivalueValuer  # noqa: E402
 from skvalue.valuers._gradient_models import GradientModel  # noqa: E402
+from skvalue.valuers._gradient_public import RATES, _walk_through, _walks_through  # noqa: E402
 from skvalue.valuers._gradient_torch import TorchGradientModel  # noqa: E402
 
 cross_entropy = torch.nn.functional.cross_entropy
@@ -553,15 +554,35 @@ def test_coordinates_one_by_one_and_at_once(images, rng, monkeypatch, unit):
             np.testing.assert_allclose(g, projected, rtol=1e-11)
 
 
+@pytest.mark.parametrize("deviation", [0.0, 0.3])
+def test_rates_rehearsed_at_once_and_one_by_one(table, deviation):
+    X, y, _, X_val, y_val = table
+    model = make(torch.nn.Linear(4, 3, dtype=torch.float64), (X, y, np.arange(10), X_val, y_val))
+    theta = model.initial(np.random.default_rng(0))
+    ends = _walks_through(model, theta, deviation, np.random.default_rng(1))
+    expected = [
+        _walk_through(model, theta, rate, deviation, np.random.default_rng(1)) for rate in RATES
+    ]
+    assert np.ptp(expected, axis=0).min() > 1e-3
+    np.testing.assert_allclose(ends, expected, rtol=1e-10, atol=1e-13)
+
+
 def test_images_through_the_valuer(images):
     X, y, players, X_val, y_val = images
     fit = {"groups": players, "X_val": X_val, "y_val": y_val}
-    valuer = GradientSemivalueValuer(Net(), n_permutations=3, device="cpu", random_state=0)
+    valuer = GradientSemivalueValuer(
+        Net(), n_permutations=3, learning_rate=0.1, device="cpu", random_state=0
+    )
     values = valuer.fit(X, y, **fit).values_
     np.testing.assert_array_equal(values, clone(valuer).fit(X, y, **fit).values_)
     assert values.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
     private = GradientSemivalueValuer(
-        Net(frozen=True), n_permutations=3, device="cpu", epsilon=1.0, unit="example"
+        Net(frozen=True),
+        n_permutations=3,
+        learning_rate=0.1,
+        device="cpu",
+        epsilon=1.0,
+        unit="example",
     ).fit(X, y, **fit)
     assert private.values_.shape == (3,)
     assert private.privacy_.guarantee == "(1, 1e-05)-local differential privacy"
