@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "skvalue"
 
 # Rooms in layers: a room may import from layers below, and from itself.
 LAYERS = [
-    {"exceptions", "_sklearn", "_parallel", "_plotting", "_untrusted"},
+    {"exceptions", "_exp_kernels", "_parallel", "_plotting", "_sklearn", "_untrusted"},
     {"neighbors", "samplers", "semivalues", "privacy", "rewards"},
     {"_rows", "_judges", "_embedding"},
     {"games", "_estimation", "_validation", "_inference"},

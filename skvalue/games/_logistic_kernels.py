@@ -8,10 +8,10 @@ to the one before needs a few products with its rows and no factorisation.
 import numpy as np
 from numba import njit
 
+from .._exp_kernels import exp_parts
+
 ONE_CLASS, SOLVED, UNSOLVED = 0, 1, 2
 
-_LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
-_TAYLOR = tuple(float(c) for c in 1.0 / np.cumprod(np.r_[1.0, np.arange(1, 14)]))
 FLAT = 1e-6  # gradient left, as a share of the mean size of its terms
 _REFRESH = 6  # steps after which a slow solve computes its Hessian anew
 
@@ -22,23 +22,7 @@ def sigmoid_less(z, y, w, bits, powers, out):
     n = len(z)
     for i in range(n):
         x = min(max(-z[i], -700.0), 700.0)
-        k = np.floor(x * 1.4426950408889634 + 0.5)
-        r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-        e = _TAYLOR[13]
-        e = e * r + _TAYLOR[12]
-        e = e * r + _TAYLOR[11]
-        e = e * r + _TAYLOR[10]
-        e = e * r + _TAYLOR[9]
-        e = e * r + _TAYLOR[8]
-        e = e * r + _TAYLOR[7]
-        e = e * r + _TAYLOR[6]
-        e = e * r + _TAYLOR[5]
-        e = e * r + _TAYLOR[4]
-        e = e * r + _TAYLOR[3]
-        e = e * r + _TAYLOR[2]
-        e = e * r + _TAYLOR[1]
-        out[i] = e * r + _TAYLOR[0]
-        bits[i] = (np.int64(k) + 1023) << 52
+        out[i], bits[i] = exp_parts(x)
     for i in range(n):
         out[i] = w[i] * (1.0 / (1.0 + out[i] * powers[i]) - y[i])
 

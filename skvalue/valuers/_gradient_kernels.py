@@ -8,11 +8,11 @@ vector for every output: X has three dimensions then, and an output is its produ
 import numpy as np
 from numba import njit
 
+from .._exp_kernels import exp_parts
+
 LOGISTIC, SOFTMAX, LINEAR = 0, 1, 2
 
 _FAST = {"contract", "reassoc"}
-_LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
-_TAYLOR = tuple(float(c) for c in 1.0 / np.cumprod(np.r_[1.0, np.arange(1, 14)]))
 
 
 # Arrays and indices are handed on, not slices: making those takes longer than a short gradient.
@@ -162,23 +162,7 @@ def add_exp(x, bits, powers, poly, out):
     """``out += exp(x)`` for x <= 0, in loops that vectorise (libm's exp does not)."""
     for i in range(len(x)):
         z = max(x[i], -700.0)
-        k = np.floor(z * 1.4426950408889634 + 0.5)
-        r = (z - k * _LN2_HIGH) - k * _LN2_LOW
-        e = _TAYLOR[13]
-        e = e * r + _TAYLOR[12]
-        e = e * r + _TAYLOR[11]
-        e = e * r + _TAYLOR[10]
-        e = e * r + _TAYLOR[9]
-        e = e * r + _TAYLOR[8]
-        e = e * r + _TAYLOR[7]
-        e = e * r + _TAYLOR[6]
-        e = e * r + _TAYLOR[5]
-        e = e * r + _TAYLOR[4]
-        e = e * r + _TAYLOR[3]
-        e = e * r + _TAYLOR[2]
-        e = e * r + _TAYLOR[1]
-        poly[i] = e * r + _TAYLOR[0]
-        bits[i] = (np.int64(k) + 1023) << 52
+        poly[i], bits[i] = exp_parts(z)
     for i in range(len(x)):
         out[i] += poly[i] * powers[i]
 
