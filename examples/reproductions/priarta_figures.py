@@ -103,6 +103,11 @@ def draw(free, y, shares, n, rng):
     rows = []
     for label, share in shares.items():
         there = np.flatnonzero(free & (y == label))
+        if len(there) < round(share * n):
+            raise SystemExit(
+                f"Class {label} has {len(there)} rows left for somebody who wants {share:.0%} of "
+                f"{n}: lower --n-buyer or --n-seller."
+            )
         rows.append(rng.choice(there, round(share * n), replace=False))
     rows = rng.permutation(np.concatenate(rows))
     free[rows] = False
@@ -297,7 +302,7 @@ def parse(words=None):
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument("--epochs", type=int, help="of SimCLR (40; CIFAR-10: 200)")
     parser.add_argument("--temperature", type=float, default=0.3)
-    parser.add_argument("--n-buyer", type=int, help="rows of the buyer (2200; CIFAR-10: 2500)")
+    parser.add_argument("--n-buyer", type=int, help="rows of the buyer (2200; CIFAR-10: 2000)")
     parser.add_argument("--n-seller", type=int, default=2000)
     parser.add_argument("--private-sizes", type=int, nargs="*", default=[2000, 500])
     parser.add_argument("--output", default="projection", choices=["projection", "backbone"])
@@ -311,7 +316,7 @@ def parse(words=None):
     if not path.exists():
         parser.error(f"--data must hold {path.name}. Got {str(arguments.data)!r}.")
     arguments.epochs = arguments.epochs or (200 if arguments.cifar else 40)
-    arguments.n_buyer = arguments.n_buyer or (2500 if arguments.cifar else 2200)
+    arguments.n_buyer = arguments.n_buyer or (2000 if arguments.cifar else 2200)
     arguments.latent_dim = arguments.latent_dim or (32 if arguments.cifar else 8)
     return arguments
 
