@@ -1,6 +1,7 @@
 """Fixtures shared by all tests."""
 
 import os
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -8,11 +9,28 @@ import pytest
 from skvalue.neighbors import APPROXIMATE, ENGINES, get_engine
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--simulated-gpu",
+        action="store_true",
+        help="device='auto' is a device that stands in for a GPU, see tests/simulated_gpu.py",
+    )
+
+
 def pytest_configure(config):
     """Workers of pytest-xdist take one thread each: more threads than cores wait for each other."""
     if getattr(config.option, "numprocesses", None):
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(name, "1")  # the workers inherit it
+
+
+def pytest_collection_finish(session):
+    """Torch must know of the simulated GPU before it first takes a gradient."""
+    wanted = any("gpu" in getattr(item, "fixturenames", ()) for item in session.items)
+    if find_spec("torch") and (wanted or session.config.getoption("--simulated-gpu")):
+        from . import simulated_gpu
+
+        simulated_gpu.install()
 
 
 @pytest.fixture
@@ -30,9 +48,41 @@ def engine(request):
     return request.param
 
 
-@pytest.fixture
-def gpu():
-    """Skips the test where torch sees no GPU."""
+def simulate_a_gpu(monkeypatch):
+    """Let torch see one GPU: the device that stands in for it."""
+    from skvalue import _torch_device
+
+    from .simulated_gpu import NAME
+
+    monkeypatch.setattr(_torch_device, "GPU", NAME)
+
+
+@pytest.fixture(params=[pytest.param("cuda", marks=pytest.mark.gpu), "simulated"])
+def gpu(request, monkeypatch):
+    """Torch sees a GPU: a real one, where there is one, and one that is simulated."""
     torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
+    if request.param == "simulated":
+        simulate_a_gpu(monkeypatch)
+    elif not torch.cuda.is_available():
         pytest.skip("torch sees no GPU")
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    """Neither torch nor faiss sees a GPU, whatever there is."""
+    torch = pytest.importorskip("torch")
+    from skvalue import _torch_device
+
+    monkeypatch.setattr(_torch_device, "GPU", "cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    if find_spec("faiss"):
+        import faiss
+
+        monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def gpu_everywhere(request, monkeypatch):
+    """With --simulated-gpu, device="auto" is the simulated one in every test."""
+    if request.config.getoption("--simulated-gpu"):
+        simulate_a_gpu(monkeypatch)

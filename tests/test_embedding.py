@@ -54,6 +54,18 @@ def test_a_callable(valuer, numbers):
         np.testing.assert_array_equal(other.values_, plain.values_)
 
 
+def test_a_module_on_a_gpu(numbers, gpu):
+    torch = pytest.importorskip("torch")
+    from skvalue._torch_device import find_device
+
+    X, y = numbers
+    module = torch.nn.Linear(4, 3)
+    expected = KNNShapleyValuer(3, embedding=module).fit(X, y).values_
+    valuer = KNNShapleyValuer(3, embedding=module.to(find_device("cuda")))
+    np.testing.assert_allclose(valuer.fit(X, y).values_, expected, atol=1e-6)
+    assert module.weight.device.type != "cpu"
+
+
 @each_valuer
 def test_a_transformer_is_cloned_and_fitted_on_the_rows(valuer, numbers):
     X, y = numbers

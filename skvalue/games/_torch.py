@@ -6,8 +6,8 @@ product with the products of pairs of columns. Everything is float64.
 
 import numpy as np
 import torch
-from sklearn import get_config
 
+from .._torch_device import block_bytes, find_device
 from ._answers import ONE_CLASS, SOLVED, TWO_CLASSES, UNSOLVED
 from ._batched import ANSWERS
 from ._linear import LeastSquaresSolver, RidgeSolver
@@ -21,25 +21,12 @@ _ENOUGH = 1e-4  # share of the expected decrease that a step must bring
 _ROUNDING = 1e-12  # of the objective
 
 
-def check_device(device):
-    """The device that "auto", "cpu" or "cuda" means.
-
-    Raises ValueError if it is "cuda" and torch sees no GPU.
-    """
-    seen = torch.cuda.is_available()
-    if device == "cuda" and not seen:
-        raise ValueError(
-            "device='cuda' needs a CUDA GPU that torch sees. Got none: pass device='cpu'."
-        )
-    return "cuda" if seen and device != "cpu" else "cpu"
-
-
 class TorchSolver:
     """What the solvers share: arrays on the device, tiles that fit, sums of products of columns."""
 
     def __init__(self, game, X, X_val):
         super().__init__(game, X, X_val)
-        self.device = check_device(game.device)
+        self.device = find_device(game.device)
         self.name = f"{self.name} (torch, {self.device})"
         (n, p), blocks = self.X.shape, max(self.n_classes, 1) if self.n_classes != 2 else 1
         self.rows, self.columns = np.tril_indices(p)
@@ -53,10 +40,8 @@ class TorchSolver:
         self.tile = int(np.clip(min(ANSWERS // width, self._room() // (2 * each)), 1, _MAX_TILE))
 
     def _room(self):
-        """Bytes to take: of the GPU's free memory, or of scikit-learn's working memory."""
-        if self.device == "cuda":
-            return torch.cuda.mem_get_info()[0] // 3
-        return get_config()["working_memory"] * 2**20 // 8
+        """Bytes for one block."""
+        return block_bytes(self.device)
 
     def to(self, array):
         """A copy on the device, float64."""

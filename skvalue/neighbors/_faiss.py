@@ -103,10 +103,13 @@ class FaissEngine:
         name = f"{self.name} {'gpu' if on_gpu else 'cpu'}"
         return space.buffers.hold(name, lambda: self._make(space, on_gpu))
 
+    def _index_for(self, space, k):
+        """The index that finds so many neighbours."""
+        return self._index(space, self.device == "cuda" and k <= _GPU_RANKS)
+
     def _search(self, space, queries, k):
         """Keys that grow with the distance, and players, (n_judges, k)."""
-        index = self._index(space, self.device == "cuda" and k <= _GPU_RANKS)
-        found, order = index.search(queries, k)
+        found, order = self._index_for(space, k).search(queries, k)
         return (-found if space.kind == COSINE else found / 2), order
 
     @staticmethod

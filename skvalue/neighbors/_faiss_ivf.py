@@ -46,7 +46,7 @@ class FaissIVFEngine(FaissEngine):
         keys, order = super()._search(space, queries, k)
         short = np.flatnonzero((order < 0).any(axis=1))
         if len(short):  # fewer than k players in the groups searched: search them all
-            index = self._index(space, self.device == "cuda")
+            index = self._index_for(space, k)
             probed, index.nprobe = index.nprobe, index.nlist
             try:
                 keys[short], order[short] = super()._search(space, queries[short], k)

@@ -10,9 +10,9 @@ from threading import Lock
 
 import numpy as np
 import torch
-from sklearn import get_config
 
 from .._parallel import tiles
+from .._torch_device import block_bytes, find_device, free_memory
 from ._block_space import BlockSpace
 from ._rows import read_rows
 from ._settle import HEAD, count_ranked, pair_keys, run_members, settle_pairs
@@ -52,12 +52,7 @@ def make_engine(device):
     ValueError
         If device is "cuda" and torch sees no GPU.
     """
-    seen = torch.cuda.is_available()
-    if device == "cuda" and not seen:
-        raise ValueError(
-            "device='cuda' needs a CUDA GPU that torch sees. Got none: pass device='cpu'."
-        )
-    return TorchEngine("cuda" if seen and device != "cpu" else "cpu")
+    return TorchEngine(find_device(device))
 
 
 class TorchEngine:
@@ -74,19 +69,13 @@ class TorchEngine:
     def __init__(self, device):
         self.device = device
 
-    def _room(self):
-        """Bytes for one tile: of the GPU's free memory, or of scikit-learn's working memory."""
-        if self.device == "cuda":
-            return torch.cuda.mem_get_info()[0] // 3
-        return get_config()["working_memory"] * 2**20 // 8
-
     def rank_tile_size(self, n_players, n_judges, n_features, workers):
         """Judges of one task of `rank_values`; a pair takes up to 48 bytes."""
-        return int(max(1, min(n_judges, self._room() // (48 * n_players))))
+        return int(max(1, min(n_judges, block_bytes(self.device) // (48 * n_players))))
 
     def ball_tile_size(self, n_players, n_judges, workers):
         """Judges of one task of `ball_values`; a pair takes one byte."""
-        return int(max(1, min(n_judges, 8192, self._room() // n_players)))
+        return int(max(1, min(n_judges, 8192, block_bytes(self.device) // n_players)))
 
     def _to(self, array):
         array = np.ascontiguousarray(array)
@@ -105,12 +94,13 @@ class TorchEngine:
             return
         n, d = space.work.shape
         size = space.work.dtype.itemsize
-        if self.device == "cuda" and n * d * size < torch.cuda.mem_get_info()[0] // 4:
+        if self.device != "cpu" and n * d * size < free_memory() // 4:
             work = space.buffers.hold("torch", lambda: self._scaled(space, slice(None)))
             fits = None
         else:
-            work, fits = None, max(16, self._room() // (size * (d + 8 * n_judges)))
-        for part in tiles(n, min(n, fits or max(16, self._room() // (16 * size * n_judges)))):
+            work, fits = None, max(16, block_bytes(self.device) // (size * (d + 8 * n_judges)))
+        fits = fits or max(16, block_bytes(self.device) // (16 * size * n_judges))
+        for part in tiles(n, min(n, fits)):
             yield part, self._scaled(space, part) if work is None else work[part]
 
     def _scaled(self, space, part):
@@ -263,7 +253,7 @@ class TorchEngine:
                 judges = np.flatnonzero(own >= 0)
                 inside[own[judges].astype(np.int64), judges] = False
             # Sums go by blocks of players, in which a pair takes 16 bytes.
-            parts = tiles(n, int(max(16, min(2**20, self._room() // (16 * n_judges)))))
+            parts = tiles(n, int(max(16, min(2**20, block_bytes(self.device) // (16 * n_judges)))))
             counts = torch.zeros((n_classes, n_judges), dtype=torch.int64, device=self.device)
             for part in parts:
                 if n_classes <= _FEW_CLASSES:  # at most 2**20 ones: exact in float32

@@ -3,47 +3,12 @@
 import copy
 import math
 import warnings
-from contextlib import contextmanager
 
 import torch
 
 from .._judges import Progress
+from .._torch_device import seeded
 from ..exceptions import IncompleteFitWarning
-
-
-def resolve_device(device):
-    """Where to compute.
-
-    Parameters
-    ----------
-    device : {"auto", "cpu", "cuda"}
-        "auto" is "cuda" where torch sees a GPU.
-
-    Returns
-    -------
-    device : {"cpu", "cuda"}
-        The device.
-
-    Raises
-    ------
-    ValueError
-        If device is "cuda" and torch sees no GPU.
-    """
-    seen = torch.cuda.is_available()
-    if device == "cuda" and not seen:
-        raise ValueError(
-            "device='cuda' needs a CUDA GPU that torch sees. Got none: pass device='cpu'."
-        )
-    return "cuda" if seen and device != "cpu" else "cpu"
-
-
-@contextmanager
-def seeded(seed, device="cpu"):
-    """Torch's global generators started from a seed, and put back as they were afterwards."""
-    devices = [torch.cuda.current_device()] if device == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
-        yield
 
 
 def learning_rate_factor(step, n_steps):
@@ -132,7 +97,7 @@ class Training:
         self._best, self._best_weights, self._waited = math.inf, None, 0
 
     def _loss(self, rows):
-        with torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda"):
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.device != "cpu"):
             return self.loss_of(rows)
 
     def _epoch(self):

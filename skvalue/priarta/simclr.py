@@ -16,9 +16,10 @@ from torch import nn
 
 from .._parallel import tiles
 from .._sklearn import Interval, StrOptions, fit_context
+from .._torch_device import find_device, seeded
 from ._arrays import load_arrays, one_of, read_config, read_vector, state_arrays, whole_number
 from ._examples import Examples, read_examples
-from ._training import goes_on, resolve_device, run, seeded, training_of
+from ._training import goes_on, run, training_of
 from .augmentations import AUGMENTATIONS, make_augmentations
 from .networks import BACKBONES, choose_backbone, make_backbone, outputs_of, with_head
 
@@ -249,7 +250,7 @@ class SimCLR(
         RuntimeError
             If the loss is no longer finite.
         """
-        device = resolve_device(self.device)
+        device = find_device(self.device)
         again = goes_on(self)
         X = read_examples(self, X, image_shape=self.image_shape, reset=not again)
         examples = self._examples if again else Examples.of(X, self.image_shape)
@@ -316,7 +317,7 @@ class SimCLR(
             If the examples are not like those of `fit`.
         """
         check_is_fitted(self)
-        device = resolve_device(self.device)
+        device = find_device(self.device)
         X = read_examples(self, X, image_shape=self.image_shape, reset=False)
         # Tables in double precision: small networks, whose rounding then never shows. A network of
         # images in single precision gives a row other last bits in other company.

@@ -16,8 +16,9 @@ from torch import nn
 
 from .._parallel import tiles
 from .._sklearn import Interval, StrOptions, fit_context
+from .._torch_device import find_device, seeded
 from ._arrays import load_arrays, read_config, read_vector, state_arrays, whole_number
-from ._training import goes_on, resolve_device, run, seeded, training_of
+from ._training import goes_on, run, training_of
 
 __all__ = ["GaussianVAE", "negative_elbo"]
 
@@ -207,7 +208,7 @@ class GaussianVAE(
         RuntimeError
             If the loss is no longer finite.
         """
-        device = resolve_device(self.device)
+        device = find_device(self.device)
         again = goes_on(self)
         X = validate_data(self, X, reset=not again, dtype=float, ensure_min_samples=2)
         rng = self._rng if again else check_random_state(self.random_state)
@@ -260,7 +261,7 @@ class GaussianVAE(
             If X has another number of columns than that of `fit`.
         """
         check_is_fitted(self)
-        device = resolve_device(self.device)
+        device = find_device(self.device)
         X = validate_data(self, X, reset=False, dtype=float)
         # In double precision, so that rounding does not tell which rows came together.
         encoder = copy.deepcopy(self.network_.encoder).to(device, torch.float64)

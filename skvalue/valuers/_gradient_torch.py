@@ -4,12 +4,12 @@ import copy
 
 import numpy as np
 import torch
-from sklearn import get_config
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from .._parallel import tiles
-from ._torch_modules import find_device, prepared_module, starting_point, trained_parts, tried_out
+from .._torch_device import block_bytes, find_device, seeded
+from ._torch_modules import prepared_module, starting_point, trained_parts, tried_out
 from ._torch_walks import gradients_of, walk_together
 
 __all__ = ["TorchGradientModel"]
@@ -127,6 +127,8 @@ class TorchGradientModel:
         self._loss = loss or (
             functional.mse_loss if targets.is_floating_point() else functional.cross_entropy
         )
+        if isinstance(loss, torch.nn.Module):  # it may have weights of its own
+            self._loss = copy.deepcopy(loss).to(self.device)
         if utility == "accuracy" and outputs[0].numel() == 1:
             raise ValueError(
                 "utility='accuracy' needs a module with an output for every class. Got one output."
@@ -164,8 +166,7 @@ class TorchGradientModel:
             return np.zeros(self.n_parameters)
         if self.start == "given":
             return self._given.double().cpu().numpy()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(rng.integers(2**63)))
+        with seeded(int(rng.integers(2**63))):
             for part in trained_parts(self._fresh):
                 part.reset_parameters()
         drawn = dict(self._fresh.named_parameters())
@@ -316,10 +317,8 @@ class TorchGradientModel:
         return self._row_bytes * 2 + (self.unit == "example") * 24 * len(self._given)
 
     def _room(self):
-        """Bytes for one block: of the GPU's free memory, or of scikit-learn's working memory."""
-        if self.device == "cuda":
-            return torch.cuda.mem_get_info()[0] // 3
-        return get_config()["working_memory"] * 2**20 // 4
+        """Bytes for one block."""
+        return block_bytes(self.device, share=4)
 
     def _clipped(self, gradients):
         """Rows of float64, none of a norm above `clip`."""

@@ -5,7 +5,7 @@ import warnings
 
 import torch
 
-__all__ = ["find_device", "prepared_module", "starting_point", "trained_parts", "tried_out"]
+__all__ = ["prepared_module", "starting_point", "trained_parts", "tried_out"]
 
 _BATCH_NORMS = (
     torch.nn.BatchNorm1d,
@@ -21,34 +21,6 @@ _DROPOUTS = (
     torch.nn.AlphaDropout,
     torch.nn.FeatureAlphaDropout,
 )
-
-
-def find_device(device):
-    """Return the torch device that a `device` parameter means here.
-
-    Parameters
-    ----------
-    device : {"auto", "cpu", "cuda"}
-        "auto" is "cuda" where torch sees a GPU.
-
-    Returns
-    -------
-    device : {"cpu", "cuda"}
-        The device.
-
-    Raises
-    ------
-    ValueError
-        If the device is unknown, or is "cuda" and torch sees no GPU.
-    """
-    if device not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"device must be 'auto', 'cpu' or 'cuda'. Got {device!r}.")
-    seen = torch.cuda.is_available()
-    if device == "cuda" and not seen:
-        raise ValueError(
-            "device='cuda' needs a CUDA GPU that torch sees. Got none: pass device='cpu'."
-        )
-    return "cuda" if seen and device != "cpu" else "cpu"
 
 
 def prepared_module(module):

@@ -68,6 +68,7 @@ def test_sparse_rows_against_their_product(name, ratio):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("gpu", ["cuda"], indirect=True)
 @pytest.mark.parametrize("method", ["KNN", "TKNN"])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_a_million_rows_on_a_gpu(method, metric, gpu, ratio):

@@ -15,12 +15,14 @@ from .test_batched import KINDS, classes, coalitions, targets
 
 torch = pytest.importorskip("torch")
 
+from skvalue._torch_device import find_device  # noqa: E402
+
 
 def check_equal(estimator, data, masks, device="cpu", **parameters):
     """Utilities by torch are those of the CPU's solver, to 1e-6; return the game."""
     by_torch = ModelGame(estimator, *data, batch="torch", device=device, **parameters)
     compiled = ModelGame(estimator, *data, n_jobs=1, **parameters)
-    assert by_torch.solver == f"{compiled.solver} (torch, {device})"
+    assert by_torch.solver == f"{compiled.solver} (torch, {find_device(device)})"
     np.testing.assert_allclose(by_torch.utility(masks), compiled.utility(masks), atol=1e-6)
     assert by_torch.n_failed == compiled.n_failed
     assert np.ptp(by_torch.utility(masks)) > 0
@@ -115,9 +117,7 @@ def test_what_torch_does_not_do(estimator, parameters, message):
         ModelGame(estimator, *classes(2), **parameters)
 
 
-def test_a_device_that_is_not_there_is_refused():
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU")
+def test_a_device_that_is_not_there_is_refused(no_gpu):
     with pytest.raises(
         ValueError, match="device='cuda' needs a CUDA GPU that torch sees. Got none"
     ):
@@ -131,7 +131,6 @@ def test_without_torch_the_command_is_named(monkeypatch):
         ModelGame(LogisticRegression(), *classes(2), batch="torch")
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("estimator", [LogisticRegression(), Ridge(), LinearRegression()], ids=str)
 def test_on_a_gpu(estimator, rng, gpu):
     if isinstance(estimator, LogisticRegression):

@@ -226,15 +226,12 @@ def test_messages(rng, tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["auto", "torch", "faiss"])
-def test_a_device_that_is_not_there_is_refused(engine, rng):
-    torch, faiss = pytest.importorskip("torch"), pytest.importorskip("faiss")
-    if torch.cuda.is_available() or getattr(faiss, "get_num_gpus", lambda: 0)():
-        pytest.skip("there is a GPU")
+def test_a_device_that_is_not_there_is_refused(engine, no_gpu):
+    pytest.importorskip("faiss")
     with pytest.raises(ValueError, match="device='cuda' needs a .*GPU that .* sees"):
         KNNShapleyValuer(engine=engine, device="cuda").fit(np.eye(4), [0, 1, 0, 1])
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("seed", range(50))
 def test_a_gpu_agrees_on_random_problems(seed, gpu):
     valuer, rows, judges = random_problem(seed)
@@ -243,7 +240,6 @@ def test_a_gpu_agrees_on_random_problems(seed, gpu):
     close(other.values_, expected.values_)
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("name", SETS)
 def test_a_gpu_agrees_on_real_sets(name, gpu):
     X, y = SETS[name](return_X_y=True)
@@ -252,12 +248,63 @@ def test_a_gpu_agrees_on_real_sets(name, gpu):
         close(clone(valuer).set_params(device="cuda").fit(X, y).values_, expected)
 
 
-@pytest.mark.gpu
-def test_faiss_on_a_gpu_agrees(rng):
+class StrictIndex:
+    """An index as on a GPU: it searches for few neighbours only, and within no range."""
+
+    def __init__(self, index):
+        self.index, self.nlist = index, getattr(index, "nlist", None)
+
+    def search(self, queries, k):
+        assert k <= 2048
+        if self.nlist:
+            self.index.nprobe = self.nprobe
+        return self.index.search(queries, k)
+
+
+@pytest.fixture(params=[pytest.param("cuda", marks=pytest.mark.gpu), "simulated"])
+def faiss_gpu(request, monkeypatch):
+    """Faiss sees a GPU: a real one, where there is one, and one that is simulated."""
     faiss = pytest.importorskip("faiss")
-    if getattr(faiss, "get_num_gpus", lambda: 0)() == 0:
-        pytest.skip("faiss sees no GPU")
-    X, y = rng.normal(size=(5000, 16)).astype(np.float32), rng.integers(0, 2, 5000)
-    valuer = KNNShapleyValuer(5, max_rank=50)
-    expected = valuer.fit(X, y).values_
-    close(valuer.set_params(engine="faiss", device="cuda").fit(X, y).values_, expected)
+    if request.param == "cuda":
+        if getattr(faiss, "get_num_gpus", lambda: 0)() == 0:
+            pytest.skip("faiss sees no GPU")
+        return []
+    moved = []
+
+    def move(resources, device, index):
+        moved.append(StrictIndex(index))
+        moved[-1].nprobe = getattr(index, "nprobe", None)
+        return moved[-1]
+
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1, raising=False)
+    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
+    monkeypatch.setattr(faiss, "index_cpu_to_gpu", move, raising=False)
+    return moved
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_faiss_on_a_gpu_agrees(metric, rng, faiss_gpu):
+    X, y = rng.normal(size=(5000, 16)), rng.integers(0, 2, 5000)
+    judges = dict(X_val=X[:300] + 0.01, y_val=y[:300])
+    for max_rank in (50, 3000):  # more than a GPU gives go by the CPU
+        valuer = KNNShapleyValuer(5, max_rank=max_rank, metric=metric, device="cpu")
+        expected = valuer.fit(X, y, **judges).values_
+        valuer.set_params(engine="faiss", device="cuda")
+        close(valuer.fit(X, y, **judges).values_, expected)
+    valuer = TKNNShapleyValuer("auto", metric=metric)
+    expected = valuer.fit(X, y, **judges).values_
+    valuer.set_params(engine="faiss", device="cuda")
+    close(valuer.fit(X, y, **judges).values_, expected)
+
+
+def test_an_approximate_search_on_a_gpu(rng, faiss_gpu):
+    X, y = rng.normal(size=(4000, 4)).astype(np.float32), rng.integers(0, 2, 4000)
+    judges = dict(X_val=X[:100] + 0.01, y_val=y[:100])
+    for max_rank in (20, 2500):
+        on = {
+            device: KNNShapleyValuer(5, max_rank=max_rank, engine="faiss-ivf", device=device)
+            .fit(X, y, **judges)
+            .values_
+            for device in ("cpu", "cuda")
+        }
+        np.testing.assert_allclose(on["cuda"], on["cpu"], atol=1e-6)

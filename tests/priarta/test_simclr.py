@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 torch = pytest.importorskip("torch")
 
+from skvalue._torch_device import find_device  # noqa: E402
 from skvalue.exceptions import IncompleteFitWarning  # noqa: E402
 from skvalue.priarta import GaussianVAE, SimCLR, nt_xent_loss  # noqa: E402
 from skvalue.priarta._examples import Examples, example_shape  # noqa: E402
@@ -339,10 +340,32 @@ def test_errors(digits):
     assert example_shape((3, 9), None) == (9,)
 
 
-@pytest.mark.gpu
 def test_on_a_gpu(gpu, digits):
     X = digits[0][:1000]
     simclr = SimCLR(device="cuda", **SMALL).fit(X)
     assert next(simclr.network_.parameters()).device.type == "cpu"
     rows = simclr.transform(X)
     np.testing.assert_allclose(simclr.set_params(device="cpu").transform(X), rows, atol=1e-3)
+
+
+class Watched(torch.nn.Linear):
+    """A layer that remembers where its outputs were, and in what precision."""
+
+    seen = set()
+
+    def forward(self, x):
+        out = super().forward(x)
+        self.seen.add((self.training, out.device.type, out.dtype))
+        return out
+
+
+def test_a_gpu_learns_in_mixed_precision_and_transforms_in_full(gpu, rng):
+    X = rng.normal(size=(64, 6))
+    Watched.seen.clear()
+    simclr = SimCLR(Watched(6, 4), n_epochs=2, device="cuda", random_state=0).fit(X)
+    learnt = {(device, dtype) for training, device, dtype in Watched.seen if training}
+    device = find_device("cuda")
+    assert learnt == {(device, torch.bfloat16)}
+    Watched.seen.clear()
+    simclr.transform(X)
+    assert Watched.seen == {(False, device, torch.float64)}

@@ -5,13 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from skvalue.priarta import _training  # noqa: E402
-from skvalue.priarta._training import (  # noqa: E402
-    Training,
-    learning_rate_factor,
-    resolve_device,
-    seeded,
-)
+from skvalue._torch_device import seeded  # noqa: E402
+from skvalue.priarta._training import Training, learning_rate_factor  # noqa: E402
 
 
 def training(n=40, seed=0, **options):
@@ -106,13 +101,3 @@ def test_learning_rate():
     assert np.all(np.diff(factors[10:]) < 0)
     assert factors[-1] == pytest.approx(0, abs=1e-12)
     assert [learning_rate_factor(0, n) for n in (1, 2)] == [1, 1]
-
-
-def test_device(monkeypatch):
-    monkeypatch.setattr(_training.torch.cuda, "is_available", lambda: False)
-    assert [resolve_device(device) for device in ("auto", "cpu")] == ["cpu", "cpu"]
-    with pytest.raises(ValueError, match="device='cuda' needs a CUDA GPU that torch sees. Got non"):
-        resolve_device("cuda")
-    monkeypatch.setattr(_training.torch.cuda, "is_available", lambda: True)
-    found = [resolve_device(device) for device in ("auto", "cpu", "cuda")]
-    assert found == ["cuda", "cpu", "cuda"]

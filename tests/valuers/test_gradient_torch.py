@@ -13,6 +13,9 @@ from skvalue.valuers._gradient_torch import TorchGradientModel  # noqa: E402
 cross_entropy = torch.nn.functional.cross_entropy
 
 
+DEVICES = ["cpu", "cuda"]
+
+
 class Net(torch.nn.Module):
     """Small network over images, with a layer that normalises row by row."""
 
@@ -378,18 +381,15 @@ def test_accuracy_needs_an_output_a_class(table):
         make(torch.nn.Linear(4, 1), data, torch.nn.BCEWithLogitsLoss(), utility="accuracy")
 
 
-def test_cuda_where_there_is_none(table):
-    if torch.cuda.is_available():
-        pytest.skip("torch sees a GPU")
+def test_cuda_where_there_is_none(table, no_gpu):
     with pytest.raises(ValueError, match="device='cuda' needs a CUDA GPU that torch sees"):
         make(torch.nn.Linear(4, 3), table, device="cuda")
     assert make(torch.nn.Linear(4, 3), table, device="auto").device == "cpu"
 
 
-@pytest.mark.gpu
 @pytest.mark.parametrize("unit", ["party", "example"])
 def test_gpu_agrees_with_the_cpu(gpu, images, rng, unit):
-    on = {device: make(Net(), images, unit=unit, device=device) for device in ("cpu", "cuda")}
+    on = {device: make(Net(), images, unit=unit, device=device) for device in DEVICES}
     thetas = rng.normal(size=(5, 183))
     for player in range(3):
         np.testing.assert_allclose(
@@ -404,7 +404,14 @@ def test_gpu_agrees_with_the_cpu(gpu, images, rng, unit):
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-@pytest.mark.gpu
+def test_a_loss_with_tensors_of_its_own_on_a_gpu(gpu, images, rng):
+    loss = torch.nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 0.5], dtype=torch.float64))
+    thetas = rng.normal(size=(2, 183))
+    found = [make(Net(), images, loss, device=device).utilities(thetas) for device in DEVICES]
+    np.testing.assert_allclose(*found, rtol=1e-9)
+    assert loss.weight.device.type == "cpu"
+
+
 def test_permutations_on_a_gpu_equal_those_on_the_cpu(gpu, images):
     X, y, players, X_val, y_val = images
     values = [
@@ -412,7 +419,7 @@ def test_permutations_on_a_gpu_equal_those_on_the_cpu(gpu, images):
             Net(), n_permutations=20, learning_rate=0.3, clip=0.5, unit="example", random_state=0,
             device=device,
         ).fit(X, y, groups=players, X_val=X_val, y_val=y_val).values_
-        for device in ("cpu", "cuda")
+        for device in DEVICES
     ]  # fmt: skip
     np.testing.assert_allclose(*values, rtol=1e-9, atol=1e-12)
 

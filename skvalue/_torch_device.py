@@ -1,0 +1,92 @@
+"""Where torch computes, how much it may take there, and its seeds. Importing this imports torch.
+
+Nothing else in the package asks torch for a GPU. All other code calls the device what
+`find_device` calls it, and asks only whether it is the CPU.
+"""
+
+from contextlib import contextmanager
+
+import torch
+from sklearn import get_config
+
+GPU = "cuda"  # what torch calls it
+
+
+def find_device(device):
+    """Return the torch device that a `device` parameter means here.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "cuda"}
+        "auto" is "cuda" where torch sees a GPU.
+
+    Returns
+    -------
+    device : {"cpu", "cuda"}
+        The device.
+
+    Raises
+    ------
+    ValueError
+        If the device is unknown, or is "cuda" and torch sees no GPU.
+    """
+    if device not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"device must be 'auto', 'cpu' or 'cuda'. Got {device!r}.")
+    seen = torch.get_device_module(GPU).is_available()
+    if device == "cuda" and not seen:
+        raise ValueError(
+            "device='cuda' needs a CUDA GPU that torch sees. Got none: pass device='cpu'."
+        )
+    return GPU if seen and device != "cpu" else "cpu"
+
+
+def free_memory():
+    """Bytes that torch can still take on the GPU: nobody's, and those it keeps from earlier uses.
+
+    Returns
+    -------
+    n_bytes : int
+        The bytes.
+    """
+    gpu = torch.get_device_module(GPU)
+    return gpu.mem_get_info()[0] + gpu.memory_reserved() - gpu.memory_allocated()
+
+
+def block_bytes(device, share=8):
+    """Bytes for one block: a third of the GPU's free memory, or a share of the working memory.
+
+    Parameters
+    ----------
+    device : str
+        What `find_device` returned.
+    share : int, default=8
+        On the CPU, a block takes one part in so many of scikit-learn's ``working_memory``.
+
+    Returns
+    -------
+    n_bytes : int
+        The bytes.
+    """
+    if device == "cpu":
+        return get_config()["working_memory"] * 2**20 // share
+    return free_memory() // 3
+
+
+@contextmanager
+def seeded(seed, device="cpu"):
+    """Torch's global generators started from a seed, and put back as they were afterwards.
+
+    Parameters
+    ----------
+    seed : int
+        The seed.
+    device : str, default="cpu"
+        The device whose generator is started, besides that of the CPU.
+    """
+    gpu = torch.get_device_module(GPU)
+    devices = [] if device == "cpu" else [gpu.current_device()]
+    with torch.random.fork_rng(devices=devices, device_type=GPU):
+        torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would start all GPUs
+        if devices:
+            gpu.manual_seed(seed)
+        yield

@@ -1,0 +1,77 @@
+"""Where torch computes, and the device that stands in for a GPU in tests."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from skvalue import _torch_device  # noqa: E402
+from skvalue._torch_device import block_bytes, find_device, seeded  # noqa: E402
+
+
+def test_find_device(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert [find_device(device) for device in ("auto", "cpu")] == ["cpu", "cpu"]
+    with pytest.raises(ValueError, match="device='cuda' needs a CUDA GPU that torch sees. Got non"):
+        find_device("cuda")
+    with pytest.raises(ValueError, match="device must be 'auto', 'cpu' or 'cuda'. Got 'tpu'"):
+        find_device("tpu")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert [find_device(device) for device in ("auto", "cpu", "cuda")] == ["cuda", "cpu", "cuda"]
+
+
+def test_seeds_are_put_back(gpu):
+    for device in ("cpu", find_device("cuda")):
+        before = torch.random.get_rng_state()
+        draws = []
+        for seed in (3, 3, 4):
+            with seeded(seed, device):
+                draws.append(torch.rand(2, device=device).cpu().numpy())
+        np.testing.assert_array_equal(draws[0], draws[1])
+        assert (draws[0] != draws[2]).all()
+        assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_seeds_of_the_cpu_leave_gpus_alone(monkeypatch):
+    def start(seed):
+        raise AssertionError
+
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", start)
+    with seeded(0):
+        torch.rand(1)
+
+
+def test_memory(gpu):
+    n_bytes = block_bytes(find_device("cuda"))
+    assert 0 < n_bytes < _torch_device.free_memory()
+    assert block_bytes("cpu", 4) == 2 * block_bytes("cpu")
+
+
+def test_two_devices_do_not_mix(gpu):
+    here, there = torch.ones(3), torch.ones(3, device=find_device("cuda"))
+    assert there.device.type != "cpu"
+    np.testing.assert_array_equal((there + there).cpu().numpy(), 2 * np.ones(3))
+    for wrong in (
+        lambda: here + there,
+        lambda: there @ here,
+        lambda: torch.cat([there, here]),
+        lambda: torch.where(here > 0, there, 0.0),
+        lambda: there.__setitem__(slice(2), here[:2] > 0) or there.index_add(0, here.long(), here),
+        lambda: here[there.long()],
+        lambda: there.index_put((torch.arange(2),), here[:2]),
+    ):
+        with pytest.raises(RuntimeError, match="same device|indices should be either on cpu or"):
+            wrong()
+    with pytest.raises((RuntimeError, TypeError), match="not supported|can't convert"):
+        there.numpy()
+    there[torch.tensor([0, 2])] = 5.0  # places may be named on the CPU
+    assert there[torch.tensor([0, 1])].tolist() == [5.0, 1.0] if there.is_cuda else True
+
+
+def test_shapes_changed_in_place(gpu):
+    line = torch.arange(6, device=find_device("cuda"))
+    assert len(line) == 6
+    line.resize_(2, 3).t_().unsqueeze_(0)
+    assert line.shape == (1, 3, 2)
+    assert line.squeeze_().stride() == (1, 3)
+    np.testing.assert_array_equal(line.cpu().numpy(), [[0, 3], [1, 4], [2, 5]])
