@@ -3,10 +3,14 @@
 import copy
 import math
 import warnings
+from numbers import Integral, Real
 
 import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.callback import CallbackSupportMixin
 
 from .._judges import Progress
+from .._sklearn import Interval, StrOptions
 from .._torch_device import seeded
 from ..exceptions import IncompleteFitWarning
 
@@ -164,80 +168,96 @@ class Training:
         return self.network.cpu().eval()
 
 
-def goes_on(estimator):
-    """Whether a fit goes on from the weights of the last.
+class TrainedTransformer(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
+):
+    """What estimators with a network share: how it is trained, with which parameters."""
 
-    Raises
-    ------
-    ValueError
-        If it should, but the weights came by `from_arrays`: they are not all that is trained.
-    """
-    if not (estimator.warm_start and hasattr(estimator, "network_")):
-        return False
-    if not hasattr(estimator, "_rng"):
-        raise ValueError(
-            "warm_start=True needs a fit of this object to go on from. Got one whose weights came "
-            "by from_arrays: fit it with warm_start=False."
-        )
-    return True
+    _parameter_constraints = {
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 2, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
+        "device": [StrOptions({"auto", "cpu", "cuda"})],
+        "random_state": ["random_state"],
+    }
 
+    def _goes_on(self):
+        """Whether a fit goes on from the weights of the last.
 
-def training_of(estimator, network, loss_of, n_rows, rng, device):
-    """`Training` as the parameters of an estimator have it.
-
-    Raises
-    ------
-    ValueError
-        If it stops early and too few rows are left to train on.
-    """
-    patience = {}
-    if estimator.early_stopping:
-        n_held_out = max(2, round(estimator.validation_fraction * n_rows))
-        if n_rows - n_held_out < 2:
+        Raises
+        ------
+        ValueError
+            If it should, but the weights came by `from_arrays`: they are not all that is trained.
+        """
+        if not (self.warm_start and hasattr(self, "network_")):
+            return False
+        if not hasattr(self, "_rng"):
             raise ValueError(
-                f"early_stopping holds out {n_held_out} of {n_rows} rows and needs 2 to train on. "
-                "Pass more rows or a smaller validation_fraction."
+                "warm_start=True needs a fit of this object to go on from. Got one whose weights "
+                "came by from_arrays: fit it with warm_start=False."
             )
-        patience = {
-            "patience": estimator.n_iter_no_change,
-            "tol": estimator.tol,
-            "n_held_out": n_held_out,
-        }
-    return Training(
-        network,
-        loss_of,
-        n_rows,
-        n_epochs=estimator.n_epochs,
-        batch_size=estimator.batch_size,
-        learning_rate=estimator.learning_rate,
-        weight_decay=estimator.weight_decay,
-        rng=rng,
-        device=device,
-        **patience,
-    )
+        return True
 
+    def _training(self, network, loss_of, n_rows, rng, device):
+        """`Training` as the parameters have it.
 
-def run(estimator, training):
-    """Train under the estimator's callbacks and set what there is, be it stopped or interrupted.
-
-    Sets ``network_``, ``loss_curve_``, ``validation_loss_curve_`` and ``n_iter_``; the curves go on
-    where they exist.
-    """
-    progress = Progress(estimator, training.n_epochs)
-    for _ in progress.follow(training.epochs(), training.n_epochs, "epochs"):
-        pass
-    estimator.network_ = training.finish()
-    estimator.loss_curve_ = estimator.loss_curve_ + training.losses
-    held_out = estimator.validation_loss_curve_ + training.held_out_losses
-    estimator.validation_loss_curve_ = held_out
-    estimator.n_iter_ = len(estimator.loss_curve_)
-    progress.context.call_on_fit_task_end(estimator=estimator)
-    if progress.interrupted:
-        raise KeyboardInterrupt
-    if progress.stopped:
-        warnings.warn(
-            f"The fit was stopped by a callback after {len(training.losses)} of "
-            f"{training.n_epochs} epochs.",
-            IncompleteFitWarning,
-            stacklevel=3,
+        Raises
+        ------
+        ValueError
+            If it stops early and too few rows are left to train on.
+        """
+        patience = {}
+        if self.early_stopping:
+            n_held_out = max(2, round(self.validation_fraction * n_rows))
+            if n_rows - n_held_out < 2:
+                raise ValueError(
+                    f"early_stopping holds out {n_held_out} of {n_rows} rows and needs 2 to train "
+                    "on. Pass more rows or a smaller validation_fraction."
+                )
+            patience = {
+                "patience": self.n_iter_no_change,
+                "tol": self.tol,
+                "n_held_out": n_held_out,
+            }
+        return Training(
+            network,
+            loss_of,
+            n_rows,
+            n_epochs=self.n_epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            rng=rng,
+            device=device,
+            **patience,
         )
+
+    def _run(self, training):
+        """Train under the callbacks and set what there is, be it stopped or interrupted.
+
+        Sets ``network_``, ``loss_curve_``, ``validation_loss_curve_`` and ``n_iter_``; the curves
+        go on where they exist.
+        """
+        progress = Progress(self, training.n_epochs)
+        for _ in progress.follow(training.epochs(), training.n_epochs, "epochs"):
+            pass
+        self.network_ = training.finish()
+        self.loss_curve_ = self.loss_curve_ + training.losses
+        self.validation_loss_curve_ = self.validation_loss_curve_ + training.held_out_losses
+        self.n_iter_ = len(self.loss_curve_)
+        progress.context.call_on_fit_task_end(estimator=self)
+        if progress.interrupted:
+            raise KeyboardInterrupt
+        if progress.stopped:
+            warnings.warn(
+                f"The fit was stopped by a callback after {len(training.losses)} of "
+                f"{training.n_epochs} epochs.",
+                IncompleteFitWarning,
+                stacklevel=3,
+            )

@@ -14,7 +14,60 @@ def _names(names, n):
     return names
 
 
-class SellerScoresDisplay:
+class _MarketDisplay:
+    """What pictures of sellers share: names, the way from summaries, axes."""
+
+    @classmethod
+    def from_summaries(cls, scorer, summaries, *, names=None, ax=None):
+        """Let a scorer judge summaries, and draw.
+
+        Parameters
+        ----------
+        scorer : PriArTaScorer
+            The fitted scorer.
+        summaries : sequence of Summary, str or path-like
+            What the sellers sent.
+        names : sequence of str, default=None
+            Names of the sellers.
+        ax : matplotlib Axes, default=None
+            Where to draw; None opens a figure.
+
+        Returns
+        -------
+        display : object of this class
+            The drawn display.
+        """
+        return cls(**cls._judged(scorer, summaries), names=names).plot(ax=ax)
+
+    def plot(self, *, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None opens a figure.
+
+        Returns
+        -------
+        display : object of this class
+            The drawn display.
+
+        Raises
+        ------
+        ValueError
+            If there are not as many names as sellers.
+        ImportError
+            If matplotlib is not installed.
+        """
+        shown = np.asarray(getattr(self, self._shown), dtype=float)
+        names = _names(self.names, len(shown))
+        ax = open_axes(ax, type(self).__name__)
+        self._draw(ax, shown, names)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class SellerScoresDisplay(_MarketDisplay):
     """Scores of sellers as bars, with standard errors and the noise floor of each.
 
     It is best made by `from_summaries`.
@@ -52,63 +105,24 @@ class SellerScoresDisplay:
     2
     """
 
+    _shown = "scores"
+
     def __init__(self, scores, *, errors=None, floors=None, names=None):
         self.scores = scores
         self.errors = errors
         self.floors = floors
         self.names = names
 
-    @classmethod
-    def from_summaries(cls, scorer, summaries, *, names=None, ax=None):
-        """Score summaries, with errors and floors, and draw.
+    @staticmethod
+    def _judged(scorer, summaries):
+        return {
+            "scores": scorer.score_summaries(summaries)[:, 0],
+            "errors": scorer.score_errors(summaries),
+            "floors": scorer.noise_floor(summaries),
+        }
 
-        Parameters
-        ----------
-        scorer : PriArTaScorer
-            The fitted scorer.
-        summaries : sequence of Summary, str or path-like
-            What the sellers sent.
-        names : sequence of str, default=None
-            Names of the sellers.
-        ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
-
-        Returns
-        -------
-        display : SellerScoresDisplay
-            The drawn display.
-        """
-        return cls(
-            scorer.score_summaries(summaries)[:, 0],
-            errors=scorer.score_errors(summaries),
-            floors=scorer.noise_floor(summaries),
-            names=names,
-        ).plot(ax=ax)
-
-    def plot(self, *, ax=None):
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
-
-        Returns
-        -------
-        display : SellerScoresDisplay
-            The drawn display.
-
-        Raises
-        ------
-        ValueError
-            If there are not as many names as sellers.
-        ImportError
-            If matplotlib is not installed.
-        """
-        scores = np.asarray(self.scores, dtype=float)
+    def _draw(self, ax, scores, names):
         places = np.arange(len(scores))
-        names = _names(self.names, len(scores))
-        ax = open_axes(ax, "SellerScoresDisplay")
         low = np.full(len(scores), -np.inf) if self.floors is None else np.asarray(self.floors)
         colours = np.where(scores > low, BLUE, GREY)
         style = dict(error_kw=dict(ecolor="black", capsize=3, lw=1))
@@ -123,11 +137,9 @@ class SellerScoresDisplay:
         ax.set(yticks=places, yticklabels=names, xlabel="distance from the buyer's data")
         ax.invert_yaxis()
         ax.set_xlim(left=0)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
-class PairwiseDistancesDisplay:
+class PairwiseDistancesDisplay(_MarketDisplay):
     """Heat map of distances between sellers: dark cells off the diagonal are near-duplicates.
 
     It is best made by `from_summaries`.
@@ -159,56 +171,18 @@ class PairwiseDistancesDisplay:
     (2, 2)
     """
 
+    _shown = "distances"
+
     def __init__(self, distances, *, names=None):
         self.distances = distances
         self.names = names
 
-    @classmethod
-    def from_summaries(cls, scorer, summaries, *, names=None, ax=None):
-        """Compare summaries with one another, and draw.
+    @staticmethod
+    def _judged(scorer, summaries):
+        return {"distances": scorer.pairwise_distances(summaries)}
 
-        Parameters
-        ----------
-        scorer : PriArTaScorer
-            The fitted scorer.
-        summaries : sequence of Summary, str or path-like
-            What the sellers sent.
-        names : sequence of str, default=None
-            Names of the sellers.
-        ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
-
-        Returns
-        -------
-        display : PairwiseDistancesDisplay
-            The drawn display.
-        """
-        return cls(scorer.pairwise_distances(summaries), names=names).plot(ax=ax)
-
-    def plot(self, *, ax=None):
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
-
-        Returns
-        -------
-        display : PairwiseDistancesDisplay
-            The drawn display.
-
-        Raises
-        ------
-        ValueError
-            If there are not as many names as sellers.
-        ImportError
-            If matplotlib is not installed.
-        """
-        distances = np.asarray(self.distances, dtype=float)
+    def _draw(self, ax, distances, names):
         places = np.arange(len(distances))
-        names = _names(self.names, len(distances))
-        ax = open_axes(ax, "PairwiseDistancesDisplay")
         self.image_ = ax.imshow(distances, cmap="cividis", vmin=0)
         ax.figure.colorbar(self.image_, ax=ax, label="distance")
         middle = distances.max(initial=0.0) / 2
@@ -218,11 +192,9 @@ class PairwiseDistancesDisplay:
                 ax.text(j, i, f"{distance:.2g}", ha="center", va="center", color=colour, size=8)
         ax.set(xticks=places, yticks=places, yticklabels=names)
         ax.set_xticklabels(names, rotation=45, ha="right", rotation_mode="anchor")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
-class DirectionsDisplay:
+class DirectionsDisplay(_MarketDisplay):
     """Why sellers are far: squared distance along the buyer's directions, mean and spread apart.
 
     It is best made by `from_summaries`.
@@ -254,56 +226,18 @@ class DirectionsDisplay:
     (1, 4)
     """
 
+    _shown = "contributions"
+
     def __init__(self, contributions, *, names=None):
         self.contributions = contributions
         self.names = names
 
-    @classmethod
-    def from_summaries(cls, scorer, summaries, *, names=None, ax=None):
-        """Explain summaries, and draw.
+    @staticmethod
+    def _judged(scorer, summaries):
+        return {"contributions": scorer.explain(summaries)}
 
-        Parameters
-        ----------
-        scorer : PriArTaScorer
-            The fitted scorer.
-        summaries : sequence of Summary, str or path-like
-            What the sellers sent.
-        names : sequence of str, default=None
-            Names of the sellers.
-        ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
-
-        Returns
-        -------
-        display : DirectionsDisplay
-            The drawn display.
-        """
-        return cls(scorer.explain(summaries), names=names).plot(ax=ax)
-
-    def plot(self, *, ax=None):
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
-
-        Returns
-        -------
-        display : DirectionsDisplay
-            The drawn display.
-
-        Raises
-        ------
-        ValueError
-            If there are not as many names as sellers.
-        ImportError
-            If matplotlib is not installed.
-        """
-        contributions = np.asarray(self.contributions, dtype=float)
+    def _draw(self, ax, contributions, names):
         n, _, d = contributions.shape
-        names = _names(self.names, n)
-        ax = open_axes(ax, "DirectionsDisplay")
         self.image_ = ax.imshow(
             contributions.reshape(n, 2 * d), cmap="Blues", vmin=0, aspect="auto"
         )
@@ -314,5 +248,3 @@ class DirectionsDisplay:
         ax.set_xticks(np.concatenate([ticks, d + ticks]), [*(ticks + 1), *(ticks + 1)])
         ax.set(yticks=np.arange(n), yticklabels=names)
         ax.set_xlabel("the buyer's principal direction: shift of the mean | change of spread")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

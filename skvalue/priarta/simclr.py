@@ -8,8 +8,6 @@ from numbers import Integral, Real
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
@@ -19,7 +17,7 @@ from .._sklearn import Interval, StrOptions, fit_context
 from .._torch_device import find_device, seeded
 from ._arrays import load_arrays, one_of, read_config, read_vector, state_arrays, whole_number
 from ._examples import Examples, read_examples
-from ._training import goes_on, run, training_of
+from ._training import TrainedTransformer
 from .augmentations import AUGMENTATIONS, make_augmentations
 from .networks import BACKBONES, choose_backbone, make_backbone, outputs_of, with_head
 
@@ -63,9 +61,7 @@ def nt_xent_loss(first, second, temperature=0.5):
     return nn.functional.cross_entropy(logits, partner)
 
 
-class SimCLR(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
-):
+class SimCLR(TrainedTransformer):
     """Representation learnt without labels, by telling views of examples apart.
 
     A network sees two random views of each example of a batch and is trained so that the two
@@ -170,17 +166,7 @@ class SimCLR(
         "output": [StrOptions({"backbone", "projection"})],
         "projection_dim": [Interval(Integral, 1, None, closed="left")],
         "temperature": [Interval(Real, 0, None, closed="neither")],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 2, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "warm_start": ["boolean"],
-        "device": [StrOptions({"auto", "cpu", "cuda"})],
-        "random_state": ["random_state"],
+        **TrainedTransformer._parameter_constraints,
     }
 
     def __init__(
@@ -251,7 +237,7 @@ class SimCLR(
             If the loss is no longer finite.
         """
         device = find_device(self.device)
-        again = goes_on(self)
+        again = self._goes_on()
         X = read_examples(self, X, image_shape=self.image_shape, reset=not again)
         examples = self._examples if again else Examples.of(X, self.image_shape)
         rows = examples.tensor(X)
@@ -275,9 +261,9 @@ class SimCLR(
             projected = network.head(network.backbone(views).flatten(1))
             return nt_xent_loss(*projected.chunk(2), self.temperature)
 
-        training = training_of(self, network, loss_of, len(rows), rng, device)
+        training = self._training(network, loss_of, len(rows), rng, device)
         self._examples, self._rng = examples, rng
-        run(self, training)
+        self._run(training)
         return self
 
     def _build(self, examples, rng):

@@ -8,17 +8,15 @@ from numbers import Integral, Real
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from .._parallel import tiles
-from .._sklearn import Interval, StrOptions, fit_context
+from .._sklearn import Interval, fit_context
 from .._torch_device import find_device, seeded
 from ._arrays import load_arrays, read_config, read_vector, state_arrays, whole_number
-from ._training import goes_on, run, training_of
+from ._training import TrainedTransformer
 
 __all__ = ["GaussianVAE", "negative_elbo"]
 
@@ -61,9 +59,7 @@ def negative_elbo(x, reconstruction, mean, log_variance, beta=1.0):
     return (error + beta * divergence).mean()
 
 
-class GaussianVAE(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
-):
+class GaussianVAE(TrainedTransformer):
     """Few numbers a row, nearly normal over the buyer's rows: means of a variational autoencoder.
 
     Encoder and decoder are two linear layers each with LeakyReLU between them. Rows are centred and
@@ -139,17 +135,7 @@ class GaussianVAE(
         "latent_dim": [Interval(Integral, 1, None, closed="left")],
         "hidden_dim": [Interval(Integral, 1, None, closed="left")],
         "beta": [Interval(Real, 0, None, closed="neither")],
-        "n_epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 2, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "warm_start": ["boolean"],
-        "device": [StrOptions({"auto", "cpu", "cuda"})],
-        "random_state": ["random_state"],
+        **TrainedTransformer._parameter_constraints,
     }
 
     def __init__(
@@ -209,7 +195,7 @@ class GaussianVAE(
             If the loss is no longer finite.
         """
         device = find_device(self.device)
-        again = goes_on(self)
+        again = self._goes_on()
         X = validate_data(self, X, reset=not again, dtype=float, ensure_min_samples=2)
         rng = self._rng if again else check_random_state(self.random_state)
         if again:
@@ -229,9 +215,9 @@ class GaussianVAE(
             drawn = mean + torch.randn_like(mean) * torch.exp(0.5 * log_variance)
             return negative_elbo(x, network.decoder(drawn).float(), mean, log_variance, self.beta)
 
-        training = training_of(self, network, loss_of, len(rows), rng, device)
+        training = self._training(network, loss_of, len(rows), rng, device)
         self._rng = rng
-        run(self, training)
+        self._run(training)
         return self
 
     def _tensor(self, X):
