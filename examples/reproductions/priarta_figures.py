@@ -238,6 +238,8 @@ def train_maps(X, seed, arguments):
         temperature=arguments.temperature,
         n_epochs=arguments.epochs,
         device=arguments.device,
+        mixed_precision=arguments.mixed_precision or "auto",
+        batch_size=arguments.batch_size,
         random_state=seed,
     )
     vae = GaussianVAE(
@@ -301,6 +303,8 @@ def parse(words=None):
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument("--epochs", type=int, help="of SimCLR (40; CIFAR-10: 200)")
+    parser.add_argument("--batch-size", type=int, default=256, help="of SimCLR")
+    parser.add_argument("--mixed-precision", action="store_true", help="on a CPU too")
     parser.add_argument("--temperature", type=float, default=0.3)
     parser.add_argument("--n-buyer", type=int, help="rows of the buyer (2200; CIFAR-10: 2000)")
     parser.add_argument("--n-seller", type=int, default=2000)

@@ -49,7 +49,9 @@ class Training:
     rng : numpy.random.RandomState
         Gives the seed of each epoch.
     device : {"cpu", "cuda"}
-        Where the network is; on "cuda" the loss is computed in mixed precision (bfloat16).
+        Where the network is.
+    mixed_precision : bool
+        Whether the loss is computed in mixed precision (bfloat16).
     patience : int or None
         With it, ``n_held_out`` rows judge each epoch, training ends after so many epochs without
         a loss lower by ``tol``, and the best weights are kept.
@@ -78,12 +80,13 @@ class Training:
         weight_decay,
         rng,
         device,
+        mixed_precision=False,
         patience=None,
         tol=0.0,
         n_held_out=0,
     ):
         self.network, self.loss_of, self.rng, self.device = network, loss_of, rng, device
-        self.learning_rate = learning_rate
+        self.learning_rate, self.mixed_precision = learning_rate, mixed_precision
         order = torch.from_numpy(rng.permutation(n_rows))
         self.held_out, self.rows = order[:n_held_out], order[n_held_out:]
         self.batch_size = min(batch_size, len(self.rows))
@@ -101,7 +104,7 @@ class Training:
         self._best, self._best_weights, self._waited = math.inf, None, 0
 
     def _loss(self, rows):
-        with torch.autocast(self.device, torch.bfloat16, enabled=self.device != "cpu"):
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.mixed_precision):
             return self.loss_of(rows)
 
     def _epoch(self):
@@ -184,6 +187,7 @@ class TrainedTransformer(
         "tol": [Interval(Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
         "device": [StrOptions({"auto", "cpu", "cuda"})],
+        "mixed_precision": ["boolean", StrOptions({"auto"})],
         "random_state": ["random_state"],
     }
 
@@ -235,6 +239,9 @@ class TrainedTransformer(
             weight_decay=self.weight_decay,
             rng=rng,
             device=device,
+            mixed_precision=(
+                device != "cpu" if self.mixed_precision == "auto" else self.mixed_precision
+            ),
             **patience,
         )
 

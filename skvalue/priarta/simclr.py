@@ -111,8 +111,10 @@ class SimCLR(TrainedTransformer):
     warm_start : bool, default=False
         Whether `fit` goes on from the weights of the last, for ``n_epochs`` more.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where to compute. "auto" is "cuda" where torch sees a GPU; there the network works in mixed
-        precision (bfloat16).
+        Where to compute. "auto" is "cuda" where torch sees a GPU.
+    mixed_precision : bool or "auto", default="auto"
+        Whether the network learns in mixed precision (bfloat16). "auto": on a GPU only. On a CPU it
+        is faster where there are instructions for it, and slower elsewhere.
     random_state : int, RandomState instance or None, default=None
         Weights, order and views. An integer gives the same network again on the same CPU
         and number of threads; not across machines or devices.
@@ -189,6 +191,7 @@ class SimCLR(TrainedTransformer):
         tol=1e-3,
         warm_start=False,
         device="auto",
+        mixed_precision="auto",
         random_state=None,
     ):
         self.backbone = backbone
@@ -208,6 +211,7 @@ class SimCLR(TrainedTransformer):
         self.tol = tol
         self.warm_start = warm_start
         self.device = device
+        self.mixed_precision = mixed_precision
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)

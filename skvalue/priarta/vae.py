@@ -93,8 +93,10 @@ class GaussianVAE(TrainedTransformer):
     warm_start : bool, default=False
         Whether `fit` goes on from the weights of the last, for ``n_epochs`` more.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where to compute. "auto" is "cuda" where torch sees a GPU; there the networks learn in mixed
-        precision (bfloat16).
+        Where to compute. "auto" is "cuda" where torch sees a GPU.
+    mixed_precision : bool or "auto", default="auto"
+        Whether the network learns in mixed precision (bfloat16). "auto": on a GPU only. On a CPU it
+        is faster where there are instructions for it, and slower elsewhere.
     random_state : int, RandomState instance or None, default=None
         Weights, order and latent draws. An integer gives the same map again on the same CPU and
         number of threads; not across machines or devices.
@@ -154,6 +156,7 @@ class GaussianVAE(TrainedTransformer):
         tol=1e-3,
         warm_start=False,
         device="auto",
+        mixed_precision="auto",
         random_state=None,
     ):
         self.latent_dim = latent_dim
@@ -169,6 +172,7 @@ class GaussianVAE(TrainedTransformer):
         self.tol = tol
         self.warm_start = warm_start
         self.device = device
+        self.mixed_precision = mixed_precision
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)

@@ -369,3 +369,16 @@ def test_a_gpu_learns_in_mixed_precision_and_transforms_in_full(gpu, rng):
     Watched.seen.clear()
     simclr.transform(X)
     assert Watched.seen == {(False, device, torch.float64)}
+
+
+@pytest.mark.parametrize(
+    ("mixed_precision", "dtype"), [("auto", torch.float32), (True, torch.bfloat16)]
+)
+def test_precision_on_a_cpu(mixed_precision, dtype, rng):
+    X = rng.normal(size=(64, 6))
+    options = dict(n_epochs=2, device="cpu", mixed_precision=mixed_precision, random_state=0)
+    backbone = Watched(6, 4)
+    Watched.seen.clear()
+    rows = SimCLR(backbone, **options).fit_transform(X)
+    assert {dtype for training, _, dtype in Watched.seen if training} == {dtype}
+    np.testing.assert_array_equal(SimCLR(backbone, **options).fit(X).transform(X), rows)
