@@ -169,21 +169,23 @@ def classifier(shape, seed):
     return nn.Sequential(backbone, nn.Linear(n_outputs, 10))
 
 
-def train_classifier(network, X, y, n_epochs, device, rate):
+def train_classifier(network, X, y, n_epochs, device, rate, mixed_precision):
     """Train a copy of nothing: the network itself, on images and labels."""
     optimizer = torch.optim.Adam(network.parameters(), lr=rate)
     network.to(device).train()
     for _ in range(n_epochs):
         for rows in torch.randperm(len(y)).split(128):
             if len(rows) > 1:
-                loss = nn.functional.cross_entropy(network(X[rows].to(device)), y[rows].to(device))
+                with torch.autocast(device, torch.bfloat16, enabled=mixed_precision):
+                    outputs = network(X[rows].to(device))
+                loss = nn.functional.cross_entropy(outputs.float(), y[rows].to(device))
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
     return network
 
 
-def gains(buyer, sellers, test, n_epochs, device, seed):
+def gains(buyer, sellers, test, n_epochs, device, seed, mixed_precision=False):
     """Accuracy on the test rows before, and what fine-tuning with each seller's rows adds.
 
     The buyer then owns both data sets, and fine-tunes on both.
@@ -195,21 +197,21 @@ def gains(buyer, sellers, test, n_epochs, device, seed):
 
     def accuracy(network):
         network.eval()
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast(device, torch.bfloat16, enabled=mixed_precision):
             guesses = [network(part.to(device)).argmax(1).cpu() for part in X_test.split(512)]
         return float((torch.cat(guesses) == y_test).float().mean())
 
     (X_buyer, y_buyer), (X_test, y_test) = tensors(*buyer), tensors(*test)
     with torch.random.fork_rng():
         network = classifier(tuple(X_buyer.shape[1:]), seed)
-        train_classifier(network, X_buyer, y_buyer, n_epochs, device, 1e-3)
+        train_classifier(network, X_buyer, y_buyer, n_epochs, device, 1e-3, mixed_precision)
         before, state = accuracy(network), {k: v.clone() for k, v in network.state_dict().items()}
         after = []
         for X, y in sellers:
             network.load_state_dict(state)
             X, y = tensors(X, y)
             both = torch.cat([X_buyer, X]), torch.cat([y_buyer, y])
-            train_classifier(network, *both, max(n_epochs // 2, 1), device, 3e-4)
+            train_classifier(network, *both, max(n_epochs // 2, 1), device, 3e-4, mixed_precision)
             after.append(accuracy(network) - before)
     return before, np.array(after)
 
@@ -261,7 +263,8 @@ def run_seed(X, y, name, seed, arguments):
     if not arguments.classifier_epochs:
         return said, None
     device = "cuda" if torch.cuda.is_available() and arguments.device != "cpu" else "cpu"
-    before, added = gains(*market, arguments.classifier_epochs, device, seed)
+    mixed = arguments.mixed_precision or device == "cuda"
+    before, added = gains(*market, arguments.classifier_epochs, device, seed, mixed)
     print(f"seed {seed}: gain over accuracy {before:.3f}   " + " ".join(f"{g:6.3f}" for g in added),
           flush=True)  # fmt: skip
     return said, added
