@@ -90,3 +90,26 @@ def seeded(seed, device="cpu"):
         if devices:
             gpu.manual_seed(seed)
         yield
+
+
+@contextmanager
+def full_precision():
+    """Products of float32 in float32, whatever the user allows elsewhere; put back afterwards."""
+    backends = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+    if not all(hasattr(backend, "fp32_precision") for backend in backends):  # torch < 2.9
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest")
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(before)
+        return
+    # The older setting cannot be read where a user has made the newer one.
+    before = [backend.fp32_precision for backend in backends]
+    try:
+        for backend in backends:
+            backend.fp32_precision = "ieee"
+        yield
+    finally:
+        for backend, precision in zip(backends, before):
+            backend.fp32_precision = precision

@@ -5,8 +5,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from skvalue import _torch_device  # noqa: E402
-from skvalue._torch_device import block_bytes, find_device, seeded  # noqa: E402
+from skvalue import KNNShapleyValuer, _torch_device  # noqa: E402
+from skvalue._torch_device import (  # noqa: E402
+    block_bytes,
+    find_device,
+    full_precision,
+    seeded,
+)
 
 
 def test_find_device(monkeypatch):
@@ -75,3 +80,55 @@ def test_shapes_changed_in_place(gpu):
     assert line.shape == (1, 3, 2)
     assert line.squeeze_().stride() == (1, 3)
     np.testing.assert_array_equal(line.cpu().numpy(), [[0, 3], [1, 4], [2, 5]])
+
+
+@pytest.mark.parametrize("precision", ["tf32", "ieee"])
+def test_full_precision_by_the_newer_setting(precision, rng):
+    matmul = torch.backends.cuda.matmul
+    if not hasattr(matmul, "fp32_precision"):
+        pytest.skip("torch has the older setting only")
+    before = matmul.fp32_precision
+    try:
+        matmul.fp32_precision = precision  # `get_float32_matmul_precision` fails from here on
+        with full_precision():
+            assert matmul.fp32_precision == "ieee"
+            assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
+        assert matmul.fp32_precision == precision
+        X, y = rng.normal(size=(50, 4)).astype(np.float32), rng.integers(0, 2, 50)
+        expected = KNNShapleyValuer(5).fit(X, y).values_
+        found = KNNShapleyValuer(5, engine="torch").fit(X, y).values_
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    finally:
+        matmul.fp32_precision = before
+
+
+@pytest.mark.parametrize("precision", ["highest", "high", "medium"])
+def test_full_precision_by_the_older_setting(precision):
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision(precision)
+        with full_precision():
+            if hasattr(torch.backends.cuda.matmul, "fp32_precision"):
+                assert torch.backends.cuda.matmul.fp32_precision == "ieee"
+            else:
+                assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == precision
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_full_precision_of_an_older_torch(monkeypatch):
+    """Without the newer setting."""
+
+    class Older:
+        pass
+
+    monkeypatch.setattr(torch.backends.cuda, "matmul", Older())
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("high")
+        with full_precision():
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before)

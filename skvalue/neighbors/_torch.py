@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from .._parallel import tiles
-from .._torch_device import block_bytes, find_device, free_memory
+from .._torch_device import block_bytes, find_device, free_memory, full_precision
 from ._block_space import BlockSpace
 from ._rows import read_rows
 from ._settle import HEAD, count_ranked, pair_keys, run_members, settle_pairs
@@ -25,13 +25,8 @@ _FEW_CLASSES = 32  # up to here counts and sums are matrix products
 @contextmanager
 def _turn():
     """One tile at a time, in full precision whatever the user allows elsewhere."""
-    with _LOCK, torch.no_grad():
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("highest")
-        try:
-            yield
-        finally:
-            torch.set_float32_matmul_precision(before)
+    with _LOCK, torch.no_grad(), full_precision():
+        yield
 
 
 def make_engine(device):
