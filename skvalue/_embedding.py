@@ -86,13 +86,15 @@ def _through_module(module, X):
     """What a torch module returns for rows, in evaluation mode and in batches, flattened."""
     import torch
 
+    from ._torch_device import undisturbed
+
     X = X if hasattr(X, "shape") and not hasattr(X, "columns") else np.asarray(X)
     first = next(module.parameters(), torch.empty(0))
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
     out = []
     try:
-        with torch.no_grad():
+        with undisturbed(), torch.no_grad():
             for part in tiles(X.shape[0], _BATCH):
                 batch = X[part]
                 if not isinstance(batch, torch.Tensor):

@@ -4,7 +4,7 @@ Nothing else in the package asks torch for a GPU. All other code calls the devic
 `find_device` calls it, and asks only whether it is the CPU.
 """
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 from sklearn import get_config
@@ -113,3 +113,27 @@ def full_precision():
     finally:
         for backend, precision in zip(backends, before):
             backend.fp32_precision = precision
+
+
+@contextmanager
+def undisturbed():
+    """Torch as it comes, whatever the caller has set: values must not depend on it.
+
+    No mixed precision, gradients where they are asked for, tensors on the CPU and in float32 where
+    nothing else is said. Only what is set otherwise is changed, for the time of the block.
+    """
+    with ExitStack() as stack:
+        for kind in ("cpu", GPU):
+            if torch.is_autocast_enabled(kind):
+                stack.enter_context(torch.autocast(kind, enabled=False))
+        if torch.is_inference_mode_enabled():
+            stack.enter_context(torch.inference_mode(False))
+        if not torch.is_grad_enabled():
+            stack.enter_context(torch.enable_grad())
+        if torch.get_default_device().type != "cpu":
+            stack.enter_context(torch.device("cpu"))
+        dtype = torch.get_default_dtype()
+        if dtype != torch.float32:
+            torch.set_default_dtype(torch.float32)
+            stack.callback(torch.set_default_dtype, dtype)
+        yield

@@ -1,17 +1,28 @@
 """Where torch computes, and the device that stands in for a GPU in tests."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 torch = pytest.importorskip("torch")
 
-from skvalue import KNNShapleyValuer, _torch_device  # noqa: E402
+from skvalue import (  # noqa: E402
+    GradientSemivalueValuer,
+    KNNShapleyValuer,
+    LeaveOneOutValuer,
+    TKNNShapleyValuer,
+    _torch_device,
+)
 from skvalue._torch_device import (  # noqa: E402
     block_bytes,
     find_device,
     full_precision,
     seeded,
 )
+from skvalue.priarta import GaussianVAE, SimCLR  # noqa: E402
 
 
 def test_find_device(monkeypatch):
@@ -132,3 +143,48 @@ def test_full_precision_of_an_older_torch(monkeypatch):
         assert torch.get_float32_matmul_precision() == "high"
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+@contextmanager
+def float64_everywhere():
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+SURROUNDINGS = {
+    "mixed precision": lambda: torch.autocast("cpu", torch.bfloat16),
+    "another device": lambda: torch.device("meta"),
+    "another type": float64_everywhere,
+    "without gradients": torch.no_grad,
+    "inference": torch.inference_mode,
+}
+MODULE = torch.nn.Linear(8, 2)
+FITS = {
+    "knn": KNNShapleyValuer(3, engine="torch", device="cpu"),
+    "tknn": TKNNShapleyValuer("auto", engine="torch", device="cpu"),
+    "embedding": KNNShapleyValuer(3, embedding=MODULE),
+    "gradients": GradientSemivalueValuer(MODULE, n_permutations=3, device="cpu", random_state=0),
+    "games": LeaveOneOutValuer(LogisticRegression(), batch="torch", device="cpu"),
+    "simclr": SimCLR(n_epochs=2, early_stopping=True, device="cpu", random_state=0),
+    "vae": GaussianVAE(2, n_epochs=2, device="cpu", random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_nothing_depends_on_what_torch_is_set_to(name, rng):
+    X, y = rng.normal(size=(60, 8)).astype(np.float32), rng.integers(0, 2, 60)
+
+    def found():
+        estimator = clone(FITS[name])
+        if isinstance(estimator, (SimCLR, GaussianVAE)):
+            return estimator.fit(X).transform(X)
+        return estimator.fit(X, y, X_val=X[:20] + 0.1, y_val=y[:20]).values_
+
+    expected = found()
+    for surrounding in SURROUNDINGS.values():
+        with surrounding():
+            np.testing.assert_array_equal(found(), expected)
+    assert torch.get_default_dtype() == torch.float32

@@ -7,7 +7,7 @@ product with the products of pairs of columns. Everything is float64.
 import numpy as np
 import torch
 
-from .._torch_device import block_bytes, find_device
+from .._torch_device import block_bytes, find_device, undisturbed
 from ._answers import ONE_CLASS, SOLVED, TWO_CLASSES, UNSOLVED
 from ._batched import ANSWERS
 from ._linear import LeastSquaresSolver, RidgeSolver
@@ -48,7 +48,10 @@ class TorchSolver:
         return torch.tensor(np.asarray(array, dtype=np.float64), device=self.device)
 
     def utilities(self, masks, n_jobs):
-        with torch.no_grad():  # one tile at a time: torch spreads it over threads by itself
+        with (
+            undisturbed(),
+            torch.no_grad(),
+        ):  # one tile at a time: torch spreads it over threads by itself
             return super().utilities(masks, 1)
 
     def grams(self, D):

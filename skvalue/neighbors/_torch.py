@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from .._parallel import tiles
-from .._torch_device import block_bytes, find_device, free_memory, full_precision
+from .._torch_device import block_bytes, find_device, free_memory, full_precision, undisturbed
 from ._block_space import BlockSpace
 from ._rows import read_rows
 from ._settle import HEAD, count_ranked, pair_keys, run_members, settle_pairs
@@ -25,7 +25,7 @@ _FEW_CLASSES = 32  # up to here counts and sums are matrix products
 @contextmanager
 def _turn():
     """One tile at a time, in full precision whatever the user allows elsewhere."""
-    with _LOCK, torch.no_grad(), full_precision():
+    with _LOCK, undisturbed(), torch.no_grad(), full_precision():
         yield
 
 

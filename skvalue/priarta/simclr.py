@@ -14,7 +14,7 @@ from torch import nn
 
 from .._parallel import tiles
 from .._sklearn import Interval, StrOptions, fit_context
-from .._torch_device import find_device, seeded
+from .._torch_device import find_device, seeded, undisturbed
 from ._arrays import load_arrays, one_of, read_config, read_vector, state_arrays, whole_number
 from ._examples import Examples, read_examples
 from ._training import TrainedTransformer
@@ -215,6 +215,7 @@ class SimCLR(TrainedTransformer):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
+    @undisturbed()
     def fit(self, X, y=None):
         """Train on the buyer's rows.
 
@@ -288,6 +289,7 @@ class SimCLR(TrainedTransformer):
     def _n_features_out(self):
         return self._projection_dim if self.output == "projection" else self._n_outputs
 
+    @undisturbed()
     def transform(self, X):
         """Rows of numbers that hardly change when an example is augmented.
 

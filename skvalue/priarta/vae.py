@@ -14,7 +14,7 @@ from torch import nn
 
 from .._parallel import tiles
 from .._sklearn import Interval, fit_context
-from .._torch_device import find_device, seeded
+from .._torch_device import find_device, seeded, undisturbed
 from ._arrays import load_arrays, read_config, read_vector, state_arrays, whole_number
 from ._training import TrainedTransformer
 
@@ -176,6 +176,7 @@ class GaussianVAE(TrainedTransformer):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
+    @undisturbed()
     def fit(self, X, y=None):
         """Train on the representation of the buyer's rows.
 
@@ -232,6 +233,7 @@ class GaussianVAE(TrainedTransformer):
     def _n_features_out(self):
         return self._dims[1]
 
+    @undisturbed()
     def transform(self, X):
         """Means of the normal laws that the encoder gives rows.
 

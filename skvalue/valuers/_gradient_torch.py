@@ -8,7 +8,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from .._parallel import tiles
-from .._torch_device import block_bytes, find_device, seeded
+from .._torch_device import block_bytes, find_device, seeded, undisturbed
 from ._torch_modules import prepared_module, starting_point, trained_parts, tried_out
 from ._torch_walks import gradients_of, walk_together
 
@@ -82,6 +82,7 @@ class TorchGradientModel:
         If module is no torch module.
     """
 
+    @undisturbed()
     def __init__(
         self,
         module,
@@ -149,6 +150,7 @@ class TorchGradientModel:
 
     # What a valuer calls --------------------------------------------------------------------
 
+    @undisturbed()
     def initial(self, rng):
         """Parameters with which a permutation starts.
 
@@ -172,6 +174,7 @@ class TorchGradientModel:
         drawn = dict(self._fresh.named_parameters())
         return torch.cat([drawn[n].detach().reshape(-1) for n in self._names]).double().numpy()
 
+    @undisturbed()
     def gradient(self, theta, player):
         """Clipped gradient of a player's loss.
 
@@ -203,6 +206,7 @@ class TorchGradientModel:
             total = self._clipped(total[None])[0]
         return total.cpu().numpy()
 
+    @undisturbed()
     def gradients(self, thetas, players):
         """Clipped gradients of many players, each at parameters of its own.
 
@@ -240,10 +244,12 @@ class TorchGradientModel:
         walks = int(max(1, min(n_walks, walks)))
         return walks, int(min(max(1, room // (walks * 20 * self.n_parameters)), self.n_players))
 
+    @undisturbed()
     def walk_together(self, orders, rate, noise, scales, thetas):
         """Walk on many paths at once, see `skvalue.valuers._torch_walks.walk_together`."""
         return walk_together(self, orders, rate, noise, scales, thetas)
 
+    @undisturbed()
     def utilities(self, thetas):
         """Utilities of parameters.
 
