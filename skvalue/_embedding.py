@@ -66,7 +66,7 @@ def embed(embedding, X, name="X"):
         If the embedding does not return one vector a row.
     """
     if _is_module(embedding):
-        vectors = _through_module(embedding, X)
+        vectors = through_module(embedding, X)
     elif hasattr(embedding, "transform"):
         vectors = embedding.transform(X)
     else:
@@ -82,14 +82,29 @@ def embed(embedding, X, name="X"):
     return vectors
 
 
-def _through_module(module, X):
-    """What a torch module returns for rows, in evaluation mode and in batches, flattened."""
+def through_module(module, X, floats=False):
+    """What a torch module returns for rows, in evaluation mode and in batches, flattened.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        The module; it stays where it is, and in the modes it was in.
+    X : array-like of shape (n, ...)
+        Rows. Those of floats come in the precision of the module's parameters.
+    floats : bool, default=False
+        Whether whole numbers become floats too. Some modules take them as they are: as words.
+
+    Returns
+    -------
+    vectors : ndarray of shape (n, n_components)
+        Float64 if the module is, else float32.
+    """
     import torch
 
     from ._torch_device import undisturbed
 
     X = X if hasattr(X, "shape") and not hasattr(X, "columns") else np.asarray(X)
-    first = next(module.parameters(), torch.empty(0))
+    first = next(module.parameters(), None)
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
     out = []
@@ -99,9 +114,12 @@ def _through_module(module, X):
                 batch = X[part]
                 if not isinstance(batch, torch.Tensor):
                     batch = torch.from_numpy(np.array(batch))
-                dtype = first.dtype if batch.is_floating_point() else batch.dtype
-                vectors = module(batch.to(first.device, dtype))
-                out.append(vectors.float().cpu().numpy().reshape(len(batch), -1))
+                if first is not None:
+                    dtype = first.dtype if floats or batch.is_floating_point() else batch.dtype
+                    batch = batch.to(first.device, dtype)
+                vectors = module(batch)
+                vectors = vectors if vectors.dtype == torch.float64 else vectors.float()
+                out.append(vectors.cpu().numpy().reshape(len(batch), -1))
     finally:
         for part, mode in modes:
             part.training = mode

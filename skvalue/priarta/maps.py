@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from .._embedding import through_module
 from .._sklearn import Interval, fit_context
 
 __all__ = ["Identity", "PrincipalComponents"]
@@ -322,7 +323,7 @@ class FittedMap:
         if hasattr(self.fitted_, "transform"):
             return _dense(self.fitted_.transform(X))
         if hasattr(self.fitted_, "named_parameters"):
-            return _through_module(self.fitted_, X)
+            return through_module(self.fitted_, np.asarray(X), floats=True)
         return _dense(self.fitted_(X))
 
     @property
@@ -339,25 +340,6 @@ def _is_estimator(thing):
 
 def _dense(values):
     return values.toarray() if hasattr(values, "toarray") else values
-
-
-def _through_module(module, X):
-    """A torch module in evaluation mode, by blocks, where its weights are."""
-    import torch
-
-    weights = next(module.parameters(), None)
-    options = {} if weights is None else {"device": weights.device, "dtype": weights.dtype}
-    training = module.training
-    module.eval()
-    X, parts = np.asarray(X), []
-    try:
-        with torch.no_grad():
-            for start in range(0, len(X), 1024):
-                rows = module(torch.as_tensor(X[start : start + 1024]).to(**options))
-                parts.append(rows.double().flatten(1).cpu().numpy())
-    finally:
-        module.train(training)
-    return np.concatenate(parts)
 
 
 def _table(X, n_features=None):
