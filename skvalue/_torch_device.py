@@ -95,7 +95,7 @@ def seeded(seed, device="cpu"):
 @contextmanager
 def full_precision():
     """Products of float32 in float32, whatever the user allows elsewhere; put back afterwards."""
-    backends = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+    backends = torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None)
     if not all(hasattr(backend, "fp32_precision") for backend in backends):  # torch < 2.9
         before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("highest")
