@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
+from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 
@@ -79,10 +80,26 @@ def ordered_map(function, tasks, n_jobs=None):
             for task in tasks:
                 yield function(*task)
         elif _configured():
-            parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-            yield from parallel(delayed(function)(*task) for task in tasks)
+            yield from joblib_map(function, tasks, n_jobs, prefer="threads")
         else:
             yield from _threaded(function, tasks, workers)
+
+
+def joblib_map(function, tasks, n_jobs=None, prefer=None):
+    """Yield ``function(*task)`` for every task, in order, by joblib's back end.
+
+    One that gives all results at once (Ray's, that of multiprocessing) gets a few tasks a worker at
+    a time, so that results do not pile up and a fit can be watched and stopped.
+    """
+    backend, _ = get_active_backend(prefer=prefer)
+    if getattr(backend, "supports_return_generator", False):
+        parallel = Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
+        yield from parallel(delayed(function)(*task) for task in tasks)
+        return
+    with Parallel(n_jobs=n_jobs, prefer=prefer) as parallel:
+        size = 4 * parallel._effective_n_jobs()
+        for part in tiles(len(tasks), size):
+            yield from parallel(delayed(function)(*task) for task in tasks[part])
 
 
 def _threaded(function, tasks, workers):

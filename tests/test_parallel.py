@@ -1,6 +1,7 @@
 """Tiles and the ordered map: order, workers, back ends, early ends."""
 
 import os
+import sys
 import threading
 import time
 
@@ -8,9 +9,11 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue import DataOOBValuer, DataShapleyValuer, KNNShapleyValuer, TKNNShapleyValuer
 from skvalue._parallel import (
     beside,
     may_overlap,
@@ -91,8 +94,12 @@ def test_errors_come_through(n_jobs):
         list(ordered_map(fail, [(i,) for i in range(9)], n_jobs))
 
 
-@pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer()])
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize(
+    "valuer",
+    [KNNShapleyValuer(), TKNNShapleyValuer(), DataOOBValuer(n_estimators=20, random_state=0)],
+    ids=["knn", "tknn", "oob"],
+)
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 def test_a_joblib_back_end_gives_the_same_values(valuer, backend, rng):
     X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
     plain = valuer.fit(X, y).values_
@@ -104,6 +111,50 @@ def test_row_map_is_the_function_of_all_rows(rng):
     X = rng.normal(size=(5000, 300))
     norms = row_map(lambda block: np.vecdot(block, block), X, n_jobs=2)
     np.testing.assert_array_equal(norms, np.vecdot(X, X))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "valuer",
+    [
+        KNNShapleyValuer(),
+        TKNNShapleyValuer(0.5),
+        DataShapleyValuer(DecisionTreeClassifier(random_state=0), max_evaluations=200),
+        DataOOBValuer(n_estimators=20),
+    ],
+    ids=["knn", "tknn", "shapley", "oob"],
+)
+def test_ray_gives_the_same_values(valuer, rng, monkeypatch):
+    ray = pytest.importorskip("ray")
+    from ray.util.joblib import register_ray
+
+    register_ray()
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)
+    valuer = clone(valuer)
+    if "random_state" in valuer.get_params():
+        valuer.set_params(random_state=0)
+    plain = valuer.fit(X, y).values_
+    # Workers find this package as this process does.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        with parallel_config(backend="ray", n_jobs=2):
+            np.testing.assert_allclose(valuer.fit(X, y).values_, plain, atol=1e-15)
+    finally:
+        ray.shutdown()
+
+
+def leave_a_mark(folder, i):
+    (folder / str(i)).touch()
+    return i
+
+
+def test_a_back_end_without_a_generator_gets_few_tasks_at_a_time(tmp_path):
+    with parallel_config(backend="multiprocessing", n_jobs=2):
+        results = ordered_map(leave_a_mark, [(tmp_path, i) for i in range(100)])
+        assert [next(results) for _ in range(3)] == [0, 1, 2]
+        results.close()
+    assert 3 <= len(list(tmp_path.iterdir())) <= 8
 
 
 CLUSTER = pytest.mark.xdist_group("cluster")

@@ -6,10 +6,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_random_state
-from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from .._judges import Progress
+from .._parallel import joblib_map
 from .._sklearn import HasMethods, Interval, StrOptions, safe_indexing
 from .._validation import check_sample_weight
 from .._weighted import BaseRetrainingValuer
@@ -225,15 +225,13 @@ class DataOOBValuer(BaseRetrainingValuer):
         total, squares = np.zeros(n_players), np.zeros(n_players)
         count, trained = np.zeros(n_players, dtype=np.int64), 0
         progress = Progress(self, -(-self.n_estimators // _CHUNK))
-        task = delayed(_bag_chunk)
+        shared = estimator, X, labels, weights, classes, groups, n_players, seed
         with threadpool_limits(1):
             while not progress.over and (trained == 0 or count.min() < 2):
                 bags = range(trained, trained + self.n_estimators)
                 chunks = [bags[start : start + _CHUNK] for start in range(0, len(bags), _CHUNK)]
-                parts = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-                    task(estimator, X, labels, weights, classes, groups, n_players, seed, chunk)
-                    for chunk in chunks
-                )
+                tasks = [(*shared, chunk) for chunk in chunks]
+                parts = joblib_map(_bag_chunk, tasks, self.n_jobs)
                 if trained == 0:
                     parts = progress.follow(parts, len(chunks), "models")
                 for part, chunk in zip(parts, chunks):
