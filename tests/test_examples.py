@@ -315,3 +315,123 @@ def test_priarta_mechanisms_print_errors(tmp_path):
     errors = {name: np.array(found.split(), float) for name, found in rows}
     assert len(errors) == 5
     assert (errors["on the moments (default)"] < errors["on every row (local)"]).all()
+
+
+@pytest.fixture
+def libraries(monkeypatch):
+    monkeypatch.syspath_prepend(TABLES.parent)
+    return importlib.import_module("other_libraries")
+
+
+def printed_rows(printed):
+    return [re.split("  +", line.strip()) for line in printed.splitlines()]
+
+
+def test_other_libraries_compare_skvalue_with_exact_values(
+    libraries, monkeypatch, tmp_path, capsys
+):
+    """Any library that is not there is left out by a line; skvalue is here."""
+    worker = importlib.import_module("other_libraries_worker")
+    monkeypatch.setattr(
+        libraries.Libraries,
+        "start",
+        lambda self, name: worker.main(name, self.folder / "jobs.json"),
+    )
+    monkeypatch.setattr(libraries, "SETTINGS", {})
+    monkeypatch.setattr(libraries, "NEIGHBOURS", [1, 20])
+    arguments = (
+        f"--only skvalue datascope --parts games balls speed --games 1 --balls 60 --sizes 300,20 "
+        f"--limit 200 --results {tmp_path}"
+    ).split()
+    monkeypatch.setattr(sys, "argv", ["other_libraries.py", *arguments])
+    libraries.main()
+    printed = capsys.readouterr().out
+    assert f"datascope: not installed in {sys.executable}; left out." in printed
+    rows = [row for row in printed_rows(printed) if row[0] == "skvalue"][1:]  # after its version
+    games, balls, speed = rows[:4], rows[4:6], rows[6:]
+    assert [row[1] for row in games] == ["original", "soft", "original, rows judge", "ball"]
+    assert all(row[2] == "yes" and max(map(float, row[3:])) < 1e-14 for row in games)
+    assert [row[1] for row in balls] == ["60", "60"]
+    assert all(float(row[3]) < 1e-14 and row[4] == "100.0%" for row in balls)
+    assert [row[1] for row in speed] == ["K = 10", "K = 1", "rows judge"]
+    assert all(row[3] == "1.0" and float(row[7]) < 1e-13 for row in speed)
+    assert all(float(row[2]) > 0 and float(row[5]) > 0.6 for row in speed)
+
+    monkeypatch.setattr(libraries.Libraries, "start", None)  # what is on disk is not done again
+    libraries.main()
+    assert capsys.readouterr().out == printed
+
+
+def test_skvalue_does_what_users_of_other_libraries_expect(libraries):
+    expectations = importlib.import_module("other_libraries_expectations").EXPECTATIONS
+    assert {name: list(tried) for name, tried in expectations.items()} == dict.fromkeys(
+        libraries.METHODS, libraries.WANTED
+    )
+    assert [ask() for ask in expectations["skvalue"].values()] == ["yes"] * 6
+
+
+def test_other_libraries_are_stopped(libraries, monkeypatch, capsys):
+    arguments = [
+        "other_libraries.py",
+        "--only",
+        "skvalue",
+        "--parts",
+        "balls",
+        "--balls",
+        "30",
+        "--limit",
+        "0.01",
+    ]
+    monkeypatch.setattr(sys, "argv", arguments)
+    libraries.main()
+    rows = [row for row in printed_rows(capsys.readouterr().out) if row[0] == "skvalue"][1:]
+    assert [row[3] for row in rows] == ["> 0.01 s"] * 2
+
+
+def test_other_libraries_number_exceptions(libraries, monkeypatch, tmp_path, capsys):
+    """A library that is found but cannot be imported is reported, not fatal."""
+    monkeypatch.setattr(libraries, "WANTED", ["sparse"])
+    monkeypatch.setattr(libraries.Libraries, "environment", lambda *_: {"PYTHONPATH": "."})
+    (tmp_path / "pydvl-0.10.dist-info").mkdir()
+    (tmp_path / "pydvl-0.10.dist-info" / "METADATA").write_text("Name: pydvl\nVersion: 0.10\n")
+    monkeypatch.chdir(tmp_path)
+    arguments = ["other_libraries.py", "--only", "pydvl", "--parts", "users"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    libraries.main()
+    printed = capsys.readouterr().out
+    assert ["pydvl", "0.10"] in [row[:2] for row in printed_rows(printed)]
+    assert "[1] ModuleNotFoundError: No module named 'pydvl'" in printed
+    assert "ModuleNotFoundError [1]" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--with", "pydvl"], "--with must be NAME=PYTHON, NAME one of skvalue, pydvl,"),
+        (["--with", "pydvl=/no/python"], "Got 'pydvl=/no/python'."),
+        (["--sizes", "300"], "--sizes must be pairs N,M of whole numbers. Got 300."),
+    ],
+)
+def test_other_libraries_refuse(libraries, arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        libraries.parse_arguments(arguments)
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_exact_values_of_other_libraries_agree(libraries):
+    X, y, X_val, y_val = libraries.draw(7, 3, 2, seed=0)
+    for k in (1, 3, 9):
+        np.testing.assert_allclose(
+            libraries.exact_knn_values(X, y, X_val, y_val, k),
+            libraries.game_values(("original", k), X, y, X_val, y_val),
+            atol=1e-14,
+        )
+        np.testing.assert_allclose(
+            libraries.exact_knn_values(X, y, X, y, k, itself=True),
+            libraries.values_by_each_other(("original", k), X, y),
+            atol=1e-14,
+        )
+    by_formula, held = libraries.exact_ball_values(X, y, X_val, y_val, 1.2)
+    assert 1 < held.max() < 7
+    by_enumeration = libraries.game_values(("ball", 1.2), X, y, X_val, y_val)
+    np.testing.assert_allclose(by_formula, by_enumeration, atol=1e-14)

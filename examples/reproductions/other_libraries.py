@@ -1,0 +1,451 @@
+"""
+skvalue beside other libraries of data valuation
+================================================
+
+Values of the same problems by skvalue and by pyDVL, OpenDataVal, shapiq, cleanlab, dattri and
+datascope, whichever are there, in four parts:
+
+games
+    Nearest-neighbour games of 11 rows against the enumeration of all 2^11 coalitions.
+balls
+    Threshold-KNN-Shapley of many rows against the paper's formula in whole numbers.
+speed
+    Seconds and memory for exact KNN-Shapley, how well low values find flipped labels, and how the
+    values compare with the exact ones.
+users
+    What users of scikit-learn expect, tried.
+
+The libraries ask for versions of NumPy that exclude each other, so each may live in an environment
+of its own:
+
+    python other_libraries.py --with pydvl=pydvl/bin/python --with shapiq=shapiq/bin/python
+
+What is not named is taken from this environment, and left out with a line that says so if it is not
+there. Every library runs in a process of its own (other_libraries_worker.py) with its documented
+call; where a setting may make it faster, several are measured and the fastest counts. With
+`--results FOLDER` measurements are kept there, and those found there are not repeated.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from other_libraries_exact import (
+    exact_ball_values,
+    exact_knn_values,
+    game_values,
+    least_frequent,
+    values_by_each_other,
+)
+from other_libraries_worker import METHODS
+from scipy.spatial.distance import cdist
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
+
+WORKER = Path(__file__).with_name("other_libraries_worker.py")
+NAMES = np.array(["ant", "bee", "cat"])
+NEIGHBOURS, RADIUS = [1, 3, 10, 20], 1.5
+WANTED = ["clone", "Pipeline", "GridSearchCV", "pandas, strings", "sparse", "n_jobs"]
+
+# What may make a library's call faster.
+SETTINGS = {
+    "skvalue": [{"n_jobs": 1}, {"n_jobs": 2}],
+    "pydvl": [{"n_jobs": 1}, {"n_jobs": 2}],
+    "shapiq": [{"n_jobs": None}, {"n_jobs": 2}],
+    "opendataval": [{"batch_size": 32}, {"batch_size": 1024}],
+}
+
+
+def print_table(header, rows):
+    """A simple table of reStructuredText."""
+    widths = [max(map(len, column)) for column in zip(header, *rows)]
+    rule = "  ".join("=" * width for width in widths)
+    print(rule)
+    for number, row in enumerate([header, *rows]):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+        if not number:
+            print(rule)
+    print(rule + "\n")
+
+
+class Notes:
+    """Exceptions, numbered in the order in which the tables meet them."""
+
+    def __init__(self):
+        self.texts = []
+
+    def mark(self, text):
+        text = re.sub(r" object at 0x\w+", "", text)
+        if text not in self.texts:
+            self.texts.append(text)
+        return f"{text.split(':')[0]} [{self.texts.index(text) + 1}]"
+
+    def print(self):
+        for number, text in enumerate(self.texts, 1):
+            print(textwrap.fill(f"[{number}] {text}", 98, subsequent_indent="    "))
+        print()
+
+
+class Libraries:
+    """The libraries that are there, their versions and what they answered."""
+
+    def __init__(self, args):
+        self.folder, self.limit = Path(args.results), args.limit
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.pythons, self.versions = {}, []
+        for name in args.only:
+            python = args.pythons.get(name, sys.executable)
+            code = (
+                "import sys, numpy; from importlib.metadata import version;"
+                f"print(version({name!r}), sys.version.split()[0], numpy.__version__)"
+            )
+            found = subprocess.run(
+                [python, "-c", code], capture_output=True, text=True, env=self.environment(name)
+            )
+            if found.returncode:
+                print(f"{name}: not installed in {python}; left out.")
+            else:
+                self.pythons[name] = python
+                self.versions.append([name, *found.stdout.split()])
+
+    @staticmethod
+    def environment(name):
+        if name != "skvalue":
+            return None
+        root = Path(find_spec("skvalue").origin).parents[1]
+        return {**os.environ, "PYTHONPATH": str(root)}
+
+    def answers(self, name, jobs, one_process_each=False):
+        """Reports of jobs, with the values under "values"; those on disk are not done again."""
+        paths = [self.folder / f"{name}-{job['key']}.json" for job in jobs]
+        todo = [{**job, "report": str(path)} for job, path in zip(jobs, paths) if not path.exists()]
+        while todo:
+            batch = todo[:1] if one_process_each else todo
+            (self.folder / "jobs.json").write_text(json.dumps(batch))
+            ending = self.start(name)
+            late = [job for job in batch if not Path(job["report"]).exists()]
+            if late:  # it ended in the first of these; the like of it would end alike
+                for job in late:
+                    if job["parameters"] == late[0]["parameters"]:
+                        Path(job["report"]).write_text(json.dumps(ending))
+            todo = [job for job in todo if not Path(job["report"]).exists()]
+        reports = [json.loads(path.read_text()) for path in paths]
+        for path, report in zip(paths, reports):
+            if "seconds" in report:
+                report["values"] = np.load(path.with_suffix(".npy"))
+        return reports
+
+    def start(self, name):
+        """Run jobs.json in a process; the report of a job that it leaves without one."""
+        command = [self.pythons[name], str(WORKER), name, str(self.folder / "jobs.json")]
+        environment = self.environment(name)
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, env=environment, timeout=self.limit
+            )
+        except subprocess.TimeoutExpired:
+            return {"stopped": self.limit}
+        last = (done.stderr.strip().splitlines() or [""])[-1]
+        return {"error": f"Process: ended with code {done.returncode}. {last}"}
+
+    def save(self, name, **arrays):
+        path = self.folder / f"{name}.npz"
+        np.savez(path, **arrays)
+        return str(path)
+
+
+def draw(n, m, columns, seed, spread=0.0):
+    """Three classes, all of which are there."""
+    rng = np.random.default_rng(seed)
+    y, y_val = rng.permutation(np.arange(n) % 3), rng.integers(0, 3, m)
+    centres = spread * rng.normal(size=(3, columns))
+    return (
+        rng.normal(size=(n, columns)) + centres[y],
+        y,
+        rng.normal(size=(m, columns)) + centres[y_val],
+        y_val,
+    )
+
+
+def save(libraries, name, X, y, X_val, y_val):
+    return libraries.save(name, X=X, y=y, X_val=X_val, y_val=y_val)
+
+
+def played(name):
+    """The games that a library plays: title, method, game of the enumeration, parameters."""
+    tknn = [("ball", "tknn", "ball", {})]
+    others = {
+        "skvalue": [
+            ("original", "knn", "original", {}),
+            ("soft", "knn", "soft", {"utility": "soft"}),
+            ("original, rows judge", "by each other", "original", {}),
+            *tknn,
+        ],
+        "cleanlab": [("original, rows judge", "by each other", "original", {})],
+        "datascope": [("majority", "knn", "majority", {})],
+        "shapiq": [("original", "knn", "original", {}), *tknn],
+    }
+    return others.get(name, [("original", "knn", "original", {})])
+
+
+def print_games(libraries, args, notes):
+    problems = [draw(11, 6, 3, seed) for seed in range(args.games)]
+    paths = {}
+    for seed, (X, y, X_val, y_val) in enumerate(problems):
+        paths[seed, "codes"] = save(libraries, f"game{seed}", X, y, X_val, y_val)
+        paths[seed, "strings"] = save(libraries, f"spelt{seed}", X, NAMES[y], X_val, NAMES[y_val])
+    rows = []
+    for name in libraries.pythons:
+        games = {
+            (title, parameter): (method, kind, {**parameters, letter: parameter})
+            for title, method, kind, parameters in played(name)
+            for letter, parameter in (
+                [("radius", RADIUS)] if kind == "ball" else [("k", k) for k in NEIGHBOURS]
+            )
+        }
+        jobs = [
+            {
+                "key": f"game{seed}-{labels}-{title}-{parameter}", "method": method,
+                "problem": paths[seed, labels], "parameters": parameters, "warm_up": False,
+            }
+            for (title, parameter), (method, _, parameters) in games.items()
+            for seed, labels in paths
+        ]  # fmt: skip
+        reports = iter(libraries.answers(name, jobs))
+        cells, strings = {}, {}
+        for (title, parameter), (method, kind, _) in games.items():
+            codes, spelt = zip(*((next(reports), next(reports)) for _ in problems))
+            if "values" in codes[0] and "error" in spelt[0]:
+                strings[title] = notes.mark(spelt[0]["error"])
+            else:
+                codes = spelt
+            cells.setdefault(title, [])
+            if "values" in codes[0]:
+                expected = [
+                    values_by_each_other((kind, parameter), *p[:2])
+                    if method == "by each other"
+                    else game_values((kind, parameter), *p)
+                    for p in problems
+                ]
+                # over the largest of all: in one game alone all values may be near zero
+                found = {"values": np.array([report["values"] for report in codes])}
+                cells[title].append(f"{relative_error(found, np.array(expected)):.0e}")
+            else:
+                cells[title].append(missing(codes[0], notes))
+        for title, errors in cells.items():
+            errors += [""] * (len(NEIGHBOURS) - len(errors))
+            rows.append([name, title, strings.get(title, "yes"), *errors])
+    print(
+        f"Largest error over the largest value, in {args.games} games of 11 rows, 6 points and 3\n"
+        f"classes, against enumeration. The ball has the radius {RADIUS} (first column).\n"
+    )
+    print_table(["library", "game", "strings", *(f"K = {k}" for k in NEIGHBOURS)], rows)
+
+
+def relative_error(report, exact):
+    """The largest error over the largest value."""
+    return abs(report["values"] - exact).max() / abs(exact).max()
+
+
+def missing(report, notes):
+    if "stopped" in report:
+        return f"> {report['stopped']:g} s"
+    return notes.mark(report["error"])
+
+
+# Threshold-KNN-Shapley of many rows ---------------------------------------------------------------
+
+
+def print_balls(libraries, args, notes):
+    exact, jobs = [], []
+    for n, share in [(n, share) for n in args.balls for share in (0.02, 0.5)]:
+        X, y, X_val, y_val = draw(n, 5, 3, seed=0)
+        X_val *= 0.3
+        radius = float(np.quantile(cdist(0 * X_val[:1], X), share))  # holds that, at the centre
+        exact.append((n, *exact_ball_values(X, y, X_val, y_val, radius)))
+        jobs.append(
+            {
+                "key": f"ball{n}-{share}", "method": "tknn", "warm_up": False,
+                "problem": save(libraries, f"ball{n}-{share}", X, y, X_val, y_val),
+                "parameters": {"radius": radius},
+            }
+        )  # fmt: skip
+    rows = []
+    for name in libraries.pythons:
+        if "tknn" not in METHODS[name]:
+            continue
+        for (n, expected, held), report in zip(exact, libraries.answers(name, jobs)):
+            cells = [missing(report, notes), ""] if "values" not in report else None
+            if cells is None:
+                worth = expected != 0
+                signs = np.sign(report["values"][worth]) == np.sign(expected[worth])
+                cells = [f"{relative_error(report, expected):.0e}", f"{signs.mean():.1%}"]
+            rows.append([name, f"{n:,}", f"{held.min()} to {held.max()}", *cells])
+    print(
+        "Threshold-KNN-Shapley at 5 points: largest error over the largest value, against the\n"
+        "paper's Theorem 13 in whole numbers, and the share of values with the right sign.\n"
+    )
+    print_table(["library", "rows", "in the balls", "error", "signs"], rows)
+
+
+# Seconds, memory, quality -------------------------------------------------------------------------
+
+
+def contestants(name, K):
+    """Title, method, parameters, and what gives the exact values of the game played."""
+    if name == "cleanlab":
+        return [("rows judge", "by each other", {"k": K})]
+    if name == "datascope":
+        return [("K = 1", "knn", {"k": 1})]
+    plain = [(f"K = {K}", "knn", {"k": K})]
+    if name != "skvalue":
+        return plain
+    return [*plain, ("K = 1", "knn", {"k": 1}), ("rows judge", "by each other", {"k": K})]
+
+
+def as_ratio(ratio):
+    return f"{ratio:,.0f}" if ratio > 10 else f"{ratio:.1f}"
+
+
+def print_speed(libraries, args, notes):
+    K = 10
+    for n, m in args.sizes:
+        X, y, X_val, y_val = draw(n, m, 20, seed=0, spread=0.6)
+        rng = np.random.default_rng(1)
+        flipped = np.zeros(n, dtype=bool)
+        flipped[rng.choice(n, n // 10, replace=False)] = True
+        y = np.where(flipped, (y + rng.integers(1, 3, n)) % 3, y)
+        path = save(libraries, f"speed{n}", X, y, X_val, y_val)
+        null = (y_val == least_frequent(y, y_val)).mean() / n  # of datascope's empty coalition
+        exact = {
+            f"K = {K}": exact_knn_values(X, y, X_val, y_val, K),
+            "K = 1": exact_knn_values(X, y, X_val, y_val, 1),
+            "rows judge": exact_knn_values(X, y, X, y, K, itself=True),
+        }
+        rows, ours = [], {}
+        for name in libraries.pythons:
+            for title, method, parameters in contestants(name, K):
+                tried = [
+                    {
+                        "key": f"speed{n}-{title}-{number}",
+                        "method": method,
+                        "problem": path,
+                        "parameters": {**parameters, **setting},
+                        "warm_up": True,
+                    }
+                    for number, setting in enumerate(SETTINGS.get(name, [{}]))
+                ]
+                reports = libraries.answers(name, tried, one_process_each=True)
+                done = [r for r in reports if "values" in r]
+                row = [name, title]
+                expected = exact[title] - null * (name == "datascope")
+                if not done:
+                    rows.append([*row, missing(reports[0], notes), *[""] * 6])
+                    continue
+                best = min(done, key=lambda r: r["seconds"])
+                setting = SETTINGS.get(name, [{}])[reports.index(best)]
+                if name == "skvalue":  # the first of them
+                    ours[title] = best["seconds"]
+                rows.append(
+                    [
+                        *row,
+                        f"{best['seconds']:.3g}",
+                        as_ratio(best["seconds"] / ours[title]) if title in ours else "",
+                        "" if best["bytes"] is None else f"{best['bytes'] / 1e6:.0f}",
+                        f"{roc_auc_score(flipped, -best['values']):.3f}",
+                        f"{spearmanr(best['values'], expected)[0]:.4f}",
+                        f"{relative_error(best, expected):.0e}",
+                        ", ".join(f"{k}={v}" for k, v in setting.items()),
+                    ]
+                )
+        print(
+            f"KNN-Shapley of {n:,} rows in 20 columns, 3 classes, one label in ten flipped;\n"
+            f"{m:,} points, or the rows, judge. Seconds of the call, over skvalue's; MB beyond\n"
+            "the data; AUROC of low values for the flipped rows; rank correlation with the exact\n"
+            "values of the game and largest error over the largest; the fastest setting tried.\n"
+        )
+        header = ["library", "game", "seconds", "ratio", "MB", "AUROC", "rank corr.", "error"]
+        print_table([*header, "setting"], rows)
+
+
+# What users expect --------------------------------------------------------------------------------
+
+
+def print_users(libraries, args, notes):
+    rows = []
+    for name in libraries.pythons:
+        jobs = [
+            {"key": f"users-{number}", "method": "expectation", "parameters": {"what": what}}
+            for number, what in enumerate(WANTED)
+        ]
+        reports = libraries.answers(name, jobs)
+        rows.append([name, *(r["answer"] if "answer" in r else missing(r, notes) for r in reports)])
+    print("What users of scikit-learn expect, tried.\n")
+    print_table(["library", *WANTED], rows)
+
+
+PARTS = {"games": print_games, "balls": print_balls, "speed": print_speed, "users": print_users}
+
+
+def parse_arguments(arguments=None):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--with", dest="named", metavar="NAME=PYTHON", action="append", default=[],
+        help="the interpreter of the environment that holds a library",
+    )  # fmt: skip
+    parser.add_argument("--only", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--results", metavar="FOLDER", help="where measurements are kept")
+    parser.add_argument("--limit", type=float, default=60, help="seconds after which to stop")
+    parser.add_argument("--games", type=int, default=5, help="small games to enumerate")
+    parser.add_argument("--balls", nargs="+", type=int, default=[1000, 1100, 5000], metavar="N")
+    parser.add_argument(
+        "--sizes", nargs="+", default=["2000,200", "10000,500"], metavar="N,M",
+        help="rows and points of the part on speed",
+    )  # fmt: skip
+    args = parser.parse_args(arguments)
+    args.pythons = {}
+    for named in args.named:
+        name, _, python = named.partition("=")
+        if name not in METHODS or not Path(python).is_file():
+            parser.error(
+                f"--with must be NAME=PYTHON, NAME one of {', '.join(METHODS)} and PYTHON an "
+                f"interpreter. Got {named!r}."
+            )
+        args.pythons[name] = python
+    sizes = [re.fullmatch(r"(\d+),(\d+)", size) for size in args.sizes]
+    if None in sizes:
+        parser.error(f"--sizes must be pairs N,M of whole numbers. Got {' '.join(args.sizes)}.")
+    args.sizes = [tuple(map(int, size.groups())) for size in sizes]
+    return args
+
+
+def main():
+    args = parse_arguments()
+    with tempfile.TemporaryDirectory() as folder:
+        args.results = args.results or folder
+        libraries, notes = Libraries(args), Notes()
+        print(
+            f"{datetime.date.today()}, {platform.system()} {platform.machine()}, "
+            f"{os.cpu_count()} cores.\n"
+        )
+        print_table(["library", "version", "Python", "NumPy"], libraries.versions)
+        for part in args.parts:
+            PARTS[part](libraries, args, notes)
+        notes.print()
+
+
+if __name__ == "__main__":
+    main()
