@@ -21,6 +21,17 @@ class FederatedFitsMixin(GradientFitsMixin):
     def _check_shares(self):
         self._shares()
 
+    def _check_elsewhere(self):
+        """Refuse what is made of validation points, of which a training elsewhere shows none."""
+        why = "in a training that runs elsewhere, whose validation points are not seen"
+        if self.n_components is not None:
+            raise ValueError(
+                f"n_components must be None {why}: pass coordinates as parameters and updates. Got "
+                f"{self.n_components!r}."
+            )
+        if self.clip == "auto":
+            raise ValueError(f"clip must be a number or None {why}. Got 'auto'.")
+
     def _shares(self):
         """Shares of the newest updates in what is used."""
         if not self._is_private():
@@ -52,14 +63,17 @@ class FederatedFitsMixin(GradientFitsMixin):
         self.__dict__.pop("_rounds", None)  # of a training that ran elsewhere
         n = len(X) if groups is None else int(groups.max()) + 1
         seeds = np.random.SeedSequence(self._seed()).spawn(len(games))
+        size = len(X) / n
+        bases, bounds = zip(*(self._from_public(judges, size) for _, judges in games))
+        self.clip_ = bounds[0]
         event, draw = self._charge() if self._is_private() else (None, None)
         progress = Progress(self, len(games) * self.n_rounds)
         rate, played = None, []
-        for (rows, judges), seed in zip(games, seeds):
+        for (rows, judges), seed, basis in zip(games, seeds, bases):
             rows = np.arange(len(X)) if rows is None else rows
             codes = rows if groups is None else groups[rows]
             present, players = np.unique(codes, return_inverse=True)
-            make = self._model_maker(judges)
+            make = self._model_maker(judges, basis=basis)
             if rate is None:
                 rate = self._rate(make, judges, seed)
             model = make(X[rows], y[rows], players)

@@ -58,8 +58,14 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
         Length of the server's step. "auto" takes in `fit`, of eight from 0.001 to 3, the one at
         which `n_rounds` steps on half of the validation points predict the other half best, and 1
         in a training that runs elsewhere.
-    clip : float or None, default=1.0
-        Bound of the norm of updates; None, without noise only, clips nothing.
+    clip : float, "auto" or None, default=1.0
+        Bound of the norm of updates. "auto", in `fit` only, is the median norm of the validation
+        points' gradients at the start, which are public. None, without noise only, clips nothing.
+    n_components : int or None, default=None
+        In `fit` only: coordinates of an update, along public directions, as in
+        `GradientSemivalueValuer`. The global model moves along them, and noise has fewer
+        coordinates; take ``clip="auto"``. A torch module starts from the parameters it has. None is
+        all.
     standardize : bool, default=True
         Whether built-in models see standardised columns, as in `GradientSemivalueValuer`.
     epsilon : float or None, default=None
@@ -108,6 +114,8 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
         With noise: what is guaranteed.
     learning_rate_ : float
         Length of the server's step.
+    clip_ : float or None
+        Bound of the norm of updates.
     n_evaluations_ : int
         Utilities computed.
     utility_, empty_utility_ : float
@@ -171,7 +179,8 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
         "n_permutations": [Interval(Integral, 1, None, closed="left")],
         "aggregate": [StrOptions({"mean", "sum"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "clip": [Interval(Real, 0, None, closed="neither"), None],
+        "clip": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "standardize": ["boolean"],
         **{
             name: PRIVACY_CONSTRAINTS[name]
@@ -203,6 +212,7 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
         aggregate="mean",
         learning_rate="auto",
         clip=1.0,
+        n_components=None,
         standardize=True,
         epsilon=None,
         delta=1e-5,
@@ -227,6 +237,7 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
         self.aggregate = aggregate
         self.learning_rate = learning_rate
         self.clip = clip
+        self.n_components = n_components
         self.standardize = standardize
         self.epsilon = epsilon
         self.delta = delta
@@ -278,11 +289,12 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
                 "unit must be 'party' in a training that runs elsewhere, whose rows are not seen. "
                 "Got 'example'."
             )
+        self._check_elsewhere()
         check_semivalue(self.semivalue, custom=True)
         self._check_noise()
         for name in ("privacy_", "classes_", "groups_", "n_features_in_"):
             self.__dict__.pop(name, None)
-        self._n_parties = int(n_parties)
+        self._n_parties, self.clip_ = int(n_parties), self.clip
         self.learning_rate_ = 1.0 if self.learning_rate == "auto" else float(self.learning_rate)
         self._event, draw = None, None
         if self._is_private():
@@ -306,7 +318,14 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
         -------
         released : ndarray of shape (p,)
             What may leave, once a round for `n_rounds` rounds.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range or does not fit the others, or the update is not finite
+            and there is no noise.
         """
+        self._check_elsewhere()
         self._check_noise()
         draw = None
         if self._is_private():

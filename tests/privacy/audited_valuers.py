@@ -14,7 +14,7 @@ from skvalue import (
 )
 from skvalue.privacy import Ledger
 from skvalue.privacy.audit import search_sensitivity
-from skvalue.valuers._federated_rounds import release_updates
+from skvalue.valuers._federated_rounds import Rounds, release_updates
 from skvalue.valuers._gradient_models import LinearGradientModel
 from skvalue.valuers._gradient_noise import gradient_event
 from skvalue.valuers._knn_private import value_event
@@ -299,6 +299,55 @@ def federated_runs(short=1.0):
             sent[t] = valuer._rounds.used
         runs.append(sent.transpose(1, 0, 2))
     return runs
+
+
+@lru_cache
+def federated_projected_runs(short=1.0):
+    """What canaries send over all rounds of a fit, along one public direction."""
+
+    def event(*args, **kwargs):
+        true = gradient_event(*args, **kwargs)
+        return replace(true, event=replace(true.event, scale=short * true.event.scale))
+
+    runs = []
+    for target in (-1e3, 1e3):
+        sent, add = [], Rounds.add
+
+        def watched(self, theta, released, sent=sent, add=add):
+            sent.append(released.copy())
+            return add(self, theta, released)
+
+        with (
+            patch.object(Rounds, "add", watched),
+            patch("skvalue.valuers._gradient_fit.gradient_event", event),
+        ):
+            federated_fit(target)
+        runs.append(np.stack(sent, axis=1))
+    return runs
+
+
+def federated_fit(target, **parameters):
+    n = 10 * CANARIES
+    FederatedSemivalueValuer(
+        "linear", n_rounds=PERMUTATIONS, n_permutations=1, learning_rate=RATE, standardize=False,
+        epsilon=EPSILON, delta=DELTA, noise="iid", semivalue="leave-one-out", burn_in=0.9,
+        **PROJECTED, **parameters,
+    ).fit(np.full((n, 1), 3.0), np.full(n, target), X_val=np.ones((2, 1)),
+          y_val=np.array([0.0, 0.5]))  # fmt: skip
+
+
+def federated_projected_claim():
+    ledger = Ledger(None, "audit", epsilon=20.0, delta=DELTA)
+    federated_fit(100.0, ledger=ledger)
+    return ledger.charges[0].event
+
+
+def federated_projected_scores(short=1.0):
+    return [runs[:, :, 0].sum(axis=1) for runs in federated_projected_runs(short)]
+
+
+def federated_projected_noise(short=1.0):
+    return federated_projected_runs(short)[0] - PROJECTED_CLIP
 
 
 def federated_claim():

@@ -387,6 +387,13 @@ AUDITED = [
         lambda claim, n: valuers.federated_noise(),
         valuers.search_updates,
     ),
+    Audited(
+        "FederatedSemivalueValuer, a fit along a public direction",
+        valuers.federated_projected_claim,
+        lambda claim, n: valuers.federated_projected_scores(),
+        lambda claim, n: valuers.federated_projected_noise(),
+        valuers.search_projected,
+    ),
 ]
 
 BROKEN = [
@@ -600,6 +607,15 @@ BROKEN = [
             valuers.federated_claim,
             lambda claim, n: valuers.federated_scores(valuers.PERMUTATIONS**-0.5),
             lambda claim, n: valuers.federated_noise(valuers.PERMUTATIONS**-0.5),
+        ),
+        {"game", "variance"},
+    ),
+    (
+        Audited(
+            "FederatedSemivalueValuer along a public direction, noise for C in place of 2 C",
+            valuers.federated_projected_claim,
+            lambda claim, n: valuers.federated_projected_scores(0.5),
+            lambda claim, n: valuers.federated_projected_noise(0.5),
         ),
         {"game", "variance"},
     ),
