@@ -9,6 +9,7 @@ from .._parallel import tiles
 __all__ = ["GradientModel", "LinearGradientModel", "gradients_at"]
 
 _TILE = 2**17  # outputs that are judged at a time, about a megabyte
+_FEW = 16  # parameters whose products with test points need no BLAS
 
 
 @runtime_checkable
@@ -150,6 +151,7 @@ class LinearGradientModel:
         self._equal = bool((self._weights == self._weights[0]).all())
         self._clip, self._per_example = np.inf if clip is None else float(clip), unit == "example"
         self._accuracy = utility == "accuracy"
+        self._few = kind == "logistic" and not self._accuracy and self.n_parameters <= _FEW
         self.n_players = len(counts)
 
     def initial(self, rng):
@@ -176,6 +178,9 @@ class LinearGradientModel:
         """Utilities of many parameters on the test points."""
         m = len(self._y_test)
         out = np.empty(len(thetas))
+        if self._few:
+            self._kernels.logistic_utilities(thetas, self._test, self._weights, self._equal, out)
+            return out
         for part in tiles(len(thetas), max(1, _TILE // (self._n_outputs * m))):
             some = thetas[part]
             outputs = some.reshape(-1, len(self._test)) @ self._test

@@ -191,13 +191,9 @@ def walk_permutations(
     def judged(*blocks):
         """The same blocks with utilities in place of parameters."""
         # The first parameters of a later block are the last of the one before.
-        counted = [thetas[part.start > 0 :] for _, part, thetas in blocks if thetas is not None]
-        if not counted:
-            return [(order, part, None) for order, part, _ in blocks]
-        found = model.utilities(np.concatenate(counted) if len(counted) > 1 else counted[0])
-        found = iter(np.split(found, np.cumsum([len(some) for some in counted[:-1]])))
         return [
-            (order, part, None if thetas is None else next(found)) for order, part, thetas in blocks
+            (order, part, None if thetas is None else model.utilities(thetas[part.start > 0 :]))
+            for order, part, thetas in blocks
         ]
 
     # Short walks go together: threads would spend their time on waiting for each other.

@@ -246,6 +246,23 @@ def test_losses_equal_those_of_scikit_learn(rng, equal):
     assert model.utilities(thetas)[5] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 20])  # few parameters have a kernel of their own
+@pytest.mark.parametrize("equal", [True, False])
+def test_losses_of_two_classes(rng, d, equal):
+    m = 1100  # points in three blocks
+    X_val, y_val = rng.normal(size=(m, d)), rng.integers(0, 2, m)
+    weights = np.full(m, 1 / m) if equal else rng.dirichlet(np.ones(m))
+    model = LinearGradientModel(
+        X_val, y_val, np.arange(m), X_val, y_val, weights, kind="logistic", n_classes=2, clip=1.0,
+        unit="party", utility="neg_loss",
+    )  # fmt: skip
+    assert model._few == (d < 20)
+    thetas = rng.normal(size=(30, d + 1)) * np.geomspace(0.01, 1000, 30)[:, None]
+    z = np.column_stack([X_val, np.ones(m)]) @ thetas.T * np.where(y_val, 1, -1)[:, None]
+    expected = -weights @ np.logaddexp(0, -z)
+    np.testing.assert_allclose(model.utilities(thetas), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("unit", ["party", "example"])
 def test_coordinates_of_a_plain_loop(rng, kind, unit):
