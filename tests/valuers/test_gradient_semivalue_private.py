@@ -23,7 +23,7 @@ from skvalue.valuers._gradient_noise import (
     own_shares,
     release_matrix,
 )
-from skvalue.valuers._gradient_walk import Perturbed, walk_permutations
+from skvalue.valuers._gradient_walk import Perturbed, _Schedule, walk_permutations
 
 from ..test_base import Watch
 from .test_gradient_semivalue import drawn_orders, problem, seeded
@@ -102,6 +102,33 @@ def test_steps_are_a_matrix_times_releases(noise):
     np.testing.assert_allclose(steps, np.einsum("ts,sjp->tjp", X, releases), atol=1e-12)
 
 
+@pytest.mark.parametrize("noise", ["correlated", "optimal", [1.0, 0.5, 0.4]], ids=str)
+def test_shares_are_settled_before_a_gradient_is_seen(monkeypatch, noise):
+    calls = []
+
+    def settled(*args):
+        calls.append("shares")
+        return own_shares(*args)
+
+    class Seen(Still):
+        def gradient(self, theta, player):
+            calls.append("gradient")
+            return super().gradient(theta, player)
+
+    monkeypatch.setattr("skvalue.valuers._gradient_walk.own_shares", settled)
+    perturbed = Perturbed(
+        lambda shape, stream: np.ones(shape), np.ones(4), 1.0, 1.0, noise,
+        0.2 if noise == "optimal" else None,
+    )  # fmt: skip
+    schedule = _Schedule(perturbed, 4, 2, 3)
+    with pytest.raises(ValueError, match="read-only"):
+        schedule._shares[1] = 0.0
+    calls.clear()
+    seed = np.random.SeedSequence(0)
+    list(walk_permutations(Seen(4, 2), np.ones(4), 3, 1.0, seed, perturbed=perturbed))
+    assert calls == ["shares"] + 12 * ["gradient"]
+
+
 def test_optimal_shares_minimise_the_error():
     S, s, t = 3.0, 2.0, 7
     share = optimal_share(t, S, s)
@@ -115,8 +142,6 @@ def test_optimal_shares_minimise_the_error():
 
 
 def test_gradient_variance_is_estimated_from_releases():
-    from skvalue.valuers._gradient_walk import _Schedule
-
     rng, n, p, k, S, s = np.random.default_rng(0), 40, 50, 30, 2.0, 0.8
     perturbed = Perturbed(None, np.ones(n), S**0.5, 1.0, "optimal", None)
     schedule = _Schedule(perturbed, n, p, k)
