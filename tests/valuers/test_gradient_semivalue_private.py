@@ -102,6 +102,28 @@ def test_steps_are_a_matrix_times_releases(noise):
     np.testing.assert_allclose(steps, np.einsum("ts,sjp->tjp", X, releases), atol=1e-12)
 
 
+@seeded
+def test_kinds_of_noise_reach_the_walk(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+
+    def values(noise, **own):
+        valuer = GradientSemivalueValuer(
+            n_permutations=6, noise_multiplier=0.5, noise=noise, burn_in=0.0, learning_rate=0.3,
+            noise_random_state=1, random_state=0, **own,
+        )  # fmt: skip
+        return valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
+
+    iid, averaged, t = values("iid"), values("correlated"), np.arange(1, 7)
+    assert np.abs(iid - averaged).max() > 1e-3
+    for same in (lambda t, k: 1 / t, 1 / t):
+        np.testing.assert_allclose(values(same), averaged, atol=1e-12)
+    own = values(lambda t, k: max(t == 1, t / k))
+    np.testing.assert_allclose(own, values([1.0, *(t[1:] / 6)]), atol=1e-12)
+    assert np.abs(own - averaged).max() > 1e-3
+    np.testing.assert_allclose(values("optimal", gradient_variance=0.0), averaged, atol=1e-12)
+    np.testing.assert_allclose(values("optimal", gradient_variance=1e12), iid, atol=1e-6)
+
+
 @pytest.mark.parametrize("noise", ["correlated", "optimal", [1.0, 0.5, 0.4]], ids=str)
 def test_shares_are_settled_before_a_gradient_is_seen(monkeypatch, noise):
     calls = []
@@ -291,6 +313,9 @@ def test_stopping_early_is_charged_in_full(rng):
     assert valuer.n_evaluations_ == 2 * 25
     assert ledger.spent > 0.999
     assert valuer.privacy_.epsilon > 0.999
+    assert "warm_start" not in valuer.get_params()  # no going on: a fit is charged anew
+    with pytest.raises(ValueError, match="must fit what is left of the budget"):
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
 
 
 # Where it can work --------------------------------------------------------------------------
