@@ -247,7 +247,7 @@ def print_noise(args):
                 for name in SEMIVALUES:
                     score = noisy_label_auc(values[name, q], wrong)
                     found.setdefault((clip, total, name), {}).setdefault(noise, []).append(score)
-        print(f"mnist, noise, draw {seed} done", flush=True)
+                print(f"mnist, draw {seed}, bound {clip:g}, {total:g}, {noise} done", flush=True)
     print(f"\nMNIST, n={n}, k={k}, {args.repeats} draws: AUROC with i.i.d. noise, Y*(0.9)\n")
     rows = [
         [f"{clip:g}", f"{total:g}", f"{total * np.sqrt(1000):.2g}"]
