@@ -302,7 +302,9 @@ class _Schedule:
             self._shares = own_shares(
                 perturbed.noise, n_permutations, self._variance, perturbed.gradient_variance
             ).reshape(n_permutations, -1)
-            assert np.isfinite(self._shares).all() and (self._shares[0] == 1).all()  # rows sum to 1
+            # Rows of X then sum to one: a share, and the rest in equal parts.
+            assert np.isfinite(self._shares).all()
+            assert (self._shares[0] == 1).all()
             self._shares.flags.writeable = False
 
     def at(self, t):

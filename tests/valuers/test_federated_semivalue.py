@@ -53,6 +53,14 @@ def test_shares_of_the_paper():
     np.testing.assert_allclose(shares[1:], 0.75 - 0.7 * np.arange(2, 51) / 50)
 
 
+def test_defaults_are_those_of_the_paper():
+    valuer = FederatedSemivalueValuer(n_rounds=10, epsilon=1.0).start(bowl, 3)
+    np.testing.assert_array_equal(valuer._rounds.shares, recent_shares(10))
+    for _ in range(3):
+        valuer.add_round(np.zeros(2), np.ones((3, 2)))
+    assert np.isnan(valuer.round_values_).all(axis=1).tolist() == [True, True, False]
+
+
 @pytest.mark.parametrize("shares", [recent_shares(6), own_shares("correlated", 6), np.ones(6)])
 def test_averaging_is_a_matrix_product(rng, shares):
     released = rng.normal(size=(6, 3, 2))
