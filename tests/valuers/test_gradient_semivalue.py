@@ -15,6 +15,7 @@ from skvalue.datasets import flip_labels
 from skvalue.exceptions import ConstantColumnsWarning, IncompleteFitWarning
 from skvalue.inspection import noisy_label_auc
 from skvalue.semivalues import enumerate_semivalue, size_weights
+from skvalue.valuers._gradient_fit import Sums
 from skvalue.valuers._gradient_models import GradientModel, LinearGradientModel
 from skvalue.valuers._gradient_noise import optimal_share
 from skvalue.valuers._gradient_public import column_scales
@@ -161,6 +162,21 @@ def test_shapley_values_add_up(rng):
     assert (valuer.values_error_ > 0).all()
     split = GradientSemivalueValuer(random_state=0, cv=3).fit(X, y)
     assert split.values_.sum() == pytest.approx(split.utility_ - split.empty_utility_, abs=1e-12)
+
+
+def test_errors_over_permutations(rng):
+    # Two games; in one of them player 1 does not play.
+    sums, games = Sums(3), [(np.array([0, 2]), rng.normal(size=(5, 2))),
+                            (np.arange(3), rng.normal(size=(7, 3)))]  # fmt: skip
+    values, variances = np.zeros(3), np.zeros(3)
+    for present, marginals in games:
+        sums.add(present, [(None, None), *((row, np.array([1.0, 3.0])) for row in marginals)])
+        values[present] += marginals.mean(axis=0) / 2
+        variances[present] += marginals.var(axis=0, ddof=1) / len(marginals) / 4
+    np.testing.assert_allclose(sums.values(), values)
+    np.testing.assert_allclose(sums.errors(), np.sqrt(variances))
+    assert sums.utilities().tolist() == [1.0, 3.0]
+    assert sums.evaluations == 5 * 3 + 7 * 4
 
 
 class Bits:

@@ -262,7 +262,7 @@ def test_noise_of_a_party_of_several_rows(rng):
 
 def test_private_values_are_public(rng):
     X, y, X_val, y_val = problem(rng, 2)
-    valuer = GradientSemivalueValuer(epsilon=1.0, n_permutations=5)
+    valuer = GradientSemivalueValuer(epsilon=1.0, n_permutations=5, random_state=0)
     assert valuer.fit_transform(X, y, X_val=X_val, y_val=y_val).shape == (24, 1)
     copy = pickle.loads(pickle.dumps(valuer))
     np.testing.assert_array_equal(copy.values_, valuer.values_)
@@ -281,6 +281,20 @@ def test_classes_of_a_private_fit_come_from_the_validation_set(rng):
         valuer.fit(X, y, X_val=X_val[few], y_val=y_val[few])  # class 2 is another label
         assert valuer.classes_.tolist() == [0, 1]
         assert np.isfinite(valuer.values_).all()
+
+
+def test_labels_that_no_validation_point_has(rng):
+    X, _, X_val, y_val = problem(rng, 2, n=3)
+    for kind, n_classes in (("logistic", 2), ("softmax", 2)):
+        model = LinearGradientModel(
+            X, np.array([0, 1, 2]), np.arange(3), X_val, y_val, np.full(15, 1 / 15), kind=kind,
+            n_classes=n_classes, clip=9.0, unit="party", utility="neg_loss",
+        )  # fmt: skip
+        found = model.gradient(np.zeros(model.n_parameters), 2)
+        # No gradient with one output; away from both classes with two.
+        row = np.append(X[2], 1.0)
+        expected = np.zeros(4) if kind == "logistic" else np.r_[row, row] / 2
+        np.testing.assert_allclose(found, expected)
 
 
 def test_a_seed_voids_the_guarantee(rng):
