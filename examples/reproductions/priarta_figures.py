@@ -18,7 +18,8 @@ FOLDER holds mnist.npz (or cifar10.npz) with arrays X (bytes) and y. The sellers
 4. to 7. the buyer's images: with mixed augmentations; flipped (digits: shifted); rotated; with
    colour jitter (digits: contrast and blur).
 
-`--cifar` trains a ResNet-18 and is meant for a GPU.
+`--cifar` trains a ResNet-18 and is meant for a GPU; with `--mixed-precision`, one core that
+multiplies bfloat16 takes a minute an epoch.
 """
 
 import argparse
