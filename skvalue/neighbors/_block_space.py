@@ -3,10 +3,20 @@
 import numpy as np
 from scipy import sparse
 from sklearn import get_config
-from sklearn.metrics import pairwise_distances
 
 from ._rows import Rows, read_rows
-from ._space import COSINE, EUCLIDEAN, GENERIC, Buffers, Space
+from ._space import (
+    COSINE,
+    EUCLIDEAN,
+    GENERIC,
+    JUDGES,
+    Buffers,
+    Space,
+    all_small,
+    check_norms,
+    finite_distances,
+    inverse_from,
+)
 
 _SPARSE_METRICS = {"cityblock", "l1", "l2", "manhattan"}  # of scikit-learn's; beside the products
 _THIN = 0.05  # a sparse judge tile of lower density is multiplied as it is
@@ -72,10 +82,13 @@ class BlockSpace(Space):
                 for part, block in self.blocks(1):
                     squares = _squares(self._centred(block))
                     if self.kind == EUCLIDEAN:
+                        check_norms(squares, block)
                         self.half[part] = squares / 2
                     else:
-                        norms = np.sqrt(squares)
-                        self.scale[part] = np.divide(1, norms, out=norms, where=norms > 0)
+                        self.scale[part] = inverse_from(squares, block)
+            if self.kind == EUCLIDEAN and all_small(self.half)[0]:
+                for part, block in self.blocks(1):
+                    check_norms(self.half[part], self._centred(block), small=self.half[part] >= 0)
             if X.is_sparse:
                 longest = max(1, int(np.diff(X.source.indptr).max(initial=0)))
         self._finish(longest)
@@ -103,10 +116,11 @@ class BlockSpace(Space):
         Q = self.read(Q)
         if self.kind == EUCLIDEAN:
             work = self._centred(Q)
-            half = _squares(work).astype(np.float64) / 2
+            squares = _squares(work)
+            check_norms(squares, work, JUDGES)
+            half = squares.astype(np.float64) / 2
         elif self.kind == COSINE:
-            norms = np.sqrt(_squares(Q))
-            scale = np.divide(1, norms, out=norms, where=norms > 0)
+            scale = inverse_from(_squares(Q), Q, JUDGES)
             work = sparse.diags_array(scale) @ Q if sparse.issparse(Q) else Q * scale[:, None]
             half = np.zeros(Q.shape[0])
         else:
@@ -123,13 +137,13 @@ class BlockSpace(Space):
         X, Q = self.X[rows], self.read(Q)
         out = np.empty((Q.shape[0], len(X)))
         for part, block in X.blocks(max(1, int(self.budget // (8 * X.shape[1])))):
-            out[:, part] = pairwise_distances(Q, block, metric=self.metric)
+            out[:, part] = finite_distances(Q, block, self.metric)
         return out
 
     def products(self, queries, block, part):
         """``scale * <x, q>`` of a block of players, (n_block, n_judges); minus other distances."""
         if self.kind == GENERIC:
-            return -pairwise_distances(block, queries, metric=self.metric)
+            return -finite_distances(block, queries, self.metric)
         product = inner(self._centred(block), queries)
         if self.kind == COSINE:
             product *= self.scale[part, None]

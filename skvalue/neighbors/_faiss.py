@@ -12,7 +12,7 @@ from sklearn import get_config
 
 from ._rows import read_rows
 from ._settle import HEAD, count_ranked, pair_keys, settle
-from ._space import COSINE, GENERIC, Labels, ball_rule
+from ._space import COSINE, GENERIC, JUDGES, Labels, ball_rule
 
 _LOCK = Lock()  # one search at a time: faiss spreads it over threads by itself
 _GPU_RANKS = 2048  # the most neighbours that a search on a GPU returns
@@ -86,18 +86,28 @@ class FaissEngine:
                 f"{space.metric!r}."
             )
         with np.errstate(over="ignore"):
-            vectors = np.ascontiguousarray(space.work, dtype=np.float32)
-            if space.kind == COSINE:
-                vectors = vectors * space.scale[:, None].astype(np.float32)
-            if not np.isfinite(np.vecdot(vectors, vectors)).all():
-                raise ValueError(
-                    f"X must have squared norms that fit float32 for engine={self.name!r}. Scale "
-                    "it, or pass engine='numba'."
-                )
+            rows = space.work * space.scale[:, None] if space.kind == COSINE else space.work
+            vectors = np.ascontiguousarray(rows, dtype=np.float32)
+        self._check(vectors, "X")
         index = self._build(vectors, space.kind)
         if on_gpu:
             index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, index)
         return index
+
+    def _check(self, vectors, name):
+        with np.errstate(over="ignore"):
+            if np.isfinite(np.vecdot(vectors, vectors)).all():
+                return
+        raise ValueError(
+            f"{name} must have squared norms that fit float32 for engine={self.name!r}. Scale it, "
+            "or pass engine='numba'."
+        )
+
+    def _queries(self, queries):
+        with np.errstate(over="ignore"):
+            queries = np.ascontiguousarray(queries, dtype=np.float32)
+        self._check(queries, JUDGES)
+        return queries
 
     def _index(self, space, on_gpu=False):
         name = f"{self.name} {'gpu' if on_gpu else 'cpu'}"
@@ -109,7 +119,8 @@ class FaissEngine:
 
     def _search(self, space, queries, k):
         """Keys that grow with the distance, and players, (n_judges, k)."""
-        found, order = self._index_for(space, k).search(queries, k)
+        index = self._index_for(space, k)
+        found, order = index.search(self._queries(queries), k)
         return (-found if space.kind == COSINE else found / 2), order
 
     @staticmethod
@@ -124,7 +135,6 @@ class FaissEngine:
         """Rank the players for every judge of a tile, see `_numba.rank_values`."""
         Q = read_rows(Q)
         queries, query_half = space.queries(Q)
-        queries = np.ascontiguousarray(queries, dtype=np.float32)
         n = len(space)
         own = np.full(len(Q), -1) if own is None else own
         n_in = n - (own >= 0)
@@ -159,7 +169,7 @@ class FaissEngine:
         n_judges, n_classes = len(Q), strips.n_classes
         index = self._index(space)
         queries, _, slack, limit = ball_rule(space, Q, radius)
-        queries = np.ascontiguousarray(queries, dtype=np.float32)
+        queries = self._queries(queries)
         tolerance = float(np.finfo(np.float32).eps) * (8.0 + np.sqrt(Q.shape[1]))
         slack = slack * (tolerance / space.ball_tolerance)
         reach = slack.max() + tolerance * space.largest_half + 1e-30

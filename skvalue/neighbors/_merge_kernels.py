@@ -7,7 +7,7 @@ what rounding may have swapped is settled; so a line is changed in one linear pa
 import numpy as np
 from numba import njit
 
-from ._rank_kernels import _ULP, GENERIC, _order_exactly, _pair_slack, slack
+from ._rank_kernels import _ULP, GENERIC, _order_exactly, _pair_slack, key_unit, slack
 
 _STRIDE = 16
 _BLOCK = 128
@@ -126,11 +126,11 @@ def _count_near(before, keys, allowed):
 
 
 @njit(nogil=True, cache=True)
-def _tie_near(before, keys, rows, lowest, allowed, order):
+def _tie_near(before, keys, rows, lowest, unit, allowed, order):
     """Tie what the keys' rounding cannot tell apart, as a first ranking does far out."""
     for p in range(len(keys)):
-        here = np.float32(keys[p] - lowest)
-        near = here - np.float32(before[p] - lowest) <= allowed + here * _ULP
+        here = np.float32((keys[p] - lowest) * unit)
+        near = here - np.float32((before[p] - lowest) * unit) <= allowed + here * _ULP
         order[p] = rows[p] ^ -np.int32(near)
 
 
@@ -163,8 +163,9 @@ def _settle(players, query, query_half, keys, rows, n, head, order):
     if end < n:
         order[end] = rows[end]
         tolerance, far = players.far_tolerance, end + 1
-        allowed = np.float32(slack(kind, tolerance, players.mean_half, query_half))
-        _tie_near(keys[end : n - 1], keys[far:n], rows[far:n], keys[0], allowed, order[far:n])
+        unit = key_unit(keys, np.float64(keys[n - 1]) - np.float64(keys[0]))
+        allowed = np.float32(slack(kind, tolerance, players.mean_half, query_half) * unit)
+        _tie_near(keys[end : n - 1], keys[far:n], rows[far:n], keys[0], unit, allowed, order[far:n])
 
 
 @njit(nogil=True, cache=True)

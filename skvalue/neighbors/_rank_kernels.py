@@ -5,6 +5,7 @@ A judge's players are sorted by two counting passes over a 22-bit fixed-point co
 a comparison sort.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -60,6 +61,15 @@ def workspace(n, dtype):
     )
 
 
+@njit(nogil=True, cache=True)
+def minus_cosine(product, xx, qq):
+    """Minus the cosine of two rows, of their inner products; 0 where a row is zeros."""
+    squares = xx * qq
+    if 1e-300 < squares < 1e300:
+        return -product / np.sqrt(squares)
+    return -(product / np.sqrt(xx)) / np.sqrt(qq) if xx > 0 and qq > 0 else 0.0
+
+
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
 def exact_key(kind, x, q):
     """Squared distance, or minus the cosine, of one pair in float64 and from the rows alone.
@@ -78,7 +88,7 @@ def exact_key(kind, x, q):
         acc += a * b
         xx += a * a
         qq += b * b
-    return -acc / np.sqrt(xx * qq) if xx * qq > 0 else 0.0
+    return minus_cosine(acc, xx, qq)
 
 
 @njit(nogil=True, cache=True)
@@ -128,6 +138,16 @@ def _fill_keys(players, line, keys):
     low = min(min(min(l0, l1), min(l2, l3)), min(min(l4, l5), min(l6, l7)))
     high = max(max(max(h0, h1), max(h2, h3)), max(max(h4, h5), max(h6, h7)))
     return low, high
+
+
+@njit(nogil=True, cache=True)
+def key_unit(keys, span):
+    """What keys are multiplied by before they become float32: a power of 2, mostly 1."""
+    unit = 1.0
+    if span > 1e30 or 0 < span < 1e-30:
+        largest = 900 if keys.itemsize == 8 else 120
+        unit = math.ldexp(1.0, max(-largest, min(largest, -math.frexp(span)[1])))
+    return keys.dtype.type(unit)
 
 
 @njit(nogil=True, cache=True)
@@ -216,9 +236,10 @@ def _finish_run(players, query, query_half, keys, order, start, stop, head):
 
 
 @njit(nogil=True, cache=True)
-def _settle_head(players, query, query_half, keys, rel, order, n, head):
+def _settle_head(players, query, query_half, keys, rel, unit, order, n, head):
     """Look again at what the sorted keys, or the product, cannot tell apart."""
-    allowed = np.float32(slack(players.kind, players.tolerance, players.largest_half, query_half))
+    allowed = slack(players.kind, players.tolerance, players.largest_half, query_half)
+    allowed = np.float32(allowed * unit)
     whole = keys.itemsize == 4  # the whole key was sorted
     start = 0
     before = np.float32(0.0)
@@ -248,9 +269,11 @@ def rank_row(players, line, query, query_half, absent, max_rank, head, space, or
     if len(absent):
         lowest, highest = _range_without(keys, absent)
     span = np.float64(highest) - np.float64(lowest)
+    unit = key_unit(keys, span)
+    span *= unit
     factor = np.float32(4194300.0 / span) if span > 1e-30 else np.float32(0.0)
     for i in range(n):
-        rel[i] = np.float32(keys[i] - lowest)
+        rel[i] = np.float32((keys[i] - lowest) * unit)
     for i in absent:
         rel[i] = _ABSENT
     limit, crowded = count_codes(rel, factor, codes, space.low, space.high, max_rank)
@@ -260,9 +283,9 @@ def rank_row(players, line, query, query_half, absent, max_rank, head, space, or
     else:
         n_sorted = sort_by_codes(codes, space.low, space.high, limit, space.work, order)
     far = slack(players.kind, players.far_tolerance, players.mean_half, query_half)
-    _insert(rel, order, n_sorted, np.float32(far))
+    _insert(rel, order, n_sorted, np.float32(far * unit))
     n_sorted = min(n_sorted, n_in)  # absent rows are last
-    _settle_head(players, query, query_half, keys, rel, order, n_sorted, head)
+    _settle_head(players, query, query_half, keys, rel, unit, order, n_sorted, head)
     n_ranked = min(max_rank, n_sorted)
     while n_ranked < n_sorted and order[n_ranked] < 0:
         n_ranked += 1

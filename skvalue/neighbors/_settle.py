@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from ._rank_kernels import EQUAL, EUCLIDEAN, exact_key
+from ._rank_kernels import EQUAL, EUCLIDEAN, exact_key, minus_cosine
 from ._rows import Rows, read_rows
 from ._space import COSINE, GENERIC
 
@@ -48,7 +48,7 @@ def _sparse_keys(kind, x_ptr, x_col, x, i, q_ptr, q_col, q, v):
         if kind == EUCLIDEAN:
             keys[p] = acc
         else:
-            keys[p] = -acc / np.sqrt(xx * qq) if xx * qq > 0 else 0.0
+            keys[p] = minus_cosine(acc, xx, qq)
     return keys
 
 

@@ -5,6 +5,7 @@ from functools import cached_property
 from threading import Lock
 
 import numpy as np
+from scipy import sparse
 from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS, pairwise_distances
 
 from .._parallel import row_map
@@ -12,6 +13,7 @@ from .._parallel import row_map
 __all__ = ["METRICS", "Buffers", "Labels", "Space"]
 
 EUCLIDEAN, COSINE, GENERIC = 0, 1, 2  # the codes of the compiled loops
+JUDGES = "What is compared with X (X_val, or rows to value)"  # in messages
 
 # Metrics by name. The first two are one matrix product; the others go through scikit-learn.
 METRICS = {"euclidean", "cosine"} | (
@@ -25,7 +27,7 @@ def _center(X):
 
 
 def _squared_norms(X):
-    with np.errstate(over="ignore"):  # refused in `Space`
+    with np.errstate(over="ignore", under="ignore"):  # refused by `check_norms`
         return np.vecdot(X, X)
 
 
@@ -34,9 +36,37 @@ def is_far(center, mean_norm):
     return bool(_squared_norms(center) > 0.25 * mean_norm)
 
 
-def _inverse_norms(X):
-    norms = np.sqrt(_squared_norms(X))
+def check_norms(squares, rows, name="X", small=None):
+    """Refuse squared norms for which the precision of the rows has no room, or no digits.
+
+    A key is at most a few squared norms, and keys are subtracted: a sixteenth of the largest number
+    leaves room for that. ``small`` is a mask of rows whose norms count, and are too small to.
+    """
+    bad = not squares.max(initial=0) <= np.finfo(rows.dtype).max / 16
+    if not bad and small is not None and small.any():
+        rows = rows[small]
+        bad = rows.count_nonzero() if sparse.issparse(rows) else np.any(rows)
+    if bad:
+        raise ValueError(
+            f"{name} must have squared norms that fit its precision ({rows.dtype}), neither too "
+            "large for it nor too small. Scale it, or pass float64."
+        )
+
+
+def all_small(squares):
+    """A mask of all rows if even their largest squared norm has lost digits, else of none."""
+    return np.full(len(squares), squares.max(initial=0) < np.finfo(squares.dtype).tiny)
+
+
+def inverse_from(squares, rows, name="X"):
+    """One over the norm of every row; 0 for a row of zeros: its cosine with everything is 0."""
+    check_norms(squares, rows, name, squares < np.finfo(rows.dtype).tiny)
+    norms = np.sqrt(squares)
     return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+
+
+def _inverse_norms(X, name="X"):
+    return inverse_from(_squared_norms(X), X, name)
 
 
 class Buffers:
@@ -108,7 +138,7 @@ class Space:
     Raises
     ------
     ValueError
-        If squared norms overflow the precision of X.
+        If squared norms overflow or underflow the precision of X.
 
     Examples
     --------
@@ -136,12 +166,12 @@ class Space:
                 self.center = center
                 self.work = X - self.center
                 norms = row_map(_squared_norms, self.work)
+            check_norms(norms, self.work, small=all_small(norms))
             self.half = norms / 2
             self.scale = np.ones(n, dtype=X.dtype)
         elif metric == "cosine":
             self.kind = COSINE
-            # A row of zeros has no direction: its cosine with everything is 0, as in scikit-learn.
-            self.scale = row_map(_inverse_norms, X)
+            self.scale = row_map(_inverse_norms, X)  # 0 for zeros, as in scikit-learn
             self.half = np.zeros(n, dtype=X.dtype)
         else:
             self.kind = GENERIC
@@ -152,11 +182,6 @@ class Space:
     def _finish(self, length):
         """Sizes and tolerances; ``length`` is the number of terms of an inner product."""
         dtype = self.X.dtype
-        if not np.isfinite(self.half).all():
-            raise ValueError(
-                f"X must have squared norms that fit its precision ({dtype}). Scale it, or pass "
-                "float64."
-            )
         eps = float(np.finfo(dtype).eps)
         self.largest_half = float(self.half.max())
         self.mean_half = float(self.half.mean(dtype=np.float64))
@@ -216,9 +241,11 @@ class Space:
         """
         if self.kind == EUCLIDEAN:
             work = Q if self.center is None else Q - self.center
-            return work, np.vecdot(work, work).astype(np.float64) / 2
+            squares = _squared_norms(work)
+            check_norms(squares, work, JUDGES)
+            return work, squares.astype(np.float64) / 2
         if self.kind == COSINE:
-            return Q * _inverse_norms(Q)[:, None], np.zeros(len(Q))
+            return Q * _inverse_norms(Q, JUDGES)[:, None], np.zeros(len(Q))
         return Q, np.zeros(len(Q))
 
     def distances(self, Q, rows=slice(None)):
@@ -236,7 +263,17 @@ class Space:
         distances : ndarray of shape (n_judges, n_rows)
             The distances.
         """
-        return pairwise_distances(Q, self.X[rows], metric=self.metric)
+        return finite_distances(Q, self.X[rows], self.metric)
+
+
+def finite_distances(Q, X, metric):
+    """`sklearn.metrics.pairwise_distances`, none of which may be NaN or infinity."""
+    distances = pairwise_distances(Q, X, metric=metric)
+    if not np.isfinite(distances).all():
+        raise ValueError(
+            f"metric must give finite distances. Got NaN or infinity from metric={metric!r}."
+        )
+    return distances
 
 
 def ball_rule(space, Q, radius):

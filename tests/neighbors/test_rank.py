@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from skvalue.neighbors import Space, get_engine
+from skvalue.neighbors import Space, as_rows, get_engine, make_space
 
 
 def ranks(engine, X, Q, metric="euclidean", own=None, max_rank=None):
@@ -119,10 +120,63 @@ def test_equal_distances_that_sum_up_differently_are_tied(engine, rng):
             assert tied[1:].all()
 
 
-def test_overflowing_norms_are_refused(rng):
-    X = np.full((3, 2), 1e30, dtype=np.float32)
-    with pytest.raises(ValueError, match="X must have squared norms that fit its precision"):
-        Space(X, "euclidean")
+@pytest.mark.parametrize("scale", [2.0**-510, 2.0**-60, 2.0**60, 2.0**74, 2.0**500])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_no_scale_changes_an_order(engine, metric, scale, rng):
+    if engine == "faiss" and metric == "euclidean":
+        scale = np.clip(scale, 2.0**-60, 2.0**60)  # it computes in float32
+    X, Q = rng.integers(1, 5, (60, 3)).astype(float), rng.integers(1, 5, (7, 3)).astype(float)
+    own = np.arange(7)
+    expected = ranks(engine, X, Q, metric, own=own)
+    for (order, tied), (plain, plain_tied), i in zip(
+        ranks(engine, X * scale, Q * scale, metric, own=own), expected, own
+    ):
+        assert sorted([*order, i]) == list(range(60))
+        np.testing.assert_array_equal(tied, plain_tied)
+        D = cdist(Q[i : i + 1], X, metric)[0].round(12)
+        np.testing.assert_array_equal(D[order], D[plain])
+
+
+@pytest.mark.parametrize("sparsity", [np.asarray, sparse.csr_array])
+def test_norms_that_do_not_fit_are_refused(sparsity, rng):
+    fits = "must have squared norms that fit its precision"
+    X = np.eye(3)
+    for scale, dtype in [
+        (1e30, np.float32),
+        (1e19, np.float32),  # a key would overflow
+        (1e-30, np.float32),
+        (1e160, np.float64),
+        (1e-160, np.float64),
+    ]:
+        judges = sparsity((X * scale).astype(dtype))
+        for metric in ("euclidean", "cosine"):
+            with pytest.raises(ValueError, match=f"X {fits}"):
+                make_space(as_rows(judges), metric)
+            space = make_space(as_rows(sparsity(X.astype(dtype))), metric)
+            if metric == "euclidean" and scale < 1:  # next to the rows they are the origin
+                space.queries(judges)
+                continue
+            with pytest.raises(ValueError, match=rf"\(X_val, or rows to value\) {fits}"):
+                space.queries(judges)
+    for metric in ("euclidean", "cosine"):
+        assert len(make_space(as_rows(sparsity(0.0 * X)), metric)) == 3
+
+
+def test_far_judges_are_refused_by_an_engine_of_float32(rng):
+    pytest.importorskip("faiss")
+    with pytest.raises(
+        ValueError, match="rows to value\\) must have squared norms that fit float32"
+    ):
+        ranks("faiss", np.eye(3), np.eye(3) * 1e25)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_distances_that_are_not_finite_are_refused(value):
+    X = np.eye(4)
+    space = Space(X, lambda a, b: value if a[3] or b[3] else 1.0)
+    assert space.distances(X[:3], [0, 1, 2]).max() == 1
+    with pytest.raises(ValueError, match="metric must give finite distances"):
+        space.distances(X)
 
 
 def test_more_rows_than_a_record_can_name(engine, rng):
