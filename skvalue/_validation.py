@@ -15,6 +15,14 @@ _BLOCK = 2**22  # numbers of a block that is checked at a time
 _LARGE = 2**20  # numbers from which on threads look for NaN
 
 
+def one_column(values, name, warn=False):
+    """The values as an array of one dimension; ValueError where they are more than a column."""
+    shape = np.shape(values)
+    if len(shape) > 1 and shape[1:] != (1,):
+        raise ValueError(f"{name} must be one column. Got an array of shape {shape}.")
+    return column_or_1d(values, warn=warn)
+
+
 def check_task(task, y, name="y"):
     """Return "classification" or "regression"; "auto" decides by the type of the target."""
     kind = type_of_target(y, input_name=name)
@@ -34,7 +42,7 @@ def check_task(task, y, name="y"):
 
 def check_numeric_target(y, name):
     """Return the target as finite float64."""
-    y = column_or_1d(y, warn=True)
+    y = one_column(y, name, warn=True)
     return check_array(y, ensure_2d=False, dtype=np.float64, input_name=name)
 
 
@@ -59,7 +67,7 @@ def label_codes(y, classes, name):
 
     Raises ValueError where ``y`` has a label that is not one of ``classes``.
     """
-    y = column_or_1d(y, warn=True)
+    y = one_column(y, name, warn=True)
     try:
         codes = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
         unseen = sorted(set(y[classes[codes] != y].tolist()))
@@ -185,34 +193,37 @@ def check_judge_weights(weights, n_judges):
     """Validation weights as float64 that sum to one; equal ones where None was given."""
     if weights is None:
         return np.full(n_judges, 1.0 / n_judges)
-    weights = column_or_1d(
-        check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight_val")
-    )
+    weights = _check_weights(weights, "sample_weight_val")
     if len(weights) != n_judges:
         raise ValueError(
             f"sample_weight_val must have one entry a row of X_val ({n_judges}). Got "
             f"{len(weights)}."
         )
-    if weights.min() < 0 or weights.sum() == 0:
+    if weights.min() < 0 or weights.max() == 0:
         raise ValueError(
             "sample_weight_val must be non-negative with a positive sum. Got a minimum of "
-            f"{weights.min()} and a sum of {weights.sum()}."
+            f"{weights.min()} and a maximum of {weights.max()}."
         )
+    if weights.max() > np.finfo(np.float64).max / len(weights):  # the sum may overflow
+        weights = weights / weights.max()
     return weights / weights.sum()
+
+
+def _check_weights(weights, name):
+    weights = check_array(weights, ensure_2d=False, dtype=np.float64, input_name=name)
+    return one_column(weights, name)
 
 
 def check_sample_weight(weights, n_rows):
     """Weights of the rows in fits as float64, or None."""
     if weights is None:
         return None
-    weights = column_or_1d(
-        check_array(weights, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    )
+    weights = _check_weights(weights, "sample_weight")
     if len(weights) != n_rows:
         raise ValueError(
             f"sample_weight must have one entry a row of X ({n_rows}). Got {len(weights)}."
         )
-    if weights.min() < 0 or weights.sum() == 0:
+    if weights.min() < 0 or weights.max() == 0:
         raise ValueError(
             "sample_weight must not be negative, nor zero for all rows. Got weights from "
             f"{weights.min()} to {weights.max()}."
@@ -224,12 +235,18 @@ def check_groups(groups, n_rows):
     """Return the sorted groups and the code of every row, or None, None."""
     if groups is None:
         return None, None
-    groups = column_or_1d(groups)
+    groups = one_column(groups, "groups")
     if len(groups) != n_rows:
         raise ValueError(f"groups must have one entry a row of X ({n_rows}). Got {len(groups)}.")
     if groups.dtype.kind == "f" and not np.isfinite(groups).all():
         raise ValueError("groups must not hold NaN or infinity.")
-    names, codes = np.unique(groups, return_inverse=True)
+    try:
+        missing = groups.dtype == object and any(name is None or name != name for name in groups)
+        names, codes = np.unique(groups, return_inverse=True)
+    except TypeError:  # of pandas.NA, or of names without an order
+        missing = True
+    if missing:
+        raise ValueError("groups must hold names of one kind, and no None, NaN or NA.")
     if len(names) < 2:
         raise ValueError(f"groups must name at least 2 groups. Got one: {names.tolist()[0]!r}.")
     return names, codes

@@ -338,6 +338,14 @@ def test_pipeline_with_groups(rng):
     assert len(np.unique(values)) == 5
 
 
+def test_weights_whose_sum_overflows_are_weights(rng):
+    X, y, w = rng.normal(size=(20, 2)), np.arange(20) % 2, rng.random(20)
+    expected = KNNShapleyValuer().fit(X, y, X_val=X, y_val=y, sample_weight_val=w)
+    for scale in (1e308, 1e-300):
+        huge = KNNShapleyValuer().fit(X, y, X_val=X, y_val=y, sample_weight_val=w * scale)
+        np.testing.assert_allclose(huge.values_, expected.values_, rtol=1e-12)
+
+
 # Bad input -----------------------------------------------------------------------------------
 
 
@@ -383,7 +391,30 @@ BAD = {
         dict(groups=[1] * 10),
         "groups must name at least 2 groups. Got one: 1",
     ),
+    "groups of two columns": (
+        (X0, Y0),
+        dict(groups=np.c_[Y0, Y0]),
+        "groups must be one column. Got an array of shape",
+    ),
+    **{
+        f"groups with {name}": (
+            (X0, Y0),
+            dict(groups=np.array([name, *rest], dtype=object)),
+            "groups must hold names of one kind, and no None, NaN or NA",
+        )
+        for name, rest in [(None, "a" * 9), (np.nan, range(9)), (pd.NA, "a" * 9), (1, "a" * 9)]
+    },
     "weights": ((X0, Y0), dict(X_val=X0, y_val=Y0, sample_weight_val=[1.0]), r"\(10\). Got 1"),
+    "weights of two columns": (
+        (X0, Y0),
+        dict(X_val=X0, y_val=Y0, sample_weight_val=np.ones((10, 2))),
+        "sample_weight_val must be one column. Got an array of shape",
+    ),
+    "y_val of two columns": (
+        (X0, Y0),
+        dict(X_val=X0, y_val=np.c_[Y0, Y0]),
+        "y_val must be one column. Got an array of shape",
+    ),
     "negative weight": (
         (X0, Y0),
         dict(X_val=X0, y_val=Y0, sample_weight_val=[-1.0] * 10),
