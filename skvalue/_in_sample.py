@@ -131,9 +131,15 @@ class BaseInSampleValuer(
 
     def _fit_arrays(self, X, y, X_val, y_val, groups, sample_weight_val):
         """Fit on checked X and X_val."""
-        games, share, codes, group_codes = self._set_up(
-            X, y, X_val, y_val, groups, sample_weight_val
-        )
+        before = dict(vars(self))
+        try:
+            games, share, codes, group_codes = self._set_up(
+                X, y, X_val, y_val, groups, sample_weight_val
+            )
+        except Exception:  # what was refused leaves the attributes of a former fit together
+            vars(self).clear()
+            vars(self).update(before)
+            raise
         games, values, utility, empty, progress = self._play(games, X, codes, group_codes)
         self.utility_, self.empty_utility_ = float(utility), float(empty)
         self._groups = group_codes
@@ -233,6 +239,7 @@ class BaseInSampleValuer(
             )
         if task == "regression":
             self._n_classes = 0
+            self.__dict__.pop("classes_", None)
             y = check_numeric_target(y, "y")
             return y, None if y_val is None else check_numeric_target(y_val, "y_val")
         self.classes_, y, y_val = encode_labels(y, y_val)

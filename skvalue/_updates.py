@@ -5,8 +5,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._judges import Judges, Progress
 from ._sklearn import fit_context
-from ._validation import check_rows, check_validation_set, label_codes
+from ._validation import (
+    check_rows,
+    check_task,
+    check_validation_set,
+    label_codes,
+    raw_judge_weights,
+)
 from .neighbors import concatenate_rows
+
+
+def _joined(before, new, name):
+    """Both arrays in one; numpy would make strings of numbers that are joined by strings."""
+    kinds = {before.dtype.kind, new.dtype.kind}
+    if len(kinds) > 1 and "U" in kinds and "O" not in kinds:
+        raise ValueError(
+            f"{name} must be of the kind that fit had ({before.dtype}). Got {new.dtype}."
+        )
+    return np.concatenate([before, new])
 
 
 class UpdatesMixin:
@@ -33,8 +49,8 @@ class UpdatesMixin:
         Raises
         ------
         ValueError
-            If X has other columns, y another length, or groups are passed to one of `fit` and
-            `add_rows` only.
+            If X has other columns, y another length or labels of another kind, or groups are passed
+            to one of `fit` and `add_rows` only.
         """
         check_is_fitted(self)
         self._refuse_if_private("add_rows")
@@ -45,9 +61,9 @@ class UpdatesMixin:
         if (groups is None) != (self._groups is None):
             raise ValueError("groups must be passed to both fit and add_rows, or to neither.")
         if groups is not None:
-            groups = np.concatenate([self.groups_[self._groups], np.asarray(groups)])
+            groups = _joined(self.groups_[self._groups], np.asarray(groups), "groups")
         stay = np.ones(len(self._X), dtype=bool)
-        y = np.concatenate([self._labels(self._y), y])
+        y = _joined(self._labels(self._y), y, "y")
         return self._refit(concatenate_rows(self._X, X), y, groups, stay)
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -72,6 +88,8 @@ class UpdatesMixin:
         check_is_fitted(self)
         self._refuse_if_private("remove_rows")
         n, rows = len(self._X), np.asarray(rows)
+        if rows.size and rows.dtype.kind not in "iub":
+            raise ValueError(f"rows must be positions or a mask. Got entries of {rows.dtype}.")
         if rows.dtype == bool and len(rows) != n:
             raise ValueError(f"rows must have one entry a row of fit ({n}). Got {len(rows)}.")
         if rows.dtype != bool and rows.size and not (-n <= rows.min() and rows.max() < n):
@@ -114,14 +132,9 @@ class UpdatesMixin:
         old = self._explicit_judges("add_validation", ValueError)
         X_val, y_val = check_validation_set(self, X_val, y_val, self._X)
         weights = [
-            np.ones(len(points)) if given is None else np.asarray(given, dtype=np.float64)
+            raw_judge_weights(given, len(points))
             for points, given in [(old.y, self._judge_weights), (y_val, sample_weight_val)]
         ]
-        if len(weights[1]) != len(y_val):
-            raise ValueError(
-                f"sample_weight_val must have one entry a row of X_val ({len(y_val)}). Got "
-                f"{len(weights[1])}."
-            )
         both = np.concatenate(weights)
         if not self._n_classes:
             return self._refit(
@@ -158,6 +171,12 @@ class UpdatesMixin:
 
     def _refit(self, X, y, groups, stay, **validation):
         """Fit again; the first rows of X are those of before that the mask ``stay`` names."""
+        task = check_task(getattr(self, "task", "classification"), y)
+        if (task == "classification") != (self._n_classes > 0):
+            raise ValueError(
+                "y must stay classes, or targets of a regression, as it was in fit: with the "
+                f"change it is a {task}. Set task= to say which it is."
+            )
         if not validation:
             validation = dict(X_val=None, y_val=None, sample_weight_val=self._judge_weights)
             if self._explicit:

@@ -193,20 +193,30 @@ def check_judge_weights(weights, n_judges):
     """Validation weights as float64 that sum to one; equal ones where None was given."""
     if weights is None:
         return np.full(n_judges, 1.0 / n_judges)
+    weights = raw_judge_weights(weights, n_judges)
+    if weights.max() == 0:
+        raise ValueError("sample_weight_val must be non-negative with a positive sum. Got zeros.")
+    if weights.max() > np.finfo(np.float64).max / len(weights):  # the sum may overflow
+        weights = weights / weights.max()
+    return weights / weights.sum()
+
+
+def raw_judge_weights(weights, n_judges):
+    """Validation weights as they are, as float64; ones where None was given."""
+    if weights is None:
+        return np.ones(n_judges)
     weights = _check_weights(weights, "sample_weight_val")
     if len(weights) != n_judges:
         raise ValueError(
             f"sample_weight_val must have one entry a row of X_val ({n_judges}). Got "
             f"{len(weights)}."
         )
-    if weights.min() < 0 or weights.max() == 0:
+    if weights.min() < 0:
         raise ValueError(
             "sample_weight_val must be non-negative with a positive sum. Got a minimum of "
-            f"{weights.min()} and a maximum of {weights.max()}."
+            f"{weights.min()}."
         )
-    if weights.max() > np.finfo(np.float64).max / len(weights):  # the sum may overflow
-        weights = weights / weights.max()
-    return weights / weights.sum()
+    return weights
 
 
 def _check_weights(weights, name):

@@ -473,6 +473,8 @@ def test_messages_after_fit():
         (lambda: valuer.score_samples(X0[:1], ["q"]), "y must hold only labels that y has. Got"),
         (lambda: valuer.add_rows(X0, Y0[:2]), r"y must have one entry a row of X \(10\). Got 2"),
         (lambda: valuer.add_rows(X0, Y0, groups=Y0), "groups must be passed to both fit and add"),
+        (lambda: valuer.add_rows(X0[:2], [1, 2]), "y must be of the kind that fit had"),
+        (lambda: valuer.remove_rows([0.5]), "rows must be positions or a mask. Got .* float64"),
         (lambda: valuer.remove_rows([10]), "rows must be between 0 and 9. Got 10 to 10"),
         (
             lambda: valuer.remove_rows([True]),
@@ -486,6 +488,46 @@ def test_messages_after_fit():
         with pytest.raises(ValueError, match=message):
             call()
     np.testing.assert_array_equal(valuer.values_, before)  # nothing is lost
+    judged = clone(valuer).fit(X0, Y0, X_val=X0, y_val=Y0)
+    for weights, message in [
+        ([np.nan], "sample_weight_val contains NaN"),
+        ([-1.0], "must be non-negative"),
+        ([[1.0, 1.0]], "must be one column"),
+        ([1.0, 1.0], r"\(1\). Got 2"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            judged.add_validation(X0[:1], Y0[:1], sample_weight_val=weights)
+
+
+def test_a_refused_change_leaves_all_attributes_of_a_fit(rng):
+    X, y, groups = rng.normal(size=(12, 2)), np.arange(12) % 3, np.arange(12) // 3
+    valuer = KNNShapleyValuer(2, cv=4).fit(X, y, groups=groups)
+    scores = valuer.score_samples(X[:2] + 9, y[:2])
+    with pytest.raises(ValueError, match="groups must be of the kind"):
+        valuer.add_rows(X[:2], y[:2], groups=["a", "b"])
+    with pytest.raises(ValueError, match="number of groups"):
+        valuer.remove_rows(groups == 3)
+    for refused in (dict(y=np.zeros(12)), dict(y=y, groups=groups % 2)):  # 4 folds of 2 groups
+        with pytest.raises(ValueError, match="2 classes|number of groups"):
+            valuer.fit(X, **refused)
+    assert valuer.classes_.tolist() == [0, 1, 2]
+    assert valuer.groups_.tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(valuer.score_samples(X[:2] + 9, y[:2]), scores)
+
+
+def test_a_change_of_rows_does_not_change_the_game(rng):
+    X, y = rng.normal(size=(12, 2)), np.arange(12) % 3
+    valuer = KNNShapleyValuer(2).fit(X, y)
+    with pytest.raises(ValueError, match="with the change it is a regression. Set task="):
+        valuer.add_rows(X[:1], [0.5])
+    valuer.fit(X, np.r_[y[:-1], 0.5])
+    assert not hasattr(valuer, "classes_")
+    with pytest.raises(ValueError, match="with the change it is a classification. Set task="):
+        valuer.remove_rows([11])
+    valuer.set_params(task="regression").fit(X, np.r_[y[:-1], 0.5]).remove_rows([11])
+    np.testing.assert_allclose(
+        valuer.values_, clone(valuer).fit(X[:-1], y[:-1]).values_, atol=1e-12
+    )
 
 
 def test_leave_one_out_of_many_rows_warns(monkeypatch):
