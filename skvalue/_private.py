@@ -212,4 +212,4 @@ class PrivateFitsMixin:
                 if name == "values_"
                 else "groups_ of a private fit is for the curator, and is not pickled."
             )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return object.__getattribute__(self, name)  # a property's own message, or the usual one

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from test_axioms import EXACT, by_name, problem
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
@@ -151,3 +152,17 @@ def test_messages(rng):
         valuer.harmful()
     with pytest.raises(ValueError, match="i must be between 0 and 79. Got 80"):
         valuer.contributions(80)
+
+
+def test_attributes_that_are_not_there_say_why(rng):
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    valuer = TKNNShapleyValuer()
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        _ = valuer.counts_
+    with pytest.raises(AttributeError, match="validation_error_ needs validation points of their"):
+        _ = valuer.fit(X, y).validation_error_
+    with pytest.raises(AttributeError, match="has no attribute 'value_'"):
+        _ = valuer.value_
+    valuer.set_params(epsilon=1.0).fit(X, y, X_val=X, y_val=y)
+    with pytest.raises(AttributeError, match="validation_error_ needs the rows of fit"):
+        _ = valuer.validation_error_
