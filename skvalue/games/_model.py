@@ -155,7 +155,7 @@ class ModelGame(Game):
         # Equal weights are none: not every scorer takes them.
         self.sample_weight_val = None if weights is None or np.ptp(weights) == 0 else weights
         self.scoring = scoring
-        self.scorer = check_scorer(estimator, scoring, self.sample_weight_val)
+        self.scorer = check_scorer(estimator, scoring, self.sample_weight_val, self.classes)
         if empty_utility is None:
             n_classes = 0 if self.classes is None else len(self.classes)
             empty_utility = empty_utility_of(scoring, n_classes)

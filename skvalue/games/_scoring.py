@@ -1,5 +1,6 @@
 """Scorers: what nobody scores, and what they ask of a model."""
 
+import copy
 import inspect
 
 import numpy as np
@@ -9,6 +10,14 @@ from .._sklearn import BaseScorer
 
 _ONE_OF_C = {"accuracy", "balanced_accuracy"}
 _AUC = {"roc_auc", "roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted", "roc_auc_ovo_weighted"}
+# Scores of probabilities that take the classes from y, which may lack some, unless they are told.
+_OF_ALL_CLASSES = {
+    "brier_score_loss",
+    "d2_brier_score",
+    "d2_log_loss_score",
+    "log_loss",
+    "top_k_accuracy_score",
+}
 
 
 def scorer_name(scoring, classification):
@@ -18,12 +27,17 @@ def scorer_name(scoring, classification):
     return scoring if isinstance(scoring, str) else None
 
 
-def check_scorer(estimator, scoring, sample_weight_val):
-    """The scorer, as a callable of model, X and y.
+def check_scorer(estimator, scoring, sample_weight_val, classes=None):
+    """The scorer, as a callable of model, X and y; it knows the classes where they count.
 
     Raises ValueError where there are weights that it does not take.
     """
     scorer = check_scoring(estimator, scoring)
+    if classes is not None and isinstance(scorer, BaseScorer):
+        function = getattr(scorer._score_func, "__name__", None)
+        if function in _OF_ALL_CLASSES and "labels" not in scorer._kwargs:
+            scorer = copy.copy(scorer)
+            scorer._kwargs = {**scorer._kwargs, "labels": classes}
     if sample_weight_val is not None:
         if isinstance(scorer, BaseScorer):
             takes = scorer._accept_sample_weight()

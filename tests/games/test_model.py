@@ -238,6 +238,25 @@ def test_a_class_not_seen_keeps_a_chance(three, batch):
     assert game.n_failed == 0
 
 
+@pytest.mark.parametrize("batch", ["auto", "never"])
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_brier_score", "top_k_accuracy"])
+def test_validation_points_may_lack_a_class(three, batch, scoring):
+    X, y, X_val, y_val = three
+    some = y_val != "c"
+    options = dict(scoring=scoring, empty_utility=-2.0, batch=batch, error_score="raise")
+    model = LogisticRegression(tol=1e-9)
+    game = ModelGame(model, X, y, X_val[some], y_val[some], **options)
+    shares = model.fit(X, y).predict_proba(X_val[some])
+    codes = np.searchsorted(["a", "b", "c"], y_val[some])
+    hits = np.eye(3)[codes]
+    expected = {
+        "neg_log_loss": np.log(shares[hits == 1]).mean(),
+        "neg_brier_score": -((shares - hits) ** 2).sum(axis=1).mean(),
+        "top_k_accuracy": (np.argsort(shares)[:, 1:] == codes[:, None]).any(axis=1).mean(),
+    }
+    np.testing.assert_allclose(game.utility(members(*range(24))), expected[scoring], atol=1e-5)
+
+
 @pytest.mark.parametrize("model", [LinearSVC(), LogisticRegression()])
 def test_one_class_has_an_auc_of_a_half(data, model):
     game = ModelGame(model, *data, scoring="roc_auc", batch="never")
