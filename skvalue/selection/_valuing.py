@@ -138,8 +138,18 @@ def fit_valuer(valuer, X, y, params, memory=None):
     -------
     valuer : estimator
         The fitted valuer.
+
+    Raises
+    ------
+    ValueError
+        If what was fitted has no `values_`.
     """
-    return check_memory(memory).cache(_fit)(valuer, X, y, params)
+    fitted = check_memory(memory).cache(_fit)(valuer, X, y, params)
+    if not hasattr(fitted, "values_"):
+        raise ValueError(
+            f"valuer must have values_ after fit, as valuers have. Got {type(valuer).__name__}."
+        )
+    return fitted
 
 
 def select_rows(valuer, drop, y, *, classes, groups=None, fdr=0.1):
