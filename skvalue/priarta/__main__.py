@@ -6,6 +6,7 @@ Needs skvalue and the buyer's folder, and nothing else of the buyer's.
 import argparse
 import os
 import sys
+import zipfile
 
 import numpy as np
 
@@ -71,6 +72,18 @@ def _summarize(options):
         raise ValueError("--ledger and --dataset-name must be given together.")
     if os.path.exists(options.output):
         raise ValueError(f"--output must be a new file. Got {options.output}, which is there.")
+    open(options.output, "x").close()  # before the ledger is charged for what could not be written
+    try:
+        seller = _release(options)
+    except BaseException:
+        os.remove(options.output)
+        raise
+    seller.summary_.save(options.output)
+    print(f"{options.output}: {os.path.getsize(options.output)} bytes.")
+    print(seller.privacy_)
+
+
+def _release(options):
     model = BuyerModel.load(options.model)
     ledger = None if options.ledger is None else Ledger(options.ledger, options.dataset_name)
     seller = SellerRelease(
@@ -82,10 +95,7 @@ def _summarize(options):
         subset_size=options.subset_size,
         ledger=ledger,
     )
-    seller.fit(read_rows(options.rows, options.key))
-    seller.summary_.save(options.output)
-    print(f"{options.output}: {os.path.getsize(options.output)} bytes.")
-    print(seller.privacy_)
+    return seller.fit(read_rows(options.rows, options.key))
 
 
 def _check(options):
@@ -113,9 +123,19 @@ def read_rows(path, key=None):
     Raises
     ------
     ValueError
-        If the file is of another kind, holds Python objects, or which array is meant is not clear.
+        If the file is of another kind or damaged, holds Python objects, or which array is meant is
+        not clear.
     """
     kind = os.path.splitext(path)[1].lower()
+    if key is not None and kind != ".npz":
+        raise ValueError(f"--key is for an .npz file. Got {path}.")
+    try:
+        return _read_rows(path, kind, key)
+    except (EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"rows must be a whole {kind} file. Got {path}: {error}.") from None
+
+
+def _read_rows(path, kind, key):
     if kind == ".npz":
         with np.load(path, allow_pickle=False) as arrays:
             if key is None and len(arrays.files) == 1:

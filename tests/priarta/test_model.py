@@ -245,6 +245,18 @@ def test_command_charges_a_ledger(folder, tmp_path, capsys):
     assert not (tmp_path / "b.json").exists()
 
 
+def test_command_charges_nothing_for_what_it_cannot_write(folder, tmp_path, capsys):
+    from skvalue.privacy import Ledger
+
+    np.save(tmp_path / "rows.npy", np.zeros((10, 4)))
+    ledger = Ledger(tmp_path / "ledger.db", "rows", epsilon=1.0, delta=1e-5)
+    words = ["summarize", folder[1], tmp_path / "rows.npy", "--epsilon", 0.8, "--delta", 1e-5]
+    words += ["--ledger", tmp_path / "ledger.db", "--dataset-name", "rows", "-o"]
+    assert command(*words, tmp_path / "no folder" / "a.json") == 2
+    assert "No such file or directory" in capsys.readouterr().err
+    assert ledger.spent == 0
+
+
 def test_rows_hold_no_objects(tmp_path):
     np.savez(tmp_path / "two.npz", a=np.zeros(2), b=np.ones(2))
     assert read_rows(tmp_path / "two.npz", "b").tolist() == [1, 1]
@@ -253,3 +265,11 @@ def test_rows_hold_no_objects(tmp_path):
     np.save(tmp_path / "evil.npy", np.array([{}], dtype=object))
     with pytest.raises(ValueError, match="allow_pickle=False"):
         read_rows(tmp_path / "evil.npy")
+    with pytest.raises(ValueError, match="--key is for an .npz file"):
+        read_rows(tmp_path / "evil.npy", "a")
+    whole = (tmp_path / "two.npz").read_bytes()
+    (tmp_path / "part.npz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "part.npy").write_bytes(b"")
+    for name in ("part.npz", "part.npy"):
+        with pytest.raises(ValueError, match=f"rows must be a whole .np. file. Got .*{name}"):
+            read_rows(tmp_path / name)
