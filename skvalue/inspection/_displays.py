@@ -10,6 +10,7 @@ from ._curves import value_removal_curve
 __all__ = ["ValueDistributionDisplay", "ValueRemovalDisplay"]
 
 _CURVE_COLORS = {"lowest": BLUE, "highest": RED}
+_MANY_KINDS = 20  # more cannot be told apart in one picture
 
 
 class ValueRemovalDisplay:
@@ -285,7 +286,7 @@ class ValueDistributionDisplay:
         Raises
         ------
         ValueError
-            If values hold NaN or infinity, or `by` has another length.
+            If values hold NaN or infinity, or `by` has another length or names more than 20 kinds.
         """
         values = column_or_1d(
             check_array(values, ensure_2d=False, dtype=np.float64, input_name="values")
@@ -312,12 +313,22 @@ class ValueDistributionDisplay:
         -------
         display : ValueDistributionDisplay
             The object itself, with its attributes set.
+
+        Raises
+        ------
+        ValueError
+            If `by` names more than 20 kinds.
         """
+        kinds = [None] if self.by is None else np.unique(self.by).tolist()
+        if len(kinds) > _MANY_KINDS:
+            raise ValueError(
+                f"by must name at most {_MANY_KINDS} kinds of rows: no more can be told apart. Got "
+                f"{len(kinds)}."
+            )
         ax = open_axes(ax, type(self).__name__)
         density = self.by is not None if density is None else density
         edges = np.histogram_bin_edges(self.values, bins)
         self.bars_ = {}
-        kinds = [None] if self.by is None else np.unique(self.by).tolist()
         colors = [BLUE, RED] if len(kinds) < 3 else [None] * len(kinds)
         for kind, color in zip(kinds, colors):
             rows = slice(None) if kind is None else self.by == kind
