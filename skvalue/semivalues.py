@@ -6,6 +6,7 @@ A semivalue of a game v of n players gives player i the sum over coalitions S wi
 """
 
 from itertools import combinations
+from numbers import Integral
 
 import numpy as np
 from scipy.special import gammaln
@@ -113,7 +114,7 @@ def log_size_weights(semivalue, n):
     Raises
     ------
     ValueError
-        If a callable gives no n chances that sum to one.
+        If n is below 1, or a callable gives no n chances that sum to one.
 
     Examples
     --------
@@ -121,6 +122,7 @@ def log_size_weights(semivalue, n):
     [-1.386, -1.386, -1.386, -1.386]
     """
     semivalue = check_semivalue(semivalue, custom=True)
+    _check_players(n)
     k = np.arange(n)
     if callable(semivalue):
         with np.errstate(divide="ignore"):
@@ -132,9 +134,12 @@ def log_size_weights(semivalue, n):
     if semivalue == "banzhaf":
         return _log_binomial(n - 1) - (n - 1) * np.log(2)
     # Coalitions form with a random density t ~ Beta(beta, alpha): E t^k (1-t)^(n-1-k) each.
+    # From size to size, since logarithms of gamma functions cancel where alpha or beta is large.
     alpha, beta = semivalue
-    one = _log_beta(k + beta, n - 1 - k + alpha) - _log_beta(beta, alpha)
-    return _log_binomial(n - 1) + one
+    i = k[:-1]
+    nobody = -np.log1p(beta / (alpha + i)).sum()
+    steps = np.log((beta + i) / (alpha + (n - 2 - i)))
+    return _log_binomial(n - 1) + nobody + np.concatenate([[0.0], np.cumsum(steps)])
 
 
 def size_weights(semivalue, n):
@@ -161,7 +166,7 @@ def size_weights(semivalue, n):
     Raises
     ------
     ValueError
-        If a callable gives no n chances that sum to one.
+        If n is below 1, or a callable gives no n chances that sum to one.
 
     Examples
     --------
@@ -170,6 +175,7 @@ def size_weights(semivalue, n):
     >>> float(size_weights((4, 1), 2000).sum().round(6))
     1.0
     """
+    _check_players(n)
     if isinstance(semivalue, str) and semivalue == "shapley":
         return np.full(n, 1.0 / n)
     q = np.exp(log_size_weights(semivalue, n))
@@ -192,8 +198,9 @@ def _log_binomial(n):
     return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
 
 
-def _log_beta(a, b):
-    return gammaln(a) + gammaln(b) - gammaln(a + b)
+def _check_players(n):
+    if not isinstance(n, Integral) or n < 1:
+        raise ValueError(f"n must be a whole number of players, at least 1. Got {n!r}.")
 
 
 def absence_moments(semivalue, n):
@@ -254,7 +261,7 @@ def enumerate_semivalue(utility, n, semivalue="shapley"):
     Raises
     ------
     ValueError
-        If n is above 20.
+        If n is above 20 or below 1.
 
     Examples
     --------

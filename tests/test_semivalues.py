@@ -1,6 +1,7 @@
 """Weights and moments of semivalues, and the enumeration oracle on games with known values."""
 
-from math import comb
+from fractions import Fraction
+from math import comb, prod
 
 import numpy as np
 import pytest
@@ -119,3 +120,24 @@ def test_a_semivalue_of_ones_own():
         size_weights(lambda n: np.full(n, 0.5), 5)
     with pytest.raises(ValueError, match="must return 5 non-negative weights.* Got shape"):
         size_weights(lambda n: np.ones(1), 5)
+
+
+@pytest.mark.parametrize("semivalue", [(1e8, 2), (1e12, 1), (1, 1e10), (1e9, 1e9), (1e300, 1)])
+@pytest.mark.parametrize("n", [1, 2, 6, 40])
+def test_beta_of_large_parameters(semivalue, n):
+    alpha, beta = (Fraction(part) for part in semivalue)
+    expected = []
+    for k in range(n):  # E t^k (1 - t)^(n - 1 - k) of t ~ Beta(beta, alpha)
+        chance = prod((beta + i for i in range(k)), start=Fraction(1))
+        chance *= prod(alpha + i for i in range(n - 1 - k))
+        expected.append(float(chance / prod(alpha + beta + i for i in range(n - 1))))
+    np.testing.assert_allclose(coalition_weights(semivalue, n), expected, rtol=1e-11, atol=1e-300)
+    chances = expected * np.array([comb(n - 1, k) for k in range(n)], dtype=float)
+    np.testing.assert_allclose(size_weights(semivalue, n), chances, rtol=1e-11, atol=1e-300)
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, None])
+def test_players_are_counted(n):
+    for function in (coalition_weights, log_size_weights, size_weights):
+        with pytest.raises(ValueError, match="n must be a whole number of players, at least 1"):
+            function("shapley", n)
