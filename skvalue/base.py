@@ -158,14 +158,18 @@ class BaseValuer(InferenceMixin, UpdatesMixin, BaseInSampleValuer):
         )
         progress = Progress(self, n_steps)
         values = np.zeros(len(X))
-        played = utility = empty = 0.0
+        played = 0
+        utility = empty = 0.0
         for number, (rows, judges) in enumerate(games):
             players = (X, y) if rows is None else (X[rows], y[rows])
             part, utilities, empty_utility = self._value(
                 *players, judges, self._n_classes, progress
             )
+            if not len(utilities):  # stopped before anybody judged
+                del games[number:]
+                break
             weights = judges.weights[: len(utilities)]
-            total = weights.sum() if 0 < len(utilities) < len(judges.y) else 1.0
+            total = (weights.sum() or 1.0) if len(utilities) < len(judges.y) else 1.0
             values[slice(None) if rows is None else rows] += part / total
             utility += utilities @ weights / total
             empty += empty_utility
@@ -174,4 +178,10 @@ class BaseValuer(InferenceMixin, UpdatesMixin, BaseInSampleValuer):
             if progress.over:
                 del games[number + 1 :]
                 break
+        if not played:
+            if progress.interrupted:
+                raise KeyboardInterrupt
+            raise RuntimeError(
+                "The fit was stopped by a callback before there was a value to keep."
+            )
         return games, values / played, utility / played, empty / played, progress

@@ -296,6 +296,37 @@ def test_control_c_keeps_what_there_is(rng):
     assert np.count_nonzero(valuer.values_) == 50
 
 
+class Impatient(Watch):
+    """Interrupts a task before it has begun."""
+
+    def on_fit_task_begin(self, estimator, context):
+        super().on_fit_task_begin(estimator, context)
+        if self.begun == self.interrupt_at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer(0.1)])
+def test_control_c_before_anybody_has_judged(valuer, rng):
+    X, y = rng.normal(size=(900, 2)), rng.integers(0, 2, 900)
+    valuer = clone(valuer).set_callbacks(Impatient(interrupt_at=1))
+    with pytest.raises(KeyboardInterrupt):
+        valuer.fit(X, y, X_val=X, y_val=y)
+    assert not hasattr(valuer, "values_")
+    # The first fold is done, the second is left out of the means.
+    folds = [(np.arange(450), np.arange(450, 900)), (np.arange(450, 900), np.arange(450))]
+    watch = Watch()
+    valuer.set_params(cv=folds).set_callbacks(watch).fit(X, y)
+    assert watch.begun % 2 == 0
+    valuer.set_callbacks(Impatient(interrupt_at=watch.begun // 2 + 1))
+    with pytest.raises(KeyboardInterrupt):
+        valuer.fit(X, y)
+    first = clone(valuer).set_callbacks().fit(X[:450], y[:450], X_val=X[450:], y_val=y[450:])
+    np.testing.assert_allclose(valuer.values_[:450], first.values_)
+    np.testing.assert_array_equal(valuer.values_[450:], 0)
+    assert valuer.utility_ == pytest.approx(first.utility_)
+    assert len(valuer.contributions(3).contributions) == 900
+
+
 def test_progress_bar(rng, capsys):
     pytest.importorskip("rich")
     from sklearn.callback import ProgressBar

@@ -52,6 +52,8 @@ class Game(ABC):
     def __init__(self, n_players, empty_utility, cache_size=100_000):
         self.n_players = int(n_players)
         self.empty_utility = float(empty_utility)
+        if not np.isfinite(self.empty_utility):
+            raise ValueError(f"empty_utility must be finite. Got {empty_utility!r}.")
         self.cache_size = cache_size
         self.n_evaluations = 0
         self.n_failed = 0
@@ -229,16 +231,20 @@ class FunctionGame(Game):
         self.function = function
         if empty_utility is None:
             nobody = np.zeros((1, n_players), dtype=bool)
-            empty_utility = np.asarray(function(nobody), dtype=np.float64)[0]
+            empty_utility = self._ask(nobody)[0]
         super().__init__(n_players, empty_utility, cache_size)
 
-    def _compute(self, masks, n_jobs=None):
+    def _ask(self, masks):
         utilities = np.asarray(self.function(masks), dtype=np.float64)
         if utilities.shape != (len(masks),):
             raise ValueError(
                 f"function must give one utility a coalition: shape ({len(masks)},). Got "
                 f"{utilities.shape}."
             )
+        return utilities
+
+    def _compute(self, masks, n_jobs=None):
+        utilities = self._ask(masks)
         if not np.isfinite(utilities).all():
             worst = int(np.flatnonzero(~np.isfinite(utilities))[0])
             raise ValueError(

@@ -157,3 +157,11 @@ def test_warning_above_a_tenth(recwarn):
     game.n_failed = 11
     with pytest.warns(FailedCoalitionsWarning, match="11 of 100 coalitions could not be trained"):
         game.warn_failed()
+
+
+def test_nobody_has_one_finite_utility():
+    with pytest.raises(ValueError, match=r"one utility a coalition: shape \(1,\). Got \(\)"):
+        FunctionGame(lambda masks: 1.0, 3)
+    for utility in (np.nan, -np.inf):
+        with pytest.raises(ValueError, match="empty_utility must be finite. Got"):
+            FunctionGame(lambda masks: masks.sum(axis=1), 3, empty_utility=utility)
