@@ -5,6 +5,7 @@ import os
 import re
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -32,15 +33,17 @@ def write_arrays(path, arrays):
 def read_arrays(path):
     """The arrays of a file, or None if there is none.
 
-    Raises ValueError if the file is no checkpoint.
+    Raises ValueError if the file is no checkpoint, or its folder is not there.
     """
     path = Path(path)
+    if not path.parent.is_dir():  # said now, not at the first write
+        raise ValueError(f"checkpoint must be in a folder that is there. Got {str(path)!r}.")
     if not path.exists():
         return None
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, BadZipFile) as error:
         raise ValueError(
             f"checkpoint must name a file that a fit has written, or none. {str(path)!r} is not "
             f"such a file: {error}."
@@ -55,8 +58,8 @@ def read_arrays(path):
 def fingerprint(*parts):
     """Hash of data and parameters, the same in every process.
 
-    Arrays go by their bytes, estimators by their classes and parameters, anything else by its
-    `repr` without addresses.
+    Arrays go by their bytes, estimators by their classes and parameters, functions by their names
+    (where they have none by their code), anything else by its `repr` without addresses.
 
     Examples
     --------
@@ -88,6 +91,16 @@ def _feed(digest, part):
             _feed(digest, item)
     elif hasattr(part, "__qualname__"):
         digest.update(f"{part.__module__}.{part.__qualname__}".encode())
+        if "<" in part.__qualname__ and hasattr(part, "__code__"):  # a lambda's name is no name
+            _feed(digest, _code(part))
     else:
         digest.update(re.sub(r" at 0x[0-9a-f]+", "", repr(part)).encode())
     digest.update(b"|")
+
+
+def _code(function):
+    """What a function without a name does, as far as can be told."""
+    code, cells = function.__code__, function.__closure__ or ()
+    # Functions that it uses go by their names: one may be itself.
+    held = [getattr(cell.cell_contents, "__qualname__", cell.cell_contents) for cell in cells]
+    return [code.co_code.hex(), code.co_consts, function.__defaults__, held]

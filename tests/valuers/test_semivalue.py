@@ -659,6 +659,35 @@ def test_a_full_disk_under_the_checkpoint(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_checkpoint_that_cannot_be_is_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint_module.np, "savez", lambda *a, **k: pytest.fail("work started"))
+    with pytest.raises(
+        ValueError, match="checkpoint must be in a folder that is there. Got '.*no/"
+    ):
+        fit(quick(checkpoint=tmp_path / "no" / "state.npz"))
+    monkeypatch.undo()
+    path = tmp_path / "state.npz"
+    fit(quick(checkpoint=path))
+    path.write_bytes(path.read_bytes()[:900])
+    with pytest.raises(ValueError, match="checkpoint must name a file that a fit has written"):
+        fit(quick(checkpoint=path))
+
+
+def test_functions_without_a_name_go_by_their_code():
+    def power(exponent):
+        return lambda x: x**exponent
+
+    pairs = [
+        (lambda x: x + 1, lambda x: x + 2),
+        (lambda x: x + 1, lambda x: x - 1),
+        (power(2), power(3)),
+        (lambda x, y=1: x, lambda x, y=2: x),
+    ]
+    for one, other in pairs:
+        assert checkpoint_module.fingerprint(one) != checkpoint_module.fingerprint(other)
+    assert checkpoint_module.fingerprint(power(2)) == checkpoint_module.fingerprint(power(2))
+
+
 SCRIPT = """
 import sys
 from skvalue._estimation import run
