@@ -15,10 +15,12 @@ __all__ = ["METRICS", "Buffers", "Labels", "Space"]
 EUCLIDEAN, COSINE, GENERIC = 0, 1, 2  # the codes of the compiled loops
 JUDGES = "What is compared with X (X_val, or rows to value)"  # in messages
 
-# Metrics by name. The first two are one matrix product; the others go through scikit-learn.
+# Metrics by name. The first two are one matrix product; the others go through scikit-learn. SciPy's
+# that take something from the data ("mahalanobis", "seuclidean") would change with the blocks.
 METRICS = {"euclidean", "cosine"} | (
     set(PAIRWISE_DISTANCE_FUNCTIONS) - {"precomputed", "nan_euclidean", "haversine"}
 )
+METRICS |= {"braycurtis", "canberra", "chebyshev", "correlation", "hamming", "sqeuclidean"}
 
 
 def _center(X):

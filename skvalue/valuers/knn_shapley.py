@@ -44,8 +44,9 @@ class KNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, BaseValuer):
         validation set it is the mean target of all rows, and stays so when `score_samples` lets a
         row join.)
     metric : str or callable, default="euclidean"
-        "euclidean" and "cosine" are one matrix product; any other metric of
-        `sklearn.metrics.pairwise_distances` is taken in its place.
+        "euclidean" and "cosine" are one matrix product. "braycurtis", "canberra", "chebyshev",
+        "correlation", "hamming", "l1", "manhattan", "sqeuclidean" or a callable of two rows go
+        through `sklearn.metrics.pairwise_distances`.
     max_rank : int, default=None
         Rank only so many nearest rows at each validation point (at least `n_neighbors`) and take
         the others as tied; `max_rank_error_` bounds the error. Classification only.

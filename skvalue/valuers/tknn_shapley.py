@@ -49,8 +49,9 @@ class TKNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, ReleasesBallsMixi
         Radius of the closed ball around a validation point, in units of `metric`; "auto" takes
         `suggest_radius` of the validation set.
     metric : str or callable, default="cosine"
-        "cosine" (1 - cosine similarity) and "euclidean" are one matrix product; any other metric of
-        `sklearn.metrics.pairwise_distances` is taken in its place.
+        "cosine" (1 - cosine similarity) and "euclidean" are one matrix product. "braycurtis",
+        "canberra", "chebyshev", "correlation", "hamming", "l1", "manhattan", "sqeuclidean" or a
+        callable of two rows go through `sklearn.metrics.pairwise_distances`.
     semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple (alpha, beta), default="shapley"
         The semivalue; a tuple is Beta(alpha, beta)-Shapley.
     engine : {"auto", "numba", "torch", "faiss"}, default="auto"

@@ -5,8 +5,9 @@ from functools import partial
 import numpy as np
 import pytest
 from oracles import enumerate_game, grid_game, knn_utility
+from scipy.spatial.distance import cdist
 
-from skvalue import KNNShapleyValuer
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.valuers.knn_shapley import max_rank_bound
 
 
@@ -138,6 +139,28 @@ def test_float32_far_from_the_origin_keeps_ties(rng):
         far = KNNShapleyValuer(3).fit(X + np.float32(1e3), y, X_val=X_val + 1e3, y_val=y_val)
         near = KNNShapleyValuer(3).fit(X, y, X_val=X_val, y_val=y_val)
         np.testing.assert_allclose(far.values_, near.values_, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "metric", ["braycurtis", "canberra", "chebyshev", "correlation", "hamming", "sqeuclidean"]
+)
+def test_metrics_of_scipy(metric, rng):
+    X, X_val = rng.normal(size=(6, 4)), rng.normal(size=(3, 4))
+    X[1], X[2, 0] = X[0], X_val[0, 0]
+    y, y_val = np.array([0, 1, 1, 0, 1, 0]), np.array([0, 1, 1])
+    valuer = KNNShapleyValuer(2, metric=metric).fit(X, y, X_val=X_val, y_val=y_val)
+    game = partial(knn_utility, k=2, utility="soft", n_classes=2, prior=0)
+    expected = enumerate_game(game, X, y, X_val, y_val, metric=metric)
+    np.testing.assert_allclose(valuer.values_, expected, atol=1e-12)
+    balls = TKNNShapleyValuer(0.9, metric=metric).fit(X, y, X_val=X_val, y_val=y_val)
+    expected = (cdist(X_val, X, metric) <= 0.9).sum(axis=1)
+    np.testing.assert_array_equal(balls.counts_.sum(axis=0), expected)
+
+
+def test_rows_without_a_distance_are_refused():
+    X, y = np.array([[1.0, 1.0], [1.0, 2.0], [2.0, 1.0]]), [0, 1, 1]
+    with pytest.raises(ValueError, match="metric must give finite .* from metric='correlation'"):
+        KNNShapleyValuer(metric="correlation").fit(X, y)
 
 
 def test_messages(rng):
