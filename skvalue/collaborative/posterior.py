@@ -79,10 +79,23 @@ class PosteriorDraws(BaseEstimator):
         -------
         log_density : ndarray of shape (n_rows,)
             Logarithms.
+
+        Raises
+        ------
+        ValueError
+            If X has other columns than the releases, y another length, or labels that they have
+            not.
         """
         y = column_or_1d(y)
+        classes = getattr(self.model, "classes_", None)
+        unseen = [] if classes is None else np.setdiff1d(y, classes).tolist()
+        if unseen:
+            raise ValueError(
+                f"y must hold only labels of classes_, {np.asarray(classes).tolist()}. Got "
+                f"{', '.join(map(repr, unseen[:5]))}."
+            )
         if X is not None:
-            X = check_array(X, dtype=np.float64)
+            X = self._rows(X)
             if len(X) != len(y):
                 raise ValueError(f"X and y must have the same length. Got {len(X)} and {len(y)}.")
         step = max(1, _CHUNK // len(self.samples_))
@@ -93,6 +106,17 @@ class PosteriorDraws(BaseEstimator):
             logs = self.model.predict_logpdf(self.samples_, some, y[rows])
             parts.append(logsumexp(logs, axis=0) - np.log(len(logs)))
         return np.concatenate(parts)
+
+    def _rows(self, X):
+        """Checked rows."""
+        X = check_array(X, dtype=np.float64)
+        n = getattr(self.model, "n_features_in_", X.shape[1])
+        if X.shape[1] != n:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {n} features "
+                "as input."
+            )
+        return X
 
     def mnlp(self, X, y):
         """Mean negative log probability of test points; smaller is better.
@@ -159,7 +183,7 @@ class PosteriorRegressor(RegressorMixin, PosteriorDraws):
         y : ndarray of shape (n_rows,)
             Predictions.
         """
-        X = check_array(X, dtype=np.float64)
+        X = self._rows(X)
         # A mean over draws of a linear function: no (n_draws, n_rows) array is made.
         mean = self.samples_.mean(axis=0, keepdims=True)
         return self.model.predict_mean(mean, X)[0]
@@ -177,7 +201,7 @@ class PosteriorRegressor(RegressorMixin, PosteriorDraws):
         std : ndarray of shape (n_rows,)
             How unsure the model is of its own mean; the noise of targets is not in it.
         """
-        return self.model.predict_mean(self.samples_, check_array(X, dtype=np.float64)).std(axis=0)
+        return self.model.predict_mean(self.samples_, self._rows(X)).std(axis=0)
 
 
 class PosteriorClassifier(ClassifierMixin, PosteriorDraws):
@@ -229,7 +253,7 @@ class PosteriorClassifier(ClassifierMixin, PosteriorDraws):
         probabilities : ndarray of shape (n_rows, n_classes)
             They sum to 1 in every row.
         """
-        X = check_array(X, dtype=np.float64)
+        X = self._rows(X)
         logs = [self.log_density(X, np.full(len(X), label)) for label in self.classes_]
         return np.exp(np.column_stack(logs))
 

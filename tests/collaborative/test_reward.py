@@ -188,6 +188,9 @@ class TestPosteriors:
         assert reward.mnlp(X, y) == pytest.approx(-np.log(direct.mean(axis=0)).mean())
         with pytest.raises(ValueError, match="X and y must have the same length. Got 300 and 2"):
             reward.mnlp(X, y[:2])
+        for call in (reward.predict, reward.predict_std):
+            with pytest.raises(ValueError, match="X has 1 features, but PosteriorRegressor is exp"):
+                call(X[:, :1])
 
     def test_a_classifier(self, rng):
         X = rng.normal(size=(300, 2)) / 2
@@ -205,6 +208,10 @@ class TestPosteriors:
         assert set(reward.predict(X)) == {"no", "yes"}
         right = np.where(y == "yes", chances[:, 1], chances[:, 0])
         assert reward.mnlp(X, y) == pytest.approx(-np.log(right).mean())
+        with pytest.raises(ValueError, match="y must hold only labels of classes_.* Got 'maybe'"):
+            reward.mnlp(X[:2], ["maybe", "yes"])
+        with pytest.raises(ValueError, match="X has 3 features, but PosteriorClassifier is exp"):
+            reward.predict(np.ones((2, 3)))
 
     def test_chunks_do_not_matter(self, game, schemes, monkeypatch):
         _, X, y = game
