@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
     validate_params,
 )
+from sklearn.utils.validation import _check_feature_names as check_feature_names
 
 __all__ = [
     "BaseScorer",
@@ -20,6 +21,7 @@ __all__ = [
     "Options",
     "RealNotInt",
     "StrOptions",
+    "check_feature_names",
     "fit_context",
     "safe_indexing",
     "validate_parameter_constraints",

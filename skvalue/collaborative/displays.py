@@ -99,7 +99,7 @@ class PrivacyTradeOffDisplay:
         curves = dict(zip(labels, np.array(table).T))
         return cls([release.epsilon for release in path], curves, party=party).plot(ax=ax)
 
-    def plot(self, *, ax=None):
+    def plot(self, ax=None):
         """Draw.
 
         Parameters
@@ -201,7 +201,7 @@ class CoalitionValueDisplay:
         display = cls(scorer.parties_, scorer.coalition_values_, scorer.coalition_values_error_)
         return display.plot(ax=ax)
 
-    def plot(self, *, ax=None):
+    def plot(self, ax=None):
         """Draw.
 
         Parameters
@@ -309,7 +309,7 @@ class PosteriorMarginalsDisplay:
         draws[f"reward of {party}"] = scheme.rewards_[party].samples_[:, parameter]
         return cls(draws, name=name or f"parameter {parameter}").plot(ax=ax)
 
-    def plot(self, *, ax=None):
+    def plot(self, ax=None):
         """Draw.
 
         Parameters

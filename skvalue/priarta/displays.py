@@ -39,7 +39,7 @@ class _MarketDisplay:
         """
         return cls(**cls._judged(scorer, summaries), names=names).plot(ax=ax)
 
-    def plot(self, *, ax=None):
+    def plot(self, ax=None):
         """Draw.
 
         Parameters

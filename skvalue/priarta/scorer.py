@@ -5,6 +5,7 @@
 """
 
 import warnings
+from collections.abc import Mapping
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._sklearn import HasMethods, Interval, StrOptions, fit_context
+from .._sklearn import HasMethods, Interval, StrOptions, check_feature_names, fit_context
 from ..exceptions import VoidGuaranteeWarning
 from ..privacy import SeededNoiseWarning
 from ._estimates import METRICS, Buyer
@@ -85,6 +86,8 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         Principal directions of the buyer's latent rows, one a row, which `explain` refers to.
     n_samples_ : int
         Number of the buyer's rows.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the buyer's columns, where it had any.
 
     See Also
     --------
@@ -181,6 +184,7 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         n_rows = count_rows(X)
         if n_rows < 2:
             raise ValueError(f"X must have at least 2 rows. Got {n_rows}.")
+        check_feature_names(self, X, reset=True)
         check_release(self, self.max_norm)
         random = check_random_state(self.random_state)
         representation = _fit_map(self.representation, REPRESENTATIONS, X, random)
@@ -235,9 +239,15 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         Raises
         ------
         ValueError
-            If a data set does not suit the model.
+            If a data set does not suit the model: a frame must have the buyer's columns, in their
+            order.
         """
         check_is_fitted(self, "model_")
+        if isinstance(datasets, Mapping):
+            raise ValueError(
+                "datasets must be a sequence of data sets, one a seller. Got a mapping: pass its "
+                "values()."
+            )
         alone = getattr(datasets, "ndim", 3) < 3  # a table, not a sequence of them
         if alone:
             raise ValueError(
@@ -246,6 +256,7 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
             )
         made = []
         for place, X in enumerate(datasets):
+            check_feature_names(self, X, reset=False)
             seed = self.noise_random_state
             seller = SellerRelease(
                 self.model_,

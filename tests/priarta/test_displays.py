@@ -37,7 +37,7 @@ def test_scores(market):
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "c"]
     grey = [bar.get_facecolor()[:3] == bar.get_facecolor()[:1] * 3 for bar in display.bars_]
     assert grey == list(scores <= scorer.noise_floor(summaries))
-    assert SellerScoresDisplay([1.0]).plot().floors_ is None
+    assert SellerScoresDisplay([1.0]).plot(ax).floors_ is None
 
 
 def test_distances(market):

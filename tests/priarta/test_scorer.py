@@ -377,6 +377,11 @@ def test_tables_and_sparse_rows(market):
     assert scorer.transform(tables) == pytest.approx(PriArTaScorer().fit(buyer).transform(sellers))
     with pytest.raises(ValueError, match="datasets must be a sequence of data sets, one a seller"):
         scorer.transform(tables[0])
+    with pytest.raises(ValueError, match="Got a mapping: pass its values"):
+        scorer.transform({"a": tables[0]})
+    with pytest.raises(ValueError, match="feature names should match"):
+        scorer.transform([tables[0], tables[1][names[::-1]]])
+    assert not hasattr(scorer.fit(buyer), "feature_names_in_")
     sparse = PriArTaScorer(TruncatedSVD(2, random_state=0)).fit(csr_array(buyer))
     scores = sparse.transform([csr_array(X) for X in sellers])
     assert scores[0, 0] < scores[2, 0]
