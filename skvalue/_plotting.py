@@ -3,8 +3,8 @@
 BLUE, RED, GREEN, GREY = "#30638e", "#d1495b", "#3d8361", "#8d8d8d"
 
 
-def open_axes(ax, name):
-    """The axes, or new ones, for the display of this name.
+def open_axes(ax, name, n_rows=0, n_columns=0):
+    """The axes, or new ones with room for labels of rows and columns, for the display of this name.
 
     Raises ImportError if matplotlib is not installed.
     """
@@ -15,6 +15,8 @@ def open_axes(ax, name):
             f"{name} needs matplotlib to draw: pip install 'skvalue[plot]'."
         ) from error
     if ax is None:
-        _, ax = plt.subplots(layout="constrained")
+        width, height = plt.rcParams["figure.figsize"]
+        size = max(width, 0.2 * n_columns + 2), max(height, 0.2 * n_rows + 1)
+        _, ax = plt.subplots(layout="constrained", figsize=size)
     ax.spines[["top", "right"]].set_visible(False)
     return ax

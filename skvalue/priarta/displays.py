@@ -61,7 +61,8 @@ class _MarketDisplay:
         """
         shown = np.asarray(getattr(self, self._shown), dtype=float)
         names = _names(self.names, len(shown))
-        ax = open_axes(ax, type(self).__name__)
+        columns = len(names) if shown.shape[1:] == shown.shape[:1] else 0  # sellers, too
+        ax = open_axes(ax, type(self).__name__, len(names), columns)
         self._draw(ax, shown, names)
         self.ax_, self.figure_ = ax, ax.figure
         return self

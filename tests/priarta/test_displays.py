@@ -66,3 +66,18 @@ def test_directions(market):
 def test_refusals(display):
     with pytest.raises(ValueError, match="names must be one a seller, 2. Got 1"):
         display.plot()
+
+
+@pytest.mark.parametrize(
+    "display",
+    [
+        SellerScoresDisplay(np.arange(60.0)),
+        PairwiseDistancesDisplay(np.zeros((60, 60))),
+        DirectionsDisplay(np.zeros((60, 2, 3))),
+    ],
+)
+def test_many_names_have_room(display):
+    display.plot().figure_.canvas.draw()
+    boxes = [label.get_window_extent() for label in display.ax_.get_yticklabels()]
+    middles = np.sort([(box.y0 + box.y1) / 2 for box in boxes])
+    assert np.diff(middles).min() > 0.7 * max(box.height for box in boxes)
