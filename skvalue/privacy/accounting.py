@@ -243,7 +243,7 @@ def _(event: DiscreteGaussianEvent, epsilon):
 def _(event: LaplaceEvent, epsilon):
     # One coordinate that moves by all of the L1 sensitivity is the worst case: thresholds on it
     # are optimal tests of every pair of shifts, so that steps along several compose to it.
-    return max(0.0, -math.expm1((epsilon - event.sensitivity / event.scale) / 2))
+    return -math.expm1(min(0.0, (epsilon - event.sensitivity / event.scale) / 2))
 
 
 @_delta.register

@@ -120,6 +120,13 @@ def test_laplace_against_sums_and_integrals(shift, epsilon):
     assert get_delta(LaplaceEvent(scale, shift), epsilon) == pytest.approx(expected, abs=1e-7)
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 900.0, 1e5, 1e300])
+def test_laplace_noise_of_any_size(epsilon):
+    event = LaplaceEvent(1.0, sensitivity=epsilon)
+    assert get_epsilon(event, 1e-5) == pytest.approx(epsilon, rel=3e-5)
+    assert get_delta(event, 2 * epsilon) == 0
+
+
 def test_l1_sensitivity_is_dearest_in_one_coordinate():
     x = np.arange(-60, 61)
     scale, epsilon = 2.0, 0.4
