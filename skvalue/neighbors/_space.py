@@ -270,6 +270,8 @@ class Space:
 
 def finite_distances(Q, X, metric):
     """`sklearn.metrics.pairwise_distances`, none of which may be NaN or infinity."""
+    if sparse.issparse(X) and sparse.issparse(Q):  # rounded to float32 ties would be lost
+        Q, X = Q.astype(np.float64, copy=False), X.astype(np.float64, copy=False)
     distances = pairwise_distances(Q, X, metric=metric)
     if not np.isfinite(distances).all():
         raise ValueError(
