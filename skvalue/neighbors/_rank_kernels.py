@@ -260,6 +260,27 @@ def _settle_head(players, query, query_half, keys, rel, unit, order, n, head):
 
 
 @njit(nogil=True, cache=True)
+def _may_go_on(rel, order, n_sorted, max_rank, allowed, edge):
+    """Whether rows behind the sorted ones, at ``edge`` or farther, may be in the run at the cut.
+
+    Rounding may have put one of several rows that are tied beyond the last code that is sorted.
+    """
+    p = n_sorted - 1
+    i = order[p]
+    here = rel[i ^ (i >> 31)]
+    if edge - here > allowed + edge * _ULP:
+        return False
+    while p > max_rank:
+        i = order[p - 1]
+        before = rel[i ^ (i >> 31)]
+        if here - before > allowed + here * _ULP:
+            return False
+        here = before
+        p -= 1
+    return True
+
+
+@njit(nogil=True, cache=True)
 def rank_row(players, line, query, query_half, absent, max_rank, head, space, order):
     """Order the players by distance from one judge; return how many are ranked."""
     n = len(line)
@@ -284,6 +305,13 @@ def rank_row(players, line, query, query_half, absent, max_rank, head, space, or
         n_sorted = sort_by_codes(codes, space.low, space.high, limit, space.work, order)
     far = slack(players.kind, players.far_tolerance, players.mean_half, query_half)
     _insert(rel, order, n_sorted, np.float32(far * unit))
+    if n_sorted < n_in:
+        near = slack(players.kind, players.tolerance, players.largest_half, query_half)
+        edge = np.float32(limit) / factor
+        if _may_go_on(rel, order, n_sorted, max_rank, np.float32(near * unit), edge):
+            limit, _ = count_codes(rel, factor, codes, space.low, space.high, n)
+            n_sorted = sort_by_codes(codes, space.low, space.high, limit, space.work, order)
+            _insert(rel, order, n_sorted, np.float32(far * unit))
     n_sorted = min(n_sorted, n_in)  # absent rows are last
     _settle_head(players, query, query_half, keys, rel, unit, order, n_sorted, head)
     n_ranked = min(max_rank, n_sorted)

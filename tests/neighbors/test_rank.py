@@ -90,6 +90,24 @@ def test_max_rank_keeps_ties_across_the_cut(engine, rng, n):
             check([(order, tied)], [d])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rounding_does_not_cut_a_tie(engine, rng, dtype):
+    # All cosines are 1 but for the rounding of the product, which is all that the keys differ by.
+    X, Q = 1 + rng.random((60, 1)), 1 + rng.random((20, 1))
+    for max_rank in (1, 20, 59, 60):
+        for order, tied in ranks(
+            engine, X.astype(dtype), Q.astype(dtype), "cosine", None, max_rank
+        ):
+            assert sorted(order) == list(range(60))
+            assert tied[1:].all()
+    # Copies of far rows: their keys differ by rounding, here and there across an edge of a code.
+    X = np.repeat(rng.normal(size=(40, 30)), 50, axis=0).astype(dtype)
+    Q = rng.normal(size=(300, 30)).astype(dtype)
+    for order, tied in ranks(engine, X, Q, max_rank=120):
+        assert len(order) == 150
+        assert tied.sum() == 147
+
+
 @pytest.mark.parametrize("metric", ["manhattan", "chebyshev", "l1"])
 def test_other_metrics(engine, rng, metric):
     if engine == "faiss":
