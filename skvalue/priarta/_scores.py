@@ -173,16 +173,17 @@ class SummaryScores:
         model, read = self.model_, []
         for place, source in enumerate(summaries):
             summary = read_summary(source, model.n_dimensions)
-            if (
-                summary.model != model.fingerprint
-                or summary.max_norm != model.max_norm
-                or summary.mean_weight != model.mean_weight
-                or not np.array_equal(summary.centre, model.centre)
-            ):
+            if summary.model != model.fingerprint:
                 raise ValueError(
                     f"summaries must be made with this buyer's model, {model.fingerprint[:12]}... "
                     f"Got one of model {summary.model[:12]}... at place {place}."
                 )
+            for name in ("max_norm", "mean_weight", "centre"):
+                if not np.array_equal(getattr(summary, name), getattr(model, name)):
+                    raise ValueError(
+                        f"summaries must have the {name} of the buyer's model that they name. Got "
+                        f"another at place {place}."
+                    )
             read.append(summary)
         return read
 

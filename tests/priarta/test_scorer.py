@@ -322,9 +322,12 @@ def test_refuses_other_models(market, rng):
         with pytest.raises(ValueError, match=message):
             getattr(scorer, method)([good, bad])
     # A fingerprint is easily written: what it stands for is compared too.
-    forged = bad.replaced(model=scorer.model_.fingerprint)
-    with pytest.raises(ValueError, match="at place 0"):
-        scorer.score_summaries([forged])
+    own = {name: getattr(good, name) for name in ("model", "max_norm", "mean_weight", "centre")}
+    for name in ("max_norm", "mean_weight", "centre"):
+        given = getattr(bad, name) if name != "mean_weight" else 0.9 * good.mean_weight
+        forged = bad.replaced(**{**own, name: given})
+        with pytest.raises(ValueError, match=f"must have the {name} of the buyer's .* at place 0"):
+            scorer.score_summaries([forged])
 
 
 @pytest.mark.parametrize(
