@@ -26,6 +26,7 @@ from skvalue.priarta import GaussianVAE, SimCLR  # noqa: E402
 
 
 def test_find_device(monkeypatch):
+    monkeypatch.setattr(_torch_device, "GPU", "cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert [find_device(device) for device in ("auto", "cpu")] == ["cpu", "cpu"]
     with pytest.raises(ValueError, match="device='cuda' needs a CUDA GPU that torch sees. Got non"):
