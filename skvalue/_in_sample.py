@@ -2,6 +2,7 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
+from contextlib import contextmanager
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -11,7 +12,7 @@ from ._embedding import fit_embedding, learns_from_rows
 from ._judges import Judges
 from ._private import PrivateFitsMixin
 from ._rows import SeenRows
-from ._sklearn import fit_context
+from ._sklearn import CALLBACK_ATTRIBUTES, fit_context
 from ._validation import (
     check_groups,
     check_judge_weights,
@@ -121,25 +122,35 @@ class BaseInSampleValuer(
 
     def _fit(self, X, y, X_val, y_val, groups, sample_weight_val):
         """What every `fit` does; methods with other metadata have a `fit` of their own."""
-        self._fit_embedding(X, y)
-        X, y = self._checked(X, y)
-        X_val, y_val = check_validation_set(self, X_val, y_val, X)
-        if self._wants_privacy():
-            return self._fit_private(X, y, X_val, y_val, groups, sample_weight_val)
-        self.__dict__.pop("privacy_", None)
-        return self._fit_arrays(X, y, X_val, y_val, groups, sample_weight_val)
+        with self._former_fit_kept():
+            self._fit_embedding(X, y)
+            X, y = self._checked(X, y)
+            X_val, y_val = check_validation_set(self, X_val, y_val, X)
+            if self._wants_privacy():
+                fit = self._fit_private
+            else:
+                fit = self._fit_arrays
+                self.__dict__.pop("privacy_", None)
+            progress = fit(X, y, X_val, y_val, groups, sample_weight_val)
+        return self._finish(progress)
 
-    def _fit_arrays(self, X, y, X_val, y_val, groups, sample_weight_val):
-        """Fit on checked X and X_val."""
+    @contextmanager
+    def _former_fit_kept(self):
+        """Bring the attributes of a former fit back, if this one ends before it has values."""
         before = dict(vars(self))
         try:
-            games, share, codes, group_codes = self._set_up(
-                X, y, X_val, y_val, groups, sample_weight_val
-            )
-        except Exception:  # what was refused leaves the attributes of a former fit together
+            yield
+        except BaseException:
+            of_callbacks = {k: v for k, v in vars(self).items() if k in CALLBACK_ATTRIBUTES}
             vars(self).clear()
-            vars(self).update(before)
+            vars(self).update({**before, **of_callbacks})
             raise
+
+    def _fit_arrays(self, X, y, X_val, y_val, groups, sample_weight_val):
+        """Fit on checked X and X_val, and return the progress, for `_finish`."""
+        games, share, codes, group_codes = self._set_up(
+            X, y, X_val, y_val, groups, sample_weight_val
+        )
         games, values, utility, empty, progress = self._play(games, X, codes, group_codes)
         self.utility_, self.empty_utility_ = float(utility), float(empty)
         self._groups = group_codes
@@ -151,8 +162,7 @@ class BaseInSampleValuer(
         self._explicit = X_val is not None
         self._seen, self._lazy = SeenRows(), {}
         self._n_features_out = 1
-        self._finish(progress)
-        return self
+        return progress
 
     def _set_up(self, X, y, X_val, y_val, groups, sample_weight_val):
         """Games, the share of them in which a new row would play, codes of y and of groups."""
@@ -272,7 +282,7 @@ class BaseInSampleValuer(
         return self.values_ if self._groups is None else self.values_[self._groups]
 
     def _finish(self, progress):
-        """Close the callbacks' root task; say so if the fit ended early."""
+        """Close the callbacks' root task; say so if the fit ended early. Returns self."""
         progress.context.call_on_fit_task_end(estimator=self)
         if progress.error is not None:
             raise progress.error
@@ -285,6 +295,7 @@ class BaseInSampleValuer(
                 IncompleteFitWarning,
                 stacklevel=3,
             )
+        return self
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

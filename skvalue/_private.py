@@ -159,7 +159,10 @@ class PrivateFitsMixin:
             )
 
     def _fit_private(self, X, y, X_val, y_val, groups, sample_weight_val):
-        """Fit on checked X and X_val, and keep neither rows nor anything clean."""
+        """Fit on checked X and X_val, and keep neither rows nor anything clean.
+
+        Returns the progress, for `_finish`.
+        """
         check_epsilon(self.epsilon)
         check_delta(self.delta)
         if X_val is None:
@@ -193,8 +196,7 @@ class PrivateFitsMixin:
         self._X = self._y = self._seen = None
         self._games, self._share, self._explicit, self._lazy = [(None, judges)], 1.0, True, {}
         self._n_features_out = 1
-        self._finish(progress)
-        return self
+        return progress
 
     def __getstate__(self):
         state = super().__getstate__()

@@ -14,7 +14,11 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 
+# What `CallbackSupportMixin` holds on an estimator while it is fitted.
+CALLBACK_ATTRIBUTES = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
+
 __all__ = [
+    "CALLBACK_ATTRIBUTES",
     "BaseScorer",
     "HasMethods",
     "Interval",

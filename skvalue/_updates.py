@@ -160,8 +160,7 @@ class UpdatesMixin:
         self._judge_weights = both
         self._lazy = {}
         self._set_values(share * self._row_values + rescale * values)
-        self._finish(progress)
-        return self
+        return self._finish(progress)
 
     def _merge_judges(self):
         """Make one game of the last two, where a method keeps something for every game."""
@@ -182,4 +181,6 @@ class UpdatesMixin:
             if self._explicit:
                 judges = self._games[0][1]
                 validation.update(X_val=judges.X, y_val=self._labels(judges.y))
-        return self._fit_arrays(X, y, groups=groups, **validation)
+        with self._former_fit_kept():
+            progress = self._fit_arrays(X, y, groups=groups, **validation)
+        return self._finish(progress)

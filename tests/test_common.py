@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import check_is_fitted
 
 import skvalue
 from skvalue.base import BaseInSampleValuer
@@ -121,6 +123,43 @@ def test_clone_and_refit(cls, data):
     valuer.fit(X[:30], y[:30], **judges)
     fresh = build(cls).fit(X[:30], y[:30], **judges)
     np.testing.assert_array_equal(fresh.values_, valuer.values_)
+
+
+class EndsAtOnce:
+    """A callback that interrupts a fit, or raises in it, before anything is known."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def setup(self, estimator, context):
+        pass
+
+    teardown = on_fit_task_end = setup
+
+    def on_fit_task_begin(self, estimator, context):
+        if context.parent is not None:
+            raise self.error
+
+
+@each_valuer
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_fit_that_ends_without_values_changes_nothing(cls, error, data):
+    X, y = data
+    valuer = build(cls).set_callbacks(EndsAtOnce(error))
+    with pytest.raises(error):
+        valuer.fit(X, y)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(valuer)
+    valuer._repr_html_()
+    valuer.set_callbacks().fit(X, y)
+    before = dict(vars(valuer))
+    classes = np.where(y == "yes", 2, 1)  # of other names, in other columns
+    with pytest.raises(error):
+        valuer.set_callbacks(EndsAtOnce(error)).fit(X[:, :2], classes)
+    with pytest.raises(ValueError, match="groups must have one entry"):
+        valuer.set_callbacks().fit(X[:, :2], classes, groups=[0, 1])
+    assert vars(valuer).keys() == before.keys()
+    assert all(vars(valuer)[name] is before[name] for name in before if name != "_sample_weight")
 
 
 @each_valuer

@@ -137,9 +137,9 @@ class GradientFitsMixin:
                 "validation points to judge the rows. They are NOT protected, so take none of the "
                 "private rows. Got no X_val."
             )
-        self._fit_arrays(X, y, X_val, y_val, groups, sample_weight_val)
+        progress = self._fit_arrays(X, y, X_val, y_val, groups, sample_weight_val)
         self._X = self._y = self._seen = None
-        return self
+        return progress
 
     def _encode_target(self, y, y_val):
         private, task = self._is_private(), self._task()

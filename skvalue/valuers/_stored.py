@@ -131,6 +131,8 @@ class StoresNeighborsMixin:
             part = slice(start, start + len(alive))
             sources.append((part, changed(kept, alive, self._pending[2])))
             start = part.stop
+        if self._pending is not None:
+            self._pending[0].tiles.clear()  # they are changed in place, to the end or not
         others = self._tiles(len(X), n_judges - start, X.shape[1])
         if others:
             first = make_first()

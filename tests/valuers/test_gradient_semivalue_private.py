@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skvalue import GradientSemivalueValuer
+from skvalue import FederatedSemivalueValuer, GradientSemivalueValuer
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import (
     Ledger,
@@ -271,6 +271,23 @@ def test_private_values_are_public(rng):
     assert valuer.n_evaluations_ == 25  # the last of five permutations
     fresh = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
     assert not np.array_equal(fresh.values_, valuer.values_)  # noise has no seed
+
+
+@pytest.mark.parametrize(
+    "valuer",
+    [
+        GradientSemivalueValuer(epsilon=1.0, n_permutations=30),
+        FederatedSemivalueValuer(epsilon=1.0, n_rounds=30),
+    ],
+)
+def test_an_interrupted_private_fit_keeps_no_row(valuer, rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    valuer = clone(valuer).set_callbacks(Watch(interrupt_at=29))
+    with pytest.raises(KeyboardInterrupt):
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    assert np.isfinite(valuer.values_).all()
+    assert valuer.set_callbacks()._X is None
+    assert X[0].tobytes() not in pickle.dumps(valuer)
 
 
 def test_classes_of_a_private_fit_come_from_the_validation_set(rng):

@@ -307,6 +307,28 @@ def test_a_change_that_is_stopped_leaves_nothing_half_changed(name, rng):
     assert_same(valuer, refit, X[:3] + 1)
 
 
+class Fails(Stop):
+    """A callback with an error after the first tile."""
+
+    def on_fit_task_end(self, estimator, context):
+        raise MemoryError
+
+
+@pytest.mark.parametrize("name", ["knn", "tknn"])
+def test_a_change_that_fails_is_none(name, rng):
+    X, y = make(rng, 60, *DATA["float64"])
+    X_val, y_val = make(rng, 700, *DATA["float64"])
+    valuer = clone(CASES[name]).set_params(store_neighbors=True)
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    with pytest.raises(MemoryError):
+        valuer.set_callbacks(Fails()).remove_rows(np.arange(20))
+    refit = clone(CASES[name]).fit(X, y, X_val=X_val, y_val=y_val)
+    assert_same(valuer.set_callbacks(), refit, X[:3] + 1)
+    valuer.remove_rows(np.arange(5))
+    refit.fit(X[5:], y[5:], X_val=X_val, y_val=y_val)
+    assert_same(valuer, refit, X[:3] + 1)
+
+
 @pytest.mark.parametrize("name", ["knn", "tknn"])
 def test_refusals(name, rng, monkeypatch):
     X, y = make(rng, 30, *DATA["float64"])
