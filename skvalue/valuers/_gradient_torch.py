@@ -15,7 +15,8 @@ from ._torch_walks import gradients_of, walk_together
 __all__ = ["TorchGradientModel"]
 
 _PROBE = 8  # public rows on which a module is tried out
-_CACHE = 2**24  # bytes of a CPU's cache that steps of many walks may share
+_FEW = 16  # rows of a large network, together on a CPU: fewer are slower each
+_CACHE = 2**24  # bytes of a CPU's cache that steps of many walks, or rows that judge, may share
 
 
 class TorchGradientModel:
@@ -266,6 +267,8 @@ class TorchGradientModel:
         thetas = thetas if torch.is_tensor(thetas) else np.asarray(thetas)
         found, n_rows = np.zeros(len(thetas)), len(self._X_val)
         room = self._room()
+        if self.device == "cpu":
+            room = min(room, max(_CACHE, _FEW * self._row_bytes))
         row_tile = int(max(1, min(n_rows, room // self._row_bytes)))
         theta_tile = max(1, room // (row_tile * self._row_bytes + 16 * len(self._given)))
         with torch.no_grad():

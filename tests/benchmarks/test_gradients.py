@@ -128,3 +128,28 @@ def test_a_private_fit_against_a_loop_of_steps(make, noise, times, problem, rati
     )
     print(f"{PERMUTATIONS / looped / measured:.0f} times as fast as the {what}")
     assert measured <= limit
+
+
+def test_utilities_of_a_network_together_against_one_by_one(ratio):
+    torch = pytest.importorskip("torch")
+    from skvalue.valuers._gradient_torch import TorchGradientModel
+
+    network = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 16, 3),
+        torch.nn.ReLU(),
+        torch.nn.MaxPool2d(2),
+        torch.nn.Flatten(),
+        torch.nn.Linear(16 * 169, 10),
+    )
+    rng = np.random.default_rng(0)
+    X, y = rng.random((100, 1, 28, 28), dtype=np.float32), np.arange(100) % 10
+    model = TorchGradientModel(network, None, X, y, y, X, y, clip=None, device="cpu")
+    thetas = np.array([model.initial(rng) for _ in range(20)])
+    limit = 1.3
+    measured = ratio(
+        "utilities of 20 parameters of a convolution together, over one by one, 100 images",
+        lambda: model.utilities(thetas),
+        lambda: [model.utilities(theta[None]) for theta in thetas],
+        limit,
+    )
+    assert measured <= limit
