@@ -170,7 +170,7 @@ class FaissEngine:
         index = self._index(space)
         queries, _, slack, limit = ball_rule(space, Q, radius)
         queries = self._queries(queries)
-        tolerance = float(np.finfo(np.float32).eps) * (8.0 + np.sqrt(Q.shape[1]))
+        tolerance = float(np.finfo(np.float32).eps) * (8.0 + Q.shape[1])
         slack = slack * (tolerance / space.ball_tolerance)
         reach = slack.max() + tolerance * space.largest_half + 1e-30
         with _LOCK:

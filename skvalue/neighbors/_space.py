@@ -187,9 +187,12 @@ class Space:
         eps = float(np.finfo(dtype).eps)
         self.largest_half = float(self.half.max())
         self.mean_half = float(self.half.mean(dtype=np.float64))
-        # Keys closer than this are decided again from the rows. Rounding grows at most as sqrt(d);
-        # where ranks are many and float32 is coarse, only its common size is allowed for.
-        self.ball_tolerance = self.rank_tolerance = eps * (8.0 + np.sqrt(length))
+        # Keys closer than this are decided again from the rows. In balls no rounding is larger,
+        # whatever the rows (those of one number all over round one way), so that who is in a ball
+        # does not hang on the other rows. Ranks allow for the common size, which grows as sqrt(d),
+        # and where they are many and float32 is coarse, for less.
+        self.ball_tolerance = eps * (8.0 + length)
+        self.rank_tolerance = eps * (8.0 + np.sqrt(length))
         if dtype == np.float32:
             self.rank_tolerance = 6.0 * eps
 

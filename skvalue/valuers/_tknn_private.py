@@ -34,7 +34,8 @@ __all__ = [
     "released_game",
 ]
 
-TRUE_METRICS = {"cityblock", "cosine", "euclidean", "l1", "l2", "manhattan"}
+# "l2" is "euclidean" as scikit-learn rounds it: far from the origin no triangle inequality holds.
+TRUE_METRICS = {"cityblock", "cosine", "euclidean", "l1", "manhattan"}
 _MAX_SAMPLE = 2**21  # rows sampled at a time, unless a ball alone holds more
 _MAX_LANDMARKS = 800  # of the smoothing; more validation points than that are approximated
 
@@ -70,11 +71,16 @@ def public_geometry(X_val, radius, metric, max_landmarks=_MAX_LANDMARKS):
 
 def _distances(X_val, rows, radius, metric):
     """Distances of some points to all, and the radius; angles for cosines."""
-    X_val = X_val.astype(np.float64)
+    X_val = _centred(X_val) if metric == "euclidean" else X_val.astype(np.float64)
     distances = pairwise_distances(X_val[rows], X_val, metric=metric)
     if metric != "cosine":
         return distances, float(radius)
     return np.arccos(np.clip(1 - distances, -1, 1)), float(np.arccos(np.clip(1 - radius, -1, 1)))
+
+
+def _centred(X_val):
+    """Validation points around their mean, where a product rounds least."""
+    return X_val - X_val.mean(axis=0, dtype=np.float64)
 
 
 def overlap_bound(X_val, radius, metric, geometry=None):
@@ -110,14 +116,21 @@ def overlap_bound(X_val, radius, metric, geometry=None):
     # A row of zeros is at cosine distance 1 from everything, zeros too: in all balls or in none.
     if metric not in TRUE_METRICS or (metric == "cosine" and radius >= 1):
         return n
-    most, step = 1, max(1, 2**22 // n)
+    most, step, relative = 1, max(1, 2**22 // n), (8 + X_val.shape[1]) * np.finfo(np.float64).eps
+    squared, angle, reach = np.zeros(n), 0.0, float(radius)  # rounding of squares, of angles
+    if metric == "euclidean":
+        squared = relative * np.vecdot(_centred(X_val), _centred(X_val))
+    elif metric == "cosine":
+        closed = 1e-12 + 2 * relative  # balls are closed, and hold what rounds to their radius
+        angle, reach = np.sqrt(2 * closed), np.arccos(max(1 - radius - closed, -1))
     for start in range(0, n, step):
         part = slice(start, start + step)
         if geometry is not None and geometry[0].shape == (n, n):
-            distances, reach = geometry[0][part], geometry[2]
+            distances = geometry[0][part]
         else:
-            distances, reach = _distances(X_val, part, radius, metric)
-        near = distances <= 2 * reach * (1 + 1e-6) + 1e-6 * (metric == "cosine")
+            distances = _distances(X_val, part, radius, metric)[0]
+        within = 2 * reach * (1 + 1e-6) + angle
+        near = distances**2 <= within**2 + squared[part, None] + squared
         most = max(most, int(near.sum(axis=1).max()))
     return most
 

@@ -42,6 +42,20 @@ def test_boundary_far_from_the_origin(engine, rng):
     check(ball(engine, X, y, Q, 2.0), cdist(Q, X, "sqeuclidean") <= 4, y)
 
 
+def test_rows_of_one_number_all_over(engine, rng):
+    # Every term of a float32 product rounds one way: by more than sqrt(d) times its precision.
+    X = np.repeat(np.linspace(1, 2, 1001, dtype=np.float32)[:, None], 384, axis=1)
+    Q = X[::2] + np.eye(1, 384, dtype=np.float32) / 2
+    y = rng.integers(0, 3, len(X))
+    space = Space(X, "euclidean", None)
+    module, weights = get_engine(engine), np.ones((3, len(Q)))
+    for radius in (0.4994, 0.4996, 0.4998, 0.5):
+        result = module.ball_values(
+            space, module.Strips(y, 3), Q, radius, None, lambda counts: weights
+        )
+        check((*result, weights), cdist(Q, X, "sqeuclidean") <= radius**2, y)
+
+
 def test_cosine(engine, rng):
     X, Q, y = rng.normal(size=(500, 5)), rng.normal(size=(12, 5)), rng.integers(0, 3, 500)
     X[0] = 0

@@ -167,6 +167,47 @@ def test_no_row_is_in_more_balls_than_the_bound(rng, metric):
             inside = pairwise_distances(rows, centres, metric=metric) <= radius * (1 + 1e-12)
             assert inside.sum(axis=1).max() <= bound <= 40
     assert overlap_bound(centres, 0.01, lambda a, b: 0.0) == 40
+    far = 1e9 + 10 * centres  # scikit-learn's products round, and a row is in many of these balls
+    inside = pairwise_distances(far[:1] + 1, far, metric="l2") <= 0.5
+    assert 1 < inside.sum() <= overlap_bound(far, 0.5, "l2")
+
+
+def test_a_row_does_not_move_others_into_balls():
+    # Alone, the rows are compared around their mean; with one far away, around the origin, where
+    # the float32 product puts those of one number all over on the wrong side of the radius.
+    t = np.linspace(1, 2, 1001, dtype=np.float32)
+    centres = np.repeat(t[:, None], 384, axis=1) + np.eye(1, 384, dtype=np.float32) / 2
+    product = (centres - np.eye(1, 384, dtype=np.float32) / 2) @ centres.T
+    wrong = product.diagonal() - (centres.astype(float) ** 2).sum(axis=1) + (t + 0.5) / 2
+    row, centre = np.full(384, t[wrong.argmax()]), centres[wrong.argmax()]
+    rows = np.tile(row, (400, 1))
+    outlier = (-np.sqrt(8 * len(rows)) * row[None]).astype(np.float32)
+    centres = np.vstack([centre, -centre, centres[::2] + 100])
+    labels = np.arange(len(centres)) % 2
+    for X in (rows, np.vstack([rows, outlier])):
+        valuer = TKNNShapleyValuer(0.49963, metric="euclidean", epsilon=8.0)
+        valuer.fit(X, np.zeros(len(X), dtype=int), X_val=centres, y_val=labels)
+        assert np.abs(valuer.counts_[:, 0]).max() < 100  # no row is in this ball
+
+
+def test_columns_far_from_zero_leave_the_bound():
+    # Twice the radius apart at 10^9, where squared distances by a product round to hundreds.
+    for seed, n, d in ((88, 34, 30), (188, 18, 26)):
+        rng = np.random.default_rng(seed)
+        near = rng.normal(size=(n, d)) * 0.3 / np.sqrt(d)
+        for far in (0.0, rng.normal(size=d) * 1e9):
+            bound = overlap_bound(near + far, 0.5, "euclidean")
+            assert bound >= (np.linalg.norm(near - near.mean(axis=0), axis=1) <= 0.5).sum()
+        far = np.where(np.arange(n)[:, None] % 2, 1e9, -1e9)  # where no mean is near anybody
+        assert overlap_bound(near + far, 0.5, "euclidean") >= n // 2
+
+
+def test_balls_of_no_radius_are_closed():
+    angles = np.array([0.0, 2.7e-6, 1.0])
+    centres = np.column_stack([np.cos(angles), np.sin(angles)])
+    row = [[np.cos(1.35e-6), np.sin(1.35e-6)]]
+    assert (pairwise_distances(row, centres, metric="cosine") <= 1e-12).sum() == 2
+    assert overlap_bound(centres, 0.0, "cosine") == 2
 
 
 def test_the_bound_is_used_and_a_cap_below_it(data):
