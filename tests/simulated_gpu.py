@@ -1,9 +1,14 @@
 """A second torch device that is no GPU but is as strict: the GPU tests run on it everywhere.
 
 Tensors "on" it wrap tensors of the CPU, which do the work. As on a GPU, an operation on tensors of
-both devices is an error, and so is a tensor that goes to NumPy without `.cpu()`. What it cannot
-show is what depends on CUDA itself: memory, speed, and rounding.
+both devices is an error, and so is a tensor that goes to NumPy without `.cpu()`. There are two such
+GPUs; each thread has a current one, at first the first, as with CUDA. Where the user asks for
+deterministic algorithms, what has none on CUDA is refused. What it cannot show is what depends on
+CUDA itself: memory, speed, and rounding.
 """
+
+from contextlib import contextmanager
+from threading import local
 
 import torch
 from torch.utils._mode_utils import no_dispatch
@@ -19,13 +24,15 @@ _ATEN = torch.ops.aten
 _CROSSING = {_ATEN.copy_.default, _ATEN._to_copy.default}
 # Places, the second argument, may be named by tensors of the CPU.
 _INDEXING = {_ATEN.index.Tensor, _ATEN.index_put_.default, _ATEN.index_put.default}
+_SCANS = {_ATEN.cumsum.default, _ATEN.cumsum.out}
+_CURRENT = local()
 
 
 class OnDevice(torch.Tensor):
     """A tensor on the simulated device, around one on the CPU."""
 
     @staticmethod
-    def __new__(cls, inner):
+    def __new__(cls, inner, gpu):
         tensor = torch.Tensor._make_wrapper_subclass(
             cls,
             inner.shape,
@@ -35,7 +42,7 @@ class OnDevice(torch.Tensor):
             device=torch.device(NAME, 0),
             storage_size=2**50,  # nothing is stored; large enough for what changes its size
         )
-        tensor.inner = inner
+        tensor.inner, tensor.gpu = inner, gpu  # torch itself knows of one
         return tensor
 
     def __repr__(self, **_):
@@ -58,8 +65,12 @@ def _run(operation, args, kwargs):
         and tensor.ndim  # a single number goes anywhere
         and not any(tensor is index for index in indices)
     ]
-    if here and away and operation not in _CROSSING:
+    gpus = {tensor.gpu for tensor in here.values()}
+    if ((here and away) or len(gpus) > 1) and operation not in _CROSSING:
         raise RuntimeError(f"Expected all tensors to be on the same device: {operation}.")
+    gpu = gpus.pop() if gpus else _current()
+    if here and torch.get_deterministic_debug_mode() == 2:
+        _refuse_what_has_no_order(operation, args, kwargs)
     on_device, device = bool(here), kwargs.get("device")
     if device is not None:
         on_device = torch.device(device).type == NAME
@@ -72,13 +83,20 @@ def _run(operation, args, kwargs):
         if not on_device or not isinstance(leaf, torch.Tensor):
             return leaf
         # An operation in place gives back the tensor that it was called with.
-        return here[id(leaf)] if id(leaf) in here else OnDevice(leaf)
+        return here[id(leaf)] if id(leaf) in here else OnDevice(leaf, gpu)
 
     result = operation(*args, **kwargs)
     for tensor in here.values():
         if tensor.shape != tensor.inner.shape or tensor.stride() != tensor.inner.stride():
             _reshape(tensor)
     return tree_map(put, result)
+
+
+def _refuse_what_has_no_order(operation, args, kwargs):
+    """As CUDA does, or would if it did not take the square of the memory for it (cumsum)."""
+    weighted = operation == _ATEN.bincount.default and len(args) > 1 and args[1] is not None
+    if weighted or (operation in _SCANS and args[0].is_floating_point()):
+        raise RuntimeError(f"{operation} does not have a deterministic implementation.")
 
 
 def _reshape(tensor):
@@ -92,8 +110,29 @@ def _reshape(tensor):
             torch._C._set_meta_in_tls_dispatch_include(before)
 
 
+def _current():
+    return getattr(_CURRENT, "gpu", 0)
+
+
 class _Module(_DummyBackendModule):
     """What `torch.cuda` is to CUDA."""
+
+    def device_count(self):
+        return 2
+
+    def current_device(self):
+        return _current()
+
+    @contextmanager
+    def device(self, gpu):
+        before, _CURRENT.gpu = _current(), gpu
+        try:
+            yield
+        finally:
+            _CURRENT.gpu = before
+
+    def is_bf16_supported(self, including_emulation=True):
+        return True
 
     def mem_get_info(self):
         return FREE, 2 * FREE

@@ -18,11 +18,16 @@ from skvalue import (  # noqa: E402
 )
 from skvalue._torch_device import (  # noqa: E402
     block_bytes,
+    current_gpu,
     find_device,
     full_precision,
+    in_any_order,
+    on_gpu,
     seeded,
 )
 from skvalue.priarta import GaussianVAE, SimCLR  # noqa: E402
+
+from .conftest import simulate_a_gpu  # noqa: E402
 
 
 def test_find_device(monkeypatch):
@@ -35,6 +40,22 @@ def test_find_device(monkeypatch):
         find_device("tpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert [find_device(device) for device in ("auto", "cpu", "cuda")] == ["cuda", "cpu", "cuda"]
+
+
+def test_the_cpu_asks_for_no_gpu(monkeypatch):
+    """To ask starts CUDA, which then cannot be had in a fork of the process."""
+
+    def start(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(_torch_device, "GPU", "cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", start)
+    assert find_device("cpu") == "cpu"
+    faiss = pytest.importorskip("faiss")
+    from skvalue.neighbors._faiss import check_device
+
+    monkeypatch.setattr(faiss, "get_num_gpus", start, raising=False)
+    assert check_device("cpu") == "cpu"
 
 
 def test_seeds_are_put_back(gpu):
@@ -85,6 +106,20 @@ def test_two_devices_do_not_mix(gpu):
     assert there[torch.tensor([0, 1])].tolist() == [5.0, 1.0] if there.is_cuda else True
 
 
+def test_the_simulated_gpu_is_two(monkeypatch):
+    simulate_a_gpu(monkeypatch)
+    device = find_device("cuda")
+    first = torch.ones(3, device=device)
+    with on_gpu(1):
+        second, number = torch.ones(3, device=device), current_gpu(device)
+        assert (second + second).gpu == second.gpu == number == 1
+        assert (first + first).gpu == first.gpu == 0
+    with pytest.raises(RuntimeError, match="same device"):
+        first + second
+    assert current_gpu(device) == 0
+    assert current_gpu("cpu") is None
+
+
 def test_shapes_changed_in_place(gpu):
     line = torch.arange(6, device=find_device("cuda"))
     assert len(line) == 6
@@ -112,6 +147,38 @@ def test_full_precision_by_the_newer_setting(precision, rng):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     finally:
         matmul.fp32_precision = before
+
+
+def test_full_precision_of_convolutions():
+    """Which torch lowers on a GPU unless it is told not to."""
+    kinds = [getattr(torch.backends.cudnn, name, None) for name in ("conv", "rnn")]
+    if not all(hasattr(kind, "fp32_precision") for kind in kinds):
+        pytest.skip("torch has the older setting only")
+    before = [kind.fp32_precision for kind in kinds]
+    try:
+        for kind in kinds:
+            kind.fp32_precision = "tf32"
+        first, second = full_precision(), full_precision()
+        with first:  # ends before the second, as in another thread
+            second.__enter__()
+        assert [kind.fp32_precision for kind in kinds] == ["ieee", "ieee"]
+        second.__exit__(None, None, None)
+        assert [kind.fp32_precision for kind in kinds] == ["tf32", "tf32"]
+        assert torch.backends.cudnn.allow_tf32  # the older setting can still be read
+    finally:
+        for kind, precision in zip(kinds, before):
+            kind.fp32_precision = precision
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_any_order_is_put_back(mode):
+    try:
+        torch.set_deterministic_debug_mode(mode)
+        with in_any_order():
+            assert torch.get_deterministic_debug_mode() == 0
+        assert torch.get_deterministic_debug_mode() == mode
+    finally:
+        torch.set_deterministic_debug_mode(0)
 
 
 @pytest.mark.parametrize("precision", ["highest", "high", "medium"])
@@ -155,7 +222,27 @@ def float64_everywhere():
         torch.set_default_dtype(torch.float32)
 
 
+@contextmanager
+def lower_precision():
+    torch.set_float32_matmul_precision("medium")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+@contextmanager
+def deterministic():
+    torch.set_deterministic_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.set_deterministic_debug_mode("default")
+
+
 SURROUNDINGS = {
+    "lower precision": lower_precision,
+    "deterministic algorithms": deterministic,
     "mixed precision": lambda: torch.autocast("cpu", torch.bfloat16),
     "another device": lambda: torch.device("meta"),
     "another type": float64_everywhere,

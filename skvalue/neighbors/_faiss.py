@@ -36,13 +36,15 @@ def check_device(device):
     ValueError
         If device is "cuda" and faiss sees no GPU.
     """
+    if device == "cpu":  # to ask for a GPU starts CUDA, which then fails in a fork of this process
+        return "cpu"
     seen = faiss.get_num_gpus() > 0 if hasattr(faiss, "get_num_gpus") else False
     if device == "cuda" and not seen:
         raise ValueError(
             "device='cuda' needs a GPU that faiss sees (pip install 'skvalue[gpu]'). Got none: "
             "pass device='cpu'."
         )
-    return "cuda" if seen and device != "cpu" else "cpu"
+    return "cuda" if seen else "cpu"
 
 
 def make_engine(device):

@@ -10,9 +10,18 @@ from threading import Lock
 
 import numpy as np
 import torch
+from sklearn import get_config
 
 from .._parallel import tiles
-from .._torch_device import block_bytes, find_device, free_memory, full_precision, undisturbed
+from .._torch_device import (
+    block_bytes,
+    current_gpu,
+    find_device,
+    free_memory,
+    in_any_order,
+    on_gpu,
+    undisturbed,
+)
 from ._block_space import BlockSpace
 from ._rows import read_rows
 from ._settle import HEAD, count_ranked, pair_keys, run_members, settle_pairs
@@ -23,9 +32,9 @@ _FEW_CLASSES = 32  # up to here counts and sums are matrix products
 
 
 @contextmanager
-def _turn():
-    """One tile at a time, in full precision whatever the user allows elsewhere."""
-    with _LOCK, undisturbed(), torch.no_grad(), full_precision():
+def _turn(gpu):
+    """One tile at a time, on one GPU in all threads, whatever the user has set elsewhere."""
+    with _LOCK, on_gpu(gpu), undisturbed(), in_any_order(), torch.no_grad():
         yield
 
 
@@ -62,7 +71,10 @@ class TorchEngine:
     Strips = Labels
 
     def __init__(self, device):
-        self.device = device
+        self.device, self._gpu = device, current_gpu(device)
+
+    def __reduce__(self):
+        return TorchEngine, (self.device,)  # another process may have other GPUs
 
     def rank_tile_size(self, n_players, n_judges, n_features, workers):
         """Judges of one task of `rank_values`; a pair takes up to 48 bytes."""
@@ -89,27 +101,38 @@ class TorchEngine:
             return
         n, d = space.work.shape
         size = space.work.dtype.itemsize
-        if self.device != "cpu" and n * d * size < free_memory() // 4:
-            work = space.buffers.hold("torch", lambda: self._scaled(space, slice(None)))
-            fits = None
-        else:
-            work, fits = None, max(16, block_bytes(self.device) // (size * (d + 8 * n_judges)))
-        fits = fits or max(16, block_bytes(self.device) // (16 * size * n_judges))
-        for part in tiles(n, min(n, fits)):
+
+        def kept():  # all of them or none, as the first tile finds the memory
+            fits = self.device != "cpu" and n * d * size < free_memory() // 4
+            return self._scaled(space, slice(None)) if fits else None
+
+        work = space.buffers.hold("torch", kept)
+        each = 16 * n_judges if work is not None else d + 8 * n_judges
+        for part in tiles(n, min(n, max(16, int(block_bytes(self.device) // (size * each))))):
             yield part, self._scaled(space, part) if work is None else work[part]
 
     def _scaled(self, space, part):
         work = self._to(space.work[part])
         return work * self._to(space.scale[part])[:, None] if space.kind == COSINE else work
 
+    def _distances(self, space, Q):
+        """Yield blocks of players and distances of a metric that is no product, from the CPU."""
+        room = get_config()["working_memory"] * 2**20 // 2
+        for part in tiles(len(space), max(16, int(room // (8 * len(Q))))):
+            yield part, self._to(space.distances(Q, part))
+
     # Ranks ----------------------------------------------------------------------------------
 
     def _keys(self, space, Q, queries):
         """Keys that grow with the distance, (n_judges, n_players)."""
+        shape = len(Q), len(space)
         if space.kind == GENERIC:
-            return self._to(space.distances(Q))
+            keys = torch.empty(shape, dtype=torch.float64, device=self.device)
+            for part, distances in self._distances(space, Q):
+                keys[:, part] = distances
+            return keys
         queries, half = self._to(queries), self._to(space.half)
-        keys = torch.empty((len(Q), len(space)), dtype=queries.dtype, device=self.device)
+        keys = torch.empty(shape, dtype=queries.dtype, device=self.device)
         for part, block in self._players(space, len(Q)):
             torch.addmm(half[part], queries, block.T, alpha=-1, out=keys[:, part])
         return keys
@@ -156,7 +179,7 @@ class TorchEngine:
     def rank_values(self, space, Q, own, max_rank, consume):
         """Rank the players for every judge of a tile, see `_numba.rank_values`."""
         n = len(space)
-        with _turn():
+        with _turn(self._gpu):
             order, tied = self._order(space, Q, own, max_rank)
             line = torch.where(tied, ~order, order).to(torch.int32).cpu().numpy()
             n_ranked = count_ranked(tied.cpu().numpy() if max_rank < n else tied, max_rank)
@@ -196,7 +219,7 @@ class TorchEngine:
         matches = class_counts[codes].astype(np.float64)
         if own is not None:
             matches -= labels[own] == codes
-        with _turn():
+        with _turn(self._gpu):
             order, tied = self._order(space, Q, own, game.n)
             order, tied = order[:, : game.n], tied[:, : game.n]
             inv, sums = self._to(game.inv), self._to(game.sums)
@@ -226,12 +249,13 @@ class TorchEngine:
         n, n_judges, n_classes = len(space), len(Q), strips.n_classes
         queries, threshold, slack, limit = ball_rule(space, Q, radius)
         dtype = torch.float64 if space.kind == GENERIC else None
-        with _turn():
+        with _turn(self._gpu):
             labels = self._to(strips.labels)
             inside = torch.empty((n, n_judges), dtype=torch.bool, device=self.device)
             threshold, slack = self._to(threshold).to(dtype), self._to(slack).to(dtype)
             if space.kind == GENERIC:
-                inside[:] = self._to(space.distances(Q).T) <= -threshold
+                for part, distances in self._distances(space, Q):
+                    inside[part] = -threshold >= distances.T
             else:
                 queries, half = self._to(queries), self._to(space.half)
                 threshold, slack = threshold.to(half.dtype), slack.to(half.dtype)
