@@ -283,6 +283,72 @@ def test_published_private_figures_are_complete(private_tables, tables):
         assert [len(printed.split()) for printed in by_epsilon.values()] == [9, 9, 9]
 
 
+@pytest.fixture
+def networks(monkeypatch):
+    monkeypatch.syspath_prepend(TABLES.parent)
+    return importlib.import_module("gradient_networks")
+
+
+def images(folder, name, channels, side, n):
+    """Ten classes of noise, each brighter in rows of its own."""
+    rng, y = np.random.default_rng(0), np.arange(n) % 10
+    X = rng.integers(0, 100, size=(n, side, side, channels)).astype(np.uint8)
+    for label in range(10):
+        X[y == label, 2 * label : 2 * label + 3] += 150
+    np.savez(folder / f"{name}.npz", X=X, y=y)
+
+
+def test_gradient_parties_print_published_and_measured_figures(tmp_path):
+    images(tmp_path, "mnist", 1, 28, 400)
+    result = run(
+        TABLES.with_name("gradient_parties.py"), tmp_path, "--data", ".", "--parts", "sets",
+        "federated", "--sets", "mnist", "--parties", "10", "--size", "5", "--permutations", "4",
+        "--repeats", "1",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in result.stdout.splitlines()
+        if line.startswith("| mnist")
+    ]
+    mnist, federated = rows
+    assert mnist[:4] == federated[:4] == ["mnist", "10", "5", "4"]
+    assert (mnist[-1], federated[-1]) == ("0.290, 0.170 (B=8)", "0.195, 0.081")
+    for row in rows:
+        aurocs = np.array(row[4:8], dtype=float)
+        assert ((aurocs >= 0) & (aurocs <= 1)).all()
+    assert float(federated[4]) > 0.8  # no noise
+    refused = run(
+        TABLES.with_name("gradient_parties.py"), tmp_path, "--data", ".", "--parts", "sets",
+        "--sets", "mnist",
+    )  # fmt: skip
+    assert "mnist must have 40 x 32 rows for parties and 200 for judges. Got 400" in refused.stderr
+
+
+def test_resnets_take_the_parameters_of_torchvision(networks, tmp_path):
+    torch = pytest.importorskip("torch")
+    network = networks.resnet(networks.BLOCKS["resnet18"])
+    assert sum(p.numel() for p in network.parameters()) == 11_689_512 - 990 * 513  # 1,000 classes
+    theirs = {"fc.weight": torch.zeros(1000, 512), "fc.bias": torch.zeros(1000)}
+    places = ["conv1", "bn1", "relu", "maxpool", "layer1.0", "layer1.1", "layer2.0", "layer2.1"]
+    places += ["layer3.0", "layer3.1", "layer4.0", "layer4.1", "avgpool", "flatten", "fc"]
+    for key, value in network.state_dict().items():
+        place, _, rest = key.partition(".")
+        if places[int(place)] != "fc":
+            theirs[f"{places[int(place)]}.{rest}"] = value + 1
+    assert {"layer2.0.downsample.1.running_var", "layer4.1.conv2.weight"} < set(theirs)
+    torch.save(theirs, tmp_path / "resnet18.pth")
+    images(tmp_path, "cifar10", 3, 32, 40)
+    given = networks.Source(tmp_path, weights=tmp_path / "resnet18.pth")
+    X, y = given.load("resnet18")
+    tail = given.network("resnet18")
+    assert len(X) == len(y) == 20
+    for key, value in network[-4:-1].state_dict().items():
+        np.testing.assert_array_equal(tail.state_dict()[key], value + 1)
+    trained = [key for key, value in tail.named_parameters() if value.requires_grad]
+    assert trained == ["11.conv1.weight", "11.conv2.weight", "14.weight", "14.bias"]
+
+
 def test_priarta_markets_print_scores_and_gains(tmp_path):
     rng = np.random.default_rng(0)
     y = np.arange(3000) % 4

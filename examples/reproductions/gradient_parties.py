@@ -8,19 +8,21 @@ paper does not have:
 
     python examples/reproductions/gradient_parties.py --data FOLDER --parts sets --sets covertype
 
-FOLDER holds covertype.npz and mnist.npz with arrays X and y; without it they come from OpenML.
-Noise is what (1, 5e-5)-local differential privacy of every row takes. Sizes are smaller than the
-paper's where a line says so; its networks are small here.
+FOLDER holds covertype.npz, mnist.npz and cifar10.npz with arrays X and y; without it they come
+from OpenML.
+Noise is what (1, 5e-5)-local differential privacy of every row takes (ResNet-34: epsilon 10, as in
+the paper). `--networks paper` takes the paper's networks and sizes, which ask for a GPU and
+`--device cuda`; `--parties`, `--size` and `--permutations` (or rounds) make them smaller.
 """
 
 import argparse
 import itertools
 import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-from gradient_tables import DELTA, EPSILON, draw, show, small_network
+from gradient_networks import add_arguments, source
+from gradient_tables import DELTA, EPSILON, show
 from tknn_tables import print_table
 
 from skvalue import FederatedSemivalueValuer, GradientSemivalueValuer
@@ -28,10 +30,32 @@ from skvalue.datasets import flip_labels
 from skvalue.exceptions import ConstantColumnsWarning
 from skvalue.inspection import noisy_label_auc
 
-SETS = ("covertype", "mnist")
+# Sizes of Table 3, top: parties, their rows, permutations; and what is published.
+SMALL = {
+    "covertype": [(100, size, 100) for size in (8, 32, 128)],
+    "mnist": [(40, 32, 50)],
+    "cifar10": [(40, 32, 50)],
+    "resnet18": [(20, 32, 10)],
+    "resnet34": [(20, 32, 10)],
+}
+PAPER = {
+    "covertype": SMALL["covertype"],
+    "mnist": [(800, 8, 200)],
+    "cifar10": [(100, 32, 1000)],
+    "resnet18": [(100, 32, 1000)],
+    "resnet34": [(100, 32, 1000)],
+}
+TOP = {
+    "covertype": "-",
+    "mnist": "0.290, 0.170 (B=8)",
+    "cifar10": "0.178, 0.030",
+    "resnet18": "0.204, 0.119",
+    "resnet34": "0.141, 0.043 (epsilon 10)",
+}
+BOTTOM = {"covertype": "-", "mnist": "0.195, 0.081", "cifar10": "0.167, 0.042"}
 
 
-def bad_parties(name, folder, n, size, seed, n_val=200):
+def bad_parties(given, name, n, size, seed, n_val=200):
     """n data sets of as many rows, three in ten of them with wrong labels.
 
     Drawn again until good parties and validation points have rows of every class: a model of
@@ -39,51 +63,59 @@ def bad_parties(name, folder, n, size, seed, n_val=200):
     """
     owner = np.arange(n * size) // size
     bad = np.arange(n) < round(0.3 * n)
-    n_classes = {"covertype": 7, "mnist": 10}[name]
+    labels = given.load(name)[1]
+    if len(labels) < n * size + n_val:
+        raise SystemExit(
+            f"{name} must have {n} x {size} rows for parties and {n_val} for judges. Got "
+            f"{len(labels)}: pass a smaller --parties or --size."
+        )
+    n_classes = len(np.unique(labels))
     for trial in itertools.count(1000 * seed):
-        X, y, X_val, y_val = draw(name, folder, n * size, n_val, trial)
+        X, y, X_val, y_val = given.draw(name, n * size, n_val, trial)
         if len(np.unique(y[~bad[owner]])) == len(np.unique(y_val)) == n_classes:
             break
     wrong, _ = flip_labels(y, 1.0, random_state=seed)
     return X, np.where(bad[owner], wrong, y), owner, bad, X_val, y_val
 
 
+def lost_to_privacy(scores, names):
+    """What each of some ways loses of the AUROC without noise."""
+    free = np.mean(scores["no DP"])
+    return ", ".join(f"{free - np.mean(scores[name]):.3f}" for name in names)
+
+
 def print_sets(args):
     """Table 3, top: published differences of AUROC to no privacy; ours with the guarantee."""
-    published = {
-        "mnist": "MNIST, B=8: 0.290 0.170",
-        "covertype": "CIFAR-10, CNN, B=32: 0.178 0.030",
-    }
-    rows = []
-    cases = [("covertype", 100, 100, size) for size in (8, 32, 128)] + [("mnist", 40, 50, 32)]
-    for name, n, k, size in cases:
-        if name not in args.sets:
-            continue
+    given, rows = source(args), []
+    sizes = PAPER if args.networks == "paper" else SMALL
+    for name, (n, size, k) in [(one, case) for one in args.sets for case in sizes[one]]:
+        n, size, k = args.parties or n, args.size or size, args.permutations or k
+        epsilon = 10.0 if name == "resnet34" else EPSILON
         scores = {}
         for seed in range(args.repeats):
-            X, y, owner, bad, X_val, y_val = bad_parties(name, args.data, n, size, seed)
-            model = small_network() if name == "mnist" else "softmax"
+            X, y, owner, bad, X_val, y_val = bad_parties(given, name, n, size, seed)
             make = partial(
-                GradientSemivalueValuer, model, unit="example", n_permutations=k, delta=DELTA,
-                random_state=seed, device="cpu",
+                GradientSemivalueValuer, given.network(name), unit="example", n_permutations=k,
+                delta=DELTA, random_state=seed, device=given.device,
             )  # fmt: skip
             for label, valuer in {
-                "no DP": make(n_permutations=10),
-                "i.i.d.": make(epsilon=EPSILON, noise="iid"),
-                "Y*(0.9)": make(epsilon=EPSILON),
-                "Y*(0.9), one direction": make(epsilon=EPSILON, n_components=1, clip="auto"),
+                "no DP": make(n_permutations=min(k, 10)),
+                "i.i.d.": make(epsilon=epsilon, noise="iid"),
+                "Y*(0.9)": make(epsilon=epsilon),
+                "Y*(0.9), one direction": make(epsilon=epsilon, n_components=1, clip="auto"),
             }.items():
                 values = valuer.fit(X, y, groups=owner, X_val=X_val, y_val=y_val).values_
                 scores.setdefault(label, []).append(noisy_label_auc(values, bad))
-        lost = [np.mean(scores["no DP"]) - np.mean(scores[c]) for c in list(scores)[1:]]
+                print(
+                    f"{name}, B={size}, draw {seed}, {label}: {scores[label][-1]:.3f}", flush=True
+                )
         rows.append(
             [name, str(n), str(size), str(k), *(show(s) for s in scores.values())]
-            + [", ".join(f"{one:.3f}" for one in lost), published[name]]
+            + [lost_to_privacy(scores, list(scores)[1:]), TOP[name]]
         )
-        print(f"{name}, B={size} done", flush=True)
     print(f"\nTable 3, top: data sets, ({EPSILON:g}, {DELTA:g}) for every row, AUROC")
     print(f"{args.repeats} draws, learning rates chosen on the validation points\n")
-    header = ["set", "n", "B", "k", *scores, "lost", "published"]
+    header = ["set", "n", "B", "k", *scores, "lost", "published: i.i.d., ours"]
     print_table(header, rows)
 
 
@@ -95,7 +127,8 @@ def print_directions(args):
     found = {(case, size): [] for case in cases for size in sizes}
     for size in sizes:
         for seed in range(args.repeats):
-            X, y, owner, bad, X_val, y_val = bad_parties("covertype", args.data, 100, size, seed)
+            drawn = bad_parties(source(args), "covertype", 100, size, seed)
+            X, y, owner, bad, X_val, y_val = drawn
             for n_components, clip, k in cases:
                 valuer = GradientSemivalueValuer(
                     "softmax", unit="example", epsilon=EPSILON, delta=DELTA, n_permutations=k,
@@ -118,17 +151,17 @@ def print_directions(args):
 
 def print_federated(args):
     """Table 3, bottom."""
-    rows = []
-    for name, n, k, size in (("covertype", 20, 50, 32), ("mnist", 20, 50, 32)):
-        if name not in args.sets:
-            continue
+    given, rows = source(args), []
+    for name in [one for one in args.sets if one in BOTTOM]:
+        n = args.parties or (50 if args.networks == "paper" else 20)
+        k, size = args.permutations or 50, args.size or 32
         scores = {}
         for seed in range(args.repeats):
-            X, y, owner, bad, X_val, y_val = bad_parties(name, args.data, n, size, seed)
-            model = small_network() if name == "mnist" else "softmax"
+            X, y, owner, bad, X_val, y_val = bad_parties(given, name, n, size, seed)
             make = partial(
-                FederatedSemivalueValuer, model, unit="example", n_rounds=k, delta=DELTA,
-                learning_rate=1.0, n_permutations=4, random_state=seed, device="cpu",
+                FederatedSemivalueValuer, given.network(name), unit="example", n_rounds=k,
+                delta=DELTA, learning_rate=1.0, n_permutations=4, random_state=seed,
+                device=given.device,
             )  # fmt: skip
             for label, valuer in {
                 "no DP": make(),
@@ -139,11 +172,9 @@ def print_federated(args):
             }.items():
                 values = valuer.fit(X, y, groups=owner, X_val=X_val, y_val=y_val).values_
                 scores.setdefault(label, []).append(noisy_label_auc(values, bad))
-        lost = [np.mean(scores["no DP"]) - np.mean(scores[c]) for c in ("i.i.d.", "0.75 - 0.7 t/k")]
-        published = "0.195, 0.081" if name == "mnist" else "-"
         rows.append(
             [name, str(n), str(size), str(k), *(show(s) for s in scores.values())]
-            + [f"{lost[0]:.3f}, {lost[1]:.3f}", published]
+            + [lost_to_privacy(scores, ["i.i.d.", "0.75 - 0.7 t/k"]), BOTTOM[name]]
         )
         print(f"{name}, federated, done", flush=True)
     print(f"\nTable 3, bottom: federated, ({EPSILON:g}, {DELTA:g}) for every row, AUROC\n")
@@ -158,9 +189,12 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, help="folder of covertype.npz and mnist.npz")
+    add_arguments(parser)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--sets", nargs="+", choices=TOP, default=["covertype", "mnist"])
+    parser.add_argument("--parties", type=int, help="data sets, or parties of federated rounds")
+    parser.add_argument("--size", type=int, help="rows of each")
+    parser.add_argument("--permutations", type=int, help="permutations, or rounds")
     parser.add_argument("--repeats", type=int, default=3, help="draws of rows and noise")
     args = parser.parse_args()
     warnings.simplefilter("ignore", ConstantColumnsWarning)  # one-hot columns of Covertype

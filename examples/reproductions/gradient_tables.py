@@ -10,6 +10,7 @@ ours:
     python examples/reproductions/gradient_tables.py --data FOLDER --parts rows noise
 
 FOLDER holds covertype.npz and mnist.npz with arrays X and y; without it they come from OpenML.
+`--networks paper` takes the paper's network for MNIST, `--device cuda` a GPU.
 
 The noise of the paper does not give the guarantee that it states (its accountant protects against
 another neighbour, with a trusted server). So Tables 2 and 6 and Figure 2 are shown at two levels:
@@ -18,24 +19,24 @@ differential privacy takes, a multiplier of 6.71: 212 C on each of 1,000 release
 label can be found with an AUROC above 0.583 at the correct one, by whatever method.
 
 Implied on Covertype are 8 C on each of 1,000 releases, 0.253 on their mean. On MNIST (part "noise"
-looks for it) no noise gives the published Y*(0.9) where gradients of the network here are clipped
+looks for it) no noise gives the published Y*(0.9) where gradients of the small network are clipped
 to C = 1, as the paper says: that alone loses more. Where nothing is clipped (a bound of 20, and
 half of the gradients shorter than 3.6) a deviation of 2.5 on each of 1,000 releases does, 0.08 on
 their mean.
 
-Sizes are smaller than the paper's where a line says so; the network is small here. Without noise,
-gradients of Tables 2 and 6 are shown as they are and clipped.
+Sizes are smaller than the paper's where a line says so. Without noise, gradients of Tables 2 and 6
+are shown as they are and clipped.
 """
 
 import argparse
 import itertools
 import time
 import warnings
-from functools import lru_cache, partial
-from pathlib import Path
+from functools import partial
 
 import numpy as np
-from sklearn.datasets import fetch_openml, load_breast_cancer, load_diabetes
+from gradient_networks import add_arguments, source
+from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.model_selection import train_test_split
 from tknn_tables import print_table
 
@@ -85,56 +86,15 @@ TABLE_2 = {
 }
 
 
-@lru_cache(maxsize=1)
-def load(name, folder):
-    """Rows, as images for MNIST, and labels 0, 1, ..."""
-    if folder is None:
-        bunch = fetch_openml({"covertype": "covertype", "mnist": "mnist_784"}[name], as_frame=False)
-        X, y = bunch.data, bunch.target
-    else:
-        with np.load(folder / f"{name}.npz", allow_pickle=False) as arrays:
-            X, y = arrays["X"], arrays["y"]
-    y = np.unique(y, return_inverse=True)[1]
-    if name == "mnist":
-        return X.reshape(-1, 1, 28, 28).astype(np.float32) / 255, y
-    return X.astype(np.float64), y
-
-
-def draw(name, folder, n, n_val, seed):
-    """n rows and n_val validation points, whose labels are among those of the rows.
-
-    Images less the mean of the validation points: else all gradients are much alike.
-    """
-    X, y = load(name, folder)
-    rows = np.random.default_rng(seed).permutation(len(y))
-    rows, others = rows[:n], rows[n:]
-    others = others[np.isin(y[others], y[rows])][:n_val]
-    mean = X[others].mean(axis=0) if name == "mnist" else 0.0
-    return X[rows] - mean, y[rows], X[others] - mean, y[others]
-
-
-def small_network():
-    """The paper's CNN, thinned: one convolution of 4 filters of 5 x 5 with stride 2."""
-    import torch
-
-    torch.manual_seed(0)
-    return torch.nn.Sequential(
-        torch.nn.Conv2d(1, 4, 5, stride=2),
-        torch.nn.ReLU(),
-        torch.nn.MaxPool2d(2),
-        torch.nn.Flatten(),
-        torch.nn.Linear(4 * 36, 10),
-    )
-
-
-def gradient_model(name, X, y, X_val, y_val, players, unit="party", clip=1.0):
-    """What walks: a softmax regression on Covertype, a small network on MNIST."""
+def gradient_model(given, name, X, y, X_val, y_val, players, unit="party", clip=1.0):
+    """What walks: a softmax regression on Covertype, a network on MNIST."""
     if name == "mnist":
         from skvalue.valuers._gradient_torch import TorchGradientModel
 
         return TorchGradientModel(
-            small_network(), None, X, y, players, X_val, y_val, clip=clip, unit=unit, device="cpu"
-        )
+            given.network(name), None, X, y, players, X_val, y_val, clip=clip, unit=unit,
+            device=given.device,
+        )  # fmt: skip
     mean, scale = column_scales(X_val)
     scale = np.maximum(scale, 0.02) * np.sqrt(X.shape[1])
     return LinearGradientModel(
@@ -179,14 +139,15 @@ def all_values(model, k, rate, seed, total=None, clip=1.0, noise="iid", burn_ins
 
 def print_rows(args):
     """Tables 2 and 6."""
-    sizes = {"covertype": (800, args.permutations, 200, 0.05), "mnist": (800, 100, 100, 0.05)}
+    given, rate = source(args), 0.05
     for name in args.sets:
-        n, k, n_val, rate = sizes[name]
+        n, k, n_val = (800, 1000, 200) if name == "covertype" else (800, 100, 100)
+        k = args.permutations or k
         found = {}
         for seed in range(args.repeats):
-            X, y, X_val, y_val = draw(name, args.data, n, n_val, seed)
+            X, y, X_val, y_val = given.draw(name, n, n_val, seed)
             y, wrong = flip_labels(y, 0.3, random_state=seed)
-            make = partial(gradient_model, name, X, y, X_val, y_val, np.arange(n))
+            make = partial(gradient_model, given, name, X, y, X_val, y_val, np.arange(n))
             start = time.perf_counter()
             # Without noise nothing needs to be clipped: clipped rows of MNIST all pull alike.
             runs = {"no DP": all_values(make(clip=None), max(40, k // 10), rate, seed)}
@@ -235,13 +196,13 @@ def described(name, level, k):
 
 def print_noise(args):
     """The noise that the published figures of MNIST take."""
-    n, n_val, k, rate = 800, 100, 40, 0.05
+    given, n, n_val, k, rate = source(args), 800, 100, 40, 0.05
     found = {}
     for seed in range(args.repeats):
-        X, y, X_val, y_val = draw("mnist", args.data, n, n_val, seed)
+        X, y, X_val, y_val = given.draw("mnist", n, n_val, seed)
         y, wrong = flip_labels(y, 0.3, random_state=seed)
         for clip, totals in TRIED.items():
-            model = gradient_model("mnist", X, y, X_val, y_val, np.arange(n), clip=clip)
+            model = gradient_model(given, "mnist", X, y, X_val, y_val, np.arange(n), clip=clip)
             for total, (noise, q) in itertools.product(totals, [("iid", 0.0), ("correlated", 0.9)]):
                 values = all_values(model, k, rate, seed, total, clip, noise, (q,))
                 for name in SEMIVALUES:
@@ -269,10 +230,10 @@ def show(scores):
 # Membership: Table 5 -----------------------------------------------------------------------------
 
 
-def two_class(name, folder):
+def two_class(name, given=None):
     """The tabular sets of Table 5 and Figure 2, scaled; of Covertype, the two largest classes."""
     if name == "covertype":
-        X, y = load(name, folder)
+        X, y = given.load(name)
         X, y = X[y < 2][:2000], y[y < 2][:2000]
         return (X - X.mean(0)) / np.maximum(X.std(0), 0.02), y
     X, y = (load_diabetes if name == "diabetes" else load_breast_cancer)(return_X_y=True)
@@ -296,7 +257,7 @@ def print_attacks(args):
     ))  # fmt: skip
     rows = []
     for name, printed in published.items():
-        X, y = two_class(name, args.data)
+        X, y = two_class(name, source(args))
         cells = []
         for private in (False, True):
             aurocs = []
@@ -330,7 +291,7 @@ def print_attacks(args):
 
 def print_uncertainty(args):
     """Figure 2 (a) and (b)."""
-    X, y = two_class("diabetes", None)
+    X, y = two_class("diabetes")
     X, X_val, y, y_val = train_test_split(X, y, train_size=400, random_state=0)
     counts = [25, 50, 100, 200, 400]
     rows = []
@@ -362,7 +323,7 @@ def print_times(args):
         200: "113.6 (125.3) 256.4 (252.5) 407.1 (408.1)",
         300: "158.6 (154.4) 344.3 (365.3) 530.6 (519.3)",
     }
-    X, y = two_class("diabetes", None)
+    X, y = two_class("diabetes")
     rows = []
     for n, printed in published.items():
         cells = []
@@ -395,11 +356,11 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, help="folder of covertype.npz and mnist.npz")
+    add_arguments(parser)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--sets", nargs="+", choices=TABLE_2, default=list(TABLE_2))
     parser.add_argument("--repeats", type=int, default=3, help="draws of rows and noise")
-    parser.add_argument("--permutations", type=int, default=1000, help="of Table 2, Covertype")
+    parser.add_argument("--permutations", type=int, help="of Table 2 (1,000; MNIST 100)")
     parser.add_argument(
         "--levels",
         nargs="*",
