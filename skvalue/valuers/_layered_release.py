@@ -1,5 +1,8 @@
 """Private fits of Layered Shapley: what they refuse, what they release, and when."""
 
+from dataclasses import dataclass, field
+from threading import Lock
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -7,6 +10,10 @@ from ..privacy import add_noise
 from ._layered_designs import Utilities
 from ._layered_private import layered_report, plan_release, private_values, secret_value
 
+_CLEAR = (
+    "values_error_", "layer_values_", "data_fraction_", "n_evaluations_", "n_failed_", "_queries",
+    "_estimates", "_plans", "_players", "_utilities",
+)  # fmt: skip
 _NO_PROOF = (
     "must be None with epsilon: only the utility of l2 (mean logistic loss of a penalised model) "
     "has a proved bound of what one row can do; accuracy can change by 1 with a row, and a model "
@@ -58,7 +65,7 @@ class PrivateQueriesMixin:
                 f"n_layers must be at most {len(X) - 2} with epsilon and {len(X)} rows. Got "
                 f"{self.n_layers}."
             )
-        for name in ("values_error_", "layer_values_", "n_evaluations_", "n_failed_", "_queries"):
+        for name in _CLEAR:  # of a former fit without privacy, and its coalitions' utilities
             self.__dict__.pop(name, None)
         return super()._fit_private(X, y, X_val, y_val, groups, sample_weight_val)
 
@@ -81,7 +88,11 @@ class PrivateQueriesMixin:
         game = self._settings().game(X, y, judges, np.arange(2))
         values = np.full(n, np.nan)
         if self.release == "query":
-            self._queries = _Queries(release, Utilities(game), {})
+            self._queries = _Queries(
+                release, Utilities(game), self.design, self.epsilon,
+                None if self.noise == "paper" else self.max_queries, self.ledger,
+                self.noise_random_state,
+            )  # fmt: skip
         else:
             clean = private_values(release, Utilities(game), None, self._seeds(0))
             values = add_noise(
@@ -123,23 +134,24 @@ class PrivateQueriesMixin:
         if queries is None or not -n <= i < n:
             return super().values_for(i)
         i = int(i) % n
-        if i not in queries.answers:
-            if self.noise != "paper" and len(queries.answers) >= self.max_queries:
-                raise ValueError(
-                    f"max_queries must be larger to ask for more rows: epsilon={self.epsilon:g} is "
-                    f"the total of {self.max_queries} queries, and so many rows have been asked "
-                    "for. Another fit is another release."
-                )
-            queries.answers[i] = self._answer(queries, i)
-            self.values_[i] = queries.answers[i]
-        return queries.answers[i]
+        with queries.lock:  # two threads that ask together would be told the noise of two releases
+            if i not in queries.answers:
+                if queries.most is not None and len(queries.answers) >= queries.most:
+                    raise ValueError(
+                        "max_queries must be larger to ask for more rows: "
+                        f"epsilon={queries.epsilon:g} is the total of {queries.most} queries, and "
+                        "so many rows have been asked for. Another fit is another release."
+                    )
+                queries.answers[i] = self._answer(queries, i)
+                self.values_[i] = queries.answers[i]
+            return queries.answers[i]
 
     def _answer(self, queries, i):
-        seed = self.noise_random_state
+        seed = queries.noise_random_state
         label = f"{type(self).__name__}: one value"
-        if self.ledger is not None:
-            self.ledger.charge(queries.release.charge, label=label)
-        if self.design == "iid":
+        if queries.ledger is not None:
+            queries.ledger.charge(queries.release.charge, label=label)
+        if queries.design == "iid":
             other = None if seed is None else seed + 1 + i
             clean = secret_value(queries.release, queries.utilities, i, other)
         else:
@@ -167,13 +179,25 @@ class PrivateQueriesMixin:
             )
         values = self.__dict__.get("values_")
         state = super().__getstate__()
-        if "privacy_" in state and self.release == "publish":
+        if "privacy_" in state and state["privacy_"].notion == "central":  # a vector for everybody
             state = {**state, "values_": values, "_row_values": values, "_groups": None}
         return state
 
 
+@dataclass
 class _Queries:
-    """What answers queries: held by the curator's object alone."""
+    """What answers queries: held by the curator's object alone.
 
-    def __init__(self, release, utilities, answers):
-        self.release, self.utilities, self.answers = release, utilities, answers
+    With the parameters of the fit, which the noise and `privacy_` are for, whatever `set_params`
+    does later.
+    """
+
+    release: object
+    utilities: object
+    design: str
+    epsilon: float
+    most: int | None
+    ledger: object
+    noise_random_state: int | None
+    answers: dict = field(default_factory=dict)
+    lock: object = field(default_factory=Lock)

@@ -2,6 +2,9 @@
 
 import copy
 import pickle
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -164,6 +167,34 @@ def test_queries_are_charged_and_kept(rng):
         again.values_for(40)
 
 
+def test_queries_at_the_same_time_are_no_more_than_asked_for(rng, monkeypatch):
+    def slow(*arguments):
+        time.sleep(0.2)
+        return private_values(*arguments)
+
+    monkeypatch.setattr("skvalue.valuers._layered_release.private_values", slow)
+    ledger = Ledger(None, "rows", epsilon=5.0, delta=1e-5)
+    valuer = fit(data(rng), ledger=ledger)
+    with ThreadPoolExecutor(6) as pool:
+        same = [pool.submit(valuer.values_for, 3) for _ in range(3)]
+        others = [pool.submit(valuer.values_for, i) for i in range(4, 7)]
+    answers = {task.result() for task in same if task.exception() is None}
+    answers |= {task.result() for task in others if task.exception() is None}
+    assert len(answers) == ledger.n_charges == 1
+
+
+def test_queries_are_answered_as_the_fit_promised(rng):
+    ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
+    valuer = fit(data(rng), ledger=ledger)
+    valuer.set_params(max_queries=9, ledger=None, noise="paper", noise_random_state=0, epsilon=9.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of noise from a seed
+        valuer.values_for(0)
+    assert ledger.n_charges == 1
+    with pytest.raises(ValueError, match="epsilon=1 is the total of 1 queries"):
+        valuer.values_for(1)
+
+
 def test_what_a_release_is_worth_reporting(rng):
     problem = data(rng)
     one, every = fit(problem), fit(problem, release="all")
@@ -187,9 +218,20 @@ def test_pickling(rng):
             copied(one)
     every = pickle.loads(pickle.dumps(fit(problem, release="all")))
     assert not hasattr(every, "values_")
+    every = fit(problem, release="all").set_params(release="publish")
+    assert not hasattr(pickle.loads(pickle.dumps(every)), "values_")
     vector = fit(problem, release="publish")
     again = pickle.loads(pickle.dumps(vector))
     np.testing.assert_array_equal(again.values_, vector.values_)
+
+
+def test_nothing_of_a_clear_fit_is_kept(rng):
+    X, y, judges = problem = data(rng)
+    for release in ("all", "publish"):
+        valuer = fit(problem, epsilon=None)
+        valuer.transform(X + 1)
+        valuer.set_params(epsilon=1.0, release=release).fit(X, y, **judges)
+        assert vars(valuer).keys() == vars(fit(problem, release=release)).keys()
 
 
 def test_nothing_of_the_rows_is_kept(rng):
