@@ -71,6 +71,21 @@ def test_sensitivity_norm_and_witness():
     assert report.n_pairs == 6 * 2 * 3
 
 
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        lambda rows: sum(rows) / len(rows) if rows else math.nan,
+        lambda rows: [math.inf if 1 in rows else 0.0],
+        lambda rows: [math.nan] * rows.count(1) + [0.0] * rows.count(0),
+        lambda rows: [0.0] * len(rows),  # how long it is tells the number of rows
+    ],
+)
+def test_no_noise_hides_what_is_not_finite_nor_another_shape(statistic):
+    report = search_sensitivity(statistic, [0, 1], 1, claimed=1.0, relation="add_remove")
+    assert report.found == math.inf
+    assert not report.passed
+
+
 def test_sensitivity_refusals():
     with pytest.raises(ValueError, match="blank must be the record"):
         search_sensitivity(counts, KINDS, 2, claimed=1.0, relation="null")
@@ -100,6 +115,14 @@ def test_variance_of_heavy_tails_is_allowed_for():
     assert not any(check_variance(row / 2, LaplaceEvent(2.0)).passed for row in noise)
 
 
+def test_what_all_draws_share_is_no_noise():
+    event = GaussianEvent(2.0)
+    assert not check_variance([2.0] * 1000, event).passed
+    draws = np.random.default_rng(0).normal(size=1000)
+    assert not check_variance(10 + 0.1 * draws, event).passed
+    assert check_variance(10 + 2 * draws, event).passed
+
+
 def test_variance_refusals():
     with pytest.raises(ValueError, match="at least 20 draws"):
         check_variance([1.0], GaussianEvent(1.0))
@@ -126,6 +149,12 @@ def test_game_has_the_power_stated(n_runs, short):
         assert broken.violation > 0
 
 
+def test_game_refuses_scores_that_say_nothing():
+    scores = np.append(np.zeros(999), np.nan)
+    with pytest.raises(ValueError, match="scores must be numbers or infinite. Got NaN"):
+        distinguish_scores(scores, np.zeros(1000), GaussianEvent(1.0))
+
+
 def test_clopper_pearson():
     from scipy.stats import binom
 
@@ -144,6 +173,20 @@ def test_clopper_pearson():
     assert binom.cdf(70, 100, wrong) == pytest.approx(level)
     never = _Bounds(np.zeros(100), np.ones(100), np.array([0.5]), level)
     assert never(cut, flipped=False) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("leak", [math.inf, -math.inf])
+@pytest.mark.parametrize("every", [1, 2])
+def test_game_sees_what_is_infinite(leak, every):
+    event = calibrate_gaussian(1.0, 1e-5)
+    here, there = event.scale * np.random.default_rng(0).normal(size=(2, 4000))
+    here[::every] = leak
+    scores = (here, there) if leak > 0 else (there, here)
+    report = distinguish_scores(*scores, event)
+    assert not report.passed
+    assert report.epsilon_lower > 2
+    there[::every] = leak
+    assert distinguish_scores(here, there, event).passed
 
 
 def test_game_bounds_are_bounds_and_close():

@@ -133,7 +133,8 @@ def distinguish_scores(scores, scores_neighbour, event, *, delta=1e-5, fail=1e-6
     Raises
     ------
     ValueError
-        If there are fewer than 100 runs, unequally many, or fail or delta is not in (0, 1).
+        If there are fewer than 100 runs, unequally many, a score is NaN, or fail or delta is not
+        in (0, 1).
 
     References
     ----------
@@ -155,12 +156,17 @@ def distinguish_scores(scores, scores_neighbour, event, *, delta=1e-5, fail=1e-6
             "scores and scores_neighbour must be equally long, of at least 100 runs. Got shapes "
             f"{scores.shape} and {others.shape}."
         )
+    if np.isnan(scores).any() or np.isnan(others).any():
+        raise ValueError(
+            "scores must be numbers or infinite. Got NaN: let the score of what holds none say "
+            "which input that speaks for."
+        )
     delta, fail = check_delta(delta), check_delta(fail, "fail")
     profile = event if callable(event) else lambda e: get_delta(event, max(e, 1e-9))
 
     half = len(scores) // 2
-    pooled = np.concatenate([scores[:half], others[:half]])
-    cuts = np.unique(np.quantile(pooled, _QUANTILES))
+    pooled = np.sort(np.concatenate([scores[:half], others[:half]]))  # infinite ones, too
+    cuts = np.unique(pooled[np.ceil(_QUANTILES * (len(pooled) - 1)).astype(np.int64)])
     rates = [_rates(part[:half], cuts) for part in (scores, others)]
     tests = _choose(*rates, delta)
     level = fail / (2 * len(tests))

@@ -50,6 +50,9 @@ class SensitivityReport:
 def search_sensitivity(statistic, records, n_rows, *, claimed, relation, norm=2, blank=None):
     """Largest change of a statistic between neighbours, over all data sets of a small domain.
 
+    A statistic that is not finite somewhere, or has another shape there, changes by infinity: no
+    noise hides that.
+
     Parameters
     ----------
     statistic : callable
@@ -104,11 +107,14 @@ def search_sensitivity(statistic, records, n_rows, *, claimed, relation, norm=2,
     found, n_pairs, witness = 0.0, 0, ()
     for rows in combinations_with_replacement(records, n_rows):
         clean = np.asarray(statistic(list(rows)), dtype=float)
+        finite = np.isfinite(clean).all()
         for i in range(n_rows):
             for substitute in substitutes:
                 neighbour = [*rows[:i], *substitute, *rows[i + 1 :]]
-                change = np.asarray(statistic(neighbour), dtype=float) - clean
-                distance = float(np.linalg.norm(np.ravel(change), norm))
+                moved = np.asarray(statistic(neighbour), dtype=float)
+                distance = np.inf
+                if finite and moved.shape == clean.shape and np.isfinite(moved).all():
+                    distance = float(np.linalg.norm(np.ravel(moved - clean), norm))
                 n_pairs += 1
                 if distance > found:
                     found, witness = distance, (list(rows), neighbour)
