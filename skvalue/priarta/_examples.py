@@ -5,6 +5,8 @@ import torch
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from ._modules import unit_of
+
 _LIMIT = 10.0  # standard deviations: what a table's entry is clipped to
 
 
@@ -86,7 +88,9 @@ class Examples:
         """Learn from the buyer's rows."""
         shape = example_shape(X.shape, image_shape)
         if len(shape) == 1:
-            centre, scale = X.mean(axis=0, dtype=float), X.std(axis=0, dtype=float)
+            unit = unit_of(X, axis=0)
+            scaled = X / unit
+            centre, scale = unit * scaled.mean(axis=0), unit * scaled.std(axis=0)
             # A column that is constant up to rounding carries nothing: its scale is one.
             constant = scale <= 1e-9 * np.maximum(np.abs(centre), 1e-300)
             return cls(shape, False, centre, np.where(constant, 1.0, scale))

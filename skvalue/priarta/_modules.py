@@ -18,6 +18,7 @@ __all__ = [
     "Representation",
     "class_named",
     "count_rows",
+    "unit_of",
 ]
 
 # Name -> "module:class", imported when a user asks for it. A folder that a buyer exports names its
@@ -184,6 +185,30 @@ def count_rows(X):
     if not hasattr(X, "__len__"):
         raise TypeError(f"X must have rows. Got {type(X).__name__}.")
     return len(X)
+
+
+def unit_of(X, axis=None):
+    """Power of two near the largest entries: over it, squares neither overflow nor vanish.
+
+    Parameters
+    ----------
+    X : ndarray
+        Numbers.
+    axis : int or None
+        As of `numpy.max`.
+
+    Returns
+    -------
+    unit : float or ndarray
+        Dividing by it changes no digit.
+
+    Examples
+    --------
+    >>> X = np.array([3e200, 4e200])
+    >>> print(f"{unit_of(X) * np.linalg.norm(X / unit_of(X)):.3g}")
+    5e+200
+    """
+    return np.exp2(np.clip(np.frexp(np.abs(X).max(axis=axis, initial=0.0))[1], -1000, 1000))
 
 
 def as_rows(values, n_rows, name):

@@ -11,7 +11,7 @@ from sklearn.callback import CallbackSupportMixin
 
 from .._judges import Progress
 from .._sklearn import Interval, StrOptions
-from .._torch_device import seeded
+from .._torch_device import gains_from_bfloat16, seeded
 from ..exceptions import IncompleteFitWarning
 
 
@@ -240,7 +240,9 @@ class TrainedTransformer(
             rng=rng,
             device=device,
             mixed_precision=(
-                device != "cpu" if self.mixed_precision == "auto" else self.mixed_precision
+                gains_from_bfloat16(device)
+                if self.mixed_precision == "auto"
+                else self.mixed_precision
             ),
             **patience,
         )

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from .._embedding import through_module
 from .._sklearn import Interval, fit_context
+from ._modules import unit_of
 
 __all__ = ["Identity", "PrincipalComponents"]
 
@@ -65,7 +66,8 @@ class Identity(BaseEstimator):
         X = _table(X)
         self.mean_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
         if self.standardize:
-            self.mean_, scale = X.mean(axis=0), X.std(axis=0)
+            unit = unit_of(X, axis=0)
+            self.mean_, scale = unit * (X / unit).mean(axis=0), unit * (X / unit).std(axis=0)
             # A column that hardly varies here must not blow up somebody else's rows.
             self.scale_ = np.where(scale > 1e-6 * np.abs(X).max(axis=0), scale, 1.0)
         return self

@@ -27,6 +27,7 @@ from .release import RELEASE_CONSTRAINTS, SellerRelease, check_release
 __all__ = ["PriArTaScorer"]
 
 _AUTO_QUANTILE = 0.95  # of the buyer's norms
+_NEAREST, _FARTHEST, _LARGEST = 1e-50, 1e50, 1e100  # of latent rows: what moments have room for
 
 
 class PriArTaScorer(SummaryScores, BaseEstimator):
@@ -115,7 +116,11 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         "latent": [StrOptions(set(LATENTS)), HasMethods(["transform"]), callable],
         "metric": [StrOptions(set(METRICS))],
         **RELEASE_CONSTRAINTS,
-        "max_norm": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "max_norm": [
+            Interval(Real, _NEAREST, _FARTHEST, closed="both"),
+            StrOptions({"auto"}),
+            None,
+        ],
         "mean_weight": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "shrink": ["boolean"],
         "random_state": ["random_state"],
@@ -191,6 +196,7 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         rows = as_rows(representation.transform(X), n_rows, "representation")
         latent = _fit_map(self.latent, LATENTS, rows, random)
         rows = map_rows(representation, latent, X)
+        _check_size(np.abs(rows).max(), 0.0, _LARGEST, f"with entries up to {_LARGEST:g}")
         centre = rows.mean(axis=0)
         self.max_norm_ = self.max_norm
         if isinstance(self.max_norm, str):
@@ -198,6 +204,8 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
             self.max_norm_ = float(np.quantile(norms, _AUTO_QUANTILE)) or 1.0
         self._seed = int(random.randint(2**31))
         clipped = clip_rows(rows - centre, self.max_norm_)
+        reach = f"that reach from {_NEAREST:g} to {_FARTHEST:g} away from their mean"
+        _check_size(np.abs(clipped).max(), _NEAREST, _FARTHEST, reach)
         self._buyer = Buyer(clipped, self.max_norm_, self.metric, self._seed)
         weight = self._weight(clipped)
         self.model_ = BuyerModel(representation, latent, centre, self.max_norm_, weight)
@@ -323,6 +331,15 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.non_deterministic = self.epsilon is not None
         return tags
+
+
+def _check_size(size, least, most, rule):
+    """Refuse latent rows whose moments overflow, or vanish; rows that are all the same may."""
+    if size and not least <= size <= most:
+        raise ValueError(
+            f"X must give latent rows {rule}. Got {size:g}: scale its columns, or pass "
+            "representation=Identity(standardize=True)."
+        )
 
 
 def _fit_map(given, names, X, random):

@@ -55,7 +55,8 @@ def nt_xent_loss(first, second, temperature=0.5):
     0.5514
     """
     views = nn.functional.normalize(torch.cat([first, second]).float(), dim=1)
-    logits = views @ views.T / temperature
+    with torch.autocast(views.device.type, enabled=False):  # bfloat16 has two digits for a cosine
+        logits = views @ views.T / temperature
     logits = logits.masked_fill(torch.eye(len(views), dtype=bool, device=views.device), -torch.inf)
     partner = torch.arange(len(views), device=views.device).roll(len(first))
     return nn.functional.cross_entropy(logits, partner)
@@ -113,8 +114,9 @@ class SimCLR(TrainedTransformer):
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where to compute. "auto" is "cuda" where torch sees a GPU.
     mixed_precision : bool or "auto", default="auto"
-        Whether the network learns in mixed precision (bfloat16). "auto": on a GPU only. On a CPU it
-        is faster where there are instructions for it, and slower elsewhere.
+        Whether the network learns in mixed precision (bfloat16). "auto": on GPUs that multiply it
+        themselves (Ampere and newer). On a CPU it is faster where there are instructions for it,
+        and slower elsewhere.
     random_state : int, RandomState instance or None, default=None
         Weights, order and views. An integer gives the same network again on the same CPU
         and number of threads; not across machines or devices.
@@ -256,7 +258,7 @@ class SimCLR(TrainedTransformer):
             self._name, self._n_outputs = name, n_outputs
             self._projection_dim = self.projection_dim
         else:
-            network = self.network_
+            network = copy.deepcopy(self.network_)  # kept as it is should the fit fail
         network = network.to(device)
 
         def loss_of(chosen):

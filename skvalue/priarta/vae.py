@@ -16,6 +16,7 @@ from .._parallel import tiles
 from .._sklearn import Interval, fit_context
 from .._torch_device import find_device, seeded, undisturbed
 from ._arrays import load_arrays, read_config, read_vector, state_arrays, whole_number
+from ._modules import unit_of
 from ._training import TrainedTransformer
 
 __all__ = ["GaussianVAE", "negative_elbo"]
@@ -95,8 +96,9 @@ class GaussianVAE(TrainedTransformer):
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where to compute. "auto" is "cuda" where torch sees a GPU.
     mixed_precision : bool or "auto", default="auto"
-        Whether the network learns in mixed precision (bfloat16). "auto": on a GPU only. On a CPU it
-        is faster where there are instructions for it, and slower elsewhere.
+        Whether the network learns in mixed precision (bfloat16). "auto": on GPUs that multiply it
+        themselves (Ampere and newer). On a CPU it is faster where there are instructions for it,
+        and slower elsewhere.
     random_state : int, RandomState instance or None, default=None
         Weights, order and latent draws. An integer gives the same map again on the same CPU and
         number of threads; not across machines or devices.
@@ -204,12 +206,13 @@ class GaussianVAE(TrainedTransformer):
         X = validate_data(self, X, reset=not again, dtype=float, ensure_min_samples=2)
         rng = self._rng if again else check_random_state(self.random_state)
         if again:
-            network = self.network_
+            network = copy.deepcopy(self.network_)  # kept as it is should the fit fail
         else:
             with seeded(rng.randint(2**31)):
                 network = _network(X.shape[1], self.hidden_dim, self.latent_dim)
-            self._centre = X.mean(axis=0)
-            self._scale = float(np.sqrt(np.mean((X - self._centre) ** 2))) or 1.0
+            unit = unit_of(X)
+            self._centre = unit * (X / unit).mean(axis=0)
+            self._scale = float(unit * np.sqrt(np.mean(((X - self._centre) / unit) ** 2))) or 1.0
             self._dims = (self.hidden_dim, self.latent_dim)
             self.loss_curve_, self.validation_loss_curve_ = [], []
         rows, network = self._tensor(X), network.to(device)

@@ -14,10 +14,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 torch = pytest.importorskip("torch")
 
-from skvalue._torch_device import find_device  # noqa: E402
+from skvalue._torch_device import find_device, gains_from_bfloat16  # noqa: E402
 from skvalue.exceptions import IncompleteFitWarning  # noqa: E402
 from skvalue.priarta import GaussianVAE, SimCLR, nt_xent_loss  # noqa: E402
 from skvalue.priarta._examples import Examples, example_shape  # noqa: E402
+from skvalue.priarta._training import Training  # noqa: E402
+
+from ..conftest import simulate_a_gpu  # noqa: E402
 
 SMALL = {"n_epochs": 2, "batch_size": 64, "random_state": 0}
 
@@ -199,6 +202,27 @@ def test_warm_start(digits):
         simclr.set_params(warm_start=True).fit(X[:, :5, :5])
 
 
+@pytest.mark.parametrize("cls", [SimCLR, GaussianVAE])
+def test_a_fit_that_fails_leaves_what_was_learnt(cls, rng, monkeypatch):
+    """Out of memory, say: neither on the GPU, nor in training mode, nor half trained."""
+    X = rng.normal(size=(100, 5))
+    fitted = cls(warm_start=True, **SMALL).fit(X)
+    rows, loss, calls = fitted.transform(X), Training._loss, []
+
+    def second_fails(self, chosen):
+        calls.append(None)
+        if len(calls) == 2:
+            raise torch.OutOfMemoryError("no room")
+        return loss(self, chosen)
+
+    monkeypatch.setattr(Training, "_loss", second_fails)
+    with pytest.raises(torch.OutOfMemoryError, match="no room"):
+        fitted.fit(X)
+    monkeypatch.undo()
+    assert not fitted.network_.training
+    np.testing.assert_array_equal(fitted.transform(X), rows)
+
+
 def test_early_stopping(digits):
     X = digits[0][:200]
     options = SMALL | {"n_epochs": 30, "early_stopping": True, "n_iter_no_change": 2}
@@ -365,10 +389,27 @@ def test_a_gpu_learns_in_mixed_precision_and_transforms_in_full(gpu, rng):
     simclr = SimCLR(Watched(6, 4), n_epochs=2, device="cuda", random_state=0).fit(X)
     learnt = {(device, dtype) for training, device, dtype in Watched.seen if training}
     device = find_device("cuda")
-    assert learnt == {(device, torch.bfloat16)}
+    assert learnt == {(device, torch.bfloat16 if gains_from_bfloat16(device) else torch.float32)}
     Watched.seen.clear()
     simclr.transform(X)
     assert Watched.seen == {(False, device, torch.float64)}
+
+
+def test_a_gpu_that_emulates_bfloat16_learns_in_full(rng, monkeypatch):
+    """Those before Ampere: convolutions have no kernels for it, and products are slower."""
+    simulate_a_gpu(monkeypatch)
+    module = torch.get_device_module(find_device("cuda"))
+    monkeypatch.setattr(module, "is_bf16_supported", lambda including_emulation=True: False)
+    Watched.seen.clear()
+    SimCLR(Watched(6, 4), n_epochs=1, device="cuda", random_state=0).fit(rng.normal(size=(64, 6)))
+    assert {dtype for training, _, dtype in Watched.seen if training} == {torch.float32}
+
+
+def test_the_loss_is_in_full_in_mixed_precision(rng):
+    views = torch.from_numpy(rng.normal(size=(2, 20, 8)).astype(np.float32))
+    expected = nt_xent_loss(*views, 0.1)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert nt_xent_loss(*views, 0.1) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,67 @@
+"""Rows of any size: what is learnt does not depend on their unit, or the error says so."""
+
+import numpy as np
+import pytest
+
+from skvalue.priarta import Identity, PriArTaScorer
+from skvalue.priarta._modules import unit_of
+
+SCALES = [1e-300, 1e-160, 1e60, 1e200, 1e300]
+
+
+def buyer_and_seller():
+    X = np.random.default_rng(3).normal(size=(2, 200, 3)) + [[[0.0]], [[1.0]]]
+    return X[0], X[1]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("name", ["identity", "vae", "simclr"])
+def test_maps_that_learn_the_unit(name, scale):
+    if name == "identity":
+        maps = dict(representation=Identity(standardize=True))
+    elif name == "vae":
+        vae = pytest.importorskip("skvalue.priarta.vae")
+        maps = dict(latent=vae.GaussianVAE(2, n_epochs=2, device="cpu", random_state=0))
+    else:
+        simclr = pytest.importorskip("skvalue.priarta.simclr")
+        options = dict(projection_dim=3, n_epochs=1, device="cpu", random_state=0)
+        maps = dict(representation=simclr.SimCLR(**options))
+    buyer, seller = buyer_and_seller()
+    expected, found = (
+        PriArTaScorer(**maps).fit(buyer * unit).transform([seller * unit]) for unit in (1, scale)
+    )
+    assert expected > 0.01
+    np.testing.assert_allclose(found, expected, rtol=1e-2)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("max_norm", ["auto", 1.0, None])
+def test_rows_that_moments_have_no_room_for(max_norm, scale):
+    buyer, seller = buyer_and_seller()
+    scorer = PriArTaScorer(max_norm=max_norm)
+    if scale == 1e60 and max_norm == 1.0:  # the radius brings them near
+        scorer.fit(buyer * scale)
+        return
+    with pytest.raises(ValueError, match=r"X must give latent rows .*1e\+?-?\d+.* Got \d.*: scale"):
+        scorer.fit(buyer * scale)
+    # A seller's rows may be anything, where there is a radius.
+    if max_norm is not None:
+        assert np.isfinite(scorer.fit(buyer).transform([seller * scale])).all()
+
+
+def test_rows_that_are_all_the_same():
+    assert PriArTaScorer().fit(np.full((10, 2), 3.0)).transform([np.full((5, 2), 3.0)]) == 0.0
+
+
+@pytest.mark.parametrize("max_norm", [0.0, 1e-60, 1e60])
+def test_radius(max_norm):
+    with pytest.raises(ValueError, match=r"'max_norm' parameter .* in the range \[1e-50, 1e\+50\]"):
+        PriArTaScorer(max_norm=max_norm).fit(buyer_and_seller()[0])
+
+
+def test_the_unit_is_exact(rng):
+    X = rng.normal(size=(50, 4)) * [1e-3, 1.0, 7.0, 1e9]
+    for axis in (None, 0):
+        unit = unit_of(X, axis)
+        np.testing.assert_array_equal(unit * (X / unit).std(axis=0), X.std(axis=0))
+    assert unit_of(np.zeros(3)) == 1.0
