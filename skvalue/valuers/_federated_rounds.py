@@ -11,6 +11,7 @@ from ..games import FunctionGame
 from ._gradient_models import gradients_at
 
 __all__ = [
+    "RationedNoise",
     "Rounds",
     "averaging_matrix",
     "coalition_parameters",
@@ -125,6 +126,39 @@ def release_updates(updates, clip, draw=None, scales=1.0, stream=(0,)):
     if draw is None:
         return released
     return released + np.reshape(scales, (-1, 1)) * draw(released.shape, stream)
+
+
+class RationedNoise:
+    """Noise of so many rounds, however they end; copies of a valuer share what is left.
+
+    Parameters
+    ----------
+    draw : callable
+        As in `release_updates`.
+    n_rounds : int
+        How often it may be called.
+    """
+
+    def __init__(self, draw, n_rounds):
+        self._draw, self._n_rounds, self._left = draw, n_rounds, iter(range(n_rounds))
+
+    def __call__(self, shape, stream):
+        if next(self._left, None) is None:
+            raise ValueError(
+                f"n_rounds={self._n_rounds} releases of every party were planned, and the noise "
+                "was made for them (a round that failed has released, too): start again. Got one "
+                "release more."
+            )
+        return self._draw(shape, stream)
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        raise TypeError(
+            "A private training belongs to the process that started it, where its releases are "
+            "counted: its valuer refuses to be pickled."
+        )
 
 
 def coalition_parameters(theta, updates, masks, rate, aggregate="mean"):
@@ -275,19 +309,19 @@ class Rounds:
     def add(self, theta, released):
         """Play a round from what parties sent; returns what the server adds to the parameters."""
         t = self.done
-        if t == 0:
-            self.used = np.array(released, dtype=np.float64)
-        else:
-            self.used += self.shares[t] * (released - self.used)
+        used = np.array(released, dtype=np.float64)
+        if t:
+            used = self.used + self.shares[t] * (used - self.used)
         if t < self.skip:
-            values = variances = np.full(len(self.used), np.nan)
+            values = variances = np.full(len(used), np.nan)
             ends = np.nan, np.nan
         else:
             values, variances, ends, asked = round_values(
-                self.utilities, theta, self.used, self.rate, number=t,
-                limit=self.n_permutations * len(self.used), **self.options,
+                self.utilities, theta, used, self.rate, number=t,
+                limit=self.n_permutations * len(used), **self.options,
             )  # fmt: skip
             self.asked += asked
+        self.used = used
         self.values.append(values)
         self.variances.append(variances)
         self.ends.append(ends)

@@ -12,7 +12,7 @@ from .._sklearn import Interval, StrOptions, fit_context
 from ..privacy import noise_source
 from ..semivalues import check_semivalue
 from ._federated_fit import FederatedFitsMixin
-from ._federated_rounds import release_updates
+from ._federated_rounds import RationedNoise, release_updates
 
 __all__ = ["FederatedSemivalueValuer"]
 
@@ -89,7 +89,7 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
         What is protected: all that a party holds, or one of its rows, by clipping each row's
         gradient (in `fit` only).
     ledger : skvalue.privacy.Ledger, default=None
-        Charged for all rounds before the first.
+        Charged for all rounds before the first; by `release`, for that release.
     noise_random_state : int, default=None
         For tests only: a seed of the noise, which VOIDS the guarantee.
     task : {"auto", "classification", "regression"}, default="auto"
@@ -301,7 +301,7 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
             self._check_budget()
             self._event, draw = self._charge()
             self.privacy_ = self._report(self._event, groups=True)
-        self._draw = draw
+        self._draw = None if draw is None else RationedNoise(draw, self.n_rounds)
         self._rounds = self._make_rounds(utility, self.learning_rate_, self._seed())
         self._show(self._rounds, np.full((3, n_parties), np.nan))
         return self
@@ -322,17 +322,21 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
         Raises
         ------
         ValueError
-            If a parameter is out of range or does not fit the others, or the update is not finite
-            and there is no noise.
+            If a parameter is out of range or does not fit the others, the update is not finite and
+            there is no noise, or the ledger refuses.
         """
         self._check_elsewhere()
         self._check_noise()
+        update = check_array(
+            update, ensure_2d=False, ensure_all_finite=False, dtype=np.float64, input_name="update"
+        )
         draw = None
         if self._is_private():
             self._check_budget()
-            draw = noise_source(
-                self._event_of_all().event, noise_random_state=self.noise_random_state
-            )
+            event = self._event_of_all().event
+            if self.ledger is not None:
+                self.ledger.charge(event, label=f"{type(self).__name__}: one update")
+            draw = noise_source(event, noise_random_state=self.noise_random_state)
         return release_updates([update], self.clip, draw)[0]
 
     def add_round(self, theta, updates, *, released=False):
@@ -357,7 +361,8 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
         Raises
         ------
         ValueError
-            If all `n_rounds` rounds were there, or shapes do not fit.
+            If all `n_rounds` rounds were there, or shapes do not fit, or parties have released
+            `n_rounds` times: a round in which `utility` failed counts, too.
         sklearn.exceptions.NotFittedError
             If there was no `start`.
         """
@@ -365,9 +370,9 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
             self, "_rounds", msg="This %(name)s follows no training: call start before add_round."
         )
         rounds = self._rounds
-        if rounds.done == self.n_rounds:
+        if rounds.done == len(rounds.shares):
             raise ValueError(
-                f"n_rounds={self.n_rounds} rounds were planned, and noise and schedule were made "
+                f"n_rounds={rounds.done} rounds were planned, and noise and schedule were made "
                 "for them: start again. Got one round more."
             )
         theta = check_array(theta, ensure_2d=False, dtype=np.float64, input_name="theta")
@@ -379,7 +384,7 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
                 f"{theta.shape} and {updates.shape}."
             )
         if not released:
-            updates = release_updates(updates, self.clip, self._draw, stream=(rounds.done,))
+            updates = release_updates(updates, self.clip_, self._draw, stream=(rounds.done,))
         step = rounds.add(theta, updates)
         self._show(rounds)
         return step

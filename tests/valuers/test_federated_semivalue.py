@@ -1,5 +1,9 @@
+import copy
+import pickle
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skvalue import FederatedSemivalueValuer
@@ -187,6 +191,45 @@ def test_noise_is_what_the_guarantee_needs():
     scale = 3 * 2 * 2.0 / mu_from_epsilon(1.0, 5e-5)
     # 2,000 draws: 5.3 standard errors of a deviation, one in ten million.
     assert np.std(draws) == pytest.approx(scale, rel=5.3 / np.sqrt(4000))
+
+
+def test_a_round_that_fails_has_released():
+    def flaky(thetas):
+        if thetas.any():
+            raise RuntimeError("what was released is seen all the same")
+        return thetas[:, 0]
+
+    valuer = make(epsilon=1.0, clip=1.0, n_rounds=2, burn_in=0.0).start(flaky, 2)
+    copied = copy.deepcopy(valuer)
+    for one in (valuer, copied):
+        with pytest.raises(RuntimeError, match="what was released"):
+            one.add_round(np.zeros(1), np.ones((2, 1)))
+        assert len(one.round_values_) == 0
+    for one in (valuer, copied):
+        with pytest.raises(ValueError, match="n_rounds=2 releases of every party were planned"):
+            one.add_round(np.zeros(1), np.ones((2, 1)))
+    with pytest.raises(TypeError, match="belongs to the process that started it"):
+        pickle.dumps(make(epsilon=1.0, clip=1.0).start(bowl, 2))
+
+
+def test_a_training_is_as_private_as_it_started():
+    valuer = make(epsilon=1.0, clip=1e-9, n_rounds=1, burn_in=0.0).start(bowl, 2)
+    valuer.set_params(clip=1e9, n_rounds=5)
+    step = valuer.add_round(np.zeros(2), np.full((2, 2), 1e9))
+    assert np.abs(step).max() < 1e-6
+    with pytest.raises(ValueError, match="n_rounds=1 rounds were planned"):
+        valuer.add_round(np.zeros(2), np.ones((2, 2)))
+
+
+def test_every_release_is_charged():
+    ledger = Ledger(None, "a party's rows", epsilon=1.0, delta=1e-5)
+    for valuer in (party := make(epsilon=1.0, clip=1.0, n_rounds=3, ledger=ledger), clone(party)):
+        for _ in range(3 if valuer is party else 0):
+            valuer.release(np.zeros(2))
+        with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
+            valuer.release(np.zeros(2))
+    assert ledger.n_charges == 3
+    assert ledger.spent == pytest.approx(1.0)
 
 
 def test_server_adds_half_of_the_noise():
