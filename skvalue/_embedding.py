@@ -8,9 +8,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
-from ._parallel import tiles
-
-_BATCH = 1024  # rows that a torch module takes at a time
+_BATCH = 1024  # rows that a torch module takes at a time, at first
 
 
 def _is_module(embedding):
@@ -85,12 +83,14 @@ def embed(embedding, X, name="X"):
 def through_module(module, X, floats=False):
     """What a torch module returns for rows, in evaluation mode and in batches, flattened.
 
+    Batches are halved where the device runs out of memory.
+
     Parameters
     ----------
     module : torch.nn.Module
         The module; it stays where it is, and in the modes it was in.
     X : array-like of shape (n, ...)
-        Rows. Those of floats come in the precision of the module's parameters.
+        Rows. Those of floats come in the precision of the module's first floating parameter.
     floats : bool, default=False
         Whether whole numbers become floats too. Some modules take them as they are: as words.
 
@@ -104,22 +104,32 @@ def through_module(module, X, floats=False):
     from ._torch_device import undisturbed
 
     X = X if hasattr(X, "shape") and not hasattr(X, "columns") else np.asarray(X)
-    first = next(module.parameters(), None)
+    own = [*module.parameters(), *module.buffers()]
+    device = own[0].device if own else None
+    dtype = next((tensor.dtype for tensor in own if tensor.is_floating_point()), None)
+
+    def vectors_of(batch):
+        if not isinstance(batch, torch.Tensor):
+            batch = torch.from_numpy(np.array(batch))
+        as_it_is = dtype is None or not (floats or batch.is_floating_point())
+        vectors = module(batch.to(device, batch.dtype if as_it_is else dtype))
+        vectors = vectors if vectors.dtype == torch.float64 else vectors.float()
+        return vectors.cpu().numpy().reshape(len(batch), -1)
+
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
-    out = []
+    n, start, out = X.shape[0], 0, []
+    size = -(-n // max(1, -(-n // _BATCH)))
     try:
         with undisturbed(), torch.no_grad():
-            for part in tiles(X.shape[0], _BATCH):
-                batch = X[part]
-                if not isinstance(batch, torch.Tensor):
-                    batch = torch.from_numpy(np.array(batch))
-                if first is not None:
-                    dtype = first.dtype if floats or batch.is_floating_point() else batch.dtype
-                    batch = batch.to(first.device, dtype)
-                vectors = module(batch)
-                vectors = vectors if vectors.dtype == torch.float64 else vectors.float()
-                out.append(vectors.cpu().numpy().reshape(len(batch), -1))
+            while start < n:
+                try:
+                    out.append(vectors_of(X[start : start + size]))
+                    start += size
+                except torch.OutOfMemoryError:
+                    if size == 1:
+                        raise
+                    size = -(-size // 2)
     finally:
         for part, mode in modes:
             part.training = mode

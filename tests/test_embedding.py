@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
-from skvalue._embedding import learns_from_rows
+from skvalue._embedding import learns_from_rows, through_module
 
 VALUERS = [KNNShapleyValuer(3), TKNNShapleyValuer(0.5)]
 each_valuer = pytest.mark.parametrize("valuer", VALUERS)
@@ -64,6 +64,45 @@ def test_a_module_on_a_gpu(numbers, gpu):
     valuer = KNNShapleyValuer(3, embedding=module.to(find_device("cuda")))
     np.testing.assert_allclose(valuer.fit(X, y).values_, expected, atol=1e-6)
     assert module.weight.device.type != "cpu"
+
+
+def test_batches_are_halved_where_memory_runs_out(rng):
+    torch = pytest.importorskip("torch")
+    sizes, room, X = [], 100, rng.normal(size=(1500, 4))
+
+    def forward(x):
+        sizes.append(len(x))
+        if len(x) > room:
+            raise torch.OutOfMemoryError("no room")
+        return x[:, :2]
+
+    module = torch.nn.Identity()
+    module.forward = forward
+    np.testing.assert_array_equal(through_module(module, X), X[:, :2])
+    assert sizes == [750, 375, 188] + [94] * 15 + [90]
+    room = 0
+    with pytest.raises(torch.OutOfMemoryError, match="no room"):
+        through_module(module, X)
+
+
+def test_rows_go_where_the_module_is(rng, gpu):
+    torch = pytest.importorskip("torch")
+    from skvalue._torch_device import find_device
+
+    class Projection(torch.nn.Module):
+        """Nothing to train, and a counter before the numbers."""
+
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+            self.register_buffer("directions", torch.ones(4, 2, dtype=torch.float64))
+
+        def forward(self, x):
+            return x @ self.directions
+
+    X = rng.normal(size=(20, 4)).astype(np.float32)
+    found = through_module(Projection().to(find_device("cuda")), X)
+    np.testing.assert_allclose(found, X.astype(np.float64) @ np.ones((4, 2)), rtol=1e-12)
 
 
 @each_valuer

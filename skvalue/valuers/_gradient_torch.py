@@ -373,6 +373,8 @@ class TorchGradientModel:
             thetas = self._given.expand(len(x), -1)
             vmap(grad(self._sum_loss))(thetas, x[:, None], y[:, None])
             vmap(self._judge, in_dims=(0, None, None))(thetas, x, y)
+        except torch.OutOfMemoryError:
+            raise
         except RuntimeError as error:
             raise ValueError(
                 "module and loss must be made of operations that torch.func.vmap and "

@@ -100,6 +100,8 @@ def tried_out(module, x):
             n_bytes = (sum(seen) + x.numel() * x.element_size()) // len(x)
             alone = torch.cat([module(x[i : i + 1]) for i in range(len(x))])
             again = module(torch.cat([x, 1 - 2 * x]))[: len(x)]
+    except torch.OutOfMemoryError:
+        raise
     except (RuntimeError, ValueError) as error:
         raise ValueError(
             f"module must take rows of shape {tuple(x.shape[1:])}. Got: {error}"
@@ -111,9 +113,13 @@ def tried_out(module, x):
         raise ValueError(
             f"module must give an output for every row. Got {len(outputs)} for {len(x)} rows."
         )
+    # A GPU multiplies one row by another kernel than eight: a few last digits differ.
     scale = float(outputs.abs().max())
+    last = torch.finfo(outputs.dtype).eps if outputs.is_floating_point() else 0.0
     for other in (alone, again):
-        if not torch.allclose(outputs, other, rtol=1e-3, atol=1e-4 * scale):
+        if not torch.allclose(
+            outputs, other, rtol=max(1e-3, 8 * last), atol=scale * max(1e-4, 4 * last)
+        ):
             raise ValueError(
                 "module must not mix rows nor be random: the output of a row must depend on that "
                 "row alone. Got another output for the same row in other company."

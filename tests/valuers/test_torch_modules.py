@@ -1,0 +1,59 @@
+"""What is asked of torch modules: what rounding is, and what an error was."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from skvalue.valuers._gradient_torch import TorchGradientModel  # noqa: E402
+from skvalue.valuers._torch_modules import tried_out  # noqa: E402
+
+DTYPES = [torch.float32, torch.float16, torch.bfloat16]
+
+
+class ByAnotherKernel(torch.nn.Linear):
+    """One row alone comes out with another last digit, as on a GPU."""
+
+    digits = 1
+
+    def forward(self, x):
+        y = super().forward(x)
+        return y * (1 + self.digits * torch.finfo(y.dtype).eps) if len(x) == 1 else y
+
+
+class Mixing(torch.nn.Linear):
+    def forward(self, x):
+        return super().forward(x - x.mean(0))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_apart_are_told_from_rounding(dtype):
+    x = torch.randn(8, 4, generator=torch.Generator().manual_seed(0)).to(dtype)
+    outputs, n_bytes = tried_out(ByAnotherKernel(4, 3, dtype=dtype), x)
+    assert outputs.shape == (8, 3)
+    assert n_bytes > 0
+    with pytest.raises(ValueError, match="must not mix rows nor be random"):
+        tried_out(Mixing(4, 3, dtype=dtype), x)
+
+
+def no_room(*args):
+    raise torch.OutOfMemoryError("no room")
+
+
+def test_out_of_memory_is_no_fault_of_the_module(rng):
+    X, y = rng.normal(size=(8, 4)), rng.integers(0, 2, 8)
+    data = X, y, np.arange(8), X, y
+    module = torch.nn.Linear(4, 2)
+    module.forward = no_room
+    for parts in ((module, None), (torch.nn.Linear(4, 2), Late())):
+        with pytest.raises(torch.OutOfMemoryError, match="no room"):
+            TorchGradientModel(*parts, *data, clip=1.0, device="cpu")
+
+
+class Late(torch.nn.CrossEntropyLoss):
+    """A loss that has room for a batch, and none for its gradients."""
+
+    def forward(self, output, y):
+        if torch._C._functorch.maybe_current_level() is not None:
+            no_room()
+        return super().forward(output, y)
