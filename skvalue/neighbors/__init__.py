@@ -2,7 +2,7 @@
 
 One engine a file, the same functions in each; `get_engine` chooses. An engine has
 
-- ``rank_tile_size(n_players, n_judges, n_features, workers)`` and
+- ``rank_tile_size(n_players, n_judges, n_features, workers, max_rank)`` and
   ``ball_tile_size(n_players, n_judges, workers)``: judges that one task should take;
 - ``rank_values(space, Q, own, max_rank, consume)``: hands ``consume`` the players by distance;
 - ``Strips(labels, n_classes)`` and ``ball_values(space, strips, Q, radius, own, weigh)``: counts of

@@ -4,12 +4,14 @@ FAISS computes in float32, whatever X is; what that leaves open is decided from 
 A k-nearest search is made for few ranks: with `max_rank` it is quick, without it slow.
 """
 
+from itertools import pairwise
 from threading import Lock
 
 import faiss
 import numpy as np
 from sklearn import get_config
 
+from .._parallel import tiles
 from ._rows import read_rows
 from ._settle import HEAD, count_ranked, pair_keys, settle
 from ._space import COSINE, GENERIC, JUDGES, Labels, ball_rule
@@ -67,13 +69,14 @@ class FaissEngine:
     def __init__(self, device):
         self.device = device
 
-    def rank_tile_size(self, n_players, n_judges, n_features, workers):
-        """Judges of one task of `rank_values`; a pair takes up to 48 bytes."""
-        return max(1, min(n_judges, get_config()["working_memory"] * 2**20 // (384 * n_players)))
+    def rank_tile_size(self, n_players, n_judges, n_features, workers, max_rank):
+        """Judges of one task of `rank_values`; one of their ranks takes up to 48 bytes."""
+        room = get_config()["working_memory"] * 2**20 // 384
+        return int(max(1, min(n_judges, room // min(n_players, max_rank + 2))))
 
     def ball_tile_size(self, n_players, n_judges, workers):
         """Judges of one task of `ball_values`; a pair in a ball takes up to 48 bytes."""
-        return self.rank_tile_size(n_players, n_judges, 0, workers)
+        return self.rank_tile_size(n_players, n_judges, 0, workers, n_players)
 
     def _build(self, vectors, kind):
         """Index of the players."""
@@ -139,31 +142,41 @@ class FaissEngine:
         queries, query_half = space.queries(Q)
         n = len(space)
         own = np.full(len(Q), -1) if own is None else own
-        n_in = n - (own >= 0)
         tolerance, head = self._tolerance(space)
-        n_asked = min(n, max_rank + 2)
-        with _LOCK:
-            while True:
-                keys, order = self._search(space, queries, n_asked)
-                # The judge's own row goes behind all others.
-                keys[order == own[:, None]] = np.inf
-                place = np.argsort(keys, axis=1, kind="stable")
-                keys = np.take_along_axis(keys, place, axis=1)
-                order = np.take_along_axis(order, place, axis=1)
-                if n_asked == n:
-                    break
-                keys, order = keys[:, :-1], order[:, :-1]
-                gap = keys[:, -1] - keys[:, -2]
+        waiting = [(np.arange(len(Q)), min(n, max_rank + 2))]
+        while waiting:
+            lines, n_asked = waiting.pop()
+            size = self.rank_tile_size(n, len(Q), 0, 1, n_asked - 2)
+            if len(lines) > size:
+                waiting += [(lines[part], n_asked) for part in reversed(tiles(len(lines), size))]
+                continue
+            keys, order = self._ranked(space, queries[lines], own[lines], n_asked)
+            if n_asked < n:
+                gap, keys, order = keys[:, -1] - keys[:, -2], keys[:, :-1], order[:, :-1]
                 sizes = 1.0
                 if space.kind != COSINE:
-                    sizes = space.half[order[:, -1]] + query_half
-                if not (gap <= tolerance * sizes).any():
-                    break
-                n_asked = min(n, 2 * n_asked)
-        with np.errstate(invalid="ignore"):  # inf - inf behind the last player
-            tied = settle(space, Q, query_half, keys, order, tolerance, head)
-        n_ranked = np.minimum(count_ranked(tied, min(max_rank, tied.shape[1])), n_in)
-        consume(slice(0, len(Q)), np.where(tied, ~order, order).astype(np.int32), n_ranked)
+                    sizes = space.half[order[:, -1]] + query_half[lines]
+                ended = gap > tolerance * sizes  # else players behind the last may be tied with it
+                if not ended.all():
+                    waiting.append((lines[~ended], min(n, 2 * n_asked)))
+                lines, keys, order = lines[ended], keys[ended], order[ended]
+            with np.errstate(invalid="ignore"):  # inf - inf behind the last player
+                tied = settle(space, Q[lines], query_half[lines], keys, order, tolerance, head)
+            n_ranked = count_ranked(tied, min(max_rank, tied.shape[1]))
+            n_ranked = np.minimum(n_ranked, n - (own[lines] >= 0))
+            order = np.where(tied, ~order, order).astype(np.int32)
+            runs = [*np.flatnonzero(np.diff(lines, prepend=-2) != 1), len(lines)]
+            for start, stop in pairwise(runs):
+                part = slice(lines[start], lines[start] + stop - start)
+                consume(part, order[start:stop], n_ranked[start:stop])
+
+    def _ranked(self, space, queries, own, n_asked):
+        """Sorted keys and players, the judge's own row behind all others."""
+        with _LOCK:
+            keys, order = self._search(space, queries, n_asked)
+        keys[order == own[:, None]] = np.inf
+        place = np.argsort(keys, axis=1, kind="stable")
+        return np.take_along_axis(keys, place, axis=1), np.take_along_axis(order, place, axis=1)
 
     def ball_values(self, space, strips, Q, radius, own, weigh):
         """Sum the weights of the balls that each player is in, see `_numba.ball_values`."""

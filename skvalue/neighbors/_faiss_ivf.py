@@ -11,6 +11,7 @@ from ._faiss import FaissEngine, check_device
 from ._space import COSINE
 
 _PROBED = 8  # one group in so many is searched, and 16 at least
+_GPU_GROUPS = 2048  # the most groups that a GPU searches
 
 
 def make_engine(device):
@@ -31,7 +32,8 @@ class FaissIVFEngine(FaissEngine):
 
     def _build(self, vectors, kind):
         n, d = vectors.shape
-        n_groups = int(max(1, min(4 * np.sqrt(n), n // 39)))  # faiss asks for 39 rows a group
+        most = _GPU_GROUPS if self.device == "cuda" else n
+        n_groups = int(max(1, min(4 * np.sqrt(n), n // 39, most)))  # faiss asks for 39 rows a group
         metric = faiss.METRIC_INNER_PRODUCT if kind == COSINE else faiss.METRIC_L2
         centres = faiss.IndexFlatIP(d) if kind == COSINE else faiss.IndexFlatL2(d)
         index = faiss.IndexIVFFlat(centres, d, n_groups, metric)

@@ -26,7 +26,7 @@ def rank_head(n_players):
     return n_players if n_players <= 4096 else 1024
 
 
-def rank_tile_size(n_players, n_judges, n_features, workers):
+def rank_tile_size(n_players, n_judges, n_features, workers, max_rank):
     """Judges of one task of `rank_values`."""
     # A product with few judges spends its time packing the players, the more so the wider they are.
     wide = 512 if n_features > 128 else 128

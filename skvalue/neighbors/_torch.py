@@ -76,7 +76,7 @@ class TorchEngine:
     def __reduce__(self):
         return TorchEngine, (self.device,)  # another process may have other GPUs
 
-    def rank_tile_size(self, n_players, n_judges, n_features, workers):
+    def rank_tile_size(self, n_players, n_judges, n_features, workers, max_rank):
         """Judges of one task of `rank_values`; a pair takes up to 48 bytes."""
         return int(max(1, min(n_judges, block_bytes(self.device) // (48 * n_players))))
 

@@ -229,7 +229,7 @@ class KNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, BaseValuer):
 
     def _tiles(self, n_players, n_judges, n_features):
         size = self._get_engine().rank_tile_size(
-            n_players, n_judges, n_features, n_workers(self.n_jobs)
+            n_players, n_judges, n_features, n_workers(self.n_jobs), self.max_rank or n_players
         )
         return tiles(n_judges, size)
 

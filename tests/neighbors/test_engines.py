@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.neighbors import NearestNeighbors
@@ -249,7 +250,9 @@ def test_a_gpu_agrees_on_real_sets(name, gpu):
 
 
 class StrictIndex:
-    """An index as on a GPU: it searches for few neighbours only, and within no range."""
+    """An index as on a GPU: it searches for few neighbours in few groups, and within no range."""
+
+    most_groups = 2048
 
     def __init__(self, index):
         self.index, self.nlist = index, getattr(index, "nlist", None)
@@ -257,6 +260,7 @@ class StrictIndex:
     def search(self, queries, k):
         assert k <= 2048
         if self.nlist:
+            assert self.nprobe <= self.most_groups
             self.index.nprobe = self.nprobe
         return self.index.search(queries, k)
 
@@ -295,6 +299,47 @@ def test_faiss_on_a_gpu_agrees(metric, rng, faiss_gpu):
     expected = valuer.fit(X, y, **judges).values_
     valuer.set_params(engine="faiss", device="cuda")
     close(valuer.fit(X, y, **judges).values_, expected)
+
+
+def test_a_gpu_can_search_all_groups(rng, faiss_gpu, monkeypatch):
+    """Where those near a judge hold fewer rows than are asked for."""
+    pytest.importorskip("faiss")
+    from skvalue.neighbors import _faiss_ivf
+
+    monkeypatch.setattr(_faiss_ivf, "_GPU_GROUPS", 20)  # in place of 2048, for few rows
+    monkeypatch.setattr(StrictIndex, "most_groups", 20)
+    X, y = rng.normal(size=(2300, 4)).astype(np.float32), rng.integers(0, 2, 2300)
+    valuer = KNNShapleyValuer(5, max_rank=2000)
+    expected = valuer.fit(X, y).values_
+    close(valuer.set_params(engine="faiss-ivf", device="cuda").fit(X, y).values_, expected)
+    assert [index.nlist for index in faiss_gpu] in ([], [20])
+
+
+@pytest.mark.parametrize("repeats", [1, 40])
+def test_faiss_keeps_to_the_memory(repeats, rng):
+    """Few ranks of many judges go together, whatever the number of players."""
+    pytest.importorskip("faiss")
+    engine, sizes = get_engine("faiss", "cpu"), []
+    assert engine.rank_tile_size(10**6, 10**4, 8, 1, 50) == 10**4
+    search = engine._search
+
+    def watched(space, queries, k):
+        sizes.append(len(queries) * k)
+        return search(space, queries, k)
+
+    engine._search = watched
+    X = np.repeat(rng.normal(size=(2000 // repeats, 3)), repeats, axis=0)
+    seen, judges = [], X[rng.integers(0, 2000, 900)]
+
+    def consume(part, order, n_ranked):
+        seen.extend(range(*part.indices(900)))
+        assert (n_ranked % repeats == 0).all()  # none of those as near is left out
+        assert (n_ranked == 50).all() if repeats == 1 else (n_ranked == 80).all()
+
+    with config_context(working_memory=1):
+        engine.rank_values(Space(X, "euclidean"), judges, None, 50, consume)
+    assert sorted(seen) == list(range(900))
+    assert max(sizes) <= 2**20 // 384
 
 
 def test_an_approximate_search_on_a_gpu(rng, faiss_gpu):
