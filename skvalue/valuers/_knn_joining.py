@@ -2,6 +2,20 @@
 
 import numpy as np
 
+from .._parallel import tiles
+
+
+def _rank_all(engine, space, Q, own, max_rank, consume):
+    """`rank_values` of an engine for any number of judges, as many at a time as it takes."""
+    size = engine.rank_tile_size(len(space), len(Q), Q.shape[1], 1, max_rank)
+    for tile in tiles(len(Q), size):
+
+        def consume_part(part, order, n_ranked, start=tile.start):
+            consume(slice(start + part.start, start + part.stop), order, n_ranked)
+
+        some = None if own is None else own[tile]
+        engine.rank_values(space, Q[tile], some, max_rank, consume_part)
+
 
 def join_classes(engine, both, y, judges, game, n_classes):
     """What new rows are worth in a game of one row more: for all of a row's labels, and by label.
@@ -41,7 +55,7 @@ def join_classes(engine, both, y, judges, game, n_classes):
             own[part], rest, extra,
         )  # fmt: skip
 
-    engine.rank_values(both, judges.X, judges.own, len(both), consume)
+    _rank_all(engine, both, judges.X, judges.own, len(both), consume)
     return rest, extra
 
 
@@ -57,7 +71,7 @@ def join_targets(engine, both, y, judges, game):
             game, order, n_ranked, len(y), y, judges.y[part], judges.weights[part], terms
         )
 
-    engine.rank_values(both, judges.X, judges.own, len(both), consume)
+    _rank_all(engine, both, judges.X, judges.own, len(both), consume)
     return terms
 
 
@@ -72,5 +86,5 @@ def shares_at(engine, space, y, X_new, votes, n_classes):
     def consume(part, order, n_ranked):
         count(order, n_ranked, votes, y, out[part])
 
-    engine.rank_values(space, X_new, None, votes, consume)
+    _rank_all(engine, space, X_new, None, votes, consume)
     return out

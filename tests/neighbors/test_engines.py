@@ -315,6 +315,30 @@ def test_a_gpu_can_search_all_groups(rng, faiss_gpu, monkeypatch):
     assert [index.nlist for index in faiss_gpu] in ([], [20])
 
 
+@pytest.mark.parametrize("regression", [False, True])
+def test_rows_that_join_are_ranked_tile_by_tile(engine, regression, rng, monkeypatch):
+    X, y = rng.normal(size=(1500, 3)), rng.integers(0, 2, 1500) + 0.5 * regression
+    valuer = KNNShapleyValuer(5, engine=engine, device="cpu")
+    valuer.fit(X, y, X_val=X[:600] + 0.1, y_val=y[:600])
+    expected = valuer.score_samples(X[:700] + 0.2, y[:700]), valuer.transform(X[:700] + 0.2)
+    working = get_engine(engine, "cpu")
+    owner = working if engine == "numba" else type(working)
+    sizes, rank_values = [], owner.rank_values
+
+    def watched(*args):
+        sizes.append(len(args[-4]))
+        return rank_values(*args)
+
+    monkeypatch.setattr(owner, "rank_values", watched)
+    with config_context(working_memory=1):
+        found = valuer.score_samples(X[:700] + 0.2, y[:700]), valuer.transform(X[:700] + 0.2)
+        room = working.rank_tile_size(1500, 700, 3, 1, 5)
+    assert sum(sizes) >= 600
+    assert max(sizes) <= room < 600
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("repeats", [1, 40])
 def test_faiss_keeps_to_the_memory(repeats, rng):
     """Few ranks of many judges go together, whatever the number of players."""

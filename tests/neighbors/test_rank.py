@@ -10,11 +10,11 @@ from skvalue.neighbors import Space, as_rows, get_engine, make_space
 
 def ranks(engine, X, Q, metric="euclidean", own=None, max_rank=None):
     """Order of the players for every judge, and which are tied with the one before."""
-    rows = []
+    rows = [None] * len(Q)
 
     def consume(part, order, n_ranked):
-        for line, n in zip(order, n_ranked):
-            rows.append((np.where(line < 0, ~line, line)[:n], line[:n] < 0))
+        for v, line, n in zip(range(len(Q))[part], order, n_ranked):
+            rows[v] = np.where(line < 0, ~line, line)[:n], line[:n] < 0
 
     max_rank = len(X) if max_rank is None else max_rank
     get_engine(engine).rank_values(Space(X, metric), Q, own, max_rank, consume)
