@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from ..exceptions import NestedReleasesWarning, NormalApproximationWarning, VoidGuaranteeWarning
 from ..privacy import GaussianEvent, Ledger, draw_noise, make_report
+from ..privacy.mechanisms import on_grid
 
 __all__ = ["BOUND", "FEW_ROWS", "PartyRelease"]
 
@@ -148,7 +149,8 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
                         noise_random_state=seed if seed is None else _seed_of_step(seed, step),
                     )
                 variance = release.noise_scale**2
-            releases[place] = replace(release, statistic=tuple(vector))
+            noisy = on_grid(vector, release.noise_scale)
+            releases[place] = replace(release, statistic=tuple(noisy))
         return [releases[place] for place in range(len(epsilons))]
 
     def _report(self, release, void):

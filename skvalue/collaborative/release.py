@@ -10,6 +10,7 @@ import numpy as np
 
 from .._untrusted import integer, read_record, refuse
 from ..privacy import GaussianEvent, draw_noise
+from ..privacy.mechanisms import on_grid
 from ._statistics import (
     CROSS_WEIGHTS,
     gram_size,
@@ -315,10 +316,13 @@ class Release:
             len(self.statistic),
             noise_random_state=noise_random_state,
         )
-        return self.shifted(tau, noise)
+        release = self.shifted(tau, noise)
+        return replace(
+            release, statistic=tuple(on_grid(release.vector, release.noise_scale).tolist())
+        )
 
     def shifted(self, tau, noise):
-        """Release with given noise of `add_noise`'s variance.
+        """Release with given noise of `add_noise`'s variance, not rounded.
 
         Parameters
         ----------

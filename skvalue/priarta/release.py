@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from .._sklearn import Interval, StrOptions, fit_context
 from ..exceptions import VoidGuaranteeWarning
 from ..privacy import GaussianEvent, Ledger, draw_noise, make_report
+from ..privacy.mechanisms import on_grid
 from ._mechanism import (
     calibrated_scale,
     moment_statistic,
@@ -250,15 +251,18 @@ class SellerRelease(BaseEstimator):
 
     def _noisy(self, rows, plan):
         """The statistic with its noise."""
-        seed = {"noise_random_state": self.noise_random_state}
+
+        def noisy(values):
+            event = GaussianEvent(plan.noise_scale)
+            noise = draw_noise(event, values.shape, noise_random_state=self.noise_random_state)
+            return on_grid(values + noise, plan.noise_scale)
+
         if plan.mechanism in ("local", "paper"):
-            rows = rows + draw_noise(GaussianEvent(plan.noise_scale), rows.shape, **seed)
+            rows = noisy(rows)
         central = plan.mechanism == "central"
         relation = plan.relation if central else "replace"
         statistic = moment_statistic(rows, plan.mean_weight, relation)
-        if central:
-            statistic += draw_noise(GaussianEvent(plan.noise_scale), statistic.shape, **seed)
-        return statistic
+        return noisy(statistic) if central else statistic
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,9 +1,9 @@
 """Noise: what an event says, drawn from the operating system's entropy.
 
 Integer noise (`DiscreteGaussianEvent`, `DiscreteLaplaceEvent`) has exactly the law that is
-accounted for. Continuous noise is made of floating-point numbers, whose gaps can give the noiseless
-value away (I. Mironov: "On Significance of the Least Significant Bits for Differential Privacy",
-CCS 2012): round the statistic to a grid and add integer noise where that matters.
+accounted for. Continuous noise is made of floating-point numbers, whose gaps give the noiseless
+value away where sums are released to the last bit (I. Mironov: "On Significance of the Least
+Significant Bits for Differential Privacy", CCS 2012). So what leaves is rounded (`on_grid`).
 """
 
 import secrets
@@ -25,6 +25,7 @@ __all__ = [
     "draw_noise",
     "noise_engine",
     "noise_source",
+    "on_grid",
     "poisson_sample",
 ]
 
@@ -76,6 +77,8 @@ def noise_engine(engine="auto"):
 
 def draw_noise(event, size, *, engine="auto", noise_random_state=None):
     """Noise of the law that an event states.
+
+    Continuous noise hides nothing to the last bit: use `add_noise`, which rounds the sum.
 
     Parameters
     ----------
@@ -140,7 +143,8 @@ def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=N
     Returns
     -------
     noisy : ndarray
-        The released values, in the shape of `values`.
+        The released values, in the shape of `values`; with continuous noise, on the grid of
+        `on_grid`.
 
     Raises
     ------
@@ -176,9 +180,39 @@ def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=N
         values = values.astype(np.int64)
     if ledger is not None:
         ledger.charge(event, label=label)
-    return values + draw_noise(
+    noisy = values + draw_noise(
         event, values.shape, engine=engine, noise_random_state=noise_random_state
     )
+    return noisy if isinstance(event, _DISCRETE) else on_grid(noisy, event.scale)
+
+
+def on_grid(noisy, scale):
+    """Round what has continuous noise to a grid, which hides how floating-point numbers are spaced.
+
+    Of the sums of a number and noise to the last bit, some cannot come from another number: the
+    noise has gaps. A cell of the grid, between 2^-21 and 2^-20 of the noise's scale wide, has
+    millions of sums. Its chance is within a share of ``2^-28 (1 + |noisy| / scale)`` of what noise
+    without gaps would give it, and rounding that is post-processing.
+
+    Parameters
+    ----------
+    noisy : ndarray
+        Values with noise.
+    scale : float or ndarray
+        Scale of the noise.
+
+    Returns
+    -------
+    rounded : ndarray
+        Multiples of a power of two.
+
+    Examples
+    --------
+    >>> on_grid(np.array([0.3337, -1.0]), scale=1.0).tolist()
+    [0.33370018005371094, -1.0]
+    """
+    grid = np.exp2(np.floor(np.log2(scale)) - 20)
+    return np.rint(noisy / grid) * grid
 
 
 def noise_source(event, *, engine="auto", noise_random_state=None):
@@ -196,8 +230,8 @@ def noise_source(event, *, engine="auto", noise_random_state=None):
     Returns
     -------
     draw : callable
-        ``draw(size, stream)`` gives fresh noise. From a seed, each tuple of ints ``stream`` has
-        noise of its own, whatever the order of the calls.
+        ``draw(size, stream)`` gives fresh noise, of scale ``draw.scale``. From a seed, each tuple
+        of ints ``stream`` has noise of its own, whatever the order of the calls.
 
     Raises
     ------
@@ -225,6 +259,7 @@ def noise_source(event, *, engine="auto", noise_random_state=None):
         count = int(np.prod(size, dtype=np.int64))
         return _noise(event, count, engine, random_bytes).reshape(size)
 
+    draw.scale = event.scale
     return draw
 
 

@@ -218,8 +218,8 @@ def describe_noise(event):
         kind, norm = ("Gaussian", "L2") if isinstance(event, GaussianEvent) else ("Laplace", "L1")
         return (
             f"continuous {kind} noise of scale {event.scale:.6g} ({norm} sensitivity "
-            f"{event.sensitivity:.6g}), made of floating-point numbers, which attacks on their "
-            "gaps can pierce"
+            f"{event.sensitivity:.6g}); numbers that leave with it are rounded to a millionth "
+            "of the scale or less, since floating-point numbers have gaps"
         )
     raise TypeError(f"event must be an event of skvalue.privacy. Got {event!r}.")
 

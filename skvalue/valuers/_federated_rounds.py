@@ -8,6 +8,7 @@ from sklearn import get_config
 from .._estimation.estimation import Estimation, choose_sampler, make_design
 from .._parallel import tiles
 from ..games import FunctionGame
+from ..privacy.mechanisms import on_grid
 from ._gradient_models import gradients_at
 
 __all__ = [
@@ -125,7 +126,8 @@ def release_updates(updates, clip, draw=None, scales=1.0, stream=(0,)):
         released /= np.maximum(norms / clip, 1.0)[:, None]
     if draw is None:
         return released
-    return released + np.reshape(scales, (-1, 1)) * draw(released.shape, stream)
+    scales = np.reshape(scales, (-1, 1))
+    return on_grid(released + scales * draw(released.shape, stream), scales * draw.scale)
 
 
 class RationedNoise:
@@ -141,6 +143,7 @@ class RationedNoise:
 
     def __init__(self, draw, n_rounds):
         self._draw, self._n_rounds, self._left = draw, n_rounds, iter(range(n_rounds))
+        self.scale = draw.scale
 
     def __call__(self, shape, stream):
         if next(self._left, None) is None:

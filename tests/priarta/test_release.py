@@ -137,6 +137,16 @@ def test_noise_is_of_the_stated_size(rng):
         assert off.std() == pytest.approx(sent[0].moment_noise / np.sqrt(2), rel=0.15)
 
 
+def test_what_leaves_is_on_a_grid(rng):
+    scorer = fitted(rng)
+    for setting in (dict(mechanism="local"), dict(), dict(relation="null")):
+        seller = SellerRelease(scorer.model_, **setting).fit(gaussian_rows(rng, 300, 3))
+        sent = seller.summary_
+        weight = 1.0 if "mechanism" in setting else sent.mean_weight
+        steps = sent.mean * weight * 300 / 2.0 ** (np.floor(np.log2(sent.noise_scale)) - 20)
+        np.testing.assert_allclose(steps, np.rint(steps), atol=1e-3)
+
+
 @pytest.mark.parametrize("mechanism", ["central", "local"])
 def test_moments_are_unbiased(mechanism, rng):
     scorer = fitted(rng)

@@ -24,6 +24,7 @@ from skvalue.privacy import (
     poisson_sample,
 )
 from skvalue.privacy.audit import check_variance
+from skvalue.privacy.mechanisms import on_grid
 
 DISCRETE = [
     DiscreteGaussianEvent(0.4),
@@ -171,7 +172,19 @@ def test_add_noise_adds_the_noise():
         noisy = add_noise(values, event, noise_random_state=1)
     assert (noisy == values + noise).all()
     assert noisy.dtype == np.int64
-    assert add_noise(2.5, GaussianEvent(1.0)) != 2.5
+    assert (add_noise([2.5, 2.5], GaussianEvent(1.0)) != 2.5).any()
+
+
+@pytest.mark.parametrize("scale", [1.9, 1e-9, 3e12])
+@pytest.mark.parametrize("kind", [GaussianEvent, LaplaceEvent])
+def test_the_last_bits_of_noise_stay(kind, scale):
+    # Products of the scale with a standard draw leave every second number out: had it been added
+    # to 1/3 of the scale, a sum to the last bit could not have come from -1/5 of it.
+    noisy = add_noise(np.repeat([scale / 3, -scale / 5], 500), kind(scale))
+    grid = 2.0 ** (math.floor(math.log2(scale)) - 20)
+    np.testing.assert_array_equal(noisy % grid, 0)
+    assert check_variance(noisy[:500], kind(scale)).passed
+    assert on_grid(np.array([0.6, 1.4]), np.array([2.0**20, 2.0**21])).tolist() == [1.0, 2.0]
 
 
 def test_add_noise_refuses_before_it_charges():

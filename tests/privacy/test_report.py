@@ -110,8 +110,8 @@ def test_pure_privacy():
 
 
 def test_continuous_noise_is_labelled():
-    assert "attacks on their gaps" in describe_noise(GaussianEvent(1.0))
-    assert "attacks" not in describe_noise(calibrate_counts(1.0, 1e-5))
+    assert "rounded to a millionth" in describe_noise(GaussianEvent(1.0))
+    assert "rounded" not in describe_noise(calibrate_counts(1.0, 1e-5))
     sampled = SelfComposedEvent(PoissonSampledEvent(GaussianEvent(1.0, relation="null"), 0.1), 5)
     assert describe_noise(sampled).startswith("5 times continuous Gaussian noise")
     assert "secret sample that holds each row at rate 0.1" in describe_noise(sampled)

@@ -193,6 +193,15 @@ def test_noise_is_what_the_guarantee_needs():
     assert np.std(draws) == pytest.approx(scale, rel=5.3 / np.sqrt(4000))
 
 
+def test_what_leaves_is_on_a_grid():
+    valuer = make(epsilon=1.0, clip=1.0).start(bowl, 2)
+    scale = valuer._event.event.scale
+    sent = release_updates(np.full((3, 50), 0.1), 1.0, valuer._draw, np.array([1, 0.5, 0.1]))
+    grid = 2.0 ** (np.floor(np.log2(scale * np.array([[1], [0.5], [0.1]]))) - 20)
+    np.testing.assert_array_equal(sent % grid, 0)
+    np.testing.assert_array_equal(valuer.release(np.full(50, 0.1)) % grid[0], 0)
+
+
 def test_a_round_that_fails_has_released():
     def flaky(thetas):
         if thetas.any():
