@@ -194,12 +194,13 @@ class TorchGradientModel:
         theta, examples = self._full(self._torch(theta)), self.unit == "example"
         first, last = self._bounds[player : player + 2]
         total = torch.zeros(self.n_parameters, dtype=torch.float64, device=self.device)
-        for part in tiles(last - first, max(1, self._room() // self._bytes_of_a_row())):
+        room = min(self._room(), _CACHE) if self.device == "cpu" and examples else self._room()
+        for part in tiles(last - first, max(1, room // self._bytes_of_a_row())):
             rows = slice(first + part.start, first + part.stop)
             x, y = self._X[rows], self._y[rows]
             if examples:
                 each = vmap(grad(self._row_loss), in_dims=(None, 0, 0))(theta, x, y)
-                total += self._clipped(self._along(each).double()).sum(0)
+                self._add_clipped(total, self._along(each))
             else:
                 total += self._along(grad(self._sum_loss)(theta, x, y)).double()
         total /= self._counts[player]
@@ -339,6 +340,26 @@ class TorchGradientModel:
         if self.clip is None:
             return gradients
         return gradients / torch.clamp(norms / self.clip, min=1.0)[:, None]
+
+    def _add_clipped(self, total, each, counts=None):
+        """Add rows, none of a norm above `clip`: (..., rows, p) to the float64 of (..., p).
+
+        By blocks of columns, since all rows in float64 would take twice their memory, and on a CPU
+        most of the time. Rows that do not count add nothing.
+        """
+        room = _CACHE // 16 if self.device == "cpu" else self._room()
+        n_rows = max(1, each[..., 0].numel())
+        parts = list(tiles(each.shape[-1], max(1, room // (8 * n_rows))))
+        norms = sum(each[..., part].double().square().sum(-1) for part in parts).sqrt()
+        added = torch.ones_like(norms, dtype=torch.bool) if counts is None else counts
+        if self.non_finite == "zero":
+            added = added & torch.isfinite(norms)
+        scale = torch.ones_like(norms)
+        if self.clip is not None:
+            scale /= torch.clamp(norms / self.clip, min=1.0)
+        scale, added = scale[..., None], added[..., None]
+        for part in parts:
+            total[..., part] += torch.where(added, scale * each[..., part], 0.0).sum(-2)
 
     def _targets(self, y, outputs, name):
         """Labels or targets as the loss takes them."""

@@ -42,9 +42,7 @@ def gradients_of(model, thetas, players):
         x, y = model._X[rows], model._y[rows]
         if examples:
             by_row = vmap(grad(model._row_loss), in_dims=(None, 0, 0))
-            each = model._along(vmap(by_row)(thetas, x, y)).double()
-            each = model._clipped(each.reshape(-1, each.shape[2])).reshape(each.shape)
-            total += torch.where(counts[..., None], each, 0.0).sum(1)
+            model._add_clipped(total, model._along(vmap(by_row)(thetas, x, y)), counts)
         else:
             total += model._along(vmap(grad(model._sum_loss))(thetas, x, y, counts)).double()
     has_rows = torch.as_tensor(kept > 0, device=model.device)[:, None]

@@ -156,6 +156,22 @@ def test_blocks_change_nothing(images, rng, monkeypatch, unit):
     np.testing.assert_allclose(blocked.utilities(thetas), expected[1], rtol=1e-12)
 
 
+@pytest.mark.parametrize("non_finite", ["pass", "zero"])
+def test_blocks_of_columns_change_nothing(images, rng, monkeypatch, non_finite):
+    model = make(Net(), images, unit="example", clip=0.3, non_finite=non_finite)
+    each, counts = torch.from_numpy(rng.normal(size=(4, 3, 50))), torch.ones(4, 3) > 0
+    each[1] *= 1e-3  # shorter than the bound
+    each[2, 0, 7], counts[3, 1] = torch.nan, False
+    norms = np.linalg.norm(each, axis=2)
+    used = counts.numpy() & (np.isfinite(norms) | (non_finite == "pass"))
+    clipped = np.where(used[..., None], each.numpy() / np.maximum(norms / 0.3, 1)[..., None], 0)
+    for cache in (2**24, 16 * 8 * 12 * 7, 16):  # all columns, seven of them, one
+        monkeypatch.setattr("skvalue.valuers._gradient_torch._CACHE", cache)
+        total = torch.ones(4, 50, dtype=torch.float64)
+        model._add_clipped(total, each, counts)
+        np.testing.assert_allclose(total, 1 + clipped.sum(axis=1), rtol=1e-12)
+
+
 def test_memory_follows_working_memory(images):
     model = make(Net(), images)
     assert model._row_bytes >= 8 * (36 + 3 * 16 * 2 + 3)  # input, two hidden layers, outputs
