@@ -21,7 +21,7 @@ PRIVACY_CONSTRAINTS = {
     "noise_random_state": [Integral, None],
 }
 
-# What only the curator may see: it stays in the process that fitted.
+# What only the curator may see: it stays in the process that fitted, and out of notebooks.
 _CURATOR = ("values_", "_row_values", "_groups", "groups_")
 
 
@@ -76,7 +76,7 @@ class PrivateFitsMixin:
     last fit was private.
     """
 
-    _curator = _CURATOR  # what pickles of a private fit lack
+    _curator = _CURATOR  # what pickles and displays of a private fit lack
 
     def _release(self, X, y, judges, n_classes):
         """Release what the values are computed from, set `privacy_`, and value the rows.
@@ -205,6 +205,13 @@ class PrivateFitsMixin:
         state = {name: value for name, value in state.items() if name not in self._curator}
         # A seed would take the noise off again. (There is none, but in tests.)
         return {**state, "_lazy": {}, "noise_random_state": None}
+
+    def _get_fitted_attr_html(self, *args, **options):
+        """What scikit-learn shows of a fitted estimator, which a notebook keeps."""
+        shown = super()._get_fitted_attr_html(*args, **options)
+        for name in self._curator if self._fitted_privately() else ():
+            shown.pop(name, None)
+        return shown
 
     def __getattr__(self, name):
         if name in ("values_", "groups_") and "privacy_" in self.__dict__:

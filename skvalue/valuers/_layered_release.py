@@ -177,11 +177,12 @@ class PrivateQueriesMixin:
                 f"A {type(self).__name__} fitted with epsilon and release='query' holds the rows, "
                 "to answer queries: it is for the curator's process, and refuses to be pickled."
             )
-        values = self.__dict__.get("values_")
-        state = super().__getstate__()
-        if "privacy_" in state and state["privacy_"].notion == "central":  # a vector for everybody
-            state = {**state, "values_": values, "_row_values": values, "_groups": None}
-        return state
+        return super().__getstate__()
+
+    @property
+    def _curator(self):
+        published = self._fitted_privately() and self.privacy_.notion == "central"
+        return () if published else super()._curator
 
 
 @dataclass

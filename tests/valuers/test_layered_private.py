@@ -223,6 +223,7 @@ def test_pickling(rng):
     vector = fit(problem, release="publish")
     again = pickle.loads(pickle.dumps(vector))
     np.testing.assert_array_equal(again.values_, vector.values_)
+    assert ">values_" in vector._repr_html_()
 
 
 def test_nothing_of_a_clear_fit_is_kept(rng):

@@ -314,6 +314,16 @@ def contents(value, seen):
         contents(part, seen)
 
 
+def test_a_notebook_keeps_no_value(data):
+    X, y, X_val, y_val = data
+    valuer = fit(data)
+    shown = valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=np.arange(len(X)) % 7)._repr_html_()
+    assert ">counts_" in shown
+    assert ">values_" not in shown
+    assert ">groups_" not in shown
+    assert ">values_" in fit(data, epsilon=None)._repr_html_()
+
+
 def test_a_pickle_holds_no_row_count_value_or_seed(data):
     X, y, X_val, y_val = data
     seed = 123_456_789
