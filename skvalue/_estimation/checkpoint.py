@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-VERSION = 1
+VERSION = 2
 
 
 def write_arrays(path, arrays):

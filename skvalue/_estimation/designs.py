@@ -241,30 +241,33 @@ class ExactDesign:
         return None
 
     def play(self, moments, blocks, _seeds, ask, _ends, _plan):
-        for complete, block in enumerate(blocks):
-            utilities, stop = [], min((block + 1) * self.cost, self.total)
-            for part in _parts(stop - block * self.cost, min(ask.size, max(1, _ENTRIES // self.n))):
-                codes = block * self.cost + part
+        before, size = moments.count, min(ask.size, max(1, _ENTRIES // self.n))
+        for number, block in enumerate(blocks):
+            start, stop = moments.count, min((block + 1) * self.cost, self.total)
+            for part in _parts(stop - start, size):
+                codes = start + part
                 if self.leave_one_out:
                     masks = np.arange(self.n) != codes[:, None]
                 else:
                     masks = (codes[:, None] >> np.arange(self.n)) % 2 == 1
-                utilities.append(ask(masks))
-                if codes[-1] + 1 < stop:
-                    yield moments, complete, complete * self.cost
-            moments = moments.add(np.concatenate(utilities))
-            yield moments, complete + 1, stop - blocks[0] * self.cost
+                moments = moments.add(ask(masks))
+                yield moments, number + (moments.count == stop), moments.count - before
 
     def values(self, moments, ends):
+        if self.leave_one_out:
+            return np.where(self._is_known(moments), ends[1] - moments.utilities, np.nan)
         if moments.count < self.total:
             return np.full(self.n, np.nan)
-        if self.leave_one_out:
-            return ends[1] - moments.utilities
         return tabulated_semivalue(moments.utilities, lambda _n: self.q)
 
     def variances(self, moments):
-        known = moments.count == self.total
-        return np.full(self.n, 0.0 if known else np.inf), np.full(self.n, np.inf)
+        return np.where(self._is_known(moments), 0.0, np.inf), np.full(self.n, np.inf)
+
+    def _is_known(self, moments):
+        """Players whose values are known: by leave-one-out each from one coalition."""
+        if self.leave_one_out:
+            return np.arange(self.n) < moments.count
+        return np.full(self.n, moments.count == self.total)
 
     def settled(self, moments):
         return moments.count == self.total

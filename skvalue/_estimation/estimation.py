@@ -143,6 +143,10 @@ class Estimation:
             self.moments, self.block, self.asked = moments, start + complete, asked + cost
             yield
 
+    def ended_a_round_since(self, block):
+        """Whether the blocks that were complete since then end with a round."""
+        return self.block > block and self.design.round(self.block)[0] == self.block
+
     # What has come of it ----------------------------------------------------------------------
 
     @property
@@ -152,7 +156,13 @@ class Estimation:
 
     @property
     def has_values(self):
-        """Whether there are values to speak of."""
+        """Whether there are values to speak of, of some players at least."""
+        gaps = self.exact and self.design.leave_one_out
+        return self.moments.count > 0 if gaps else self.has_all_values
+
+    @property
+    def has_all_values(self):
+        """Whether there are values of all players."""
         return self.settled if self.exact else self.moments.count > 0
 
     def values(self):

@@ -7,7 +7,7 @@ import numpy as np
 from .checkpoint import write_arrays
 from .estimation import combine
 
-_CHECKPOINT_SECONDS = 1.0  # between two writes: what a crash may lose
+_CHECKPOINT_SECONDS = 1.0  # between two writes
 
 
 class Run:
@@ -35,7 +35,7 @@ class Run:
         limit = stopping.max_evaluations
         self.limit = None if limit is None else limit // len(estimations)
         self.reason = self.error = None
-        self._asked = 0
+        self._turn = 0  # the game whose round it is
 
     @property
     def n_steps(self):
@@ -63,46 +63,65 @@ class Run:
                     done += 1
                     yield
         except Exception as error:
-            if not any(estimation.has_values for estimation in self.estimations):
+            if not self.valued:
                 raise
             self.error = error
 
     def _ask(self):
-        """Play rounds; yields the number of coalitions asked, after every question."""
+        """Play rounds, of the games in turn; yields the number of coalitions asked, after every
+        question.
+
+        A run that goes on does so with the game whose turn it was, and looks at the goals first
+        where that was due, so that it ends where it would have ended undisturbed.
+        """
         asked, start, written = 0, perf_counter(), perf_counter()
-        rules = self.stopping
-        while True:
-            active = [e for e in self.estimations if e.full is None or e.blocks_within(self.limit)]
-            if not active:
+        while self._turn or not self._is_at_goal():
+            if not any(e.full is None or e.blocks_within(self.limit) for e in self.estimations):
                 return
-            for estimation in active:
-                before = estimation.questions
+            for number in range(self._turn, len(self.estimations)):
+                estimation = self.estimations[number]
+                self._turn, block, before = number, estimation.block, estimation.questions
                 for _ in estimation.advance(self.limit):
+                    self._turn = number + estimation.ended_a_round_since(block)
                     yield asked + estimation.questions - before
                     if self._is_late(perf_counter() - start):
                         self.reason = "max_time"
                         return
+                    if self.checkpoint and perf_counter() - written > _CHECKPOINT_SECONDS:
+                        self.write()
+                        written = perf_counter()
                 asked += estimation.questions - before
-            if self.checkpoint and perf_counter() - written > _CHECKPOINT_SECONDS:
-                self.write()
-                written = perf_counter()
-            if rules.has_goals and all(e.settled for e in self.estimations):
-                self.reason = rules.reached(*self.result(), sum(e.asked for e in self.estimations))
-                if self.reason is not None:
-                    return
+            self._turn = 0
+
+    def _is_at_goal(self):
+        rules = self.stopping
+        if rules.has_goals and all(e.settled for e in self.estimations):
+            self.reason = rules.reached(*self.result(), sum(e.asked for e in self.estimations))
+        return self.reason is not None
 
     def _is_late(self, seconds):
         limit = self.stopping.max_time
-        return limit is not None and seconds > limit and all(e.has_values for e in self.estimations)
+        return (
+            limit is not None
+            and seconds > limit
+            and all(e.has_all_values for e in self.estimations)
+        )
+
+    @property
+    def valued(self):
+        """Numbers of the games on which the values stand: those without gaps, where there are."""
+        numbers = range(len(self.estimations))
+        whole = [i for i in numbers if self.estimations[i].has_all_values]
+        return whole or [i for i in numbers if self.estimations[i].has_values]
 
     def result(self):
         """Values, standard errors and degrees of freedom, over the games that have values."""
-        used = [i for i, e in enumerate(self.estimations) if e.has_values]
+        used = self.valued
         return combine([self.estimations[i] for i in used], [self.players[i] for i in used], self.n)
 
     def arrays(self):
         """Name -> array of everything needed to go on."""
-        arrays = {**self.header, **self.stopping.arrays()}
+        arrays = {**self.header, **self.stopping.arrays(), "turn": np.array(self._turn)}
         failed = sum(estimation.game.n_failed for estimation in self.estimations)
         arrays["n_failed"] = self.header["n_failed"] + failed
         for number, estimation in enumerate(self.estimations):
@@ -111,6 +130,7 @@ class Run:
 
     def restore(self, arrays):
         """Go on from `arrays`."""
+        self._turn = int(arrays["turn"])
         self.stopping.restore(arrays)
         for number, estimation in enumerate(self.estimations):
             estimation.restore(part_of(arrays, number))

@@ -286,7 +286,7 @@ class BaseSemivalueValuer(EstimatesMixin, BaseRetrainingValuer):
         progress = Progress(self, run.n_steps)
         for _ in progress.follow(run.steps(), run.n_steps, "coalitions"):
             pass
-        played = [i for i, e in enumerate(run.estimations) if e.has_values]
+        played = run.valued
         if not played:
             if progress.interrupted:
                 raise KeyboardInterrupt
@@ -310,10 +310,11 @@ class BaseSemivalueValuer(EstimatesMixin, BaseRetrainingValuer):
                 error = failure
         if error is not None:
             first_line = (str(error).splitlines() or [type(error).__name__])[0]
+            can_resume = "warm_start" in self._parameter_constraints
             progress.error = RuntimeError(
                 f"The fit was ended by an error: {first_line.rstrip('.')}. What "
-                f"{self.n_evaluations_} coalitions have given is kept in values_; fit with "
-                "warm_start=True goes on."
+                f"{self.n_evaluations_} coalitions have given is kept in values_"
+                + ("; fit with warm_start=True goes on." if can_resume else ".")
             )
             progress.error.__cause__ = error
         self._warn(run, progress)

@@ -22,11 +22,14 @@ class LeaveOneOutValuer(BaseSemivalueValuer):
 
     Attributes
     ----------
-    %(values)s
+    %(values)s NaN where a
+        fit that was interrupted or stopped has not come to the row.
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
-        Zeros: the values are exact.
-    sampler_, stop_reason_ : str
+        Zeros: the values are exact. Infinite where they are NaN.
+    sampler_ : str
         "exact".
+    stop_reason_ : str
+        "exact", "callback", "interrupted" or "error".
     %(counts)s
 
     See Also

@@ -27,6 +27,7 @@ from skvalue import (
     SemivalueValuer,
 )
 from skvalue._estimation import checkpoint as checkpoint_module
+from skvalue._estimation import run as run_module
 from skvalue.exceptions import FailedCoalitionsWarning, ImpreciseValuesWarning, IncompleteFitWarning
 from skvalue.games import ModelGame
 from skvalue.semivalues import enumerate_semivalue, size_weights
@@ -589,6 +590,68 @@ def test_interrupted_before_anything_is_known():
     assert not hasattr(valuer, "values_")
 
 
+@pytest.mark.parametrize("groups", [None, np.arange(400) // 2])
+def test_interrupted_leave_one_out_keeps_the_rows_left_out(groups):
+    valuer = LeaveOneOutValuer(Centroids()).set_callbacks(Watch(interrupt_at=2))
+    with pytest.raises(KeyboardInterrupt):
+        fit(valuer, n=400, groups=groups)
+    whole = fit(LeaveOneOutValuer(Centroids()), n=400, groups=groups)
+    known = np.isfinite(valuer.values_)
+    assert 0 < known.sum() == valuer.n_evaluations_ - 1 < len(known)
+    np.testing.assert_array_equal(valuer.values_[known], whole.values_[known])
+    np.testing.assert_array_equal(valuer.values_error_, np.where(known, 0, np.inf))
+    assert valuer.stop_reason_ == "interrupted"
+    assert not valuer.sign_decided()[~known].any()
+    assert valuer.utility_ == whole.utility_
+    fit(valuer.set_callbacks(), n=400, groups=groups)
+    np.testing.assert_array_equal(valuer.values_, whole.values_)
+
+
+def test_interrupted_leave_one_out_has_the_splits_that_are_done():
+    X, y, *_ = data(400)
+    valuer = LeaveOneOutValuer(Centroids(), cv=3)
+    watch = Watch()
+    valuer.set_callbacks(watch).fit(X, y)
+    valuer.set_callbacks(Watch(interrupt_at=watch.expected // 2))
+    with pytest.raises(KeyboardInterrupt):
+        valuer.fit(X, y)
+    players, judges = next(check_cv(3, y, classifier=True).split(X, y))
+    first = LeaveOneOutValuer(Centroids())
+    first.fit(X[players], y[players], X_val=X[judges], y_val=y[judges])
+    np.testing.assert_array_equal(valuer.values_[players], first.values_)
+    assert (valuer.values_[judges] == 0).all()
+    assert valuer.utility_ == first.utility_
+
+
+def test_leave_one_out_goes_on():
+    options = dict(semivalue="leave-one-out", max_evaluations=None)
+    valuer = quick(**options, warm_start=True).set_callbacks(Watch(interrupt_at=2))
+    with pytest.raises(KeyboardInterrupt):
+        fit(valuer, n=400)
+    assert 0 < valuer.n_evaluations_ < 401
+    fit(valuer.set_callbacks(), n=400)
+    assert valuer.n_evaluations_ == 401
+    assert valuer.stop_reason_ == "exact"
+    np.testing.assert_array_equal(valuer.values_, fit(quick(**options), n=400).values_)
+
+
+@pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
+def test_goals_are_reached_where_an_undisturbed_fit_reaches_them(sampler):
+    X, y, *_ = data(30)
+    options = dict(sampler=sampler, max_evaluations=None, cv=3, tol=0.015)
+    whole = quick(**options).fit(X, y)
+    for interrupt_at in (4, 9):
+        valuer = quick(**options, warm_start=True).set_callbacks(Watch(interrupt_at=interrupt_at))
+        with pytest.raises(KeyboardInterrupt):
+            valuer.fit(X, y)
+        valuer.set_callbacks().fit(X, y)
+        assert valuer.n_evaluations_ == whole.n_evaluations_
+        np.testing.assert_array_equal(valuer.values_, whole.values_)
+    valuer.fit(X, y)  # nothing is left to be asked
+    assert valuer.n_evaluations_ == whole.n_evaluations_
+    assert valuer.stop_reason_ == whole.stop_reason_ == "tol"
+
+
 class DiesAfter(Centroids):
     """Kills its process, or raises, once a file is there."""
 
@@ -723,6 +786,17 @@ def test_killed_and_resumed_bit_for_bit(sampler, tmp_path, monkeypatch):
     whole = fit(quick(sampler=sampler, max_evaluations=3000))
     np.testing.assert_array_equal(resumed.values_, whole.values_)
     np.testing.assert_array_equal(resumed.values_error_, whole.values_error_)
+
+
+@pytest.mark.parametrize("sampler", ["stratified", "latin", "exact"])
+def test_a_checkpoint_waits_for_no_round(sampler, monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(run_module, "_CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(
+        run_module, "write_arrays", lambda _path, arrays: asked.append(arrays["0/counts"][1])
+    )
+    fit(quick(sampler=sampler, max_evaluations=3000, checkpoint=tmp_path / "state"), n=11)
+    assert np.diff(asked).max() <= max(64, 11 * 10)  # a question, or a replicate
 
 
 def test_checkpoints_of_others_are_refused(tmp_path):
