@@ -376,7 +376,13 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
                 "for them: start again. Got one round more."
             )
         theta = check_array(theta, ensure_2d=False, dtype=np.float64, input_name="theta")
-        updates = np.asarray(updates, dtype=np.float64)
+        try:
+            updates = np.asarray(updates, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"updates must be numbers in shape ({self._n_parties}, {len(theta)}), zeros where "
+                f"a party sent nothing: {error}"
+            ) from error
         p = len(theta) if rounds.used is None else rounds.used.shape[1]
         if theta.shape != (p,) or updates.shape != (self._n_parties, p):
             raise ValueError(

@@ -558,6 +558,8 @@ def test_wrong_rounds():
     valuer = make().start(bowl, 3)
     with pytest.raises(ValueError, match=r"theta must have shape \(2,\), and updates \(3, 2\)"):
         valuer.add_round(np.zeros(2), np.zeros((2, 2)))
+    with pytest.raises(ValueError, match=r"in shape \(3, 2\), zeros where a party sent nothing:"):
+        valuer.add_round(np.zeros(2), [np.zeros(2), None, np.zeros(2)])
     valuer = make().start(lambda thetas: 1.0, 3)
     with pytest.raises(ValueError, match="utility must give one number for every row"):
         valuer.add_round(np.zeros(2), np.zeros((3, 2)))
