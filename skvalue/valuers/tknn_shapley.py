@@ -316,7 +316,9 @@ class TKNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, ReleasesBallsMixi
                 self._sum_kinds(X, y, judges, n_classes, agree**power, differ**power)
                 for power in (1, 2)
             ]
-        space, parts = make_space(X, self.metric), self._tiles(len(X), len(judges.y))
+        # A count of a group and class takes as much as many pairs of a row and a judge.
+        pairs = max(len(X), 16 * n_classes * (groups.max() + 1))
+        space, parts = make_space(X, self.metric), self._tiles(pairs, len(judges.y))
         return group_moments(
             self._get_engine(), space, y, groups, judges, parts, self.radius_, agree, differ,
             n_classes,

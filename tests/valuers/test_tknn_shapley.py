@@ -1,5 +1,6 @@
 """Threshold-KNN-Shapley against enumeration, exact rationals and the paper's binomials."""
 
+import tracemalloc
 from fractions import Fraction
 from functools import partial
 from math import comb
@@ -7,6 +8,7 @@ from math import comb
 import numpy as np
 import pytest
 from oracles import enumerate_game, grid_game, tknn_utility
+from sklearn import config_context
 
 from skvalue import TKNNShapleyValuer
 from skvalue.valuers._tknn_game import threshold_utility
@@ -150,3 +152,19 @@ def test_messages(rng):
             TKNNShapleyValuer(**parameters).fit(X, target)
     with pytest.raises(ValueError, match="y_val must have at least 2 classes. Got one: 0"):
         suggest_radius(X, np.zeros(10, dtype=int))
+
+
+def test_errors_of_many_groups_keep_to_the_memory(rng):
+    """Counts of 2,000 groups and two classes take more than the rows do."""
+    X, y, groups = rng.normal(size=(4000, 3)), rng.integers(0, 2, 4000), np.arange(4000) // 2
+    judges = dict(X_val=X[:500] + 1, y_val=y[:500])
+    valuer = TKNNShapleyValuer(1.0)
+    expected = valuer.fit(X, y, groups=groups, **judges).validation_error_
+    with config_context(working_memory=1):
+        valuer.fit(X, y, groups=groups, **judges)
+        tracemalloc.start()
+        found = valuer.validation_error_
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert peak < 10 * 2**20
