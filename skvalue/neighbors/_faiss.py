@@ -4,7 +4,6 @@ FAISS computes in float32, whatever X is; what that leaves open is decided from 
 A k-nearest search is made for few ranks: with `max_rank` it is quick, without it slow.
 """
 
-from itertools import pairwise
 from threading import Lock
 
 import faiss
@@ -13,7 +12,7 @@ from sklearn import get_config
 
 from .._parallel import tiles
 from ._rows import read_rows
-from ._settle import HEAD, count_ranked, pair_keys, settle
+from ._settle import HEAD, count_ranked, hand_on, pair_keys, settle
 from ._space import COSINE, GENERIC, JUDGES, Labels, ball_rule
 
 _LOCK = Lock()  # one search at a time: faiss spreads it over threads by itself
@@ -165,10 +164,7 @@ class FaissEngine:
             n_ranked = count_ranked(tied, min(max_rank, tied.shape[1]))
             n_ranked = np.minimum(n_ranked, n - (own[lines] >= 0))
             order = np.where(tied, ~order, order).astype(np.int32)
-            runs = [*np.flatnonzero(np.diff(lines, prepend=-2) != 1), len(lines)]
-            for start, stop in pairwise(runs):
-                part = slice(lines[start], lines[start] + stop - start)
-                consume(part, order[start:stop], n_ranked[start:stop])
+            hand_on(consume, lines, order, n_ranked)
 
     def _ranked(self, space, queries, own, n_asked):
         """Sorted keys and players, the judge's own row behind all others."""

@@ -1,15 +1,20 @@
 """What rounding leaves open, decided from the rows themselves. Importing this imports numba."""
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
 import numpy as np
 from numba import njit
 from scipy import sparse
 
+from .._parallel import tiles
 from ._rank_kernels import EQUAL, EUCLIDEAN, exact_key, minus_cosine
 from ._rows import Rows, read_rows
 from ._space import COSINE, GENERIC
 
 HEAD = 4096  # ranks up to here are settled exactly; further out a swap moves a value by < 1/HEAD^2
 _ROOM = 2**24  # numbers of rows read at a time
+_PAIRS = 4096  # that are worth a thread
 
 
 @njit(nogil=True, cache=True)
@@ -63,10 +68,21 @@ def block_keys(kind, rows, i, queries, v):
     return _dense_keys(kind, rows, i, queries, v)
 
 
-def pair_keys(space, i, queries, v):
-    """Exact keys of pairs: player ``i[p]`` and query ``v[p]``; rows not in memory are read once."""
+def pair_keys(space, i, queries, v, workers=1):
+    """Exact keys of pairs: player ``i[p]`` and query ``v[p]``; rows not in memory are read once.
+
+    Those in memory are shared by so many threads.
+    """
     if not isinstance(space.X, Rows):
-        return _dense_keys(space.kind, space.X, i, queries, v)
+        parts = tiles(len(i), max(_PAIRS, -(-len(i) // workers)))
+
+        def keys_of(part):
+            return _dense_keys(space.kind, space.X, i[part], queries, v[part])
+
+        if len(parts) <= 1:
+            return keys_of(slice(None))
+        with ThreadPoolExecutor(len(parts)) as pool:
+            return np.concatenate(list(pool.map(keys_of, parts)))
     if space.X.is_sparse:  # in memory: no block to cut out
         index = space.X.index
         i = i + index.start if isinstance(index, slice) else index[i]
@@ -94,7 +110,7 @@ def _sort_runs(starts, keys):
     return place
 
 
-def settle_pairs(space, queries, v, i, near):
+def settle_pairs(space, queries, v, i, near, workers=1):
     """Order runs of players that a product cannot tell apart.
 
     Parameters
@@ -107,6 +123,8 @@ def settle_pairs(space, queries, v, i, near):
         Judge and player, sorted by judge and rank.
     near : ndarray of bool
         Whether the player is within rounding of the one before it.
+    workers : int, default=1
+        Threads.
 
     Returns
     -------
@@ -115,7 +133,7 @@ def settle_pairs(space, queries, v, i, near):
     tied : ndarray of bool
         Whether a player is as far as the one before it.
     """
-    exact = pair_keys(space, i, queries, v)
+    exact = pair_keys(space, i, queries, v, workers)
     place = _sort_runs(np.append(np.flatnonzero(~near), len(near)), exact)
     exact = exact[place]
     tied = near.copy()
@@ -224,3 +242,10 @@ def count_ranked(tied, max_rank):
         return np.full(len(tied), n)
     behind = tied[:, max_rank:]
     return max_rank + np.where(behind.all(axis=1), n - max_rank, np.argmin(behind, axis=1))
+
+
+def hand_on(consume, lines, order, n_ranked):
+    """Call ``consume`` with every run of neighbours among some judges, whose numbers are sorted."""
+    for start, stop in pairwise([*np.flatnonzero(np.diff(lines, prepend=-2) != 1), len(lines)]):
+        part = slice(int(lines[start]), int(lines[start]) + int(stop - start))
+        consume(part, order[start:stop], n_ranked[start:stop])

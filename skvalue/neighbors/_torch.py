@@ -24,7 +24,7 @@ from .._torch_device import (
 )
 from ._block_space import BlockSpace
 from ._rows import read_rows
-from ._settle import HEAD, count_ranked, pair_keys, run_members, settle_pairs
+from ._settle import HEAD, count_ranked, hand_on, pair_keys, run_members, settle_pairs
 from ._space import COSINE, EUCLIDEAN, GENERIC, Labels, ball_rule
 
 _LOCK = Lock()  # one tile at a time: torch spreads its operations over threads by itself
@@ -137,54 +137,72 @@ class TorchEngine:
             torch.addmm(half[part], queries, block.T, alpha=-1, out=keys[:, part])
         return keys
 
-    def _order(self, space, Q, own, max_rank):
-        """Players by distance, int64 of shape (n_judges, n_sorted), and which are tied."""
+    def _orders(self, space, Q, own, max_rank):
+        """Yield judges, their players by distance, (n_judges, n_sorted), and which are tied.
+
+        All judges at once, except for those whose last rank is tied: they are sorted further.
+        """
         Q = space.read(Q) if isinstance(space, BlockSpace) else read_rows(Q)
         queries, query_half = space.queries(Q)
         keys = self._keys(space, Q, queries)
         if own is not None:
             judges = np.flatnonzero(own >= 0)
             keys[judges, own[judges].astype(np.int64)] = torch.inf
-        n = len(space)
+        n, lines, n_sorted = len(space), np.arange(len(Q)), max_rank + 1
         half = self._to(space.half) * space.rank_tolerance
         query_half = self._to(query_half)[:, None].to(keys.dtype) * space.rank_tolerance
-        n_sorted = min(n, max_rank + 1)
-        while True:
-            if n_sorted < n // 4:
-                line, order = torch.topk(keys, n_sorted, dim=1, largest=False, sorted=True)
-            else:
-                n_sorted = n
-                line, order = torch.sort(keys, dim=1)
-            near = torch.zeros(line.shape, dtype=torch.bool, device=self.device)
-            gap = line[:, 1:] - line[:, :-1]
-            if space.kind == EUCLIDEAN:
-                near[:, 1:] = gap <= half[order[:, 1:]] + query_half
-            else:
-                near[:, 1:] = gap <= (space.rank_tolerance if space.kind == COSINE else 0.0)
-            # A run that reaches the last sorted rank may go on behind it.
-            if n_sorted == n or not bool(near[:, -1].any()):
-                break
-            n_sorted *= 2
-        del keys, line, gap
-        if space.kind != GENERIC:
-            v, p = run_members(
-                near[:, : HEAD + 1].cpu().numpy(), lambda lines: near[lines, HEAD:].cpu().numpy()
-            )
-            if len(v):
-                at = torch.from_numpy(v).to(self.device), torch.from_numpy(p).to(self.device)
-                i, tied = settle_pairs(space, Q, v, order[at].cpu().numpy(), near[at].cpu().numpy())
-                order[at], near[at] = self._to(i), self._to(tied)
+        while n_sorted < n // 4 and len(lines):
+            order, near = self._first(space, keys, half, query_half, n_sorted)
+            open_ = near[:, -1]  # the run may go on behind
+            ended, to_sort = (mask.nonzero()[:, 0] for mask in (~open_, open_))
+            some = lines[ended.cpu().numpy()]
+            yield some, *self._settled(space, Q[some], order[ended], near[ended])
+            lines, keys = lines[to_sort.cpu().numpy()], keys[to_sort]
+            query_half, n_sorted = query_half[to_sort], 2 * n_sorted
+        if len(lines):
+            order, near = self._first(space, keys, half, query_half, n)
+            del keys
+            yield lines, *self._settled(space, Q[lines], order, near)
+
+    def _first(self, space, keys, half, query_half, n_sorted):
+        """Players of the smallest keys, and which are within rounding of the one before."""
+        if n_sorted < len(space):
+            line, order = torch.topk(keys, n_sorted, dim=1, largest=False, sorted=True)
+        else:
+            line, order = torch.sort(keys, dim=1)
+        near = torch.zeros(line.shape, dtype=torch.bool, device=self.device)
+        gap = line[:, 1:] - line[:, :-1]
+        if space.kind == EUCLIDEAN:
+            near[:, 1:] = gap <= half[order[:, 1:]] + query_half
+        else:
+            near[:, 1:] = gap <= (space.rank_tolerance if space.kind == COSINE else 0.0)
+        return order, near
+
+    def _settled(self, space, Q, order, near):
+        """The same, decided from the rows where keys leave it open; changed in place."""
+        if space.kind == GENERIC:
+            return order, near
+        v, p = run_members(
+            near[:, : HEAD + 1].cpu().numpy(), lambda lines: near[lines, HEAD:].cpu().numpy()
+        )
+        if len(v):
+            at = torch.from_numpy(v).to(self.device), torch.from_numpy(p).to(self.device)
+            i, tied = order[at].cpu().numpy(), near[at].cpu().numpy()
+            i, tied = settle_pairs(space, Q, v, i, tied, torch.get_num_threads())
+            order[at], near[at] = self._to(i), self._to(tied)
         return order, near
 
     def rank_values(self, space, Q, own, max_rank, consume):
         """Rank the players for every judge of a tile, see `_numba.rank_values`."""
-        n = len(space)
+        n, found = len(space), []
         with _turn(self._gpu):
-            order, tied = self._order(space, Q, own, max_rank)
-            line = torch.where(tied, ~order, order).to(torch.int32).cpu().numpy()
-            n_ranked = count_ranked(tied.cpu().numpy() if max_rank < n else tied, max_rank)
-        n_in = n if own is None else n - (own >= 0)
-        consume(slice(0, len(line)), line, np.minimum(n_ranked, n_in))
+            for lines, order, tied in self._orders(space, Q, own, max_rank):
+                order = torch.where(tied, ~order, order).to(torch.int32).cpu().numpy()
+                n_ranked = count_ranked(tied.cpu().numpy() if max_rank < n else tied, max_rank)
+                found.append((lines, order, n_ranked))
+        for lines, order, n_ranked in found:
+            n_in = n if own is None else n - (own[lines] >= 0)
+            hand_on(consume, lines, order, np.minimum(n_ranked, n_in))
 
     def class_values(self, space, Q, own, game, labels, class_counts, codes, weights):
         """Values and utilities of the classification game, all players ranked.
@@ -220,7 +238,7 @@ class TorchEngine:
         if own is not None:
             matches -= labels[own] == codes
         with _turn(self._gpu):
-            order, tied = self._order(space, Q, own, game.n)
+            ((_, order, tied),) = self._orders(space, Q, own, len(space))
             order, tied = order[:, : game.n], tied[:, : game.n]
             inv, sums = self._to(game.inv), self._to(game.sums)
             base = self._to(matches * game.base_match + game.base)
@@ -266,7 +284,8 @@ class TorchEngine:
                     r, v = ((x >= threshold - near) & ~mask).nonzero(as_tuple=True)
                     if len(r):
                         i, j = r.cpu().numpy() + part.start, v.cpu().numpy()
-                        mask[r, v] = self._to(pair_keys(space, i, Q, j) <= limit)
+                        keys = pair_keys(space, i, Q, j, torch.get_num_threads())
+                        mask[r, v] = self._to(keys <= limit)
                     inside[part] = mask
             if own is not None:
                 judges = np.flatnonzero(own >= 0)

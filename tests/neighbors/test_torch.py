@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn import config_context
 from sklearn.base import clone
 
@@ -9,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer  # noqa: E402
 from skvalue._torch_device import on_gpu  # noqa: E402
-from skvalue.neighbors import Space, _torch  # noqa: E402
+from skvalue.neighbors import Space, _settle, _torch  # noqa: E402
 
 from ..conftest import simulate_a_gpu  # noqa: E402
 
@@ -101,3 +102,39 @@ def test_distances_from_the_cpu_keep_to_its_memory(valuer, rng, monkeypatch):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
     assert sum(sizes) == 8 * N * V
     assert max(sizes) <= 2**20
+
+
+def test_only_judges_whose_last_rank_is_tied_are_sorted_further(rng, monkeypatch):
+    X, Q = rng.normal(size=(2000, 3)), rng.normal(size=(40, 3))
+    Q[17] = 10.0  # away from all but 300 rows, which are as far from it
+    X[:300] = 10.1
+    asked, first = [], _torch.TorchEngine._first
+
+    def watched(self, space, keys, half, query_half, n_sorted):
+        asked.append((len(keys), n_sorted))
+        return first(self, space, keys, half, query_half, n_sorted)
+
+    monkeypatch.setattr(_torch.TorchEngine, "_first", watched)
+    found = {}
+
+    def consume(part, order, n_ranked):
+        for v, line, n in zip(range(40)[part], order, n_ranked):
+            found[v] = set(np.where(line < 0, ~line, line)[:n])
+
+    _torch.make_engine("cpu").rank_values(Space(X, "euclidean"), Q, None, 50, consume)
+    assert asked == [(40, 51), (1, 102), (1, 204), (1, 408)]
+    assert found.pop(17) == set(range(300))
+    exact = np.argsort(cdist(Q, X), axis=1)[:, :50]
+    assert found == {v: set(exact[v]) for v in found}
+    assert len(found) == 39
+
+
+@pytest.mark.parametrize("workers", [1, 3, 8])
+def test_exact_keys_by_threads(workers, rng, monkeypatch):
+    monkeypatch.setattr(_settle, "_PAIRS", 10)
+    X, Q = rng.normal(size=(50, 3)), rng.normal(size=(4, 3))
+    space, i, v = Space(X, "euclidean"), rng.integers(0, 50, 95), rng.integers(0, 4, 95)
+    expected = _settle.pair_keys(space, i, Q, v)
+    np.testing.assert_allclose(expected, ((X[i] - Q[v]) ** 2).sum(axis=1), rtol=1e-12)
+    np.testing.assert_array_equal(_settle.pair_keys(space, i, Q, v, workers), expected)
+    assert len(_settle.pair_keys(space, i[:0], Q, v[:0], workers)) == 0
