@@ -46,7 +46,7 @@ def _parser():
     summarize = commands.add_parser("summarize", help="make the summary that goes to the buyer")
     summarize.set_defaults(command=_summarize)
     summarize.add_argument("model", help="the folder that the buyer sent")
-    summarize.add_argument("rows", help="an .npz, .npy or .csv file with your rows")
+    summarize.add_argument("rows", help="an .npz, .npy or .csv (no header) file of your rows")
     summarize.add_argument("--key", help="which array of an .npz file; not needed if it has one")
     summarize.add_argument(
         "--epsilon",
@@ -85,6 +85,12 @@ def _summarize(options):
 
 def _release(options):
     model = BuyerModel.load(options.model)
+    if options.ledger is not None and not os.path.exists(options.ledger):
+        raise ValueError(
+            "--ledger must be the file of a ledger that is there. Got "
+            f"{options.ledger}: make it, with the budget of these rows, by "
+            "skvalue.privacy.Ledger(FILE, NAME, epsilon=..., delta=...) in Python."
+        )
     ledger = None if options.ledger is None else Ledger(options.ledger, options.dataset_name)
     seller = SellerRelease(
         model,
@@ -99,8 +105,13 @@ def _release(options):
 
 
 def _check(options):
-    with open(options.summary, encoding="ascii") as file:
-        summary = Summary.from_json(file.read(200_000_000))
+    try:
+        with open(options.summary, encoding="ascii") as file:
+            summary = Summary.from_json(file.read(200_000_000))
+    except ValueError as error:
+        raise ValueError(
+            f"summary must be a file that summarize wrote. Got {options.summary}: {error}"
+        ) from None
     print(f"{summary.n_samples} rows, {summary.n_dimensions} dimensions, model {summary.model}")
     print(summary.guarantee or "NO PRIVACY IS GUARANTEED.")
 
@@ -129,25 +140,35 @@ def read_rows(path, key=None):
     kind = os.path.splitext(path)[1].lower()
     if key is not None and kind != ".npz":
         raise ValueError(f"--key is for an .npz file. Got {path}.")
-    try:
-        return _read_rows(path, kind, key)
-    except (EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"rows must be a whole {kind} file. Got {path}: {error}.") from None
-
-
-def _read_rows(path, kind, key):
-    if kind == ".npz":
-        with np.load(path, allow_pickle=False) as arrays:
-            if key is None and len(arrays.files) == 1:
-                key = arrays.files[0]
-            if key not in arrays.files:
-                raise ValueError(f"--key must be one of {', '.join(arrays.files)}. Got {key!r}.")
-            return arrays[key]
-    if kind == ".npy":
-        return np.load(path, allow_pickle=False)
     if kind == ".csv":
-        return np.loadtxt(path, delimiter=",", ndmin=2)
-    raise ValueError(f"rows must be an .npz, .npy or .csv file. Got {path}.")
+        return _loaded(path, ".csv file of numbers without a header", _read_csv, path)
+    if kind not in (".npz", ".npy"):
+        raise ValueError(f"rows must be an .npz, .npy or .csv file. Got {path}.")
+    what = f"whole {kind} file of numbers"
+    loaded = _loaded(path, what, np.load, path)
+    if isinstance(loaded, np.ndarray) != (kind == ".npy"):
+        raise ValueError(f"rows must be a {what}. Got {path}, which is of another kind.")
+    if kind == ".npy":
+        return loaded
+    with loaded as arrays:
+        if not arrays.files:
+            raise ValueError(f"rows must be in an array of the file. Got {path}, which has none.")
+        if key is None and len(arrays.files) == 1:
+            key = arrays.files[0]
+        if key not in arrays.files:
+            raise ValueError(f"--key must be one of {', '.join(arrays.files)}. Got {key!r}.")
+        return _loaded(path, what, arrays.__getitem__, key)
+
+
+def _read_csv(path):
+    return np.loadtxt(path, delimiter=",", ndmin=2)
+
+
+def _loaded(path, what, load, *args):
+    try:
+        return load(*args)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"rows must be a {what}. Got {path}: {error}") from None
 
 
 if __name__ == "__main__":

@@ -212,14 +212,18 @@ def command(*words):
 def test_command_says_what_is_wrong(folder, tmp_path, capsys):
     rows, out = tmp_path / "rows.csv", tmp_path / "out.json"
     np.savetxt(rows, np.zeros((10, 4)), delimiter=",")
+    np.save(tmp_path / "rows.npy", np.zeros((10, 4)))
     ask = ["--epsilon", 0.8, "--delta", 1e-5, "-o", out]
+    book = ["--ledger", tmp_path / "none.db", "--dataset-name", "rows"]
     for words, message in [
         (["summarize", folder[1], rows, *ask, "--relation", "near"], "The 'relation' parameter"),
         (["summarize", tmp_path / "x", rows, *ask], "No such file"),
         (["summarize", folder[1], tmp_path / "rows.xls", *ask], "rows must be an .npz, .npy or"),
         (["summarize", folder[1], rows, *ask, "--ledger", "l.db"], "must be given together"),
         (["summarize", folder[1], rows, *ask, "--subset-size", 11], "X must have at least 11 rows"),
-        (["check", rows], "text must be JSON"),
+        (["summarize", folder[1], rows, *ask, *book], "--ledger must be the file of a ledger that"),
+        (["check", rows], "rows.csv: text must be JSON"),
+        (["check", tmp_path / "rows.npy"], "summary must be a file that summarize wrote. Got"),
     ]:
         assert command(*words) == 2
         assert message in capsys.readouterr().err
@@ -271,5 +275,16 @@ def test_rows_hold_no_objects(tmp_path):
     (tmp_path / "part.npz").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "part.npy").write_bytes(b"")
     for name in ("part.npz", "part.npy"):
-        with pytest.raises(ValueError, match=f"rows must be a whole .np. file. Got .*{name}"):
+        with pytest.raises(ValueError, match=f"must be a whole .np. file of numbers. Got .*{name}"):
             read_rows(tmp_path / name)
+    np.savez(tmp_path / "none.npz")
+    with pytest.raises(ValueError, match="in an array of the file. Got .*npz, which has none"):
+        read_rows(tmp_path / "none.npz")
+    np.save(tmp_path / "one.npy", np.zeros(2))
+    for name, kind in (("two.npz", "npy"), ("one.npy", "npz")):
+        (tmp_path / name).rename(tmp_path / f"renamed.{kind}")
+        with pytest.raises(ValueError, match=f"whole .{kind} file .* which is of another kind"):
+            read_rows(tmp_path / f"renamed.{kind}")
+    (tmp_path / "named.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="numbers without a header. Got .*named.csv: could"):
+        read_rows(tmp_path / "named.csv")
