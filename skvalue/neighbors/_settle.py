@@ -10,7 +10,7 @@ from scipy import sparse
 from .._parallel import tiles
 from ._rank_kernels import EQUAL, EUCLIDEAN, exact_key, minus_cosine
 from ._rows import Rows, read_rows
-from ._space import COSINE, GENERIC
+from ._space import COSINE, GENERIC, Space
 
 HEAD = 4096  # ranks up to here are settled exactly; further out a swap moves a value by < 1/HEAD^2
 _ROOM = 2**24  # numbers of rows read at a time
@@ -55,6 +55,43 @@ def _sparse_keys(kind, x_ptr, x_col, x, i, q_ptr, q_col, q, v):
         else:
             keys[p] = minus_cosine(acc, xx, qq)
     return keys
+
+
+@njit(nogil=True, cache=True)
+def _all_keys(kind, rows, queries, keys):
+    for v in range(len(queries)):
+        for i in range(len(rows)):
+            keys[v, i] = exact_key(kind, rows[i], queries[v])
+
+
+class PairSpace(Space):
+    """Players whose distances are taken pair by pair: no player moves another's, by any rounding.
+
+    What a product rounds hangs on the point that products are taken around, and what is tied on who
+    stands between, so on all players together. Here players are tied at equal distances alone. As
+    slow as other metrics; those that scikit-learn takes pair by pair are as they are.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The players.
+    metric : str or callable
+        As for `Space`.
+    """
+
+    def __init__(self, X, metric):
+        super().__init__(X, "euclidean" if metric == "l2" else metric, center=None)
+        self.pairs, self.kind = self.kind, GENERIC
+        self.half, self.scale = np.zeros_like(self.half), np.ones_like(self.scale)
+
+    def distances(self, Q, rows=slice(None)):
+        """What grows with the distance, (n_judges, n_rows)."""
+        if self.pairs == GENERIC:
+            return super().distances(Q, rows)
+        players = self.X[rows]
+        keys = np.empty((len(Q), len(players)))
+        _all_keys(self.pairs, players, Q, keys)
+        return keys
 
 
 def block_keys(kind, rows, i, queries, v):

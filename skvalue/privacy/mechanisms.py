@@ -3,7 +3,9 @@
 Integer noise (`DiscreteGaussianEvent`, `DiscreteLaplaceEvent`) has exactly the law that is
 accounted for. Continuous noise is made of floating-point numbers, whose gaps give the noiseless
 value away where sums are released to the last bit (I. Mironov: "On Significance of the Least
-Significant Bits for Differential Privacy", CCS 2012). So what leaves is rounded (`on_grid`).
+Significant Bits for Differential Privacy", CCS 2012). So what leaves is rounded (`on_grid`). It
+comes from 64 bits a number: what its law has with a chance below 2^-64 never happens, so that a
+delta below 1e-18, or none, holds but for that chance a number.
 """
 
 import secrets

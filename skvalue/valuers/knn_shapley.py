@@ -286,13 +286,20 @@ class KNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, BaseValuer):
         parts = self._tiles(len(X), len(judges.y), X.shape[1])
         return [(rank, judges[part], *tables) for part in parts]
 
+    def _rank_space(self, X):
+        if not self._wants_privacy():
+            return make_space(X, self.metric)
+        from ..neighbors._settle import PairSpace  # compiles
+
+        return PairSpace(X, self.metric)
+
     def _value(self, X, y, judges, n_classes, progress):
         n = len(X) - (judges.own is not None)
         seen, (game, *tables) = self._tables(n, y, judges, n_classes)
         if self.store_neighbors:
             ranks, frame = self._stored_ranks(X, judges)
         else:
-            rank = Ranks(self._get_engine(), make_space(X, self.metric))
+            rank = Ranks(self._get_engine(), self._rank_space(X))
             ranks = [(part, rank) for part in self._tiles(len(X), len(judges.y), X.shape[1])]
         tasks = [(rank, seen[part], game, *tables) for part, rank in ranks]
         max_rank = tables[-1]

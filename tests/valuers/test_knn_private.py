@@ -42,6 +42,46 @@ def test_no_row_changes_others_by_more_than_the_sensitivities(k):
     assert 0.85 * joint_sensitivity(k) < joint <= joint_sensitivity(k)
 
 
+def change_of_others(X, y, new, judges, monkeypatch):
+    """L2 change of all values but the last, of a private fit without noise, when a row comes."""
+    monkeypatch.setattr(
+        "skvalue.valuers._knn_private.add_noise", lambda clean, *args, **options: clean
+    )
+    found = []
+    for rows, labels in ((X, y), (np.vstack([X, new]).astype(X.dtype), np.append(y, 0))):
+        valuer = KNNShapleyValuer(5, utility="original", metric="euclidean", epsilon=1.0)
+        weights = np.eye(len(judges))[0]
+        valuer.fit(rows, labels, X_val=judges, y_val=np.arange(len(judges)) % 2 == 0,
+                   sample_weight_val=weights)  # fmt: skip
+        found.append(valuer.values_[: len(X)])
+    return np.linalg.norm(found[1] - found[0])
+
+
+def test_a_row_does_not_move_others_by_rounding(rng, monkeypatch):
+    # Alone, the rows are compared around their mean; with one far away, around the origin, where
+    # the float32 product takes those of one number all over for the nearer ones.
+    t = np.linspace(1, 2, 1001, dtype=np.float32)
+    centres = np.repeat(t[:, None], 384, axis=1)
+    moved = centres + np.eye(1, 384, dtype=np.float32) / 2
+    wrong = (centres @ moved.T).diagonal() - (centres.astype(float) * moved).sum(axis=1)
+    centre, far = centres[wrong.argmax()], moved[wrong.argmax()]
+    step = rng.normal(size=384)
+    near = centre + 0.498 * step / np.linalg.norm(step)
+    X = np.vstack([np.tile(far, (5, 1)), np.tile(near, (5, 1))]).astype(np.float32)
+    judges = np.vstack([centre, 50 + 3 * rng.normal(size=(511, 384))]).astype(np.float32)
+    change = change_of_others(X, np.repeat([1, 0], 5), -9 * centre[None], judges, monkeypatch)
+    assert change <= joint_sensitivity(5)
+
+
+def test_a_row_does_not_tie_others(monkeypatch):
+    # Were rows tied that rounding alone may part, one row between two runs of them could join them.
+    # (Some rows are elsewhere, so that products are taken far from the others.)
+    X = np.repeat([[1e3, 1.0], [1e3, 1 + 7.1e-15], [-1e3, 0.0]], [5, 5, 11], axis=0)
+    judges, y = np.array([[1e3, 0.0], [9.0, 9.0]]), np.repeat([1, 0], [5, 16])
+    change = change_of_others(X, y, [[1e3, 1 + 3.6e-15]], judges, monkeypatch)
+    assert change <= joint_sensitivity(5)
+
+
 def test_no_ceiling_where_a_row_shows_in_its_own_value():
     # With one owner's noise, a flipped label moves the row's own value by 1.6 deviations: the ROC
     # curve of that has an area of 0.87, when a ceiling of other owners' releases would be 0.65.
