@@ -5,6 +5,7 @@ Nothing else in the package asks torch for a GPU. All other code calls the devic
 """
 
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cache
 from threading import Lock
 
 import torch
@@ -114,6 +115,7 @@ def seeded(seed, device="cpu"):
         yield
 
 
+@cache
 def _float32_backends():
     """Those with a setting of their own for products and convolutions; none in torch < 2.9."""
     cudnn, onednn = torch.backends.cudnn, torch.backends.mkldnn
@@ -128,11 +130,12 @@ def _lower_nothing():
     backends = _float32_backends()
     if backends:  # the older setting cannot be read where a user has made the newer one
         before = [backend.fp32_precision for backend in backends]
-        for backend in backends:
+        lowered = [pair for pair in zip(backends, before) if pair[1] != "ieee"]
+        for backend, _ in lowered:
             backend.fp32_precision = "ieee"
 
         def undo():
-            for backend, precision in zip(backends, before):
+            for backend, precision in lowered:
                 backend.fp32_precision = precision
 
         return undo

@@ -17,6 +17,7 @@ from skvalue import (  # noqa: E402
     _torch_device,
 )
 from skvalue._torch_device import (  # noqa: E402
+    _float32_backends,
     block_bytes,
     current_gpu,
     find_device,
@@ -203,6 +204,7 @@ def test_full_precision_of_an_older_torch(monkeypatch):
         pass
 
     monkeypatch.setattr(torch.backends.cuda, "matmul", Older())
+    monkeypatch.setattr(_torch_device, "_float32_backends", _float32_backends.__wrapped__)
     before = torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("high")

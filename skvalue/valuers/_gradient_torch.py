@@ -1,6 +1,7 @@
 """Gradients and utilities of any torch module, by `torch.func`. Importing this imports torch."""
 
 import copy
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -328,7 +329,11 @@ class TorchGradientModel:
 
     def _room(self):
         """Bytes for one block."""
-        return block_bytes(self.device, share=4)
+        return block_bytes("cpu", share=4) if self.device == "cpu" else self._room_on_gpu
+
+    @cached_property
+    def _room_on_gpu(self):  # to ask may take as long as a step
+        return block_bytes(self.device)
 
     def _clipped(self, gradients):
         """Rows of float64, none of a norm above `clip`."""

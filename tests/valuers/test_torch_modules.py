@@ -5,8 +5,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from skvalue.valuers import _gradient_torch  # noqa: E402
 from skvalue.valuers._gradient_torch import TorchGradientModel  # noqa: E402
 from skvalue.valuers._torch_modules import tried_out  # noqa: E402
+
+from ..conftest import simulate_a_gpu  # noqa: E402
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 
@@ -48,6 +51,22 @@ def test_out_of_memory_is_no_fault_of_the_module(rng):
     for parts in ((module, None), (torch.nn.Linear(4, 2), Late())):
         with pytest.raises(torch.OutOfMemoryError, match="no room"):
             TorchGradientModel(*parts, *data, clip=1.0, device="cpu")
+
+
+def test_a_gpu_is_asked_for_its_memory_once(rng, monkeypatch):
+    simulate_a_gpu(monkeypatch)
+    asked, found = [], _gradient_torch.block_bytes
+    monkeypatch.setattr(
+        _gradient_torch, "block_bytes", lambda *args: asked.append(args) or found(*args)
+    )
+    X, y = rng.normal(size=(8, 4)), rng.integers(0, 2, 8)
+    data = X, y, np.arange(8), X, y
+    model = TorchGradientModel(torch.nn.Linear(4, 2), None, *data, clip=1.0, device="cuda")
+    theta = model.initial(rng)
+    for player in range(8):
+        model.gradient(theta, player)
+    model.utilities(theta[None])
+    assert asked == [(model.device,)]
 
 
 class Late(torch.nn.CrossEntropyLoss):
