@@ -213,8 +213,9 @@ def on_grid(noisy, scale):
     >>> on_grid(np.array([0.3337, -1.0]), scale=1.0).tolist()
     [0.33370018005371094, -1.0]
     """
-    grid = np.exp2(np.floor(np.log2(scale)) - 20)
-    return np.rint(noisy / grid) * grid
+    grid = np.maximum(np.exp2(np.floor(np.log2(scale)) - 20), 2.0**-1022)
+    with np.errstate(over="ignore"):  # numbers so large are on the grid as they are
+        return np.where(np.abs(noisy) < 2.0**52 * grid, np.rint(noisy / grid) * grid, noisy)[()]
 
 
 def noise_source(event, *, engine="auto", noise_random_state=None):

@@ -185,6 +185,9 @@ def test_the_last_bits_of_noise_stay(kind, scale):
     np.testing.assert_array_equal(noisy % grid, 0)
     assert check_variance(noisy[:500], kind(scale)).passed
     assert on_grid(np.array([0.6, 1.4]), np.array([2.0**20, 2.0**21])).tolist() == [1.0, 2.0]
+    extreme = np.array([1e300, -1e-310, 0.0])
+    assert on_grid(extreme, 1e-320).tolist() == [1e300, -0.0, 0.0]
+    np.testing.assert_allclose(on_grid(extreme, 1e300), [1e300, 0.0, 0.0], rtol=1e-6)
 
 
 def test_add_noise_refuses_before_it_charges():
