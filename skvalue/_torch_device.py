@@ -118,11 +118,13 @@ def seeded(seed, device="cpu"):
 @cache
 def _float32_backends():
     """Those with a setting of their own for products and convolutions; none in torch < 2.9."""
+    if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
+        return []
     cudnn, onednn = torch.backends.cudnn, torch.backends.mkldnn
     places = [(torch.backends.cuda, "matmul"), (onednn, "matmul")]
     places += [(backend, kind) for backend in (cudnn, onednn) for kind in ("conv", "rnn")]
     found = [getattr(backend, kind, None) for backend, kind in places]
-    return found if all(hasattr(backend, "fp32_precision") for backend in found) else []
+    return [backend for backend in found if hasattr(backend, "fp32_precision")]
 
 
 def _lower_nothing():
