@@ -1,5 +1,7 @@
 """The torch engine: which GPU, how much of its memory, and what the user has set there."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -138,3 +140,12 @@ def test_exact_keys_by_threads(workers, rng, monkeypatch):
     np.testing.assert_allclose(expected, ((X[i] - Q[v]) ** 2).sum(axis=1), rtol=1e-12)
     np.testing.assert_array_equal(_settle.pair_keys(space, i, Q, v, workers), expected)
     assert len(_settle.pair_keys(space, i[:0], Q, v[:0], workers)) == 0
+
+
+def test_another_process_takes_its_own_gpu(monkeypatch):
+    simulate_a_gpu(monkeypatch)
+    with on_gpu(1):
+        engine = _torch.make_engine("cuda")
+        kept = pickle.dumps(engine)
+    there = pickle.loads(kept)
+    assert (engine._gpu, there._gpu, there.device) == (1, 0, engine.device)
