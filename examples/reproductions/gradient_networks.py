@@ -123,6 +123,7 @@ def _pretrained(given, name):
         found = torch.load(given.weights, map_location="cpu", weights_only=True)
         network[:-1].load_state_dict(_renamed(found, BLOCKS[name]))
     body, tail = network[:-4].eval().to(given.device), network[-4:].eval().cpu()
+    tail[-1].reset_parameters()  # as behind a body that was trained for other classes
     for part in tail.modules():
         if isinstance(part, torch.nn.BatchNorm2d):  # its statistics are constants, so is its scale
             part.requires_grad_(False)

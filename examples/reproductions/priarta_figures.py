@@ -33,6 +33,7 @@ import torch
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
+from skvalue._torch_device import find_device, gains_from_bfloat16
 from skvalue.priarta import GaussianVAE, PriArTaScorer, SimCLR
 from skvalue.priarta.networks import make_backbone
 
@@ -263,8 +264,8 @@ def run_seed(X, y, name, seed, arguments):
     said = {} if arguments.gains_only else run_scores(*market[:2], seed, arguments)
     if not arguments.classifier_epochs:
         return said, None
-    device = "cuda" if torch.cuda.is_available() and arguments.device != "cpu" else "cpu"
-    mixed = arguments.mixed_precision or device == "cuda"
+    device = find_device(arguments.device)
+    mixed = arguments.mixed_precision or gains_from_bfloat16(device)
     before, added = gains(*market, arguments.classifier_epochs, device, seed, mixed)
     print(f"seed {seed}: gain over accuracy {before:.3f}   " + " ".join(f"{g:6.3f}" for g in added),
           flush=True)  # fmt: skip
