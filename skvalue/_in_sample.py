@@ -2,17 +2,17 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
-from contextlib import contextmanager
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 
 from ._embedding import fit_embedding, learns_from_rows
+from ._fits import former_fit_kept
 from ._judges import Judges
 from ._private import PrivateFitsMixin
 from ._rows import SeenRows
-from ._sklearn import CALLBACK_ATTRIBUTES, fit_context
+from ._sklearn import fit_context
 from ._validation import (
     check_groups,
     check_judge_weights,
@@ -122,7 +122,7 @@ class BaseInSampleValuer(
 
     def _fit(self, X, y, X_val, y_val, groups, sample_weight_val):
         """What every `fit` does; methods with other metadata have a `fit` of their own."""
-        with self._former_fit_kept():
+        with former_fit_kept(self):
             self._fit_embedding(X, y)
             X, y = self._checked(X, y)
             X_val, y_val = check_validation_set(self, X_val, y_val, X)
@@ -133,18 +133,6 @@ class BaseInSampleValuer(
                 self.__dict__.pop("privacy_", None)
             progress = fit(X, y, X_val, y_val, groups, sample_weight_val)
         return self._finish(progress)
-
-    @contextmanager
-    def _former_fit_kept(self):
-        """Bring the attributes of a former fit back, if this one ends before it has values."""
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            of_callbacks = {k: v for k, v in vars(self).items() if k in CALLBACK_ATTRIBUTES}
-            vars(self).clear()
-            vars(self).update({**before, **of_callbacks})
-            raise
 
     def _fit_arrays(self, X, y, X_val, y_val, groups, sample_weight_val):
         """Fit on checked X and X_val, and return the progress, for `_finish`."""

@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ._fits import former_fit_kept
 from ._judges import Judges, Progress
 from ._sklearn import fit_context
 from ._validation import (
@@ -181,6 +182,6 @@ class UpdatesMixin:
             if self._explicit:
                 judges = self._games[0][1]
                 validation.update(X_val=judges.X, y_val=self._labels(judges.y))
-        with self._former_fit_kept():
+        with former_fit_kept(self):
             progress = self._fit_arrays(X, y, groups=groups, **validation)
         return self._finish(progress)

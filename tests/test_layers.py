@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "skvalue"
 # Rooms in layers: a room may import from layers below, and from itself.
 LAYERS = [
     {"exceptions", "_exp_kernels", "_parallel", "_plotting", "_sklearn", "_untrusted"},
-    {"_torch_device"},
+    {"_torch_device", "_fits"},
     {"neighbors", "samplers", "semivalues", "privacy", "rewards"},
     {"_rows", "_judges", "_embedding"},
     {"games", "_estimation", "_validation", "_inference"},

@@ -150,5 +150,5 @@ def warn_of_few_rows(releases):
             f"Parties {few!r} have fewer than {FEW_ROWS} rows: the normal approximation of their "
             "statistics is rough.",
             NormalApproximationWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._fits import former_fit_kept
 from .._sklearn import Interval, StrOptions, fit_context
 from ..rewards import largest_rho, rho_targets
 from ._pool import Pool
@@ -138,6 +139,11 @@ class RhoShapleyReward(BaseEstimator):
             )
         check_is_fitted(scorer, "values_")
         scorer._require_pool()
+        with former_fit_kept(self):
+            self._fit(scorer)
+        return self
+
+    def _fit(self, scorer):
         self.parties_ = list(scorer.parties_)
         self.values_ = scorer.values_.copy()
         self.standalone_values_ = scorer.standalone_values_.copy()
@@ -153,7 +159,6 @@ class RhoShapleyReward(BaseEstimator):
             party: make_posterior(scorer.model_, some)
             for party, some in zip(self.parties_, samples)
         }
-        return self
 
     def _set_targets(self):
         if self.values_.max() <= 0:
@@ -167,14 +172,14 @@ class RhoShapleyReward(BaseEstimator):
                 "No rho gives every party at least what it has alone, as one draw of the noise can "
                 f"have it: rho={self.rho_:g} is used, see individually_rational_.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         elif self.rho_ > bound:
             warnings.warn(
                 f"rho={self.rho_:g} is above rho_max_={bound:.4g}: some party receives less than "
                 "what it has alone, see individually_rational_.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         self.target_rewards_ = rho_targets(self.values_, self.grand_value_, self.rho_)
         self.individually_rational_ = self.target_rewards_ >= self.standalone_values_ - 1e-9

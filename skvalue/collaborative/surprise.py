@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._fits import former_fit_kept
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from ..semivalues import tabulated_semivalue
 from ._gibbs import gibbs_values
@@ -166,7 +167,14 @@ class BayesianSurpriseScorer(BaseEstimator):
             If there are none, they do not suit the model, contradict one another, or state a prior
             that is not the model's.
         """
-        self.releases_ = check_releases(releases)
+        with former_fit_kept(self):
+            for name in ("_pool", "_orders", "coalition_values_", "coalition_values_error_"):
+                self.__dict__.pop(name, None)
+            self._fit(check_releases(releases))
+        return self
+
+    def _fit(self, releases):
+        self.releases_ = releases
         self.parties_ = list(self.releases_)
         # A canonical order: the same numbers, whatever the parties are called and ordered.
         texts = [release.to_json() for release in self.releases_.values()]
@@ -185,7 +193,6 @@ class BayesianSurpriseScorer(BaseEstimator):
             self._fit_gibbs()
         else:
             self._fit_pool(method)
-        return self
 
     # Computation ----------------------------------------------------------------------------
 
@@ -224,7 +231,7 @@ class BayesianSurpriseScorer(BaseEstimator):
             f"sample size below min_ess={self.min_ess:g} (the least is {self._ess.min():.0f}): "
             "raise n_particles.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     def _evaluate(self):

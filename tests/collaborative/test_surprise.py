@@ -377,3 +377,44 @@ class TestRefuses:
             small = GramRelease(0.2).fit(X[:30], y[:30]).release_
         with pytest.warns(NormalApproximationWarning, match="Parties .'tiny'. have fewer than 50"):
             BayesianSurpriseScorer(linear_model(), n_particles=80).fit({"tiny": small})
+
+
+class TestFittedAgain:
+    def test_is_a_fit_of_its_own(self):
+        many = [(f"p{i}", 50, 0.1 * i, 1.0) for i in range(13)]
+        releases = means(many).releases_
+        scorer = means(many[:3], random_state=0)
+        scorer.fit(releases)
+        assert not hasattr(scorer, "coalition_values_")
+        scorer.set_params(n_permutations=20).fit(releases)
+        fresh = clone(scorer).fit(releases)
+        assert scorer.n_evaluations_ == fresh.n_evaluations_
+        np.testing.assert_array_equal(scorer.values_, fresh.values_)
+
+    def test_by_chains_holds_no_pool(self, parties, monkeypatch):
+        quick_gibbs(monkeypatch)
+        releases = release_all(parties[:1], (0.2,))
+        scorer = BayesianSurpriseScorer(linear_model(), random_state=0, n_particles=80)
+        scorer.fit(releases).surprise()
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            scorer.set_params(method="gibbs", n_particles=40).fit(releases)
+        with pytest.raises(ValueError, match="method must be 'pool' or 'grid' for this"):
+            scorer.surprise()
+
+    def test_what_is_refused_or_interrupted_changes_nothing(self, monkeypatch):
+        scorer = means([("a", 100, 0.2, 1.0), ("b", 50, 0.1, 1.0)])
+        scheme = RhoShapleyReward(random_state=0).fit(scorer)
+        before, held = dict(vars(scorer)), dict(vars(scheme))
+        other = means([("c", 9, 0.3, 1.0)])
+        monkeypatch.setattr(surprise, "grid_pool", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            scorer.fit(other.releases_)
+        assert vars(scorer) == before
+        other.values_ = np.zeros(1)
+        with pytest.raises(ValueError, match="scorer must have a party of a value above 0"):
+            scheme.fit(other)
+        assert vars(scheme) == held
+
+
+def interrupt(*args):
+    raise KeyboardInterrupt
