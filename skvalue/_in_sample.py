@@ -23,6 +23,7 @@ from ._validation import (
     encode_labels,
     is_leave_one_out,
     make_splits,
+    refuse_missing_labels,
 )
 from .exceptions import IncompleteFitWarning, QuadraticCostWarning
 
@@ -123,6 +124,7 @@ class BaseInSampleValuer(
     def _fit(self, X, y, X_val, y_val, groups, sample_weight_val):
         """What every `fit` does; methods with other metadata have a `fit` of their own."""
         with former_fit_kept(self):
+            refuse_missing_labels(y)
             self._fit_embedding(X, y)
             X, y = self._checked(X, y)
             X_val, y_val = check_validation_set(self, X_val, y_val, X)

@@ -3,6 +3,7 @@
 from sklearn.base import _fit_context as fit_context
 from sklearn.metrics._scorer import _BaseScorer as BaseScorer
 from sklearn.utils import _safe_indexing as safe_indexing
+from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
@@ -27,6 +28,8 @@ __all__ = [
     "StrOptions",
     "check_feature_names",
     "fit_context",
+    "is_pandas_na",
+    "is_scalar_nan",
     "safe_indexing",
     "validate_parameter_constraints",
     "validate_params",

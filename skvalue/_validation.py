@@ -9,6 +9,7 @@ from sklearn.utils.validation import validate_data
 
 from ._embedding import embed
 from ._parallel import row_map
+from ._sklearn import is_pandas_na, is_scalar_nan
 from .neighbors import Rows, as_rows, read_rows
 
 _BLOCK = 2**22  # numbers of a block that is checked at a time
@@ -38,6 +39,16 @@ def check_task(task, y, name="y"):
             )
         return task
     return "regression" if kind == "continuous" else "classification"
+
+
+def refuse_missing_labels(y):
+    """Refuse labels that are None, NaN or NA among others that are objects, such as strings."""
+    labels = np.asarray(y)
+    if labels.dtype != object or labels.ndim != 1:
+        return
+    for place, label in enumerate(labels):
+        if label is None or is_scalar_nan(label) or is_pandas_na(label):
+            raise ValueError(f"y must hold no missing labels. Got {label!r} at place {place}.")
 
 
 def check_numeric_target(y, name):

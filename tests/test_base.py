@@ -203,6 +203,15 @@ def test_new_label_and_group_by_add_rows(rng):
     assert list(valuer.groups_) == [0, 1, 2, 7]
 
 
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+@pytest.mark.parametrize("kind", ["object", "str", "string", "category"])
+def test_labels_that_are_missing(missing, kind, rng):
+    X, y = rng.normal(size=(20, 2)), pd.Series(["a", "b"] * 10, dtype=kind)
+    y[3] = missing
+    with pytest.raises(ValueError, match="y must hold no missing labels. Got .* at place 3."):
+        KNNShapleyValuer().fit(X, y)
+
+
 # Callbacks and interruptions -----------------------------------------------------------------
 
 
