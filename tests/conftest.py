@@ -1,12 +1,15 @@
 """Fixtures shared by all tests."""
 
 import os
+import shutil
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 from skvalue.neighbors import APPROXIMATE, ENGINES, get_engine
+
+GPU_DRIVER = shutil.which("nvidia-smi")
 
 
 def pytest_addoption(parser):
@@ -84,7 +87,13 @@ def no_gpu(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def gpu_everywhere(request, monkeypatch):
-    """With --simulated-gpu, device="auto" is the simulated one in every test."""
+def gpu_everywhere_or_nowhere(request, monkeypatch):
+    """With --simulated-gpu, device="auto" is the simulated one in every test; without it, the CPU.
+
+    On a machine with a GPU only tests marked gpu use it: the others ask for equal bits.
+    """
     if request.config.getoption("--simulated-gpu"):
         simulate_a_gpu(monkeypatch)
+    elif GPU_DRIVER and find_spec("torch") and not request.node.get_closest_marker("gpu"):
+        request.getfixturevalue("no_gpu")
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # for processes that a test starts
