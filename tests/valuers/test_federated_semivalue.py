@@ -478,12 +478,13 @@ def test_private_values_find_the_bad_party(parties):
 
 
 def test_automatic_learning_rate_is_a_good_one(parties):
-    valuer = make(model="logistic", n_rounds=10).fit(**parties)
+    options = dict(model="logistic", n_rounds=10, random_state=0)
+    valuer = make(**options).fit(**parties)
     assert valuer.learning_rate_ >= 0.3
-    slow = make(model="logistic", n_rounds=10, learning_rate=0.001).fit(**parties)
+    slow = make(**options, learning_rate=0.001).fit(**parties)
     assert valuer.utility_ > slow.utility_
     rows = {**parties, "X": 100 * parties["X"], "y": 1 - parties["y"]}  # have no say in it
-    assert make(model="logistic", n_rounds=10).fit(**rows).learning_rate_ == valuer.learning_rate_
+    assert make(**options).fit(**rows).learning_rate_ == valuer.learning_rate_
 
 
 def test_cross_validated_values_are_means_over_games(parties):
