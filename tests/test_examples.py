@@ -105,6 +105,12 @@ def two_blobs():
     return rng.normal(size=(3000, 3)) + 2 * y[:, None], y
 
 
+def table_rows(printed, start):
+    """Cells of the lines of a markdown table that start so."""
+    lines = [line for line in printed.splitlines() if line.startswith(start)]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
 def test_reproduction_prints_published_and_measured_figures(two_blobs, tmp_path):
     X, y = two_blobs
     np.savez(tmp_path / "wind.npz", X=X, y=y)
@@ -113,11 +119,7 @@ def test_reproduction_prints_published_and_measured_figures(two_blobs, tmp_path)
         "--seeds", "2",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in result.stdout.splitlines()
-        if line.startswith("| wind")
-    ]
+    rows = table_rows(result.stdout, "| wind")
     assert "| cpu" not in result.stdout
     assert len(rows) == 5
     _, *comparison = rows[0]
@@ -174,11 +176,7 @@ def test_retraining_baselines_print_published_and_measured_figures(two_blobs, tm
         "--seeds", "2", "--coalitions", "2100", "--trees", "40",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in result.stdout.splitlines()
-        if line.startswith("| wind")
-    ]
+    rows = table_rows(result.stdout, "| wind")
     assert [row[1] for row in rows] == ["published", "authors' way", "clean (sd)"]
     assert rows[0][2:] == ["0.469", "0.456", "0.512", "", ""]
     for cell in rows[1][2:] + rows[2][2:]:
@@ -215,11 +213,7 @@ def test_private_tables_print_published_and_measured_figures(two_blobs, tmp_path
     assert "| cpu" not in result.stdout
     label = "(preprocessing unaccounted: features were scaled with the private rows)"
     assert result.stdout.count(label) == 3
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in result.stdout.splitlines()
-        if line.startswith("| wind")
-    ]
+    rows = table_rows(result.stdout, "| wind")
     wrong, noisy, clear, private = rows
     assert (wrong[1:3], wrong[6]) == (["0.5", "0.883 (0.002)"], "0.511 (0.021)")
     assert (noisy[1:3], noisy[6]) == (["0.5", "0.668 (0.055)"], "0.554 (0.282)")
@@ -306,11 +300,7 @@ def test_gradient_parties_print_published_and_measured_figures(tmp_path):
         "--repeats", "1",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in result.stdout.splitlines()
-        if line.startswith("| mnist")
-    ]
+    rows = table_rows(result.stdout, "| mnist")
     mnist, federated = rows
     assert mnist[:4] == federated[:4] == ["mnist", "10", "5", "4"]
     assert (mnist[-1], federated[-1]) == ("0.290, 0.170 (B=8)", "0.195, 0.081")
