@@ -200,7 +200,8 @@ class RhoShapleyReward(BaseEstimator):
                 self.grand_value_ if kappa == 1 else pool.divergences(kappa * whole[None])[0][0]
             )
             attained.append(values if kappa else 0.0)
-            similarity.append(-pool.divergence_between(whole, kappa * whole))
+            away = pool.divergence_between(whole, kappa * whole) if kappa < 1 else 0.0
+            similarity.append(0.0 - away)
             samples.append(
                 pool.sample(scorer.model_, scorer._sorted, kappa * powers, self.n_draws, rng)
             )
@@ -241,7 +242,8 @@ class RhoShapleyReward(BaseEstimator):
             if ess[0] < scorer.min_ess and tau > 0:
                 weak.append(party)
             attained.append(self.grand_value_ if tau == 0 else float(values[0]))
-            similarity.append(-pool.divergence_between(whole, row))
+            # With no noise the same releases are summed in another order: rounding, no distance.
+            similarity.append(0.0 - pool.divergence_between(whole, row) if tau > 0 else 0.0)
             there = Pool(pool.phi, row[:, None], pool.log_base)
             joint = _Joint(scorer.model_, releases)
             samples.append(there.sample(joint, [None], [1.0], self.n_draws, rng))
