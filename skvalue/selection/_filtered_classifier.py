@@ -119,6 +119,7 @@ class ValueFilteredClassifier(ClassifierMixin, BaseValueFiltered):
     """
 
     _task = "classification"
+    score = BaseValueFiltered.score  # the estimator's own, not the mixin's
 
     @property
     def classes_(self):

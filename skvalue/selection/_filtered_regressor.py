@@ -100,6 +100,7 @@ class ValueFilteredRegressor(RegressorMixin, BaseValueFiltered):
     """
 
     _task = "regression"
+    score = BaseValueFiltered.score  # the estimator's own, not the mixin's
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

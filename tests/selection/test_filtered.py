@@ -181,6 +181,27 @@ class TestDelegation:
         assert model.score(X, y, sample_weight=weights) == inner.score(X, y, weights)
         np.testing.assert_array_equal(model.classes_, [0, 1])
 
+    @pytest.mark.parametrize(
+        "model, scoring",
+        [(ValueFilteredClassifier, "neg_log_loss"), (ValueFilteredRegressor, "neg_max_error")],
+    )
+    def test_score_is_the_estimators(self, noisy, model, scoring):
+        X, y, _ = noisy
+        inner = LogisticRegression() if model is ValueFilteredClassifier else Ridge()
+        fitted = model(GridSearchCV(inner, {}, scoring=scoring, cv=2)).fit(X, y)
+        assert fitted.score(X, y) == fitted.estimator_.score(X, y) < 0
+
+    def test_weights_of_scores_are_routed(self, noisy):
+        X, y, _ = noisy
+        weights = np.arange(len(y))
+        with config_context(enable_metadata_routing=True):
+            inner = LogisticRegression().set_fit_request(sample_weight=True)
+            model = ValueFilteredClassifier(inner.set_score_request(sample_weight=True))
+            scores = cross_val_score(model, X, y, cv=2, params={"sample_weight": weights})
+            inner.set_score_request(sample_weight=False)
+            plain = cross_val_score(model, X, y, cv=2, params={"sample_weight": weights})
+        assert (scores != plain).all()
+
     def test_has_what_the_estimator_has(self):
         assert not hasattr(ValueFilteredClassifier(SVC()), "predict_proba")
         assert hasattr(ValueFilteredClassifier(SVC()), "decision_function")
