@@ -182,7 +182,7 @@ class TestDelegation:
         np.testing.assert_array_equal(model.classes_, [0, 1])
 
     @pytest.mark.parametrize(
-        "model, scoring",
+        ("model", "scoring"),
         [(ValueFilteredClassifier, "neg_log_loss"), (ValueFilteredRegressor, "neg_max_error")],
     )
     def test_score_is_the_estimators(self, noisy, model, scoring):
