@@ -71,6 +71,8 @@ def _drop(keys, rows, n, place, out_keys, out_rows):
     """Copy the rows that stay, under the numbers ``place`` gives them (-1: gone)."""
     q = 0
     for p in range(n):
+        if q == len(out_keys):  # what is left is gone
+            break
         i = place[rows[p]]
         out_keys[q] = keys[p]
         out_rows[q] = i

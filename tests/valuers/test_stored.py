@@ -226,6 +226,16 @@ def test_keys_in_any_order_ascend(rng):
         assert (np.diff(keys) >= 0).all()
 
 
+def test_rows_that_go_last_leave_what_is_behind_the_line():
+    # The line of those that stay is full before the last one is dropped.
+    keys, rows = np.arange(5.0), np.arange(5, dtype=np.int32)
+    out_keys, out_rows = np.full(3, -7.0), np.full(3, -7, np.int32)
+    place = np.array([0, -1, 1, -1, -1], np.int32)
+    assert _merge_kernels._drop(keys, rows, 5, place, out_keys[:2], out_rows[:2]) == 2
+    assert out_keys.tolist() == [0, 2, -7]
+    assert out_rows.tolist() == [0, 1, -7]
+
+
 def test_rows_that_move_away_are_ranked_around_another_center(rng):
     # Keys around the old center would have lost their digits.
     near, far = (rng.normal(size=(60, 3)).astype(np.float32) + place for place in (0, 2000))
