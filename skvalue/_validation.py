@@ -252,6 +252,21 @@ def check_sample_weight(weights, n_rows):
     return weights
 
 
+def check_names(names, what):
+    """Return the sorted names, and the code of every entry; none may be missing."""
+    names = one_column(names, what)
+    if names.dtype.kind == "f" and not np.isfinite(names).all():
+        raise ValueError(f"{what} must not hold NaN or infinity.")
+    try:
+        missing = names.dtype == object and any(name is None or name != name for name in names)
+        kinds, codes = np.unique(names, return_inverse=True)
+    except TypeError:  # of pandas.NA, or of names without an order
+        missing = True
+    if missing:
+        raise ValueError(f"{what} must hold names of one kind, and no None, NaN or NA.")
+    return kinds, codes
+
+
 def check_groups(groups, n_rows):
     """Return the sorted groups and the code of every row, or None, None."""
     if groups is None:
@@ -259,15 +274,7 @@ def check_groups(groups, n_rows):
     groups = one_column(groups, "groups")
     if len(groups) != n_rows:
         raise ValueError(f"groups must have one entry a row of X ({n_rows}). Got {len(groups)}.")
-    if groups.dtype.kind == "f" and not np.isfinite(groups).all():
-        raise ValueError("groups must not hold NaN or infinity.")
-    try:
-        missing = groups.dtype == object and any(name is None or name != name for name in groups)
-        names, codes = np.unique(groups, return_inverse=True)
-    except TypeError:  # of pandas.NA, or of names without an order
-        missing = True
-    if missing:
-        raise ValueError("groups must hold names of one kind, and no None, NaN or NA.")
+    names, codes = check_names(groups, "groups")
     if len(names) < 2:
         raise ValueError(f"groups must name at least 2 groups. Got one: {names.tolist()[0]!r}.")
     return names, codes

@@ -5,11 +5,12 @@ from numbers import Integral
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
-from sklearn.dummy import DummyClassifier
-from sklearn.metrics import check_scoring
 from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, indexable
 
-from .._sklearn import HasMethods, Interval, StrOptions, safe_indexing, validate_params
+from .._sklearn import HasMethods, Interval, StrOptions, validate_params
+from .._validation import check_sample_weight
+from ..games._loop import train
+from ..games._scoring import check_scorer
 
 _CONSTRAINTS = {
     "estimator": [HasMethods(["fit"])],
@@ -61,14 +62,11 @@ def _free_seeds(estimator):
     )
 
 
-def _score_on(estimator, seeds, X, y, rows, sample_weight, X_test, y_test, scorer):
-    """Score of the estimator fitted on some rows; one class among them predicts itself."""
-    X, y = safe_indexing(X, rows), safe_indexing(y, rows)
-    if is_classifier(estimator) and len(np.unique(y)) == 1:
-        return scorer(DummyClassifier(strategy="most_frequent").fit(X, y), X_test, y_test)
+def _score_on(estimator, seeds, X, y, rows, sample_weight, classes, X_test, y_test, scorer):
+    """Score of the estimator fitted on some rows, which may lack some of the classes."""
     estimator = clone(estimator).set_params(**seeds)
-    params = {} if sample_weight is None else {"sample_weight": safe_indexing(sample_weight, rows)}
-    return scorer(estimator.fit(X, y, **params), X_test, y_test)
+    model, _ = train(estimator, X, y, sample_weight, classes, rows)
+    return scorer(model, X_test, y_test)
 
 
 def _refit_along(
@@ -79,7 +77,8 @@ def _refit_along(
     ``orders`` has an array of shape (n_repeats, n_samples) for every curve; the scores are one of
     shape (n_repeats, n_points).
     """
-    scorer = check_scoring(estimator, scoring=scoring)
+    classes = np.unique(y) if is_classifier(estimator) and y.ndim == 1 else None
+    scorer = check_scorer(estimator, scoring, None, classes)
     names = _free_seeds(estimator)
     seeds = [{name: int(rng.randint(np.iinfo(np.int32).max)) for name in names} for _ in orders[0]]
     tasks, keys = {}, []
@@ -91,7 +90,9 @@ def _refit_along(
                 tasks.setdefault(key, (seeds[repeat], rows))
                 keys.append(key)
     scores = Parallel(n_jobs=n_jobs)(
-        delayed(_score_on)(estimator, seed, X, y, rows, sample_weight, X_test, y_test, scorer)
+        delayed(_score_on)(
+            estimator, seed, X, y, rows, sample_weight, classes, X_test, y_test, scorer
+        )
         for seed, rows in tasks.values()
     )
     found = dict(zip(tasks, scores))
@@ -124,7 +125,9 @@ def _curve(
 ):  # fmt: skip
     """Both curves: rows are removed from the end of the order in which others are added."""
     X, y = indexable(X, y)
+    y = column_or_1d(y) if np.ndim(y) == 1 else np.asarray(y)
     values = _check_values(values, len(y))
+    options["sample_weight"] = check_sample_weight(options["sample_weight"], len(y))
     fractions = _check_fractions(fractions, *_FRACTIONS[kind])
     counts = (fractions * len(y) + 1e-9).astype(np.int64)
     counts = np.maximum(counts if kind == "addition" else len(y) - counts, 1)
@@ -168,7 +171,8 @@ def value_removal_curve(
     Parameters
     ----------
     estimator : estimator
-        Any classifier or regressor. A training set of one class predicts that class.
+        Any classifier or regressor. A training set of one class predicts that class; classes that
+        are gone keep the small probability that they have in a `skvalue.games.ModelGame`.
     X : array-like of shape (n_samples, n_features)
         The rows.
     y : array-like of shape (n_samples,)
@@ -208,7 +212,8 @@ def value_removal_curve(
     Raises
     ------
     ValueError
-        If the lengths differ, values hold NaN or infinity, or fractions are out of range.
+        If the lengths differ, values hold NaN or infinity, fractions are out of range, or a
+        sample_weight is negative.
 
     See Also
     --------
@@ -277,7 +282,8 @@ def value_addition_curve(
     Raises
     ------
     ValueError
-        If the lengths differ, values hold NaN or infinity, or fractions are out of range.
+        If the lengths differ, values hold NaN or infinity, fractions are out of range, or a
+        sample_weight is negative.
 
     See Also
     --------

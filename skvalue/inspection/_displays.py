@@ -5,12 +5,28 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from .._plotting import BLUE, GREY, RED, open_axes
+from .._validation import check_names
 from ._curves import value_removal_curve
 
 __all__ = ["ValueDistributionDisplay", "ValueRemovalDisplay"]
 
 _CURVE_COLORS = {"lowest": BLUE, "highest": RED}
 _MANY_KINDS = 20  # more cannot be told apart in one picture
+
+
+def _span(values):
+    """From where to where bins go; values that differ by rounding share one of them."""
+    low, high = values.min(), values.max()
+    return (low, high) if high - low > 1e-9 * max(-low, high) else (low - 0.5, high + 0.5)
+
+
+def _colors(n_kinds):
+    """A colour a kind."""
+    if n_kinds < 3:
+        return BLUE, RED
+    from matplotlib import colormaps
+
+    return colormaps["tab10" if n_kinds <= 10 else "tab20"].colors
 
 
 class ValueRemovalDisplay:
@@ -143,7 +159,7 @@ class ValueRemovalDisplay:
         Raises
         ------
         ValueError
-            If curves of both kinds are mixed, or there is none.
+            If curves of both kinds are mixed, two are of the same `first`, or there is none.
         """
         curves = [curves] if isinstance(curves, dict) else list(curves)
         kinds = sorted({curve.kind for curve in curves})
@@ -151,6 +167,13 @@ class ValueRemovalDisplay:
             raise ValueError(
                 "curves must be one or more of the same kind, removal or addition. Got "
                 f"{' and '.join(kinds) or 'none'}."
+            )
+        firsts = [curve.first for curve in curves]
+        if len(set(firsts)) < len(firsts):
+            raise ValueError(
+                "curves must differ in `first`, or they look the same. Got "
+                f"{' and '.join(firsts)}. Draw each by ValueRemovalDisplay([curve]).plot(ax, "
+                "line_kw={'color': ..., 'label': ...})."
             )
         return cls(curves, score_name=score_name).plot(ax)
 
@@ -286,7 +309,8 @@ class ValueDistributionDisplay:
         Raises
         ------
         ValueError
-            If values hold NaN or infinity, or `by` has another length or names more than 20 kinds.
+            If values hold NaN or infinity, or `by` has another length, lacks names, or has more
+            than 20 of them.
         """
         values = column_or_1d(
             check_array(values, ensure_2d=False, dtype=np.float64, input_name="values")
@@ -317,9 +341,12 @@ class ValueDistributionDisplay:
         Raises
         ------
         ValueError
-            If `by` names more than 20 kinds.
+            If `by` lacks names, or has more than 20 of them.
         """
-        kinds = [None] if self.by is None else np.unique(self.by).tolist()
+        kinds, codes = [None], np.zeros(len(self.values), dtype=np.intp)
+        if self.by is not None:
+            kinds, codes = check_names(self.by, "by")
+            kinds = kinds.tolist()
         if len(kinds) > _MANY_KINDS:
             raise ValueError(
                 f"by must name at most {_MANY_KINDS} kinds of rows: no more can be told apart. Got "
@@ -327,13 +354,11 @@ class ValueDistributionDisplay:
             )
         ax = open_axes(ax, type(self).__name__)
         density = self.by is not None if density is None else density
-        edges = np.histogram_bin_edges(self.values, bins)
+        edges = np.histogram_bin_edges(self.values, bins, _span(self.values))
         self.bars_ = {}
-        colors = [BLUE, RED] if len(kinds) < 3 else [None] * len(kinds)
-        for kind, color in zip(kinds, colors):
-            rows = slice(None) if kind is None else self.by == kind
+        for code, (kind, color) in enumerate(zip(kinds, _colors(len(kinds)))):
             *_, self.bars_[kind] = ax.hist(
-                self.values[rows], edges, density=density, color=color, alpha=0.7,
+                self.values[codes == code], edges, density=density, color=color, alpha=0.7,
                 label=None if kind is None else str(kind),
             )  # fmt: skip
         self.zero_line_ = ax.axvline(0, color="0.2", linewidth=0.8)

@@ -7,6 +7,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from skvalue import KNNShapleyValuer
 from skvalue.datasets import flip_labels
+from skvalue.games import ModelGame
 from skvalue.inspection import value_addition_curve, value_removal_curve
 
 
@@ -121,6 +122,22 @@ def test_one_class_predicts_itself():
     assert curve.scores.tolist() == [[1.0, 0.5, 0.5]]
 
 
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc_ovr", "neg_brier_score"])
+def test_classes_that_are_gone_keep_a_probability(scoring):
+    X, y = np.arange(9.0)[:, None], np.array(list("aaabbbccc"))
+    fractions = [0, 0.5, 0.9]  # 3, 2 and 1 classes
+    curve = value_removal_curve(
+        LogisticRegression(), X, y, -X.ravel(), X, y, fractions=fractions, scoring=scoring,
+        n_repeats=1, baseline=False,
+    )  # fmt: skip
+    game = ModelGame(
+        LogisticRegression(), X, y, X, y, scoring=scoring, empty_utility=0.0, batch="never"
+    )
+    kept = np.arange(9) < curve.n_rows[:, None]
+    np.testing.assert_allclose(curve.scores[0], game.utility(kept), rtol=1e-12)
+    assert np.isfinite(curve.scores).all()
+
+
 def test_weights_are_cut_with_the_rows():
     X, y = np.arange(6.0)[:, None], np.array([0.0, 9, 1, 2, 8, 3])
     weights = np.array([1.0, 0, 1, 1, 0, 1])  # without the two far off, a line
@@ -155,6 +172,8 @@ def test_refuses_values(rows, curve):
         curve(MODEL, X, y, values[:9], X_test, y_test)
     with pytest.raises(ValueError, match="values contains NaN"):
         curve(MODEL, X, y, np.where(values > 0, values, np.nan), X_test, y_test)
+    with pytest.raises(ValueError, match=r"sample_weight must have one .* \(150\)\. Got 9"):
+        curve(MODEL, *rows, sample_weight=np.ones(9))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         curve(MODEL, X[:9], y, values, X_test, y_test)
     with pytest.raises(ValueError, match="'first' parameter .* must be a str among"):

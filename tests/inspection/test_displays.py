@@ -3,6 +3,7 @@ import sys
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_iris
@@ -85,6 +86,8 @@ class TestRemoval:
             ValueRemovalDisplay.from_curves(curves)
         with pytest.raises(ValueError, match=r"one or more .* Got none\."):
             ValueRemovalDisplay.from_curves([])
+        with pytest.raises(ValueError, match=r"differ in `first`.* Got lowest and lowest\."):
+            ValueRemovalDisplay.from_curves([curves[1], curves[1]])
 
 
 class TestDistribution:
@@ -121,6 +124,23 @@ class TestDistribution:
         bare = ValueDistributionDisplay.from_estimator(KNNShapleyValuer().fit(X, y))
         assert list(bare.bars_) == [None]
         np.testing.assert_array_equal(bare.values, values)
+
+    def test_values_that_differ_by_rounding(self):
+        values = np.array([0.1, 0.1, np.nextafter(0.1, 1)])
+        bars = ValueDistributionDisplay.from_values(values, bins=9).bars_[None]
+        assert sorted(bar.get_height() for bar in bars)[-2:] == [0, 3]
+
+    @pytest.mark.parametrize("n_kinds", [3, 10, 11, 20])
+    def test_every_kind_has_a_colour(self, n_kinds):
+        bars = ValueDistributionDisplay.from_values(range(n_kinds), by=range(n_kinds)).bars_
+        assert len({bar[0].get_facecolor() for bar in bars.values()}) == n_kinds
+
+    @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+    @pytest.mark.parametrize("kinds", [("a", "b"), (1.0, 2.0)])
+    def test_refuses_kinds_without_a_name(self, kinds, missing):
+        by = pd.Series([*kinds, missing], dtype=object)
+        with pytest.raises(ValueError, match="by must .*no"):
+            ValueDistributionDisplay.from_values([1, 2, 3], by=by)
 
     def test_refuses(self):
         with pytest.raises(ValueError, match="by must name at most 20 kinds of rows.* Got 21"):
