@@ -19,7 +19,7 @@ def choose_sampler(semivalue, n, limit=None):
     """The sampler for n players and at most ``limit`` coalitions (None: any number).
 
     All coalitions that count, where they are few; uniform subsets for Banzhaf values; else subsets
-    stratified by size, or an order where there is no room for a block of them.
+    stratified by size, or an order where there is no room for a block of them, but for an order.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def choose_sampler(semivalue, n, limit=None):
     limit = np.inf if limit is None else limit
     if size_weights(semivalue, n)[-1] == 1.0 or 2**n <= min(limit - 1, _FEW):
         return "exact"
-    if limit <= SubsetDesign.cost:
+    if max(limit, n - 1) <= SubsetDesign.cost:
         return "permutation"
     return "subsets" if isinstance(semivalue, str) and semivalue == "banzhaf" else "stratified"
 

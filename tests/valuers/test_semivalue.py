@@ -835,6 +835,13 @@ def test_bad_parameters(options, message):
         fit(quick(**options))
 
 
+def test_the_least_count_is_that_of_the_sampler_that_needs_least():
+    with pytest.raises(ValueError, match="max_evaluations must be at least 33 for .*100 players"):
+        fit(quick(max_evaluations=20), 100)
+    assert fit(quick(max_evaluations=33), 100).n_evaluations_ == 33
+    assert fit(quick(max_evaluations=24)).sampler_ == "permutation"
+
+
 def test_a_label_that_only_judges_have():
     X, y, *_ = data(20)
     y = np.where(np.arange(20) == 3, "rare", y)
