@@ -38,12 +38,13 @@ def mean_adjusted_variance(values, errors):
     Returns
     -------
     uncertainty : float
-        In units of the utility; infinite where a value of zero is not certain.
+        In units of the utility; infinite where a value of zero is not certain, or an error is
+        infinite, as those of one permutation are.
 
     Raises
     ------
     ValueError
-        If the lengths differ, an entry is not finite, or an error is negative.
+        If the lengths differ, a value is not finite, or an error is negative or NaN.
 
     References
     ----------
@@ -55,12 +56,17 @@ def mean_adjusted_variance(values, errors):
     0.03
     """
     values, errors = (
-        column_or_1d(check_array(part, ensure_2d=False, dtype=np.float64, input_name=name))
+        column_or_1d(
+            check_array(
+                part, ensure_2d=False, dtype=np.float64, input_name=name,
+                ensure_all_finite=name == "values",
+            )
+        )
         for part, name in ((values, "values"), (errors, "errors"))
-    )
-    if len(values) != len(errors) or errors.min() < 0:
+    )  # fmt: skip
+    if len(values) != len(errors) or not errors.min() >= 0:
         raise ValueError(
-            "errors must have one entry a value, none of them negative. Got "
+            "errors must have one entry a value, none of them negative or NaN. Got "
             f"{len(errors)} errors from {errors.min():g} for {len(values)} values."
         )
     with np.errstate(divide="ignore", invalid="ignore"):

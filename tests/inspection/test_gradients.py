@@ -69,9 +69,13 @@ def test_variance_over_size():
     assert mean_adjusted_variance([0.5, -1.0], [0.1, 0.2]) == pytest.approx(0.03)
     assert mean_adjusted_variance([0.0, 1.0], [0.0, 0.1]) == pytest.approx(0.005)
     assert mean_adjusted_variance([0.0, 1.0], [0.1, 0.1]) == np.inf
+    assert mean_adjusted_variance([0.5, 1.0], [np.inf, 0.1]) == np.inf
 
 
-@pytest.mark.parametrize(("values", "errors"), [([1.0, 2.0], [0.1]), ([1.0, 2.0], [0.1, -0.1])])
+@pytest.mark.parametrize(
+    ("values", "errors"),
+    [([1.0, 2.0], [0.1]), ([1.0, 2.0], [0.1, -0.1]), ([1.0, 2.0], [0.1, np.nan])],
+)
 def test_errors_that_are_none(values, errors):
     with pytest.raises(ValueError, match="errors must have one entry a value, none of them neg"):
         mean_adjusted_variance(values, errors)
