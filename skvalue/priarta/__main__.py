@@ -6,7 +6,6 @@ Needs skvalue and the buyer's folder, and nothing else of the buyer's.
 import argparse
 import os
 import sys
-import zipfile
 
 import numpy as np
 
@@ -85,7 +84,7 @@ def _summarize(options):
 
 def _release(options):
     model = BuyerModel.load(options.model)
-    if options.ledger is not None and not os.path.exists(options.ledger):
+    if options.ledger is not None and not os.path.isfile(options.ledger):
         raise ValueError(
             "--ledger must be the file of a ledger that is there. Got "
             f"{options.ledger}: make it, with the budget of these rows, by "
@@ -137,7 +136,14 @@ def read_rows(path, key=None):
         If the file is of another kind or damaged, holds Python objects, or which array is meant is
         not clear.
     """
-    kind = os.path.splitext(path)[1].lower()
+    rows = _read(path, os.path.splitext(path)[1].lower(), key)
+    if not isinstance(rows, np.ndarray) or rows.ndim == 0 or rows.dtype.kind not in "buif":
+        got = getattr(rows, "dtype", "something else")
+        raise ValueError(f"rows must be an array of real numbers. Got {path}, which holds {got}.")
+    return rows
+
+
+def _read(path, kind, key):
     if key is not None and kind != ".npz":
         raise ValueError(f"--key is for an .npz file. Got {path}.")
     if kind == ".csv":
@@ -167,7 +173,9 @@ def _read_csv(path):
 def _loaded(path, what, load, *args):
     try:
         return load(*args)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except OSError:
+        raise
+    except Exception as error:  # whatever a damaged file makes of a reader
         raise ValueError(f"rows must be a {what}. Got {path}: {error}") from None
 
 

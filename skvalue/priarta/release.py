@@ -200,10 +200,8 @@ class SellerRelease(BaseEstimator):
         mechanism = check_release(self, model.max_norm)
         size = n_rows if self.subset_size is None else self.subset_size
         if n_rows < 2 or size > n_rows:
-            raise ValueError(
-                f"X must have at least {max(2, size)} rows, so that subset_size can be drawn and "
-                f"has a covariance. Got {n_rows}."
-            )
+            why = "to have a covariance" if self.subset_size is None else "to draw subset_size from"
+            raise ValueError(f"X must have at least {max(2, size)} rows, {why}. Got {n_rows}.")
         subset, private = size < n_rows, mechanism in ("central", "local")
         rate = size / n_rows if subset and self._counts_subset(mechanism) else None
         d = model.n_dimensions

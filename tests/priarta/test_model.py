@@ -215,6 +215,7 @@ def test_command_says_what_is_wrong(folder, tmp_path, capsys):
     np.save(tmp_path / "rows.npy", np.zeros((10, 4)))
     ask = ["--epsilon", 0.8, "--delta", 1e-5, "-o", out]
     book = ["--ledger", tmp_path / "none.db", "--dataset-name", "rows"]
+    shelf = ["--ledger", tmp_path, "--dataset-name", "rows"]
     for words, message in [
         (["summarize", folder[1], rows, *ask, "--relation", "near"], "The 'relation' parameter"),
         (["summarize", tmp_path / "x", rows, *ask], "No such file"),
@@ -222,6 +223,10 @@ def test_command_says_what_is_wrong(folder, tmp_path, capsys):
         (["summarize", folder[1], rows, *ask, "--ledger", "l.db"], "must be given together"),
         (["summarize", folder[1], rows, *ask, "--subset-size", 11], "X must have at least 11 rows"),
         (["summarize", folder[1], rows, *ask, *book], "--ledger must be the file of a ledger that"),
+        (
+            ["summarize", folder[1], rows, *ask, *shelf],
+            "--ledger must be the file of a ledger that",
+        ),
         (["check", rows], "rows.csv: text must be JSON"),
         (["check", tmp_path / "rows.npy"], "summary must be a file that summarize wrote. Got"),
     ]:
@@ -288,3 +293,37 @@ def test_rows_hold_no_objects(tmp_path):
     (tmp_path / "named.csv").write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="numbers without a header. Got .*named.csv: could"):
         read_rows(tmp_path / "named.csv")
+
+
+def test_rows_in_damaged_files_are_refused(tmp_path):
+    np.savez_compressed(tmp_path / "whole.npz", np.arange(600.0))
+    np.savez(tmp_path / "plain.npz", np.arange(9.0))
+    whole, plain = ((tmp_path / f"{word}.npz").read_bytes() for word in ("whole", "plain"))
+    method, flags = bytearray(plain), bytearray(plain)
+    local, central = plain.index(b"PK\x03\x04"), plain.index(b"PK\x01\x02")
+    method[local + 8] = method[central + 10] = 99  # of compression
+    flags[local + 6] = flags[central + 8] = 1  # encrypted
+    bits = whole[:100] + bytes([whole[100] ^ 255]) + whole[101:]
+    for content, message in (
+        (bits, "Error -3 while decompressing"),
+        (method, "compression method"),
+        (flags, "is encrypted"),
+    ):
+        (tmp_path / "bad.npz").write_bytes(content)
+        with pytest.raises(ValueError, match=f"a whole .npz file .* Got .*bad.npz: .*{message}"):
+            read_rows(tmp_path / "bad.npz")
+    head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000, 2), }"
+    (tmp_path / "long.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00" + head.ljust(117) + b"\n" + head)
+    with pytest.raises(ValueError, match="a whole .npy file .*long.npy: "):
+        read_rows(tmp_path / "long.npy")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.array(3.0), np.ones(3, complex), np.array(["1", "2"]), np.zeros(2, "M8[s]")],
+    ids=str,
+)
+def test_rows_are_real_numbers(array, tmp_path):
+    np.save(tmp_path / "rows.npy", array)
+    with pytest.raises(ValueError, match="real numbers. Got .*rows.npy, which holds "):
+        read_rows(tmp_path / "rows.npy")

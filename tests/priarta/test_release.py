@@ -240,7 +240,7 @@ def test_ledger_is_charged_before_noise(rng):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        (dict(subset_size=200), "X must have at least 200 rows, so that subset_size can be drawn"),
+        (dict(subset_size=200), "X must have at least 200 rows, to draw subset_size from"),
         (dict(subset_size=50, relation="add_remove"), "subset_size must be None for relation="),
         (dict(subset_size=50, relation="null"), "relation must be 'replace' for a secret subset"),
         (dict(mechanism="local", relation="add_remove"), "relation must be 'replace' or 'null'"),
