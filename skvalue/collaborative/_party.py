@@ -8,6 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._fits import former_fit_kept
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from ..exceptions import NestedReleasesWarning, NormalApproximationWarning, VoidGuaranteeWarning
 from ..privacy import GaussianEvent, Ledger, draw_noise, make_report
@@ -69,9 +70,10 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
             If X or y hold NaN or infinity, or the ledger's budget would be overrun; nothing is
             drawn then.
         """
-        clean, void = self._clean(X, y)
-        self.release_ = self._noisy(clean, [self.epsilon], void)[0]
-        self.privacy_ = self._report(self.release_, void)
+        with former_fit_kept(self):
+            clean, void = self._clean(X, y)
+            self.release_ = self._noisy(clean, [self.epsilon], void)[0]
+            self.privacy_ = self._report(self.release_, void)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)

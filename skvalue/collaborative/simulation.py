@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_array
 
+from .._fits import former_fit_kept
 from .._sklearn import HasMethods, fit_context
 from .._validation import check_groups
 from .linear import BayesianLinear
@@ -136,7 +137,11 @@ class PrivateCollaboration(BaseEstimator):
         if groups is None:
             raise ValueError("groups must name the party of every row. Got None.")
         X = check_array(X, dtype=None, ensure_2d=False)
-        y = None if y is None else np.asarray(y)
+        with former_fit_kept(self):
+            self._fit(X, None if y is None else np.asarray(y), groups)
+        return self
+
+    def _fit(self, X, y, groups):
         self.groups_, codes = check_groups(groups, len(X))
         parties = self.groups_.tolist()
         epsilons = self.epsilon
@@ -164,7 +169,6 @@ class PrivateCollaboration(BaseEstimator):
         self.values_ = self.scorer_.values_
         self.values_error_ = self.scorer_.values_error_
         self.row_values_ = (self.values_ / np.bincount(codes))[codes]
-        return self
 
     def fit_transform(self, X, y=None, *, groups=None):
         """Run the collaboration and return a value for every row.

@@ -9,6 +9,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 
+from .._fits import former_fit_kept
 from .._judges import Progress
 from .._sklearn import Interval, StrOptions
 from .._torch_device import gains_from_bfloat16, seeded
@@ -247,19 +248,28 @@ class TrainedTransformer(
             **patience,
         )
 
-    def _run(self, training):
+    def _prepare(self, X):
+        """The `Training` that the parameters ask for, for rows X."""
+        raise NotImplementedError
+
+    def _fitted(self, X):
         """Train under the callbacks and set what there is, be it stopped or interrupted.
 
         Sets ``network_``, ``loss_curve_``, ``validation_loss_curve_`` and ``n_iter_``; the curves
-        go on where they exist.
+        go on where they exist. A fit that fails, or is interrupted before its first epoch is over,
+        leaves the former as it was.
         """
-        progress = Progress(self, training.n_epochs)
-        for _ in progress.follow(training.epochs(), training.n_epochs, "epochs"):
-            pass
-        self.network_ = training.finish()
-        self.loss_curve_ = self.loss_curve_ + training.losses
-        self.validation_loss_curve_ = self.validation_loss_curve_ + training.held_out_losses
-        self.n_iter_ = len(self.loss_curve_)
+        with former_fit_kept(self):
+            training = self._prepare(X)
+            progress = Progress(self, training.n_epochs)
+            for _ in progress.follow(training.epochs(), training.n_epochs, "epochs"):
+                pass
+            if progress.interrupted and not training.losses:
+                raise KeyboardInterrupt
+            self.network_ = training.finish()
+            self.loss_curve_ = self.loss_curve_ + training.losses
+            self.validation_loss_curve_ = self.validation_loss_curve_ + training.held_out_losses
+            self.n_iter_ = len(self.loss_curve_)
         progress.context.call_on_fit_task_end(estimator=self)
         if progress.interrupted:
             raise KeyboardInterrupt
@@ -270,3 +280,4 @@ class TrainedTransformer(
                 IncompleteFitWarning,
                 stacklevel=3,
             )
+        return self

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._fits import former_fit_kept
 from .._sklearn import HasMethods, Interval, StrOptions, check_feature_names, fit_context
 from ..exceptions import VoidGuaranteeWarning
 from ..privacy import SeededNoiseWarning
@@ -189,8 +190,13 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         n_rows = count_rows(X)
         if n_rows < 2:
             raise ValueError(f"X must have at least 2 rows. Got {n_rows}.")
-        check_feature_names(self, X, reset=True)
         check_release(self, self.max_norm)
+        with former_fit_kept(self):
+            self._fit(X, n_rows)
+        return self
+
+    def _fit(self, X, n_rows):
+        check_feature_names(self, X, reset=True)
         random = check_random_state(self.random_state)
         representation = _fit_map(self.representation, REPRESENTATIONS, X, random)
         rows = as_rows(representation.transform(X), n_rows, "representation")
@@ -212,7 +218,6 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         self.n_samples_ = len(rows)
         self.components_ = np.linalg.eigh(self._buyer.covariance)[1].T[::-1]
         self.noise_floor_ = self._own_floor()
-        return self
 
     def _weight(self, rows):
         if not isinstance(self.mean_weight, str):

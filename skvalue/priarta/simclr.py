@@ -243,6 +243,10 @@ class SimCLR(TrainedTransformer):
         RuntimeError
             If the loss is no longer finite.
         """
+        return self._fitted(X)
+
+    def _prepare(self, X):
+        """The training that the parameters ask for."""
         device = find_device(self.device)
         again = self._goes_on()
         X = read_examples(self, X, image_shape=self.image_shape, reset=not again)
@@ -270,8 +274,7 @@ class SimCLR(TrainedTransformer):
 
         training = self._training(network, loss_of, len(rows), rng, device)
         self._examples, self._rng = examples, rng
-        self._run(training)
-        return self
+        return training
 
     def _build(self, examples, rng):
         """Backbone and head with fresh weights, the backbone's name and its dimension."""

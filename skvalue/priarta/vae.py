@@ -201,6 +201,10 @@ class GaussianVAE(TrainedTransformer):
         RuntimeError
             If the loss is no longer finite.
         """
+        return self._fitted(X)
+
+    def _prepare(self, X):
+        """The training that the parameters ask for."""
         device = find_device(self.device)
         again = self._goes_on()
         X = validate_data(self, X, reset=not again, dtype=float, ensure_min_samples=2)
@@ -225,8 +229,7 @@ class GaussianVAE(TrainedTransformer):
 
         training = self._training(network, loss_of, len(rows), rng, device)
         self._rng = rng
-        self._run(training)
-        return self
+        return training
 
     def _tensor(self, X):
         scaled = (X - self._centre) / self._scale

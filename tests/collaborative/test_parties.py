@@ -138,6 +138,10 @@ def test_ledger_is_charged_before_noise(rows):
     with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
         clone(party).set_params(epsilon=0.3).fit(*rows)
     assert ledger.n_charges == 1
+    before = dict(vars(party.set_params(epsilon=0.3)))
+    with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
+        party.fit(np.hstack([rows[0], rows[0]]), rows[1])
+    assert vars(party) == before
 
 
 class TestPath:

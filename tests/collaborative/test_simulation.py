@@ -75,6 +75,15 @@ class TestWrapper:
         numbers = PrivateCollaboration(MeanRelease(), GaussianMean(), random_state=0)
         assert numbers.fit(y, groups=groups).row_values_.shape == (300,)
 
+    def test_a_fit_that_fails_leaves_the_former(self, rows):
+        X, y, groups = rows
+        epsilon = dict.fromkeys("abc", 0.1)
+        wrapper = PrivateCollaboration(MeanRelease(), GaussianMean(), epsilon=epsilon)
+        before = dict(vars(wrapper.fit(y, groups=groups)))
+        with pytest.raises(ValueError, match="Got none for .'A', 'B', 'C'."):
+            wrapper.fit(y, groups=np.char.upper(groups))
+        assert vars(wrapper) == before
+
     def test_refuses(self, rows):
         X, y, groups = rows
         with pytest.raises(ValueError, match="groups must name the party of every row. Got None"):

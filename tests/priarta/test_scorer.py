@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from skvalue import priarta
+from skvalue.priarta import scorer as scorer_module
 from skvalue.priarta import PriArTaScorer, SellerRelease, Summary, wasserstein
 from skvalue.priarta._estimates import estimate_summaries
 
@@ -299,6 +301,22 @@ def test_refit_and_pickle_score_alike(market):
     scorer.fit(sellers[0])
     assert scorer.model_.fingerprint != again.model_.fingerprint
     assert scorer.transform([sellers[0]])[0, 0] == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("ends", ["refused", "interrupted"])
+def test_a_fit_that_does_not_end_leaves_the_former(market, ends, monkeypatch):
+    import pandas as pd
+
+    buyer, sellers = market
+    scorer = PriArTaScorer(epsilon=0.8).fit(buyer)
+    summaries, before = scorer.summarize(sellers), dict(vars(scorer))
+    scores, X = scorer.score_summaries(summaries), pd.DataFrame(3 * sellers[2]).add_prefix("x")
+    if ends == "interrupted":
+        monkeypatch.setattr(scorer_module, "choose_weight", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(ValueError if ends == "refused" else KeyboardInterrupt):
+        scorer.fit(1e-200 * X if ends == "refused" else X)
+    assert vars(scorer) == before
+    assert np.array_equal(scorer.score_summaries(summaries), scores)
 
 
 def test_tags():

@@ -202,24 +202,27 @@ def test_warm_start(digits):
         simclr.set_params(warm_start=True).fit(X[:, :5, :5])
 
 
+@pytest.mark.parametrize(("error", "warm"), [("no room", True), ("no room", False), ("", False)])
 @pytest.mark.parametrize("cls", [SimCLR, GaussianVAE])
-def test_a_fit_that_fails_leaves_what_was_learnt(cls, rng, monkeypatch):
+def test_a_fit_that_fails_leaves_what_was_learnt(cls, error, warm, rng, monkeypatch):
     """Out of memory, say: neither on the GPU, nor in training mode, nor half trained."""
     X = rng.normal(size=(100, 5))
-    fitted = cls(warm_start=True, **SMALL).fit(X)
+    fitted = cls(warm_start=warm, **SMALL).fit(X)
+    curve, kind = fitted.loss_curve_, torch.OutOfMemoryError if error else KeyboardInterrupt
     rows, loss, calls = fitted.transform(X), Training._loss, []
 
     def second_fails(self, chosen):
         calls.append(None)
         if len(calls) == 2:
-            raise torch.OutOfMemoryError("no room")
+            raise kind(error)
         return loss(self, chosen)
 
     monkeypatch.setattr(Training, "_loss", second_fails)
-    with pytest.raises(torch.OutOfMemoryError, match="no room"):
-        fitted.fit(X)
+    with pytest.raises(kind, match=error):
+        fitted.fit(X if warm else rng.normal(size=(400, 7)))
     monkeypatch.undo()
     assert not fitted.network_.training
+    assert fitted.loss_curve_ == curve
     np.testing.assert_array_equal(fitted.transform(X), rows)
 
 
