@@ -113,7 +113,8 @@ def test_sparse_validation_points_of_dense_rows(rng):
 @pytest.mark.parametrize("density", [0.002, 0.2])
 def test_wide_sparse_rows_are_not_densified(valuer, density, rng, monkeypatch):
     d = 20_000 if density < 0.1 else 500
-    X = sparse.random_array((700, d), density=density, format="csr", rng=rng)
+    cells = rng.choice(700 * d, int(density * 700 * d), replace=False)
+    X = sparse.csr_array((rng.random(len(cells)), np.divmod(cells, d)), shape=(700, d))
     y = rng.integers(0, 2, 700)
     plain = clone(valuer).fit(X[:500].toarray(), y[:500], X_val=X[500:].toarray(), y_val=y[500:])
     whole = []
