@@ -14,7 +14,6 @@ from ._gradient_models import gradients_at
 __all__ = [
     "RationedNoise",
     "Rounds",
-    "averaging_matrix",
     "coalition_parameters",
     "public_utility",
     "recent_shares",
@@ -51,34 +50,6 @@ def recent_shares(n_rounds):
     shares = 0.75 - 0.7 * np.arange(1, n_rounds + 1) / n_rounds
     shares[0] = 1.0
     return shares
-
-
-def averaging_matrix(shares):
-    """Weights of all updates sent so far in what is used in every round.
-
-    What is used in round t is the share times the newest update plus the rest times what was used
-    before: a post-processing ``W = X A`` of what was sent, A, by a matrix that no row of data has
-    a say in.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (n_rounds,)
-        Shares of the newest updates, the first of them 1.
-
-    Returns
-    -------
-    X : ndarray of shape (n_rounds, n_rounds)
-        Lower triangular; rows sum to one.
-
-    Examples
-    --------
-    >>> averaging_matrix(np.array([1.0, 0.5, 0.25])).tolist()
-    [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.375, 0.375, 0.25]]
-    """
-    X = np.diag(np.asarray(shares, dtype=np.float64))
-    for t in range(1, len(X)):
-        X[t] += (1 - shares[t]) * X[t - 1]
-    return X
 
 
 def release_updates(updates, clip, draw=None, scales=1.0, stream=(0,)):
@@ -300,8 +271,10 @@ class Rounds:
     asked: int = 0
 
     def __post_init__(self):
-        matrix = averaging_matrix(self.shares)
-        assert np.allclose(matrix.sum(axis=1), 1)  # W = X A for an X known before any data
+        # What is used is W = X A of what was sent, A, for an X known before any data, whose rows
+        # sum to one: in round t the share of the newest, and the rest times the row before.
+        assert np.isfinite(self.shares).all()
+        assert self.shares[0] == 1
         self.shares.flags.writeable = False
 
     @property

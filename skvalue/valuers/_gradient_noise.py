@@ -156,33 +156,10 @@ def step_deviation(noise, deviation, n_permutations, skip):
     """
     if isinstance(noise, str) and noise == "iid":
         return float(deviation)
-    X = release_matrix(
-        own_shares("correlated" if isinstance(noise, str) else noise, n_permutations)
-    )
-    return float(deviation * np.sqrt((X[skip:] ** 2).sum(axis=1).mean()))
-
-
-def release_matrix(shares):
-    """The matrix X of a party's shares, by which releases become steps: W = X A.
-
-    Parameters
-    ----------
-    shares : ndarray of shape (n_permutations,)
-        Of `own_shares`.
-
-    Returns
-    -------
-    X : ndarray of shape (n_permutations, n_permutations)
-        Lower triangular; every row has the sum one.
-
-    Examples
-    --------
-    >>> release_matrix(own_shares("correlated", 3)).round(2).tolist()
-    [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.33, 0.33, 0.33]]
-    """
-    k = len(shares)
-    past = np.divide(1 - shares, np.arange(k), out=np.zeros(k), where=np.arange(k) > 0)
-    return np.tril(np.repeat(past[:, None], k, axis=1), -1) + np.diag(shares)
+    shares = own_shares("correlated" if isinstance(noise, str) else noise, n_permutations)
+    before = np.maximum(np.arange(n_permutations), 1)  # releases that share the rest alike
+    variances = shares**2 + (1 - shares) ** 2 / before
+    return float(deviation * np.sqrt(variances[skip:].mean()))
 
 
 def gradient_report(

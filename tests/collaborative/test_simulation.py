@@ -76,7 +76,7 @@ class TestWrapper:
         assert numbers.fit(y, groups=groups).row_values_.shape == (300,)
 
     def test_a_fit_that_fails_leaves_the_former(self, rows):
-        X, y, groups = rows
+        _, y, groups = rows
         epsilon = dict.fromkeys("abc", 0.1)
         wrapper = PrivateCollaboration(MeanRelease(), GaussianMean(), epsilon=epsilon)
         before = dict(vars(wrapper.fit(y, groups=groups)))

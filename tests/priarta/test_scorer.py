@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from skvalue import priarta
-from skvalue.priarta import scorer as scorer_module
 from skvalue.priarta import PriArTaScorer, SellerRelease, Summary, wasserstein
+from skvalue.priarta import scorer as scorer_module
 from skvalue.priarta._estimates import estimate_summaries
 
 from .markets import fitted, gaussian_rows, quietly, released

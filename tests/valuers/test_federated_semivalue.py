@@ -1,5 +1,6 @@
 import copy
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import Ledger, SeededNoiseWarning, mu_from_epsilon
 from skvalue.semivalues import enumerate_semivalue
 from skvalue.valuers._federated_rounds import (
-    averaging_matrix,
     coalition_parameters,
     recent_shares,
     release_updates,
@@ -65,6 +65,14 @@ def test_defaults_are_those_of_the_paper():
     assert np.isnan(valuer.round_values_).all(axis=1).tolist() == [True, True, False]
 
 
+def averaging_matrix(shares):
+    """X, by which what was sent, A, is averaged: W = X A."""
+    X = np.diag(shares)
+    for t in range(1, len(X)):
+        X[t] += (1 - shares[t]) * X[t - 1]
+    return X
+
+
 @pytest.mark.parametrize("shares", [recent_shares(6), own_shares("correlated", 6), np.ones(6)])
 def test_averaging_is_a_matrix_product(rng, shares):
     released = rng.normal(size=(6, 3, 2))
@@ -77,6 +85,15 @@ def test_averaging_is_a_matrix_product(rng, shares):
     np.testing.assert_allclose(X.sum(axis=1), 1)
     assert not np.triu(X, 1).any()
     np.testing.assert_allclose(used, np.einsum("ts,snp->tnp", X, released), atol=1e-12)
+
+
+def test_memory_of_very_many_rounds():
+    tracemalloc.start()
+    try:
+        make(n_rounds=20_000, noise="recent", clip=1.0, noise_multiplier=1.0).start(bowl, 3)
+        assert tracemalloc.get_traced_memory()[1] < 20e6  # not of n_rounds^2 numbers
+    finally:
+        tracemalloc.stop()
 
 
 def test_running_mean_is_one_of_the_schedules():

@@ -21,7 +21,7 @@ from skvalue.valuers._gradient_noise import (
     gradient_event,
     optimal_share,
     own_shares,
-    release_matrix,
+    step_deviation,
 )
 from skvalue.valuers._gradient_walk import Perturbed, _Schedule, walk_permutations
 
@@ -85,6 +85,22 @@ def test_variance_of_correlated_noise():
     iid = released_steps("iid", 100, 1000, 3, clip, multiplier)
     assert iid.var(axis=(1, 2)) == pytest.approx(3 * (clip * multiplier) ** 2, rel=0.022)
     assert abs(np.mean(iid[0] * iid[1])) < 0.05
+
+
+def release_matrix(shares):
+    """X, by which releases A become what is stepped along: W = X A."""
+    k = len(shares)
+    past = np.divide(1 - shares, np.arange(k), out=np.zeros(k), where=np.arange(k) > 0)
+    return np.tril(np.repeat(past[:, None], k, axis=1), -1) + np.diag(shares)
+
+
+@pytest.mark.parametrize("noise", ["iid", "correlated", lambda t, k: 1 / t**0.5])
+def test_deviation_of_steps(noise):
+    X = release_matrix(own_shares(noise, 30))
+    for skip in (0, 20, 29):
+        expected = 3 * np.sqrt((X[skip:] ** 2).sum(axis=1).mean())
+        assert step_deviation(noise, 3.0, 30, skip) == pytest.approx(expected)
+    assert 0 < step_deviation(noise, 3.0, 1_000_000, 900_000) <= 3  # no matrix of 8 TB
 
 
 @pytest.mark.parametrize(
