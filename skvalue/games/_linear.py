@@ -108,7 +108,10 @@ class LeastSquaresSolver(RidgeSolver):
             return self._lstsq(X * root[:, None], y * root)
         X = X[:, :-1]
         mean, y_mean, root = w @ X / w.sum(), w @ y / w.sum(), np.sqrt(w)
-        coef = self._lstsq((X - mean) * root[:, None], (y - y_mean) * root)
+        centred, rounding = X - mean, 4 * len(X) * np.finfo(np.float64).eps
+        if np.abs(centred).max() <= rounding * np.abs(X).max():  # one row, or equal ones
+            return np.r_[np.zeros(X.shape[1]), y_mean]
+        coef = self._lstsq(centred * root[:, None], (y - y_mean) * root)
         return np.r_[coef, y_mean - mean @ coef]
 
     def _lstsq(self, X, y):

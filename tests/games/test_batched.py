@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_classification, make_regression
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.metrics import make_scorer, matthews_corrcoef
+from sklearn.metrics import make_scorer, matthews_corrcoef, r2_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestCentroid
 
@@ -213,6 +213,17 @@ def test_linear_of_columns_that_depend(rng):
     masks = coalitions(rng, 40, "permutation")
     check_equal(LinearRegression(), (twice[0], y, twice[1], y_val), masks)
     check_equal(Ridge(alpha=1e-3), (twice[0], y, twice[1], y_val), masks)
+
+
+@pytest.mark.parametrize("n_equal", [1, 7, 12])
+def test_equal_rows_have_no_slope(n_equal, rng):
+    X, y, X_val, y_val = targets()
+    X = np.repeat(X[:20], n_equal, axis=0)
+    weights, groups = rng.random(len(X)) + 0.1, np.repeat(np.arange(20), n_equal)
+    data = X, np.repeat(y[:20], n_equal), X_val, y_val
+    game = ModelGame(LinearRegression(), *data, sample_weight=weights, groups=groups)
+    expected = [r2_score(y_val, np.full(len(y_val), target)) for target in y[:20]]
+    np.testing.assert_allclose(game.utility(np.eye(20, dtype=bool)), expected)
 
 
 def test_least_squares_cuts_small_singular_values(rng):
