@@ -292,11 +292,10 @@ def make_splits(cv, X, y, group_codes, classifier):
     stands on both sides of a split.
     """
     n = len(y)
-    if group_codes is not None:
-        if is_leave_one_out(cv):
-            cv = LeaveOneGroupOut()
-        elif isinstance(cv, int):
-            cv = GroupKFold(cv)
+    if is_leave_one_out(cv):
+        cv = LeaveOneOut() if group_codes is None else LeaveOneGroupOut()
+    elif group_codes is not None and isinstance(cv, int):
+        cv = GroupKFold(cv)
     cv = check_cv(cv, y, classifier=classifier)
     splits = [
         (np.sort(players), np.sort(judges)) for players, judges in cv.split(X, y, group_codes)

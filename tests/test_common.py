@@ -10,6 +10,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -101,6 +102,18 @@ def test_values_and_fit_transform_agree(cls, data):
     np.testing.assert_array_equal(values[:, 0], valuer.values_)
     if hasattr(valuer, "transform"):
         np.testing.assert_allclose(valuer.transform(X[::-1])[::-1], values)
+
+
+@each_judged
+@pytest.mark.parametrize("groups", [None, np.arange(10) % 5], ids=["rows", "groups"])
+def test_leave_one_out_by_name(cls, groups, data):
+    X, y = data[0][:10], np.tile(["no", "yes"], 5)
+    splitter = LeaveOneOut() if groups is None else LeaveOneGroupOut()
+    named, splits = (
+        build(cls).set_params(cv=cv).fit(X, y, groups=groups) for cv in ("leave-one-out", splitter)
+    )
+    np.testing.assert_allclose(named.values_, splits.values_, atol=1e-12)
+    assert named.utility_ == pytest.approx(splits.utility_, abs=1e-12)
 
 
 @each_valuer

@@ -48,7 +48,7 @@ class BaseSemivalueValuer(EstimatesMixin, BaseRetrainingValuer):
         "sign_level": [Interval(Real, 0, 1, closed="neither"), None],
         "stable_bottom": [Interval(Integral, 1, None, closed="left"), None],
         "task": [StrOptions({"auto", "classification", "regression"})],
-        "cv": ["cv_object"],
+        "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "batch": [StrOptions({"auto", "torch", "never"})],
         "device": [StrOptions({"auto", "cpu", "cuda"})],
         "memory": [str, HasMethods(["cache"]), None],

@@ -42,7 +42,7 @@ _SAMPLING = """sampler : {"auto", "stratified", "subsets", "permutation", "antit
 
 _DATA = """task : {"auto", "classification", "regression"}, default="auto"
         Kind of target; "auto" decides by `sklearn.utils.multiclass.type_of_target`.
-    cv : int, splitter or iterable, default=5
+    cv : int, "leave-one-out", splitter or iterable, default=5
         Which rows judge which when there is no validation set; every row must play equally often.
     batch : {"auto", "torch", "never"}, default="auto"
         Whether many coalitions are trained at once: where the estimator allows it, by torch where

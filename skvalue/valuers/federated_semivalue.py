@@ -94,7 +94,7 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
         For tests only: a seed of the noise, which VOIDS the guarantee.
     task : {"auto", "classification", "regression"}, default="auto"
         Kind of target in `fit`.
-    cv : int, splitter or iterable, default=5
+    cv : int, "leave-one-out", splitter or iterable, default=5
         Which rows judge which in `fit` when there is no validation set.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where a torch module computes.
@@ -192,7 +192,7 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
         "trust": [StrOptions({"local", "server"})],
         "unit": [StrOptions({"party", "example"})],
         "task": [StrOptions({"auto", "classification", "regression"})],
-        "cv": ["cv_object"],
+        "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "device": [str],
         "random_state": ["random_state"],
     }

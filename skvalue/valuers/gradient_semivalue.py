@@ -91,7 +91,7 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
     task : {"auto", "classification", "regression"}, default="auto"
         Kind of target; "auto" decides by `sklearn.utils.multiclass.type_of_target`, with epsilon by
         that of y_val.
-    cv : int, splitter or iterable, default=5
+    cv : int, "leave-one-out", splitter or iterable, default=5
         Which rows judge which when there is no validation set; every row must play equally often.
         With epsilon a validation set is required.
     device : {"auto", "cpu", "cuda"}, default="auto"
@@ -181,7 +181,7 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
         "trust": [StrOptions({"local", "server"})],
         "unit": [StrOptions({"party", "example"})],
         "task": [StrOptions({"auto", "classification", "regression"})],
-        "cv": ["cv_object"],
+        "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "device": [str],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],

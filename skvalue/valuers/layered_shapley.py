@@ -76,7 +76,7 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         Utility of a coalition whose fit or score fails: that of nobody, an error, or a number.
     task : {"auto", "classification", "regression"}, default="auto"
         Kind of target; "auto" decides by `sklearn.utils.multiclass.type_of_target`.
-    cv : int, splitter or iterable, default=5
+    cv : int, "leave-one-out", splitter or iterable, default=5
         Which rows judge which when there is no validation set; every row must play equally often.
     batch : {"auto", "never"}, default="auto"
         Whether many coalitions are trained at once where the estimator allows it.
@@ -188,7 +188,7 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         "empty_utility": [Real, None],
         "error_score": [StrOptions({"empty", "raise"}), Real],
         "task": [StrOptions({"auto", "classification", "regression"})],
-        "cv": ["cv_object"],
+        "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "batch": [StrOptions({"auto", "never"})],
         "memory": [str, HasMethods(["cache"]), None],
         "n_jobs": [Integral, None],
