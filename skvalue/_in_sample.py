@@ -278,6 +278,8 @@ class BaseInSampleValuer(
             raise progress.error
         if progress.interrupted:
             raise KeyboardInterrupt
+        if progress.warn is not None:
+            progress.warn()
         if progress.stopped:
             warnings.warn(
                 f"The fit was stopped by a callback: the values stand on the {self._done} "

@@ -88,6 +88,7 @@ class Progress:
         self.stopped = False
         self.interrupted = False
         self.error = None
+        self.warn = None  # what warns of a fit that is done; a warning may be made an error
 
     @property
     def over(self):

@@ -4,20 +4,18 @@ After G. Bernstein and D. Sheldon, "Differentially Private Bayesian Linear Regre
 2019). All coalitions, temperatures and chains move at once.
 """
 
-import warnings
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ._divergence import one_sample_divergence, two_sample_divergence
 from ._gaussian import joint_moments
 from ._moments import inverse_wishart_prior
 from ._nig import nig_sample, nig_update
 
-__all__ = ["gibbs_draws", "gibbs_values"]
+__all__ = ["LEAST_ESS", "gibbs_draws", "gibbs_values"]
 
 _CHAINS, _BURN_IN, _THIN = 20, 1500, 10
-_LEAST_ESS = 50
+LEAST_ESS = 50
 
 
 def _symmetric(shape, rng):
@@ -179,11 +177,4 @@ def gibbs_values(model, releases, members, n_draws, kind, rng):
     values, ess = np.zeros((len(members), 4)), np.full(len(members), np.inf)
     for row, some in zip(rows, draws):
         values[row], ess[row] = divergences(model, some, kind, rng)
-    if ess.min() < _LEAST_ESS:
-        warnings.warn(
-            f"Gibbs chains of some coalitions have mixed slowly (effective sample size "
-            f"{ess.min():.0f}): prefer method='pool', or raise n_particles.",
-            ConvergenceWarning,
-            stacklevel=6,
-        )
     return values, ess

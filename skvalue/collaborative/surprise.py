@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._fits import former_fit_kept
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from ..semivalues import tabulated_semivalue
-from ._gibbs import gibbs_values
+from ._gibbs import LEAST_ESS, gibbs_values
 from ._models import check_prior, check_releases, warn_of_few_rows
 from ._pool import grid_pool, sampled_pool
 from ._shapley import antithetic_orders, permutation_values, prefix_masks
@@ -170,7 +170,8 @@ class BayesianSurpriseScorer(BaseEstimator):
         with former_fit_kept(self):
             for name in ("_pool", "_orders", "coalition_values_", "coalition_values_error_"):
                 self.__dict__.pop(name, None)
-            self._fit(check_releases(releases))
+            method = self._fit(check_releases(releases))
+        self._warn_of_few_draws(method)
         return self
 
     def _fit(self, releases):
@@ -193,6 +194,25 @@ class BayesianSurpriseScorer(BaseEstimator):
             self._fit_gibbs()
         else:
             self._fit_pool(method)
+        return method
+
+    def _warn_of_few_draws(self, method):
+        """Said once the fit is there: a warning may be made an error."""
+        least = self._ess.min()
+        message = None
+        if method == "pool" and least < self.min_ess:
+            message = (
+                f"{np.sum(self._ess < self.min_ess)} of {len(self._ess)} coalitions have an "
+                f"effective sample size below min_ess={self.min_ess:g} (the least is {least:.0f}): "
+                "raise n_particles."
+            )
+        elif method == "gibbs" and least < LEAST_ESS:
+            message = (
+                "Gibbs chains of some coalitions have mixed slowly (effective sample size "
+                f"{least:.0f}): prefer method='pool', or raise n_particles."
+            )
+        if message is not None:
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     # Computation ----------------------------------------------------------------------------
 
@@ -226,13 +246,6 @@ class BayesianSurpriseScorer(BaseEstimator):
                 return
             weak = weak[np.argsort(self._ess[weak])][:_MORE_ANCHORS]
             anchors = self._members[weak].astype(float)
-        warnings.warn(
-            f"{np.sum(self._ess < self.min_ess)} of {len(self._ess)} coalitions have an effective "
-            f"sample size below min_ess={self.min_ess:g} (the least is {self._ess.min():.0f}): "
-            "raise n_particles.",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
 
     def _evaluate(self):
         """All coalitions, or those that sampled orders pass, by the pool."""

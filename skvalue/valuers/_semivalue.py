@@ -317,7 +317,7 @@ class BaseSemivalueValuer(EstimatesMixin, BaseRetrainingValuer):
                 + ("; fit with warm_start=True goes on." if can_resume else ".")
             )
             progress.error.__cause__ = error
-        self._warn(run, progress)
+        progress.warn = partial(self._warn, run)
         utility = np.mean([run.estimations[i].full for i in played])
         empty = np.mean([run.estimations[i].game.empty_utility for i in played])
         return [games[i] for i in played], run.result()[0], utility, empty, progress
@@ -336,9 +336,7 @@ class BaseSemivalueValuer(EstimatesMixin, BaseRetrainingValuer):
                 if not estimation.exact:
                     self.truncation_bias_[rows] += estimation.moments.bias / len(run.estimations)
 
-    def _warn(self, run, progress):
-        if progress.interrupted or progress.error is not None:
-            return
+    def _warn(self, run):
         for estimation in run.estimations:
             estimation.game.warn_failed()
         by_default = self.max_evaluations is None and run.stopping.max_evaluations is not None
@@ -349,7 +347,7 @@ class BaseSemivalueValuer(EstimatesMixin, BaseRetrainingValuer):
                 f"values spread by {np.std(run.result()[0]):.2g}. Set max_evaluations, max_time or "
                 "tol for another precision.",
                 ImpreciseValuesWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _set_values(self, values):

@@ -361,9 +361,9 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         for kept in ("_estimates", "_plans", "_players"):
             setattr(self, kept, [getattr(self, kept)[i] for i in done])
         self._publish(len(X) if groups is None else int(groups.max()) + 1)
-        for i in done:  # that small coalitions hold one class is in their nature
-            if played[i].n_failed > self._utilities[i].n_one_class:
-                played[i].warn_failed()
+        # That small coalitions hold one class is in their nature.
+        failed = [played[i] for i in done if played[i].n_failed > self._utilities[i].n_one_class]
+        progress.warn = lambda: [game.warn_failed() for game in failed]
         self.n_failed_ = sum(game.n_failed for game in played)
         self.n_evaluations_ = sum(u.n_asked for u in self._utilities)
         utility = np.mean([self._utilities[i].full for i in done])

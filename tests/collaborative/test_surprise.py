@@ -163,6 +163,10 @@ class TestComputation:
         scorer = BayesianSurpriseScorer(linear_model(), n_particles=40, random_state=0)
         with pytest.warns(ConvergenceWarning, match="effective sample size below min_ess=5000"):
             scorer.set_params(min_ess=5000).fit(releases)
+        strict = clone(scorer)
+        with warnings.catch_warnings(action="error"), pytest.raises(ConvergenceWarning):
+            strict.fit(releases)
+        np.testing.assert_array_equal(strict.values_, scorer.values_)  # no work is lost
         few = len(clone(scorer).set_params(min_ess=0).fit(releases)._pool.phi)
         with warnings.catch_warnings():
             warnings.simplefilter("error")

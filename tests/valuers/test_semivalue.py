@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import joblib
 import numpy as np
@@ -386,6 +387,17 @@ def test_default_count_and_its_warning():
         valuer = fit(quick(max_evaluations=None))
     assert valuer.stop_reason_ == "max_evaluations"
     assert 900 < valuer.n_evaluations_ <= 960  # 40 a row
+
+
+def test_warnings_made_errors_lose_no_work():
+    valuer = quick(max_evaluations=None, warm_start=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ImpreciseValuesWarning)
+        with pytest.raises(ImpreciseValuesWarning):
+            fit(valuer)
+    done = fit(quick(max_evaluations=None))
+    np.testing.assert_array_equal(valuer.values_, done.values_)
+    assert fit(valuer).n_evaluations_ == done.n_evaluations_
 
 
 def test_tol_stops_at_a_precision():
