@@ -202,7 +202,7 @@ def undisturbed():
             stack.enter_context(torch.inference_mode(False))
         if not torch.is_grad_enabled():
             stack.enter_context(torch.enable_grad())
-        if torch.get_default_device().type != "cpu":
+        if torch.empty(0).device.type != "cpu":  # torch 2.6 tells of no context otherwise
             stack.enter_context(torch.device("cpu"))
         dtype = torch.get_default_dtype()
         if dtype != torch.float32:
