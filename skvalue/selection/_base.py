@@ -23,6 +23,8 @@ from ._valuing import (
 
 __all__ = ["BaseValueFilter"]
 
+_CURATOR = ("values_", "report_", "_weights")
+
 
 class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     """Base class of what drops rows by their values."""
@@ -134,7 +136,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             If an array has another length than X in fit.
         """
         check_is_fitted(self)
-        n = len(self.values_)
+        n = len(self.sample_indices_) + len(self.dropped_indices_)
         for array in arrays:
             length = array.shape[0] if hasattr(array, "shape") else len(array)
             if length != n:
@@ -143,6 +145,31 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 )
         cut = [safe_indexing(array, self.sample_indices_) for array in arrays]
         return cut[0] if len(cut) == 1 else cut
+
+    def _of_curator(self):
+        """Names of what is for the curator: values, where a pickle of the valuer lacks them."""
+        valuer = self.__dict__.get("valuer_")
+        private = "privacy_" in getattr(valuer, "__dict__", {})
+        return _CURATOR if private and "values_" in getattr(valuer, "_curator", ()) else ()
+
+    def __getstate__(self):
+        hidden = self._of_curator()
+        return {name: x for name, x in super().__getstate__().items() if name not in hidden}
+
+    def __getattr__(self, name):
+        if name in self._of_curator():
+            raise AttributeError(
+                f"{name} stands on values of a private fit, which are for the curator: they are "
+                "not pickled. sample_indices_ and dropped_indices_ are."
+            )
+        return object.__getattribute__(self, name)  # a property's own message, or the usual one
+
+    def _get_fitted_attr_html(self, *args, **options):
+        """What scikit-learn shows of a fitted estimator, which a notebook keeps."""
+        shown = super()._get_fitted_attr_html(*args, **options)
+        for name in self._of_curator():
+            shown.pop(name, None)
+        return shown
 
     def _valuer_tags(self):
         return get_tags(fresh_valuer(self.valuer))

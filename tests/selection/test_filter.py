@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skvalue import KNNShapleyValuer, LeaveOneOutValuer, TKNNShapleyValuer
 from skvalue.datasets import flip_labels
-from skvalue.selection import ValueFilter
+from skvalue.selection import ValueFilter, ValueFilteredClassifier
 
 
 class Bare(BaseEstimator):
@@ -290,6 +290,29 @@ class TestPrivateValuers:
     def test_warns_that_the_model_is_not_private(self, first_column, rows):
         with pytest.warns(UserWarning, match=r"epsilon=1\).* model trained on them is not private"):
             ValueFilter(first_column(epsilon=1)).fit(*rows)
+
+    @pytest.mark.filterwarnings("ignore:The rows are chosen by private values")
+    @pytest.mark.parametrize("epsilon", [None, 1.0])
+    @pytest.mark.parametrize("mode", [None, "drop", "weight"])
+    def test_values_stay_with_the_curator(self, epsilon, mode):
+        X, y = make_classification(60, 3, n_redundant=0, random_state=0)
+        valuer = TKNNShapleyValuer(1.0, metric="euclidean", epsilon=epsilon)
+        row_filter = ValueFilter(valuer)
+        if mode is not None:
+            row_filter = ValueFilteredClassifier(LogisticRegression(), valuer, mode=mode)
+        row_filter.fit(X[:40], y[:40], X_val=X[40:], y_val=y[40:])
+        assert (">values_" in row_filter._repr_html_()) == (epsilon is None)
+        again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(row_filter))))
+        np.testing.assert_array_equal(again.select(np.arange(40)), row_filter.select(np.arange(40)))
+        n_lowered = len(row_filter.report_.row)
+        assert n_lowered > 0
+        if epsilon is None:
+            np.testing.assert_array_equal(again.values_, row_filter.values_)
+            assert len(again.report_.row) == n_lowered
+        else:
+            for name in ("values_", "report_"):
+                with pytest.raises(AttributeError, match=f"{name} stands on .* the curator"):
+                    getattr(again, name)
 
     def test_refuses_to_store_or_to_spend_in_every_fold(self, first_column, rows, tmp_path):
         with pytest.raises(ValueError, match=r"memory must be None .* Got .* epsilon=1\."):
