@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import skvalue
 from skvalue.base import BaseInSampleValuer
+from skvalue.valuers._semivalue_doc import documented
 
 # Sets of a few rows fail and are imprecise: tests of these warnings are with the valuers.
 pytestmark = [
@@ -215,3 +216,16 @@ def test_every_parameter_is_documented_and_constrained(cls):
     assert parameters == set(cls._parameter_constraints)
     section = cls.__doc__.split("Parameters\n")[1].split("Attributes\n")[0]
     assert parameters <= {line.split(" :")[0].strip() for line in section.splitlines()}
+
+
+def test_shared_text_fits_the_docstrings_of_every_python():
+    """Python 3.13 takes the indentation out of docstrings, and -OO takes them away."""
+    lines = "Values.", "", "Parameters", "----------", "%(model)s"
+    plain, indented = (
+        documented(type("Valuer", (), {"__doc__": space.join(lines)})).__doc__.splitlines()
+        for space in ("\n", "\n    ")
+    )
+    assert plain == indented
+    assert plain[4] == "estimator : estimator, default=None"
+    assert plain[5].startswith("    The model")
+    assert documented(type("Valuer", (), {})).__doc__ is None

@@ -4,7 +4,6 @@ After G. Bernstein and D. Sheldon, "Differentially Private Bayesian Linear Regre
 2019). All coalitions, temperatures and chains move at once.
 """
 
-
 import numpy as np
 
 from ._divergence import one_sample_divergence, two_sample_divergence

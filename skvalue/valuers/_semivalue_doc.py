@@ -1,5 +1,7 @@
 """Text that the docstrings of semivalue valuers share."""
 
+from inspect import cleandoc
+
 _MODEL = """estimator : estimator, default=None
         The model that coalitions train; None takes `LogisticRegression()` or `Ridge()`. Its
         `random_state`, where None, is 0, so that a coalition has one utility."""
@@ -113,5 +115,7 @@ _TEXT = {
 
 def documented(cls):
     """Put the shared text in the place of ``%(name)s`` in the docstring of a class."""
-    cls.__doc__ = cls.__doc__ % _TEXT
+    if cls.__doc__ is not None:  # `python -OO` has none, and from 3.13 on they are not indented
+        text = {name: part.replace("\n    ", "\n") for name, part in _TEXT.items()}
+        cls.__doc__ = cleandoc(cls.__doc__) % text + "\n"
     return cls
