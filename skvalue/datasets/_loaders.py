@@ -1,7 +1,9 @@
 """Benchmark data sets, from OpenML or from a folder of npz files."""
 
 import os
+import zlib
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from sklearn.datasets import fetch_openml
@@ -32,9 +34,12 @@ def _read_npz(name, folder):
         )
     try:
         # Pickled arrays run code when they are loaded: a data set needs none.
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-    except ValueError as error:
+        file = np.load(path, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise ValueError("one array, as numpy.save writes it.")
+        with file:
+            arrays = dict(file)
+    except (ValueError, EOFError, BadZipFile, zlib.error) as error:
         raise ValueError(
             f"{name}.npz in folder must hold plain arrays, without pickled objects. Got {error}"
         ) from None
@@ -43,7 +48,7 @@ def _read_npz(name, folder):
         raise ValueError(
             f"{name}.npz in folder must hold the arrays X and y. Got {', '.join(arrays)}."
         )
-    if arrays["X"].shape[:1] != arrays["y"].shape[:1]:
+    if arrays["X"].shape[:1] != arrays["y"].shape[:1] or arrays["y"].ndim == 0:
         raise ValueError(
             f"X and y of {name}.npz in folder must have the same length. Got shapes "
             f"{arrays['X'].shape} and {arrays['y'].shape}."
@@ -106,7 +111,7 @@ def fetch_benchmark(name, folder=None, data_home=None):
     ((3, 3), ['a', 'b', 'a'])
     """
     if folder is not None:
-        data = Bunch(name=name, **_read_npz(name, folder))
+        data = Bunch(**{**_read_npz(name, folder), "name": name})
         if "feature_names" in data:
             data.feature_names = data.feature_names.tolist()
         return data

@@ -110,12 +110,29 @@ def test_missing_file_names_folder_and_what_it_holds(tmp_path):
             {"X": np.eye(2), "y": [0, 1, 1]},
             r"X and y of toy\.npz .* same length\. Got shapes \(2, 2\) and \(3,\)",
         ),
+        ({"X": 1.0, "y": 2.0}, r"X and y of toy\.npz .* Got shapes \(\) and \(\)"),
     ],
 )
 def test_file_without_a_data_set_is_refused(tmp_path, arrays, message):
     save(tmp_path, "toy", **arrays)
     with pytest.raises(ValueError, match=message):
         fetch_benchmark("toy", tmp_path)
+
+
+def test_file_of_another_kind_is_refused(tmp_path):
+    save(tmp_path, "whole", X=np.arange(999.0), y=np.arange(999))
+    whole = (tmp_path / "whole.npz").read_bytes()
+    np.save(tmp_path / "one.npy", np.eye(2))
+    one = (tmp_path / "one.npy").read_bytes()
+    for content in (b"", b"text", whole[:500], whole[:3000] + b"#" + whole[3001:], one):
+        (tmp_path / "toy.npz").write_bytes(content)
+        with pytest.raises(ValueError, match=r"toy\.npz in folder must hold plain arrays"):
+            fetch_benchmark("toy", tmp_path)
+
+
+def test_the_name_of_the_file_is_that_of_the_set(tmp_path):
+    np.savez(tmp_path / "toy.npz", X=np.eye(2), y=[0, 1], name="other")
+    assert fetch_benchmark("toy", tmp_path).name == "toy"
 
 
 class Bomb:
