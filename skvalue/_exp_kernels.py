@@ -1,13 +1,14 @@
 """Exponential function for compiled loops that vectorise. Importing this imports numba."""
 
 import numpy as np
-from numba import njit
+
+from ._compiled import compiled
 
 _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
 _TAYLOR = tuple(float(c) for c in 1.0 / np.cumprod(np.r_[1.0, np.arange(1, 14)]))
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def exp_parts(x):
     """``exp(x)``, for x from -700 to 700, as a number near 1 and the bits of a power of two.
 

@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "skvalue"
 
 # Rooms in layers: a room may import from layers below, and from itself.
 LAYERS = [
+    {"_compiled"},
     {"exceptions", "_exp_kernels", "_parallel", "_plotting", "_sklearn", "_untrusted"},
     {"_torch_device", "_fits"},
     {"neighbors", "samplers", "semivalues", "privacy", "rewards"},

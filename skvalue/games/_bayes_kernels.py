@@ -1,10 +1,11 @@
 """Compiled loops of the batched naive Bayes. Importing this imports numba."""
 
 import numpy as np
-from numba import njit
+
+from .._compiled import compiled
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def log_likelihoods(X, y, w, priors, smoothing, masks, X_val, joint):
     """Log of prior times density, of each class that a coalition holds, at validation points.
 

@@ -6,12 +6,13 @@ Machine Learning", Algorithm 3.1). Products of rows are computed once for all co
 """
 
 import numpy as np
-from numba import njit
+
+from .._compiled import compiled
 
 SOLVED, UNSOLVED = 1, 2
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def cholesky_solve(factor, k, v):
     """Solve in place by a lower triangle."""
     for i in range(k):
@@ -26,14 +27,14 @@ def cholesky_solve(factor, k, v):
         v[i] = s / factor[i, i]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def loss(z, positive):
     """log(1 + exp(-z)) of a positive row, log(1 + exp(z)) of a negative one."""
     m = -z if positive else z
     return max(m, 0.0) + np.log1p(np.exp(-abs(m)))
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def solve_dual(gram, t, k, c, free, rtol, max_steps, a, work):
     """Minimise ``c sum log(1 + exp(-+z)) + a' gram a / 2``, ``z = gram a + b``; from a = 0.
 
@@ -116,14 +117,14 @@ def solve_dual(gram, t, k, c, free, rtol, max_steps, a, work):
     return b, False
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def axpy(alpha, x, out):
     """``out += alpha x``."""
     for v in range(len(x)):
         out[v] += alpha * x[v]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def dual_tile(gram, gram_val, t, masks, c, free, rtol, max_steps, margins, status):
     """Margins (m, V) at the validation points of the models of a tile of coalitions.
 

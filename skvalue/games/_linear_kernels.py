@@ -1,15 +1,15 @@
 """Compiled loops of the batched ridge regression. Importing this imports numba."""
 
 import numpy as np
-from numba import njit
 
+from .._compiled import compiled
 from ._logistic_kernels import invert, row_joins
 
 _SAFE = 1e-7  # smallest pivot, against the largest entry, of a matrix that is inverted
 _FRESH = 100  # rank-one changes after which an inverse is computed anew
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def gram(X, y, w, mask, matrix, right):
     """``X' w X`` and ``X' w y`` on a coalition."""
     rows = np.flatnonzero(mask)
@@ -19,7 +19,7 @@ def gram(X, y, w, mask, matrix, right):
     right[:] = np.dot(y[rows], weighted)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def penalised_inverse(inverse, penalty, column):
     """Replace a matrix by the inverse of it plus diag(penalty). False if that is near singular."""
     p = len(penalty)
@@ -46,7 +46,7 @@ def penalised_inverse(inverse, penalty, column):
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def ridge_tile(X, y, w, penalty, masks, nearby, widest, grams, rights, numbers, coefs):
     """Coefficients of every coalition of a tile; which of them could be computed.
 

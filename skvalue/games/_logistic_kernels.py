@@ -6,8 +6,8 @@ to the one before needs a few products with its rows and no factorisation.
 """
 
 import numpy as np
-from numba import njit
 
+from .._compiled import compiled
 from .._exp_kernels import exp_parts
 
 ONE_CLASS, SOLVED, UNSOLVED = 0, 1, 2
@@ -16,7 +16,7 @@ FLAT = 1e-6  # gradient left, as a share of the mean size of its terms
 _REFRESH = 6  # steps after which a slow solve computes its Hessian anew
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def sigmoid_less(z, y, w, bits, powers, out):
     """``out = w * (1 / (1 + exp(-z)) - y)``, in loops that vectorise (libm's exp does not)."""
     n = len(z)
@@ -27,7 +27,7 @@ def sigmoid_less(z, y, w, bits, powers, out):
         out[i] = w[i] * (1.0 / (1.0 + out[i] * powers[i]) - y[i])
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def add_ranks(inverse, a, u, b, v):
     """``inverse += a u u' + b (u v' + v u')``."""
     p = len(u)
@@ -37,7 +37,7 @@ def add_ranks(inverse, a, u, b, v):
             inverse[i, j] += c * u[j] + d * v[j]
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def invert(matrix, column):
     """Replace a positive definite matrix by its inverse (sweeps; faster than LAPACK when small)."""
     p = len(column)
@@ -56,7 +56,7 @@ def invert(matrix, column):
             matrix[i, j] = -matrix[i, j]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def row_joins(inverse, x, weight, work):
     """Sherman-Morrison: the inverse of H + weight x x'. False where that is not positive."""
     np.dot(inverse, x, work)
@@ -67,7 +67,7 @@ def row_joins(inverse, x, weight, work):
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def hessian_inverse(X, z, w, penalty, inverse, work):
     """Inverse of ``X' diag(w s (1 - s)) X + diag(penalty)``, s the sigmoid of z."""
     n, p = X.shape
@@ -100,7 +100,7 @@ def hessian_inverse(X, z, w, penalty, inverse, work):
     invert(inverse, work)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def objective(z, y, w, penalty, coef, step, t):
     """What is minimised, at logits z and coefficients ``coef - t step``."""
     total = 0.0
@@ -111,7 +111,7 @@ def objective(z, y, w, penalty, coef, step, t):
     return total
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def is_flat(gradient, scale, size):
     """Whether the gradient is small against its terms, whatever the inverse Hessian says."""
     for a in range(len(gradient)):
@@ -120,7 +120,7 @@ def is_flat(gradient, scale, size):
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def solve(X, y, w, scale, penalty, coef, z, residual, inverse, scratch, tolerance, max_steps):
     """Minimise ``sum w (log(1 + exp(z)) - y z) + penalty coef^2 / 2`` from what is given.
 
@@ -181,7 +181,7 @@ def solve(X, y, w, scale, penalty, coef, z, residual, inverse, scratch, toleranc
     return -1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def solve_tile(
     X, y, w, scale, penalty, masks, start, nearby, tolerance, max_steps, coefs, status
 ):  # fmt: skip

@@ -1,9 +1,9 @@
 """Compiled loops of the batched neighbours. Importing this imports numba."""
 
-from numba import njit
+from .._compiled import compiled
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def neighbour_means(order, distances, values, masks, n_neighbors, by_distance, out):
     """Mean of ``values`` over the nearest members of a coalition; 0 where they are too few.
 

@@ -5,15 +5,15 @@ over the classes, so that the direction in which the loss is flat is never taken
 """
 
 import numpy as np
-from numba import njit
 
+from .._compiled import compiled
 from ._logistic_kernels import ONE_CLASS, SOLVED, UNSOLVED, add_ranks, invert, is_flat, row_joins
 
 TWO_CLASSES = 3  # left to the binary solver
 _REFRESH = 4  # steps after which the Hessian is computed anew
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def residuals(Z, y, w, out):
     """``out = w * (softmax(Z) - one-hot(y))``."""
     n, k = Z.shape
@@ -30,7 +30,7 @@ def residuals(Z, y, w, out):
         out[i, y[i]] -= w[i]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def hessian_inverse(X, R, y, w, penalty, inverse):
     """Inverse of the Hessian where the residuals are R."""
     n, p = X.shape
@@ -62,7 +62,7 @@ def hessian_inverse(X, R, y, w, penalty, inverse):
     invert(inverse, np.empty(k * p))
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def row_joins_all(inverse, x, residual, y, weight, sign, vector, work):
     """Add a row's Hessian, weight (diag(q) - q q') times x x', q its class probabilities.
 
@@ -80,7 +80,7 @@ def row_joins_all(inverse, x, residual, y, weight, sign, vector, work):
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def gradient_at(X, R, coef, penalty, out):
     """``R' X + penalty * coef``, flat."""
     k, p = coef.shape
@@ -90,7 +90,7 @@ def gradient_at(X, R, coef, penalty, out):
             out[c * p + a] = product[c, a] + penalty[a] * coef[c, a]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def objective(Z, y, w, penalty, coef):
     """The penalised cross-entropy."""
     k, p = coef.shape
@@ -104,7 +104,7 @@ def objective(Z, y, w, penalty, coef):
     return total
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def solve(X, y, w, scale, penalty, coef, Z, R, inverse, tolerance, max_steps):
     """Minimise the penalised cross-entropy from what is given; see the binary ``solve``."""
     k, p = coef.shape
@@ -151,7 +151,7 @@ def solve(X, y, w, scale, penalty, coef, Z, R, inverse, tolerance, max_steps):
     return -1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def solve_tile(
     X, y, w, scale, penalty, masks, n_classes, nearby, tolerance, max_steps, coefs, status
 ):  # fmt: skip

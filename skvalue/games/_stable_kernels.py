@@ -1,15 +1,15 @@
 """Compiled loops of a regularised mean logistic loss, to a proved tolerance. Imports numba."""
 
 import numpy as np
-from numba import njit
 
+from .._compiled import compiled
 from ._dual_kernels import loss, solve_dual
 from ._logistic_kernels import invert
 
 SOLVED, UNSOLVED = 1, 2
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def solve_primal(rows, t, k, c, rtol, kappa, max_steps, coef, scratch, inverse):
     """Minimise ``c sum log(1 + exp(-+z)) + |coef|^2 / 2`` by Newton's method; from coef = 0.
 
@@ -61,7 +61,7 @@ def solve_primal(rows, t, k, c, rtol, kappa, max_steps, coef, scratch, inverse):
     return False
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def stable_tile(Z, t, members, starts, c, rtol, kappa, max_steps, coefs, status):
     """Coefficients (m, p) of the coalitions ``members[starts[i] : starts[i + 1]]``.
 

@@ -4,14 +4,14 @@ Players stand in strips of eight rows of one class; a strip and a judge share on
 """
 
 import numpy as np
-from numba import njit
 
+from .._compiled import compiled
 from ._rank_kernels import GENERIC, exact_key
 
 _FULL = np.uint8(255)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _settle(kind, product, half, s, v, low, high, order, rows, query, limit):
     """Bits of the rows of one strip that only their exact keys can place."""
     byte = 0
@@ -23,7 +23,7 @@ def _settle(kind, product, half, s, v, low, high, order, rows, query, limit):
     return byte
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def pack_strips(kind, product, half, slack, threshold, judge_slack, order, rows, queries, limit,
                 strip_class, bits, counts):  # fmt: skip
     """Compare, count and pack one tile of strips.
@@ -77,7 +77,7 @@ def pack_strips(kind, product, half, slack, threshold, judge_slack, order, rows,
                     byte >>= 1
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def remove_own(bits, counts, position, labels, own):
     """Take every judge's own row out of its ball."""
     for v in range(len(own)):
@@ -89,7 +89,7 @@ def remove_own(bits, counts, position, labels, own):
                 counts[labels[i], v] -= 1
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def add_weights(bits, strip_class, weights, out):
     """Add to every row of the strips the weights of the judges whose ball it is in."""
     n_judges = bits.shape[1]

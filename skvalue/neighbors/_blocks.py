@@ -5,8 +5,8 @@ serves a tile of judges; what is kept of it is a key, or a bit, a pair. Imports 
 """
 
 import numpy as np
-from numba import njit
 
+from .._compiled import compiled
 from .._parallel import tiles
 from ._settle import block_keys, count_ranked, settle
 from ._space import COSINE, GENERIC, ball_rule
@@ -65,7 +65,7 @@ def _open(space, query_half, keys, order):
     return gap <= space.rank_tolerance * (space.half[order[:, -1]] + query_half)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _tally(inside, labels, counts):
     for r in range(inside.shape[0]):
         line = counts[labels[r]]
@@ -73,7 +73,7 @@ def _tally(inside, labels, counts):
             line[v] += inside[r, v]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _add_weights(bits, labels, weights, out):
     for r in range(len(bits)):
         line, w = bits[r], weights[labels[r]]

@@ -5,8 +5,8 @@ what rounding may have swapped is settled; so a line is changed in one linear pa
 """
 
 import numpy as np
-from numba import njit
 
+from .._compiled import compiled
 from ._rank_kernels import _ULP, GENERIC, _order_exactly, _pair_slack, key_unit, slack
 
 _STRIDE = 16
@@ -20,7 +20,7 @@ _LANE_FULL = 255  # additions that a lane holds
 # Orders ---------------------------------------------------------------------------------------
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _ascend(keys, rows):
     """Sort a nearly sorted line in place."""
     moves = 8 * len(keys)
@@ -43,7 +43,7 @@ def _ascend(keys, rows):
             return
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def keep_lines(players, product, order, n_ranked, keys, rows):
     """Fill the lines of ranked judges: ``order`` as in `_rank_kernels.rank_tile`."""
     half, scale = players.half, players.scale
@@ -57,7 +57,7 @@ def keep_lines(players, product, order, n_ranked, keys, rows):
         _ascend(values[: n_ranked[v]], rows[v, : n_ranked[v]])
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _copy(keys, rows, out_keys, out_rows):
     """Copy a line. (A slice that is assigned is first copied elsewhere.)"""
     for p in range(len(keys)):
@@ -66,7 +66,7 @@ def _copy(keys, rows, out_keys, out_rows):
         out_rows[p] = rows[p]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _drop(keys, rows, n, place, out_keys, out_rows):
     """Copy the rows that stay, under the numbers ``place`` gives them (-1: gone)."""
     q = 0
@@ -80,7 +80,7 @@ def _drop(keys, rows, n, place, out_keys, out_rows):
     return q
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _merge(keys, rows, n, new_keys, new_rows, out_keys, out_rows):
     """Merge two sorted lines into a third."""
     p = q = 0
@@ -100,7 +100,7 @@ def _merge(keys, rows, n, new_keys, new_rows, out_keys, out_rows):
     return q + n - p
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _settle_run(players, query, query_half, keys, order, start, stop, head):
     """What `_rank_kernels._finish_run` does, with keys in the order of the line."""
     a = start
@@ -119,7 +119,7 @@ def _settle_run(players, query, query_half, keys, order, start, stop, head):
         a = b
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _count_near(before, keys, allowed):
     near = 0
     for p in range(len(keys)):
@@ -127,7 +127,7 @@ def _count_near(before, keys, allowed):
     return near
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _tie_near(before, keys, rows, lowest, unit, allowed, order):
     """Tie what the keys' rounding cannot tell apart, as a first ranking does far out."""
     for p in range(len(keys)):
@@ -136,7 +136,7 @@ def _tie_near(before, keys, rows, lowest, unit, allowed, order):
         order[p] = rows[p] ^ -np.int32(near)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _settle(players, query, query_half, keys, rows, n, head, order):
     """Turn a line into an order with ties, by the rules of `_rank_kernels.rank_row`."""
     kind, tolerance = players.kind, players.tolerance
@@ -170,7 +170,7 @@ def _settle(players, query, query_half, keys, rows, n, head, order):
         _tie_near(keys[end : n - 1], keys[far:n], rows[far:n], keys[0], unit, allowed, order[far:n])
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def change_lines(players, queries, query_half, keys, rows, size, lines, place, new_keys, new_rows,
                  out_keys, out_rows, first, head, spare_keys, spare_rows, order):  # fmt: skip
     """Change some lines, and write their orders.
@@ -199,7 +199,7 @@ def change_lines(players, queries, query_half, keys, rows, size, lines, place, n
     return n
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def cut_ranks(order, n_ranked, max_rank):
     """Rank no further than ``max_rank`` and what is tied with it."""
     for v in range(len(n_ranked)):
@@ -212,7 +212,7 @@ def cut_ranks(order, n_ranked, max_rank):
 # Balls ----------------------------------------------------------------------------------------
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def turn_strips(bits, order, members):
     """Turn strips, a byte for eight players and a judge, into a byte for a player and 8 judges."""
     n_judges = bits.shape[1]
@@ -229,7 +229,7 @@ def turn_strips(bits, order, members):
                 members[i, b] = byte
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _flush(lanes, counts):
     for b in range(len(lanes)):
         word = lanes[b]
@@ -239,7 +239,7 @@ def _flush(lanes, counts):
         lanes[b] = 0
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def count_members(members, labels, lanes_of, counts):
     """Count the members of every ball by class; ``lanes_of`` is `LANES`."""
     lanes = np.zeros((len(counts), members.shape[1]), np.uint64)
@@ -256,7 +256,7 @@ def count_members(members, labels, lanes_of, counts):
         _flush(lanes[c], counts[c])
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def sum_members(members, labels, weights, out):
     """Sum for every player the weights of the balls that it is in, four balls at a time."""
     n_classes, n_bytes = len(weights), members.shape[1]

@@ -9,8 +9,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from .._compiled import compiled
 from ._sort_kernels import count_codes, sort_by_bits, sort_by_codes, sort_run
 
 EUCLIDEAN, COSINE, GENERIC = 0, 1, 2  # how a key is made from an inner product
@@ -61,7 +61,7 @@ def workspace(n, dtype):
     )
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def minus_cosine(product, xx, qq):
     """Minus the cosine of two rows, of their inner products; 0 where a row is zeros."""
     squares = xx * qq
@@ -70,7 +70,7 @@ def minus_cosine(product, xx, qq):
     return -(product / np.sqrt(xx)) / np.sqrt(qq) if xx > 0 and qq > 0 else 0.0
 
 
-@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def exact_key(kind, x, q):
     """Squared distance, or minus the cosine, of one pair in float64 and from the rows alone.
 
@@ -91,7 +91,7 @@ def exact_key(kind, x, q):
     return minus_cosine(acc, xx, qq)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def slack(kind, tolerance, half, query_half):
     """Largest difference of two keys of rows of this size that rounding may have made."""
     if kind == EUCLIDEAN:
@@ -99,7 +99,7 @@ def slack(kind, tolerance, half, query_half):
     return tolerance if kind == COSINE else 0.0
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _pair_slack(players, i, key, query_half):
     """`slack` of one pair: rounding that any pair has, and what grows with the product."""
     half = players.half[i]
@@ -110,7 +110,7 @@ def _pair_slack(players, i, key, query_half):
     return min(largest, common + players.tolerance * abs(half - key))
 
 
-@njit(nogil=True, cache=True, fastmath={"nnan", "nsz", "reassoc"})
+@compiled(fastmath={"nnan", "nsz", "reassoc"})
 def _fill_keys(players, line, keys):
     """Fill ``keys``; return the smallest and the largest (eight lanes, for the vector unit)."""
     n = len(keys)
@@ -140,7 +140,7 @@ def _fill_keys(players, line, keys):
     return low, high
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def key_unit(keys, span):
     """What keys are multiplied by before they become float32: a power of 2, mostly 1."""
     unit = 1.0
@@ -150,7 +150,7 @@ def key_unit(keys, span):
     return keys.dtype.type(unit)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _range_without(keys, absent):
     """Range of the keys of the rows that play."""
     for i in absent:
@@ -163,7 +163,7 @@ def _range_without(keys, absent):
     return keys.dtype.type(low), keys.dtype.type(high)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _place_late(rel, order, p, allowed):
     """Move the row at ``p``, whose key is too small for it, forward; renew the ties it touches."""
     i = order[p]
@@ -183,7 +183,7 @@ def _place_late(rel, order, p, allowed):
         order[r] = i ^ -np.int32(rel[i] - rel[before] <= allowed + rel[i] * _ULP)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _insert(rel, order, n, allowed):
     """Finish the order by insertion; tie neighbouring keys that differ by at most ``allowed``."""
     before = rel[order[0]] if n else np.float32(0.0)
@@ -197,7 +197,7 @@ def _insert(rel, order, n, allowed):
             _place_late(rel, order, p, allowed)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _order_exactly(players, query, order, a, b):
     """Order ``order[a:b]`` by exact keys; those equal but for the sum's rounding are tied."""
     m = b - a
@@ -214,7 +214,7 @@ def _order_exactly(players, query, order, a, b):
         order[a + p] = ~run[place[p]] if tied else run[place[p]]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _finish_run(players, query, query_half, keys, order, start, stop, head):
     """Order one run by full keys; what a product cannot tell apart, exactly (head) or as ties."""
     sort_run(order, keys, start, stop)
@@ -235,7 +235,7 @@ def _finish_run(players, query, query_half, keys, order, start, stop, head):
         a = b
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _settle_head(players, query, query_half, keys, rel, unit, order, n, head):
     """Look again at what the sorted keys, or the product, cannot tell apart."""
     allowed = slack(players.kind, players.tolerance, players.largest_half, query_half)
@@ -259,7 +259,7 @@ def _settle_head(players, query, query_half, keys, rel, unit, order, n, head):
         _finish_run(players, query, query_half, keys, order, start, n, head)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _may_go_on(rel, order, n_sorted, max_rank, allowed, edge):
     """Whether rows behind the sorted ones, at ``edge`` or farther, may be in the run at the cut.
 
@@ -280,7 +280,7 @@ def _may_go_on(rel, order, n_sorted, max_rank, allowed, edge):
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def rank_row(players, line, query, query_half, absent, max_rank, head, space, order):
     """Order the players by distance from one judge; return how many are ranked."""
     n = len(line)
@@ -320,7 +320,7 @@ def rank_row(players, line, query, query_half, absent, max_rank, head, space, or
     return n_ranked
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def rank_tile(
     players,
     product,

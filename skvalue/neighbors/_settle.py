@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from .._compiled import compiled
 from .._parallel import tiles
 from ._rank_kernels import EQUAL, EUCLIDEAN, exact_key, minus_cosine
 from ._rows import Rows, read_rows
@@ -17,7 +17,7 @@ _ROOM = 2**24  # numbers of rows read at a time
 _PAIRS = 4096  # that are worth a thread
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _dense_keys(kind, rows, i, queries, v):
     keys = np.empty(len(i), np.float64)
     for p in range(len(i)):
@@ -25,7 +25,7 @@ def _dense_keys(kind, rows, i, queries, v):
     return keys
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _sparse_keys(kind, x_ptr, x_col, x, i, q_ptr, q_col, q, v):
     """The sums of `exact_key` in the same order, zeros left out: the same bits."""
     keys = np.empty(len(i), np.float64)
@@ -57,7 +57,7 @@ def _sparse_keys(kind, x_ptr, x_col, x, i, q_ptr, q_col, q, v):
     return keys
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _all_keys(kind, rows, queries, keys):
     for v in range(len(queries)):
         for i in range(len(rows)):
@@ -134,7 +134,7 @@ def pair_keys(space, i, queries, v, workers=1):
     return keys
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _sort_runs(starts, keys):
     """Positions that sort ``keys`` inside every run, from one start to the next."""
     place = np.arange(len(keys))

@@ -5,7 +5,8 @@
 """
 
 import numpy as np
-from numba import njit
+
+from .._compiled import compiled
 
 _TOP = np.uint32((1 << 22) - 1)
 _LONG_RUN = 48  # a longer run is heap-sorted, not insertion-sorted
@@ -14,7 +15,7 @@ _ROW_BITS, _ROW = np.uint32(21), np.uint32((1 << 21) - 1)
 _SHIFT, _LOW32 = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@compiled(inline="always")
 def _code(rel, factor):
     scaled = rel * factor
     if scaled > np.float32(4194303.0):
@@ -22,7 +23,7 @@ def _code(rel, factor):
     return np.uint32(np.int32(scaled))
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _prefix(counts):
     total = counts[0] - counts[0]
     for k in range(len(counts)):
@@ -31,7 +32,7 @@ def _prefix(counts):
         total += count
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def count_codes(rel, factor, codes, low, high, max_rank):
     """Histogram the codes; return the largest code needed and whether the codes are crowded."""
     n = len(rel)
@@ -59,7 +60,7 @@ def count_codes(rel, factor, codes, low, high, max_rank):
     return limit, crowded
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def sort_by_codes(codes, low, high, limit, work, order):
     """Order the rows whose code is at most ``limit`` by it; return how many."""
     _prefix(low)
@@ -92,7 +93,7 @@ def sort_by_codes(codes, low, high, limit, work, order):
     return kept
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def sort_by_bits(bits, order):
     """Sort by three counting passes over all bits: for rows of keys with far outliers."""
     n = len(bits)
@@ -115,7 +116,7 @@ def sort_by_bits(bits, order):
         order[i] = np.int32(records[i] & _LOW32)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _sift_down(order, keys, start, root, end):
     while 2 * root + 1 < end:
         child = 2 * root + 1
@@ -127,7 +128,7 @@ def _sift_down(order, keys, start, root, end):
         root = child
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def sort_run(order, keys, start, stop):
     """Sort ``order[start:stop]`` by ``keys`` in place."""
     n = stop - start

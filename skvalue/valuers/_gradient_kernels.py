@@ -6,8 +6,8 @@ vector for every output: X has three dimensions then, and an output is its produ
 """
 
 import numpy as np
-from numba import njit
 
+from .._compiled import compiled
 from .._exp_kernels import exp_parts
 
 LOGISTIC, SOFTMAX, LINEAR = 0, 1, 2
@@ -19,7 +19,7 @@ _POINTS = 512  # whose outputs a core's nearest cache holds, with what is on the
 # Arrays and indices are handed on, not slices: making those takes longer than a short gradient.
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def add_gradient(kind, X, i, target, thetas, s, limit, logits, out):
     """Add the gradient of row i's loss at ``thetas[s]``, clipped to the norm ``limit``, to ``out``.
 
@@ -82,7 +82,7 @@ def add_gradient(kind, X, i, target, thetas, s, limit, logits, out):
     return True
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def player_gradient(kind, X, y, first, last, thetas, s, clip, per_example, logits, out):
     """Clipped gradient of a player's rows; returns whether all of them have a finite one."""
     p, finite = len(out), True
@@ -110,7 +110,7 @@ def player_gradient(kind, X, y, first, last, thetas, s, clip, per_example, logit
     return finite
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def step(thetas, s, gradient, rate, noise, scale, past, j, share, t):
     """``thetas[s + 1] = thetas[s] - rate * W``; returns how far the release is from the past.
 
@@ -135,7 +135,7 @@ def step(thetas, s, gradient, rate, noise, scale, past, j, share, t):
     return spread
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def walk(
     kind, X, y, bounds, clip, per_example, order, rate, noise, scales, past, shares, t, thetas
 ):
@@ -158,7 +158,7 @@ def walk(
     return -1, spread
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def add_exp(x, bits, powers, poly, out):
     """``out += exp(x)`` for x <= 0, in loops that vectorise (libm's exp does not)."""
     for i in range(len(x)):
@@ -168,7 +168,7 @@ def add_exp(x, bits, powers, poly, out):
         out[i] += poly[i] * powers[i]
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def sum_logs(factors, weights, equal, most):
     """Weighted sum of logarithms of factors between 1 and ``most``."""
     total, m = 0.0, len(factors)
@@ -185,7 +185,7 @@ def sum_logs(factors, weights, equal, most):
     return weights[0] * total
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def outputs_of(thetas, t, test, z):
     """``z = thetas[t] @ test``, four parameters at a time."""
     p, m = len(test), len(z)
@@ -208,7 +208,7 @@ def outputs_of(thetas, t, test, z):
         a += 4
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def logistic_utilities(thetas, test, weights, equal, out):
     """Negated mean log-losses of two classes, without an array of outputs between.
 
@@ -240,7 +240,7 @@ def logistic_utilities(thetas, test, weights, equal, out):
             out[t] -= loss + sum_logs(poly, some, equal, 2.0)
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def loss_utilities(kind, Z, y, weights, equal, out):
     """Negated mean losses, from outputs of shape (n_thetas, n_outputs, n_points).
 
@@ -282,7 +282,7 @@ def loss_utilities(kind, Z, y, weights, equal, out):
         out[t] = -loss
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def accuracy_utilities(kind, Z, y, weights, out):
     """Accuracies, from outputs as in `loss_utilities`; classes at a tie share it."""
     for t in range(len(Z)):

@@ -7,7 +7,8 @@ with the one before it. Tied players get the mean value over their orders, in cl
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from .._compiled import compiled
 
 
 class ClassGame(NamedTuple):
@@ -27,7 +28,7 @@ class ClassGame(NamedTuple):
     gain: float
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _vote(order, n_ranked, votes, labels, code):
     """Expected number of matches among the nearest ``votes`` players."""
     hits = 0.0
@@ -45,7 +46,7 @@ def _vote(order, n_ranked, votes, labels, code):
     return hits
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights, own, values, rest,
                      utility):  # fmt: skip
     """Add the values of every judge of a tile, and its utility.
@@ -132,7 +133,7 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
         utility[v] = _vote(row, ranked, game.votes, labels, code) * inv[0]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def join_class_values(game, order, n_ranked, n_players, labels, class_counts, codes, weights, own,
                       rest, extra):  # fmt: skip
     """Values of rows that join the game one at a time; rows from ``n_players`` on are the new ones.
@@ -179,7 +180,7 @@ def join_class_values(game, order, n_ranked, n_players, labels, class_counts, co
             stop = start
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def neighbour_shares(order, n_ranked, votes, labels, shares):
     """Mean share of each class among the nearest ``votes`` players of every row of ``order``."""
     for v in range(len(order)):

@@ -7,7 +7,8 @@ with the one before it. Tied players get the mean value over their orders, in cl
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from .._compiled import compiled
 
 
 class TargetGame(NamedTuple):
@@ -30,7 +31,7 @@ class TargetGame(NamedTuple):
     e2: float
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def neighbour_moments(order, n_ranked, votes, targets, moments):
     """Mean of the targets, and of their squares, of the nearest ``votes`` players."""
     for v in range(len(order)):
@@ -48,7 +49,7 @@ def neighbour_moments(order, n_ranked, votes, targets, moments):
             start = stop
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _block_tables(game, p, e):
     """Means over the orders of a block of tied ranks p + 1 .. e, for the regression game."""
     a, b, q = game.a, game.b, game.q
@@ -69,7 +70,7 @@ def _block_tables(game, p, e):
     return am / t, bm / t, qm / t, a_in / t, q_in / t, b_in / t, b_two / t, cross / t
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _target_utility(game, row, n_ranked, targets, shift, u):
     """Minus the expected squared error of the nearest players' mean."""
     done = 0.0
@@ -98,7 +99,7 @@ def _target_utility(game, row, n_ranked, targets, shift, u):
     return -((game.share * done - u) ** 2)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def add_target_values(game, order, n_ranked, targets, judge_targets, weights, values, utility):
     """Add the values of the regression game for every judge of a tile, and its utility."""
     n, a, b, q = game.n, game.a, game.b, game.q
@@ -168,7 +169,7 @@ def add_target_values(game, order, n_ranked, targets, judge_targets, weights, va
         utility[v] = _target_utility(game, row, n_ranked[v], targets, shift, u)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def join_target_values(game, order, n_ranked, n_players, targets, judge_targets, weights, out):
     """Coefficients, in the new row's target, of the value of rows that join one at a time.
 
