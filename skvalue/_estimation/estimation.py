@@ -226,13 +226,16 @@ def combine(estimations, players, n):
     """
     share = 1 / len(estimations)
     values, variances, spread = np.zeros(n), np.zeros(n), np.zeros(n)
+    parts = []
     for estimation, rows in zip(estimations, players):
         rows = slice(None) if rows is None else rows
         variance, freedom = estimation.variances()
         values[rows] += share * estimation.values()
         variances[rows] += share**2 * variance
-        with np.errstate(invalid="ignore"):
-            spread[rows] += np.where(variance > 0, (share**2 * variance) ** 2 / freedom, 0.0)
+        parts.append((rows, share**2 * variance, freedom))
     with np.errstate(invalid="ignore", divide="ignore"):
-        freedom = np.where(variances > 0, variances**2 / spread, np.inf)
+        for rows, variance, freedom in parts:  # shares, whose squares no unit makes overflow
+            ratio = np.where(variance > 0, variance / variances[rows], 0.0)
+            spread[rows] += ratio**2 / freedom
+        freedom = np.where(variances > 0, 1 / spread, np.inf)
     return values, np.sqrt(variances), np.where(np.isnan(freedom), 1.0, freedom)

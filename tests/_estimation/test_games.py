@@ -80,6 +80,22 @@ def test_exhaustive_is_exact(number, semivalue):
     assert estimation.asked == 1 + (n if semivalue == "leave-one-out" else 2**n)
 
 
+@pytest.mark.parametrize("unit", [2.0**300, 2.0**-300])
+@pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
+def test_no_unit_of_the_utility_changes_the_degrees_of_freedom(sampler, unit):
+    # Their squared variances would overflow, or vanish.
+    noise = np.random.default_rng(3).normal(size=64)
+    plain, scaled = (
+        FunctionGame(lambda masks, u=u: u * noise[masks @ 2 ** np.arange(6)], 6) for u in (1, unit)
+    )
+    values, errors, freedom, _ = estimate(plain, sampler, "shapley", 300, 0)
+    found = estimate(scaled, sampler, "shapley", 300, 0)
+    np.testing.assert_allclose(found[0] / unit, values)
+    np.testing.assert_allclose(found[1] / unit, errors)
+    np.testing.assert_allclose(found[2], freedom)
+    assert (freedom > 3).all()
+
+
 def test_latin_squares_of_leave_one_out_are_exact():
     # Of 8 cyclic shifts of 8 players everybody is last once.
     game = random_game(9)
