@@ -214,9 +214,9 @@ class CoalitionValueDisplay:
         display : CoalitionValueDisplay
             The display itself.
         """
-        self.ax_ = ax = open_axes(ax, type(self).__name__)
-        self.figure_ = ax.figure
         n = len(self.parties)
+        self.ax_ = ax = open_axes(ax, type(self).__name__, 2**n - 1)
+        self.figure_ = ax.figure
         numbers = sorted(range(1, 2**n), key=lambda k: (k.bit_count(), k))
         labels = [
             ", ".join(str(p) for i, p in enumerate(self.parties) if k >> i & 1) for k in numbers

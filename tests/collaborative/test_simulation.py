@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import matplotlib
 import numpy as np
@@ -148,6 +149,12 @@ class TestDisplays:
         assert labels == ["a", "b", "c", "a, b", "a, c", "b, c", "a, b, c"]
         widths = [bar.get_width() for bar in display.bars_]
         np.testing.assert_allclose(widths, scorer.coalition_values_[[1, 2, 4, 3, 5, 6, 7]])
+
+    def test_labels_of_many_coalitions_do_not_touch(self):
+        display = CoalitionValueDisplay(list("abcde"), np.arange(32.0)).plot()
+        display.figure_.canvas.draw()
+        boxes = [label.get_window_extent() for label in display.ax_.get_yticklabels()]
+        assert all(low.y1 < high.y0 for high, low in pairwise(boxes))
 
     def test_too_many_to_draw(self, game):
         _, scorer, _ = game
