@@ -16,6 +16,7 @@ from ._smc import loglik_table, metropolis
 __all__ = ["Pool", "coalition_rows", "grid_pool", "sampled_pool"]
 
 _BLOCK = 4_000_000  # entries of a block of weights
+_WIDENINGS = 60  # of a grid, each of which doubles it
 
 
 def coalition_rows(loglik):
@@ -190,14 +191,26 @@ def sampled_pool(model, releases, stages, prior, n_islands):
     return Pool(phi, loglik, log_base, starts, own - log_base)
 
 
+def _shares(model, releases, phi):
+    """Shares that nodes have of the prior, of every party's posterior, and of that of all."""
+    loglik = loglik_table(model, releases, phi[:, None])
+    logs = np.column_stack([np.zeros(len(phi)), loglik, loglik.sum(axis=1)])
+    logs += (model.log_prior(phi[:, None]) + np.log(np.gradient(phi)))[:, None]
+    return np.exp(logs - logsumexp(logs, axis=0))
+
+
 def grid_pool(model, releases, size=4001):
     """A pool of nodes of one dimension, dense where prior, parties or all of them together are."""
-    phi = np.linspace(*model.prior_quantile(np.array([1e-12, 1 - 1e-12])), size)
+    ends = model.prior_quantile(np.array([1e-12, 1 - 1e-12]))
+    for _ in range(_WIDENINGS):
+        share = _shares(model, releases, np.linspace(*ends, 501))[[0, -1]]
+        cut = share[:, 1:].max(axis=1) > 10 * share[:, 0] + 1e-10  # releases that outdo the prior
+        if not cut.any():
+            break
+        ends = ends + cut * np.array([-1, 1]) * (ends[1] - ends[0])
+    phi = np.linspace(*ends, size)
     for _ in range(3):
-        loglik = loglik_table(model, releases, phi[:, None])
-        logs = np.column_stack([np.zeros(len(phi)), loglik, loglik.sum(axis=1)])
-        logs += (model.log_prior(phi[:, None]) + np.log(np.gradient(phi)))[:, None]
-        share = np.exp(logs - logsumexp(logs, axis=0)).mean(axis=1)
+        share = _shares(model, releases, phi).mean(axis=1)
         places = np.concatenate([[0.0], np.cumsum(share)[:-1] + share[1:] * 0.5])
         nodes = np.interp(np.linspace(0, 1, size), places, phi)
         phi = np.unique(np.concatenate([phi[:: max(1, len(phi) // size)], nodes]))

@@ -3,7 +3,7 @@
 from numbers import Real
 
 import numpy as np
-from scipy.special import betaln, digamma, gammaln, log_expit
+from scipy.special import betaln, digamma, gammaln, log_expit, logsumexp
 from scipy.stats import beta as beta_law
 from scipy.stats import gamma as gamma_law
 
@@ -12,8 +12,8 @@ from .families import Family
 
 __all__ = ["BetaBernoulli", "GammaPoisson", "beta_kl", "gamma_kl"]
 
-_WINDOW = 9.0  # sums over counts go so many standard deviations of the noise out
-_CHUNK = 2_000_000
+_STEPS = 60  # to each side of the largest term of a sum over counts
+_BISECTIONS = 70
 
 
 def beta_kl(a, b, prior_a, prior_b):
@@ -38,27 +38,29 @@ def gamma_kl(a, b, prior_a, prior_b):
     )
 
 
-def _log_noisy_counts(log_mass, release, n_phi, highest):
+def _log_noisy_counts(log_mass, slope, bend, release, highest):
     """Log of the sum over counts k of mass(phi, k) times the density of the noise at z - k.
 
-    ``log_mass(k)`` gives (n_phi, len(k)).
+    ``log_mass(k)`` is for counts of shape (n_phi, m) or (1, m), `slope` its derivative at counts of
+    shape (n_phi,), `bend` minus its second one; `highest` (n_phi,) is no less than the largest
+    count that matters. The sum goes as far to both sides of its largest term, at steps of a third
+    of its width, as the terms count: what is summed is smooth where these are longer than one.
     """
     z, scale = release.statistic[0], release.noise_scale
     if scale == 0:
-        return log_mass(np.array([round(z)]))[:, 0]
-    low = int(np.clip(np.floor(z - _WINDOW * scale), 0, highest))
-    high = int(np.clip(np.ceil(z + _WINDOW * scale), 0, highest))
-    if high - low < 50:  # z is out of range: all that is nearest
-        low, high = max(0, min(low, highest - 50)), min(highest, max(high, low + 50))
-    counts = np.arange(low, high + 1)
-    noise = -0.5 * ((z - counts) / scale) ** 2
-    total = np.full(n_phi, -np.inf)
-    step = max(1, _CHUNK // n_phi)
-    for start in range(0, len(counts), step):
-        part = slice(start, start + step)
-        terms = log_mass(counts[part]) + noise[part]
-        total = np.logaddexp(total, np.logaddexp.reduce(terms, axis=1))
-    return total
+        return log_mass(np.array([[round(z)]]))[:, 0]
+    low, high = np.zeros_like(highest), highest
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        rises = slope(middle) + (z - middle) / scale / scale > 0
+        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
+    peak = np.round(low)
+    step = np.maximum(np.floor(1 / np.sqrt(bend(peak) + scale**-2.0) / 3), 1.0)
+    counts = peak[:, None] + step[:, None] * np.arange(-_STEPS, _STEPS + 1)
+    inside = (counts >= 0) & (counts <= highest[:, None])
+    counts = np.clip(counts, 0, highest[:, None])
+    terms = log_mass(counts) - 0.5 * ((z - counts) / scale) ** 2
+    return logsumexp(np.where(inside, terms, -np.inf), axis=1) + np.log(step)
 
 
 def _beta_lower_logit(u, a, b):
@@ -162,7 +164,13 @@ class BetaBernoulli(Family):
         def log_mass(k):
             return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + k * yes + (n - k) * no
 
-        return _log_noisy_counts(log_mass, release, len(phi), n)
+        def slope(k):
+            return phi[:, 0] + np.log((n - k + 0.5) / (k + 0.5))
+
+        def bend(k):
+            return 1 / (k + 0.5) + 1 / (n - k + 0.5)
+
+        return _log_noisy_counts(log_mass, slope, bend, release, np.full(len(phi), float(n)))
 
     def predict_logpdf(self, phi, X, y):
         """Log chance of zeros and ones at every draw.
@@ -276,7 +284,16 @@ class GammaPoisson(Family):
         def log_mass(k):
             return k * log_mean - np.exp(log_mean) - gammaln(k + 1)
 
-        return _log_noisy_counts(log_mass, release, len(phi), int(n * release.bounds[1]))
+        def slope(k):
+            return log_mean[:, 0] - np.log(k + 0.5)
+
+        def bend(k):
+            return 1 / (k + 0.5)
+
+        # No largest count but by the terms themselves, for rows are taken as they were not clipped.
+        mean = np.exp(np.minimum(log_mean[:, 0], 600.0))
+        highest = 100 + 20 * np.maximum(mean, release.statistic[0])
+        return _log_noisy_counts(log_mass, slope, bend, release, highest)
 
     def predict_logpdf(self, phi, X, y):
         """Log chance of counts at every draw.

@@ -255,11 +255,26 @@ class TestFamilies:
                 Release("poisson", 60, (80.0,), None, 2.0, (0.0, 9.0)),
                 gamma_kl(82.0, 60.7, 2.0, 0.7),
             ),
+            (  # far out where the prior has no mass to speak of
+                BetaBernoulli(1.0, 50.0),
+                Release("bernoulli", 1000, (990.0,), None, 2.0, (0.0, 1.0)),
+                beta_kl(991.0, 60.0, 1.0, 50.0),
+            ),
+            (
+                GammaPoisson(),
+                Release("poisson", 50, (5000.0,), None, 2.0, (0.0, 400.0)),
+                gamma_kl(5001.0, 51.0, 1.0, 1.0),
+            ),
+            (
+                GaussianMean(0.01, prior_variance=0.01),
+                Release("gaussian", 400, (-400.0,), None, 2.0, (-1.0, 1.0)),
+                0.5 * (1 / 401 - 1 + np.log(401) + 100 * (400 / 401) ** 2),
+            ),
         ],
     )
     def test_conjugate_without_noise(self, model, release, exact):
         scorer = BayesianSurpriseScorer(model).fit([release])
-        assert scorer.grand_value_ == pytest.approx(exact, abs=1e-4)
+        assert scorer.grand_value_ == pytest.approx(exact, abs=1e-4, rel=1e-4)
 
     @pytest.mark.parametrize("kind", ["bernoulli", "poisson"])
     def test_noisy_counts_by_quadrature(self, kind):
@@ -285,6 +300,27 @@ class TestFamilies:
         model = BetaBernoulli() if kind == "bernoulli" else GammaPoisson()
         scorer = BayesianSurpriseScorer(model).fit([release])
         assert scorer.grand_value_ == pytest.approx(mean / z - np.log(z), abs=1e-3)
+
+    def test_a_sum_that_noise_hides_is_worth_nothing(self):
+        model = GammaPoisson()
+        for n, upper, z in ((50, 1.0, -1700.0), (50, 1e9, 1e12), (10**9, 1.0, 500.0)):
+            release = Release("poisson", n, (z,), 1e-6 / n**2, 2.0, (0.0, upper))
+            assert abs(z) < 2 * n * release.noise_scale
+            assert BayesianSurpriseScorer(model).fit([release]).grand_value_ < 1e-2
+
+    @pytest.mark.parametrize("kind", ["bernoulli", "poisson"])
+    def test_sums_over_many_counts(self, kind):
+        """Where a sum is nearly normal, so is what comes with noise."""
+        n, chance, scale = 10**10, 0.2, 1e5
+        release = Release(kind, n, (n * chance + 7e4,), scale**-2.0, 2.0, (0.0, 1.0))
+        assert release.noise_scale == pytest.approx(scale)
+        model = BetaBernoulli() if kind == "bernoulli" else GammaPoisson()
+        chances = chance + np.array([-3e-5, 0.0, 1e-5])
+        phi = np.log(chances) - (np.log1p(-chances) if kind == "bernoulli" else 0.0)
+        found = model.party_loglik(phi[:, None], release)
+        variance = n * chances * (1 - chances if kind == "bernoulli" else 1.0)
+        exact = norm(n * chances, np.sqrt(variance + scale**2)).logpdf(release.statistic[0])
+        assert np.diff(found - exact) == pytest.approx(0, abs=1e-3)
 
     def test_density_of_numbers(self):
         phi = np.array([[0.3], [-1.0]])
