@@ -13,6 +13,7 @@ from sklearn.utils.metadata_routing import (
     get_routing_for_object,
     process_routing,
 )
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_memory, has_fit_parameter
 from threadpoolctl import threadpool_limits
@@ -96,9 +97,9 @@ class ModelGame(Game):
     Raises
     ------
     ValueError
-        If lengths differ, y_val has a label that y has not, weights are given to an estimator or a
-        scorer that takes none, `empty_utility` is needed and not given, or torch cannot train the
-        estimator or sees no GPU though it was asked for.
+        If lengths differ, a classifier gets continuous targets, y_val has a label that y has not,
+        weights are given to an estimator or a scorer that takes none, `empty_utility` is needed and
+        not given, or torch cannot train the estimator or sees no GPU though it was asked for.
     ImportError
         If torch is asked for and not installed.
 
@@ -225,7 +226,20 @@ class ModelGame(Game):
         return utilities, failed
 
     def _failed_rule(self):
-        return f"One class predicts itself; one that failed has utility {self.error_score}."
+        rule = f"One class predicts itself; one that failed has utility {self.error_score}."
+        weights = self.sample_weight
+        rows = np.ones(len(self.y), dtype=bool) if weights is None else weights > 0
+        if self.solver != "loop":
+            return rule
+        try:
+            fit_and_score(
+                self.estimator, self.X, self.y, weights, self.X_val, self.y_val,
+                self.sample_weight_val, self.scorer, self.classes, "raise", [np.packbits(rows)],
+            )  # fmt: skip
+        except Exception as error:
+            first_line = (str(error).splitlines() or [""])[0]
+            rule += f" All rows together fail, too, by {type(error).__name__}: {first_line}"
+        return rule
 
 
 def _train(fingerprint, packed, game, n_rows):
@@ -269,6 +283,11 @@ def _targets(y, y_val, classifier):
     y, y_val = column_or_1d(y), column_or_1d(y_val)
     if not classifier:
         return y, y_val, None
+    if type_of_target(y) == "continuous":
+        raise ValueError(
+            "estimator must be a regressor where y holds targets. Got a classifier, and y with "
+            f"continuous values such as {y[0]}."
+        )
     classes = np.unique(y)
     unseen = np.setdiff1d(y_val, classes)
     if len(unseen):

@@ -374,6 +374,8 @@ def test_bad_labels_and_models(data):
     X, y, X_val, y_val = data
     with pytest.raises(ValueError, match="labels that y has. Got unseen labels: 'maybe'"):
         ModelGame(TREE, X, y, X_val, np.where(y_val == "yes", "maybe", y_val))
+    with pytest.raises(ValueError, match="estimator must be a regressor where y holds targets"):
+        ModelGame(TREE, X, X[:, 0], X_val, X_val[:, 0])
     with pytest.raises(ValueError, match="estimator must be a classifier or a regressor. Got Stan"):
         ModelGame(StandardScaler(), *data)
 
