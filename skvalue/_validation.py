@@ -28,8 +28,10 @@ def check_task(task, y, name="y"):
     """Return "classification" or "regression"; "auto" decides by the type of the target."""
     kind = type_of_target(y, input_name=name)
     if kind.startswith("multilabel") or kind.endswith("multioutput") or kind == "unknown":
+        got = f"objects that are no strings: convert them, as by {name}.astype(int)"
         raise ValueError(
-            f"Unknown label type: {name} must be one column of classes or numbers. Got {kind!r}."
+            f"Unknown label type: {name} must be one column of classes or numbers. "
+            f"Got {got if kind == 'unknown' else repr(kind)}."
         )
     if task != "auto":
         if task == "classification" and kind == "continuous":
