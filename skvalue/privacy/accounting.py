@@ -277,12 +277,14 @@ def _epsilon(event, delta):
         return math.inf
     if _delta(event, 0.0) <= delta:
         return 0.0
-    high = 1.0
-    while _delta(event, high) > delta:
-        high *= 2
-    # A bare (epsilon, delta) drops to its delta at its epsilon and stays: ask for just above it.
-    target = delta if not isinstance(event, OpaqueEvent) else max(delta, event.delta + 1e-18)
-    epsilon = brentq(lambda e: _delta(event, e) - target, 0.0, high, xtol=1e-14)
+    if isinstance(event, OpaqueEvent):
+        rest = (delta - event.delta) / (1 - event.delta)
+        epsilon = event.epsilon + math.log1p(-rest * (1 + math.exp(-event.epsilon)))
+    else:
+        high = 1.0
+        while _delta(event, high) > delta:
+            high *= 2
+        epsilon = brentq(lambda e: _delta(event, e) - delta, 0.0, high, xtol=1e-14)
     step = 1e-14 * max(1.0, epsilon)
     while _delta(event, epsilon) > delta:
         epsilon, step = epsilon + step, 2 * step

@@ -260,6 +260,18 @@ def test_pure_events_add_up_at_most():
     assert get_epsilon(OpaqueEvent(1.0, 1e-4), 1e-5) == math.inf
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-3, 0.1, 0.9])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 3.0, 200.0])
+def test_epsilon_of_a_bare_guarantee(epsilon, delta):
+    event = OpaqueEvent(epsilon, delta)
+    if delta:
+        assert get_epsilon(event, delta) == pytest.approx(epsilon, rel=1e-9)
+    more = delta + 0.01 * (1 - delta) * -math.expm1(-epsilon)
+    less = get_epsilon(event, more)
+    assert 0 < less < epsilon or epsilon == 200.0
+    assert more * (1 - 1e-9) <= get_delta(event, less) <= more
+
+
 @pytest.mark.parametrize(
     "event",
     [
