@@ -134,7 +134,7 @@ class Summary:
             refuse(
                 "relation", "null or replace for subsets and for mechanism='local'", "add_remove"
             )
-        if get_epsilon(self.event, self.delta) > self.epsilon * (1 + 1e-9):
+        if get_epsilon(self.event, self.delta) > self.epsilon * (1 + 1e-9) + 1e-12:
             refuse("epsilon", "no smaller than the noise allows at this delta", self.epsilon)
 
     def _check_vectors(self, fix):
