@@ -125,7 +125,7 @@ def _curve(
 ):  # fmt: skip
     """Both curves: rows are removed from the end of the order in which others are added."""
     X, y = indexable(X, y)
-    y = column_or_1d(y) if np.ndim(y) == 1 else np.asarray(y)
+    y = column_or_1d(y, warn=True) if np.shape(y)[1:] in ((), (1,)) else np.asarray(y)
     values = _check_values(values, len(y))
     options["sample_weight"] = check_sample_weight(options["sample_weight"], len(y))
     fractions = _check_fractions(fractions, *_FRACTIONS[kind])

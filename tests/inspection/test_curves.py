@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -120,6 +121,11 @@ def test_one_class_predicts_itself():
     )
     assert curve.n_rows.tolist() == [6, 3, 1]
     assert curve.scores.tolist() == [[1.0, 0.5, 0.5]]
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        column = value_removal_curve(
+            LogisticRegression(), X, y[:, None], y, X, y, fractions=[0.5], n_repeats=1
+        )
+    assert column.scores.tolist() == [[0.5]]
 
 
 @pytest.mark.parametrize("scoring", ["neg_log_loss", "roc_auc_ovr", "neg_brier_score"])
