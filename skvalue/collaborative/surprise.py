@@ -312,7 +312,12 @@ class BayesianSurpriseScorer(BaseEstimator):
 
     def _powers(self, coalition, temper):
         """Powers of the likelihoods, in the canonical order."""
-        if isinstance(coalition, str) and coalition == "all":
+        if isinstance(coalition, str):
+            if coalition != "all":  # no sequence of parties called by its letters
+                raise ValueError(
+                    f"coalition must be 'all' or a sequence of parties, such as [{coalition!r}]. "
+                    f"Got {coalition!r}."
+                )
             coalition = self.parties_
         unknown = [party for party in coalition if party not in self.releases_]
         if unknown:

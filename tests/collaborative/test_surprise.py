@@ -372,6 +372,8 @@ class TestRefuses:
     def test_questions(self, scorer):
         with pytest.raises(ValueError, match="coalition must name parties of parties_. Got .'z'."):
             scorer.surprise(["z"])
+        with pytest.raises(ValueError, match="or a sequence of parties, such as .'ab'.. Got 'ab'"):
+            scorer.surprise("ab")  # no coalition of a and b
         with pytest.raises(ValueError, match=r"temper must be in \[0, 1\]. Got 2"):
             scorer.sample(["a"], temper=2)
 
