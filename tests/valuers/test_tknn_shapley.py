@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from oracles import enumerate_game, grid_game, tknn_utility
 from sklearn import config_context
+from sklearn.metrics import pairwise_distances
 
 from skvalue import TKNNShapleyValuer
 from skvalue.valuers._tknn_game import threshold_utility
@@ -133,6 +134,26 @@ def test_suggest_radius_is_the_best_of_its_candidates(rng):
     assert 0.3 < radius < 3  # inside a cluster, not across
     valuer = TKNNShapleyValuer("auto", metric="euclidean").fit(X, y, X_val=X, y_val=y)
     assert valuer.radius_ == radius
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_suggest_radius_plays_as_the_valuer_does(metric, dtype):
+    # Few distances with many points at each, which rounding must not tell apart.
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(-2, 3, (40, 2)), rng.integers(0, 2, 40)
+        X = (np.float32(0.1) * X + (7.3 if metric == "euclidean" else 0)).astype(dtype)
+        others = ~np.eye(len(X), dtype=bool)
+        distances = pairwise_distances(X.astype(float), metric=metric)[others]
+        valuer = TKNNShapleyValuer(metric=metric)
+        best = max(
+            valuer.set_params(radius=radius + 1e-5).fit(X, y).utility_
+            for radius in np.unique(distances.round(6))
+        )
+        suggested = suggest_radius(X, y, metric=metric, n_candidates=10_000)
+        found = valuer.set_params(radius=suggested).fit(X, y).utility_
+        assert found >= best - 1e-12
 
 
 def test_messages(rng):
