@@ -22,6 +22,7 @@ _STATEMENT = {
     "not_protected": (
         "the number of rows, which is released as it is",
         "anything true of many rows at once",
+        "running times and error messages",
     ),
     "assumptions": (
         "bounds, preparation of the features (centring, scaling, projections) and this epsilon "

@@ -376,6 +376,7 @@ def report_of(summary):
         not_protected=(
             *([] if summary.relation == "add_remove" else count),
             "anything true of many rows at once, such as which classes the seller has",
+            "running times and error messages",
             "the buyer's data: weights, centre and radius of its model are in the sellers' hands",
         ),
         assumptions=(

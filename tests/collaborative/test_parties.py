@@ -66,6 +66,7 @@ def test_what_privacy_says(rows):
     said = " ".join(str(report).split())
     assert "Renyi divergence of order 2 is at most 0.1" in said
     assert "number of rows, which is released as it is" in said
+    assert "running times and error messages" in report.not_protected
     assert report.guarantee.endswith("local differential privacy")
     assert not hasattr(GramRelease(None).fit(*rows).release_, "rows")
 

@@ -91,6 +91,7 @@ def test_epsilon_is_spent_and_stated(setting, epsilon, rng):
     assert report.relation == summary.relation == setting.get("relation", "replace")
     assert report.notion == ("local" if "mechanism" in setting else "central")
     assert "the buyer's data" in " ".join(str(report).split())
+    assert "running times and error messages" in report.not_protected
 
 
 def test_a_secret_subset_needs_less_noise():
