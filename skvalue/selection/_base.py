@@ -58,14 +58,14 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         valuer = fresh_valuer(self.valuer, task)
         validate_data(self, X, y, skip_check_array=True)
         X, y = as_rows(X, y)
-        valuer_params = given(**validation, **(of_valuer or {}))
+        valuer_params = {**given(**validation), **(of_valuer or {})}
         for weights in (params.get("sample_weight"), valuer_params.get("sample_weight")):
             if np.ndim(weights) and len(weights) != len(y):  # or it would not be cut with the rows
                 raise ValueError(
                     f"sample_weight must have one entry a row of X ({len(y)}). Got {len(weights)}."
                 )
-        groups = validation["groups"]
-        check_request(valuer, self.drop, self.memory, validation["X_val"], groups, len(y))
+        groups = valuer_params.get("groups")
+        check_request(valuer, self.drop, self.memory, valuer_params.get("X_val"), groups, len(y))
         valuer_ = fit_valuer(valuer, X, y, valuer_params, self.memory)
         if task == "auto":
             task = getattr(valuer, "task", "auto")

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from .._sklearn import HasMethods, StrOptions, fit_context
 from ._auto import fit_on_choice
 from ._base import BaseValueFilter
-from ._metadata import given, route
+from ._metadata import given, requested, route
 
 __all__ = ["BaseValueFiltered"]
 
@@ -72,8 +72,9 @@ class BaseValueFiltered(BaseValueFilter):
             Weights of the validation points.
         **params : dict
             Metadata of the estimator's fit, such as `sample_weight`; an entry for every row is cut
-            with the rows. With metadata routing, what the estimator and the valuer request: without
-            it, `sample_weight` is not for the valuer.
+            with the rows. With metadata routing, what the estimator and the valuer request, and
+            the estimator has groups or a validation set, too, where it requests them; without it,
+            `sample_weight` is not for the valuer.
 
         Returns
         -------
@@ -95,6 +96,7 @@ class BaseValueFiltered(BaseValueFilter):
         if self.mode == "weight":
             self._check_weighable()
         of_estimator, of_valuer = route(self, "fit", given(**params))
+        of_estimator = {**requested(self.estimator, given(**validation)), **of_estimator}
         X, y, choice = self._choose(
             X, y, validation, of_estimator, mode=self.mode, task=self._task, of_valuer=of_valuer
         )

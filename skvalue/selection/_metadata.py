@@ -4,11 +4,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import get_config
 from sklearn.utils import column_or_1d, indexable
-from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from .._sklearn import safe_indexing
 
-__all__ = ["as_rows", "given", "route", "take_rows"]
+__all__ = ["as_rows", "given", "requested", "route", "take_rows"]
 
 # Passed on whole, even where they happen to be as long as X.
 _WHOLE = {"X_val", "y_val", "sample_weight_val"}
@@ -61,6 +61,19 @@ def take_rows(params, rows, n_rows):
         else value
         for name, value in params.items()
     }
+
+
+def requested(estimator, params):
+    """Of the metadata that a filter takes for itself, what the estimator's fit requests, too.
+
+    That is nothing without scikit-learn's metadata routing.
+    """
+    if not get_config()["enable_metadata_routing"]:
+        return {}
+    mapping = MethodMapping().add(caller="fit", callee="fit")
+    router = MetadataRouter(owner=None).add(estimator=estimator, method_mapping=mapping)
+    wanted = {name: params[name] for name in router.consumes("fit", params)}
+    return dict(router.route_params(caller="fit", params=wanted).estimator.fit)
 
 
 def route(meta_estimator, method, params):

@@ -9,6 +9,7 @@ import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_regression
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
@@ -19,7 +20,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skvalue import KNNShapleyValuer, LeaveOneOutValuer
-from skvalue.selection import ValueFilteredClassifier, ValueFilteredRegressor
+from skvalue.selection import ValueFilter, ValueFilteredClassifier, ValueFilteredRegressor
 
 
 @parametrize_with_checks(
@@ -314,6 +315,38 @@ class TestRouting:
         np.testing.assert_allclose(model.estimator_.coef_, alone.coef_)
         model.set_params(valuer=clone(valuer).set_fit_request(sample_weight=False))
         assert (model.fit(X, y, sample_weight=weights).values_ != expected).any()
+
+    def test_groups_and_points_reach_an_estimator_that_requests_them(self, noisy):
+        X, y, _ = noisy
+        groups = np.arange(len(y)) // 4
+        inner = GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}, cv=GroupKFold(3))
+        model = ValueFilteredClassifier(inner, drop=0.1).fit(X, y, groups=groups)
+        kept = model.sample_indices_
+        alone = clone(inner).fit(X[kept], y[kept], groups=groups[kept])
+        scores = "mean_test_score"
+        np.testing.assert_array_equal(
+            model.estimator_.cv_results_[scores], alone.cv_results_[scores]
+        )
+        boosting = HistGradientBoostingClassifier(early_stopping=True, max_iter=20, random_state=0)
+        validation = {"X_val": X[::3], "y_val": y[::3]}
+        boosting.set_fit_request(X_val=True, y_val=True)
+        model = ValueFilteredClassifier(boosting, drop=0.1).fit(X, y, **validation)
+        kept = model.sample_indices_
+        alone = clone(boosting).fit(X[kept], y[kept], **validation)
+        np.testing.assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
+
+    @pytest.mark.parametrize(
+        "model", [ValueFilteredClassifier(LogisticRegression()), ValueFilter()]
+    )
+    def test_metadata_of_the_valuer_by_other_names(self, model, noisy):
+        X, y, _ = noisy
+        groups = np.arange(len(y)) // 4
+        valuer = KNNShapleyValuer().set_fit_request(X_val="points", y_val="labels", groups="owner")
+        model = clone(model).set_params(valuer=valuer, drop=3)
+        model.fit(X, y, points=X[::2], labels=y[::2], owner=groups)
+        alone = KNNShapleyValuer().fit(X, y, X_val=X[::2], y_val=y[::2], groups=groups)
+        np.testing.assert_array_equal(model.valuer_.values_, alone.values_)
+        assert len(model.dropped_indices_) == 12
 
     def test_groups_reach_valuer_and_splitter(self, noisy):
         X, y, _ = noisy
