@@ -16,8 +16,8 @@ from ._sklearn import fit_context
 from ._validation import (
     check_groups,
     check_judge_weights,
-    check_numeric_target,
     check_rows,
+    check_target_scale,
     check_task,
     check_validation_set,
     encode_labels,
@@ -115,9 +115,9 @@ class BaseInSampleValuer(
         Raises
         ------
         ValueError
-            If X or X_val hold NaN or infinity, y has one class, y_val a label that y has not, the
-            validation set is empty or given in part, groups or sample_weight_val have a wrong
-            length, or `cv` lets rows play unequally often.
+            If X or X_val hold NaN or infinity, y has one class or targets too large to be squared,
+            y_val a label that y has not, the validation set is empty or given in part, groups or
+            sample_weight_val have a wrong length, or `cv` lets rows play unequally often.
         """
         return self._fit(X, y, X_val, y_val, groups, sample_weight_val)
 
@@ -240,8 +240,8 @@ class BaseInSampleValuer(
         if task == "regression":
             self._n_classes = 0
             self.__dict__.pop("classes_", None)
-            y = check_numeric_target(y, "y")
-            return y, None if y_val is None else check_numeric_target(y_val, "y_val")
+            y = check_target_scale(y, "y")
+            return y, None if y_val is None else check_target_scale(y_val, "y_val")
         self.classes_, y, y_val = encode_labels(y, y_val)
         self._n_classes = len(self.classes_)
         return y, y_val

@@ -59,6 +59,19 @@ def check_numeric_target(y, name):
     return check_array(y, ensure_2d=False, dtype=np.float64, input_name=name)
 
 
+def check_target_scale(y, name):
+    """Return the target as float64, of which sums of squared squares are finite, too."""
+    y = check_numeric_target(y, name)
+    largest = np.abs(y).max()
+    limit = (np.finfo(np.float64).max / (1024 * len(y))) ** 0.25
+    if largest > limit:
+        raise ValueError(
+            f"{name} must be at most {limit:.0e} in absolute value, for squared errors and their "
+            f"variances to be finite. Got {largest:g}: scale it."
+        )
+    return y
+
+
 def encode_labels(y, y_val=None):
     """Return the sorted classes of ``y`` and the codes of ``y`` and of ``y_val``.
 

@@ -11,8 +11,8 @@ from ._judges import Progress
 from ._private import codes_or_other
 from ._updates import UpdatesMixin
 from ._validation import (
-    check_numeric_target,
     check_rows,
+    check_target_scale,
     label_codes,
 )
 
@@ -128,7 +128,7 @@ class BaseValuer(InferenceMixin, UpdatesMixin, BaseInSampleValuer):
             elif self._n_classes:
                 codes = label_codes(np.asarray(y), self.classes_, "y")
             else:
-                codes = check_numeric_target(y, "y")
+                codes = check_target_scale(y, "y")
         if private:
             return self._score_released(X, codes)
         scores, known = self._seen.lookup(X, codes, self._X, self._y, self._fitted_values())

@@ -163,6 +163,19 @@ def test_rows_without_a_distance_are_refused():
         KNNShapleyValuer(metric="correlation").fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # type_of_target
+def test_targets_whose_squares_are_too_large_are_refused(rng):
+    X, y = rng.normal(size=(20, 2)), rng.uniform(-1, 1, 20)
+    public = dict(X_val=X[:5], y_val=-5e74 * y[:5])
+    valuer = KNNShapleyValuer(task="regression").fit(X, 5e74 * y, **public)
+    assert np.isfinite([*valuer.values_, *valuer.validation_error_, valuer.utility_]).all()
+    y[3] = 1e300  # such as stands for a missing target
+    with pytest.raises(ValueError, match="y must be at most .* in absolute value.* Got 1e.300"):
+        valuer.fit(X, y, **public)
+    with pytest.raises(ValueError, match="y_val must be at most .* in absolute value"):
+        valuer.fit(X, y / 1e300, X_val=X, y_val=y)
+
+
 def test_messages(rng):
     X, y = rng.normal(size=(10, 2)), np.arange(10) % 2
     cases = [
