@@ -1,6 +1,7 @@
 """The validation points of a game, and the progress of a fit through them."""
 
 from dataclasses import dataclass, replace
+from functools import wraps
 from itertools import count
 
 import numpy as np
@@ -76,6 +77,25 @@ def check_judged_labels(judge_codes, codes, classes, cv):
             f"label {shown} are all among the judges of one split. Pass X_val and y_val, or "
             f"another cv. Got cv={cv!r}."
         )
+
+
+def with_one_plan(method):
+    """Let a method of a valuer find the same in `_plan` all the time, which is emptied before.
+
+    Steps are counted before they are taken, and threads and free memory may change meanwhile.
+    """
+
+    @wraps(method)
+    def call(self, *args, **kwargs):
+        if self._plan is not None:
+            return method(self, *args, **kwargs)
+        self._plan = {}
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            del self._plan
+
+    return call
 
 
 class Progress:

@@ -3,7 +3,9 @@
 import sys
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
+from threading import Lock
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -137,9 +139,42 @@ def beside(function, items, threaded=True):
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def one_blas_thread():
-    """Context in which BLAS takes one thread."""
-    return _thread_pools().limit(limits=1, user_api="blas")
+class _SharedLimit:
+    """One thread for BLAS, which has one number for the whole process.
+
+    The first thread that asks for it sets it, and the last that goes takes it back: were each to
+    put back what it found, fits that overlap would leave one thread behind them.
+    """
+
+    def __init__(self):
+        self._lock, self._users = Lock(), 0
+        self._limits, self._pools = ExitStack(), None
+
+    @contextmanager
+    def __call__(self):
+        with self._lock:
+            pools = _thread_pools()
+            if not self._users or pools is not self._pools:  # a library may have come since
+                self._limits.enter_context(pools.limit(limits=1, user_api="blas"))
+                self._pools = pools
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if not self._users:
+                    self._limits.close()
+
+
+one_blas_thread = _SharedLimit()  # a context, in which BLAS takes one thread
+
+
+@contextmanager
+def one_thread():
+    """Context in which BLAS takes one thread, and OpenMP one in this thread."""
+    with one_blas_thread(), _thread_pools().limit(limits=1, user_api="openmp"):
+        yield
 
 
 def may_overlap(n_jobs):

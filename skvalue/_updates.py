@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ._fits import former_fit_kept
-from ._judges import Judges, Progress
+from ._judges import Judges, Progress, with_one_plan
 from ._sklearn import fit_context
 from ._validation import (
     check_rows,
@@ -105,6 +105,7 @@ class UpdatesMixin:
         return self._refit(self._X[keep], self._labels(self._y)[keep], groups, keep)
 
     @fit_context(prefer_skip_nested_validation=True)
+    @with_one_plan
     def add_validation(self, X_val, y_val, *, sample_weight_val=None):
         """Add validation points; only they are compared with the rows.
 

@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._in_sample import BaseInSampleValuer
 from ._inference import InferenceMixin
-from ._judges import Progress
+from ._judges import Progress, with_one_plan
 from ._private import codes_or_other
 from ._updates import UpdatesMixin
 from ._validation import (
@@ -26,6 +26,8 @@ class BaseValuer(InferenceMixin, UpdatesMixin, BaseInSampleValuer):
     value a row that was not in fit, `_value_joining`. Everything a user meets (validation set,
     cross-validation, groups, callbacks, metadata routing, `set_output`) is here.
     """
+
+    _plan = None  # what a fit decides once, see `with_one_plan`
 
     # What a method writes -------------------------------------------------------------------
 
@@ -151,6 +153,7 @@ class BaseValuer(InferenceMixin, UpdatesMixin, BaseInSampleValuer):
         if self._groups is not None:
             self.values_ = np.bincount(self._groups, weights=row_values)
 
+    @with_one_plan
     def _play(self, games, X, y, groups):
         n_steps = sum(
             self._n_steps(len(X) if rows is None else len(rows), len(judges.y), X.shape[1])

@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from skvalue._parallel import (
     may_overlap,
     n_workers,
     one_blas_thread,
+    one_thread,
     ordered_map,
     row_map,
     tiles,
@@ -62,6 +64,26 @@ def test_one_blas_thread_a_task_and_the_old_number_after(n_jobs):
         before = blas_threads()
         assert list(ordered_map(blas_threads, [()] * 4, n_jobs)) == [1] * 4
         assert blas_threads() == before
+
+
+def test_contexts_that_overlap_leave_the_old_number():
+    with threadpool_limits(2, user_api="blas"):
+        first, second = one_blas_thread(), one_thread()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert blas_threads() == 1  # the second is still there
+        second.__exit__(None, None, None)
+        assert blas_threads() == 2
+
+
+def test_a_library_that_comes_later_is_limited_too(monkeypatch):
+    with threadpool_limits(2, user_api="blas"), one_blas_thread():
+        monkeypatch.setitem(sys.modules, "another library", sys)
+        later = threadpool_limits(2, user_api="blas")  # it brings its own number
+        with one_blas_thread():
+            assert blas_threads() == 1
+        later.restore_original_limits()
 
 
 def test_workers_follow_blas_joblib_and_n_jobs():
@@ -250,3 +272,33 @@ def test_what_may_overlap():
         with parallel_config(n_jobs=2):
             assert not may_overlap(None)
         assert blas_threads() == 2
+
+
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer(0.5)])
+def test_steps_are_those_that_were_counted_whoever_else_computes(valuer, rng, monkeypatch):
+    """Another fit in another thread, or on the same GPU, changes what there is meanwhile."""
+    X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
+    expected = clone(valuer).fit(X, y, X_val=X[:200], y_val=y[:200]).values_
+    module = sys.modules[type(valuer).__module__]
+    workers = iter(range(1, 100))
+    monkeypatch.setattr(module, "n_workers", lambda n_jobs: next(workers))
+    valuer.fit(X, y, X_val=X[:150], y_val=y[:150]).add_validation(X[150:200], y[150:200])
+    np.testing.assert_allclose(valuer.values_, expected, atol=1e-12)
+    valuer.fit(X, y, X_val=X[:200], y_val=y[:200])
+    np.testing.assert_allclose(valuer.values_, expected, atol=1e-12)
+
+
+def test_fits_in_threads(rng):
+    X, y = rng.normal(size=(2000, 20)), rng.integers(0, 2, 2000)
+    sizes = [500, 2000, 900, 1400] * 3
+
+    def fit(n):
+        return KNNShapleyValuer().fit(X[:n], y[:n], X_val=X[:100], y_val=y[:100]).values_
+
+    with threadpool_limits(2, user_api="blas"):
+        expected = [fit(n) for n in sizes]
+        with ThreadPoolExecutor(3) as pool:
+            found = list(pool.map(fit, sizes))
+        assert blas_threads() == 2
+    for one, other in zip(found, expected):
+        np.testing.assert_allclose(one, other, atol=1e-12)

@@ -3,8 +3,8 @@
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
-from threadpoolctl import threadpool_limits
 
+from .._parallel import one_thread
 from .._sklearn import safe_indexing
 
 
@@ -139,7 +139,7 @@ def fit_and_score(
     """
     given = {} if sample_weight_val is None else {"sample_weight": sample_weight_val}
     utilities, failed = np.empty(len(packed)), np.zeros(len(packed), dtype=bool)
-    with threadpool_limits(1):
+    with one_thread():
         for i, bits in enumerate(packed):
             rows = np.flatnonzero(np.unpackbits(bits, count=len(y)))
             try:

@@ -16,8 +16,8 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_memory, has_fit_parameter
-from threadpoolctl import threadpool_limits
 
+from .._parallel import one_thread
 from ._loop import fit_and_score
 from ._protocol import Game
 from ._scoring import check_scorer, empty_utility_of
@@ -212,7 +212,7 @@ class ModelGame(Game):
         workers = effective_n_jobs(n_jobs)
         n_tasks = 1 if workers == 1 else min(len(masks), _TASKS_A_WORKER * workers)
         utilities, failed = np.empty(len(masks)), np.empty(len(masks), dtype=bool)
-        with threadpool_limits(1):  # for tasks that are threads: they share these limits
+        with one_thread():  # for tasks that are threads: they share these limits
             parts = Parallel(n_jobs=n_jobs)(
                 delayed(fit_and_score)(
                     self.estimator, self.X, self.y, self.sample_weight, self.X_val, self.y_val,

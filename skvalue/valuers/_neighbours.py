@@ -22,6 +22,14 @@ class NeighboursMixin:
         """The engine, or the exact one of the same library."""
         return get_engine("faiss" if self.engine in APPROXIMATE else self.engine, self.device)
 
+    def _tiles(self, n_players, n_judges, n_features=None):
+        """Slices of the judges that are one task each; the same for all of a fit."""
+        plan = {} if self._plan is None else self._plan
+        shape = n_players, n_judges
+        if shape not in plan:
+            plan[shape] = self._cut(n_players, n_judges, n_features)
+        return plan[shape]
+
     def _checked(self, X, y):
         X, y = super()._checked(X, y)
         check_engine(self.engine, self.device, X, self.metric)

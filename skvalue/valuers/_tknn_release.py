@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from .._parallel import _thread_pools, n_workers
+from .._parallel import n_workers, one_blas_thread
 from ..neighbors import make_space
 from ._ball_passes import count_capped, weigh_after_counting, weigh_capped
 from ._tknn_game import spread, take_part
@@ -24,7 +24,7 @@ class ReleasesBallsMixin:
     def _release(self, X, y, judges, n_classes):
         workers, parts = n_workers(self.n_jobs), self._tiles(len(X), len(judges.y))
         # One BLAS thread from here on: idle ones would spin, and take cores from the tiles.
-        with _thread_pools().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             geometry = public_geometry(judges.X, self.radius_, self.metric)
             bound = overlap_bound(judges.X, self.radius_, self.metric, geometry)
             return self._release_within(bound, geometry, workers, parts, X, y, judges, n_classes)

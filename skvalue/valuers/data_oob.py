@@ -6,10 +6,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
 from .._judges import Progress
-from .._parallel import joblib_map
+from .._parallel import joblib_map, one_thread
 from .._sklearn import HasMethods, Interval, StrOptions, safe_indexing
 from .._validation import check_sample_weight
 from .._weighted import BaseRetrainingValuer
@@ -87,7 +86,7 @@ def _bag_chunk(estimator, X, y, weights, classes, codes, n_players, seed, number
     members = None if codes is None else np.split(
         np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]
     )  # fmt: skip
-    with threadpool_limits(1):
+    with one_thread():
         for number in numbers:
             drawn, model_seed = bootstrap(seed, number, n_players)
             out = np.ones(n_players, dtype=bool)
@@ -226,7 +225,7 @@ class DataOOBValuer(BaseRetrainingValuer):
         count, trained = np.zeros(n_players, dtype=np.int64), 0
         progress = Progress(self, -(-self.n_estimators // _CHUNK))
         shared = estimator, X, labels, weights, classes, groups, n_players, seed
-        with threadpool_limits(1):
+        with one_thread():
             while not progress.over and (trained == 0 or count.min() < 2):
                 bags = range(trained, trained + self.n_estimators)
                 chunks = [bags[start : start + _CHUNK] for start in range(0, len(bags), _CHUNK)]

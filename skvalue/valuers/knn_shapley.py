@@ -227,7 +227,7 @@ class KNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, BaseValuer):
                 f"max_rank must be at least n_neighbors={self.n_neighbors}. Got {self.max_rank}."
             )
 
-    def _tiles(self, n_players, n_judges, n_features):
+    def _cut(self, n_players, n_judges, n_features):
         size = self._get_engine().rank_tile_size(
             n_players, n_judges, n_features, n_workers(self.n_jobs), self.max_rank or n_players
         )

@@ -221,7 +221,7 @@ class TKNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, ReleasesBallsMixi
         self._counts = []
         self._prepare_stores(X_val)
 
-    def _tiles(self, n_players, n_judges, n_features=None):
+    def _cut(self, n_players, n_judges, n_features):
         engine = self._get_engine()
         size = engine.ball_tile_size(n_players, n_judges, n_workers(self.n_jobs))
         if not self.store_neighbors:
