@@ -97,11 +97,12 @@ def capped_balls(X, X_val, radius, metric, cap):
     A row chooses by its own distances to public points, the earlier of two at the same.
     """
     X_val = X_val.astype(np.float64)
+    closed = radius + 1e-12 if metric == "cosine" else radius * (1 + 1e-12)
     step = max(1, int(get_config()["working_memory"] * 2**20 // (64 * len(X_val))))
     for start in range(0, len(X), step):
         part = slice(start, min(start + step, len(X)))
         distances = pairwise_distances(X[part].astype(np.float64), X_val, metric=metric)
-        inside = distances <= radius * (1 + 1e-12)
+        inside = distances <= closed
         distances[~inside] = np.inf
         nearest = np.argsort(distances, axis=1, kind="stable")[:, :cap]
         chosen = np.zeros_like(inside)

@@ -218,6 +218,15 @@ def test_the_bound_is_used_and_a_cap_below_it(data):
         assert f"at most {expected} of" in str(valuer.privacy_).replace("\n", " ")
 
 
+def test_a_cap_that_caps_nothing_leaves_balls_of_no_radius_closed(rng):
+    # Rounding leaves parallel rows at cosine distances of about 1e-16.
+    X, X_val = (0.1 * rng.integers(-2, 3, (n, 2)) for n in (60, 9))
+    y = np.arange(60) % 2
+    exact = TKNNShapleyValuer(0.0).fit(X, y, X_val=X_val, y_val=y[:9])
+    assert exact.counts_.any()
+    np.testing.assert_array_equal(count_capped(X, y, X_val, 0.0, "cosine", 9, 2), exact.counts_)
+
+
 def test_capped_rows_count_for_their_nearest_points(data):
     X, y, X_val, y_val = data
     distances = pairwise_distances(X, X_val, metric="cosine")
