@@ -13,10 +13,12 @@ from scipy.special import logsumexp
 
 from ._smc import loglik_table, metropolis
 
-__all__ = ["Pool", "coalition_rows", "grid_pool", "sampled_pool"]
+__all__ = ["Pool", "coalition_rows", "grid_pool", "refined_pool", "sampled_pool"]
 
 _BLOCK = 4_000_000  # entries of a block of weights
 _WIDENINGS = 60  # of a grid, each of which doubles it
+_POWER = 1 / 3  # of densities that a grid's nodes follow: no gap begins where a tail matters
+_TOGETHER, _MORE_NODES = 64, 20_000  # coalitions looked at together when a grid is refined
 
 
 def coalition_rows(loglik):
@@ -191,11 +193,15 @@ def sampled_pool(model, releases, stages, prior, n_islands):
     return Pool(phi, loglik, log_base, starts, own - log_base)
 
 
-def _shares(model, releases, phi):
-    """Shares that nodes have of the prior, of every party's posterior, and of that of all."""
+def _shares(model, releases, phi, power=1.0):
+    """Shares that nodes have of the prior, of every party's posterior, and of that of all.
+
+    Densities are raised to a power: below 1, tails count for more.
+    """
     loglik = loglik_table(model, releases, phi[:, None])
     logs = np.column_stack([np.zeros(len(phi)), loglik, loglik.sum(axis=1)])
-    logs += (model.log_prior(phi[:, None]) + np.log(np.gradient(phi)))[:, None]
+    logs += model.log_prior(phi[:, None])[:, None]
+    logs = power * logs + np.log(np.gradient(phi))[:, None]
     return np.exp(logs - logsumexp(logs, axis=0))
 
 
@@ -210,10 +216,34 @@ def grid_pool(model, releases, size=4001):
         ends = ends + cut * np.array([-1, 1]) * (ends[1] - ends[0])
     phi = np.linspace(*ends, size)
     for _ in range(3):
-        share = _shares(model, releases, phi).mean(axis=1)
-        places = np.concatenate([[0.0], np.cumsum(share)[:-1] + share[1:] * 0.5])
-        nodes = np.interp(np.linspace(0, 1, size), places, phi)
-        phi = np.unique(np.concatenate([phi[:: max(1, len(phi) // size)], nodes]))
+        phi = _denser(phi, _shares(model, releases, phi, _POWER).mean(axis=1), size)
+    return _nodes(model, releases, phi)
+
+
+def refined_pool(model, releases, pool, members):
+    """A grid with more nodes where some coalitions are, one of ``members`` (m, n_parties) a row.
+
+    They are elsewhere than prior, parties and all together where parties disagree.
+    """
+    phi, share = pool.phi[:, 0], 0.0
+    widths = np.log(np.gradient(phi))
+    for start in range(0, len(members), _TOGETHER):
+        rows = members[start : start + _TOGETHER].astype(float) @ pool.loglik.T + pool.log_base
+        rows = _POWER * (rows - widths) + widths
+        share = share + np.exp(rows - logsumexp(rows, axis=1, keepdims=True)).sum(axis=0)
+    size = min(_MORE_NODES, 100 * len(members))
+    return _nodes(model, releases, _denser(phi, share / len(members), size, keep=len(phi)))
+
+
+def _denser(phi, share, size, keep=None):
+    """Nodes, `keep` of those there are, and more where their shares are large."""
+    places = np.concatenate([[0.0], np.cumsum(share)[:-1] + share[1:] * 0.5])
+    nodes = np.interp(np.linspace(0, 1, size), places, phi)
+    return np.unique(np.concatenate([phi[:: max(1, len(phi) // (keep or size))], nodes]))
+
+
+def _nodes(model, releases, phi):
+    """The pool of nodes."""
     loglik = loglik_table(model, releases, phi[:, None])
     loglik -= loglik.max(axis=0)
     log_base = model.log_prior(phi[:, None]) + np.log(np.gradient(phi))

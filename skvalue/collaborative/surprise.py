@@ -18,7 +18,7 @@ from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from ..semivalues import tabulated_semivalue
 from ._gibbs import LEAST_ESS, gibbs_values
 from ._models import check_prior, check_releases, warn_of_few_rows
-from ._pool import grid_pool, sampled_pool
+from ._pool import grid_pool, refined_pool, sampled_pool
 from ._shapley import antithetic_orders, permutation_values, prefix_masks
 from ._smc import anneal
 
@@ -27,6 +27,7 @@ __all__ = ["BayesianSurpriseScorer"]
 _EXACT_PARTIES = 12
 _ISLANDS = 8
 _ROUNDS, _MORE_ANCHORS = 3, 8
+_REFINEMENTS, _FEW_NODES = 8, 30  # of a grid, where a coalition has fewer nodes
 
 
 class BayesianSurpriseScorer(BaseEstimator):
@@ -227,6 +228,20 @@ class BayesianSurpriseScorer(BaseEstimator):
                 )
             self._pool = grid_pool(self.model_, self._sorted)
             self._evaluate()
+            for _ in range(_REFINEMENTS):
+                weak = self._ess < _FEW_NODES
+                if not weak.any():
+                    break
+                some = self._members[weak]
+                self._pool = refined_pool(self.model_, self._sorted, self._pool, some)
+                self._evaluate()
+            if self._ess.min() < _FEW_NODES:
+                warnings.warn(
+                    f"{np.sum(self._ess < _FEW_NODES)} of {len(self._ess)} coalitions have fewer "
+                    f"than {_FEW_NODES} nodes of the grid: their values are rough.",
+                    ConvergenceWarning,
+                    stacklevel=5,
+                )
             return
         anchors = np.unique(np.concatenate([np.eye(n), np.ones((1, n))]), axis=0)[::-1]
         size = self.n_particles or max(160, min(600, 600 * (_EXACT_PARTIES + 1) // (n + 1)))

@@ -301,6 +301,19 @@ class TestFamilies:
         scorer = BayesianSurpriseScorer(model).fit([release])
         assert scorer.grand_value_ == pytest.approx(mean / z - np.log(z), abs=1e-3)
 
+    @pytest.mark.parametrize("prior_variance", [1.0, 1e4])
+    def test_parties_who_disagree(self, prior_variance):
+        means, n, variance = np.array([-0.9, 0.9, 0.9, 0.1]), 400, 1e-4
+        releases = [Release("gaussian", n, (n * m,), None, 2.0, (-1.0, 1.0)) for m in means]
+        model = GaussianMean(variance, prior_variance=prior_variance)
+        scorer = BayesianSurpriseScorer(model).fit(releases)
+        members = np.arange(1, 16)[:, None] >> np.arange(4) & 1
+        precision = 1 / prior_variance + members.sum(axis=1) * n / variance
+        ratio = 1 / (precision * prior_variance)
+        shift = (members @ means * n / variance / precision) ** 2 / prior_variance
+        exact = 0.5 * (ratio - 1 - np.log(ratio) + shift)
+        np.testing.assert_allclose(scorer.coalition_values_[1:], exact, atol=5e-3)
+
     def test_a_sum_that_noise_hides_is_worth_nothing(self):
         model = GammaPoisson()
         for n, upper, z in ((50, 1.0, -1700.0), (50, 1e9, 1e12), (10**9, 1.0, 500.0)):
