@@ -4,6 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Semaphore
 
 import numpy as np
+from scipy.sparse import issparse
+from scipy.spatial.distance import cdist
 from sklearn import get_config
 from sklearn.metrics import pairwise_distances
 
@@ -91,6 +93,17 @@ def _paused(sums, counts, parts, workers, settle):
     return values
 
 
+def _pair_distances(X, X_val, metric):
+    """Distances in float64, of which no row's depend on what other rows there are.
+
+    A matrix product may round a row by its place among the others, and rounding decides ties.
+    """
+    X = X.astype(np.float64)
+    if issparse(X) or metric not in ("cosine", "euclidean"):
+        return pairwise_distances(X, X_val, metric=metric)
+    return np.nan_to_num(cdist(X, X_val, metric), nan=1.0)  # cosines with a row of zeros
+
+
 def capped_balls(X, X_val, radius, metric, cap):
     """Yield slices of rows and the balls each counts in: those of its nearest points, at most cap.
 
@@ -101,7 +114,7 @@ def capped_balls(X, X_val, radius, metric, cap):
     step = max(1, int(get_config()["working_memory"] * 2**20 // (64 * len(X_val))))
     for start in range(0, len(X), step):
         part = slice(start, min(start + step, len(X)))
-        distances = pairwise_distances(X[part].astype(np.float64), X_val, metric=metric)
+        distances = _pair_distances(X[part], X_val, metric)
         inside = distances <= closed
         distances[~inside] = np.inf
         nearest = np.argsort(distances, axis=1, kind="stable")[:, :cap]

@@ -14,7 +14,7 @@ from skvalue import TKNNShapleyValuer, ValueFilteredClassifier
 from skvalue.neighbors import Space, get_engine
 from skvalue.privacy import Ledger, SeededNoiseWarning, get_epsilon
 from skvalue.valuers import public_baseline
-from skvalue.valuers._ball_passes import count_capped, weigh_after_counting
+from skvalue.valuers._ball_passes import capped_balls, count_capped, weigh_after_counting
 from skvalue.valuers._tknn_private import ball_event, noise_scale, overlap_bound, release_counts
 from skvalue.valuers.tknn_shapley import neighbour_values
 
@@ -225,6 +225,19 @@ def test_a_cap_that_caps_nothing_leaves_balls_of_no_radius_closed(rng):
     exact = TKNNShapleyValuer(0.0).fit(X, y, X_val=X_val, y_val=y[:9])
     assert exact.counts_.any()
     np.testing.assert_array_equal(count_capped(X, y, X_val, 0.0, "cosine", 9, 2), exact.counts_)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_the_balls_of_a_row_do_not_depend_on_other_rows(metric, rng):
+    # Every row is as far from a point as from its mirror image: rounding must not choose.
+    for _ in range(20):
+        X, X_val = (0.1 * rng.integers(-2, 3, (n, 30)) + 0.3 for n in (60, 20))
+        X, X_val[::2] = (X + X[:, ::-1]) / 2, X_val[1::2, ::-1]
+        X[7] = 0
+        together = np.concatenate([c for _, c in capped_balls(X, X_val, 100.0, metric, 3)])
+        for i in (0, 7, 30, 59):
+            ((_, alone),) = capped_balls(X[i : i + 1], X_val, 100.0, metric, 3)
+            np.testing.assert_array_equal(alone[0], together[i])
 
 
 def test_capped_rows_count_for_their_nearest_points(data):
