@@ -6,13 +6,13 @@ Nothing else in the package asks torch for a GPU. All other code calls the devic
 
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
-from threading import Lock
+from threading import Lock, RLock
 
 import torch
 from sklearn import get_config
 
 GPU = "cuda"  # what torch calls it
-_PRECISION = Lock()
+_PRECISION, _GENERATORS = Lock(), RLock()
 _USERS = []  # of full precision, in all threads: what the first of them found
 
 
@@ -99,6 +99,8 @@ def block_bytes(device, share=8):
 def seeded(seed, device="cpu"):
     """Torch's global generators started from a seed, and put back as they were afterwards.
 
+    One thread at a time: another would draw from the same generators.
+
     Parameters
     ----------
     seed : int
@@ -108,7 +110,7 @@ def seeded(seed, device="cpu"):
     """
     gpu = torch.get_device_module(GPU)
     devices = [] if device == "cpu" else [gpu.current_device()]
-    with torch.random.fork_rng(devices=devices, device_type=GPU):
+    with _GENERATORS, torch.random.fork_rng(devices=devices, device_type=GPU):
         torch.default_generator.manual_seed(seed)  # `torch.manual_seed` would start all GPUs
         if devices:
             gpu.manual_seed(seed)

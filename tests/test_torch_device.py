@@ -1,5 +1,7 @@
 """Where torch computes, and the device that stands in for a GPU in tests."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -69,6 +71,20 @@ def test_seeds_are_put_back(gpu):
         np.testing.assert_array_equal(draws[0], draws[1])
         assert (draws[0] != draws[2]).all()
         assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_threads_draw_from_their_own_seeds():
+    def draw(seed):
+        with seeded(seed):
+            numbers = []
+            for _ in range(5):
+                time.sleep(0.002)
+                numbers.append(torch.rand(1).item())
+            return numbers
+
+    alone = list(map(draw, range(4)))
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(draw, range(4))) == alone
 
 
 def test_seeds_of_the_cpu_leave_gpus_alone(monkeypatch):
