@@ -3,7 +3,7 @@
 import sys
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import lru_cache
 from threading import Lock
 
@@ -139,41 +139,54 @@ def beside(function, items, threaded=True):
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-class _SharedLimit:
-    """One thread for BLAS, which has one number for the whole process.
+class _OneBlasThread:
+    """One thread for BLAS, which has one number of them for the whole process.
 
-    The first thread that asks for it sets it, and the last that goes takes it back: were each to
-    put back what it found, fits that overlap would leave one thread behind them.
+    The first thread that asks for it sets it, and the last that goes puts back what there was: if
+    each put back what it found, fits that overlap would leave one thread behind them.
     """
 
     def __init__(self):
-        self._lock, self._users = Lock(), 0
-        self._limits, self._pools = ExitStack(), None
+        self._lock, self._users, self._before = Lock(), 0, {}
 
     @contextmanager
     def __call__(self):
         with self._lock:
-            pools = _thread_pools()
-            if not self._users or pools is not self._pools:  # a library may have come since
-                self._limits.enter_context(pools.limit(limits=1, user_api="blas"))
-                self._pools = pools
             self._users += 1
+            for library in _libraries("blas"):
+                if library.filepath not in self._before:  # it may have been loaded since
+                    self._before[library.filepath] = library, library.num_threads
+                    _set_threads(library, 1)
         try:
             yield
         finally:
             with self._lock:
                 self._users -= 1
                 if not self._users:
-                    self._limits.close()
+                    for library, number in self._before.values():
+                        _set_threads(library, number)
+                    self._before.clear()
 
 
-one_blas_thread = _SharedLimit()  # a context, in which BLAS takes one thread
+def _libraries(user_api):
+    return _thread_pools().select(user_api=user_api).lib_controllers
+
+
+def _set_threads(library, number):
+    # From threadpoolctl 3.7 on, one thread at a time may set the number; others do nothing.
+    release = getattr(library, "clear_controlling_thread", lambda force: None)
+    release(force=True)
+    library.set_num_threads(number)
+    release(force=True)
+
+
+one_blas_thread = _OneBlasThread()  # a context
 
 
 @contextmanager
 def one_thread():
     """Context in which BLAS takes one thread, and OpenMP one in this thread."""
-    with one_blas_thread(), _thread_pools().limit(limits=1, user_api="openmp"):
+    with one_blas_thread(), _thread_pools().select(user_api="openmp").limit(limits=1):
         yield
 
 

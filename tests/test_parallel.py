@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skvalue import DataOOBValuer, DataShapleyValuer, KNNShapleyValuer, TKNNShapleyValuer
+from skvalue import DataOOBValuer, DataShapleyValuer, KNNShapleyValuer, TKNNShapleyValuer, _parallel
 from skvalue._parallel import (
     beside,
     may_overlap,
@@ -77,13 +77,34 @@ def test_contexts_that_overlap_leave_the_old_number():
         assert blas_threads() == 2
 
 
-def test_a_library_that_comes_later_is_limited_too(monkeypatch):
-    with threadpool_limits(2, user_api="blas"), one_blas_thread():
-        monkeypatch.setitem(sys.modules, "another library", sys)
-        later = threadpool_limits(2, user_api="blas")  # it brings its own number
-        with one_blas_thread():
+def test_overlapping_in_threads_leaves_the_old_number():
+    """threadpoolctl itself lets one thread at a time set the number."""
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(1) as pool:
+        context = one_blas_thread()
+        pool.submit(context.__enter__).result()
+        with one_thread():
+            pool.submit(context.__exit__, None, None, None).result()
             assert blas_threads() == 1
-        later.restore_original_limits()
+        assert blas_threads() == 2
+
+
+def test_a_library_that_comes_later_is_limited_too(monkeypatch):
+    class Library:
+        def __init__(self, name):
+            self.filepath, self.num_threads = name, 4
+
+        def set_num_threads(self, number):
+            self.num_threads = number
+
+    there = [Library("first")]
+    monkeypatch.setattr(_parallel, "_libraries", lambda user_api: there)
+    limit = _parallel._OneBlasThread()
+    with limit():
+        there.append(Library("second"))
+        with limit():
+            assert [library.num_threads for library in there] == [1, 1]
+        assert [library.num_threads for library in there] == [1, 1]
+    assert [library.num_threads for library in there] == [4, 4]
 
 
 def test_workers_follow_blas_joblib_and_n_jobs():
