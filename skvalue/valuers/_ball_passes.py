@@ -99,6 +99,7 @@ def _pair_distances(X, X_val, metric):
     A matrix product may round a row by its place among the others, and rounding decides ties.
     """
     X = X.astype(np.float64)
+    metric = "euclidean" if metric == "l2" else metric
     if issparse(X) or metric not in ("cosine", "euclidean"):
         return pairwise_distances(X, X_val, metric=metric)
     return np.nan_to_num(cdist(X, X_val, metric), nan=1.0)  # cosines with a row of zeros

@@ -227,7 +227,7 @@ def test_a_cap_that_caps_nothing_leaves_balls_of_no_radius_closed(rng):
     np.testing.assert_array_equal(count_capped(X, y, X_val, 0.0, "cosine", 9, 2), exact.counts_)
 
 
-@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("metric", ["cosine", "euclidean", "l2", "correlation", "manhattan"])
 def test_the_balls_of_a_row_do_not_depend_on_other_rows(metric, rng):
     # Every row is as far from a point as from its mirror image: rounding must not choose.
     for _ in range(20):
