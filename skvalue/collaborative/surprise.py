@@ -207,6 +207,11 @@ class BayesianSurpriseScorer(BaseEstimator):
                 f"effective sample size below min_ess={self.min_ess:g} (the least is {least:.0f}): "
                 "raise n_particles."
             )
+        elif method == "grid" and least < _FEW_NODES:
+            message = (
+                f"{np.sum(self._ess < _FEW_NODES)} of {len(self._ess)} coalitions have fewer than "
+                f"{_FEW_NODES} nodes of the grid: their values are rough."
+            )
         elif method == "gibbs" and least < LEAST_ESS:
             message = (
                 "Gibbs chains of some coalitions have mixed slowly (effective sample size "
@@ -235,13 +240,6 @@ class BayesianSurpriseScorer(BaseEstimator):
                 some = self._members[weak]
                 self._pool = refined_pool(self.model_, self._sorted, self._pool, some)
                 self._evaluate()
-            if self._ess.min() < _FEW_NODES:
-                warnings.warn(
-                    f"{np.sum(self._ess < _FEW_NODES)} of {len(self._ess)} coalitions have fewer "
-                    f"than {_FEW_NODES} nodes of the grid: their values are rough.",
-                    ConvergenceWarning,
-                    stacklevel=5,
-                )
             return
         anchors = np.unique(np.concatenate([np.eye(n), np.ones((1, n))]), axis=0)[::-1]
         size = self.n_particles or max(160, min(600, 600 * (_EXACT_PARTIES + 1) // (n + 1)))
