@@ -1,19 +1,14 @@
-"""Semivalues by retraining: games, errors, stopping rules, and fits that do not reach their end."""
+"""Semivalues by retraining: games, errors, stopping rules, and the same bits again."""
 
-import os
-import signal
-import subprocess
-import sys
 import time
 import warnings
 
 import joblib
 import numpy as np
 import pytest
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.datasets import make_classification, make_regression
+from sklearn.base import clone
+from sklearn.datasets import make_regression
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold, LeaveOneOut, check_cv
@@ -27,76 +22,17 @@ from skvalue import (
     LeaveOneOutValuer,
     SemivalueValuer,
 )
-from skvalue._estimation import checkpoint as checkpoint_module
-from skvalue._estimation import run as run_module
-from skvalue.exceptions import FailedCoalitionsWarning, ImpreciseValuesWarning, IncompleteFitWarning
+from skvalue.exceptions import ImpreciseValuesWarning
 from skvalue.games import ModelGame
 from skvalue.semivalues import enumerate_semivalue, size_weights
+
+from .semivalue_fits import Centroids, data, fit, quick
 
 # Of few rows; tests that look for them find them all the same.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skvalue.exceptions.FailedCoalitionsWarning"),
     pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning"),
 ]
-
-
-class Centroids(ClassifierMixin, BaseEstimator):
-    """The nearest mean of a class, without a check, so that it takes no time."""
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        self.means_ = np.stack([X[y == c].mean(axis=0) for c in self.classes_])
-        return self
-
-    def predict(self, X):
-        return self.classes_[((X[:, None] - self.means_) ** 2).sum(axis=2).argmin(axis=1)]
-
-    def score(self, X, y):
-        return (self.predict(X) == y).mean()
-
-
-def data(n=24, n_val=40, seed=0, d=3):
-    X, y = make_classification(
-        n + n_val, d, n_informative=d, n_redundant=0, flip_y=0.1, random_state=seed
-    )
-    y = np.array(["no", "yes"])[y]
-    return X[:n], y[:n], X[n:], y[n:]
-
-
-def fit(valuer, n=24, **options):
-    X, y, X_val, y_val = data(n)
-    return valuer.fit(X, y, X_val=X_val, y_val=y_val, **options)
-
-
-def quick(**options):
-    """A valuer whose estimator is cheap and goes one by one."""
-    options = {"max_evaluations": 1000, "random_state": 0, **options}
-    return SemivalueValuer(Centroids(), batch="never", **options)
-
-
-class Watch:
-    """A callback that counts steps, and stops or interrupts at a given one."""
-
-    def __init__(self, stop_at=None, interrupt_at=None):
-        self.stop_at, self.interrupt_at = stop_at, interrupt_at
-        self.begun = self.ended = 0
-
-    def setup(self, estimator, context):
-        self.expected = context.max_subtasks
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        self.begun += context.parent is not None
-
-    def on_fit_task_end(self, estimator, context):
-        if context.parent is None:
-            return False
-        self.ended += 1
-        if self.ended == self.interrupt_at:
-            raise KeyboardInterrupt
-        return self.ended == self.stop_at
 
 
 # What the values are -------------------------------------------------------------------------
@@ -563,267 +499,6 @@ def test_merging_replicates_is_pooling_them():
     mean = (one.values_ + two.values_) / 2
     np.testing.assert_allclose(one.merge(two).values_, mean, atol=1e-14)
     assert one.values_error_.mean() < whole.values_error_.mean()
-
-
-# Fits that do not reach their end ------------------------------------------------------------
-
-
-def test_callbacks_see_every_step():
-    watch = Watch()
-    fit(quick().set_callbacks(watch))
-    assert watch.begun == watch.ended == watch.expected > 5
-
-
-def test_a_callback_stops_the_fit():
-    valuer = quick(max_evaluations=2000).set_callbacks(Watch(stop_at=3))
-    with pytest.warns(IncompleteFitWarning, match="coalitions evaluated until then"):
-        fit(valuer)
-    assert valuer.stop_reason_ == "callback"
-    assert 50 < valuer.n_evaluations_ < 500
-    assert np.isfinite(valuer.values_).all()
-
-
-@pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
-def test_an_interrupted_fit_keeps_what_there_is_and_goes_on(sampler):
-    valuer = quick(sampler=sampler, warm_start=True).set_callbacks(Watch(interrupt_at=4))
-    with pytest.raises(KeyboardInterrupt):
-        fit(valuer)
-    assert valuer.stop_reason_ == "interrupted"
-    assert 0 < valuer.n_evaluations_ < 1000
-    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
-    fit(valuer.set_callbacks())
-    np.testing.assert_array_equal(valuer.values_, fit(quick(sampler=sampler)).values_)
-
-
-def test_interrupted_before_anything_is_known():
-    # A replicate of orders is longer than the first step.
-    valuer = quick(sampler="latin").set_callbacks(Watch(interrupt_at=1))
-    with pytest.raises(KeyboardInterrupt):
-        fit(valuer, n=60)
-    assert not hasattr(valuer, "values_")
-
-
-@pytest.mark.parametrize("groups", [None, np.arange(400) // 2])
-def test_interrupted_leave_one_out_keeps_the_rows_left_out(groups):
-    valuer = LeaveOneOutValuer(Centroids()).set_callbacks(Watch(interrupt_at=2))
-    with pytest.raises(KeyboardInterrupt):
-        fit(valuer, n=400, groups=groups)
-    whole = fit(LeaveOneOutValuer(Centroids()), n=400, groups=groups)
-    known = np.isfinite(valuer.values_)
-    assert 0 < known.sum() == valuer.n_evaluations_ - 1 < len(known)
-    np.testing.assert_array_equal(valuer.values_[known], whole.values_[known])
-    np.testing.assert_array_equal(valuer.values_error_, np.where(known, 0, np.inf))
-    assert valuer.stop_reason_ == "interrupted"
-    assert not valuer.sign_decided()[~known].any()
-    assert valuer.utility_ == whole.utility_
-    fit(valuer.set_callbacks(), n=400, groups=groups)
-    np.testing.assert_array_equal(valuer.values_, whole.values_)
-
-
-def test_interrupted_leave_one_out_has_the_splits_that_are_done():
-    X, y, *_ = data(400)
-    valuer = LeaveOneOutValuer(Centroids(), cv=3)
-    watch = Watch()
-    valuer.set_callbacks(watch).fit(X, y)
-    valuer.set_callbacks(Watch(interrupt_at=watch.expected // 2))
-    with pytest.raises(KeyboardInterrupt):
-        valuer.fit(X, y)
-    players, judges = next(check_cv(3, y, classifier=True).split(X, y))
-    first = LeaveOneOutValuer(Centroids())
-    first.fit(X[players], y[players], X_val=X[judges], y_val=y[judges])
-    np.testing.assert_array_equal(valuer.values_[players], first.values_)
-    assert (valuer.values_[judges] == 0).all()
-    assert valuer.utility_ == first.utility_
-
-
-def test_leave_one_out_goes_on():
-    options = dict(semivalue="leave-one-out", max_evaluations=None)
-    valuer = quick(**options, warm_start=True).set_callbacks(Watch(interrupt_at=2))
-    with pytest.raises(KeyboardInterrupt):
-        fit(valuer, n=400)
-    assert 0 < valuer.n_evaluations_ < 401
-    fit(valuer.set_callbacks(), n=400)
-    assert valuer.n_evaluations_ == 401
-    assert valuer.stop_reason_ == "exact"
-    np.testing.assert_array_equal(valuer.values_, fit(quick(**options), n=400).values_)
-
-
-@pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
-def test_goals_are_reached_where_an_undisturbed_fit_reaches_them(sampler):
-    X, y, *_ = data(30)
-    options = dict(sampler=sampler, max_evaluations=None, cv=3, tol=0.015)
-    whole = quick(**options).fit(X, y)
-    for interrupt_at in (4, 9):
-        valuer = quick(**options, warm_start=True).set_callbacks(Watch(interrupt_at=interrupt_at))
-        with pytest.raises(KeyboardInterrupt):
-            valuer.fit(X, y)
-        valuer.set_callbacks().fit(X, y)
-        assert valuer.n_evaluations_ == whole.n_evaluations_
-        np.testing.assert_array_equal(valuer.values_, whole.values_)
-    valuer.fit(X, y)  # nothing is left to be asked
-    assert valuer.n_evaluations_ == whole.n_evaluations_
-    assert valuer.stop_reason_ == whole.stop_reason_ == "tol"
-
-
-class DiesAfter(Centroids):
-    """Kills its process, or raises, once a file is there."""
-
-    def __init__(self, path=None, how="kill"):
-        self.path, self.how = path, how
-
-    def fit(self, X, y):
-        with open(self.path, "a") as file:
-            file.write("x")
-        if os.path.getsize(self.path) > 400:
-            if self.how == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
-            raise MemoryError("no memory left")
-        return super().fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("how", "cause"),
-    [
-        ("kill", TerminatedWorkerError),
-        pytest.param("raise", MemoryError, marks=pytest.mark.slow),
-    ],
-)
-def test_a_dying_worker_leaves_what_was_computed(how, cause, tmp_path):
-    valuer = quick(n_jobs=2, error_score="raise", warm_start=True, max_evaluations=2000)
-    valuer.set_params(estimator=DiesAfter(str(tmp_path / "count"), how))
-    with pytest.raises(RuntimeError, match="ended by an error: .*kept in values_") as raised:
-        fit(valuer)
-    assert isinstance(raised.value.__cause__, cause)
-    assert valuer.stop_reason_ == "error"
-    assert 100 < valuer.n_evaluations_ < 1000
-    healthy = fit(quick(max_evaluations=2000))
-    (tmp_path / "count").unlink()
-    valuer.estimator.path = os.devnull
-    error = np.abs(valuer.values_ - healthy.values_)
-    assert (error < 5 * np.hypot(valuer.values_error_, healthy.values_error_)).all()
-
-
-def test_a_scorer_that_gives_nan():
-    valuer = quick(scoring=lambda model, X, y: np.nan, empty_utility=0)
-    with pytest.raises(ValueError, match="scoring must give a finite number. Got nan"):
-        fit(valuer)
-
-
-def test_coalitions_that_fail_are_counted():
-    class Fails(Centroids):
-        def fit(self, X, y):
-            if len(X) > 12:
-                raise RuntimeError("too many rows")
-            return super().fit(X, y)
-
-    valuer = quick(max_evaluations=300).set_params(estimator=Fails())
-    with pytest.warns(FailedCoalitionsWarning, match="could not be trained.* together.*: too many"):
-        fit(valuer)
-    assert 50 < valuer.n_failed_ < 290
-
-
-def test_a_full_disk_under_the_checkpoint(tmp_path, monkeypatch):
-    def full(*args, **kwargs):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(checkpoint_module.np, "savez", full)
-    path = tmp_path / "state.npz"
-    valuer = quick(checkpoint=path)
-    with pytest.raises(RuntimeError, match="state.npz' could not be written.*No space left.*kept"):
-        fit(valuer)
-    assert np.isfinite(valuer.values_).all()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_checkpoint_that_cannot_be_is_refused_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint_module.np, "savez", lambda *a, **k: pytest.fail("work started"))
-    with pytest.raises(
-        ValueError, match="checkpoint must be in a folder that is there. Got '.*no/"
-    ):
-        fit(quick(checkpoint=tmp_path / "no" / "state.npz"))
-    monkeypatch.undo()
-    path = tmp_path / "state.npz"
-    fit(quick(checkpoint=path))
-    path.write_bytes(path.read_bytes()[:900])
-    with pytest.raises(ValueError, match="checkpoint must name a file that a fit has written"):
-        fit(quick(checkpoint=path))
-
-
-def test_functions_without_a_name_go_by_their_code():
-    def power(exponent):
-        return lambda x: x**exponent
-
-    pairs = [
-        (lambda x: x + 1, lambda x: x + 2),
-        (lambda x: x + 1, lambda x: x - 1),
-        (power(2), power(3)),
-        (lambda x, y=1: x, lambda x, y=2: x),
-    ]
-    for one, other in pairs:
-        assert checkpoint_module.fingerprint(one) != checkpoint_module.fingerprint(other)
-    assert checkpoint_module.fingerprint(power(2)) == checkpoint_module.fingerprint(power(2))
-
-
-SCRIPT = """
-import sys
-from skvalue._estimation import run
-from tests.valuers.test_semivalue import fit, quick
-run._CHECKPOINT_SECONDS = 0.0
-fit(quick(sampler=sys.argv[2], max_evaluations=3000, checkpoint=sys.argv[1]))
-"""
-
-
-@pytest.mark.parametrize(
-    "sampler", ["stratified", pytest.param("antithetic", marks=pytest.mark.slow)]
-)
-def test_killed_and_resumed_bit_for_bit(sampler, tmp_path, monkeypatch):
-    state = tmp_path / "killed.npz"
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(state), sampler],
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-    )
-    while not state.exists() and process.poll() is None:
-        time.sleep(0.005)
-    process.kill()
-    process.wait()
-    with np.load(state) as file:
-        asked = file["0/counts"][1]
-    assert 0 < asked < 2900
-    trained = []
-    train = ModelGame._train
-    monkeypatch.setattr(
-        ModelGame, "_train", lambda self, *args: trained.append(len(args[0])) or train(self, *args)
-    )
-    resumed = fit(quick(sampler=sampler, max_evaluations=3000, checkpoint=state))
-    assert 0 < sum(trained) <= 3000 - asked
-    whole = fit(quick(sampler=sampler, max_evaluations=3000))
-    np.testing.assert_array_equal(resumed.values_, whole.values_)
-    np.testing.assert_array_equal(resumed.values_error_, whole.values_error_)
-
-
-@pytest.mark.parametrize("sampler", ["stratified", "latin", "exact"])
-def test_a_checkpoint_waits_for_no_round(sampler, monkeypatch, tmp_path):
-    asked = []
-    monkeypatch.setattr(run_module, "_CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(
-        run_module, "write_arrays", lambda _path, arrays: asked.append(arrays["0/counts"][1])
-    )
-    fit(quick(sampler=sampler, max_evaluations=3000, checkpoint=tmp_path / "state"), n=11)
-    assert np.diff(asked).max() <= max(64, 11 * 10)  # a question, or a replicate
-
-
-def test_checkpoints_of_others_are_refused(tmp_path):
-    path = tmp_path / "state.npz"
-    fit(quick(checkpoint=path))
-    again = fit(quick(checkpoint=str(path)))
-    np.testing.assert_array_equal(again.values_, fit(quick()).values_)
-    with pytest.raises(ValueError, match="checkpoint goes on with a fit on the same data"):
-        fit(quick(checkpoint=path), n=22)
-    with pytest.raises(ValueError, match="random_state=0. Got random_state=1"):
-        fit(quick(checkpoint=path, random_state=1))
-    path.write_text("not ours")
-    with pytest.raises(ValueError, match="checkpoint must name a file that a fit has written"):
-        fit(quick(checkpoint=path))
 
 
 # What is refused before work starts ----------------------------------------------------------

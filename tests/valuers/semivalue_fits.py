@@ -1,0 +1,68 @@
+"""Small fits by retraining, and a callback that watches them, for tests."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import make_classification
+
+from skvalue import (
+    SemivalueValuer,
+)
+
+
+class Centroids(ClassifierMixin, BaseEstimator):
+    """The nearest mean of a class, without a check, so that it takes no time."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.means_ = np.stack([X[y == c].mean(axis=0) for c in self.classes_])
+        return self
+
+    def predict(self, X):
+        return self.classes_[((X[:, None] - self.means_) ** 2).sum(axis=2).argmin(axis=1)]
+
+    def score(self, X, y):
+        return (self.predict(X) == y).mean()
+
+
+def data(n=24, n_val=40, seed=0, d=3):
+    X, y = make_classification(
+        n + n_val, d, n_informative=d, n_redundant=0, flip_y=0.1, random_state=seed
+    )
+    y = np.array(["no", "yes"])[y]
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+def fit(valuer, n=24, **options):
+    X, y, X_val, y_val = data(n)
+    return valuer.fit(X, y, X_val=X_val, y_val=y_val, **options)
+
+
+def quick(**options):
+    """A valuer whose estimator is cheap and goes one by one."""
+    options = {"max_evaluations": 1000, "random_state": 0, **options}
+    return SemivalueValuer(Centroids(), batch="never", **options)
+
+
+class Watch:
+    """A callback that counts steps, and stops or interrupts at a given one."""
+
+    def __init__(self, stop_at=None, interrupt_at=None):
+        self.stop_at, self.interrupt_at = stop_at, interrupt_at
+        self.begun = self.ended = 0
+
+    def setup(self, estimator, context):
+        self.expected = context.max_subtasks
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        self.begun += context.parent is not None
+
+    def on_fit_task_end(self, estimator, context):
+        if context.parent is None:
+            return False
+        self.ended += 1
+        if self.ended == self.interrupt_at:
+            raise KeyboardInterrupt
+        return self.ended == self.stop_at
