@@ -530,10 +530,10 @@ BROKEN = [
     ),
     (
         Audited(
-            "KNNShapleyValuer, samples, half the noise",
+            "KNNShapleyValuer, samples, a quarter of the noise",
             samples.values_claim,
-            lambda claim, n: samples.value_scores(0.5),
-            lambda claim, n: samples.value_noise(0.5),
+            lambda claim, n: samples.value_scores(0.25),
+            lambda claim, n: samples.value_noise(0.25),
         ),
         {"game", "variance"},
     ),
