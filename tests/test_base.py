@@ -24,6 +24,8 @@ from test_axioms import EXACT, by_name, problem
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.exceptions import IncompleteFitWarning, QuadraticCostWarning
 
+from .watch import Watch
+
 
 def data(name, rng, **sizes):
     valuer, n_classes = EXACT[name]
@@ -213,32 +215,6 @@ def test_labels_that_are_missing(missing, kind, rng):
 
 
 # Callbacks and interruptions -----------------------------------------------------------------
-
-
-class Watch:
-    """A callback that counts tasks, and stops or interrupts at a given one."""
-
-    def __init__(self, stop_at=None, interrupt_at=None):
-        self.stop_at, self.interrupt_at = stop_at, interrupt_at
-        self.begun = self.ended = self.set_up = self.torn_down = 0
-
-    def setup(self, estimator, context):
-        self.set_up += 1
-        self.expected = context.max_subtasks
-
-    def teardown(self, estimator, context):
-        self.torn_down += 1
-
-    def on_fit_task_begin(self, estimator, context):
-        self.begun += context.parent is not None
-
-    def on_fit_task_end(self, estimator, context):
-        if context.parent is None:
-            return False
-        self.ended += 1
-        if self.ended == self.interrupt_at:
-            raise KeyboardInterrupt
-        return self.ended == self.stop_at
 
 
 @pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer()])

@@ -1,4 +1,4 @@
-"""Small fits by retraining, and a callback that watches them, for tests."""
+"""Small fits by retraining, for tests."""
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -41,28 +41,3 @@ def quick(**options):
     """A valuer whose estimator is cheap and goes one by one."""
     options = {"max_evaluations": 1000, "random_state": 0, **options}
     return SemivalueValuer(Centroids(), batch="never", **options)
-
-
-class Watch:
-    """A callback that counts steps, and stops or interrupts at a given one."""
-
-    def __init__(self, stop_at=None, interrupt_at=None):
-        self.stop_at, self.interrupt_at = stop_at, interrupt_at
-        self.begun = self.ended = 0
-
-    def setup(self, estimator, context):
-        self.expected = context.max_subtasks
-
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context):
-        self.begun += context.parent is not None
-
-    def on_fit_task_end(self, estimator, context):
-        if context.parent is None:
-            return False
-        self.ended += 1
-        if self.ended == self.interrupt_at:
-            raise KeyboardInterrupt
-        return self.ended == self.stop_at

@@ -19,7 +19,8 @@ from skvalue._estimation import run as run_module
 from skvalue.exceptions import FailedCoalitionsWarning, IncompleteFitWarning
 from skvalue.games import ModelGame
 
-from .semivalue_fits import Centroids, Watch, data, fit, quick
+from ..watch import Watch
+from .semivalue_fits import Centroids, data, fit, quick
 
 # Of few rows; tests that look for them find them all the same.
 pytestmark = [
