@@ -55,7 +55,7 @@ def engine(request):
 
 def simulate_a_gpu(monkeypatch):
     """Let torch see one GPU: the device that stands in for it."""
-    from skvalue import _torch_device
+    from skvalue._utils import torch_device as _torch_device
 
     reason = "this torch takes no device written in Python"
     simulated_gpu = pytest.importorskip("tests.simulated_gpu", reason=reason, exc_type=ImportError)
@@ -76,7 +76,7 @@ def gpu(request, monkeypatch):
 def no_gpu(monkeypatch):
     """Neither torch nor faiss sees a GPU, whatever there is."""
     torch = pytest.importorskip("torch")
-    from skvalue import _torch_device
+    from skvalue._utils import torch_device as _torch_device
 
     monkeypatch.setattr(_torch_device, "GPU", "cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

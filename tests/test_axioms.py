@@ -44,7 +44,7 @@ def every_engine(request, engine, monkeypatch):
     if engine != "numba" and "5000_rows" in name:
         pytest.skip("not the engine for so many games of all rows")
     monkeypatch.setattr(
-        "skvalue.valuers._neighbours.get_engine", lambda *_: get_engine(engine, "cpu")
+        "skvalue.valuers._neighbors.get_engine", lambda *_: get_engine(engine, "cpu")
     )
 
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import skvalue
 from skvalue.base import BaseInSampleValuer
-from skvalue.valuers._semivalue_doc import documented
+from skvalue.valuers._retraining._text import documented
 
 # Sets of a few rows fail and are imprecise: tests of these warnings are with the valuers.
 pytestmark = [

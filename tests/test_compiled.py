@@ -3,7 +3,7 @@
 import pytest
 from numba.core import caching
 
-from skvalue._compiled import compiled
+from skvalue._utils.compiled import compiled
 
 
 def double(x):

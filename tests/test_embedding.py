@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
-from skvalue._embedding import learns_from_rows, through_module
+from skvalue._utils.embedding import learns_from_rows, through_module
 
 VALUERS = [KNNShapleyValuer(3), TKNNShapleyValuer(0.5)]
 each_valuer = pytest.mark.parametrize("valuer", VALUERS)
@@ -56,7 +56,7 @@ def test_a_callable(valuer, numbers):
 
 def test_a_module_on_a_gpu(numbers, gpu):
     torch = pytest.importorskip("torch")
-    from skvalue._torch_device import find_device
+    from skvalue._utils.torch_device import find_device
 
     X, y = numbers
     module = torch.nn.Linear(4, 3)
@@ -87,7 +87,7 @@ def test_batches_are_halved_where_memory_runs_out(rng):
 
 def test_rows_go_where_the_module_is(rng, gpu):
     torch = pytest.importorskip("torch")
-    from skvalue._torch_device import find_device
+    from skvalue._utils.torch_device import find_device
 
     class Projection(torch.nn.Module):
         """Nothing to train, and a counter before the numbers."""

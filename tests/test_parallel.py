@@ -14,8 +14,9 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skvalue import DataOOBValuer, DataShapleyValuer, KNNShapleyValuer, TKNNShapleyValuer, _parallel
-from skvalue._parallel import (
+from skvalue import DataOOBValuer, DataShapleyValuer, KNNShapleyValuer, TKNNShapleyValuer
+from skvalue._utils import parallel as _parallel
+from skvalue._utils.parallel import (
     beside,
     may_overlap,
     n_workers,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skvalue._rows import SeenRows, hash_rows
+from skvalue.base._seen_rows import SeenRows, hash_rows
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -32,7 +32,9 @@ def test_lookup_averages_identical_rows():
 
 
 def test_a_collision_of_hashes_is_no_match(monkeypatch):
-    monkeypatch.setattr("skvalue._rows.hash_rows", lambda X: np.zeros(len(X), dtype=np.uint64))
+    monkeypatch.setattr(
+        "skvalue.base._seen_rows.hash_rows", lambda X: np.zeros(len(X), dtype=np.uint64)
+    )
     X, values = np.arange(6.0).reshape(3, 2), np.array([1.0, 2.0, 3.0])
     mean, known = SeenRows().lookup(np.array([[2.0, 3], [9, 9]]), None, X, None, values)
     assert known.tolist() == [True, False]

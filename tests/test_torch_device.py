@@ -11,14 +11,9 @@ from sklearn.linear_model import LogisticRegression
 
 torch = pytest.importorskip("torch")
 
-from skvalue import (  # noqa: E402
-    GradientSemivalueValuer,
-    KNNShapleyValuer,
-    LeaveOneOutValuer,
-    TKNNShapleyValuer,
-    _torch_device,
-)
-from skvalue._torch_device import (  # noqa: E402
+from skvalue import GradientSemivalueValuer, KNNShapleyValuer, LeaveOneOutValuer, TKNNShapleyValuer
+from skvalue._utils import torch_device as _torch_device
+from skvalue._utils.torch_device import (
     _float32_backends,
     block_bytes,
     current_gpu,
@@ -28,9 +23,9 @@ from skvalue._torch_device import (  # noqa: E402
     on_gpu,
     seeded,
 )
-from skvalue.priarta import GaussianVAE, SimCLR  # noqa: E402
+from skvalue.priarta import GaussianVAE, SimCLR
 
-from .conftest import simulate_a_gpu  # noqa: E402
+from .conftest import simulate_a_gpu
 
 
 def test_find_device(monkeypatch):

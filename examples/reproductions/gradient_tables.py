@@ -43,13 +43,13 @@ from tknn_tables import print_table
 from skvalue import GradientSemivalueValuer
 from skvalue.datasets import flip_labels
 from skvalue.exceptions import ConstantColumnsWarning
+from skvalue.gradients._models import LinearGradientModel
+from skvalue.gradients._public import column_scales
+from skvalue.gradients._walk import Perturbed, walk_permutations
 from skvalue.inspection import noisy_label_auc, uncertainty_curve
 from skvalue.privacy import detection_ceiling, epsilon_from_mu, mu_from_epsilon
 from skvalue.privacy.audit import membership_inference
 from skvalue.semivalues import size_weights
-from skvalue.valuers._gradient_models import LinearGradientModel
-from skvalue.valuers._gradient_public import column_scales
-from skvalue.valuers._gradient_walk import Perturbed, walk_permutations
 
 EPSILON, DELTA = 1.0, 5e-5
 CORRECT = 2 / mu_from_epsilon(EPSILON, DELTA)
@@ -89,7 +89,7 @@ TABLE_2 = {
 def gradient_model(given, name, X, y, X_val, y_val, players, unit="party", clip=1.0):
     """What walks: a softmax regression on Covertype, a network on MNIST."""
     if name == "mnist":
-        from skvalue.valuers._gradient_torch import TorchGradientModel
+        from skvalue.gradients._torch import TorchGradientModel
 
         return TorchGradientModel(
             given.network(name), None, X, y, players, X_val, y_val, clip=clip, unit=unit,

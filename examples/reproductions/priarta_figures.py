@@ -33,9 +33,9 @@ import torch
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
-from skvalue._torch_device import find_device, gains_from_bfloat16
+from skvalue._utils.torch_device import find_device, gains_from_bfloat16
 from skvalue.priarta import GaussianVAE, PriArTaScorer, SimCLR
-from skvalue.priarta.networks import make_backbone
+from skvalue.priarta.maps.networks import make_backbone
 
 EPSILON, DELTA = 0.8, 1e-5
 CLOSE = 0.15  # of the range of the scores

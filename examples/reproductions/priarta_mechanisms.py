@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from skvalue.exceptions import VoidGuaranteeWarning
 from skvalue.priarta import PriArTaScorer
-from skvalue.priarta.release import paper_scale
+from skvalue.priarta.seller.release import paper_scale
 from skvalue.privacy import epsilon_from_mu
 
 EPSILON, DELTA = 0.8, 1e-5

@@ -239,7 +239,9 @@ def public_work_done_once():
 
     The posterior given a release is shared too, between a fit and the scores that follow it.
     """
-    from skvalue.valuers import _count_denoising, _tknn_private, _tknn_release
+    from skvalue.valuers.tknn_shapley import _denoising as _count_denoising
+    from skvalue.valuers.tknn_shapley import _private as _tknn_private
+    from skvalue.valuers.tknn_shapley import _release as _tknn_release
 
     geometry = kept(_tknn_private.public_geometry)
     bound = kept(_tknn_private.overlap_bound)

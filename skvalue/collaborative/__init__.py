@@ -1,20 +1,16 @@
 """Parties who release noisy statistics once, and a mediator who values and rewards them."""
 
-from .counts import BetaBernoulli, GammaPoisson
-from .displays import (
-    CoalitionValueDisplay,
-    PosteriorMarginalsDisplay,
-    PrivacyTradeOffDisplay,
-)
-from .families import GaussianMean
-from .linear import BayesianLinear
-from .logistic import BayesianLogistic
-from .parties import GramRelease, LogisticRelease, MeanRelease
-from .posterior import PosteriorClassifier, PosteriorDraws, PosteriorRegressor
-from .release import Release
-from .reward import RhoShapleyReward
+from .displays import CoalitionValueDisplay, PosteriorMarginalsDisplay, PrivacyTradeOffDisplay
+from .mediator.posterior import PosteriorClassifier, PosteriorDraws, PosteriorRegressor
+from .mediator.reward import RhoShapleyReward
+from .mediator.surprise import BayesianSurpriseScorer
+from .models.counts import BetaBernoulli, GammaPoisson
+from .models.families import GaussianMean
+from .models.linear import BayesianLinear
+from .models.logistic import BayesianLogistic
+from .party.parties import GramRelease, LogisticRelease, MeanRelease
+from .party.release import Release
 from .simulation import PrivateCollaboration
-from .surprise import BayesianSurpriseScorer
 
 __all__ = [
     "BayesianLinear",

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._plotting import BLUE, GREEN, GREY, RED, open_axes
+from .._utils.plotting import BLUE, GREEN, GREY, RED, open_axes
 
 __all__ = ["CoalitionValueDisplay", "PosteriorMarginalsDisplay", "PrivacyTradeOffDisplay"]
 

@@ -6,13 +6,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_array
 
-from .._fits import former_fit_kept
-from .._sklearn import HasMethods, fit_context
-from .._validation import check_groups
-from .linear import BayesianLinear
-from .parties import GramRelease
-from .reward import RhoShapleyReward
-from .surprise import BayesianSurpriseScorer
+from .._utils.fits import former_fit_kept
+from .._utils.sklearn import HasMethods, fit_context
+from ..base._validation import check_groups
+from .mediator.reward import RhoShapleyReward
+from .mediator.surprise import BayesianSurpriseScorer
+from .models.linear import BayesianLinear
+from .party.parties import GramRelease
 
 __all__ = ["PrivateCollaboration"]
 

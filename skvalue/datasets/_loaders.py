@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.datasets import fetch_openml
 from sklearn.utils import Bunch
 
-from .._sklearn import validate_params
+from .._utils.sklearn import validate_params
 
 # Numbers on OpenML, as in Table 7 of the TKNN-Shapley paper.
 _OPENML_IDS = {

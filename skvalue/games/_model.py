@@ -17,11 +17,11 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_memory, has_fit_parameter
 
-from .._parallel import one_thread
-from ._loop import fit_and_score
+from .._utils.parallel import one_thread
 from ._protocol import Game
-from ._scoring import check_scorer, empty_utility_of
-from ._solvers import find_solver
+from .solvers import find_solver
+from .solvers.loop import fit_and_score
+from .solvers.scoring import check_scorer, empty_utility_of
 
 __all__ = ["ModelGame"]
 

@@ -5,7 +5,7 @@ from math import hypot, log, sqrt
 import numpy as np
 from scipy.special import expit, lambertw
 
-from .._parallel import ordered_map, tiles
+from .._utils.parallel import ordered_map, tiles
 from ._protocol import Game
 
 __all__ = ["StableLogisticGame", "clip_rows", "stability"]

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from .._compiled import compiled
-from ._dual_kernels import loss, solve_dual
-from ._logistic_kernels import invert
+from .._utils.compiled import compiled
+from .solvers.dual_kernels import loss, solve_dual
+from .solvers.logistic_kernels import invert
 
 SOLVED, UNSOLVED = 1, 2
 

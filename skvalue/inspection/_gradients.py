@@ -7,8 +7,8 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import clone
 from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, indexable
 
-from .._sklearn import HasMethods, Interval, safe_indexing, validate_params
-from ..valuers._gradient_noise import own_shares
+from .._utils.sklearn import HasMethods, Interval, safe_indexing, validate_params
+from ..gradients._noise import own_shares
 from ._scores import noisy_label_auc
 
 __all__ = [

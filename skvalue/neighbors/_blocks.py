@@ -6,9 +6,9 @@ serves a tile of judges; what is kept of it is a key, or a bit, a pair. Imports 
 
 import numpy as np
 
-from .._compiled import compiled
-from .._parallel import tiles
-from ._settle import block_keys, count_ranked, settle
+from .._utils.compiled import compiled
+from .._utils.parallel import tiles
+from ._exact import block_keys, count_ranked, settle
 from ._space import COSINE, GENERIC, ball_rule
 
 

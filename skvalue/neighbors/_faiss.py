@@ -10,9 +10,9 @@ import faiss
 import numpy as np
 from sklearn import get_config
 
-from .._parallel import tiles
+from .._utils.parallel import tiles
+from ._exact import HEAD, count_ranked, hand_on, pair_keys, settle
 from ._rows import read_rows
-from ._settle import HEAD, count_ranked, hand_on, pair_keys, settle
 from ._space import COSINE, GENERIC, JUDGES, Labels, ball_rule
 
 _LOCK = Lock()  # one search at a time: faiss spreads it over threads by itself

@@ -7,11 +7,13 @@ bounded by the tile, never by players times judges.
 import numpy as np
 from sklearn import get_config
 
-from .._parallel import tiles
-from . import _ball_kernels, _blocks, _rank_kernels
+from .._utils.parallel import tiles
+from . import _blocks
 from ._block_space import BlockSpace
 from ._rows import read_rows
 from ._space import COSINE, GENERIC, ball_rule
+from .kernels import ball as _ball_kernels
+from .kernels import rank as _rank_kernels
 
 _ROWS = 512  # players of one product of the ball engine: the tile stays in the cache
 

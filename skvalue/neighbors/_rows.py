@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from .._parallel import tiles
+from .._utils.parallel import tiles
 
 _MAPPED = 2**24  # bytes of a file that are mapped at a time
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS, pairwise_distances
 
-from .._parallel import row_map
+from .._utils.parallel import row_map
 
 __all__ = ["METRICS", "Buffers", "Labels", "Space"]
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from . import _merge_kernels, _rank_kernels
 from ._numba import Strips, ball_values, rank_head, rank_values
 from ._space import EUCLIDEAN, GENERIC, Space, _center, is_far
+from .kernels import merge as _merge_kernels
+from .kernels import rank as _rank_kernels
 
 _SPARE = 16  # one row in so many may come before the lines of a tile are allocated anew
 

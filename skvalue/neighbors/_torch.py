@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from sklearn import get_config
 
-from .._parallel import tiles
-from .._torch_device import (
+from .._utils.parallel import tiles
+from .._utils.torch_device import (
     block_bytes,
     current_gpu,
     find_device,
@@ -23,8 +23,8 @@ from .._torch_device import (
     undisturbed,
 )
 from ._block_space import BlockSpace
+from ._exact import HEAD, count_ranked, hand_on, pair_keys, run_members, settle_pairs
 from ._rows import read_rows
-from ._settle import HEAD, count_ranked, hand_on, pair_keys, run_members, settle_pairs
 from ._space import COSINE, EUCLIDEAN, GENERIC, Labels, ball_rule
 
 _LOCK = Lock()  # one tile at a time: torch spreads its operations over threads by itself

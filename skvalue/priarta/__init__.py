@@ -3,31 +3,31 @@
 from importlib import import_module
 
 from .attacks import MembershipAttack, membership_attack
-from .displays import DirectionsDisplay, PairwiseDistancesDisplay, SellerScoresDisplay
-from .maps import Identity, PrincipalComponents
-from .metrics import (
+from .buyer.metrics import (
     diversity_relevance,
     min_max,
     principal_contributions,
     symmetric_kl,
     wasserstein,
 )
-from .model import BuyerModel
-from .release import SellerRelease
-from .scorer import PriArTaScorer
-from .summary import Summary
+from .buyer.scorer import PriArTaScorer
+from .displays import DirectionsDisplay, PairwiseDistancesDisplay, SellerScoresDisplay
+from .maps.linear import Identity, PrincipalComponents
+from .maps.model import BuyerModel
+from .seller.release import SellerRelease
+from .seller.summary import Summary
 
 # Public name -> file that defines it, imported at first use: the networks need torch.
 _LAZY = {
-    "GaussianVAE": "vae",
-    "SimCLR": "simclr",
-    "corrupt_features": "augmentations",
-    "image_augmentations": "augmentations",
-    "mlp": "networks",
-    "negative_elbo": "vae",
-    "nt_xent_loss": "simclr",
-    "resnet18": "networks",
-    "small_cnn": "networks",
+    "GaussianVAE": "maps.vae",
+    "SimCLR": "maps.simclr",
+    "corrupt_features": "maps.augmentations",
+    "image_augmentations": "maps.augmentations",
+    "mlp": "maps.networks",
+    "negative_elbo": "maps.vae",
+    "nt_xent_loss": "maps.simclr",
+    "resnet18": "maps.networks",
+    "small_cnn": "maps.networks",
 }
 
 __all__ = [

@@ -10,9 +10,9 @@ import sys
 import numpy as np
 
 from ..privacy import Ledger
-from .model import BuyerModel
-from .release import SellerRelease
-from .summary import Summary
+from .maps.model import BuyerModel
+from .seller.release import SellerRelease
+from .seller.summary import Summary
 
 
 def main(arguments=None):

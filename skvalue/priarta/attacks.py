@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import clone
 
-from .._sklearn import Interval, validate_params
+from .._utils.sklearn import Interval, validate_params
 from ..privacy import detection_ceiling
 
 __all__ = ["MembershipAttack", "membership_attack"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._plotting import BLUE, GREY, RED, open_axes
+from .._utils.plotting import BLUE, GREY, RED, open_axes
 
 __all__ = ["DirectionsDisplay", "PairwiseDistancesDisplay", "SellerScoresDisplay"]
 

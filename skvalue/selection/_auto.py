@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, check_cv
 
-from .._sklearn import safe_indexing
+from .._utils.sklearn import safe_indexing
 from ._metadata import take_rows
 from ._valuing import fit_valuer, lower_weights, select_rows
 

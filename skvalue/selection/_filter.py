@@ -4,7 +4,7 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import has_fit_parameter
 
-from .._sklearn import HasMethods, fit_context, safe_indexing
+from .._utils.sklearn import HasMethods, fit_context, safe_indexing
 from ._base import BaseValueFilter
 from ._metadata import given
 from ._valuing import fresh_valuer

@@ -9,7 +9,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._sklearn import HasMethods, StrOptions, fit_context
+from .._utils.sklearn import HasMethods, StrOptions, fit_context
 from ._auto import fit_on_choice
 from ._base import BaseValueFilter
 from ._metadata import given, requested, route

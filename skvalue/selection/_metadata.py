@@ -6,7 +6,7 @@ from sklearn import get_config
 from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from .._sklearn import safe_indexing
+from .._utils.sklearn import safe_indexing
 
 __all__ = ["as_rows", "given", "requested", "route", "take_rows"]
 

@@ -2,9 +2,9 @@
 
 from numbers import Real
 
-from .._sklearn import Interval
-from ._semivalue import BaseSemivalueValuer
-from ._semivalue_doc import documented
+from .._utils.sklearn import Interval
+from ._retraining._text import documented
+from ._retraining._valuer import BaseSemivalueValuer
 
 __all__ = ["BetaShapleyValuer"]
 

@@ -1,7 +1,7 @@
 """Data Banzhaf: Wang and Jia (2023)."""
 
-from ._semivalue import BaseSemivalueValuer
-from ._semivalue_doc import documented
+from ._retraining._text import documented
+from ._retraining._valuer import BaseSemivalueValuer
 
 __all__ = ["DataBanzhafValuer"]
 

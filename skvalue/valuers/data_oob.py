@@ -7,13 +7,13 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_random_state
 
-from .._judges import Progress
-from .._parallel import joblib_map, one_thread
-from .._sklearn import HasMethods, Interval, StrOptions, safe_indexing
-from .._validation import check_sample_weight
-from .._weighted import BaseRetrainingValuer
-from ..games._loop import train
+from .._utils.parallel import joblib_map, one_thread
+from .._utils.sklearn import HasMethods, Interval, StrOptions, safe_indexing
+from ..base._judges import Progress
+from ..base._validation import check_sample_weight
 from ..games._model import check_takes_weights
+from ..games.solvers.loop import train
+from ._retraining._base import BaseRetrainingValuer
 
 __all__ = ["DataOOBValuer", "bootstrap", "out_of_bag_mean"]
 

@@ -1,7 +1,7 @@
 """Data Shapley: Ghorbani and Zou (2019)."""
 
-from ._semivalue import BaseSemivalueValuer
-from ._semivalue_doc import documented
+from ._retraining._text import documented
+from ._retraining._valuer import BaseSemivalueValuer
 
 __all__ = ["DataShapleyValuer"]
 

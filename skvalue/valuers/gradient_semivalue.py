@@ -2,11 +2,11 @@
 
 from numbers import Integral, Real
 
-from .._in_sample import BaseInSampleValuer
-from .._private import PRIVACY_CONSTRAINTS
-from .._sklearn import Interval, StrOptions
-from ._gradient_fit import GradientFitsMixin
-from ._gradient_noise import SCHEDULES
+from .._utils.sklearn import Interval, StrOptions
+from ..base._in_sample import BaseInSampleValuer
+from ..base._private import PRIVACY_CONSTRAINTS
+from ..gradients._noise import SCHEDULES
+from ._gradients import GradientFitsMixin
 
 __all__ = ["GradientSemivalueValuer"]
 

@@ -1,7 +1,7 @@
 """Leave-one-out: what the score loses without a row."""
 
-from ._semivalue import BaseSemivalueValuer
-from ._semivalue_doc import documented
+from ._retraining._text import documented
+from ._retraining._valuer import BaseSemivalueValuer
 
 __all__ = ["LeaveOneOutValuer"]
 

@@ -1,7 +1,7 @@
 """Any semivalue of the game of training an estimator on a coalition of rows."""
 
-from ._semivalue import BaseSemivalueValuer
-from ._semivalue_doc import documented
+from ._retraining._text import documented
+from ._retraining._valuer import BaseSemivalueValuer
 
 __all__ = ["SemivalueValuer"]
 

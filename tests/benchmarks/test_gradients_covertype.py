@@ -11,11 +11,11 @@ import pytest
 
 from skvalue import GradientSemivalueValuer
 from skvalue.datasets import flip_labels
+from skvalue.gradients._models import LinearGradientModel
+from skvalue.gradients._public import column_scales
+from skvalue.gradients._walk import Perturbed, walk_permutations
 from skvalue.inspection import noisy_label_auc
 from skvalue.semivalues import size_weights
-from skvalue.valuers._gradient_models import LinearGradientModel
-from skvalue.valuers._gradient_public import column_scales
-from skvalue.valuers._gradient_walk import Perturbed, walk_permutations
 
 pytestmark = [
     pytest.mark.slow,

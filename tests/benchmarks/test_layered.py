@@ -15,8 +15,8 @@ from sklearn.metrics import log_loss
 from skvalue import LayeredShapleyValuer
 from skvalue.games import FunctionGame
 from skvalue.samplers import all_subsets, layer_counts
-from skvalue.valuers._layered_designs import Utilities, play
-from skvalue.valuers._layered_plan import make_plan
+from skvalue.valuers.layered_shapley._designs import Utilities, play
+from skvalue.valuers.layered_shapley._plan import make_plan
 
 pytestmark = pytest.mark.bench
 

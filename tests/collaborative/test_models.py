@@ -16,11 +16,11 @@ from skvalue.collaborative import (
     LogisticRelease,
     Release,
 )
-from skvalue.collaborative._nig import NIG, nig_kl, nig_log_density, nig_sample
-from skvalue.collaborative._statistics import gram_weights, logistic_vector
-from skvalue.collaborative.counts import beta_kl, gamma_kl
-from skvalue.collaborative.families import gaussian_kl
-from skvalue.collaborative.logistic import statistic_moments
+from skvalue.collaborative.models._nig import NIG, nig_kl, nig_log_density, nig_sample
+from skvalue.collaborative.models.counts import beta_kl, gamma_kl
+from skvalue.collaborative.models.families import gaussian_kl
+from skvalue.collaborative.models.logistic import statistic_moments
+from skvalue.collaborative.party._statistics import gram_weights, logistic_vector
 
 from .parties import linear_model, quietly, release_all, simulate
 
@@ -77,7 +77,7 @@ class TestLinear:
         (release,) = release_all(parties, [0.3])
         model = linear_model(x_covariance=0.15 * np.eye(2)).bind([release])
         phi = model.sample_prior(20, rng)
-        from skvalue.collaborative._gaussian import joint_moments
+        from skvalue.collaborative.models._gaussian import joint_moments
 
         rows, columns, weights = gram_weights(2, False, "svec")
         moments = joint_moments(phi[:, :-1], np.exp(phi[:, -1]), 0.15 * np.eye(2))

@@ -13,10 +13,14 @@ from skvalue.collaborative import (
     GramRelease,
     LogisticRelease,
 )
-from skvalue.collaborative._gaussian import noisy_gram_loglik, second_moments_loglik
-from skvalue.collaborative._gibbs import _inverse_wishart
-from skvalue.collaborative._moments import SecondMoments, fourth_moments, inverse_wishart_prior
-from skvalue.collaborative._statistics import gram_size, gram_weights, svec_index, to_fourth
+from skvalue.collaborative.mediator._gibbs import _inverse_wishart
+from skvalue.collaborative.models._gaussian import noisy_gram_loglik, second_moments_loglik
+from skvalue.collaborative.models._moments import (
+    SecondMoments,
+    fourth_moments,
+    inverse_wishart_prior,
+)
+from skvalue.collaborative.party._statistics import gram_size, gram_weights, svec_index, to_fourth
 
 from .parties import linear_model, quietly, release_all, simulate
 

@@ -6,13 +6,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from skvalue.collaborative import (
-    BayesianLinear,
-    GramRelease,
-    LogisticRelease,
-    MeanRelease,
-    Release,
-)
+from skvalue.collaborative import BayesianLinear, GramRelease, LogisticRelease, MeanRelease, Release
 
 LINEAR = dict(
     kind="linear",

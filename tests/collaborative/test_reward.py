@@ -16,8 +16,8 @@ from skvalue.collaborative import (
     Release,
     RhoShapleyReward,
 )
-from skvalue.collaborative.families import gaussian_kl
-from skvalue.collaborative.reward import _first_crossing
+from skvalue.collaborative.mediator.reward import _first_crossing
+from skvalue.collaborative.models.families import gaussian_kl
 
 from .parties import linear_model, quick_gibbs, quietly, release_all, simulate
 
@@ -217,5 +217,5 @@ class TestPosteriors:
         _, X, y = game
         reward = schemes["temper"].rewards_["a"]
         whole = reward.log_density(X, y)
-        monkeypatch.setattr("skvalue.collaborative.posterior._CHUNK", 7000)
+        monkeypatch.setattr("skvalue.collaborative.mediator.posterior._CHUNK", 7000)
         np.testing.assert_allclose(reward.log_density(X, y), whole)

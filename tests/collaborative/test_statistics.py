@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from skvalue.collaborative._statistics import (
+from skvalue.collaborative.party._statistics import (
     clip_rows,
     gram_size,
     gram_vector,

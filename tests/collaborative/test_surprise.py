@@ -18,9 +18,8 @@ from skvalue.collaborative import (
     LogisticRelease,
     Release,
     RhoShapleyReward,
-    _pool,
-    surprise,
 )
+from skvalue.collaborative.mediator import _pool, surprise
 from skvalue.exceptions import NormalApproximationWarning
 from skvalue.semivalues import enumerate_semivalue
 

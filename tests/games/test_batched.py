@@ -9,7 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestCentroid
 
 from skvalue.games import ModelGame
-from skvalue.games._answers import SOLVED
+from skvalue.games.solvers.scores import SOLVED
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -202,7 +202,9 @@ def test_linear_weights_and_groups(estimator, rng):
 
 @pytest.mark.parametrize("estimator", [Ridge(), LinearRegression()], ids=str)
 def test_linear_of_many_rows_and_columns(estimator, rng, monkeypatch):
-    monkeypatch.setattr("skvalue.games._linear._MAX_PRODUCTS", 0)  # each Gram matrix by itself
+    monkeypatch.setattr(
+        "skvalue.games.solvers.linear._MAX_PRODUCTS", 0
+    )  # each Gram matrix by itself
     masks = np.concatenate([coalitions(rng, 40, kind) for kind in KINDS])
     check_equal(estimator, targets(), masks)
 

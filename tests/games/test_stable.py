@@ -5,8 +5,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skvalue.games import ModelGame, StableLogisticGame, clip_rows, stability
-from skvalue.games._dual import DualMargins
-from skvalue.games._logistic import LogisticSolver
+from skvalue.games.solvers.dual import DualMargins
+from skvalue.games.solvers.logistic import LogisticSolver
 
 
 def rows(rng, n=14, d=4, n_val=30):

@@ -15,7 +15,7 @@ from .test_batched import KINDS, classes, coalitions, targets
 
 torch = pytest.importorskip("torch")
 
-from skvalue._torch_device import find_device  # noqa: E402
+from skvalue._utils.torch_device import find_device
 
 
 def check_equal(estimator, data, masks, device="cpu", **parameters):
@@ -126,7 +126,7 @@ def test_a_device_that_is_not_there_is_refused(no_gpu):
 
 def test_without_torch_the_command_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "skvalue.games._torch", raising=False)
+    monkeypatch.delitem(sys.modules, "skvalue.games.solvers.torch", raising=False)
     with pytest.raises(ImportError, match=r"need torch.*pip install 'skvalue\[torch\]'"):
         ModelGame(LogisticRegression(), *classes(2), batch="torch")
 

@@ -10,11 +10,12 @@ from sklearn.base import clone
 
 torch = pytest.importorskip("torch")
 
-from skvalue import KNNShapleyValuer, TKNNShapleyValuer  # noqa: E402
-from skvalue._torch_device import on_gpu  # noqa: E402
-from skvalue.neighbors import Space, _settle, _torch  # noqa: E402
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue._utils.torch_device import on_gpu
+from skvalue.neighbors import Space, _torch
+from skvalue.neighbors import _exact as _settle
 
-from ..conftest import simulate_a_gpu  # noqa: E402
+from ..conftest import simulate_a_gpu
 
 N, V = 2000, 600  # three tiles of judges, with the memory of the simulated GPU
 

@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from skvalue.exceptions import VoidGuaranteeWarning
 from skvalue.priarta import PriArTaScorer, SellerRelease, membership_attack
-from skvalue.priarta._mechanism import statistic_sensitivity
+from skvalue.priarta.seller._mechanism import statistic_sensitivity
 
 MODEL = PriArTaScorer(max_norm=1.0).fit([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).model_
 COSINE = -(MODEL.mean_weight**2) / 2

@@ -8,7 +8,7 @@ from scipy.stats import binomtest
 
 torch = pytest.importorskip("torch")
 
-from skvalue.priarta.augmentations import (  # noqa: E402
+from skvalue.priarta.maps.augmentations import (
     corrupt_features,
     image_augmentations,
     make_augmentations,

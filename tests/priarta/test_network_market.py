@@ -15,13 +15,7 @@ pytest.importorskip("torch")
 pytest.importorskip("kornia")
 pytest.importorskip("safetensors")
 
-from skvalue.priarta import (
-    BuyerModel,
-    GaussianVAE,
-    PriArTaScorer,
-    SellerRelease,
-    SimCLR,
-)
+from skvalue.priarta import BuyerModel, GaussianVAE, PriArTaScorer, SellerRelease, SimCLR
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "examples" / "reproductions" / "priarta_figures.py"

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from skvalue.priarta.networks import (  # noqa: E402
+from skvalue.priarta.maps.networks import (
     choose_backbone,
     make_backbone,
     mlp,

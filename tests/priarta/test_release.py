@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from skvalue.exceptions import VoidGuaranteeWarning
 from skvalue.priarta import SellerRelease
-from skvalue.priarta._mechanism import (
+from skvalue.priarta.seller._mechanism import (
     COUNT_WEIGHT,
     amplified,
     moment_statistic,

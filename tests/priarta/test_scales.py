@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skvalue.priarta import Identity, PriArTaScorer
-from skvalue.priarta._modules import unit_of
+from skvalue.priarta.maps._modules import unit_of
 
 SCALES = [1e-300, 1e-160, 1e60, 1e200, 1e300]
 
@@ -20,10 +20,10 @@ def test_maps_that_learn_the_unit(name, scale):
     if name == "identity":
         maps = dict(representation=Identity(standardize=True))
     elif name == "vae":
-        vae = pytest.importorskip("skvalue.priarta.vae")
+        vae = pytest.importorskip("skvalue.priarta.maps.vae")
         maps = dict(latent=vae.GaussianVAE(2, n_epochs=2, device="cpu", random_state=0))
     else:
-        simclr = pytest.importorskip("skvalue.priarta.simclr")
+        simclr = pytest.importorskip("skvalue.priarta.maps.simclr")
         options = dict(projection_dim=3, n_epochs=1, device="cpu", random_state=0)
         maps = dict(representation=simclr.SimCLR(**options))
     buyer, seller = buyer_and_seller()

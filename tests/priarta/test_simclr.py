@@ -14,13 +14,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 torch = pytest.importorskip("torch")
 
-from skvalue._torch_device import find_device, gains_from_bfloat16  # noqa: E402
-from skvalue.exceptions import IncompleteFitWarning  # noqa: E402
-from skvalue.priarta import GaussianVAE, SimCLR, nt_xent_loss  # noqa: E402
-from skvalue.priarta._examples import Examples, example_shape  # noqa: E402
-from skvalue.priarta._training import Training  # noqa: E402
+from skvalue._utils.torch_device import find_device, gains_from_bfloat16
+from skvalue.exceptions import IncompleteFitWarning
+from skvalue.priarta import GaussianVAE, SimCLR, nt_xent_loss
+from skvalue.priarta.maps._examples import Examples, example_shape
+from skvalue.priarta.maps._training import Training
 
-from ..conftest import simulate_a_gpu  # noqa: E402
+from ..conftest import simulate_a_gpu
 
 SMALL = {"n_epochs": 2, "batch_size": 64, "random_state": 0}
 

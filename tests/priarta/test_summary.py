@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skvalue.priarta import PriArTaScorer, Summary
-from skvalue.priarta._summary_file import most_bytes
-from skvalue.priarta.summary import read_summary
+from skvalue.priarta.seller._summary_file import most_bytes
+from skvalue.priarta.seller.summary import read_summary
 
 from .markets import fitted, gaussian_rows, released
 

@@ -5,8 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from skvalue._torch_device import seeded  # noqa: E402
-from skvalue.priarta._training import Training, learning_rate_factor  # noqa: E402
+from skvalue._utils.torch_device import seeded
+from skvalue.priarta.maps._training import Training, learning_rate_factor
 
 
 def training(n=40, seed=0, **options):

@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 torch = pytest.importorskip("torch")
 
-from skvalue.priarta import GaussianVAE, negative_elbo  # noqa: E402
-from skvalue.priarta._modules import ExportableMap  # noqa: E402
+from skvalue.priarta import GaussianVAE, negative_elbo
+from skvalue.priarta.maps._modules import ExportableMap
 
 SMALL = {"n_epochs": 2, "batch_size": 64, "random_state": 0}
 

@@ -15,7 +15,7 @@ from skvalue import LayeredShapleyValuer
 from skvalue.games import StableLogisticGame
 from skvalue.privacy import Ledger, draw_noise
 from skvalue.privacy.audit import search_sensitivity
-from skvalue.valuers import _layered_private
+from skvalue.valuers.layered_shapley import _private as _layered_private
 
 N, K = 7, 3  # sizes of blocks divide the number of others: a row is in a block of every layer
 JUDGES = dict(X_val=np.array([[1.0], [-1.0]]), y_val=np.array([1, 0]))
@@ -141,7 +141,7 @@ def random_count(release, utilities, players, seeds):
 
 
 def random_clean(rows):
-    from skvalue.valuers import _layered_release
+    from skvalue.valuers.layered_shapley import _release as _layered_release
 
     with playing(worst_alone), patch.object(_layered_release, "private_values", random_count):
         return fit(rows, epsilon=1e12).values_for(ASKED)

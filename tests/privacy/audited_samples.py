@@ -11,8 +11,8 @@ from unittest.mock import patch
 import numpy as np
 
 from skvalue.privacy import SelfComposedEvent, add_noise, poisson_sample
-from skvalue.valuers._knn_private import release_values, sampled_values, value_event
-from skvalue.valuers._tknn_private import ball_event, release_counts
+from skvalue.valuers.knn_shapley._private import release_values, sampled_values, value_event
+from skvalue.valuers.tknn_shapley._private import ball_event, release_counts
 
 EPSILON, DELTA = 8.0, 1e-5
 
@@ -39,7 +39,7 @@ def ball_counts(present, contributions=M, sample=poisson_sample):
     """Noisy numbers of sampled rows of the row's label, (runs, M)."""
     clean = np.zeros((2, BALL_RUNS * M), dtype=np.int64)
     clean[0] = present
-    valuer, table = "skvalue.valuers._tknn_private", partial(add_noise, engine="table")
+    valuer, table = "skvalue.valuers.tknn_shapley._private", partial(add_noise, engine="table")
     with patch(f"{valuer}.add_noise", table), patch(f"{valuer}.poisson_sample", sample):
         noisy, _ = release_counts(clean, balls_claim(contributions))
     return np.rint(noisy[0] * BALL_RATE).reshape(BALL_RUNS, M)
@@ -72,7 +72,7 @@ def sampled_value(joined):
 
 @lru_cache
 def clean_values(joined, sample):
-    with patch("skvalue.valuers._knn_private.poisson_sample", sample):
+    with patch("skvalue.valuers.knn_shapley._private.poisson_sample", sample):
         clean = [sampled_value(joined) for _ in range(VALUE_RUNS if joined else 1)]
     return np.resize(clean, VALUE_RUNS)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from skvalue.exceptions import VoidGuaranteeWarning
 from skvalue.priarta import PriArTaScorer, SellerRelease
-from skvalue.priarta._mechanism import COUNT_WEIGHT, moment_statistic
+from skvalue.priarta.seller._mechanism import COUNT_WEIGHT, moment_statistic
 from skvalue.privacy.audit import search_sensitivity
 
 EPSILON, DELTA = 8.0, 1e-5
@@ -53,7 +53,7 @@ def claim(relation="replace", **setting):
 @lru_cache
 def runs(relation="replace", short=1.0, **setting):
     """Statistics of many releases with a row, and of many with its neighbour."""
-    from skvalue.priarta import release
+    from skvalue.priarta.seller import release
 
     true = release.statistic_sensitivity
 
@@ -61,8 +61,8 @@ def runs(relation="replace", short=1.0, **setting):
         return short * true(*arguments)
 
     with (
-        patch("skvalue.priarta.release.statistic_sensitivity", sensitivity),
-        patch("skvalue.priarta.summary.statistic_sensitivity", sensitivity),
+        patch("skvalue.priarta.seller.release.statistic_sensitivity", sensitivity),
+        patch("skvalue.priarta.seller.summary.statistic_sensitivity", sensitivity),
     ):
         seller = SellerRelease(MODEL, EPSILON, delta=DELTA, relation=relation, **setting)
         return [

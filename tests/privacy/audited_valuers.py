@@ -12,13 +12,13 @@ from skvalue import (
     KNNShapleyValuer,
     TKNNShapleyValuer,
 )
+from skvalue.gradients._models import LinearGradientModel
+from skvalue.gradients._noise import gradient_event
 from skvalue.privacy import Ledger
 from skvalue.privacy.audit import search_sensitivity
-from skvalue.valuers._federated_rounds import Rounds, release_updates
-from skvalue.valuers._gradient_models import LinearGradientModel
-from skvalue.valuers._gradient_noise import gradient_event
-from skvalue.valuers._knn_private import value_event
-from skvalue.valuers._tknn_private import ball_event
+from skvalue.valuers.federated_semivalue._rounds import Rounds, release_updates
+from skvalue.valuers.knn_shapley._private import value_event
+from skvalue.valuers.tknn_shapley._private import ball_event
 
 EPSILON, DELTA = 8.0, 1e-5
 RUNS = 600
@@ -41,7 +41,8 @@ def tknn(rows, **parameters):
 def clean_counts(rows):
     """Counts that a fit would have made noisy."""
     with patch(
-        "skvalue.valuers._tknn_release.release_counts", lambda clean, *args, **kwargs: (clean, 1.0)
+        "skvalue.valuers.tknn_shapley._release.release_counts",
+        lambda clean, *args, **kwargs: (clean, 1.0),
     ):
         return tknn(rows).counts_
 
@@ -63,7 +64,7 @@ def tknn_runs(relation="add_remove", forgets=None):
         def event(epsilon, delta, contributions, *args):
             return ball_event(epsilon, delta, 1, *args)
 
-    with patch("skvalue.valuers._tknn_release.ball_event", event):
+    with patch("skvalue.valuers.tknn_shapley._release.ball_event", event):
         return [
             np.array([
                 tknn(rows, relation=relation).counts_
@@ -201,7 +202,7 @@ def gradient_fit(target, short=1.0, **parameters):
     X, y = np.full((CANARIES, 1), 3.0), np.full(CANARIES, target)
     with (
         patch.object(LinearGradientModel, "utilities", watched),
-        patch("skvalue.valuers._gradient_fit.gradient_event", event),
+        patch("skvalue.valuers._gradients.gradient_event", event),
     ):
         valuer.fit(X, y, X_val=np.ones((2, 1)), y_val=np.array([0.0, 0.5]))
     game = np.random.SeedSequence(0).spawn(2)[1]
@@ -288,7 +289,7 @@ def federated_runs(short=1.0):
     runs = []
     for sign in (1, -1):
         sent = np.empty((PERMUTATIONS, 10 * CANARIES, 2))
-        with patch("skvalue.valuers._gradient_fit.gradient_event", event):
+        with patch("skvalue.valuers._gradients.gradient_event", event):
             valuer = FederatedSemivalueValuer(
                 n_rounds=PERMUTATIONS, n_permutations=1, clip=CLIP, epsilon=EPSILON, delta=DELTA,
                 noise="iid", semivalue="leave-one-out", burn_in=0.9,
@@ -319,7 +320,7 @@ def federated_projected_runs(short=1.0):
 
         with (
             patch.object(Rounds, "add", watched),
-            patch("skvalue.valuers._gradient_fit.gradient_event", event),
+            patch("skvalue.valuers._gradients.gradient_event", event),
         ):
             federated_fit(target)
         runs.append(np.stack(sent, axis=1))

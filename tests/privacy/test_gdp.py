@@ -6,12 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from skvalue.privacy import (
-    delta_from_mu,
-    detection_ceiling,
-    epsilon_from_mu,
-    mu_from_epsilon,
-)
+from skvalue.privacy import delta_from_mu, detection_ceiling, epsilon_from_mu, mu_from_epsilon
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 3.0, 8.0, 30.0)
 DELTAS = (1e-12, 1e-9, 1e-5, 1e-3, 0.1)

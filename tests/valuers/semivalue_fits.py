@@ -4,9 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification
 
-from skvalue import (
-    SemivalueValuer,
-)
+from skvalue import SemivalueValuer
 
 
 class Centroids(ClassifierMixin, BaseEstimator):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, truncnorm
 
-from skvalue.valuers._count_denoising import (
+from skvalue.valuers.tknn_shapley import neighbour_values
+from skvalue.valuers.tknn_shapley._denoising import (
     _SCALES,
     Basis,
     _evidence,
@@ -15,7 +16,6 @@ from skvalue.valuers._count_denoising import (
     smoothing_bases,
     value_sizes,
 )
-from skvalue.valuers.tknn_shapley import neighbour_values
 
 
 def line(n):

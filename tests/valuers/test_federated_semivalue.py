@@ -8,16 +8,16 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skvalue import FederatedSemivalueValuer
+from skvalue.gradients._noise import own_shares
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import Ledger, SeededNoiseWarning, mu_from_epsilon
 from skvalue.semivalues import enumerate_semivalue
-from skvalue.valuers._federated_rounds import (
+from skvalue.valuers.federated_semivalue._rounds import (
     coalition_parameters,
     recent_shares,
     release_updates,
     round_values,
 )
-from skvalue.valuers._gradient_noise import own_shares
 
 SEMIVALUES = ["shapley", "banzhaf", (4, 1), (16, 1), "leave-one-out"]
 

@@ -13,13 +13,13 @@ from sklearn.model_selection import train_test_split
 from skvalue import GradientSemivalueValuer
 from skvalue.datasets import flip_labels
 from skvalue.exceptions import ConstantColumnsWarning, IncompleteFitWarning
+from skvalue.gradients._models import GradientModel, LinearGradientModel
+from skvalue.gradients._noise import optimal_share
+from skvalue.gradients._public import column_scales
+from skvalue.gradients._walk import walk_permutations, walk_steps
 from skvalue.inspection import noisy_label_auc
 from skvalue.semivalues import enumerate_semivalue, size_weights
-from skvalue.valuers._gradient_fit import Sums
-from skvalue.valuers._gradient_models import GradientModel, LinearGradientModel
-from skvalue.valuers._gradient_noise import optimal_share
-from skvalue.valuers._gradient_public import column_scales
-from skvalue.valuers._gradient_walk import walk_permutations, walk_steps
+from skvalue.valuers._gradients import Sums
 
 from ..test_base import Watch
 

@@ -7,6 +7,9 @@ import pytest
 from sklearn.base import clone
 
 from skvalue import FederatedSemivalueValuer, GradientSemivalueValuer
+from skvalue.gradients._models import LinearGradientModel
+from skvalue.gradients._noise import gradient_event, optimal_share, own_shares, step_deviation
+from skvalue.gradients._walk import Perturbed, _Schedule, walk_permutations
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import (
     Ledger,
@@ -16,14 +19,6 @@ from skvalue.privacy import (
     get_epsilon,
     mu_from_epsilon,
 )
-from skvalue.valuers._gradient_models import LinearGradientModel
-from skvalue.valuers._gradient_noise import (
-    gradient_event,
-    optimal_share,
-    own_shares,
-    step_deviation,
-)
-from skvalue.valuers._gradient_walk import Perturbed, _Schedule, walk_permutations
 
 from ..test_base import Watch
 from .test_gradient_semivalue import drawn_orders, problem, seeded
@@ -153,7 +148,7 @@ def test_shares_are_settled_before_a_gradient_is_seen(monkeypatch, noise):
             calls.append("gradient")
             return super().gradient(theta, player)
 
-    monkeypatch.setattr("skvalue.valuers._gradient_walk.own_shares", settled)
+    monkeypatch.setattr("skvalue.gradients._walk.own_shares", settled)
     perturbed = Perturbed(
         lambda shape, stream: np.ones(shape), np.ones(4), 1.0, 1.0, noise,
         0.2 if noise == "optimal" else None,

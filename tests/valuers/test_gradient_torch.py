@@ -5,10 +5,10 @@ from sklearn.base import clone
 
 torch = pytest.importorskip("torch")
 
-from skvalue import GradientSemivalueValuer  # noqa: E402
-from skvalue.valuers._gradient_models import GradientModel  # noqa: E402
-from skvalue.valuers._gradient_public import RATES, _walk_through, _walks_through  # noqa: E402
-from skvalue.valuers._gradient_torch import TorchGradientModel  # noqa: E402
+from skvalue import GradientSemivalueValuer
+from skvalue.gradients._models import GradientModel
+from skvalue.gradients._public import RATES, _walk_through, _walks_through
+from skvalue.gradients._torch import TorchGradientModel
 
 cross_entropy = torch.nn.functional.cross_entropy
 
@@ -166,7 +166,7 @@ def test_blocks_of_columns_change_nothing(images, rng, monkeypatch, non_finite):
     used = counts.numpy() & (np.isfinite(norms) | (non_finite == "pass"))
     clipped = np.where(used[..., None], each.numpy() / np.maximum(norms / 0.3, 1)[..., None], 0)
     for cache in (2**24, 16 * 8 * 12 * 7, 16):  # all columns, seven of them, one
-        monkeypatch.setattr("skvalue.valuers._gradient_torch._CACHE", cache)
+        monkeypatch.setattr("skvalue.gradients._torch._CACHE", cache)
         total = torch.ones(4, 50, dtype=torch.float64)
         model._add_clipped(total, each, counts)
         np.testing.assert_allclose(total, 1 + clipped.sum(axis=1), rtol=1e-12)
@@ -516,9 +516,9 @@ def test_permutations_at_once_equal_one_by_one(table, monkeypatch, noise, unit):
     assert taken == ([] if noise == "correlated" else [5])
     with monkeypatch.context() as patch:
         patch.setattr(TorchGradientModel, "batch_size", lambda self, n_walks: (2, 1))
-        patch.setattr("skvalue.valuers._gradient_walk._DRAWN", 50)  # noise of a step at a time
+        patch.setattr("skvalue.gradients._walk._DRAWN", 50)  # noise of a step at a time
         values_of_two = valuer.fit(X, y, **fit).values_
-        patch.setattr("skvalue.valuers._gradient_torch.TorchGradientModel", OneByOne)
+        patch.setattr("skvalue.gradients._torch.TorchGradientModel", OneByOne)
         expected = clone(valuer).fit(X, y, **fit)
     if noise != "correlated":
         assert (max(taken[1:]), set(steps[1:])) == (2, {1})
@@ -547,7 +547,7 @@ class Loud(TorchGradientModel):
 
 
 def test_noise_relies_on_clipped_gradients(table, monkeypatch):
-    monkeypatch.setattr("skvalue.valuers._gradient_torch.TorchGradientModel", Loud)
+    monkeypatch.setattr("skvalue.gradients._torch.TorchGradientModel", Loud)
     X, y, players, X_val, y_val = table
     valuer = GradientSemivalueValuer(
         torch.nn.Linear(4, 3), n_permutations=2, noise_multiplier=1.0, noise="iid", clip=0.01,

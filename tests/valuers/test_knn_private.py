@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from skvalue import KNNShapleyValuer
 from skvalue.privacy import Ledger, get_epsilon
-from skvalue.valuers._knn_private import (
+from skvalue.valuers.knn_shapley._private import (
     joint_sensitivity,
     sampled_values,
     value_event,
@@ -45,7 +45,7 @@ def test_no_row_changes_others_by_more_than_the_sensitivities(k):
 def change_of_others(X, y, new, judges, monkeypatch):
     """L2 change of all values but the last, of a private fit without noise, when a row comes."""
     monkeypatch.setattr(
-        "skvalue.valuers._knn_private.add_noise", lambda clean, *args, **options: clean
+        "skvalue.valuers.knn_shapley._private.add_noise", lambda clean, *args, **options: clean
     )
     found = []
     for rows, labels in ((X, y), (np.vstack([X, new]).astype(X.dtype), np.append(y, 0))):

@@ -9,8 +9,8 @@ import pytest
 from skvalue.games import FunctionGame
 from skvalue.samplers import all_subsets, layer_counts
 from skvalue.semivalues import enumerate_semivalue
-from skvalue.valuers._layered_designs import Utilities, play
-from skvalue.valuers._layered_plan import DESIGNS, make_plan
+from skvalue.valuers.layered_shapley._designs import Utilities, play
+from skvalue.valuers.layered_shapley._plan import DESIGNS, make_plan
 
 
 def random_game(n, rng):

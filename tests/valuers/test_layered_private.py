@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from skvalue import LayeredShapleyValuer
 from skvalue.games import StableLogisticGame
 from skvalue.privacy import GaussianEvent, LaplaceEvent, Ledger, get_epsilon, mu_from_epsilon
-from skvalue.valuers._layered_designs import Utilities
-from skvalue.valuers._layered_private import (
+from skvalue.valuers.layered_shapley._designs import Utilities
+from skvalue.valuers.layered_shapley._private import (
     participation,
     plan_release,
     private_values,
@@ -172,7 +172,7 @@ def test_queries_at_the_same_time_are_no_more_than_asked_for(rng, monkeypatch):
         time.sleep(0.2)
         return private_values(*arguments)
 
-    monkeypatch.setattr("skvalue.valuers._layered_release.private_values", slow)
+    monkeypatch.setattr("skvalue.valuers.layered_shapley._release.private_values", slow)
     ledger = Ledger(None, "rows", epsilon=5.0, delta=1e-5)
     valuer = fit(data(rng), ledger=ledger)
     with ThreadPoolExecutor(6) as pool:

@@ -11,11 +11,9 @@ import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.model_selection import check_cv
 
-from skvalue import (
-    LeaveOneOutValuer,
-)
-from skvalue._estimation import checkpoint as checkpoint_module
-from skvalue._estimation import run as run_module
+from skvalue import LeaveOneOutValuer
+from skvalue.estimation import checkpoint as checkpoint_module
+from skvalue.estimation import run as run_module
 from skvalue.exceptions import FailedCoalitionsWarning, IncompleteFitWarning
 from skvalue.games import ModelGame
 
@@ -227,7 +225,7 @@ def test_functions_without_a_name_go_by_their_code():
 
 SCRIPT = """
 import sys
-from skvalue._estimation import run
+from skvalue.estimation import run
 from tests.valuers.semivalue_fits import fit, quick
 run._CHECKPOINT_SECONDS = 0.0
 fit(quick(sampler=sys.argv[2], max_evaluations=3000, checkpoint=sys.argv[1]))

@@ -10,7 +10,8 @@ from sklearn.model_selection import KFold
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.exceptions import IncompleteFitWarning
-from skvalue.neighbors import Space, _merge_kernels, _stored
+from skvalue.neighbors import Space, _stored
+from skvalue.neighbors.kernels import merge as _merge_kernels
 
 CASES = {
     "knn": KNNShapleyValuer(3),

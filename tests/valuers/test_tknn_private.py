@@ -14,9 +14,14 @@ from skvalue import TKNNShapleyValuer, ValueFilteredClassifier
 from skvalue.neighbors import Space, get_engine
 from skvalue.privacy import Ledger, SeededNoiseWarning, get_epsilon
 from skvalue.valuers import public_baseline
-from skvalue.valuers._ball_passes import capped_balls, count_capped, weigh_after_counting
-from skvalue.valuers._tknn_private import ball_event, noise_scale, overlap_bound, release_counts
 from skvalue.valuers.tknn_shapley import neighbour_values
+from skvalue.valuers.tknn_shapley._passes import capped_balls, count_capped, weigh_after_counting
+from skvalue.valuers.tknn_shapley._private import (
+    ball_event,
+    noise_scale,
+    overlap_bound,
+    release_counts,
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +63,8 @@ def test_no_noise_gives_the_exact_values(semivalue, n_classes, monkeypatch):
     )
     game = X[50:], y[50:], X[:50], y[:50]
     monkeypatch.setattr(
-        "skvalue.valuers._tknn_release.release_counts", lambda clean, *args, **kwargs: (clean, 1e-3)
+        "skvalue.valuers.tknn_shapley._release.release_counts",
+        lambda clean, *args, **kwargs: (clean, 1e-3),
     )
     clear = fit(game, epsilon=None, semivalue=semivalue)
     raw = fit(game, denoise=False, semivalue=semivalue)

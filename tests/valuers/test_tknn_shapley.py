@@ -12,8 +12,8 @@ from sklearn import config_context
 from sklearn.metrics import pairwise_distances
 
 from skvalue import TKNNShapleyValuer
-from skvalue.valuers._tknn_game import threshold_utility
 from skvalue.valuers.tknn_shapley import neighbour_values, suggest_radius
+from skvalue.valuers.tknn_shapley._game import threshold_utility
 
 
 def a2_of_the_paper(n, c):

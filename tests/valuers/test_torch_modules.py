@@ -5,11 +5,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from skvalue.valuers import _gradient_torch  # noqa: E402
-from skvalue.valuers._gradient_torch import TorchGradientModel  # noqa: E402
-from skvalue.valuers._torch_modules import tried_out  # noqa: E402
+from skvalue.gradients import _torch as _gradient_torch
+from skvalue.gradients._torch import TorchGradientModel
+from skvalue.gradients._torch_modules import tried_out
 
-from ..conftest import simulate_a_gpu  # noqa: E402
+from ..conftest import simulate_a_gpu
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 

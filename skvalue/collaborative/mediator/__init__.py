@@ -1,0 +1,1 @@
+"""What the mediator computes: surprise, values and rewards."""

@@ -1,0 +1,179 @@
+"""The paper's sampler: exact statistics given the model, then the model given exact statistics.
+
+After G. Bernstein and D. Sheldon, "Differentially Private Bayesian Linear Regression" (NeurIPS
+2019). All coalitions, temperatures and chains move at once.
+"""
+
+import numpy as np
+
+from ..models._gaussian import joint_moments
+from ..models._moments import inverse_wishart_prior
+from ..models._nig import nig_sample, nig_update
+from ._divergence import one_sample_divergence, two_sample_divergence
+
+__all__ = ["LEAST_ESS", "gibbs_draws", "gibbs_values"]
+
+_CHAINS, _BURN_IN, _THIN = 20, 1500, 10
+LEAST_ESS = 50
+
+
+def _symmetric(shape, rng):
+    noise = rng.standard_normal(shape)
+    return 0.5 * (noise + np.swapaxes(noise, -1, -2))
+
+
+def _positive(matrices, floor):
+    values, vectors = np.linalg.eigh(0.5 * (matrices + np.swapaxes(matrices, -1, -2)))
+    return (vectors * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+
+
+def _inverse_wishart(degrees, scale, rng):
+    """Draws by Bartlett's factor, for stacks of degrees of freedom and scale matrices."""
+    p = scale.shape[-1]
+    factor = np.tril(rng.standard_normal(scale.shape), -1)
+    for i in range(p):
+        factor[..., i, i] = np.sqrt(2 * rng.gamma(0.5 * (degrees - i)))
+    root = np.linalg.solve(factor, np.swapaxes(np.linalg.cholesky(scale), -1, -2))
+    return np.swapaxes(root, -1, -2) @ root
+
+
+def gibbs_draws(model, releases, members, kappas, n_draws, rng, *, burn_in=_BURN_IN, thin=_THIN):
+    """Draws from the posteriors of coalitions, with counts, sums and noise scaled by kappas.
+
+    Parameters
+    ----------
+    model : BayesianLinear
+        Bound to the releases, which have the layout "svec" and no intercept.
+    releases : list of Release
+        One a party.
+    members : array-like of shape (n_rows, n_parties)
+        Coalitions.
+    kappas : array-like of shape (n_rows,)
+        Factors in (0, 1]: counts, sums and sensitivity are scaled, as in the paper's App. E.3.
+    n_draws : int
+        Draws a row, rounded up to a multiple of the number of chains.
+    rng : numpy Generator
+        Source of randomness.
+    burn_in, thin : int
+        Sweeps before the first draw, and from draw to draw.
+
+    Returns
+    -------
+    phi : ndarray of shape (n_rows, n_chains, n_draws / n_chains, d)
+        The draws.
+    """
+    members = np.repeat(np.asarray(members, float), _CHAINS, axis=0)
+    kappas = np.repeat(np.asarray(kappas, float), _CHAINS)[:, None]
+    n_rows, n_parties = members.shape
+    facts = [model._facts(release) for release in releases]
+    grams = np.array([gram for gram, *_ in facts])
+    # The second moments of x of a party whose statistic is exact play no part: its noise is 0.
+    second = np.array(
+        [
+            gram[:-1, :-1] / max(release.n_samples, 1)
+            if some is None
+            else some.reshape(-1, *some.shape[-2:]).mean(axis=0)
+            for (gram, some, _), release in zip(facts, releases)
+        ]
+    )
+    moments_prior = None
+    if model.moments == "hierarchical" and model.x_covariance is None:
+        moments_prior = inverse_wishart_prior(releases[0].n_features, releases[0].bounds[0])
+        second = np.repeat(second[None], n_rows, axis=0)
+    counts = np.array([release.n_samples for release in releases], float)
+    noise = np.array([release.noise_scale**2 for release in releases])
+    scaled_counts, scaled_noise = kappas * counts, kappas**2 * noise
+    size, p = grams.shape[1], grams.shape[1] - 1
+    c = scaled_counts[:, :, None, None]
+    variance = scaled_noise[:, :, None, None]
+    z = kappas[:, :, None, None] * grams
+    phi = nig_sample(model.prior_, n_rows, rng)
+    kept = []
+    n_kept = -(-n_draws // _CHAINS)
+    for sweep in range(burn_in + n_kept * thin):
+        w, s2 = phi[:, :-1], np.exp(phi[:, -1])
+        moments = np.stack(
+            [joint_moments(w, s2, second[..., i, :, :]) for i in range(n_parties)], axis=1
+        )
+        values, vectors = np.linalg.eigh(moments)
+        roots = np.sqrt(np.maximum(values, 1e-12))
+        # Matheron's rule in the eigenbasis: a draw of sums and noise, corrected by what was seen.
+        spread = roots[..., :, None] * roots[..., None, :]
+        sums = np.sqrt(2 * c) * spread * _symmetric((n_rows, n_parties, size, size), rng)
+        errors = np.sqrt(variance) * _symmetric((n_rows, n_parties, size, size), rng)
+        residual = np.swapaxes(vectors, 2, 3) @ (z - c * moments) @ vectors
+        own = 2 * c * spread**2
+        gain = own / np.maximum(own + variance, 1e-300)
+        sums += gain * (residual - sums - errors)
+        exact = c * moments + vectors @ sums @ np.swapaxes(vectors, 2, 3)
+        if moments_prior is not None:
+            degrees, scale = moments_prior
+            inner = _positive(exact[..., :p, :p], 1e-6) + scale * np.eye(p)
+            second = _inverse_wishart(degrees + scaled_counts, inner, rng)
+        total = np.einsum("bn,bnij->bij", members, exact)
+        total = _positive(total, 1e-9)
+        law = nig_update(model.prior_, total, np.sum(members * scaled_counts, axis=1))
+        s2 = np.maximum(law.b, 1e-3 * model.prior_.b) / rng.gamma(law.a)
+        factors = np.linalg.cholesky(law.precision)
+        jump = np.linalg.solve(np.swapaxes(factors, 1, 2), rng.standard_normal((n_rows, p, 1)))[
+            :, :, 0
+        ]
+        phi = np.column_stack([law.mean + np.sqrt(s2)[:, None] * jump, np.log(s2)])
+        if sweep >= burn_in and (sweep - burn_in) % thin == 0:
+            kept.append(phi)
+    draws = np.array(kept).reshape(n_kept, -1, _CHAINS, p + 1)
+    return draws.transpose(1, 2, 0, 3)
+
+
+def check_gibbs(model, releases):
+    """Refuse what the sampler is not written for."""
+    from ..models.linear import BayesianLinear
+
+    if not isinstance(model, BayesianLinear):
+        raise ValueError(f"method='gibbs' is for BayesianLinear models. Got {model!r}.")
+    if releases[0].intercept or releases[0].layout != "svec":
+        raise ValueError(
+            "method='gibbs' needs releases of layout 'svec' without an intercept. Got "
+            f"{releases[0].layout!r} and intercept={releases[0].intercept}."
+        )
+    if model.moments == "noisy":
+        raise ValueError("method='gibbs' needs moments 'plugin' or 'hierarchical'. Got 'noisy'.")
+
+
+def chain_ess(draws):
+    """Effective sample size from the spread of the chains' means, least over parameters."""
+    n_chains, n_kept, _ = draws.shape
+    within = draws.var(axis=1).mean(axis=0)
+    between = draws.mean(axis=1).var(axis=0, ddof=1)
+    total = within * (n_kept - 1) / max(n_kept, 1) + between
+    return float(np.min(np.minimum(n_chains * total / np.maximum(between, 1e-300),
+                                   n_chains * n_kept)))  # fmt: skip
+
+
+def divergences(model, draws, kind, rng):
+    """Four estimates of the divergence from the prior, around that of all draws; and the ESS."""
+    ess = chain_ess(draws)
+    flat = draws.reshape(-1, draws.shape[-1])
+    order = rng.permutation(len(flat))
+    parts = np.array_split(order, 4)
+
+    def estimate(some):
+        if kind == "two-sample":
+            return two_sample_divergence(some, model.sample_prior(len(flat), rng))
+        return one_sample_divergence(some, model.log_prior(some))
+
+    whole = estimate(flat)
+    spread = np.array([estimate(flat[part]) for part in parts])
+    # Their mean is that of all the draws; their spread says how sure it is.
+    return whole + spread - spread.mean(), ess
+
+
+def gibbs_values(model, releases, members, n_draws, kind, rng):
+    """Values of coalitions, four estimates each around the one of all draws, and their ESS."""
+    check_gibbs(model, releases)
+    rows = np.flatnonzero(members.any(axis=1))
+    draws = gibbs_draws(model, releases, members[rows], np.ones(len(rows)), n_draws, rng)
+    values, ess = np.zeros((len(members), 4)), np.full(len(members), np.inf)
+    for row, some in zip(rows, draws):
+        values[row], ess[row] = divergences(model, some, kind, rng)
+    return values, ess

@@ -1,0 +1,1 @@
+"""Bayesian models that the mediator fits to releases."""

@@ -1,0 +1,154 @@
+"""What the mediator's models share: checks of priors and of the releases' public facts."""
+
+import hashlib
+import json
+import warnings
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..._utils.sklearn import validate_parameter_constraints
+from ...exceptions import NormalApproximationWarning
+from ..party._party import FEW_ROWS
+from ..party.release import Release
+
+__all__ = [
+    "PriorChecks",
+    "check_prior",
+    "check_releases",
+    "common_facts",
+    "positive_definite",
+    "warn_of_few_rows",
+]
+
+
+class PriorChecks:
+    """Checks of parameters, by `_parameter_constraints`, and the prior in words."""
+
+    _prior_parameters = ()
+
+    def prior_statement(self):
+        """The prior as a text that is the same where the prior is the same.
+
+        Parties state it in their releases, and the mediator compares it with its own.
+
+        Returns
+        -------
+        statement : str
+            Class and parameters of the prior, as JSON; matrices by the first 16 digits of a hash.
+        """
+        self._validate_params()
+        facts = {name: _stated(getattr(self, name)) for name in self._prior_parameters}
+        return json.dumps({"model": type(self).__name__, **facts})
+
+    def _validate_params(self):
+        validate_parameter_constraints(
+            self._parameter_constraints, self.get_params(deep=False), type(self).__name__
+        )
+
+
+def _stated(value):
+    """A number, also for a constant vector or that times the identity; or the hash of an array."""
+    array = np.asarray(value, dtype="<f8") + 0.0  # no -0.0
+    if array.ndim == 1 and array.size and (array == array[0]).all():
+        array = array[0]
+    if array.ndim == 2 and array.size and (array == array[0, 0] * np.eye(*array.shape)).all():
+        array = array[0, 0]
+    if array.ndim == 0:
+        return float(array)
+    return f"{array.shape} {hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]}"
+
+
+def check_prior(model, releases):
+    """Refuse releases that state a prior other than the model's, or different ones."""
+    stated = {release.prior for release in releases.values()} - {None}
+    if len(stated) > 1:
+        shown = ", ".join(sorted(stated))
+        raise ValueError(f"releases must agree in prior. Got {shown}.")
+    if not stated:
+        return
+    if not hasattr(model, "prior_statement"):
+        raise ValueError(
+            "model must have a method prior_statement where releases state a prior. Got "
+            f"{type(model).__name__}."
+        )
+    (theirs,), own = stated, model.prior_statement()
+    if theirs != own:
+        raise ValueError(f"model must have the prior that releases state, {theirs}. Got {own}.")
+
+
+def common_facts(releases, kinds, names, model):
+    """Public facts that all releases agree on; refuses those that disagree, by name."""
+    releases = list(releases)
+    for release in releases:
+        if not isinstance(release, Release):
+            raise TypeError(f"releases must hold Release objects. Got {type(release).__name__}.")
+        if release.kind not in kinds:
+            raise ValueError(
+                f"releases must be of kind {' or '.join(map(repr, kinds))} for {model}. Got "
+                f"{release.kind!r}."
+            )
+    facts = {}
+    for name in names:
+        found = {getattr(release, name) for release in releases}
+        if name == "classes" and len(found) > 1:
+            found -= {()}  # labels not stated are not compared
+        if len(found) > 1:
+            shown = ", ".join(sorted(map(repr, found)))
+            raise ValueError(f"releases must agree in {name}. Got {shown}.")
+        facts[name] = found.pop()
+    return facts
+
+
+def positive_definite(value, size, name):
+    """A symmetric positive definite matrix, from a number or from an array."""
+    matrix = np.asarray(value, dtype=float)
+    if matrix.ndim == 0:
+        return float(matrix) * np.eye(size)
+    good = matrix.shape == (size, size) and np.isfinite(matrix).all()
+    if not good or not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix)[0] <= 0:
+        raise ValueError(
+            f"{name} must be a symmetric positive definite matrix of shape ({size}, {size}). Got "
+            f"one of shape {matrix.shape}."
+        )
+    return matrix
+
+
+def check_releases(releases):
+    """Releases by party, from a mapping or a sequence; refuses anything else, rows above all."""
+    if isinstance(releases, Mapping):
+        releases = dict(releases)
+    elif isinstance(releases, list | tuple):
+        releases = dict(enumerate(releases))
+    else:
+        raise TypeError(
+            "releases must be a mapping of parties to Release objects, or a sequence of them. Got "
+            f"{type(releases).__name__}."
+        )
+    if not releases:
+        raise ValueError("releases must hold at least one release. Got none.")
+    for party, release in releases.items():
+        if not isinstance(release, Release):
+            raise TypeError(
+                f"releases must hold Release objects (Release.from_json reads one), never rows. "
+                f"Got {type(release).__name__} from {party!r}."
+            )
+    return releases
+
+
+def warn_of_few_rows(releases):
+    """Name the parties whose statistics are sums of few rows."""
+    few = [
+        party
+        for party, release in releases.items()
+        if release.kind in ("linear", "logistic")
+        and release.epsilon is not None
+        and 0 < release.n_samples < FEW_ROWS
+    ]
+    if few:
+        warnings.warn(
+            f"Parties {few!r} have fewer than {FEW_ROWS} rows: the normal approximation of their "
+            "statistics is rough.",
+            NormalApproximationWarning,
+            stacklevel=5,
+        )

@@ -1,0 +1,154 @@
+"""What a party's own release says of the moments of its features, which are not what is valued."""
+
+import numpy as np
+
+from ..party._statistics import svec_index
+from ._gaussian import second_moments_loglik
+from ._smc import anneal
+
+__all__ = [
+    "NEEDS",
+    "fourth_moments",
+    "inverse_wishart_prior",
+    "plugin_second_moments",
+    "posterior_second_moments",
+]
+
+NEEDS = ("plugin", "noisy", "hierarchical")
+_PARTICLES, _ISLANDS, _MOVES = 256, 8, 10
+_DEGREES = 3  # of freedom of the inverse Wishart prior, beyond the number of features
+
+
+def plugin_second_moments(sums, count, variance, bound, intercept=False):
+    """Second moments of x from one party's noisy sums, shrunk towards a sphere and made positive.
+
+    Each entry is a mean of what was released and of a sphere of the same trace, weighted by the
+    variance of the noise and of sampling on one side, of the sphere's own size on the other.
+    """
+    released = sums / max(count, 1.0)
+    released = 0.5 * (released + released.T)
+    start = int(intercept)
+    p = len(released) - start
+    inner = released[start:, start:]
+    guess = bound**2 / (p + 2)  # rows all over the ball
+    noise = variance / max(count, 1.0) ** 2
+    # The trace is p times the size: its noise is p times that of an entry, spread over p.
+    trust = guess**2 / (guess**2 + noise / p + 2 * guess**2 / (p * max(count, 1.0)))
+    size = float(np.clip(np.trace(inner) / p, 1e-3 * guess, bound**2))
+    size = guess + trust * (size - guess)
+    trust = size**2 / (size**2 + noise + 2 * size**2 / max(count, 1.0))
+    shrunk = trust * inner + (1 - trust) * size * np.eye(p)
+    values, vectors = np.linalg.eigh(shrunk)
+    floor = (0.02 + 0.3 * (1 - trust)) * size
+    if noise == 0:
+        floor = 1e-9 * size
+    shrunk = (vectors * np.clip(values, floor, bound**2)) @ vectors.T
+    if not intercept:
+        return shrunk
+    mean = trust * released[0, 1:]
+    mean *= min(1.0, bound / max(np.linalg.norm(mean), 1e-300))
+    # What is known of the mean is part of the second moments.
+    values, vectors = np.linalg.eigh(shrunk - np.outer(mean, mean))
+    spread = (vectors * np.maximum(values, floor)) @ vectors.T
+    full = np.empty((p + 1, p + 1))
+    full[0, 0], full[0, 1:], full[1:, 0] = 1.0, mean, mean
+    full[1:, 1:] = spread + np.outer(mean, mean)
+    return full
+
+
+def fourth_moments(sums, count, variance, second, intercept=False):
+    """Covariance of the isometric vector of u u' from one party's noisy sums of fourth moments.
+
+    Shrunk towards that of normal u with the given second moments, and made positive.
+    """
+    rows, columns, weights = (some[int(intercept) :] for some in svec_index(len(second)))
+    mean = second[rows, columns]
+    guess = (
+        second[np.ix_(rows, rows)] * second[np.ix_(columns, columns)]
+        + second[np.ix_(rows, columns)] * second[np.ix_(columns, rows)]
+    )
+    if intercept:
+        product = second[0, rows] * second[0, columns]
+        guess -= 2 * np.outer(product, product)
+    guess *= weights[:, None] * weights
+    square = np.outer(mean * weights, mean * weights)
+    size = np.mean((guess + square) ** 2)
+    trust = size / (size + variance / max(count, 1.0) ** 2)
+    released = 0.5 * (sums + sums.T) / max(count, 1.0)
+    values, vectors = np.linalg.eigh(trust * (released - square) + (1 - trust) * guess)
+    floor = (1e-6 + 0.3 * trust * (1 - trust)) * np.trace(guess) / len(rows)
+    return (vectors * np.maximum(values, floor)) @ vectors.T
+
+
+def inverse_wishart_prior(p, bound):
+    """Degrees of freedom, and scale times identity; the mean is that of rows all over the ball."""
+    return p + _DEGREES, (_DEGREES - 1) * bound**2 / (p + 2)
+
+
+class SecondMoments:
+    """Prior and likelihood of one party's second moments, in the sampler's words.
+
+    phi is white under the prior but for logarithms: below the diagonal, the entries of the
+    triangular factor B of a Wishart matrix (Bartlett's normal ones), the logarithms of its diagonal
+    (of chi variables), and with an intercept the mean in units of a root of the covariance
+    ``scale (B B')^-1``, which is inverse Wishart; its mean is that of rows all over the ball.
+    """
+
+    def __init__(self, gram, count, variance, bound, intercept):
+        self.facts = gram, float(count), variance, intercept
+        self.intercept = intercept
+        p = self.p = len(gram) - intercept
+        degrees, self.scale = inverse_wishart_prior(p, bound)
+        self.degrees = degrees - np.arange(p)
+        self.below = np.tril_indices(p, -1)
+
+    def sample_prior(self, size, rng):
+        logs = 0.5 * np.log(2 * rng.gamma(0.5 * self.degrees, size=(size, self.p)))
+        rest = len(self.below[0]) + self.p * self.intercept
+        return np.column_stack([logs, rng.standard_normal((size, rest))])
+
+    def log_prior(self, phi):
+        logs, rest = phi[:, : self.p], phi[:, self.p :]
+        logs = np.clip(logs, -300, 300)
+        return logs @ self.degrees - 0.5 * (np.exp(2 * logs).sum(axis=1) + np.sum(rest**2, axis=1))
+
+    def second(self, phi):
+        """The matrices, (n_draws, size, size); the first column is 1 and the mean, if any."""
+        n_below = len(self.below[0])
+        factor = np.zeros((len(phi), self.p, self.p))
+        diagonal = np.arange(self.p)
+        factor[:, diagonal, diagonal] = np.exp(np.clip(phi[:, : self.p], -20, 20))
+        factor[:, self.below[0], self.below[1]] = phi[:, self.p : self.p + n_below]
+        root = np.sqrt(self.scale) * np.swapaxes(np.linalg.inv(factor), 1, 2)
+        spread = root @ np.swapaxes(root, 1, 2)
+        if not self.intercept:
+            return spread
+        mean = (root @ phi[:, self.p + n_below :, None])[:, :, 0]
+        full = np.ones((len(phi), self.p + 1, self.p + 1))
+        full[:, 0, 1:] = full[:, 1:, 0] = mean
+        full[:, 1:, 1:] = spread + mean[:, :, None] * mean[:, None, :]
+        return full
+
+    def party_loglik(self, phi, release):
+        gram, count, variance, intercept = self.facts
+        return second_moments_loglik(self.second(phi), gram, count, variance, intercept)
+
+
+def posterior_second_moments(gram, count, variance, bound, intercept, n_draws):
+    """Draws of a party's second moments given its noisy sums of u u', and their log densities.
+
+    From a seed of its own, so that equal releases have equal draws.
+
+    Returns
+    -------
+    second : ndarray of shape (n_draws, size, size)
+        Second moments of u = ([1,] x).
+    log_density : ndarray of shape (n_draws,)
+        Log density of the sums under each.
+    """
+    model = SecondMoments(gram, count, variance, bound, intercept)
+    rng = np.random.default_rng(0)
+    stages, _ = anneal(model, [None], np.ones((1, 1)), _PARTICLES, _ISLANDS, _MOVES, rng)
+    phi = stages[-1][0]
+    phi = phi[np.linspace(0, len(phi) - 1, n_draws).astype(int)]
+    return model.second(phi), model.party_loglik(phi, None)

@@ -1,0 +1,316 @@
+"""Models of one parameter for sums of integers: a chance and a rate."""
+
+from numbers import Real
+
+import numpy as np
+from scipy.special import betaln, digamma, gammaln, log_expit, logsumexp
+from scipy.stats import beta as beta_law
+from scipy.stats import gamma as gamma_law
+
+from ..._utils.sklearn import Interval
+from .families import Family
+
+__all__ = ["BetaBernoulli", "GammaPoisson", "beta_kl", "gamma_kl"]
+
+_STEPS = 60  # to each side of the largest term of a sum over counts
+_BISECTIONS = 70
+
+
+def beta_kl(a, b, prior_a, prior_b):
+    """Divergence of Beta(a, b) from Beta(prior_a, prior_b)."""
+    return (
+        betaln(prior_a, prior_b)
+        - betaln(a, b)
+        + (a - prior_a) * digamma(a)
+        + (b - prior_b) * digamma(b)
+        + (prior_a - a + prior_b - b) * digamma(a + b)
+    )
+
+
+def gamma_kl(a, b, prior_a, prior_b):
+    """Divergence of Gamma(a, rate b) from Gamma(prior_a, rate prior_b)."""
+    return (
+        (a - prior_a) * digamma(a)
+        - gammaln(a)
+        + gammaln(prior_a)
+        + prior_a * np.log(b / prior_b)
+        + a * (prior_b - b) / b
+    )
+
+
+def _log_noisy_counts(log_mass, slope, bend, release, highest):
+    """Log of the sum over counts k of mass(phi, k) times the density of the noise at z - k.
+
+    ``log_mass(k)`` is for counts of shape (n_phi, m) or (1, m), `slope` its derivative at counts of
+    shape (n_phi,), `bend` minus its second one; `highest` (n_phi,) is no less than the largest
+    count that matters. The sum goes as far to both sides of its largest term, at steps of a third
+    of its width, as the terms count: what is summed is smooth where these are longer than one.
+    """
+    z, scale = release.statistic[0], release.noise_scale
+    if scale == 0:
+        return log_mass(np.array([[round(z)]]))[:, 0]
+    low, high = np.zeros_like(highest), highest
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        rises = slope(middle) + (z - middle) / scale / scale > 0
+        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
+    peak = np.round(low)
+    step = np.maximum(np.floor(1 / np.sqrt(bend(peak) + scale**-2.0) / 3), 1.0)
+    counts = peak[:, None] + step[:, None] * np.arange(-_STEPS, _STEPS + 1)
+    inside = (counts >= 0) & (counts <= highest[:, None])
+    counts = np.clip(counts, 0, highest[:, None])
+    terms = log_mass(counts) - 0.5 * ((z - counts) / scale) ** 2
+    return logsumexp(np.where(inside, terms, -np.inf), axis=1) + np.log(step)
+
+
+def _beta_lower_logit(u, a, b):
+    """Logit of the lower quantiles of a Beta law; near 0 its distribution is a power of x."""
+    log_x = (np.log(u) + np.log(a) + betaln(a, b)) / a
+    x = beta_law.ppf(np.where(log_x < -14, 0.5, u), a, b)
+    return np.where(log_x < -14, log_x, np.log(x) - np.log1p(-x))
+
+
+class BetaBernoulli(Family):
+    """The chance of a 1 among zeros and ones, with a Beta prior.
+
+    The mediator's model of ``MeanRelease(family="bernoulli")``; phi is the logit of the chance. The
+    likelihood of a noisy count sums over all counts it may have been.
+
+    Parameters
+    ----------
+    a, b : float, default=1
+        Parameters of the Beta prior.
+
+    See Also
+    --------
+    MeanRelease : A party's side.
+
+    References
+    ----------
+    G. Bernstein, D. Sheldon, NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from skvalue.collaborative import BayesianSurpriseScorer, BetaBernoulli, Release
+    >>> release = Release("bernoulli", 50, (20.0,), None, 2.0, (0.0, 1.0))
+    >>> BayesianSurpriseScorer(BetaBernoulli()).fit({"a": release}).values_.round(4).tolist()
+    [1.2795]
+    """
+
+    _parameter_constraints: dict = {
+        "a": [Interval(Real, 0, None, closed="neither")],
+        "b": [Interval(Real, 0, None, closed="neither")],
+    }
+    _kind = "bernoulli"
+    _prior_parameters = ("a", "b")
+
+    def __init__(self, a=1.0, b=1.0):
+        self.a = a
+        self.b = b
+
+    def prior_quantile(self, u):
+        """Quantiles of the prior of the logit.
+
+        Parameters
+        ----------
+        u : ndarray
+            In (0, 1).
+
+        Returns
+        -------
+        phi : ndarray
+            Quantiles.
+        """
+        # The upper tail as the lower one of the other class, so that neither rounds to 1.
+        low = _beta_lower_logit(np.minimum(u, 0.5), self.a, self.b)
+        high = -_beta_lower_logit(np.minimum(1 - u, 0.5), self.b, self.a)
+        return np.clip(np.where(u <= 0.5, low, high), -700, 700)
+
+    def log_prior(self, phi):
+        """Log density of the logit under the prior, up to a constant.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, 1)
+            Logits.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_draws,)
+            Log densities.
+        """
+        return self.a * log_expit(phi[:, 0]) + self.b * log_expit(-phi[:, 0])
+
+    def party_loglik(self, phi, release):
+        """Log-likelihood of a release, up to a constant.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, 1)
+            Logits.
+        release : Release
+            The release.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_draws,)
+            Log-likelihoods.
+        """
+        n = release.n_samples
+        if n == 0:
+            return np.zeros(len(phi))
+        yes, no = log_expit(phi), log_expit(-phi)
+
+        def log_mass(k):
+            return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + k * yes + (n - k) * no
+
+        def slope(k):
+            return phi[:, 0] + np.log((n - k + 0.5) / (k + 0.5))
+
+        def bend(k):
+            return 1 / (k + 0.5) + 1 / (n - k + 0.5)
+
+        return _log_noisy_counts(log_mass, slope, bend, release, np.full(len(phi), float(n)))
+
+    def predict_logpdf(self, phi, X, y):
+        """Log chance of zeros and ones at every draw.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, 1)
+            Logits.
+        X : ignored
+            There are no features.
+        y : ndarray of shape (n_rows,)
+            Zeros and ones.
+
+        Returns
+        -------
+        log_mass : ndarray of shape (n_draws, n_rows)
+            Logarithms.
+        """
+        return log_expit(np.where(np.asarray(y) == 1, 1.0, -1.0) * phi)
+
+
+class GammaPoisson(Family):
+    """The rate of Poisson counts, with a Gamma prior.
+
+    The mediator's model of ``MeanRelease(family="poisson")``; phi is the logarithm of the rate. The
+    likelihood of a noisy sum sums over all sums it may have been. Clipping to the bounds is not
+    modelled: choose an upper bound that few counts reach.
+
+    Parameters
+    ----------
+    a, b : float, default=1
+        Shape and rate of the Gamma prior.
+
+    See Also
+    --------
+    MeanRelease : A party's side.
+
+    References
+    ----------
+    G. Bernstein, D. Sheldon, NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from skvalue.collaborative import BayesianSurpriseScorer, GammaPoisson, Release
+    >>> release = Release("poisson", 50, (80.0,), None, 2.0, (0.0, 9.0))
+    >>> BayesianSurpriseScorer(GammaPoisson()).fit({"a": release}).values_.round(4).tolist()
+    [1.908]
+    """
+
+    _parameter_constraints: dict = BetaBernoulli._parameter_constraints
+    _kind = "poisson"
+    _prior_parameters = ("a", "b")
+
+    def __init__(self, a=1.0, b=1.0):
+        self.a = a
+        self.b = b
+
+    def prior_quantile(self, u):
+        """Quantiles of the prior of the log rate.
+
+        Parameters
+        ----------
+        u : ndarray
+            In (0, 1).
+
+        Returns
+        -------
+        phi : ndarray
+            Quantiles.
+        """
+        rates = np.where(
+            u <= 0.5, gamma_law.ppf(u, self.a), gamma_law.isf(np.minimum(1 - u, 0.5), self.a)
+        )
+        return np.log(np.maximum(rates, 1e-300)) - np.log(self.b)
+
+    def log_prior(self, phi):
+        """Log density of the log rate under the prior, up to a constant.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, 1)
+            Log rates.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_draws,)
+            Log densities.
+        """
+        return self.a * phi[:, 0] - self.b * np.exp(phi[:, 0])
+
+    def party_loglik(self, phi, release):
+        """Log-likelihood of a release, up to a constant.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, 1)
+            Log rates.
+        release : Release
+            The release.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_draws,)
+            Log-likelihoods.
+        """
+        n = release.n_samples
+        if n == 0:
+            return np.zeros(len(phi))
+        log_mean = np.log(n) + phi
+
+        def log_mass(k):
+            return k * log_mean - np.exp(log_mean) - gammaln(k + 1)
+
+        def slope(k):
+            return log_mean[:, 0] - np.log(k + 0.5)
+
+        def bend(k):
+            return 1 / (k + 0.5)
+
+        # No largest count but by the terms themselves, for rows are taken as they were not clipped.
+        mean = np.exp(np.minimum(log_mean[:, 0], 600.0))
+        highest = 100 + 20 * np.maximum(mean, release.statistic[0])
+        return _log_noisy_counts(log_mass, slope, bend, release, highest)
+
+    def predict_logpdf(self, phi, X, y):
+        """Log chance of counts at every draw.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, 1)
+            Log rates.
+        X : ignored
+            There are no features.
+        y : ndarray of shape (n_rows,)
+            Counts.
+
+        Returns
+        -------
+        log_mass : ndarray of shape (n_draws, n_rows)
+            Logarithms.
+        """
+        y = np.asarray(y, float)
+        return y * phi - np.exp(phi) - gammaln(y + 1)

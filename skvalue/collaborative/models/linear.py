@@ -1,0 +1,324 @@
+"""Bayesian linear regression with unknown variance, from exact or noisy Gram matrices."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+
+from ..._utils.sklearn import Interval, StrOptions
+from ..party._statistics import gram_size, to_fourth, to_gram
+from ._gaussian import noisy_gram_loglik
+from ._models import PriorChecks, common_facts, positive_definite
+from ._moments import NEEDS, fourth_moments, plugin_second_moments, posterior_second_moments
+from ._nig import NIG, nig_kl, nig_log_density, nig_sample, nig_update
+
+__all__ = ["BayesianLinear"]
+
+
+class BayesianLinear(PriorChecks, BaseEstimator):
+    """Linear regression: w | s2 ~ N(mean, s2 precision^-1), s2 ~ InverseGamma(a0, b0).
+
+    The mediator's model of `GramRelease`. phi = (w, log s2), the intercept first if there is one.
+    Given phi, a noisy statistic is normal in good approximation (the statistic is a sum over the
+    party's rows), with the law of x taken as normal: centred, or with a mean where there is an
+    intercept. A release without noise has its exact likelihood.
+
+    Parameters
+    ----------
+    precision : float or array-like of shape (n_weights, n_weights), default=0.1
+        Prior precision of the weights, in units of 1 / s2; a number stands for that times identity.
+    a0, b0 : float, default=20, 0.5
+        Shape and scale of the inverse gamma prior of the variance s2.
+    mean : float or array-like of shape (n_weights,), default=0
+        Prior mean of the weights.
+    x_covariance : array-like of shape (n_features, n_features), default=None
+        Covariance of x at every party, if it is public; `moments` is not used then.
+    moments : {"plugin", "noisy", "hierarchical"}, default="plugin"
+        How moments of x that are not public are treated. "plugin" takes second moments from each
+        party's own release, shrunk towards a sphere, for known. "noisy" also takes fourth moments,
+        which releases must hold (``GramRelease(moments_share=...)``), in place of those of a normal
+        law. "hierarchical" integrates over each party's second moments given its own release, with
+        an inverse Wishart prior, by `moment_draws` draws: more honest where noise is large, and as
+        many times slower.
+    moment_draws : int, default=32
+        Draws of "hierarchical", up to 256.
+    noise_aware : bool, default=True
+        False takes noisy statistics for exact ones, to show why one must not: a party then gains by
+        noise.
+
+    See Also
+    --------
+    BayesianSurpriseScorer : Values releases by a model.
+
+    References
+    ----------
+    G. Bernstein, D. Sheldon: "Differentially Private Bayesian Linear Regression", NeurIPS 2019;
+    Sim et al., NeurIPS 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.collaborative import BayesianLinear, GramRelease
+    >>> X = np.random.default_rng(0).normal(size=(100, 2)) / 3
+    >>> release = GramRelease(epsilon=1).fit(X, X[:, 0]).release_
+    >>> model = BayesianLinear().bind([release])
+    >>> model.party_loglik(model.sample_prior(5, np.random.default_rng(0)), release).shape
+    (5,)
+    """
+
+    _parameter_constraints: dict = {
+        "precision": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "a0": [Interval(Real, 0, None, closed="neither")],
+        "b0": [Interval(Real, 0, None, closed="neither")],
+        "mean": [Real, "array-like"],
+        "x_covariance": ["array-like", None],
+        "moments": [StrOptions(set(NEEDS))],
+        "moment_draws": [Interval(Integral, 1, 256, closed="both")],
+        "noise_aware": [bool],
+    }
+    task = "regression"
+    _prior_parameters = ("precision", "a0", "b0", "mean")
+
+    def __init__(
+        self,
+        precision=0.1,
+        *,
+        a0=20.0,
+        b0=0.5,
+        mean=0.0,
+        x_covariance=None,
+        moments="plugin",
+        moment_draws=32,
+        noise_aware=True,
+    ):
+        self.precision = precision
+        self.a0 = a0
+        self.b0 = b0
+        self.mean = mean
+        self.x_covariance = x_covariance
+        self.moments = moments
+        self.moment_draws = moment_draws
+        self.noise_aware = noise_aware
+
+    def bind(self, releases):
+        """Copy of the model that knows the size of its weights, after a check of the releases.
+
+        Parameters
+        ----------
+        releases : sequence of Release
+            The parties' releases.
+
+        Returns
+        -------
+        model : BayesianLinear
+            The copy, whose other methods work.
+
+        Raises
+        ------
+        ValueError
+            If the releases are of another kind or disagree in number of features, intercept, layout
+            or bounds, or lack the moments asked for, or a prior parameter has the wrong shape.
+        """
+        self._validate_params()
+        facts = common_facts(
+            releases, ("linear",), ["n_features", "intercept", "layout", "bounds"], "BayesianLinear"
+        )
+        bound = clone(self)
+        bound.n_features_in_, bound.intercept_ = facts["n_features"], facts["intercept"]
+        known = self.x_covariance is not None or not self.noise_aware
+        if self.moments == "noisy" and not known:
+            lacking = sum(r.epsilon is not None and not r.moments_share for r in releases)
+            if lacking:
+                raise ValueError(
+                    "releases must hold fourth moments (GramRelease(moments_share=...)) for "
+                    f"moments='noisy'. Got {lacking} of {len(releases)} without."
+                )
+        size = bound.n_features_in_ + bound.intercept_
+        mean = np.broadcast_to(np.asarray(self.mean, float), size)
+        precision = positive_definite(self.precision, size, "precision")
+        bound.prior_ = NIG(mean, precision, float(self.a0), float(self.b0))
+        bound._second = None
+        if self.x_covariance is not None:
+            second = positive_definite(self.x_covariance, facts["n_features"], "x_covariance")
+            bound._second = np.eye(size)
+            bound._second[bound.intercept_ :, bound.intercept_ :] = second
+        bound._seen = {}
+        return bound
+
+    def sample_prior(self, size, rng):
+        """Draws from the prior.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+        rng : numpy Generator
+            Source of randomness.
+
+        Returns
+        -------
+        phi : ndarray of shape (size, n_weights + 1)
+            Weights and log variance.
+        """
+        return nig_sample(self.prior_, size, rng)
+
+    def log_prior(self, phi):
+        """Log density of the prior.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, n_weights + 1)
+            Weights and log variances.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_draws,)
+            In phi, so with the Jacobian of the logarithm.
+        """
+        return nig_log_density(phi, self.prior_)
+
+    def party_loglik(self, phi, release):
+        """Log-likelihood of one party's release.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, n_weights + 1)
+            Weights and log variances.
+        release : Release
+            The release.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_draws,)
+            Up to a number that does not depend on phi.
+        """
+        if release.n_samples == 0:
+            return np.zeros(len(phi))
+        w, log_s2 = phi[:, :-1], np.clip(phi[:, -1], -40.0, 40.0)
+        gram, second, more = self._facts(release)
+        if second is None:
+            u = np.column_stack([-w, np.ones(len(w))])
+            squares = np.sum((u @ gram) * u, axis=1)
+            return -0.5 * (release.n_samples * log_s2 + np.exp(-log_s2) * squares)
+        s2 = np.exp(log_s2)
+        if second.ndim == 2:
+            return noisy_gram_loglik(w, s2, second, release, gram, more)
+        # What y adds to the sums of x alone, whose law the draws have already.
+        total = np.full(len(w), -np.inf)
+        for draw, own in zip(second, more):
+            total = np.logaddexp(total, noisy_gram_loglik(w, s2, draw, release, gram) - own)
+        return total
+
+    def _facts(self, release):
+        """Gram matrix, second moments of x or draws of them, and what these need besides.
+
+        Second moments are None where the matrix is exact; besides, fourth moments, or the density
+        of the sums of x alone for every draw.
+        """
+        if release not in self._seen:
+            self._seen[release] = self._learn(release)
+        return self._seen[release]
+
+    def _learn(self, release):
+        gram = self.gram(release)
+        if release.epsilon is None or not self.noise_aware:
+            return gram, None, None
+        if self._second is not None:
+            return gram, self._second, None
+        facts = gram[:-1, :-1], release.n_samples, release.noise_scale**2
+        bound, intercept = release.bounds[0], release.intercept
+        if self.moments == "hierarchical":
+            draws = posterior_second_moments(*facts, bound, intercept, self.moment_draws)
+            return gram, *draws
+        second = plugin_second_moments(*facts, bound, intercept)
+        if self.moments == "plugin":
+            return gram, second, None
+        sums = release.vector[gram_size(release.n_features, intercept) :] / release.moments_weight
+        variance = (release.noise_scale / release.moments_weight) ** 2
+        sums = to_fourth(sums, release.n_features, intercept)
+        return gram, second, fourth_moments(sums, facts[1], variance, second, intercept)
+
+    def gram(self, release):
+        """Gram matrix of (x, y) in a release, made positive if its noise is not modelled.
+
+        Parameters
+        ----------
+        release : Release
+            A linear release.
+
+        Returns
+        -------
+        gram : ndarray of shape (n_weights + 1, n_weights + 1)
+            The matrix.
+        """
+        size = gram_size(release.n_features, release.intercept)
+        gram = to_gram(
+            release.vector[:size],
+            release.n_samples,
+            release.n_features,
+            release.intercept,
+            release.layout,
+        )
+        if release.epsilon is not None and not self.noise_aware:
+            values, vectors = np.linalg.eigh(gram)
+            gram = (vectors * np.maximum(values, 1e-3)) @ vectors.T
+        return gram
+
+    def exact_surprise(self, releases, weights):
+        """Kullback-Leibler divergence of the posterior from the prior where noise plays no part.
+
+        Parameters
+        ----------
+        releases : sequence of Release
+            Releases without noise, or any with `noise_aware=False`.
+        weights : array-like of shape (n_parties,)
+            Power of each party's likelihood: 1 for members of a coalition, else 0.
+
+        Returns
+        -------
+        surprise : float
+            In nats.
+        """
+        weights = np.asarray(weights, float)
+        gram = np.tensordot(weights, np.array([self.gram(r) for r in releases]), 1)
+        count = weights @ [r.n_samples for r in releases]
+        return nig_kl(nig_update(self.prior_, gram, count), self.prior_)
+
+    def predict_logpdf(self, phi, X, y):
+        """Log density of targets at every draw.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, n_weights + 1)
+            Weights and log variances.
+        X : ndarray of shape (n_rows, n_features)
+            Rows.
+        y : ndarray of shape (n_rows,)
+            Their targets.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_draws, n_rows)
+            Log densities.
+        """
+        log_s2 = phi[:, -1:]
+        squares = (y - self.predict_mean(phi, X)) ** 2
+        return -0.5 * (np.log(2 * np.pi) + log_s2 + squares * np.exp(-log_s2))
+
+    def predict_mean(self, phi, X):
+        """Mean of the target at every draw.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, n_weights + 1)
+            Weights and log variances.
+        X : ndarray of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_draws, n_rows)
+            Means.
+        """
+        w = phi[:, :-1]
+        return w @ X.T if not self.intercept_ else w[:, :1] + w[:, 1:] @ X.T

@@ -1,0 +1,362 @@
+"""Bayesian logistic regression from exact or noisy degree-2 statistics."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.special import log_expit
+from sklearn.base import BaseEstimator, clone
+
+from ..._utils.sklearn import Interval, StrOptions
+from ..party._statistics import split_logistic, svec_index
+from ._gaussian import log_normal
+from ._models import PriorChecks, common_facts, positive_definite
+from ._moments import plugin_second_moments, posterior_second_moments
+
+__all__ = ["BayesianLogistic", "chebyshev_coefficients", "gaussian_kl", "statistic_moments"]
+
+_NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
+_NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
+
+
+def chebyshev_coefficients(radius):
+    """Coefficients b0, b1, b2 of the quadratic that stands for log sigmoid(s), |s| <= radius.
+
+    The projection on Chebyshev polynomials of degree up to 2, as in PASS-GLM; b1 is 1/2.
+    """
+    k = 400
+    t = np.cos(np.pi * (np.arange(k) + 0.5) / k)
+    f = log_expit(radius * t)
+    a0, a1, a2 = f.mean(), 2 * np.mean(f * t), 2 * np.mean(f * (2 * t * t - 1))
+    return a0 - a2, a1 / radius, 2 * a2 / radius**2
+
+
+def gaussian_kl(mean, precision, prior_mean, prior_precision):
+    """Divergence of one normal law from another, by their precisions."""
+    shift = mean - prior_mean
+    return 0.5 * float(
+        np.trace(np.linalg.solve(precision, prior_precision))
+        - len(shift)
+        + np.linalg.slogdet(precision)[1]
+        - np.linalg.slogdet(prior_precision)[1]
+        + shift @ prior_precision @ shift
+    )
+
+
+def statistic_moments(w, second, intercept=False):
+    """Mean and covariance of one row's statistic (y u, svec u u'), one a row of w.
+
+    For u = ([1,] x), x normal, of second moments ``second`` and the mean in their first column, or
+    0; y = 1 with chance sigmoid(w'u), so that E[y | u] = f = tanh(w'u / 2). With w'u = mu + sqrt(v)
+    d, d white, u given d is normal with the mean a + g d and the covariance rest = C - g g', C that
+    of u, g = C w / sqrt(v). Hence E[y u_i u_j u_k] is the mean over d of f times the third moments
+    of a normal law, which takes e_n = E[f d^n] for n up to 3.
+    """
+    size = second.shape[0]
+    rows, columns, weights = (some[int(intercept) :] for some in svec_index(size))
+    a = second[0] if intercept else np.zeros(size)
+    covariance_u = second - np.outer(a, a)
+    b = w @ covariance_u
+    v = np.maximum(np.sum(b * w, axis=1), 1e-12)
+    g = b / np.sqrt(v)[:, None]
+    f = np.tanh(((w @ a)[:, None] + np.sqrt(v)[:, None] * _NODES) / 2)
+    e0, e1, e2, e3 = (f @ (_NODE_WEIGHTS * _NODES**n)[:, None] for n in range(4))
+    mean_yu = e0 * a + e1 * g
+    rest = covariance_u - g[:, :, None] * g[:, None, :]
+    # E[y u_k u_i u_j], k first.
+    ai, aj, gi, gj = a[rows], a[columns], g[:, rows], g[:, columns]
+    flat, mixed, steep = ai * aj, ai * gj + gi * aj, gi * gj
+    moments = a[:, None] * (e0 * flat + e1 * mixed + e2 * steep)[:, None]
+    moments += g[:, :, None] * (e1 * flat + e2 * mixed + e3 * steep)[:, None]
+    moments += (
+        mean_yu[:, :, None] * rest[:, rows, columns][:, None, :]
+        + mean_yu[:, rows][:, None, :] * rest[:, :, columns]
+        + mean_yu[:, columns][:, None, :] * rest[:, :, rows]
+    )
+    whole = size + len(rows)
+    covariance = np.empty((len(w), whole, whole))
+    covariance[:, :size, :size] = second - mean_yu[:, :, None] * mean_yu[:, None, :]
+    cross = (moments - mean_yu[:, :, None] * second[rows, columns]) * weights
+    covariance[:, :size, size:] = cross
+    covariance[:, size:, :size] = np.swapaxes(cross, 1, 2)
+    fourth = (
+        second[rows[:, None], rows] * second[columns[:, None], columns]
+        + second[rows[:, None], columns] * second[columns[:, None], rows]
+        - 2 * np.outer(ai * aj, ai * aj)
+    )
+    covariance[:, size:, size:] = fourth * weights[:, None] * weights
+    mean = np.empty((len(w), whole))
+    mean[:, :size], mean[:, size:] = mean_yu, second[rows, columns] * weights
+    return mean, covariance
+
+
+class BayesianLogistic(PriorChecks, BaseEstimator):
+    """Logistic regression: w ~ N(mean, precision^-1).
+
+    The mediator's model of `LogisticRelease`; phi = w, the intercept first if there is one. By
+    default, a statistic is normal given w, with moments computed for normal x, centred or, where
+    there is an intercept, with a mean (20-node quadrature along x'w), and the noise on top.
+    `approximation="quadratic"` puts a quadratic in place of log sigmoid, as PASS-GLM does: its
+    posterior is normal, but it takes noise for data.
+
+    Parameters
+    ----------
+    precision : float or array-like of shape (n_weights, n_weights), default=1
+        Prior precision; a number stands for that times the identity.
+    mean : float or array-like of shape (n_weights,), default=0
+        Prior mean.
+    classes : tuple of two labels, default=(0, 1)
+        The negative and the positive class, as at the parties.
+    x_covariance : array-like of shape (n_features, n_features), default=None
+        Covariance of x at every party, if it is public; `moments` is not used then.
+    moments : {"plugin", "hierarchical"}, default="plugin"
+        How second moments of x that are not public are treated: "plugin" takes them from each
+        party's own release, shrunk towards a sphere, for known; "hierarchical" integrates over them
+        given that release, with an inverse Wishart prior, and is `moment_draws` times slower.
+    moment_draws : int, default=32
+        Draws of "hierarchical", up to 256.
+    approximation : {"normal", "quadratic"}, default="normal"
+        The likelihood.
+    radius : float, default=4
+        For "quadratic": the quadratic is fitted for x'w in [-radius, radius].
+
+    See Also
+    --------
+    LogisticRelease : A party's side.
+
+    References
+    ----------
+    J. H. Huggins, R. P. Adams, T. Broderick, NeurIPS 2017; T. Kulkarni, J. Jälkö, A. Koskela, S.
+    Kaski, A. Honkela: "Differentially Private Bayesian Inference for Generalized Linear Models",
+    ICML 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.collaborative import BayesianLogistic, LogisticRelease
+    >>> X = np.random.default_rng(0).normal(size=(100, 2)) / 2
+    >>> release = LogisticRelease(None).fit(X, X[:, 0] > 0).release_
+    >>> model = BayesianLogistic(approximation="quadratic").bind([release])
+    >>> round(model.exact_surprise([release], [1.0]), 2)
+    9.51
+    """
+
+    _parameter_constraints: dict = {
+        "precision": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "mean": [Real, "array-like"],
+        "classes": [tuple, list],
+        "x_covariance": ["array-like", None],
+        "moments": [StrOptions({"plugin", "hierarchical"})],
+        "moment_draws": [Interval(Integral, 1, 256, closed="both")],
+        "approximation": [StrOptions({"normal", "quadratic"})],
+        "radius": [Interval(Real, 0, None, closed="neither")],
+    }
+    task = "classification"
+    _prior_parameters = ("precision", "mean")
+
+    def __init__(
+        self,
+        precision=1.0,
+        *,
+        mean=0.0,
+        classes=(0, 1),
+        x_covariance=None,
+        moments="plugin",
+        moment_draws=32,
+        approximation="normal",
+        radius=4.0,
+    ):
+        self.precision = precision
+        self.mean = mean
+        self.classes = classes
+        self.x_covariance = x_covariance
+        self.moments = moments
+        self.moment_draws = moment_draws
+        self.approximation = approximation
+        self.radius = radius
+
+    def bind(self, releases):
+        """Copy of the model that knows the number of features, after a check of the releases.
+
+        Parameters
+        ----------
+        releases : sequence of Release
+            The parties' releases.
+
+        Returns
+        -------
+        model : BayesianLogistic
+            The copy, whose other methods work.
+
+        Raises
+        ------
+        ValueError
+            If the releases are of another kind or disagree in number of features, intercept, bounds
+            or classes, or their classes are not the model's, or a prior parameter has the wrong
+            shape.
+        """
+        self._validate_params()
+        names = ["n_features", "intercept", "bounds", "classes"]
+        facts = common_facts(releases, ("logistic",), names, "BayesianLogistic")
+        if facts["classes"] and tuple(self.classes) != facts["classes"]:
+            raise ValueError(
+                f"classes must be those of the releases, {facts['classes']!r}. Got "
+                f"{self.classes!r}."
+            )
+        bound = clone(self)
+        bound.n_features_in_, bound.intercept_ = facts["n_features"], facts["intercept"]
+        p = bound.n_features_in_ + bound.intercept_
+        bound.classes_ = np.asarray(self.classes)
+        bound.prior_mean_ = np.broadcast_to(np.asarray(self.mean, float), p).copy()
+        bound.prior_precision_ = positive_definite(self.precision, p, "precision")
+        bound._factor = np.linalg.cholesky(bound.prior_precision_)
+        bound._second = None
+        if self.x_covariance is not None:
+            second = positive_definite(self.x_covariance, bound.n_features_in_, "x_covariance")
+            bound._second = np.eye(p)
+            bound._second[bound.intercept_ :, bound.intercept_ :] = second
+        bound._seen = {}
+        bound._coefficients = chebyshev_coefficients(self.radius)
+        return bound
+
+    def sample_prior(self, size, rng):
+        """Draws from the prior.
+
+        Parameters
+        ----------
+        size : int
+            How many.
+        rng : numpy Generator
+            Source of randomness.
+
+        Returns
+        -------
+        phi : ndarray of shape (size, n_weights)
+            Weights.
+        """
+        z = rng.standard_normal((len(self.prior_mean_), size))
+        return self.prior_mean_ + np.linalg.solve(self._factor.T, z).T
+
+    def log_prior(self, phi):
+        """Log density of the prior.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, n_weights)
+            Weights.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_draws,)
+            Log densities.
+        """
+        square = np.sum(((phi - self.prior_mean_) @ self._factor) ** 2, axis=1)
+        constant = np.log(np.diag(self._factor)).sum() - 0.5 * phi.shape[1] * np.log(2 * np.pi)
+        return constant - 0.5 * square
+
+    def party_loglik(self, phi, release):
+        """Log-likelihood of one party's release.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, n_weights)
+            Weights.
+        release : Release
+            The release.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_draws,)
+            Up to a number that does not depend on phi.
+        """
+        if release.n_samples == 0:
+            return np.zeros(len(phi))
+        if self.approximation == "quadratic":
+            sums, gram = self._quadratic(release)
+            return phi @ sums + np.sum((phi @ gram) * phi, axis=1)
+        if release not in self._seen:
+            self._seen[release] = self._learn(release)
+        second, own = self._seen[release]
+        if own is None:
+            return self._noisy_loglik(phi, release, second)
+        # What y adds to the sums of x alone, whose law the draws have already.
+        total = np.full(len(phi), -np.inf)
+        for draw, of_x in zip(second, own):
+            total = np.logaddexp(total, self._noisy_loglik(phi, release, draw) - of_x)
+        return total
+
+    def _noisy_loglik(self, phi, release, second):
+        count, variance = float(release.n_samples), release.noise_scale**2
+        mean, covariance = statistic_moments(phi, second, release.intercept)
+        covariance *= count
+        diagonal = np.arange(covariance.shape[1])
+        covariance[:, diagonal, diagonal] *= 1 + 1e-9
+        covariance[:, diagonal, diagonal] += variance
+        return log_normal(release.vector - count * mean, covariance)
+
+    def _split(self, release):
+        return split_logistic(
+            release.vector, release.n_features, release.intercept, release.n_samples
+        )
+
+    def _learn(self, release):
+        """Second moments of x, or draws of them with the density of the sums of x alone."""
+        if self._second is not None:
+            return self._second, None
+        _, gram = self._split(release)
+        count, variance = float(release.n_samples), release.noise_scale**2
+        facts = gram, count, variance, release.bounds[0], release.intercept
+        if self.moments == "hierarchical":
+            return posterior_second_moments(*facts, self.moment_draws)
+        return plugin_second_moments(*facts), None
+
+    def _quadratic(self, release):
+        """Linear and quadratic coefficients of the likelihood that stands for the logistic one."""
+        _, b1, b2 = self._coefficients
+        sums, gram = self._split(release)
+        values, vectors = np.linalg.eigh(gram)
+        return b1 * sums, b2 * (vectors * np.maximum(values, 0.0)) @ vectors.T
+
+    def exact_surprise(self, releases, weights):
+        """Kullback-Leibler divergence of the quadratic approximation's posterior from the prior.
+
+        Parameters
+        ----------
+        releases : sequence of Release
+            The releases; noise in them is taken for data.
+        weights : array-like of shape (n_parties,)
+            Power of each party's likelihood: 1 for members of a coalition, else 0.
+
+        Returns
+        -------
+        surprise : float
+            In nats.
+        """
+        precision = self.prior_precision_.copy()
+        right = self.prior_precision_ @ self.prior_mean_
+        for weight, release in zip(weights, releases):
+            sums, gram = self._quadratic(release)
+            precision -= 2 * weight * gram
+            right = right + weight * sums
+        mean = np.linalg.solve(precision, right)
+        return gaussian_kl(mean, precision, self.prior_mean_, self.prior_precision_)
+
+    def predict_logpdf(self, phi, X, y):
+        """Log probability of labels at every draw.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, n_weights)
+            Weights.
+        X : ndarray of shape (n_rows, n_features)
+            Rows.
+        y : ndarray of shape (n_rows,)
+            Their labels, of `classes`.
+
+        Returns
+        -------
+        log_probability : ndarray of shape (n_draws, n_rows)
+            Logarithms.
+        """
+        signs = np.where(np.asarray(y) == self.classes_[1], 1.0, -1.0)
+        w = phi[:, 1:] if self.intercept_ else phi
+        return log_expit(signs * (w @ X.T + (phi[:, :1] if self.intercept_ else 0.0)))

@@ -1,0 +1,1 @@
+"""What a party computes and releases."""

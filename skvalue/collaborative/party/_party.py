@@ -1,0 +1,207 @@
+"""What all releases share: clip, sum, charge, add noise, and say what it cost."""
+
+import warnings
+from abc import ABCMeta, abstractmethod
+from dataclasses import replace
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..._utils.fits import former_fit_kept
+from ..._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
+from ...exceptions import NestedReleasesWarning, NormalApproximationWarning, VoidGuaranteeWarning
+from ...privacy import GaussianEvent, Ledger, draw_noise, make_report
+from ...privacy.mechanisms import on_grid
+
+__all__ = ["BOUND", "FEW_ROWS", "PartyRelease"]
+
+BOUND = [Interval(Real, 0, None, closed="neither"), StrOptions({"data"})]
+FEW_ROWS = 50  # below, sums of rows are far from normal
+_STATEMENT = {
+    "not_protected": (
+        "the number of rows, which is released as it is",
+        "anything true of many rows at once",
+        "running times and error messages",
+    ),
+    "assumptions": (
+        "bounds, preparation of the features (centring, scaling, projections) and this epsilon "
+        "were chosen without looking at these rows",
+        "no other party holds a copy of a row: copies lose what all releases of them cost together",
+    ),
+}
+
+
+class PartyRelease(BaseEstimator, metaclass=ABCMeta):
+    """Clip, sum, add noise, and say what it cost."""
+
+    _parameter_constraints: dict = {
+        "epsilon": [Interval(Real, 0, None, closed="neither"), None],
+        "renyi_order": [Interval(Real, 1, None, closed="neither")],
+        "prior": [HasMethods("prior_statement"), str, None],
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+        "ledger": [Ledger, None],
+        "noise_random_state": [Integral, None],
+    }
+    _normal_approximation = True
+
+    @abstractmethod
+    def _clean(self, X, y):
+        """Statistic of the rows, and a Release of it without noise."""
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Make the release.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The party's rows.
+        y : array-like of shape (n_samples,)
+            Their targets or classes.
+
+        Returns
+        -------
+        self : object
+            With the `release_`; rows and clear statistic are not kept.
+
+        Raises
+        ------
+        ValueError
+            If X or y hold NaN or infinity, or the ledger's budget would be overrun; nothing is
+            drawn then.
+        """
+        with former_fit_kept(self):
+            clean, void = self._clean(X, y)
+            self.release_ = self._noisy(clean, [self.epsilon], void)[0]
+            self.privacy_ = self._report(self.release_, void)
+        return self
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def path(self, X, y=None, *, epsilons):
+        """Releases of the same rows at several epsilons, the noise of one within the next.
+
+        To see how value and reward depend on the privacy asked. Each smaller epsilon adds noise to
+        the release of the next larger one, so that all points together cost what the largest
+        epsilon costs; points of two paths, or of a path and a fit, compose.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The party's rows.
+        y : array-like of shape (n_samples,)
+            Their targets or classes.
+        epsilons : sequence of float
+            The levels; `epsilon` is not used.
+
+        Returns
+        -------
+        releases : list of Release
+            In the order of `epsilons`.
+
+        Raises
+        ------
+        ValueError
+            If epsilons is empty or has one that is not above 0, or as in `fit`.
+        """
+        good = all(
+            isinstance(e, Real) and not isinstance(e, bool) and 0 < e < np.inf for e in epsilons
+        )
+        if not good or len(epsilons) == 0:
+            raise ValueError(f"epsilons must hold finite numbers above 0. Got {epsilons!r}.")
+        warnings.warn(
+            "Whoever sees several points of one path has the guarantee of the largest epsilon "
+            "among them only, and points of two paths compose: publish one.",
+            NestedReleasesWarning,
+            stacklevel=3,
+        )
+        clean, void = self._clean(X, y)
+        return self._noisy(clean, list(epsilons), void)
+
+    def _noisy(self, clean, epsilons, void):
+        """Nested releases of a clean one: the largest epsilon first drawn, then more noise."""
+        if self._normal_approximation and clean.n_samples < FEW_ROWS:
+            warnings.warn(
+                f"This party has {clean.n_samples} rows: with fewer than {FEW_ROWS} the normal "
+                "approximation that mediators use is rough.",
+                NormalApproximationWarning,
+                stacklevel=4,
+            )
+        if None in epsilons:
+            return [clean]
+        marked = [replace(clean, epsilon=e, renyi_order=self.renyi_order) for e in epsilons]
+        if self.ledger is not None:
+            if void:
+                raise ValueError(
+                    "ledger must not be charged for a release without a guarantee: give bounds as "
+                    "numbers."
+                )
+            self.ledger.charge(marked[int(np.argmax(epsilons))].event, label=type(self).__name__)
+        releases, vector, variance = {}, clean.vector, 0.0
+        for step, place in enumerate(np.argsort(epsilons, kind="stable")[::-1]):
+            release = marked[place]
+            more = release.noise_scale**2 - variance
+            if more > 0:
+                seed = self.noise_random_state
+                with warnings.catch_warnings():
+                    if step:  # one warning about a seed is enough
+                        warnings.simplefilter("ignore")
+                    vector = vector + draw_noise(
+                        GaussianEvent(np.sqrt(more), release.sensitivity),
+                        len(vector),
+                        noise_random_state=seed if seed is None else _seed_of_step(seed, step),
+                    )
+                variance = release.noise_scale**2
+            noisy = on_grid(vector, release.noise_scale)
+            releases[place] = replace(release, statistic=tuple(noisy))
+        return [releases[place] for place in range(len(epsilons))]
+
+    def _report(self, release, void):
+        if release.epsilon is None:
+            return None
+        report = make_report(
+            release.event,
+            self.delta,
+            notion="local",
+            unit="row",
+            protects="what any one row of the party holds",
+            against="the mediator, the other parties and everybody whom they tell",
+            noise_random_state=self.noise_random_state,
+            **_STATEMENT,
+        )
+        renyi = (
+            f"; its Renyi divergence of order {release.renyi_order:g} is at most "
+            f"{release.epsilon:g}, and it is {release.sensitivity / release.noise_scale:.6g}-GDP"
+        )
+        return replace(report, noise=report.noise + renyi, void=void)
+
+    def _stated_prior(self):
+        return (
+            self.prior.prior_statement() if hasattr(self.prior, "prior_statement") else self.prior
+        )
+
+    def _bound(self, name, sizes):
+        """A public bound, or with a warning the largest size among the rows."""
+        bound = getattr(self, name)
+        if not isinstance(bound, str):
+            return float(bound), ""
+        warnings.warn(
+            f"{name}='data' takes the bound from the private rows: NOTHING is guaranteed about "
+            "privacy.",
+            VoidGuaranteeWarning,
+            stacklevel=5,
+        )
+        return max(float(np.max(sizes)), 1e-12), f"{name} was taken from the private rows"
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.target_tags.required = True
+        return tags
+
+
+def _seed_of_step(seed, step):
+    """Seeds of a path's steps, which are no seeds that other parties are likely to have."""
+    return (
+        int(seed) if step == 0 else int(np.random.SeedSequence([seed, step]).generate_state(1)[0])
+    )

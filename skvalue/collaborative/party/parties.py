@@ -1,0 +1,393 @@
+"""A party's side: from its rows to the one noisy statistic that leaves it.
+
+Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine Learning"
+(NeurIPS 2023), Section 2.
+"""
+
+from numbers import Real
+
+import numpy as np
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.validation import validate_data
+
+from ..._utils.sklearn import Interval, StrOptions
+from ...base._validation import check_numeric_target
+from ._party import BOUND, PartyRelease
+from ._statistics import (
+    clip_rows,
+    gram_vector,
+    linear_sensitivity,
+    logistic_vector,
+    moment_vector,
+    moment_weight,
+)
+from .release import Release
+
+__all__ = ["GramRelease", "LogisticRelease", "MeanRelease"]
+
+
+class GramRelease(PartyRelease):
+    """A party's release for linear regression: the Gram matrix of (x, y), clipped and noisy.
+
+    Parameters
+    ----------
+    epsilon : float or None, default=0.1
+        Renyi loss of order `renyi_order`; smaller is more private. None adds no noise.
+    renyi_order : float, default=2
+        Order of the Renyi divergence, above 1.
+    x_bound : float or "data", default=1
+        Rows of larger Euclidean norm are shrunk to it. A public number; "data" takes the largest
+        norm, which voids the guarantee.
+    y_bound : float or "data", default=1
+        Targets are clipped to [-y_bound, y_bound]; likewise.
+    fit_intercept : bool, default=False
+        Whether a constant feature is part of the statistic.
+    layout : {"svec", "cross"}, default="svec"
+        Weights of the entries before noise. "svec", sqrt 2 for all products of two different
+        columns, has the least noise on products of a feature with the target where their bounds
+        are alike; "cross", with 1 for those, has a quarter less noise on everything else and 6 %
+        more on them.
+    moments_share : float, default=0
+        Share of epsilon spent on noisy fourth moments of x, for mediators that ask for them
+        (``BayesianLinear(moments="noisy")``); in [0, 1).
+    prior : model or str, default=None
+        The prior that the parties agreed on: a model (`BayesianLinear` and others) or what its
+        `prior_statement` says. The release states it, and a mediator of another prior is refused.
+    delta : float, default=1e-5
+        Delta at which `privacy_` states epsilon; it changes nothing in the release.
+    ledger : Ledger, default=None
+        Charged before noise is drawn, see `skvalue.privacy.Ledger`.
+    noise_random_state : int, default=None
+        For tests and experiments only: noise from this seed, which VOIDS the guarantee.
+
+    Attributes
+    ----------
+    release_ : Release
+        What may leave the party; ``release_.to_json()`` travels.
+    privacy_ : PrivacyReport
+        What the release guarantees; None without noise.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, where X had any.
+
+    See Also
+    --------
+    BayesianSurpriseScorer : The mediator, who values releases.
+    LogisticRelease : Two classes in place of a number.
+
+    References
+    ----------
+    R. H. L. Sim, Y. Zhang, T. N. Hoang, X. Xu, B. K. H. Low, P. Jaillet: "Incentives in Private
+    Collaborative Machine Learning", NeurIPS 2023, Section 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.collaborative import GramRelease
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.5, 0.5, size=(100, 2))
+    >>> party = GramRelease(epsilon=0.2).fit(X, X @ [0.5, -0.2])
+    >>> party.release_.n_samples, len(party.release_.statistic)
+    (100, 6)
+    >>> party.privacy_.guarantee
+    '(1.76006, 1e-05)-local differential privacy'
+    """
+
+    _parameter_constraints: dict = {
+        **PartyRelease._parameter_constraints,
+        "x_bound": BOUND,
+        "y_bound": BOUND,
+        "fit_intercept": [bool],
+        "layout": [StrOptions({"svec", "cross"})],
+        "moments_share": [Interval(Real, 0, 1, closed="left")],
+    }
+
+    def __init__(
+        self,
+        epsilon=0.1,
+        *,
+        renyi_order=2,
+        x_bound=1.0,
+        y_bound=1.0,
+        fit_intercept=False,
+        layout="svec",
+        moments_share=0,
+        prior=None,
+        delta=1e-5,
+        ledger=None,
+        noise_random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.renyi_order = renyi_order
+        self.x_bound = x_bound
+        self.y_bound = y_bound
+        self.fit_intercept = fit_intercept
+        self.layout = layout
+        self.moments_share = moments_share
+        self.prior = prior
+        self.delta = delta
+        self.ledger = ledger
+        self.noise_random_state = noise_random_state
+
+    def _clean(self, X, y):
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        y = check_numeric_target(y, "y")
+        x_bound, void = self._bound("x_bound", np.linalg.norm(X, axis=1))
+        y_bound, void_y = self._bound("y_bound", np.abs(y))
+        X, y = clip_rows(X, x_bound), np.clip(y, -y_bound, y_bound)
+        facts = dict(
+            kind="linear",
+            epsilon=None,
+            renyi_order=self.renyi_order,
+            bounds=(x_bound, y_bound),
+            n_features=X.shape[1],
+            intercept=self.fit_intercept,
+            layout=self.layout,
+            moments_share=self.moments_share,
+            prior=self._stated_prior(),
+        )
+        statistic = gram_vector(X, y, self.fit_intercept, self.layout)
+        if self.moments_share:
+            alone = linear_sensitivity(x_bound, y_bound, self.fit_intercept, self.layout)
+            weight = moment_weight(alone, x_bound, self.fit_intercept, self.moments_share)
+            statistic = np.append(statistic, weight * moment_vector(X, self.fit_intercept))
+        release = Release(n_samples=len(X), statistic=tuple(statistic), **facts)
+        return release, "; ".join(filter(None, [void, void_y]))
+
+
+class LogisticRelease(PartyRelease):
+    """A party's release for logistic regression: the sums of y x and of x x', clipped and noisy.
+
+    The classes count as y = -1 and y = 1.
+
+    Parameters
+    ----------
+    epsilon : float or None, default=0.1
+        Renyi loss of order `renyi_order`; smaller is more private. None adds no noise.
+    renyi_order : float, default=2
+        Order of the Renyi divergence, above 1.
+    x_bound : float or "data", default=1
+        Rows of larger Euclidean norm are shrunk to it. A public number; "data" takes the largest
+        norm, which voids the guarantee.
+    classes : tuple of two labels, default=(0, 1)
+        The negative and the positive class; public, the same at every party.
+    fit_intercept : bool, default=False
+        Whether a constant feature is part of the statistic. Without, features should be centred by
+        public numbers.
+    prior : model or str, default=None
+        The prior that the parties agreed on: a model (`BayesianLinear` and others) or what its
+        `prior_statement` says. The release states it, and a mediator of another prior is refused.
+    delta : float, default=1e-5
+        Delta at which `privacy_` states epsilon; it changes nothing in the release.
+    ledger : Ledger, default=None
+        Charged before noise is drawn, see `skvalue.privacy.Ledger`.
+    noise_random_state : int, default=None
+        For tests and experiments only: noise from this seed, which VOIDS the guarantee.
+
+    Attributes
+    ----------
+    release_ : Release
+        What may leave the party; ``release_.to_json()`` travels.
+    privacy_ : PrivacyReport
+        What the release guarantees; None without noise.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, where X had any.
+
+    See Also
+    --------
+    BayesianLogistic : The mediator's model of it.
+
+    References
+    ----------
+    J. H. Huggins, R. P. Adams, T. Broderick: "PASS-GLM: Polynomial Approximate Sufficient
+    Statistics for Scalable Bayesian GLM Inference", NeurIPS 2017; Sim et al., NeurIPS 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.collaborative import LogisticRelease
+    >>> X = np.random.default_rng(0).normal(size=(100, 3)) / 3
+    >>> LogisticRelease(0.2).fit(X, X[:, 0] > 0).release_.kind
+    'logistic'
+    """
+
+    _parameter_constraints: dict = {
+        **PartyRelease._parameter_constraints,
+        "x_bound": BOUND,
+        "classes": [tuple, list],
+        "fit_intercept": [bool],
+    }
+
+    def __init__(
+        self,
+        epsilon=0.1,
+        *,
+        renyi_order=2,
+        x_bound=1.0,
+        classes=(0, 1),
+        fit_intercept=False,
+        prior=None,
+        delta=1e-5,
+        ledger=None,
+        noise_random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.renyi_order = renyi_order
+        self.x_bound = x_bound
+        self.classes = classes
+        self.fit_intercept = fit_intercept
+        self.prior = prior
+        self.delta = delta
+        self.ledger = ledger
+        self.noise_random_state = noise_random_state
+
+    def _clean(self, X, y):
+        if len(self.classes) != 2 or self.classes[0] == self.classes[1]:
+            raise ValueError(f"classes must be two different labels. Got {self.classes!r}.")
+        labels = tuple(label.item() if hasattr(label, "item") else label for label in self.classes)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        y = column_or_1d(y)
+        positive = y == self.classes[1]
+        if not np.all(positive | (y == self.classes[0])):
+            raise ValueError(f"y must hold the labels of classes={self.classes!r} only.")
+        x_bound, void = self._bound("x_bound", np.linalg.norm(X, axis=1))
+        X = clip_rows(X, x_bound)
+        release = Release(
+            kind="logistic",
+            n_samples=len(X),
+            statistic=tuple(logistic_vector(X, np.where(positive, 1.0, -1.0), self.fit_intercept)),
+            epsilon=None,
+            renyi_order=self.renyi_order,
+            bounds=(x_bound,),
+            n_features=X.shape[1],
+            intercept=self.fit_intercept,
+            classes=labels,
+            prior=self._stated_prior(),
+        )
+        return release, void
+
+
+class MeanRelease(PartyRelease):
+    """A party's release for a family of one parameter: a sum of numbers, clipped and noisy.
+
+    Parameters
+    ----------
+    epsilon : float or None, default=0.1
+        Renyi loss of order `renyi_order`; smaller is more private. None adds no noise.
+    family : {"gaussian", "bernoulli", "poisson"}, default="gaussian"
+        Law of the numbers: with an unknown mean, 0 or 1, or counts.
+    renyi_order : float, default=2
+        Order of the Renyi divergence, above 1.
+    lower, upper : float, default=-1, 1
+        Numbers are clipped to this range, which is public. For "bernoulli" it is (0, 1), for
+        "poisson" (0, `upper`), whatever `lower` is.
+    prior : model or str, default=None
+        The prior that the parties agreed on: a model (`BayesianLinear` and others) or what its
+        `prior_statement` says. The release states it, and a mediator of another prior is refused.
+    delta : float, default=1e-5
+        Delta at which `privacy_` states epsilon; it changes nothing in the release.
+    ledger : Ledger, default=None
+        Charged before noise is drawn, see `skvalue.privacy.Ledger`.
+    noise_random_state : int, default=None
+        For tests and experiments only: noise from this seed, which VOIDS the guarantee.
+
+    Attributes
+    ----------
+    release_ : Release
+        What may leave the party; ``release_.to_json()`` travels.
+    privacy_ : PrivacyReport
+        What the release guarantees; None without noise.
+
+    See Also
+    --------
+    GaussianMean : The mediator's models of it; also `BetaBernoulli` and `GammaPoisson`.
+
+    References
+    ----------
+    G. Bernstein, D. Sheldon: "Differentially Private Bayesian Inference for Exponential Families",
+    NeurIPS 2018; Sim et al., NeurIPS 2023, Section 2.
+
+    Examples
+    --------
+    >>> from skvalue.collaborative import MeanRelease
+    >>> MeanRelease(0.5, family="bernoulli").fit([0, 1, 1, 0, 1, 1]).release_.sensitivity
+    1.0
+    """
+
+    _parameter_constraints: dict = {
+        **PartyRelease._parameter_constraints,
+        "family": [StrOptions({"gaussian", "bernoulli", "poisson"})],
+        "lower": [Real],
+        "upper": [Real],
+    }
+    _normal_approximation = False
+
+    def __init__(
+        self,
+        epsilon=0.1,
+        *,
+        family="gaussian",
+        renyi_order=2,
+        lower=-1.0,
+        upper=1.0,
+        prior=None,
+        delta=1e-5,
+        ledger=None,
+        noise_random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.family = family
+        self.renyi_order = renyi_order
+        self.lower = lower
+        self.upper = upper
+        self.prior = prior
+        self.delta = delta
+        self.ledger = ledger
+        self.noise_random_state = noise_random_state
+
+    def fit(self, X, y=None):
+        """Make the release.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, 1)
+            The party's numbers.
+        y : ignored
+            For scikit-learn's sake.
+
+        Returns
+        -------
+        self : object
+            With the `release_`; the numbers are not kept.
+
+        Raises
+        ------
+        ValueError
+            If X holds NaN or infinity or numbers that the family has not, or `upper` is not above
+            `lower`, or the ledger's budget would be overrun; nothing is drawn then.
+        """
+        return super().fit(X, y)
+
+    def _clean(self, X, y):
+        numbers = column_or_1d(check_array(X, ensure_2d=False, dtype=np.float64, input_name="X"))
+        lower = self.lower if self.family == "gaussian" else 0.0
+        upper = 1.0 if self.family == "bernoulli" else self.upper
+        if not lower < upper:
+            raise ValueError(f"upper must be above lower={lower:g}. Got {upper!r}.")
+        if self.family == "bernoulli" and not np.isin(numbers, (0, 1)).all():
+            raise ValueError("X must hold 0 and 1 only for family='bernoulli'.")
+        if self.family == "poisson" and ((numbers < 0) | (numbers % 1 != 0)).any():
+            raise ValueError("X must hold counts only for family='poisson'.")
+        release = Release(
+            kind=self.family,
+            n_samples=len(numbers),
+            statistic=(float(np.clip(numbers, lower, upper).sum()),),
+            epsilon=None,
+            renyi_order=self.renyi_order,
+            bounds=(float(lower), float(upper)),
+            prior=self._stated_prior(),
+        )
+        return release, ""

@@ -1,0 +1,380 @@
+"""What a party sends to the mediator, once: a noisy statistic and the public facts about it."""
+
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from numbers import Integral, Real
+
+import numpy as np
+
+from ..._utils.records import integer, read_record, refuse
+from ...privacy import GaussianEvent, draw_noise
+from ...privacy.mechanisms import on_grid
+from ._statistics import (
+    CROSS_WEIGHTS,
+    gram_size,
+    linear_sensitivity,
+    logistic_sensitivity,
+    logistic_size,
+    moment_sensitivity,
+    moment_size,
+    moment_weight,
+)
+
+__all__ = ["Release"]
+
+_FORMAT, _VERSION = "skvalue.collaborative.Release", 1
+_FAMILIES = ("gaussian", "bernoulli", "poisson")
+_KINDS = ("linear", "logistic", *_FAMILIES)
+_MOST_CHARACTERS = 50_000_000
+_MOST_FEATURES = 1000
+_MOST_SAMPLES = 10**12
+_MOST_MOMENTS = 40  # features; of fourth moments there are then 336,610
+_MOST_WORDS = 2000
+
+
+def _labels(labels, kind):
+    """Two labels that JSON can carry, or none."""
+    good = isinstance(labels, list | tuple) and (
+        len(labels) == 0
+        or (
+            kind == "logistic"
+            and len(labels) == 2
+            and all(
+                (isinstance(label, str) and len(label) <= _MOST_WORDS)
+                or (isinstance(label, Integral | bool) and abs(label) < 2**63)
+                or (isinstance(label, float) and math.isfinite(label))
+                for label in labels
+            )
+            and labels[0] != labels[1]
+        )
+    )
+    if not good:
+        refuse("classes", "two different strings or numbers for kind='logistic', or none", labels)
+    return tuple(labels)
+
+
+def _number(value, name, rule="a finite number above 0", lowest=0.0, strict=True):
+    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or value < lowest or (strict and value == lowest):
+        refuse(name, rule, value)
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A party's noisy sufficient statistic, and the public facts that it was made by.
+
+    The estimators `GramRelease`, `LogisticRelease` and `MeanRelease` make it at the party;
+    `to_json` and `from_json` carry it to the mediator. Everything in it is meant to be read by
+    everybody: the guarantee is about exactly these fields. They are checked when it is made.
+
+    Parameters
+    ----------
+    kind : {"linear", "logistic", "gaussian", "bernoulli", "poisson"}
+        Which statistic.
+    n_samples : int
+        Number of rows of the party; public.
+    statistic : sequence of float
+        The noisy statistic: for "linear" the weighted lower triangle of the Gram matrix of
+        (1 if `intercept`, x, y) without the count, and fourth moments of x if `moments_share` is
+        not 0; for "logistic" the sum of y u, u = (1 if `intercept`, x), and the weighted lower
+        triangle of the sum of u u' without the count; else one sum.
+    epsilon : float or None
+        Renyi loss of the release at `renyi_order`. None: no noise, hence no privacy.
+    renyi_order : float
+        Order of the Renyi divergence, above 1.
+    bounds : tuple of float
+        Bounds that the rows were clipped to: (x_bound, y_bound), (x_bound,) or (lower, upper).
+    n_features : int, default=0
+        Number of features; 0 for the families of one number.
+    intercept : bool, default=False
+        Whether "linear" or "logistic" has a constant feature.
+    layout : {"svec", "cross"}, default="svec"
+        Weights of the entries of "linear", see `GramRelease`.
+    moments_share : float, default=0.0
+        Share of epsilon that "linear" spends on fourth moments of x, in [0, 1).
+    classes : tuple of two labels, default=()
+        Labels that count as -1 and 1 in "logistic"; none are not compared.
+    prior : str or None, default=None
+        The prior that the party agreed to, in the words of a model's `prior_statement`. None is
+        not compared.
+
+    Raises
+    ------
+    ValueError
+        If a field is of the wrong type or range, or the statistic is farther out than the bounds,
+        the count and forty standard deviations of the noise let it be.
+
+    Examples
+    --------
+    >>> from skvalue.collaborative import Release
+    >>> release = Release("bernoulli", 100, (41.3,), 0.5, 2.0, (0.0, 1.0))
+    >>> round(release.noise_scale, 3)
+    1.414
+    >>> Release.from_json(release.to_json()) == release
+    True
+    """
+
+    kind: str
+    n_samples: int
+    statistic: tuple
+    epsilon: float | None
+    renyi_order: float
+    bounds: tuple
+    n_features: int = 0
+    intercept: bool = False
+    layout: str = "svec"
+    moments_share: float = 0.0
+    classes: tuple = ()
+    prior: str | None = None
+
+    def __post_init__(self):
+        fix = object.__setattr__
+        if not isinstance(self.kind, str) or self.kind not in _KINDS:
+            refuse("kind", f"one of {', '.join(_KINDS)}", self.kind)
+        fix(self, "n_samples", integer(self.n_samples, "n_samples", 0, _MOST_SAMPLES))
+        if self.epsilon is not None:
+            fix(self, "epsilon", _number(self.epsilon, "epsilon", "None or a number above 0"))
+        order = _number(self.renyi_order, "renyi_order", "a finite number above 1", 1.0)
+        fix(self, "renyi_order", order)
+        lowest = 0 if self.kind in _FAMILIES else 1
+        highest = 0 if self.kind in _FAMILIES else _MOST_FEATURES
+        n_features = integer(self.n_features, "n_features", lowest, highest)
+        fix(self, "n_features", n_features)
+        if not isinstance(self.intercept, bool) or (self.intercept and self.kind in _FAMILIES):
+            refuse(
+                "intercept",
+                "a bool, and True for kind='linear' or kind='logistic' only",
+                self.intercept,
+            )
+        if not isinstance(self.layout, str) or self.layout not in CROSS_WEIGHTS:
+            refuse("layout", f"one of {', '.join(CROSS_WEIGHTS)}", self.layout)
+        rule = "0, or for kind='linear' of at most 40 features a number below 1"
+        share = _number(self.moments_share, "moments_share", rule, 0.0, strict=False)
+        if share >= 1 or (share and (self.kind != "linear" or n_features > _MOST_MOMENTS)):
+            refuse("moments_share", rule, self.moments_share)
+        fix(self, "moments_share", share)
+        fix(self, "classes", _labels(self.classes, self.kind))
+        if self.prior is not None and (
+            not isinstance(self.prior, str) or not 0 < len(self.prior) <= _MOST_WORDS
+        ):
+            refuse("prior", f"None or a text of at most {_MOST_WORDS} characters", self.prior)
+        self._check_bounds()
+        self._check_statistic()
+
+    def _check_bounds(self):
+        size = {"linear": 2, "logistic": 1}.get(self.kind, 2)
+        bounds = self.bounds
+        if not isinstance(bounds, list | tuple) or len(bounds) != size:
+            refuse("bounds", f"a sequence of {size} numbers for kind={self.kind!r}", bounds)
+        if self.kind in ("linear", "logistic"):
+            bounds = tuple(_number(bound, "bounds") for bound in bounds)
+        else:
+            bounds = tuple(
+                _number(bound, "bounds", "finite numbers", -math.inf) for bound in bounds
+            )
+            if not bounds[0] < bounds[1]:
+                refuse("bounds", "in increasing order", bounds)
+            if self.kind == "bernoulli" and bounds != (0.0, 1.0):
+                refuse("bounds", "(0, 1) for kind='bernoulli'", bounds)
+            if self.kind == "poisson" and bounds[0] != 0:
+                refuse("bounds", "(0, upper) for kind='poisson'", bounds)
+        if max(map(abs, bounds)) > 1e50 or not self.sensitivity_of(bounds) > 0:
+            refuse("bounds", "of sizes whose squares can be computed with", bounds)
+        object.__setattr__(self, "bounds", bounds)
+        if not self.noise_scale < 1e100:
+            refuse("epsilon", "large enough for noise that can be computed with", self.epsilon)
+
+    def _check_statistic(self):
+        size = {
+            "linear": gram_size(self.n_features, self.intercept),
+            "logistic": logistic_size(self.n_features, self.intercept),
+        }.get(self.kind, 1)
+        if self.moments_share:
+            size += moment_size(self.n_features, self.intercept)
+        given = self.statistic
+        if not isinstance(given, list | tuple | np.ndarray) or len(given) != size:
+            length = len(given) if isinstance(given, list | tuple | np.ndarray) else given
+            refuse("statistic", f"a sequence of {size} numbers", length)
+        numbers = tuple(
+            _number(entry, "statistic", "of finite numbers", -math.inf, strict=False)
+            for entry in given
+        )
+        reach = self.n_samples * self._largest_term() * (1 + 1e-9) + 40 * self.noise_scale
+        largest = max(map(abs, numbers))
+        if largest > reach:
+            refuse(
+                "statistic",
+                f"within {reach:g}, what {self.n_samples} rows, their bounds and the noise allow",
+                largest,
+            )
+        object.__setattr__(self, "statistic", numbers)
+
+    def _largest_term(self):
+        """Most that one row adds to an entry, in absolute value."""
+        if self.kind == "linear":
+            x_bound, y_bound = self.bounds
+            largest = math.sqrt(2) * (float(self.intercept) + x_bound**2 + y_bound**2)
+            if not self.moments_share:
+                return largest
+            return max(largest, self.moments_weight * moment_sensitivity(x_bound, self.intercept))
+        if self.kind == "logistic":
+            square = self.bounds[0] ** 2 + self.intercept
+            return max(math.sqrt(square), math.sqrt(2) * square)
+        return max(map(abs, self.bounds))
+
+    def sensitivity_of(self, bounds):
+        """L2 sensitivity of this kind of statistic under other bounds.
+
+        Parameters
+        ----------
+        bounds : tuple of float
+            Bounds, as in `bounds`.
+
+        Returns
+        -------
+        sensitivity : float
+            Largest distance between the statistics of data that differ in one row's content.
+        """
+        if self.kind == "linear":
+            alone = linear_sensitivity(*bounds, self.intercept, self.layout)
+            # Fourth moments are weighted so that they have their share of the squared distance.
+            return alone / math.sqrt(1 - self.moments_share)
+        if self.kind == "logistic":
+            return logistic_sensitivity(*bounds, self.intercept)
+        return bounds[1] - bounds[0]
+
+    @property
+    def moments_weight(self):
+        """Factor on the fourth moments in the statistic."""
+        alone = linear_sensitivity(*self.bounds, self.intercept, self.layout)
+        return moment_weight(alone, self.bounds[0], self.intercept, self.moments_share)
+
+    @property
+    def sensitivity(self):
+        """L2 sensitivity of the exact statistic when one row is replaced."""
+        return self.sensitivity_of(self.bounds)
+
+    @cached_property
+    def noise_scale(self):
+        """Standard deviation of the noise on every entry of the statistic."""
+        if self.epsilon is None:
+            return 0.0
+        sensitivity = self.sensitivity
+        scale = math.sqrt(0.5 * self.renyi_order / self.epsilon) * sensitivity
+        if not 0 < scale < math.inf:
+            return math.inf
+        while 0.5 * self.renyi_order * (sensitivity / scale) ** 2 > self.epsilon:
+            scale = math.nextafter(scale, math.inf)
+        return scale
+
+    @property
+    def event(self):
+        """What was released, for accounting; None without noise."""
+        if self.epsilon is None:
+            return None
+        return GaussianEvent(self.noise_scale, self.sensitivity, "replace")
+
+    def add_noise(self, tau, *, noise_random_state=None):
+        """Release with more noise, made by anybody: a stronger guarantee, (1/epsilon + tau)^-1.
+
+        Parameters
+        ----------
+        tau : float
+            Noise of variance ``0.5 renyi_order sensitivity^2 tau`` is added; not negative.
+        noise_random_state : int, default=None
+            Seed of the added noise, for experiments; what the release had before is not touched.
+
+        Returns
+        -------
+        release : Release
+            Its `epsilon` is ``epsilon / (1 + tau epsilon)``, or ``1 / tau`` if it was None.
+
+        Raises
+        ------
+        ValueError
+            If tau is negative or not finite.
+
+        References
+        ----------
+        Sim et al., NeurIPS 2023, Section 5.1.
+
+        Examples
+        --------
+        >>> from skvalue.collaborative import Release
+        >>> Release("bernoulli", 100, (41.3,), 0.5, 2.0, (0.0, 1.0)).add_noise(2.0).epsilon
+        0.25
+        """
+        tau = _number(tau, "tau", "a finite number, not negative", 0.0, strict=False)
+        if tau == 0:
+            return self
+        scale = math.sqrt(0.5 * self.renyi_order * tau) * self.sensitivity
+        noise = draw_noise(
+            GaussianEvent(scale, self.sensitivity),
+            len(self.statistic),
+            noise_random_state=noise_random_state,
+        )
+        release = self.shifted(tau, noise)
+        return replace(
+            release, statistic=tuple(on_grid(release.vector, release.noise_scale).tolist())
+        )
+
+    def shifted(self, tau, noise):
+        """Release with given noise of `add_noise`'s variance, not rounded.
+
+        Parameters
+        ----------
+        tau : float
+            As in `add_noise`.
+        noise : array-like of shape (n_entries,)
+            What is added to the statistic.
+
+        Returns
+        -------
+        release : Release
+            The release with more noise.
+        """
+        epsilon = 1 / tau if self.epsilon is None else self.epsilon / (1 + tau * self.epsilon)
+        return replace(self, statistic=tuple(self.vector + np.asarray(noise)), epsilon=epsilon)
+
+    @property
+    def vector(self):
+        """The statistic as an array."""
+        return np.array(self.statistic)
+
+    def to_json(self):
+        """The release as text.
+
+        Returns
+        -------
+        text : str
+            JSON, from which `from_json` makes an equal release.
+        """
+        fields = asdict(self)
+        return json.dumps({"format": _FORMAT, "version": _VERSION, **fields}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text):
+        """Read a release that somebody sent; the text is not trusted.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` gave.
+
+        Returns
+        -------
+        release : Release
+            The release.
+
+        Raises
+        ------
+        ValueError
+            If the text is no JSON, is too long, has missing, unknown or repeated fields, or a field
+            is not as it must be.
+        """
+        names = set(cls.__dataclass_fields__)
+        record = read_record(text, _FORMAT, _VERSION, names, _MOST_CHARACTERS)
+        return cls(**record)

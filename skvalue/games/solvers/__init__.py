@@ -1,0 +1,54 @@
+"""Which estimators are trained on many coalitions at once."""
+
+from .bayes import BayesSolver
+from .centroid import CentroidSolver
+from .linear import LeastSquaresSolver, RidgeSolver
+from .logistic import LogisticSolver
+from .neighbors import NeighborsRegressionSolver, NeighborsSolver
+
+SOLVERS = [
+    BayesSolver,
+    CentroidSolver,
+    LeastSquaresSolver,
+    LogisticSolver,
+    NeighborsRegressionSolver,
+    NeighborsSolver,
+    RidgeSolver,
+]
+
+
+def find_solver(game):
+    """The batched solver for the estimator, data and scorer of a `ModelGame`, or None.
+
+    Raises ImportError if torch is asked for and not installed, ValueError if it cannot be had.
+    """
+    if game.batch == "never":
+        if game.device == "cuda":
+            raise ValueError(
+                "device='cuda' needs a batched solver: batch='auto' or 'torch'. Got batch='never'."
+            )
+        return None
+    by_torch = game.batch == "torch" or game.device == "cuda"
+    built = (solver.build(game) for solver in (_torch_solvers() if by_torch else SOLVERS))
+    solver = next((solver for solver in built if solver is not None), None)
+    if by_torch and solver is None:
+        raise ValueError(
+            "batch='torch' and device='cuda' need LogisticRegression, Ridge or LinearRegression "
+            "with parameters, dense data and a scorer that go together with batches. Got "
+            f"{game.estimator!r}."
+        )
+    return solver
+
+
+def _torch_solvers():
+    try:
+        from .torch import SOLVERS as solvers
+    except ImportError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(
+            "batch='torch' and device='cuda' need torch, which is not installed: "
+            "pip install 'skvalue[torch]'",
+            name="torch",
+        ) from error
+    return solvers

@@ -1,0 +1,135 @@
+"""What batched solvers share: tiles of coalitions, scores, and what is left to the loop."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_array
+
+from ..._utils.parallel import ordered_map, tiles
+from .loop import fit_and_score
+from .scores import FAILED, ONE_CLASS, UNSOLVED, Scores
+
+_TILE = 128
+ANSWERS = 2_000_000  # numbers in the answers of a tile, about
+
+
+class BatchedSolver(ABC):
+    """Trains the models of many coalitions at once; a subclass for each kind of estimator.
+
+    Parameters
+    ----------
+    game : ModelGame
+        The game.
+    X, X_val : ndarrays of float64
+        Rows and validation points, dense and finite.
+    """
+
+    name = ""  # as `ModelGame.solver` says it
+    methods = ("predict",)  # what it answers of what a scorer may ask
+
+    def __init__(self, game, X, X_val):
+        self.game, self.X, self.X_val = game, X, X_val
+        self.scores = Scores(game)
+        self.n_classes = 0 if game.classes is None else len(game.classes)
+        self.weights = np.ones(len(X)) if game.sample_weight is None else game.sample_weight
+        if self.n_classes:
+            self.y = np.searchsorted(game.classes, game.y)
+            self.onehot = np.eye(self.n_classes)[self.y]
+        else:
+            self.y = game.y.astype(np.float64)
+        width = max(self.n_classes, 1) * len(X_val)
+        self.tile = int(np.clip(ANSWERS // width, 8, _TILE))
+
+    @classmethod
+    def build(cls, game):
+        """The solver for a game, or None where estimator, data or scorer do not allow it."""
+        if type(game.estimator) is not cls.estimator or not cls.allows(game.estimator.get_params()):
+            return None
+        if Scores(game).asked() not in cls.methods:
+            return None
+        X, X_val = _dense(game.X), _dense(game.X_val)
+        if X is None or X_val is None or X.shape[1] != X_val.shape[1]:
+            return None
+        if game.classes is None and game.y.dtype.kind not in "fiub":
+            return None
+        solver = cls(game, X, X_val)
+        return solver if solver.fits() else None
+
+    @staticmethod
+    def allows(parameters):
+        """Whether the estimator's parameters are those that the solver knows."""
+        return True
+
+    def fits(self):
+        """Whether the data are of a size, and the scorer of a kind, that it is made for."""
+        return True
+
+    def prepare(self):
+        """Compute, before the first tile, what all of them share."""
+        return
+
+    @abstractmethod
+    def tile_scores(self, masks, sizes):
+        """Scores of a tile of coalitions, none empty, and what became of each."""
+
+    def utilities(self, masks, n_jobs):
+        """Utilities of coalitions of rows, and which of them failed or hold one class.
+
+        The bits depend on the coalitions of the call alone, not on the number of workers.
+        """
+        self.prepare()
+        tasks = [
+            (masks[part], masks[part].sum(axis=1)) for part in tiles(len(masks), self.tile)
+        ]  # fmt: skip
+        parts = list(ordered_map(self.tile_scores, tasks, n_jobs))
+        utilities, status = (np.concatenate(part) for part in zip(*parts))
+        failed = (status == ONE_CLASS) | (status == FAILED)
+        raises = isinstance(self.game.error_score, str)
+        if not raises:
+            utilities[status == FAILED] = self.game.error_score
+        # The loop solves what is left, or meets the estimator's or the scorer's own error.
+        left = np.isnan(utilities) | (status == UNSOLVED) | ((status == FAILED) & raises)
+        if left.any():
+            game = self.game
+            utilities[left], failed[left] = fit_and_score(
+                game.estimator, game.X, game.y, game.sample_weight, game.X_val, game.y_val,
+                game.sample_weight_val, game.scorer, game.classes, game.error_score,
+                np.packbits(masks[left], axis=1),
+            )  # fmt: skip
+        return utilities, failed
+
+    def counts(self, masks):
+        """Rows of each class in each coalition, (m, C)."""
+        return (masks @ self.onehot).astype(np.int64)
+
+
+def _dense(X):
+    if issparse(X):
+        return None
+    try:
+        return check_array(X, dtype=np.float64, order="C")
+    except (TypeError, ValueError):  # left to the estimator
+        return None
+
+
+def one_class(counts):
+    """Coalitions that hold one class."""
+    return np.count_nonzero(counts, axis=1) == 1
+
+
+def complete_probabilities(probabilities, counts):
+    """Give classes that a coalition lacks their chance, in place; see `MissingClasses`.
+
+    Also the rule (count + 1) / (n + C) of a coalition of one class, whose own probability is 1.
+    """
+    n_classes = counts.shape[1]
+    lacking = np.flatnonzero((counts == 0).any(axis=1))
+    if len(lacking):
+        n = counts[lacking].sum(axis=1)
+        present = counts[lacking] > 0
+        scale = (n + present.sum(axis=1)) / (n + n_classes)
+        extended = probabilities[lacking] * scale[:, None, None]
+        rest = np.where(present, 0.0, 1.0 / (n + n_classes)[:, None])
+        probabilities[lacking] = np.where(present[:, None, :], extended, rest[:, None, :])
+    return probabilities

@@ -1,0 +1,47 @@
+"""Gaussian naive Bayes, on many coalitions at once."""
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.naive_bayes import GaussianNB
+
+from .base import BatchedSolver, complete_probabilities, one_class
+from .scores import FAILED, ONE_CLASS, SOLVED, UNSOLVED, ClassAnswers
+
+
+class BayesSolver(BatchedSolver):
+    """Means and variances of classes, in two compiled passes over a coalition's rows."""
+
+    name = "naive Bayes"
+    estimator = GaussianNB
+    methods = ("predict", "predict_proba")
+
+    def fits(self):
+        priors = self.game.estimator.priors
+        return priors is None or (
+            len(priors) == self.n_classes and np.isclose(sum(priors), 1) and min(priors) > 0
+        )
+
+    def tile_scores(self, masks, sizes):
+        from .bayes_kernels import log_likelihoods
+
+        estimator, counts = self.game.estimator, self.counts(masks)
+        status = np.where(one_class(counts), ONE_CLASS, SOLVED)
+        priors = np.empty(0)
+        if estimator.priors is not None:
+            priors = np.asarray(estimator.priors, dtype=np.float64)
+            # The estimator wants a prior for each class that it sees, and for no other.
+            status[(status == SOLVED) & (counts == 0).any(axis=1)] = FAILED
+        joint = np.full((len(masks), len(self.X_val), self.n_classes), -np.inf)
+        usable = log_likelihoods(
+            self.X, self.y, self.weights, priors, estimator.var_smoothing, masks, self.X_val, joint
+        )
+        status[~usable & (status == SOLVED)] = UNSOLVED
+        joint[status == ONE_CLASS] = np.where(counts > 0, 0.0, -np.inf)[status == ONE_CLASS, None]
+        if self.scores.asked() == "predict":
+            answers = ClassAnswers(codes=joint.argmax(axis=2))
+        else:
+            joint[(status == FAILED) | (status == UNSOLVED)] = 0.0
+            # The estimator's own form, since the loss of a rare class takes its rounding.
+            shares = np.exp(joint - logsumexp(joint, axis=2, keepdims=True))
+            answers = ClassAnswers(probabilities=complete_probabilities(shares, counts))
+        return self.scores.of_classes(answers, sizes), status

@@ -1,0 +1,45 @@
+"""The nearest centroid, on many coalitions at once."""
+
+import numpy as np
+from sklearn.neighbors import NearestCentroid
+
+from .base import BatchedSolver, one_class
+from .scores import FAILED, ONE_CLASS, SOLVED, ClassAnswers
+
+
+class CentroidSolver(BatchedSolver):
+    """Predicts the class whose mean is the nearest; sums of classes are matrix products."""
+
+    name = "nearest centroid"
+    estimator = NearestCentroid
+
+    @staticmethod
+    def allows(parameters):
+        return (
+            parameters["metric"] == "euclidean"
+            and parameters["shrink_threshold"] is None
+            and isinstance(parameters["priors"], str)
+            and parameters["priors"] == "uniform"
+        )
+
+    def __init__(self, game, X, X_val):
+        super().__init__(game, X - X.mean(axis=0), X_val - X.mean(axis=0))
+        self.kinds = np.unique(X, axis=0, return_inverse=True)[1].ravel()
+
+    def tile_scores(self, masks, sizes):
+        counts = self.counts(masks)
+        distances = np.full((len(masks), len(self.X_val), self.n_classes), np.inf)
+        for c in range(self.n_classes):
+            there = counts[:, c] > 0
+            rows = self.y == c
+            centroids = (masks[:, rows][there] @ self.X[rows]) / counts[there, c, None]
+            squares = np.einsum("ij,ij->i", centroids, centroids)
+            distances[there, :, c] = squares[:, None] - 2 * centroids @ self.X_val.T
+        status = np.where(one_class(counts), ONE_CLASS, SOLVED)
+        # The estimator refuses rows that are all the same.
+        alike = np.where(masks, self.kinds, -1).max(axis=1) == np.where(
+            masks, self.kinds, len(self.kinds)
+        ).min(axis=1)
+        status[alike & (status == SOLVED)] = FAILED
+        answers = ClassAnswers(codes=distances.argmin(axis=2))
+        return self.scores.of_classes(answers, sizes), status

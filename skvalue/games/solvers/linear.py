@@ -1,0 +1,118 @@
+"""Least squares and ridge regression on many coalitions at once."""
+
+import numpy as np
+from scipy.linalg import lstsq
+from sklearn.linear_model import LinearRegression, Ridge
+
+from .base import BatchedSolver
+from .scores import SOLVED, UNSOLVED
+
+_MAX_PRODUCTS = 20_000_000  # of pairs of columns, kept for all rows
+_NEARBY = 4  # rows between two coalitions, up to which the second is computed from the first
+
+
+class RidgeSolver(BatchedSolver):
+    """Minimises ``sum of squares + alpha |coef|^2``, the intercept free, in closed form.
+
+    What `tol`, `max_iter` and `solver` of the estimator say does not matter.
+    """
+
+    name = "ridge"
+    estimator = Ridge
+
+    @staticmethod
+    def allows(parameters):
+        alpha = parameters["alpha"]
+        return np.ndim(alpha) == 0 and 0 < alpha < np.inf and not parameters["positive"]
+
+    def __init__(self, game, X, X_val):
+        super().__init__(game, X, X_val)
+        self.fit_intercept = game.estimator.fit_intercept
+        # Targets and columns from their means: the intercept takes them back.
+        centre = X.mean(axis=0) if self.fit_intercept else np.zeros(X.shape[1])
+        self.shift = self.y.mean() if self.fit_intercept else 0.0
+        self.X, self.X_val = X - centre, X_val - centre
+        self.penalty = np.full(X.shape[1], self.alpha())
+        if self.fit_intercept:
+            self.X, self.X_val = (np.c_[part, np.ones(len(part))] for part in (self.X, self.X_val))
+            self.penalty = np.r_[self.penalty, 0.0]
+        self.products = None
+
+    def alpha(self):
+        return float(self.game.estimator.alpha)
+
+    def tile_scores(self, masks, sizes):
+        coefs, solved = self._closed(masks, np.inf)
+        predictions = coefs @ self.X_val.T + self.shift
+        return self.scores.of_targets(predictions, sizes), np.where(solved, SOLVED, UNSOLVED)
+
+    def prepare(self):
+        if self.products is None:
+            p = self.X.shape[1]
+            rows, columns = np.tril_indices(p)
+            width = len(rows) if len(self.X) * len(rows) <= _MAX_PRODUCTS else 0
+            weighted = self.X * self.weights[:, None]
+            self.right = weighted * (self.y - self.shift)[:, None]
+            self.products = weighted[:, rows[:width]] * self.X[:, columns[:width]]
+
+    def _closed(self, masks, widest):
+        """Coefficients in closed form, and which could be computed."""
+        from .linear_kernels import ridge_tile
+
+        coefs = np.empty((len(masks), self.X.shape[1]))
+        numbers = np.full(len(masks), -1)
+        fresh = np.ones(len(masks), dtype=bool)
+        fresh[1:] = np.count_nonzero(masks[1:] != masks[:-1], axis=1) > _NEARBY
+        if self.products.shape[1]:
+            numbers[fresh] = np.arange(np.count_nonzero(fresh))
+        some = masks[fresh].astype(np.float64)
+        solved = ridge_tile(
+            self.X, self.y - self.shift, self.weights, self.penalty, masks, _NEARBY, widest,
+            some @ self.products, some @ self.right, numbers, coefs,
+        )  # fmt: skip
+        return coefs, solved
+
+
+class LeastSquaresSolver(RidgeSolver):
+    """The least-squares fit, of least norm where there are many.
+
+    Coalitions of hardly more rows than features are solved one by one, as the estimator does.
+    """
+
+    name = "least squares"
+    estimator = LinearRegression
+
+    @staticmethod
+    def allows(parameters):
+        return not parameters["positive"]
+
+    def alpha(self):
+        return 0.0
+
+    def tile_scores(self, masks, sizes):
+        coefs = np.empty((len(masks), self.X.shape[1]))
+        solved = sizes > 2 * self.X.shape[1]
+        # The estimator cuts singular values below `tol`: there must be none.
+        widest = 1e-2 / max(self.game.estimator.tol, 1e-5) ** 2
+        coefs[solved], solved[solved] = self._closed(masks[solved], widest)
+        for i in np.flatnonzero(~solved):
+            coefs[i] = self._least_norm(masks[i])
+        predictions = coefs @ self.X_val.T + self.shift
+        return self.scores.of_targets(predictions, sizes), np.full(len(masks), SOLVED)
+
+    def _least_norm(self, mask):
+        """As scikit-learn: centre by weighted means, scale by root weights, then LAPACK."""
+        X, y, w = self.X[mask], self.y[mask] - self.shift, self.weights[mask]
+        if not self.fit_intercept:
+            root = np.sqrt(w)
+            return self._lstsq(X * root[:, None], y * root)
+        X = X[:, :-1]
+        mean, y_mean, root = w @ X / w.sum(), w @ y / w.sum(), np.sqrt(w)
+        centred, rounding = X - mean, 4 * len(X) * np.finfo(np.float64).eps
+        if np.abs(centred).max() <= rounding * np.abs(X).max():  # one row, or equal ones
+            return np.r_[np.zeros(X.shape[1]), y_mean]
+        coef = self._lstsq(centred * root[:, None], (y - y_mean) * root)
+        return np.r_[coef, y_mean - mean @ coef]
+
+    def _lstsq(self, X, y):
+        return lstsq(X, y, cond=self.game.estimator.tol, check_finite=False)[0]

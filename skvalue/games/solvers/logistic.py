@@ -1,0 +1,146 @@
+"""Logistic regression with an L2 penalty, on many coalitions at once."""
+
+from itertools import combinations
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.linear_model import LogisticRegression
+
+from .base import BatchedSolver, complete_probabilities, one_class
+from .dual import DualMargins
+from .scores import ONE_CLASS, TWO_CLASSES, ClassAnswers
+
+TOLERANCE = 1e-7  # of the Newton decrement before the last step: an error in standard errors
+MAX_STEPS = 200
+_NEARBY = 4  # rows between two coalitions, up to which the second starts from the first
+_MAX_COEFFICIENTS = 200
+
+
+class LogisticSolver(BatchedSolver):
+    """Minimises ``C * sum of log-losses + |coef|^2 / 2``, the intercept free, to the optimum.
+
+    What `tol`, `max_iter` and `solver` of the estimator say does not matter.
+    """
+
+    name = "logistic"
+    estimator = LogisticRegression
+    methods = ("predict", "predict_proba", "decision_function")
+    has_dual = True  # whether coalitions of few rows are solved in the dual, on the CPU
+
+    @staticmethod
+    def allows(parameters):
+        return (
+            0 < parameters["C"] < np.inf
+            and parameters["penalty"] in ("deprecated", "l2")
+            and not parameters["l1_ratio"]
+            and parameters["class_weight"] is None
+            and not parameters["dual"]
+            and not parameters["warm_start"]
+            and (parameters["solver"] != "liblinear" or not parameters["fit_intercept"])
+        )
+
+    def __init__(self, game, X, X_val):
+        super().__init__(game, X, X_val)
+        parameters = game.estimator.get_params()
+        self.penalty = np.full(X.shape[1], 1.0 / parameters["C"])
+        if parameters["fit_intercept"]:
+            self.X, self.X_val = (np.c_[part, np.ones(len(part))] for part in (X, X_val))
+            self.penalty = np.r_[self.penalty, 0.0]
+        self.scale = (self.weights @ np.abs(self.X)) / len(X)
+        self._start = self._dual = None
+
+    def fits(self):
+        if self.n_classes == 2:
+            return True
+        small = self.n_classes * self.X.shape[1] <= _MAX_COEFFICIENTS
+        liblinear = self.game.estimator.solver == "liblinear"  # refuses three classes
+        return small and not liblinear and self.scores.asked() != "decision_function"
+
+    def prepare(self):
+        if self.n_classes == 2 and self._start is None:  # all rows: where large coalitions start
+            everybody = np.ones((1, len(self.X)), dtype=bool)
+            zero = np.zeros(self.X.shape[1])
+            self._start = self._solve(everybody, self.y == 1, zero)[0][0]
+            free = bool(self.penalty[-1] == 0)
+            d = len(self.penalty) - free
+            unweighted = self.game.sample_weight is None
+            if self.has_dual and unweighted and DualMargins.fits(len(self.X), len(self.X_val), d):
+                C = 1 / self.penalty[0]
+                rows, points = self.X[:, :d], self.X_val[:, :d]
+                self._dual = DualMargins(rows, points, self.y == 1, C, free)
+
+    def tile_scores(self, masks, sizes):
+        counts = self.counts(masks)
+        asked = self.scores.asked()
+        if self.n_classes == 2:
+            margins, status = self._two(masks, counts, sizes)
+            for c, end in ((0, -np.inf), (1, np.inf)):
+                margins[counts[:, 1 - c] == 0] = end
+            if asked == "predict":
+                answers = ClassAnswers(codes=margins > 0)
+            elif asked == "decision_function":
+                margins[one_class(counts)] = 0.0
+                answers = ClassAnswers(decisions=margins)
+            else:
+                shares = np.stack([expit(-margins), expit(margins)], axis=2)
+                answers = ClassAnswers(probabilities=complete_probabilities(shares, counts))
+            return self.scores.of_classes(answers, sizes), status
+        margins, status = self._many(masks, counts)
+        if asked == "predict":
+            answers = ClassAnswers(codes=margins.argmax(axis=2))
+        else:
+            shares = softmax(margins, axis=2)
+            answers = ClassAnswers(probabilities=complete_probabilities(shares, counts))
+        return self.scores.of_classes(answers, sizes), status
+
+    def _two(self, masks, counts, sizes):
+        """Margins (m, V) of models of two classes; those of few rows are solved in the dual."""
+        if self._dual is None:
+            coefs, status = self._solve(masks, self.y == 1, self._start)
+            return coefs @ self.X_val.T, status
+        margins = np.zeros((len(masks), len(self.X_val)))
+        status = np.full(len(masks), ONE_CLASS)
+        two = (counts > 0).all(axis=1)
+        few = sizes <= self._dual.largest
+        if (two & few).any():
+            margins[two & few], status[two & few] = self._dual.margins(masks[two & few])
+        if not few.all():
+            coefs, status[~few] = self._solve(masks[~few], self.y == 1, self._start)
+            margins[~few] = coefs @ self.X_val.T
+        return margins, status
+
+    def _solve(self, masks, positive, start):
+        from .logistic_kernels import solve_tile
+
+        coefs = np.zeros((len(masks), self.X.shape[1]))
+        status = np.zeros(len(masks), dtype=np.int64)
+        solve_tile(
+            self.X, positive.astype(np.float64), self.weights, self.scale, self.penalty, masks,
+            start, _NEARBY, TOLERANCE, MAX_STEPS, coefs, status,
+        )  # fmt: skip
+        return coefs, status
+
+    def _solve_many(self, masks, counts):
+        """Coefficients (m, C, p) of coalitions of three classes or more, and status of all."""
+        from .softmax_kernels import solve_tile
+
+        coefs = np.zeros((len(masks), self.n_classes, self.X.shape[1]))
+        status = np.zeros(len(masks), dtype=np.int64)
+        solve_tile(
+            self.X, self.y, self.weights, self.scale, self.penalty, masks, self.n_classes, _NEARBY,
+            TOLERANCE, MAX_STEPS, coefs, status,
+        )  # fmt: skip
+        return coefs, status
+
+    def _many(self, masks, counts):
+        """Margins (m, V, C), minus infinity for a class that a coalition lacks."""
+        coefs, status = self._solve_many(masks, counts)
+        # scikit-learn trains two classes as two, with half the penalty of the softmax.
+        for pair in combinations(range(self.n_classes), 2):
+            asked = np.flatnonzero((status == TWO_CLASSES) & (counts[:, pair] > 0).all(axis=1))
+            if len(asked):
+                start = np.zeros(self.X.shape[1])
+                part = self._solve(masks[asked], self.y == pair[1], start)
+                coefs[asked, pair[1]], status[asked] = part
+        margins = (coefs @ self.X_val.T).transpose(0, 2, 1)
+        return np.where((counts > 0)[:, None, :], margins, -np.inf), status

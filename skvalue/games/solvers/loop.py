@@ -1,0 +1,155 @@
+"""The plain way to a utility: clone the estimator, fit it on the coalition, score it."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
+
+from ..._utils.parallel import one_thread
+from ..._utils.sklearn import safe_indexing
+
+
+class OneClass(ClassifierMixin, BaseEstimator):
+    """What a coalition of one class predicts: that class.
+
+    The probability of a class is (count + 1) / (n + C).
+
+    Parameters
+    ----------
+    classes : ndarray of shape (C,)
+        All classes.
+    present : int
+        Code of the one that the coalition holds.
+    n_rows : int
+        Rows of the coalition.
+    """
+
+    def __init__(self, classes, present, n_rows):
+        self.classes, self.present, self.n_rows = classes, present, n_rows
+        self.classes_ = classes
+
+    def predict(self, X):
+        return np.full(_n_rows(X), self.classes[self.present])
+
+    def predict_proba(self, X):
+        counts = np.zeros(len(self.classes))
+        counts[self.present] = self.n_rows
+        return np.tile((counts + 1) / (self.n_rows + len(counts)), (_n_rows(X), 1))
+
+    def decision_function(self, X):
+        n_classes = len(self.classes)
+        return np.zeros(_n_rows(X)) if n_classes == 2 else np.zeros((_n_rows(X), n_classes))
+
+
+def _n_rows(X):
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def _has_probabilities(wrapper):
+    return hasattr(wrapper.model, "predict_proba")
+
+
+class MissingClasses(ClassifierMixin, BaseEstimator):
+    """A model that has not seen all classes.
+
+    With k of C classes in n rows its probabilities are taken times (n + k) / (n + C), and a class
+    that it has not seen has 1 / (n + C): the rule of one class, for several.
+
+    Parameters
+    ----------
+    model : estimator
+        The fitted model.
+    classes : ndarray of shape (C,)
+        All classes.
+    n_rows : int
+        Rows of the coalition.
+    """
+
+    def __init__(self, model, classes, n_rows):
+        self.model, self.classes, self.n_rows = model, classes, n_rows
+        self.classes_ = classes
+
+    def predict(self, X):
+        return self.model.predict(X)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X):
+        seen = np.searchsorted(self.classes, self.model.classes_)
+        return extend_probabilities(
+            self.model.predict_proba(X), seen, len(self.classes), self.n_rows
+        )
+
+    def score(self, X, y, sample_weight=None):
+        given = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self.model.score(X, y, **given)
+
+    def __getattr__(self, name):
+        if name.startswith("__") or name == "model":
+            raise AttributeError(name)
+        return getattr(self.model, name)
+
+
+def extend_probabilities(probabilities, seen, n_classes, n_rows):
+    """Probabilities of all classes from those of the classes ``seen`` in ``n_rows`` rows."""
+    out = np.full((len(probabilities), n_classes), 1.0 / (n_rows + n_classes))
+    out[:, seen] = probabilities * ((n_rows + len(seen)) / (n_rows + n_classes))
+    return out
+
+
+def train(estimator, X, y, sample_weight, classes, rows):
+    """The model of one coalition, and whether it holds one class.
+
+    ``classes`` is None for a regression; otherwise y holds labels among them.
+    """
+    y_rows = y[rows]
+    if classes is not None:
+        present = np.unique(y_rows)
+        if len(present) == 1:
+            code = int(np.searchsorted(classes, present[0]))
+            return OneClass(classes, code, len(rows)), True
+    given = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
+    model = clone(estimator).fit(safe_indexing(X, rows), y_rows, **given)
+    if classes is not None and len(present) < len(classes):
+        model = MissingClasses(model, classes, len(rows))
+    return model, False
+
+
+def score_number(score, n_rows):
+    """A scorer's answer as a finite float; ValueError names the size of the coalition."""
+    if np.ndim(score) or not isinstance(score, (int, float, np.number)):
+        raise ValueError(
+            f"scoring must give one number. Got {type(score).__name__} for a coalition of "
+            f"{n_rows} rows."
+        )
+    if not np.isfinite(score):
+        raise ValueError(
+            f"scoring must give a finite number. Got {score} for a coalition of {n_rows} rows."
+        )
+    return float(score)
+
+
+def fit_and_score(
+    estimator, X, y, sample_weight, X_val, y_val, sample_weight_val, scorer, classes, error_score,
+    packed,
+):  # fmt: skip
+    """Utilities of coalitions, one after the other, and which of them failed.
+
+    ``packed`` are their rows as bits (`numpy.packbits`). Runs on one thread of BLAS and OpenMP, so
+    that the bits are the same however many workers there are. A coalition that fails has
+    ``error_score``, or raises where that is "raise".
+    """
+    given = {} if sample_weight_val is None else {"sample_weight": sample_weight_val}
+    utilities, failed = np.empty(len(packed)), np.zeros(len(packed), dtype=bool)
+    with one_thread():
+        for i, bits in enumerate(packed):
+            rows = np.flatnonzero(np.unpackbits(bits, count=len(y)))
+            try:
+                model, failed[i] = train(estimator, X, y, sample_weight, classes, rows)
+                score = scorer(model, X_val, y_val, **given)
+            except Exception as error:
+                if isinstance(error_score, str):
+                    error.add_note(f"This was a coalition of {len(rows)} rows.")
+                    raise
+                utilities[i], failed[i] = error_score, True
+                continue
+            utilities[i] = score_number(score, len(rows))
+    return utilities, failed

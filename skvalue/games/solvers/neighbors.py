@@ -1,0 +1,80 @@
+"""K nearest neighbours, on many coalitions at once."""
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+from .base import BatchedSolver, complete_probabilities, one_class
+from .scores import ONE_CLASS, SOLVED, UNSOLVED, ClassAnswers
+
+_MAX_PAIRS = 50_000_000  # of rows and validation points, whose order is kept
+
+
+class NeighborsSolver(BatchedSolver):
+    """Votes of the nearest rows; all rows are sorted once at every validation point.
+
+    Rows at the same distance come in the order in which the estimator has them among all rows.
+    Coalitions of fewer rows than neighbours are left to the estimator, which mostly refuses them.
+    """
+
+    name = "neighbours"
+    estimator = KNeighborsClassifier
+    methods = ("predict", "predict_proba")
+
+    @staticmethod
+    def allows(parameters):
+        known = isinstance(parameters["weights"], str)
+        metric = parameters["metric"]
+        return known and not (isinstance(metric, str) and metric == "precomputed")
+
+    def __init__(self, game, X, X_val):
+        super().__init__(game, X, X_val)
+        self.values = self.onehot if self.n_classes else self.y[:, None]
+        self.order = None
+
+    def fits(self):
+        return len(self.X) * len(self.X_val) <= _MAX_PAIRS
+
+    def prepare(self):
+        if self.order is None:
+            everybody = clone(self.game.estimator).set_params(n_neighbors=len(self.X))
+            distances, order = everybody.fit(self.X, self.game.y).kneighbors(self.X_val)
+            self.distances = np.ascontiguousarray(distances, dtype=np.float64)
+            self.order = np.ascontiguousarray(order, dtype=np.int64)
+
+    def means(self, masks):
+        """Weighted means of the neighbours' rows of ``values``, (m, V, C or 1)."""
+        from .neighbors_kernels import neighbour_means
+
+        estimator = self.game.estimator
+        out = np.zeros((len(masks), len(self.X_val), self.values.shape[1]))
+        neighbour_means(
+            self.order, self.distances, self.values, masks, estimator.n_neighbors,
+            estimator.weights == "distance", out,
+        )  # fmt: skip
+        return out
+
+    def tile_scores(self, masks, sizes):
+        counts, shares = self.counts(masks), self.means(masks)
+        few = sizes < self.game.estimator.n_neighbors
+        status = np.where(one_class(counts), ONE_CLASS, np.where(few, UNSOLVED, SOLVED))
+        alone = status == ONE_CLASS
+        shares[alone] = (counts[alone] > 0)[:, None]
+        if self.scores.asked() == "predict":
+            answers = ClassAnswers(codes=shares.argmax(axis=2))
+        else:
+            answers = ClassAnswers(probabilities=complete_probabilities(shares, counts))
+        return self.scores.of_classes(answers, sizes), status
+
+
+class NeighborsRegressionSolver(NeighborsSolver):
+    """Means of the nearest rows' targets."""
+
+    name = "neighbours"
+    estimator = KNeighborsRegressor
+    methods = ("predict",)
+
+    def tile_scores(self, masks, sizes):
+        few = sizes < self.game.estimator.n_neighbors
+        scores = self.scores.of_targets(self.means(masks)[:, :, 0], sizes)
+        return scores, np.where(few, UNSOLVED, SOLVED)

@@ -1,0 +1,134 @@
+"""Scores of many models at once, from what they answer at the validation points."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
+
+from ..._utils.sklearn import BaseScorer
+from .loop import score_number
+from .scoring import scorer_name
+
+ONE_CLASS, SOLVED, UNSOLVED, TWO_CLASSES, FAILED = 0, 1, 2, 3, 4  # what became of a coalition
+
+
+@dataclass
+class ClassAnswers:
+    """Answers of m classifiers at V validation points, as far as the scorer asks for them.
+
+    ``codes`` (m, V) are predicted classes (bool, where there are two), ``probabilities`` (m, V, C),
+    ``decisions`` (m, V).
+    """
+
+    codes: Any = None
+    probabilities: Any = None
+    decisions: Any = None
+
+
+class StandInClassifier(ClassifierMixin, BaseEstimator):
+    """What a scorer sees of one classifier: its answers, whatever X it is shown."""
+
+    def __init__(self, classes, answers=None, row=None):
+        self.classes, self.answers, self.row = classes, answers, row
+        self.classes_ = classes
+
+    @available_if(lambda self: self.answers.codes is not None)
+    def predict(self, X):
+        return self.classes[self.answers.codes[self.row].astype(np.intp)]
+
+    @available_if(lambda self: self.answers.probabilities is not None)
+    def predict_proba(self, X):
+        return self.answers.probabilities[self.row]
+
+    @available_if(lambda self: self.answers.decisions is not None)
+    def decision_function(self, X):
+        return self.answers.decisions[self.row]
+
+
+class StandInRegressor(RegressorMixin, BaseEstimator):
+    """What a scorer sees of one regressor: its predictions, whatever X it is shown."""
+
+    def __init__(self, predictions=None):
+        self.predictions = predictions
+
+    def predict(self, X):
+        return self.predictions
+
+
+class Scores:
+    """Scores of answers, as the scorer of a `ModelGame` gives them.
+
+    Parameters
+    ----------
+    game : ModelGame
+        The game: classes, validation points and their weights, scorer.
+    """
+
+    def __init__(self, game):
+        self.game = game
+        self.name = scorer_name(game.scoring, game.classes is not None)
+        self.given = {}
+        weights = game.sample_weight_val
+        self.equal = weights is None
+        if self.equal:
+            weights = np.ones(len(game.y_val))
+        else:
+            self.given = {"sample_weight": weights}
+        self.weights = weights / weights.sum()
+        if game.classes is not None:
+            self.y = np.searchsorted(game.classes, game.y_val)
+        elif game.y_val.dtype.kind in "fiub":
+            self.y = game.y_val.astype(np.float64)
+            self.spread = self.weights @ (self.y - self.weights @ self.y) ** 2
+
+    def asked(self):
+        """The method of the estimator that the scorer calls; None if that cannot be known."""
+        if self.game.scoring is None:
+            return "predict"
+        if not isinstance(self.game.scorer, BaseScorer):
+            return None
+        methods = self.game.scorer._response_method
+        methods = [methods] if isinstance(methods, str) else methods
+        known = (method for method in methods if hasattr(self.game.estimator, method))
+        return next(known, None)
+
+    def of_classes(self, answers, sizes):
+        """Scores of m classifiers, NaN where the scorer fails; ``sizes`` are their rows."""
+        if self.name == "accuracy":
+            right = answers.codes == self.y.astype(answers.codes.dtype)
+            if self.equal:
+                return np.count_nonzero(right, axis=1) / right.shape[1]
+            return right @ self.weights
+        if self.name == "neg_log_loss":
+            shares = answers.probabilities
+            right = np.take_along_axis(shares, self.y[None, :, None], axis=2)[:, :, 0]
+            if shares.shape[2] == 2:  # scikit-learn takes the rest from 1, with its rounding
+                right = np.where(self.y == 1, shares[:, :, 1], 1 - shares[:, :, 1])
+            eps = np.finfo(np.float64).eps
+            return np.log(np.clip(right, eps, 1 - eps)) @ self.weights
+        classes = self.game.classes
+        models = (StandInClassifier(classes, answers, row) for row in range(len(sizes)))
+        return self._one_by_one(models, sizes)
+
+    def of_targets(self, predictions, sizes):
+        """Scores of m regressors from their (m, V) predictions."""
+        if self.name in ("r2", "neg_mean_squared_error") and len(self.y) > 1:
+            loss = (predictions - self.y) ** 2 @ self.weights
+            if self.name == "neg_mean_squared_error":
+                return -loss
+            if self.spread > 0:
+                return 1.0 - loss / self.spread
+        return self._one_by_one((StandInRegressor(row) for row in predictions), sizes)
+
+    def _one_by_one(self, models, sizes):
+        scores = np.empty(len(sizes))
+        for i, model in enumerate(models):
+            try:
+                score = self.game.scorer(model, self.game.X_val, self.game.y_val, **self.given)
+            except Exception:
+                scores[i] = np.nan  # the loop meets the error, and deals with it
+                continue
+            scores[i] = score_number(score, sizes[i])
+        return scores

@@ -1,0 +1,72 @@
+"""Scorers: what nobody scores, and what they ask of a model."""
+
+import copy
+import inspect
+
+import numpy as np
+from sklearn.metrics import check_scoring
+
+from ..._utils.sklearn import BaseScorer
+
+_ONE_OF_C = {"accuracy", "balanced_accuracy"}
+_AUC = {"roc_auc", "roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted", "roc_auc_ovo_weighted"}
+# Scores of probabilities that take the classes from y, which may lack some, unless they are told.
+_OF_ALL_CLASSES = {
+    "brier_score_loss",
+    "d2_brier_score",
+    "d2_log_loss_score",
+    "log_loss",
+    "top_k_accuracy_score",
+}
+
+
+def scorer_name(scoring, classification):
+    """Name of the scorer, where it has one; None is the estimator's own score."""
+    if scoring is None:
+        return "accuracy" if classification else "r2"
+    return scoring if isinstance(scoring, str) else None
+
+
+def check_scorer(estimator, scoring, sample_weight_val, classes=None):
+    """The scorer, as a callable of model, X and y; it knows the classes where they count.
+
+    Raises ValueError where there are weights that it does not take.
+    """
+    scorer = check_scoring(estimator, scoring)
+    if classes is not None and isinstance(scorer, BaseScorer):
+        function = getattr(scorer._score_func, "__name__", None)
+        if function in _OF_ALL_CLASSES and "labels" not in scorer._kwargs:
+            scorer = copy.copy(scorer)
+            scorer._kwargs = {**scorer._kwargs, "labels": classes}
+    if sample_weight_val is not None:
+        if isinstance(scorer, BaseScorer):
+            takes = scorer._accept_sample_weight()
+        elif scoring is None:
+            takes = "sample_weight" in inspect.signature(estimator.score).parameters
+        else:
+            takes = "sample_weight" in inspect.signature(scorer).parameters
+        if not takes:
+            raise ValueError(
+                f"sample_weight_val needs a scorer that takes sample_weight. Got {scoring!r}."
+            )
+    return scorer
+
+
+def empty_utility_of(scoring, n_classes):
+    """Score of the best constant prediction that is fitted on nothing.
+
+    Raises ValueError for a scorer that it does not know.
+    """
+    name = scorer_name(scoring, n_classes > 0)
+    if name in _ONE_OF_C and n_classes:
+        return 1.0 / n_classes
+    if name in _AUC:
+        return 0.5
+    if name == "neg_log_loss" and n_classes:
+        return -float(np.log(n_classes))
+    if name == "r2":
+        return 0.0
+    raise ValueError(
+        "empty_utility must be given with this scoring: what nobody scores is known only for "
+        f"'accuracy', 'balanced_accuracy', 'roc_auc', 'neg_log_loss' and 'r2'. Got {scoring!r}."
+    )

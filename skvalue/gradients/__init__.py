@@ -1,0 +1,1 @@
+"""Clipped gradients of players, and what a model gains along them."""

@@ -1,0 +1,303 @@
+"""Compiled walks of generalised linear models, and their utilities. Importing imports numba.
+
+Parameters are one row of coefficients an output, laid end to end: one output for two classes and
+for a regression, else one a class. Where they are coordinates in a subspace instead, rows have a
+vector for every output: X has three dimensions then, and an output is its product with them.
+"""
+
+import numpy as np
+
+from .._utils.compiled import compiled
+from .._utils.exp_kernels import exp_parts
+
+LOGISTIC, SOFTMAX, LINEAR = 0, 1, 2
+
+_FAST = {"contract", "reassoc"}
+_POINTS = 512  # whose outputs a core's nearest cache holds, with what is on the way to losses
+
+
+# Arrays and indices are handed on, not slices: making those takes longer than a short gradient.
+
+
+@compiled(fastmath=_FAST)
+def add_gradient(kind, X, i, target, thetas, s, limit, logits, out):
+    """Add the gradient of row i's loss at ``thetas[s]``, clipped to the norm ``limit``, to ``out``.
+
+    A target that is no class has no gradient with one output, and agrees with no class else. Where
+    there is a limit, a gradient without a finite norm adds nothing: it must not move what other
+    rows add, and False is returned.
+    """
+    d, n_outputs = X.shape[-1], len(logits)
+    top = -np.inf
+    for c in range(n_outputs):
+        z = 0.0
+        if X.ndim == 2:
+            for a in range(d):
+                z += thetas[s, c * d + a] * X[i, a]
+        else:
+            for a in range(d):
+                z += thetas[s, a] * X[i, c, a]
+        logits[c] = z
+        top = max(top, z)
+    if kind == LINEAR:
+        logits[0] = 2.0 * (logits[0] - target)
+    elif kind == LOGISTIC:
+        known = target == 0.0 or target == 1.0
+        logits[0] = 1.0 / (1.0 + np.exp(-logits[0])) - target if known else 0.0
+    else:
+        total = 0.0
+        for c in range(n_outputs):
+            logits[c] = np.exp(logits[c] - top)
+            total += logits[c]
+        for c in range(n_outputs):
+            logits[c] = logits[c] / total - (1.0 if c == target else 0.0)
+    factor = 1.0
+    if limit < np.inf:
+        squared, length = 0.0, 1.0
+        if X.ndim == 2:
+            length = 0.0
+            for c in range(n_outputs):
+                squared += logits[c] * logits[c]
+            for a in range(d):
+                length += X[i, a] * X[i, a]
+        else:
+            for a in range(d):
+                g = 0.0
+                for c in range(n_outputs):
+                    g += logits[c] * X[i, c, a]
+                squared += g * g
+        norm = np.sqrt(squared) * np.sqrt(length)
+        if not np.isfinite(norm):
+            return False
+        if norm > limit:
+            factor = limit / norm
+    for c in range(n_outputs):
+        r = factor * logits[c]
+        if X.ndim == 2:
+            for a in range(d):
+                out[c * d + a] += r * X[i, a]
+        else:
+            for a in range(d):
+                out[a] += r * X[i, c, a]
+    return True
+
+
+@compiled(fastmath=_FAST)
+def player_gradient(kind, X, y, first, last, thetas, s, clip, per_example, logits, out):
+    """Clipped gradient of a player's rows; returns whether all of them have a finite one."""
+    p, finite = len(out), True
+    for a in range(p):
+        out[a] = 0.0
+    limit = clip if per_example else np.inf
+    for i in range(first, last):
+        finite &= add_gradient(kind, X, i, y[i], thetas, s, limit, logits, out)
+    factor = 1.0 / (last - first)
+    if not per_example:
+        squared = 0.0
+        for a in range(p):
+            squared += out[a] * out[a]
+        squared *= factor * factor
+        if squared > clip * clip:
+            factor *= clip / np.sqrt(squared)
+    total = 0.0
+    for a in range(p):
+        out[a] *= factor
+        total += abs(out[a])
+    if not np.isfinite(total):
+        finite = False
+        for a in range(p):
+            out[a] = 0.0
+    return finite
+
+
+@compiled(fastmath=_FAST)
+def step(thetas, s, gradient, rate, noise, scale, past, j, share, t):
+    """``thetas[s + 1] = thetas[s] - rate * W``; returns how far the release is from the past.
+
+    W is that of `own_shares`; ``past[j]`` is the mean of the t - 1 releases before, and becomes
+    that of t.
+    """
+    p, spread = len(gradient), 0.0
+    if len(past) == 0:
+        if len(noise) == 0:
+            for a in range(p):
+                thetas[s + 1, a] = thetas[s, a] - rate * gradient[a]
+        else:
+            for a in range(p):
+                thetas[s + 1, a] = thetas[s, a] - rate * (gradient[a] + scale * noise[s, a])
+        return 0.0
+    one = 1.0 / t
+    for a in range(p):
+        away = gradient[a] + scale * noise[s, a] - past[j, a]
+        thetas[s + 1, a] = thetas[s, a] - rate * (past[j, a] + share * away)
+        past[j, a] += away * one
+        spread += away * away
+    return spread
+
+
+@compiled
+def walk(
+    kind, X, y, bounds, clip, per_example, order, rate, noise, scales, past, shares, t, thetas
+):
+    """Walk through the players of ``order`` from ``thetas[0]``.
+
+    Returns the player who has a gradient that is not finite (-1: none; with noise it is zero), and
+    the sum of the squared distances of the releases from the means of those before.
+    """
+    gradient = np.empty(thetas.shape[1])
+    logits = np.empty(X.shape[1] if X.ndim == 3 else thetas.shape[1] // X.shape[1])
+    spread = 0.0
+    for s in range(len(order)):
+        j = order[s]
+        finite = player_gradient(
+            kind, X, y, bounds[j], bounds[j + 1], thetas, s, clip, per_example, logits, gradient
+        )
+        if not finite and len(noise) == 0:  # with noise, an error would tell of the rows
+            return j, spread
+        spread += step(thetas, s, gradient, rate, noise, scales[j], past, j, shares[j], t)
+    return -1, spread
+
+
+@compiled(fastmath=_FAST)
+def add_exp(x, bits, powers, poly, out):
+    """``out += exp(x)`` for x <= 0, in loops that vectorise (libm's exp does not)."""
+    for i in range(len(x)):
+        z = max(x[i], -700.0)
+        poly[i], bits[i] = exp_parts(z)
+    for i in range(len(x)):
+        out[i] += poly[i] * powers[i]
+
+
+@compiled(fastmath=_FAST)
+def sum_logs(factors, weights, equal, most):
+    """Weighted sum of logarithms of factors between 1 and ``most``."""
+    total, m = 0.0, len(factors)
+    if not equal:
+        for i in range(m):
+            total += weights[i] * np.log(factors[i])
+        return total
+    size = max(1, int(1000.0 / np.log2(most + 1.0)))  # their product is no infinity
+    for start in range(0, m, size):
+        product = 1.0
+        for i in range(start, min(start + size, m)):
+            product *= factors[i]
+        total += np.log(product)
+    return weights[0] * total
+
+
+@compiled(fastmath=_FAST)
+def outputs_of(thetas, t, test, z):
+    """``z = thetas[t] @ test``, four parameters at a time."""
+    p, m = len(test), len(z)
+    a = p % 4
+    if a == 0:
+        for i in range(m):
+            z[i] = 0.0
+    else:
+        w0 = thetas[t, 0]
+        w1, w2 = thetas[t, 1] if a > 1 else 0.0, thetas[t, 2] if a > 2 else 0.0
+        b, c = min(1, a - 1), a - 1
+        for i in range(m):
+            z[i] = w0 * test[0, i] + w1 * test[b, i] + w2 * test[c, i]
+    while a < p:
+        w0, w1, w2, w3 = thetas[t, a], thetas[t, a + 1], thetas[t, a + 2], thetas[t, a + 3]
+        for i in range(m):
+            z[i] += (
+                w0 * test[a, i] + w1 * test[a + 1, i] + w2 * test[a + 2, i] + w3 * test[a + 3, i]
+            )
+        a += 4
+
+
+@compiled(fastmath=_FAST)
+def logistic_utilities(thetas, test, weights, equal, out):
+    """Negated mean log-losses of two classes, without an array of outputs between.
+
+    For few parameters, where a matrix product spends its time on writing outputs. ``test`` holds a
+    column a point, negative for one of the classes.
+    """
+    n = test.shape[1]
+    size = -(-n // (-(-n // _POINTS)))
+    z_, poly_, bits_ = np.empty(size), np.empty(size), np.empty(size, np.int64)
+    out[:] = 0.0
+    for first in range(0, n, size):
+        m = min(size, n - first)
+        z, poly, bits, some = z_[:m], poly_[:m], bits_[:m], weights[first : first + m]
+        powers, block = bits.view(np.float64), test[:, first : first + m].copy()
+        for t in range(len(thetas)):
+            outputs_of(thetas, t, block, z)
+            loss = 0.0
+            if equal:
+                for i in range(m):
+                    loss += max(-z[i], 0.0)
+                loss *= weights[0]
+            else:
+                for i in range(m):
+                    loss += some[i] * max(-z[i], 0.0)
+            for i in range(m):
+                poly[i], bits[i] = exp_parts(max(-abs(z[i]), -700.0))
+            for i in range(m):
+                poly[i] = 1.0 + poly[i] * powers[i]
+            out[t] -= loss + sum_logs(poly, some, equal, 2.0)
+
+
+@compiled(fastmath=_FAST)
+def loss_utilities(kind, Z, y, weights, equal, out):
+    """Negated mean losses, from outputs of shape (n_thetas, n_outputs, n_points).
+
+    With one output for two classes, Z is negative where the wrong class is preferred.
+    """
+    n_outputs, m = Z.shape[1:]
+    bits = np.empty(m, np.int64)
+    powers, poly, below, total = bits.view(np.float64), np.empty(m), np.empty(m), np.empty(m)
+    for t in range(len(Z)):
+        loss = 0.0
+        if kind == LINEAR:
+            for i in range(m):
+                away = Z[t, 0, i] - y[i]
+                loss += weights[i] * away * away
+        elif kind == LOGISTIC:
+            for i in range(m):
+                below[i] = -abs(Z[t, 0, i])
+                loss += weights[i] * max(-Z[t, 0, i], 0.0)
+                total[i] = 1.0
+            add_exp(below, bits, powers, poly, total)
+            loss += sum_logs(total, weights, equal, 2.0)
+        else:
+            top = poly  # until `add_exp` needs it
+            peak = np.empty(m)
+            for i in range(m):
+                top[i] = Z[t, 0, i]
+            for c in range(1, n_outputs):
+                for i in range(m):
+                    top[i] = max(top[i], Z[t, c, i])
+            for i in range(m):
+                peak[i] = top[i]
+                total[i] = 0.0
+                loss += weights[i] * (peak[i] - Z[t, int(y[i]), i])
+            for c in range(n_outputs):
+                for i in range(m):
+                    below[i] = Z[t, c, i] - peak[i]
+                add_exp(below, bits, powers, poly, total)
+            loss += sum_logs(total, weights, equal, n_outputs)
+        out[t] = -loss
+
+
+@compiled
+def accuracy_utilities(kind, Z, y, weights, out):
+    """Accuracies, from outputs as in `loss_utilities`; classes at a tie share it."""
+    for t in range(len(Z)):
+        right = 0.0
+        for i in range(len(y)):
+            if kind == LOGISTIC:
+                z = Z[t, 0, i]
+                right += weights[i] * (1.0 if z > 0 else 0.5 if z == 0 else 0.0)
+                continue
+            own, ties = Z[t, int(y[i]), i], 0
+            for c in range(Z.shape[1]):
+                if Z[t, c, i] > own:
+                    ties = 0
+                    break
+                ties += Z[t, c, i] == own
+            if ties:
+                right += weights[i] / ties
+        out[t] = right

@@ -1,0 +1,408 @@
+"""Gradients and utilities of any torch module, by `torch.func`. Importing this imports torch."""
+
+import copy
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch.func import functional_call, grad, vmap
+from torch.nn import functional
+
+from .._utils.parallel import tiles
+from .._utils.torch_device import block_bytes, find_device, seeded, undisturbed
+from ._torch_modules import prepared_module, starting_point, trained_parts, tried_out
+from ._torch_walks import gradients_of, walk_together
+
+__all__ = ["TorchGradientModel"]
+
+_PROBE = 8  # public rows on which a module is tried out
+_FEW = 16  # rows of a large network, together on a CPU: fewer are slower each
+_CACHE = 2**24  # bytes of a CPU's cache that steps of many walks, or rows that judge, may share
+
+
+class TorchGradientModel:
+    """A torch module as players train it, one step of a clipped gradient after another.
+
+    The loss of one row is ``loss(module(x[None]), y[None])``; a player's loss is the mean over its
+    rows. Only parameters that require a gradient are trained, and leave a party; the others are
+    shared constants, as are buffers.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        It is copied, and put in evaluation mode: nothing in it may mix rows or be random.
+    loss : callable or None
+        Loss of outputs and targets, such as `torch.nn.functional.cross_entropy`; None is
+        cross-entropy for classes and the squared error for targets.
+    X : ndarray of shape (n_samples, ...)
+        Rows, of any shape that the module takes.
+    y : ndarray of shape (n_samples,)
+        Codes of classes (integers), or targets (floats). A module with one output has classes 0
+        and 1 as floats, as `binary_cross_entropy_with_logits` wants them.
+    players : ndarray of int of shape (n_samples,)
+        The player that holds each row, 0 to n_players - 1.
+    X_val, y_val : ndarrays
+        The validation points.
+    clip : float or None
+        Bound on the norm of gradients; None bounds nothing.
+    unit : {"party", "example"}, default="party"
+        Whether a player's mean gradient is clipped, or each row's before the mean.
+    utility : {"neg_loss", "accuracy"}, default="neg_loss"
+        Utility of parameters: the negated mean loss on the validation points, or the accuracy.
+    weights_val : ndarray of shape (n_validation,), default=None
+        Weights of the validation points, with the sum 1; None weights them equally.
+    start : {"auto", "given", "random"}, default="auto"
+        Whether training starts from the module's own parameters, or from fresh ones drawn by the
+        layers' `reset_parameters`; "auto" is "given" for a module that is partly frozen, and
+        "random" for any other.
+    basis : ndarray of shape (p, n_components), default=None
+        Orthonormal directions from the start, which must be given, in which parameters are
+        coordinates, and gradients; None is all.
+    other : int, default=None
+        Code of rows whose label no validation point has: their gradients are zero.
+    non_finite : {"pass", "zero"}, default="pass"
+        What becomes of a gradient that is not finite: it is handed on, or is zero. A private fit
+        takes zero, since an error would tell of the rows.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where it computes; "auto" is "cuda" where torch sees a GPU.
+
+    Attributes
+    ----------
+    n_parameters : int
+        Number of trained parameters, or of their coordinates.
+    n_players : int
+        Number of players.
+    device : str
+        Where it computes.
+
+    Raises
+    ------
+    ValueError
+        If the module has no trainable parameter or mixes rows, labels have no output, or the
+        device is not there.
+    TypeError
+        If module is no torch module.
+    """
+
+    @undisturbed()
+    def __init__(
+        self,
+        module,
+        loss,
+        X,
+        y,
+        players,
+        X_val,
+        y_val,
+        *,
+        clip,
+        unit="party",
+        utility="neg_loss",
+        weights_val=None,
+        start="auto",
+        basis=None,
+        other=None,
+        non_finite="pass",
+        device="auto",
+    ):
+        self.device = find_device(device)
+        self.clip, self.unit, self.utility, self.non_finite = clip, unit, utility, non_finite
+        self.module = prepared_module(module).to(self.device)
+        trained = {k: p for k, p in self.module.named_parameters() if p.requires_grad}
+        self._names, self._shapes = list(trained), [p.shape for p in trained.values()]
+        self._sizes = [p.numel() for p in trained.values()]
+        self._basis, self.n_parameters = None, sum(self._sizes)
+        self.dtype = next(iter(trained.values())).dtype
+        self._given = torch.cat([p.detach().reshape(-1) for p in trained.values()])
+        self._frozen = {
+            name: value.detach()
+            for name, value in [*self.module.named_parameters(), *self.module.named_buffers()]
+            if name not in trained
+        }
+        self.start = starting_point(self.module, start)
+        self._fresh = copy.deepcopy(self.module).cpu() if self.start == "random" else None
+        self._X_val = self._torch(X_val)
+        outputs, self._row_bytes = tried_out(self.module, self._X_val[:_PROBE])
+        y, y_val = np.asarray(y), np.asarray(y_val)
+        known = np.ones(len(y), dtype=bool) if other is None else y != other
+        self._y_val = self._targets(y_val, outputs, "y_val")
+        targets = self._targets(y[known], outputs, "y")
+        self._loss = loss or (
+            functional.mse_loss if targets.is_floating_point() else functional.cross_entropy
+        )
+        if isinstance(loss, torch.nn.Module):  # it may have weights of its own
+            self._loss = copy.deepcopy(loss).to(self.device)
+        if utility == "accuracy" and outputs[0].numel() == 1:
+            raise ValueError(
+                "utility='accuracy' needs a module with an output for every class. Got one output."
+            )
+        players = np.asarray(players)
+        self.n_players = int(players.max()) + 1
+        self._counts = np.bincount(players)
+        order = np.argsort(players[known], kind="stable")
+        self._X, self._y = self._torch(np.asarray(X)[known][order]), targets[order]
+        kept = np.bincount(players[known], minlength=self.n_players)
+        self._bounds = np.concatenate([[0], np.cumsum(kept)])
+        if weights_val is None:
+            weights_val = np.full(len(y_val), 1.0 / len(y_val))
+        self._weights = torch.as_tensor(weights_val, dtype=torch.float64, device=self.device)
+        self._check_transforms()
+        if basis is not None:
+            self._basis, self.n_parameters = self._torch(basis), basis.shape[1]
+
+    # What a valuer calls --------------------------------------------------------------------
+
+    @undisturbed()
+    def initial(self, rng):
+        """Parameters with which a permutation starts.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            The permutation's generator; the same state gives the same parameters.
+
+        Returns
+        -------
+        theta : ndarray of shape (n_parameters,)
+            The parameters.
+        """
+        if self._basis is not None:
+            return np.zeros(self.n_parameters)
+        if self.start == "given":
+            return self._given.double().cpu().numpy()
+        with seeded(int(rng.integers(2**63))):
+            for part in trained_parts(self._fresh):
+                part.reset_parameters()
+        drawn = dict(self._fresh.named_parameters())
+        return torch.cat([drawn[n].detach().reshape(-1) for n in self._names]).double().numpy()
+
+    @undisturbed()
+    def gradient(self, theta, player):
+        """Clipped gradient of a player's loss.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,)
+            The parameters.
+        player : int
+            The player.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_parameters,)
+            Of a norm of at most `clip`.
+        """
+        theta, examples = self._full(self._torch(theta)), self.unit == "example"
+        first, last = self._bounds[player : player + 2]
+        total = torch.zeros(self.n_parameters, dtype=torch.float64, device=self.device)
+        room = min(self._room(), _CACHE) if self.device == "cpu" and examples else self._room()
+        for part in tiles(last - first, max(1, room // self._bytes_of_a_row())):
+            rows = slice(first + part.start, first + part.stop)
+            x, y = self._X[rows], self._y[rows]
+            if examples:
+                each = vmap(grad(self._row_loss), in_dims=(None, 0, 0))(theta, x, y)
+                self._add_clipped(total, self._along(each))
+            else:
+                total += self._along(grad(self._sum_loss)(theta, x, y)).double()
+        total /= self._counts[player]
+        if not examples:
+            total = self._clipped(total[None])[0]
+        return total.cpu().numpy()
+
+    @undisturbed()
+    def gradients(self, thetas, players):
+        """Clipped gradients of many players, each at parameters of its own.
+
+        Parameters
+        ----------
+        thetas : ndarray of shape (b, n_parameters)
+            The parameters.
+        players : ndarray of int of shape (b,)
+            The players.
+
+        Returns
+        -------
+        gradients : ndarray of shape (b, n_parameters)
+            Each as by `gradient`, up to rounding.
+        """
+        size, _ = self.batch_size(len(players))
+        if size == 1:
+            return np.array([self.gradient(*one) for one in zip(thetas, players)])
+        found = [
+            gradients_of(self, self._torch(thetas[part]), players[part]).cpu().numpy()
+            for part in tiles(len(players), size)
+        ]
+        return np.concatenate(found)
+
+    def batch_size(self, n_walks):
+        """How many of so many walks go together, and how many of their steps.
+
+        On a CPU, as many as share its cache: beyond, they gain nothing. With large parties or
+        networks that is one, and `gradient` is as fast.
+        """
+        longest = int(np.diff(self._bounds).max(initial=1))
+        own = longest * self._bytes_of_a_row() + 40 * len(self._given)
+        room = self._room() // 2
+        walks = min(room, _CACHE) // own if self.device == "cpu" else room // own
+        walks = int(max(1, min(n_walks, walks)))
+        return walks, int(min(max(1, room // (walks * 20 * self.n_parameters)), self.n_players))
+
+    @undisturbed()
+    def walk_together(self, orders, rate, noise, scales, thetas):
+        """Walk on many paths at once, see `skvalue.gradients._torch_walks.walk_together`."""
+        return walk_together(self, orders, rate, noise, scales, thetas)
+
+    @undisturbed()
+    def utilities(self, thetas):
+        """Utilities of parameters.
+
+        Parameters
+        ----------
+        thetas : ndarray of shape (n_thetas, n_parameters)
+            The parameters.
+
+        Returns
+        -------
+        utilities : ndarray of shape (n_thetas,)
+            Weighted means over the validation points.
+        """
+        thetas = thetas if torch.is_tensor(thetas) else np.asarray(thetas)
+        found, n_rows = np.zeros(len(thetas)), len(self._X_val)
+        room = self._room()
+        if self.device == "cpu":
+            room = min(room, max(_CACHE, _FEW * self._row_bytes))
+        row_tile = int(max(1, min(n_rows, room // self._row_bytes)))
+        theta_tile = max(1, room // (row_tile * self._row_bytes + 16 * len(self._given)))
+        with torch.no_grad():
+            for some in tiles(len(thetas), theta_tile):
+                block = self._torch(thetas[some])
+                for rows in tiles(n_rows, row_tile):
+                    scores = vmap(self._judge, in_dims=(0, None, None))(
+                        self._full(block), self._X_val[rows], self._y_val[rows]
+                    )
+                    found[some] += (scores.double() @ self._weights[rows]).cpu().numpy()
+        return found
+
+    # Losses ---------------------------------------------------------------------------------
+
+    def _outputs(self, theta, x):
+        parts = torch.split(theta, self._sizes)
+        weights = {n: p.reshape(s) for n, p, s in zip(self._names, parts, self._shapes)}
+        return functional_call(self.module, {**self._frozen, **weights}, (x,))
+
+    def _loss_of(self, output, y):
+        """Loss of the outputs of one row."""
+        return self._loss(output[None], y[None]).reshape(())
+
+    def _row_loss(self, theta, x, y):
+        return self._loss_of(self._outputs(theta, x[None])[0], y)
+
+    def _sum_loss(self, theta, x, y, counts=None):
+        losses = vmap(self._loss_of)(self._outputs(theta, x), y)
+        return losses.sum() if counts is None else torch.where(counts, losses, 0.0).sum()
+
+    def _judge(self, theta, x, y):
+        """What every validation point says."""
+        outputs = self._outputs(theta, x)
+        if self.utility == "accuracy":
+            return (outputs.argmax(1) == y).to(self.dtype)
+        return -vmap(self._loss_of)(outputs, y)
+
+    # Plumbing -------------------------------------------------------------------------------
+
+    def _torch(self, array):
+        if torch.is_tensor(array):
+            return array.to(device=self.device, dtype=self.dtype)
+        return torch.tensor(np.asarray(array), dtype=self.dtype, device=self.device)
+
+    def _full(self, thetas):
+        """All parameters, from their coordinates."""
+        return thetas if self._basis is None else self._given + thetas @ self._basis.T
+
+    def _along(self, gradients):
+        """Coordinates of gradients."""
+        return gradients if self._basis is None else gradients @ self._basis
+
+    def _bytes_of_a_row(self):
+        """Bytes that the gradient of a row takes, with all that is on the way to it."""
+        return self._row_bytes * 2 + (self.unit == "example") * 24 * len(self._given)
+
+    def _room(self):
+        """Bytes for one block."""
+        return block_bytes("cpu", share=4) if self.device == "cpu" else self._room_on_gpu
+
+    @cached_property
+    def _room_on_gpu(self):  # to ask may take as long as a step
+        return block_bytes(self.device)
+
+    def _clipped(self, gradients):
+        """Rows of float64, none of a norm above `clip`."""
+        norms = torch.linalg.vector_norm(gradients, dim=1)
+        if self.non_finite == "zero":
+            finite = torch.isfinite(norms)
+            gradients = torch.where(finite[:, None], gradients, 0.0)
+            norms = torch.where(finite, norms, 0.0)
+        if self.clip is None:
+            return gradients
+        return gradients / torch.clamp(norms / self.clip, min=1.0)[:, None]
+
+    def _add_clipped(self, total, each, counts=None):
+        """Add rows, none of a norm above `clip`: (..., rows, p) to the float64 of (..., p).
+
+        By blocks of columns, since all rows in float64 would take twice their memory, and on a CPU
+        most of the time. Rows that do not count add nothing.
+        """
+        room = _CACHE // 16 if self.device == "cpu" else self._room()
+        n_rows = max(1, each[..., 0].numel())
+        parts = list(tiles(each.shape[-1], max(1, room // (8 * n_rows))))
+        norms = sum(each[..., part].double().square().sum(-1) for part in parts).sqrt()
+        added = torch.ones_like(norms, dtype=torch.bool) if counts is None else counts
+        if self.non_finite == "zero":
+            added = added & torch.isfinite(norms)
+        scale = torch.ones_like(norms)
+        if self.clip is not None:
+            scale /= torch.clamp(norms / self.clip, min=1.0)
+        scale, added = scale[..., None], added[..., None]
+        for part in parts:
+            total[..., part] += torch.where(added, scale * each[..., part], 0.0).sum(-2)
+
+    def _targets(self, y, outputs, name):
+        """Labels or targets as the loss takes them."""
+        if outputs.ndim > 2 or (outputs.ndim == 2 and y.dtype.kind == "f" and len(outputs[0]) > 1):
+            raise ValueError(
+                "module must give one output a row for a target, and one output a class and row "
+                f"for classes. Got outputs of shape {tuple(outputs.shape[1:])} a row."
+            )
+        n_outputs = outputs[0].numel()
+        if y.dtype.kind == "f" or n_outputs == 1:
+            if y.dtype.kind != "f" and len(y) and y.max() > 1:
+                raise ValueError(
+                    "module must have an output for every class: one output tells two classes. Got "
+                    f"one output and class number {y.max()} in {name}."
+                )
+            return self._torch(y).reshape(len(y), *outputs.shape[1:])
+        if len(y) and y.max() >= n_outputs:
+            raise ValueError(
+                f"module must have an output for every class. Got {n_outputs} outputs and class "
+                f"number {y.max()} (from 0) in {name}."
+            )
+        return torch.as_tensor(y.astype(np.int64), device=self.device)
+
+    def _check_transforms(self):
+        """Try loss, gradient and utility on public rows."""
+        x, y = self._X_val[:2], self._y_val[:2]
+        loss = self._loss(self._outputs(self._given, x)[:1], y[:1])
+        if not torch.is_tensor(loss) or loss.numel() != 1:
+            raise ValueError(f"loss must return one number for a batch. Got {loss!r}.")
+        try:
+            vmap(grad(self._row_loss), in_dims=(None, 0, 0))(self._given, x, y)
+            thetas = self._given.expand(len(x), -1)
+            vmap(grad(self._sum_loss))(thetas, x[:, None], y[:, None])
+            vmap(self._judge, in_dims=(0, None, None))(thetas, x, y)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            raise ValueError(
+                "module and loss must be made of operations that torch.func.vmap and "
+                f"torch.func.grad take. Got: {error}"
+            ) from error

@@ -1,0 +1,94 @@
+"""Many walks of one torch module at once, a step of all of them at a time. Imports torch."""
+
+import numpy as np
+import torch
+from torch.func import grad, vmap
+
+from .._utils.parallel import tiles
+
+__all__ = ["gradients_of", "walk_together"]
+
+
+def gradients_of(model, thetas, players):
+    """Clipped gradients of players, each at parameters of its own.
+
+    Parameters
+    ----------
+    model : TorchGradientModel
+        The model.
+    thetas : tensor of shape (b, p)
+        Parameters, of the model's dtype and on its device.
+    players : ndarray of int of shape (b,)
+        Players.
+
+    Returns
+    -------
+    gradients : tensor of shape (b, p)
+        Float64, on the device.
+    """
+    examples = model.unit == "example"
+    first, kept = model._bounds[players], np.diff(model._bounds)[players]
+    total = torch.zeros(thetas.shape, dtype=torch.float64, device=model.device)
+    thetas = model._full(thetas)
+    longest = int(kept.max(initial=0))
+    size = max(1, model._room() // (len(players) * model._bytes_of_a_row()))
+    for part in tiles(longest, size):
+        at = np.arange(part.start, part.stop)
+        # Short of rows, a player shows its first one again, without weight.
+        counts = at < kept[:, None]
+        rows = first[:, None] + np.where(counts, at, 0)
+        rows = np.where(kept[:, None] > 0, rows, 0)  # nor any of its own: counts for nothing below
+        rows, counts = (torch.as_tensor(a, device=model.device) for a in (rows, counts))
+        x, y = model._X[rows], model._y[rows]
+        if examples:
+            by_row = vmap(grad(model._row_loss), in_dims=(None, 0, 0))
+            model._add_clipped(total, model._along(vmap(by_row)(thetas, x, y)), counts)
+        else:
+            total += model._along(vmap(grad(model._sum_loss))(thetas, x, y, counts)).double()
+    has_rows = torch.as_tensor(kept > 0, device=model.device)[:, None]
+    total = torch.where(has_rows, total, 0.0)
+    total /= torch.as_tensor(model._counts[players], device=model.device)[:, None]
+    return total if examples else model._clipped(total)
+
+
+def walk_together(model, orders, rate, noise, scales, thetas):
+    """Walk on many paths at once, one gradient step each, and judge all that is on the way.
+
+    Parameters
+    ----------
+    model : TorchGradientModel
+        The model.
+    orders : ndarray of int of shape (b, n_steps)
+        Players.
+    rate : float
+        Learning rate.
+    noise : ndarray of shape (b, n_steps, p) or (b, 0, p)
+        Noise of the players' releases, times ``scales``.
+    scales : ndarray of shape (n_players,)
+        See `skvalue.gradients._walk.Perturbed`.
+    thetas : ndarray of shape (b, p)
+        Where paths start.
+
+    Returns
+    -------
+    thetas : ndarray of shape (b, p)
+        Where paths end.
+    utilities : ndarray of shape (b, n_steps)
+        After each step.
+    norms : ndarray of shape (b, n_steps)
+        Of the clipped gradients; what is not finite shows here.
+    """
+    device, (b, n_steps) = model.device, orders.shape
+    theta = torch.as_tensor(thetas, dtype=torch.float64, device=device)
+    path = torch.empty((b, n_steps, theta.shape[1]), dtype=model.dtype, device=device)
+    norms = torch.empty((b, n_steps), dtype=torch.float64, device=device)
+    for s in range(n_steps):
+        players = orders[:, s]
+        release = gradients_of(model, theta.to(model.dtype), players)
+        norms[:, s] = torch.linalg.vector_norm(release, dim=1)
+        if noise.shape[1]:
+            release += torch.as_tensor(scales[players, None] * noise[:, s], device=device)
+        theta = theta - rate * release
+        path[:, s] = theta
+    utilities = model.utilities(path.flatten(0, 1)).reshape(b, n_steps)
+    return theta.cpu().numpy(), utilities, norms.cpu().numpy()

@@ -1,0 +1,1 @@
+"""How a buyer scores the summaries of sellers."""

@@ -1,0 +1,1 @@
+"""Representations of rows, public and the same for all sellers."""

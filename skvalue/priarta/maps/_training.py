@@ -1,0 +1,283 @@
+"""One training loop, for the representation and the latent map. Importing this imports torch."""
+
+import copy
+import math
+import warnings
+from numbers import Integral, Real
+
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.callback import CallbackSupportMixin
+
+from ..._utils.fits import former_fit_kept
+from ..._utils.sklearn import Interval, StrOptions
+from ..._utils.torch_device import gains_from_bfloat16, seeded
+from ...base._judges import Progress
+from ...exceptions import IncompleteFitWarning
+
+
+def learning_rate_factor(step, n_steps):
+    """Linear warm-up over a tenth of the steps, then half a cosine down to zero.
+
+    Examples
+    --------
+    >>> [round(learning_rate_factor(step, 20), 2) for step in (0, 1, 2, 11, 20)]
+    [0.5, 1.0, 1.0, 0.5, 0.0]
+    """
+    warm = max(n_steps // 10, 1)
+    if step < warm:
+        return (step + 1) / warm
+    return 0.5 * (1.0 + math.cos(math.pi * (step - warm) / max(n_steps - warm, 1)))
+
+
+class Training:
+    """A network on its way, an epoch at a time.
+
+    Parameters
+    ----------
+    network : torch.nn.Module
+        All that is trained, on the device.
+    loss_of : callable
+        Indices of rows, a tensor on the CPU, to the mean loss over them.
+    n_rows : int
+        Number of rows.
+    n_epochs : int
+        How often every row is seen.
+    batch_size : int
+        Rows a step. A last batch that is smaller is left out: which rows it holds changes.
+    learning_rate, weight_decay : float
+        Of AdamW.
+    rng : numpy.random.RandomState
+        Gives the seed of each epoch.
+    device : {"cpu", "cuda"}
+        Where the network is.
+    mixed_precision : bool
+        Whether the loss is computed in mixed precision (bfloat16).
+    patience : int or None
+        With it, ``n_held_out`` rows judge each epoch, training ends after so many epochs without
+        a loss lower by ``tol``, and the best weights are kept.
+    tol : float
+        See ``patience``.
+    n_held_out : int
+        See ``patience``; these rows are drawn at random and are not trained on.
+
+    Attributes
+    ----------
+    losses, held_out_losses : list of float
+        One entry an epoch.
+    stopped_early : bool
+        Whether patience ran out.
+    """
+
+    def __init__(
+        self,
+        network,
+        loss_of,
+        n_rows,
+        *,
+        n_epochs,
+        batch_size,
+        learning_rate,
+        weight_decay,
+        rng,
+        device,
+        mixed_precision=False,
+        patience=None,
+        tol=0.0,
+        n_held_out=0,
+    ):
+        self.network, self.loss_of, self.rng, self.device = network, loss_of, rng, device
+        self.learning_rate, self.mixed_precision = learning_rate, mixed_precision
+        order = torch.from_numpy(rng.permutation(n_rows))
+        self.held_out, self.rows = order[:n_held_out], order[n_held_out:]
+        self.batch_size = min(batch_size, len(self.rows))
+        self.n_epochs = n_epochs
+        self.patience, self.tol = patience, tol
+        self.losses, self.held_out_losses, self.stopped_early = [], [], False
+        self._optimizer = torch.optim.AdamW(
+            network.parameters(), lr=learning_rate, weight_decay=weight_decay
+        )
+        n_steps = n_epochs * (len(self.rows) // self.batch_size)
+        self._schedule = torch.optim.lr_scheduler.LambdaLR(
+            self._optimizer, lambda step: learning_rate_factor(step, n_steps)
+        )
+        self._judge_seed = rng.randint(2**31)
+        self._best, self._best_weights, self._waited = math.inf, None, 0
+
+    def _loss(self, rows):
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.mixed_precision):
+            return self.loss_of(rows)
+
+    def _epoch(self):
+        self.network.train()
+        order = self.rows[torch.randperm(len(self.rows))]
+        total, n_batches = 0.0, len(order) // self.batch_size
+        for rows in order[: n_batches * self.batch_size].split(self.batch_size):
+            loss = self._loss(rows)
+            self._optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            self._optimizer.step()
+            self._schedule.step()
+            total = total + loss.detach()
+        return float(total) / n_batches
+
+    def _judge(self):
+        self.network.eval()
+        parts = self.held_out.split(self.batch_size)
+        with seeded(self._judge_seed, self.device), torch.no_grad():
+            total = sum(float(self._loss(rows)) * len(rows) for rows in parts if len(rows) > 1)
+        return total / sum(len(rows) for rows in parts if len(rows) > 1)
+
+    def epochs(self):
+        """Train, giving way after each epoch.
+
+        Yields
+        ------
+        loss : float
+            Mean loss of the epoch.
+
+        Raises
+        ------
+        RuntimeError
+            If the loss is no longer finite.
+        """
+        for epoch in range(self.n_epochs):
+            with seeded(self.rng.randint(2**31), self.device):
+                loss = self._epoch()
+            if not math.isfinite(loss):
+                raise RuntimeError(
+                    f"The loss was {loss} in epoch {epoch + 1}. Lower learning_rate "
+                    f"({self.learning_rate})."
+                )
+            self.losses.append(loss)
+            if self.patience is not None:
+                self._remember()
+            yield loss
+            if self.stopped_early:
+                return
+
+    def _remember(self):
+        judged = self._judge()
+        self.held_out_losses.append(judged)
+        self._waited = 0 if judged < self._best - self.tol else self._waited + 1
+        if judged < self._best:
+            self._best = judged
+            self._best_weights = copy.deepcopy(self.network.state_dict())
+        self.stopped_early = self._waited >= self.patience
+
+    def finish(self):
+        """The best weights back if epochs were judged; the network on the CPU, evaluating."""
+        if self._best_weights is not None:
+            self.network.load_state_dict(self._best_weights)
+        return self.network.cpu().eval()
+
+
+class TrainedTransformer(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
+):
+    """What estimators with a network share: how it is trained, with which parameters."""
+
+    _parameter_constraints = {
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 2, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
+        "device": [StrOptions({"auto", "cpu", "cuda"})],
+        "mixed_precision": ["boolean", StrOptions({"auto"})],
+        "random_state": ["random_state"],
+    }
+
+    def _goes_on(self):
+        """Whether a fit goes on from the weights of the last.
+
+        Raises
+        ------
+        ValueError
+            If it should, but the weights came by `from_arrays`: they are not all that is trained.
+        """
+        if not (self.warm_start and hasattr(self, "network_")):
+            return False
+        if not hasattr(self, "_rng"):
+            raise ValueError(
+                "warm_start=True needs a fit of this object to go on from. Got one whose weights "
+                "came by from_arrays: fit it with warm_start=False."
+            )
+        return True
+
+    def _training(self, network, loss_of, n_rows, rng, device):
+        """`Training` as the parameters have it.
+
+        Raises
+        ------
+        ValueError
+            If it stops early and too few rows are left to train on.
+        """
+        patience = {}
+        if self.early_stopping:
+            n_held_out = max(2, round(self.validation_fraction * n_rows))
+            if n_rows - n_held_out < 2:
+                raise ValueError(
+                    f"early_stopping holds out {n_held_out} of {n_rows} rows and needs 2 to train "
+                    "on. Pass more rows or a smaller validation_fraction."
+                )
+            patience = {
+                "patience": self.n_iter_no_change,
+                "tol": self.tol,
+                "n_held_out": n_held_out,
+            }
+        return Training(
+            network,
+            loss_of,
+            n_rows,
+            n_epochs=self.n_epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            rng=rng,
+            device=device,
+            mixed_precision=(
+                gains_from_bfloat16(device)
+                if self.mixed_precision == "auto"
+                else self.mixed_precision
+            ),
+            **patience,
+        )
+
+    def _prepare(self, X):
+        """The `Training` that the parameters ask for, for rows X."""
+        raise NotImplementedError
+
+    def _fitted(self, X):
+        """Train under the callbacks and set what there is, be it stopped or interrupted.
+
+        Sets ``network_``, ``loss_curve_``, ``validation_loss_curve_`` and ``n_iter_``; the curves
+        go on where they exist. A fit that fails, or is interrupted before its first epoch is over,
+        leaves the former as it was.
+        """
+        with former_fit_kept(self):
+            training = self._prepare(X)
+            progress = Progress(self, training.n_epochs)
+            for _ in progress.follow(training.epochs(), training.n_epochs, "epochs"):
+                pass
+            if progress.interrupted and not training.losses:
+                raise KeyboardInterrupt
+            self.network_ = training.finish()
+            self.loss_curve_ = self.loss_curve_ + training.losses
+            self.validation_loss_curve_ = self.validation_loss_curve_ + training.held_out_losses
+            self.n_iter_ = len(self.loss_curve_)
+        progress.context.call_on_fit_task_end(estimator=self)
+        if progress.interrupted:
+            raise KeyboardInterrupt
+        if progress.stopped:
+            warnings.warn(
+                f"The fit was stopped by a callback after {len(training.losses)} of "
+                f"{training.n_epochs} epochs.",
+                IncompleteFitWarning,
+                stacklevel=3,
+            )
+        return self

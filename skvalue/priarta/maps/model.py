@@ -1,0 +1,298 @@
+"""What the buyer ships to sellers: fitted maps, a centre and a radius, as a folder without code."""
+
+import hashlib
+import json
+import math
+import os
+from numbers import Real
+
+import numpy as np
+
+from ._modules import LATENTS, NETWORKS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
+from ._weights_file import load_weights, save_weights
+
+__all__ = ["BuyerModel"]
+
+_FORMAT, _VERSION = "skvalue.priarta.BuyerModel", 1
+_CONFIG = "config.json"
+_MOST_CONFIG_BYTES = 4_000_000
+
+
+class BuyerModel:
+    """The maps that a seller's rows go through, and where they are clipped.
+
+    Made by `PriArTaScorer`; a seller has it from a folder, by `load`.
+
+    Parameters
+    ----------
+    representation, latent : object
+        Fitted maps, see the user guide.
+    centre : array-like of shape (n_dimensions,)
+        Where moments are taken around: the buyer's mean.
+    max_norm : float or None
+        Radius that latent rows are clipped to, around the centre; None does not clip.
+    mean_weight : float, default=0.6
+        Weight of the mean in a noisy release, where rows have norm at most 1: a larger one buys
+        accuracy of the mean with accuracy of the second moment.
+
+    Attributes
+    ----------
+    fingerprint : str
+        Hash of everything that shapes a summary; summaries of another model are refused by it.
+
+    Raises
+    ------
+    ValueError
+        If the centre holds NaN or infinity, or a number is out of range.
+
+    See Also
+    --------
+    SellerRelease : What a seller does with it.
+
+    Examples
+    --------
+    >>> from skvalue.priarta import PriArTaScorer
+    >>> model = PriArTaScorer(max_norm=1.0).fit([[0.0, 0.0], [2.0, 2.0]]).model_
+    >>> model.transform([[1.0, 4.0]])
+    array([[0., 1.]])
+    """
+
+    def __init__(self, representation, latent, centre, max_norm, mean_weight=0.6):
+        self.representation = representation
+        self.latent = latent
+        self.centre = np.array(centre, dtype=np.float64)
+        self.max_norm = None if max_norm is None else _positive(max_norm, "max_norm", 1e50)
+        self.mean_weight = _positive(mean_weight, "mean_weight", 1e3)
+        if self.centre.ndim != 1 or self.centre.size == 0 or not np.isfinite(self.centre).all():
+            raise ValueError("centre must be a sequence of finite numbers. Got something else.")
+        self.fingerprint = self._hash()
+
+    @property
+    def n_dimensions(self):
+        """Number of latent dimensions d."""
+        return len(self.centre)
+
+    def latent_rows(self, X):
+        """Latent rows, neither centred nor clipped.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+            Rows as the buyer's.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_dimensions)
+            Finite numbers.
+
+        Raises
+        ------
+        ValueError
+            If the maps do not take X, or give something else than finite numbers.
+        """
+        rows = map_rows(self.representation, self.latent, X)
+        if rows.shape[1] != self.n_dimensions:
+            raise ValueError(
+                f"X must give latent rows of {self.n_dimensions} entries. Got {rows.shape[1]}."
+            )
+        return rows
+
+    def transform(self, X):
+        """Latent rows around the centre, clipped to the radius.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+            Rows as the buyer's.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_dimensions)
+            Of Euclidean norm at most `max_norm`.
+
+        Raises
+        ------
+        ValueError
+            As `latent_rows`.
+        """
+        return clip_rows(self.latent_rows(X) - self.centre, self.max_norm)
+
+    # A folder ---------------------------------------------------------------------------------
+
+    def save(self, folder):
+        """Write the model as a JSON file and a file of arrays: npz, or safetensors for networks.
+
+        Parameters
+        ----------
+        folder : str or path-like
+            Made if it is not there.
+
+        Raises
+        ------
+        ValueError
+            If a map cannot be exported.
+        ImportError
+            If there is a network and safetensors is not installed.
+        """
+        config, arrays = self._exported()
+        save_weights(folder, arrays, _has_network(config))
+        with open(os.path.join(folder, _CONFIG), "w", encoding="utf8") as file:
+            json.dump({**config, "fingerprint": self.fingerprint}, file, indent=1, allow_nan=False)
+
+    @classmethod
+    def load(cls, folder):
+        """Read a model from a folder, which is not trusted.
+
+        No code is loaded but skvalue's own, and nothing is unpickled.
+
+        Parameters
+        ----------
+        folder : str or path-like
+            What `save` wrote.
+
+        Returns
+        -------
+        model : BuyerModel
+            The model.
+
+        Raises
+        ------
+        ValueError
+            If a file is too long, damaged, or not what its fingerprint says.
+        ImportError
+            If what a network needs is not installed.
+        """
+        with open(os.path.join(folder, _CONFIG), "rb") as file:
+            content = file.read(_MOST_CONFIG_BYTES + 1)
+        if len(content) > _MOST_CONFIG_BYTES:
+            raise ValueError(f"{_CONFIG} must have at most {_MOST_CONFIG_BYTES} bytes. Got more.")
+        try:
+            config = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{_CONFIG} must be JSON. Got {error}.") from None
+        if not isinstance(config, dict) or config.get("format") != _FORMAT:
+            raise ValueError(f"{_CONFIG} must be of format {_FORMAT!r}.")
+        if config.get("version") != _VERSION:
+            raise ValueError(
+                f"{_CONFIG} must be of version {_VERSION}, which this skvalue reads. Got "
+                f"{config.get('version')!r}."
+            )
+        names = {"format", "version", "representation", "latent", "max_norm", "mean_weight"}
+        if set(config) != names | {"fingerprint"}:
+            wrong = sorted(set(config) ^ (names | {"fingerprint"}))
+            raise ValueError(
+                f"{_CONFIG} must have exactly the fields of a model. Got {wrong} wrong."
+            )
+        for part in ("representation", "latent"):
+            _check_record(config[part], part)
+        arrays = load_weights(folder, _has_network(config))
+        maps = [
+            _load_map(config[part], part, names, arrays)
+            for part, names in (("representation", REPRESENTATIONS), ("latent", LATENTS))
+        ]
+        centre = arrays.get("centre")
+        if centre is None:
+            raise ValueError(f"The weights must hold the centre. Got {sorted(arrays)}.")
+        model = cls(*maps, centre, config["max_norm"], config["mean_weight"])
+        if model.fingerprint != config["fingerprint"]:
+            raise ValueError(
+                "fingerprint must be that of the folder's content: the folder was changed or "
+                f"damaged. Got {config['fingerprint']!r}, and {model.fingerprint!r} by the content."
+            )
+        return model
+
+    def _exported(self):
+        """Configuration and arrays."""
+        config = {"format": _FORMAT, "version": _VERSION}
+        arrays = {"centre": self.centre}
+        for part, names in (("representation", REPRESENTATIONS), ("latent", LATENTS)):
+            fitted = getattr(self, part)
+            name = name_of(fitted, names)
+            if name is None or not hasattr(fitted, "to_arrays"):
+                raise ValueError(
+                    f"{part} must be one that can be exported, {', '.join(sorted(names))}: a "
+                    "seller's machine loads no code but skvalue's own. Got "
+                    f"{getattr(fitted, 'described', type(fitted).__name__)}."
+                )
+            weights, details = fitted.to_arrays()
+            config[part] = {"name": name, "config": details}
+            arrays |= {f"{part}/{key}": np.ascontiguousarray(a) for key, a in weights.items()}
+        return {**config, "max_norm": self.max_norm, "mean_weight": self.mean_weight}, arrays
+
+    def _hash(self):
+        """Fingerprint by content; for maps that cannot be exported, by their description."""
+        try:
+            config, arrays = self._exported()
+        except ValueError:
+            maps = (self.representation, self.latent)
+            config = [getattr(m, "described", type(m).__qualname__) for m in maps]
+            config += [self.max_norm, self.mean_weight]
+            arrays = {"centre": self.centre}
+        digest = hashlib.sha256(json.dumps(config, sort_keys=True, allow_nan=False).encode())
+        for name in sorted(arrays):
+            array = arrays[name]
+            digest.update(f"{name} {array.dtype.str} {array.shape};".encode())
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
+
+def map_rows(representation, latent, X):
+    """Rows through both maps, checked."""
+    rows = as_rows(representation.transform(X), count_rows(X), "representation")
+    return as_rows(latent.transform(rows), len(rows), "latent")
+
+
+def clip_rows(rows, radius):
+    """Shrink rows of larger norm to the radius.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, d)
+        Rows.
+    radius : float or None
+        None leaves them as they are.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_samples, d)
+        Rows of norm at most the radius, up to rounding.
+
+    Examples
+    --------
+    >>> clip_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0)
+    array([[0.6, 0.8],
+           [0.3, 0.4]])
+    """
+    if radius is None:
+        return rows
+    # In two steps, so that squares of huge entries do not overflow.
+    largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), radius)
+    norms = largest * np.linalg.norm(rows / largest, axis=1, keepdims=True)
+    return np.where(norms > radius, rows / np.maximum(norms, radius) * radius, rows)
+
+
+def _has_network(config):
+    return any(config[part]["name"] in NETWORKS for part in ("representation", "latent"))
+
+
+def _check_record(record, part):
+    good = isinstance(record, dict) and set(record) == {"name", "config"}
+    if not good or not isinstance(record["name"], str) or not isinstance(record["config"], dict):
+        raise ValueError(f"{part} must be an object with a name and a config. Got {record!r:.80}.")
+
+
+def _load_map(record, part, names, arrays):
+    cls = class_named(record["name"], names)
+    own = {
+        key.removeprefix(f"{part}/"): array
+        for key, array in arrays.items()
+        if key.startswith(f"{part}/")
+    }
+    return cls.from_arrays(own, record["config"])
+
+
+def _positive(value, name, largest):
+    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or not 0 < value <= largest:
+        raise ValueError(f"{name} must be a number above 0, up to {largest:g}. Got {value!r}.")
+    return float(value)

@@ -1,0 +1,432 @@
+"""SimCLR: a representation that does not change when an example is augmented.
+
+Importing this imports torch.
+"""
+
+import copy
+from numbers import Integral, Real
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from ..._utils.parallel import tiles
+from ..._utils.sklearn import Interval, StrOptions, fit_context
+from ..._utils.torch_device import find_device, seeded, undisturbed
+from ._arrays import load_arrays, one_of, read_config, read_vector, state_arrays, whole_number
+from ._examples import Examples, read_examples
+from ._training import TrainedTransformer
+from .augmentations import AUGMENTATIONS, make_augmentations
+from .networks import BACKBONES, choose_backbone, make_backbone, outputs_of, with_head
+
+__all__ = ["SimCLR", "nt_xent_loss"]
+
+_ROWS = 512  # that the network takes at a time when it does not learn
+
+
+def nt_xent_loss(first, second, temperature=0.5):
+    """Contrastive loss of two views: each example must find its other view among all others.
+
+    Parameters
+    ----------
+    first, second : tensor of shape (n, n_dimensions)
+        Projections of two views of the same n examples.
+    temperature : float
+        Cosines are divided by it.
+
+    Returns
+    -------
+    loss : tensor
+        Mean over the 2 n views of the cross-entropy of finding the partner among the other 2 n - 1.
+
+    References
+    ----------
+    .. [1] Chen, T., Kornblith, S., Norouzi, M. and Hinton, G. "A simple framework for contrastive
+       learning of visual representations". ICML, 2020, Equation 1 and Algorithm 1.
+
+    Examples
+    --------
+    Two examples whose views agree, at right angles to each other:
+
+    >>> import torch
+    >>> round(float(nt_xent_loss(torch.eye(2), torch.eye(2), temperature=1.0)), 4)
+    0.5514
+    """
+    views = nn.functional.normalize(torch.cat([first, second]).float(), dim=1)
+    with torch.autocast(views.device.type, enabled=False):  # bfloat16 has two digits for a cosine
+        logits = views @ views.T / temperature
+    logits = logits.masked_fill(torch.eye(len(views), dtype=bool, device=views.device), -torch.inf)
+    partner = torch.arange(len(views), device=views.device).roll(len(first))
+    return nn.functional.cross_entropy(logits, partner)
+
+
+class SimCLR(TrainedTransformer):
+    """Representation learnt without labels, by telling views of examples apart.
+
+    A network sees two random views of each example of a batch and is trained so that the two
+    have nearly one direction, away from the views of other examples. What the augmentations change
+    is thereby lost: a rotated copy of a data set gets nearly the rows of the original.
+
+    Parameters
+    ----------
+    backbone : {"auto", "mlp", "resnet18", "small_cnn"} or torch.nn.Module, default="auto"
+        The network. "auto": "mlp" for rows of a table, "small_cnn" for images of 8 to 28 pixels,
+        "resnet18" for images of up to 96. A module takes tensors of shape (n, n_features) or (n,
+        channels, height, width) and gives (n, n_outputs); it is copied, and it cannot be exported.
+    image_shape : tuple of int, default=None
+        (height, width) or (height, width, channels), for images that come flat.
+    augmentations : {"auto", "colour", "digits", "table"} or callable, default="auto"
+        Random views. "digits": shift, crop, small rotation, blur, contrast. "colour": flip, jitter,
+        crop, greyscale. "table": entries replaced by those of other rows (SCARF). "auto": "table"
+        for tables, "digits" for images of one channel, "colour" for others. A callable takes and
+        gives tensors of shape (n, channels, height, width) with numbers in [0, 1], or (n,
+        n_features) with standardised columns.
+    corruption_rate : float, default=0.3
+        Probability that "table" replaces an entry.
+    output : {"projection", "backbone"}, default="projection"
+        What `transform` gives: the projection, of length one, which is what the loss makes
+        the same for all views; or what goes into the projection head, which keeps
+        more of how an example is turned or lit and more that other tasks can use.
+    projection_dim : int, default=64
+        Dimension of the projection.
+    temperature : float, default=0.5
+        Of the loss. Lower: similar examples are told apart harder.
+    n_epochs : int, default=100
+        How often every row is seen.
+    batch_size : int, default=256
+        Rows a step: an example is told apart from the 2 batch_size - 2 views of the others.
+    learning_rate : float, default=3e-3
+        Highest learning rate of AdamW; it rises over a tenth of the steps and then falls to zero.
+    weight_decay : float, default=1e-4
+        Of AdamW.
+    early_stopping : bool, default=False
+        Whether to end when the loss on held-out rows no longer falls, and keep the best weights.
+    validation_fraction : float, default=0.1
+        Share of rows held out for it, two at least.
+    n_iter_no_change : int, default=10
+        Epochs without a loss lower by ``tol`` before it ends.
+    tol : float, default=1e-3
+        See ``n_iter_no_change``.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the weights of the last, for ``n_epochs`` more.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where to compute. "auto" is "cuda" where torch sees a GPU.
+    mixed_precision : bool or "auto", default="auto"
+        Whether the network learns in mixed precision (bfloat16). "auto": on GPUs that multiply it
+        themselves (Ampere and newer). On a CPU it is faster where there are instructions for it,
+        and slower elsewhere.
+    random_state : int, RandomState instance or None, default=None
+        Weights, order and views. An integer gives the same network again on the same CPU
+        and number of threads; not across machines or devices.
+
+    Attributes
+    ----------
+    network_ : torch.nn.Module
+        Backbone and projection head, on the CPU, in evaluation mode.
+    loss_curve_ : list of float
+        Mean loss of each epoch.
+    validation_loss_curve_ : list of float
+        Loss on the held-out rows after each epoch; empty without ``early_stopping``.
+    n_iter_ : int
+        Number of epochs, those of earlier fits included with ``warm_start``.
+    n_features_in_ : int
+        Number of numbers in an example.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of columns, where X had them.
+
+    See Also
+    --------
+    GaussianVAE : The latent map that is fitted on this representation.
+
+    Notes
+    -----
+    Fits seed torch's global generators for the time of an epoch and put them back, so two fits in
+    threads of one process disturb each other's random numbers; processes do not.
+
+    References
+    ----------
+    .. [1] Chen, T., Kornblith, S., Norouzi, M. and Hinton, G. "A simple framework for contrastive
+       learning of visual representations". ICML, 2020.
+    .. [2] Bahri, D., Jiang, H., Tay, Y. and Metzler, D. "SCARF: self-supervised contrastive
+       learning using random feature corruption". ICLR, 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skvalue.priarta import SimCLR
+    >>> X = load_iris().data
+    >>> simclr = SimCLR(projection_dim=4, n_epochs=2, batch_size=50, random_state=0).fit(X)
+    >>> simclr.transform(X).shape
+    (150, 4)
+    """
+
+    _parameter_constraints = {
+        "backbone": [StrOptions({"auto", *BACKBONES}), nn.Module],
+        "image_shape": ["array-like", None],
+        "augmentations": [StrOptions({"auto", *AUGMENTATIONS}), callable],
+        "corruption_rate": [Interval(Real, 0, 1, closed="neither")],
+        "output": [StrOptions({"backbone", "projection"})],
+        "projection_dim": [Interval(Integral, 1, None, closed="left")],
+        "temperature": [Interval(Real, 0, None, closed="neither")],
+        **TrainedTransformer._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        backbone="auto",
+        *,
+        image_shape=None,
+        augmentations="auto",
+        corruption_rate=0.3,
+        output="projection",
+        projection_dim=64,
+        temperature=0.5,
+        n_epochs=100,
+        batch_size=256,
+        learning_rate=3e-3,
+        weight_decay=1e-4,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        tol=1e-3,
+        warm_start=False,
+        device="auto",
+        mixed_precision="auto",
+        random_state=None,
+    ):
+        self.backbone = backbone
+        self.image_shape = image_shape
+        self.augmentations = augmentations
+        self.corruption_rate = corruption_rate
+        self.output = output
+        self.projection_dim = projection_dim
+        self.temperature = temperature
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.warm_start = warm_start
+        self.device = device
+        self.mixed_precision = mixed_precision
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    @undisturbed()
+    def fit(self, X, y=None):
+        """Train on the buyer's rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, height, width) or (n, height, width, channels)
+            Rows of a table, flat images with ``image_shape``, or images. Images are uint8, or
+            floats of any range.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : SimCLR
+            The fitted representation.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of its range or does not go with X.
+        ImportError
+            If images are augmented and kornia is not installed.
+        RuntimeError
+            If the loss is no longer finite.
+        """
+        return self._fitted(X)
+
+    def _prepare(self, X):
+        """The training that the parameters ask for."""
+        device = find_device(self.device)
+        again = self._goes_on()
+        X = read_examples(self, X, image_shape=self.image_shape, reset=not again)
+        examples = self._examples if again else Examples.of(X, self.image_shape)
+        rows = examples.tensor(X)
+        rng = self._rng if again else check_random_state(self.random_state)
+        augment = self.augmentations
+        if isinstance(augment, str):
+            augment = make_augmentations(augment, examples.shape, rows, self.corruption_rate)
+        if not again:
+            network, n_outputs, name = self._build(examples, rng)
+            self.loss_curve_, self.validation_loss_curve_ = [], []
+            self._name, self._n_outputs = name, n_outputs
+            self._projection_dim = self.projection_dim
+        else:
+            network = copy.deepcopy(self.network_)  # kept as it is should the fit fail
+        network = network.to(device)
+
+        def loss_of(chosen):
+            batch = examples.unit(rows[chosen].to(device))
+            with torch.no_grad(), torch.autocast(device, enabled=False):
+                views = augment(torch.cat([batch, batch]))
+            projected = network.head(network.backbone(views).flatten(1))
+            return nt_xent_loss(*projected.chunk(2), self.temperature)
+
+        training = self._training(network, loss_of, len(rows), rng, device)
+        self._examples, self._rng = examples, rng
+        return training
+
+    def _build(self, examples, rng):
+        """Backbone and head with fresh weights, the backbone's name and its dimension."""
+        name = self.backbone
+        if isinstance(name, str):
+            name = choose_backbone(examples.shape) if name == "auto" else name
+        with seeded(rng.randint(2**31)):
+            if isinstance(name, str):
+                backbone, n_outputs = make_backbone(name, examples.shape)
+            else:
+                backbone, name = copy.deepcopy(name).cpu(), None
+                n_outputs = outputs_of(backbone, examples.shape)
+            network = with_head(backbone, n_outputs, self.projection_dim)
+        return network, n_outputs, name
+
+    @property
+    def _n_features_out(self):
+        return self._projection_dim if self.output == "projection" else self._n_outputs
+
+    @undisturbed()
+    def transform(self, X):
+        """Rows of numbers that hardly change when an example is augmented.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, height, width) or (n, height, width, channels)
+            Examples like those of `fit`.
+
+        Returns
+        -------
+        rows : ndarray of shape (n, n_outputs)
+            Projections of length one, or outputs of the backbone.
+
+        Raises
+        ------
+        ValueError
+            If the examples are not like those of `fit`.
+        """
+        check_is_fitted(self)
+        device = find_device(self.device)
+        X = read_examples(self, X, image_shape=self.image_shape, reset=False)
+        # Tables in double precision: small networks, whose rounding then never shows. A network of
+        # images in single precision gives a row other last bits in other company.
+        dtype = torch.float64 if self._examples.is_table else torch.float32
+        network = copy.deepcopy(self.network_).to(device, dtype)
+        rows = np.empty((len(X), self._n_features_out))
+        with torch.no_grad():
+            for part in tiles(len(X), _ROWS):
+                batch = self._examples.unit(self._examples.tensor(X[part]).to(device))
+                out = network.backbone(batch.to(dtype)).flatten(1)
+                if self.output == "projection":
+                    out = nn.functional.normalize(network.head(out), dim=1)
+                rows[part] = out.cpu().numpy()
+        return rows
+
+    def to_arrays(self):
+        """Weights by name, and what rebuilds the network around them.
+
+        Returns
+        -------
+        arrays : dict of str to ndarray
+            Weights, and the scale of examples.
+        config : dict
+            What JSON can hold.
+
+        Raises
+        ------
+        ValueError
+            If the backbone is a module of the user's own.
+        """
+        check_is_fitted(self)
+        if self._name is None:
+            raise ValueError(
+                "A backbone that is a torch module cannot be exported: the receiver would have to "
+                f"run its code. Use one of {', '.join(BACKBONES)}, or ship the representation by "
+                "other means."
+            )
+        arrays = state_arrays(self.network_)
+        if self.output == "backbone":
+            arrays = {name: array for name, array in arrays.items() if "head." not in name}
+        examples = self._examples
+        arrays |= {"centre": examples.centre, "scale": examples.scale}
+        config = {
+            "backbone": self._name,
+            "shape": list(examples.shape),
+            "bytes": examples.bytes,
+            "output": self.output,
+            "projection_dim": self._projection_dim,
+        }
+        return arrays, config
+
+    @classmethod
+    def from_arrays(cls, arrays, config):
+        """The representation ready to transform, from arrays and a config nobody vouches for.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            As `to_arrays` gave them.
+        config : dict
+            As `to_arrays` gave it.
+
+        Returns
+        -------
+        simclr : SimCLR
+            What transforms as the exported one.
+
+        Raises
+        ------
+        ValueError
+            If names, shapes or values do not fit together.
+        """
+        name, shape, is_bytes, output, dim = read_config(
+            config,
+            backbone=one_of(*BACKBONES),
+            shape=_checked_shape,
+            bytes=one_of(True, False),
+            output=one_of("backbone", "projection"),
+            projection_dim=whole_number(1, 2**16),
+        )
+        arrays = dict(arrays)
+        n_scales = shape[0] if len(shape) == 1 else 1
+        scales = [read_vector(arrays, word, n_scales) for word in ("centre", "scale")]
+        if not (scales[1] > 0).all():
+            raise ValueError("scale must hold positive numbers.")
+
+        def build():
+            backbone, n_outputs = make_backbone(name, shape)
+            return with_head(backbone, n_outputs, dim if output == "projection" else None)
+
+        channels, *sides = shape
+        simclr = cls(
+            name,
+            image_shape=(*sides, channels) if sides else None,
+            output=output,
+            projection_dim=dim,
+        )
+        simclr.network_ = load_arrays(build, arrays)
+        simclr._examples = Examples(shape, is_bytes, *scales)
+        simclr._name, simclr._projection_dim = name, dim
+        with torch.device("meta"):
+            simclr._n_outputs = make_backbone(name, shape)[1]
+        simclr.n_features_in_ = int(np.prod(shape))
+        simclr.loss_curve_, simclr.validation_loss_curve_, simclr.n_iter_ = [], [], 0
+        return simclr
+
+
+def _checked_shape(shape):
+    """A shape from a config: (n_features,) or (channels, height, width), of a sane size."""
+    if type(shape) is not list or len(shape) not in (1, 3):
+        raise ValueError
+    shape = tuple(whole_number(1, 2**20)(side) for side in shape)
+    if np.prod(shape, dtype=float) > 2**24:
+        raise ValueError
+    return shape

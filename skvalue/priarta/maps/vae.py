@@ -1,0 +1,338 @@
+"""The latent map of PriArTa: the encoder of a variational autoencoder.
+
+Importing this imports torch.
+"""
+
+import copy
+from numbers import Integral, Real
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import nn
+
+from ..._utils.parallel import tiles
+from ..._utils.sklearn import Interval, fit_context
+from ..._utils.torch_device import find_device, seeded, undisturbed
+from ._arrays import load_arrays, read_config, read_vector, state_arrays, whole_number
+from ._modules import unit_of
+from ._training import TrainedTransformer
+
+__all__ = ["GaussianVAE", "negative_elbo"]
+
+_ROWS = 4096  # that the encoder takes at a time
+_LIMIT = 1e4  # a row's distance from the centre, in scales, that the encoder sees at most
+
+
+def negative_elbo(x, reconstruction, mean, log_variance, beta=1.0):
+    """Bound on minus the log likelihood, up to a constant, of a decoder with noise of variance one.
+
+    Parameters
+    ----------
+    x, reconstruction : tensor of shape (n, n_features)
+        Rows, and what the decoder makes of a latent row drawn for each.
+    mean, log_variance : tensor of shape (n, latent_dim)
+        Of the normal law that the encoder gives each row, of independent coordinates.
+    beta : float
+        Weight of the divergence.
+
+    Returns
+    -------
+    loss : tensor
+        Mean over rows of half the squared error plus beta times the Kullback-Leibler divergence
+        from the standard normal law.
+
+    References
+    ----------
+    .. [1] Kingma, D. P. and Welling, M. "Auto-encoding variational Bayes". ICLR, 2014, Equations 3
+       and 10.
+
+    Examples
+    --------
+    >>> import torch
+    >>> zero = torch.zeros(1, 2)
+    >>> float(negative_elbo(zero, zero + 1.0, zero + 1.0, zero))
+    2.0
+    """
+    error = 0.5 * (x - reconstruction).square().sum(dim=1)
+    divergence = 0.5 * (mean.square() + log_variance.exp() - 1.0 - log_variance).sum(dim=1)
+    return (error + beta * divergence).mean()
+
+
+class GaussianVAE(TrainedTransformer):
+    """Few numbers a row, nearly normal over the buyer's rows: means of a variational autoencoder.
+
+    Encoder and decoder are two linear layers each with LeakyReLU between them. Rows are centred and
+    divided by one scale, the root mean square of all their entries; then the evidence lower bound
+    is maximised. What a seller needs is the encoder.
+
+    Parameters
+    ----------
+    latent_dim : int, default=8
+        Dimension of the latent rows. The noise of a private release grows with it.
+    hidden_dim : int, default=64
+        Units of the hidden layers.
+    beta : float, default=1.0
+        Weight of the divergence from the standard normal law.
+    n_epochs : int, default=100
+        How often every row is seen.
+    batch_size : int, default=256
+        Rows a step.
+    learning_rate : float, default=2e-3
+        Highest learning rate of AdamW; it rises over a tenth of the steps and then falls to zero.
+    weight_decay : float, default=0.0
+        Of AdamW.
+    early_stopping : bool, default=False
+        Whether to end when the loss on held-out rows no longer falls, and keep the best weights.
+    validation_fraction : float, default=0.1
+        Share of rows held out for it, two at least.
+    n_iter_no_change : int, default=10
+        Epochs without a loss lower by ``tol`` before it ends.
+    tol : float, default=1e-3
+        See ``n_iter_no_change``.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the weights of the last, for ``n_epochs`` more.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where to compute. "auto" is "cuda" where torch sees a GPU.
+    mixed_precision : bool or "auto", default="auto"
+        Whether the network learns in mixed precision (bfloat16). "auto": on GPUs that multiply it
+        themselves (Ampere and newer). On a CPU it is faster where there are instructions for it,
+        and slower elsewhere.
+    random_state : int, RandomState instance or None, default=None
+        Weights, order and latent draws. An integer gives the same map again on the same CPU and
+        number of threads; not across machines or devices.
+
+    Attributes
+    ----------
+    network_ : torch.nn.Module
+        Encoder and decoder, on the CPU, in evaluation mode.
+    loss_curve_ : list of float
+        Mean loss of each epoch.
+    validation_loss_curve_ : list of float
+        Loss on the held-out rows after each epoch; empty without ``early_stopping``.
+    n_iter_ : int
+        Number of epochs, those of earlier fits included with ``warm_start``.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of columns, where X had them.
+
+    See Also
+    --------
+    SimCLR : The representation that it is fitted on.
+
+    References
+    ----------
+    .. [1] Kingma, D. P. and Welling, M. "Auto-encoding variational Bayes". ICLR, 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skvalue.priarta import GaussianVAE
+    >>> X = load_iris().data
+    >>> GaussianVAE(latent_dim=2, n_epochs=2, random_state=0).fit(X).transform(X).shape
+    (150, 2)
+    """
+
+    _parameter_constraints = {
+        "latent_dim": [Interval(Integral, 1, None, closed="left")],
+        "hidden_dim": [Interval(Integral, 1, None, closed="left")],
+        "beta": [Interval(Real, 0, None, closed="neither")],
+        **TrainedTransformer._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        latent_dim=8,
+        *,
+        hidden_dim=64,
+        beta=1.0,
+        n_epochs=100,
+        batch_size=256,
+        learning_rate=2e-3,
+        weight_decay=0.0,
+        early_stopping=False,
+        validation_fraction=0.1,
+        n_iter_no_change=10,
+        tol=1e-3,
+        warm_start=False,
+        device="auto",
+        mixed_precision="auto",
+        random_state=None,
+    ):
+        self.latent_dim = latent_dim
+        self.hidden_dim = hidden_dim
+        self.beta = beta
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.warm_start = warm_start
+        self.device = device
+        self.mixed_precision = mixed_precision
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    @undisturbed()
+    def fit(self, X, y=None):
+        """Train on the representation of the buyer's rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of numbers.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : GaussianVAE
+            The fitted map.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of its range.
+        RuntimeError
+            If the loss is no longer finite.
+        """
+        return self._fitted(X)
+
+    def _prepare(self, X):
+        """The training that the parameters ask for."""
+        device = find_device(self.device)
+        again = self._goes_on()
+        X = validate_data(self, X, reset=not again, dtype=float, ensure_min_samples=2)
+        rng = self._rng if again else check_random_state(self.random_state)
+        if again:
+            network = copy.deepcopy(self.network_)  # kept as it is should the fit fail
+        else:
+            with seeded(rng.randint(2**31)):
+                network = _network(X.shape[1], self.hidden_dim, self.latent_dim)
+            unit = unit_of(X)
+            self._centre = unit * (X / unit).mean(axis=0)
+            self._scale = float(unit * np.sqrt(np.mean(((X - self._centre) / unit) ** 2))) or 1.0
+            self._dims = (self.hidden_dim, self.latent_dim)
+            self.loss_curve_, self.validation_loss_curve_ = [], []
+        rows, network = self._tensor(X), network.to(device)
+
+        def loss_of(chosen):
+            x = rows[chosen].to(device)
+            mean, log_variance = network.encoder(x).float().chunk(2, dim=1)
+            drawn = mean + torch.randn_like(mean) * torch.exp(0.5 * log_variance)
+            return negative_elbo(x, network.decoder(drawn).float(), mean, log_variance, self.beta)
+
+        training = self._training(network, loss_of, len(rows), rng, device)
+        self._rng = rng
+        return training
+
+    def _tensor(self, X):
+        scaled = (X - self._centre) / self._scale
+        return torch.from_numpy(scaled.clip(-_LIMIT, _LIMIT).astype(np.float32))
+
+    @property
+    def _n_features_out(self):
+        return self._dims[1]
+
+    @undisturbed()
+    def transform(self, X):
+        """Means of the normal laws that the encoder gives rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows of numbers.
+
+        Returns
+        -------
+        means : ndarray of shape (n_samples, latent_dim)
+            The means.
+
+        Raises
+        ------
+        ValueError
+            If X has another number of columns than that of `fit`.
+        """
+        check_is_fitted(self)
+        device = find_device(self.device)
+        X = validate_data(self, X, reset=False, dtype=float)
+        # In double precision, so that rounding does not tell which rows came together.
+        encoder = copy.deepcopy(self.network_.encoder).to(device, torch.float64)
+        means = np.empty((len(X), self._n_features_out))
+        with torch.no_grad():
+            for part in tiles(len(X), _ROWS):
+                mean, _ = encoder(self._tensor(X[part]).to(device, torch.float64)).chunk(2, dim=1)
+                means[part] = mean.cpu().numpy()
+        return means
+
+    def to_arrays(self):
+        """Weights of the encoder by name, and what rebuilds it around them.
+
+        Returns
+        -------
+        arrays : dict of str to ndarray
+            Weights, and the centre and scale of rows.
+        config : dict
+            What JSON can hold.
+        """
+        check_is_fitted(self)
+        arrays = state_arrays(self.network_)
+        arrays = {name: array for name, array in arrays.items() if name.startswith("encoder.")}
+        arrays |= {"centre": self._centre, "scale": np.array([self._scale])}
+        hidden, latent = self._dims
+        sizes = {"n_features": len(self._centre), "hidden_dim": hidden, "latent_dim": latent}
+        return arrays, sizes
+
+    @classmethod
+    def from_arrays(cls, arrays, config):
+        """The map ready to transform, from arrays and a config nobody vouches for.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            As `to_arrays` gave them.
+        config : dict
+            As `to_arrays` gave it.
+
+        Returns
+        -------
+        vae : GaussianVAE
+            What transforms as the exported one.
+
+        Raises
+        ------
+        ValueError
+            If names, shapes or values do not fit together.
+        """
+        size = whole_number(1, 2**20)
+        n_features, hidden, latent = read_config(
+            config, n_features=size, hidden_dim=size, latent_dim=size
+        )
+        arrays = dict(arrays)
+        centre, scale = read_vector(arrays, "centre", n_features), read_vector(arrays, "scale", 1)
+        if scale[0] <= 0:
+            raise ValueError(f"scale must be positive. Got {scale[0]}.")
+        vae = cls(latent, hidden_dim=hidden)
+        vae.network_ = load_arrays(lambda: _network(n_features, hidden, latent, False), arrays)
+        vae._centre, vae._scale, vae._dims = centre, float(scale[0]), (hidden, latent)
+        vae.n_features_in_ = n_features
+        vae.loss_curve_, vae.validation_loss_curve_, vae.n_iter_ = [], [], 0
+        return vae
+
+
+def _network(n_features, hidden, latent, with_decoder=True):
+    """Encoder to means and log variances, and decoder, as one module."""
+    network = nn.Module()
+    network.encoder = nn.Sequential(
+        nn.Linear(n_features, hidden), nn.LeakyReLU(), nn.Linear(hidden, 2 * latent)
+    )
+    if with_decoder:
+        network.decoder = nn.Sequential(
+            nn.Linear(latent, hidden), nn.LeakyReLU(), nn.Linear(hidden, n_features)
+        )
+    return network

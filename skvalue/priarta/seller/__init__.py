@@ -1,0 +1,1 @@
+"""What a seller computes and releases."""

@@ -1,0 +1,1 @@
+"""What the methods that train models on coalitions share."""

@@ -1,0 +1,196 @@
+"""Compiled loops of classification KNN-Shapley: from players by distance to values. Imports numba.
+
+An order is a row of `skvalue.neighbors`: players from near to far, ``~i`` where row ``i`` is tied
+with the one before it. Tied players get the mean value over their orders, in closed form.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._utils.compiled import compiled
+
+
+class ClassGame(NamedTuple):
+    """Tables of the classification game of n players, see `knn_shapley.class_game`.
+
+    ``inv[r] = 1 / max(r, k)``; ``sums`` are its running sums; the value at rank r is
+    ``matches * base_match + base + match * (gain + inv[r]) - sum_{j > r} match_j drop_j`` with
+    ``drop_j = inv[j - 1] - inv[j]``.
+    """
+
+    n: int
+    votes: int
+    inv: np.ndarray
+    sums: np.ndarray
+    base: float
+    base_match: float
+    gain: float
+
+
+@compiled
+def _vote(order, n_ranked, votes, labels, code):
+    """Expected number of matches among the nearest ``votes`` players."""
+    hits = 0.0
+    start = 0
+    while start < votes:
+        stop = start + 1
+        while stop < n_ranked and order[stop] < 0:
+            stop += 1
+        matches = 0
+        for p in range(start, stop):
+            i = order[p]
+            matches += labels[i if i >= 0 else ~i] == code
+        hits += matches * min(1.0, (votes - start) / (stop - start))
+        start = stop
+    return hits
+
+
+@compiled
+def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights, own, values, rest,
+                     utility):  # fmt: skip
+    """Add the values of every judge of a tile, and its utility.
+
+    Players beyond ``n_ranked`` share one value a label: it goes to ``rest`` (one entry a class, and
+    a last one for all), for the caller to hand out.
+    """
+    n, inv, gain = game.n, game.inv, game.gain
+    n_classes = len(class_counts)
+    is_code = np.zeros(n_classes)
+    gains, drops = np.empty(n), np.empty(n)
+    tables_for = (np.nan, np.nan)
+    for v in range(len(codes)):
+        row, ranked, code, w = order[v], n_ranked[v], codes[v], weights[v]
+        is_code[:] = 0.0
+        is_code[code] = 1.0
+        matches = class_counts[code]
+        if own[v] >= 0 and labels[own[v]] == code:
+            matches -= 1
+        base = matches * game.base_match + game.base
+        later = 0.0  # sum of drop_j over the matches behind the current rank
+        shift = bonus = 0.0
+        if ranked < n:
+            found = 0
+            for p in range(ranked):
+                i = row[p]
+                found += labels[i if i >= 0 else ~i] == code
+            size = n - ranked
+            mean = (game.sums[n] - game.sums[ranked]) / size
+            one = (mean - inv[n]) / (size - 1) if size > 1 else 0.0
+            shift = w * (base - (matches - found) * one)
+            bonus = w * (gain + mean + one)
+            rest[n_classes] += shift
+            rest[code] += bonus
+            later = (matches - found) * (inv[ranked] - inv[n]) / size
+            if own[v] >= 0:
+                values[own[v]] -= shift + (bonus if labels[own[v]] == code else 0.0)
+        agree = w * gain - bonus
+        if tables_for != (w, agree):  # the same for all judges, unless they have weights
+            tables_for = w, agree
+            for p in range(n):
+                gains[p] = agree + w * inv[p + 1]
+                drops[p] = w * (inv[p] - inv[p + 1])
+        level = w * base - shift - w * later  # of a row that is no match, at the current rank
+        p = ranked - 1
+        while p >= 0:
+            i = row[p]
+            if i >= 0:  # no branch on the match, which no processor can predict
+                match = is_code[labels[i]]
+                values[i] += level + match * gains[p]
+                level -= match * drops[p]
+                p -= 1
+                continue
+            j = row[p - 1]
+            if j >= 0:  # two alone, as most ties of rounded distances are: without a loop
+                i = ~i
+                first, second = is_code[labels[j]], is_code[labels[i]]
+                both = first + second
+                common = level - both * (0.5 * drops[p])
+                values[i] += common + second * gains[p - 1]
+                values[j] += common + first * gains[p - 1]
+                level -= both * (0.5 * (drops[p - 1] + drops[p]))
+                p -= 2
+                continue
+            stop = p + 1
+            tied = 0
+            total = 0.0
+            while True:
+                i = row[p]
+                tied += labels[i if i >= 0 else ~i] == code
+                total += inv[p + 1]
+                if i >= 0:
+                    break
+                p -= 1
+            size = stop - p
+            mean = total / size
+            one = (mean - inv[stop]) / (size - 1)
+            for s in range(p, stop):
+                i = row[s] if row[s] >= 0 else ~row[s]
+                match = is_code[labels[i]]
+                values[i] += level - w * (tied * one) + match * (agree + w * (mean + one))
+            level -= w * (tied * (inv[p] - inv[stop]) / size)
+            p -= 1
+        utility[v] = _vote(row, ranked, game.votes, labels, code) * inv[0]
+
+
+@compiled
+def join_class_values(game, order, n_ranked, n_players, labels, class_counts, codes, weights, own,
+                      rest, extra):  # fmt: skip
+    """Values of rows that join the game one at a time; rows from ``n_players`` on are the new ones.
+
+    ``game`` is that of one player more. A new row of class c gets ``rest[x] + extra[x, c]``.
+    """
+    inv = game.inv
+    for v in range(len(codes)):
+        row, code, w = order[v], codes[v], weights[v]
+        matches = class_counts[code]
+        before = n_players
+        if own[v] >= 0:
+            before -= 1
+            if labels[own[v]] == code:
+                matches -= 1
+        differ = matches * game.base_match + game.base
+        agree = differ + game.base_match + game.gain
+        later = 0.0
+        stop = n_ranked[v]
+        while stop > 0:
+            start = stop - 1
+            while row[start] < 0:
+                start -= 1
+            size = tied = 0
+            for s in range(start, stop):
+                i = row[s] if row[s] >= 0 else ~row[s]
+                if i < n_players:
+                    size += 1
+                    tied += labels[i] == code
+            before -= size
+            if size < stop - start:
+                mean = 0.0
+                for r in range(before + 1, before + size + 2):
+                    mean += inv[r]
+                mean /= size + 1
+                one = (mean - inv[before + size + 1]) / size if size else 0.0
+                for s in range(start, stop):
+                    i = row[s] if row[s] >= 0 else ~row[s]
+                    if i >= n_players:
+                        rest[i - n_players] += w * (differ - later - tied * one)
+                        extra[i - n_players, code] += w * (agree - differ + mean)
+            if size:
+                later += tied * (inv[before + 1] - inv[before + size + 1]) / size
+            stop = start
+
+
+@compiled
+def neighbour_shares(order, n_ranked, votes, labels, shares):
+    """Mean share of each class among the nearest ``votes`` players of every row of ``order``."""
+    for v in range(len(order)):
+        start = 0
+        while start < votes:
+            stop = start + 1
+            while stop < n_ranked[v] and order[v, stop] < 0:
+                stop += 1
+            share = min(1.0, (votes - start) / (stop - start)) / votes
+            for p in range(start, stop):
+                i = order[v, p]
+                shares[v, labels[i if i >= 0 else ~i]] += share
+            start = stop

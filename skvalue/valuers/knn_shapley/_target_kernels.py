@@ -1,0 +1,248 @@
+"""Compiled loops of regression KNN-Shapley: from players by distance to values. Imports numba.
+
+An order is a row of `skvalue.neighbors`: players from near to far, ``~i`` where row ``i`` is tied
+with the one before it. Tied players get the mean value over their orders, in closed form.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._utils.compiled import compiled
+
+
+class TargetGame(NamedTuple):
+    """Tables of the regression game of n players, see `knn_shapley.target_game`.
+
+    With z_r the centred target at rank r, u the centred judge's, and Z_r the sum of z before r, the
+    value at rank r is ``base - a_r z_r^2 - 2 z_r (b_r Z_r + sum_{j > r} b_{j-1} z_j) + 2 u q_r z_r
+    + sum_{j > r} ((a_{j-1} - a_j) z_j^2 + 2 (b_{j-1} - b_j) z_j Z_j - 2 u (q_{j-1} - q_j) z_j)``.
+    """
+
+    n: int
+    votes: int
+    share: float
+    soft: bool
+    a: np.ndarray
+    b: np.ndarray
+    q: np.ndarray
+    d1: float
+    e1: float
+    e2: float
+
+
+@compiled
+def neighbour_moments(order, n_ranked, votes, targets, moments):
+    """Mean of the targets, and of their squares, of the nearest ``votes`` players."""
+    for v in range(len(order)):
+        start = 0
+        while start < votes:
+            stop = start + 1
+            while stop < n_ranked[v] and order[v, stop] < 0:
+                stop += 1
+            share = min(1.0, (votes - start) / (stop - start)) / votes
+            for p in range(start, stop):
+                i = order[v, p]
+                y = targets[i if i >= 0 else ~i]
+                moments[v, 0] += share * y
+                moments[v, 1] += share * y * y
+            start = stop
+
+
+@compiled
+def _block_tables(game, p, e):
+    """Means over the orders of a block of tied ranks p + 1 .. e, for the regression game."""
+    a, b, q = game.a, game.b, game.q
+    t = e - p
+    am = bm = qm = a_in = q_in = b_in = b_two = cross = 0.0
+    for r in range(p + 1, e + 1):
+        am += a[r]
+        bm += b[r]
+        qm += q[r]
+        cross += b[r] * (r - p - 1)
+        if r < e:
+            cross += b[r] * (r - p)
+        if r > p + 1:
+            a_in += (a[r - 1] - a[r]) * (r - 1 - p)
+            q_in += (q[r - 1] - q[r]) * (r - 1 - p)
+            b_in += (b[r - 1] - b[r]) * (r - 1 - p)
+            b_two += (b[r - 1] - b[r]) * (r - 1 - p) * (r - p - 2)
+    return am / t, bm / t, qm / t, a_in / t, q_in / t, b_in / t, b_two / t, cross / t
+
+
+@compiled
+def _target_utility(game, row, n_ranked, targets, shift, u):
+    """Minus the expected squared error of the nearest players' mean."""
+    done = 0.0
+    start = 0
+    while start < game.votes:
+        stop = start + 1
+        while stop < n_ranked and row[stop] < 0:
+            stop += 1
+        s1 = s2 = 0.0
+        for p in range(start, stop):
+            z = targets[row[p] if row[p] >= 0 else ~row[p]] - shift
+            s1 += z
+            s2 += z * z
+        size, take = stop - start, min(game.votes - start, stop - start)
+        if take == size:
+            done += s1
+            start = stop
+            if start < game.votes:
+                continue
+            return -((game.share * done - u) ** 2)
+        first = take * s1 / size
+        second = take * s2 / size
+        second += take * (take - 1.0) * (s1 * s1 - s2) / (size * (size - 1.0))
+        square = done * done + 2 * done * first + second
+        return -(game.share**2 * square - 2 * u * game.share * (done + first) + u * u)
+    return -((game.share * done - u) ** 2)
+
+
+@compiled
+def add_target_values(game, order, n_ranked, targets, judge_targets, weights, values, utility):
+    """Add the values of the regression game for every judge of a tile, and its utility."""
+    n, a, b, q = game.n, game.a, game.b, game.q
+    before = np.empty(n + 1)
+    for v in range(len(judge_targets)):
+        row, w = order[v], weights[v]
+        shift = judge_targets[v] if game.soft else 0.0
+        u = 0.0 if game.soft else judge_targets[v]
+        total = squares = 0.0
+        for p in range(n):
+            before[p] = total
+            z = targets[row[p] if row[p] >= 0 else ~row[p]] - shift
+            total += z
+            squares += z * z
+        empty = -(judge_targets[v] ** 2)
+        base = -(u * u + empty) + 2 * u * game.d1 * total + game.e1 * squares
+        base = (base + game.e2 * (total * total - squares)) / n
+        with_later = later = 0.0  # sums over the ranks behind: of b z, and of what is not z_r's
+        stop = n
+        while stop > 0:
+            p = stop - 1
+            while row[p] < 0:
+                p -= 1
+            prefix = before[p]
+            t = stop - p
+            if t == 1:
+                r = p + 1
+                i = row[p]
+                z = targets[i] - shift
+                own_part = -a[r] * z * z - 2 * z * (b[r] * prefix + with_later) + 2 * u * q[r] * z
+                values[i] += w * (base + own_part + later)
+                if p:
+                    with_later += b[p] * z
+                    later += (a[p] - a[r]) * z * z + 2 * (b[p] - b[r]) * z * prefix
+                    later -= 2 * u * (q[p] - q[r]) * z
+                stop = p
+                continue
+            am, bm, qm, a_in, q_in, b_in, b_two, cross = _block_tables(game, p, stop)
+            s1 = s2 = 0.0
+            for s in range(p, stop):
+                z = targets[row[s] if row[s] >= 0 else ~row[s]] - shift
+                s1 += z
+                s2 += z * z
+            for s in range(p, stop):
+                i = row[s] if row[s] >= 0 else ~row[s]
+                z = targets[i] - shift
+                o1 = (s1 - z) / (t - 1)
+                o2 = (s2 - z * z) / (t - 1)
+                pair = 0.0
+                if t > 2:
+                    pair = ((s1 - z) ** 2 - (s2 - z * z)) / ((t - 1.0) * (t - 2.0))
+                own_part = -am * z * z - 2 * z * (bm * prefix + cross * o1 + with_later)
+                own_part += 2 * u * qm * z
+                others = a_in * o2 - 2 * u * q_in * o1
+                others += 2 * (b_in * (prefix + z) * o1 + b_two * pair)
+                values[i] += w * (base + own_part + others + later)
+            if p:
+                steps = pairs = 0.0
+                for r in range(p + 1, stop + 1):
+                    steps += b[r - 1]
+                    pairs += (b[r - 1] - b[r]) * (r - p - 1)
+                with_later += steps * s1 / t
+                later += (a[p] - a[stop]) * s2 / t - 2 * u * (q[p] - q[stop]) * s1 / t
+                later += 2 * (b[p] - b[stop]) * prefix * s1 / t
+                later += 2 * pairs * (s1 * s1 - s2) / (t * (t - 1.0))
+            stop = p
+        utility[v] = _target_utility(game, row, n_ranked[v], targets, shift, u)
+
+
+@compiled
+def join_target_values(game, order, n_ranked, n_players, targets, judge_targets, weights, out):
+    """Coefficients, in the new row's target, of the value of rows that join one at a time.
+
+    Rows from ``n_players`` on are the new ones; ``game`` is that of one player more. A new row of
+    target y gets ``out[x, 0] + out[x, 1] * y + out[x, 2] * y**2``.
+    """
+    a, b, q = game.a, game.b, game.q
+    for v in range(len(judge_targets)):
+        row, w = order[v], weights[v]
+        shift = judge_targets[v] if game.soft else 0.0
+        u = 0.0 if game.soft else judge_targets[v]
+        total = squares = 0.0
+        before = 0
+        for p in range(n_ranked[v]):
+            i = row[p] if row[p] >= 0 else ~row[p]
+            if i < n_players:
+                z = targets[i] - shift
+                total += z
+                squares += z * z
+                before += 1
+        empty = -(judge_targets[v] ** 2)
+        base0 = -(u * u + empty) + 2 * u * game.d1 * total + game.e1 * squares
+        base0 = (base0 + game.e2 * (total * total - squares)) / game.n
+        base1 = 2 * (u * game.d1 + game.e2 * total) / game.n
+        base2 = game.e1 / game.n
+        prefix = total
+        with_later = later = slope = 0.0
+        stop = n_ranked[v]
+        while stop > 0:
+            start = stop - 1
+            while row[start] < 0:
+                start -= 1
+            t = 0
+            s1 = s2 = 0.0
+            for s in range(start, stop):
+                i = row[s] if row[s] >= 0 else ~row[s]
+                if i < n_players:
+                    z = targets[i] - shift
+                    t += 1
+                    s1 += z
+                    s2 += z * z
+            before -= t
+            prefix -= s1
+            if t < stop - start:
+                am, bm, qm, a_in, q_in, b_in, b_two, cross = _block_tables(
+                    game, before, before + t + 1
+                )
+                o1 = s1 / t if t else 0.0
+                o2 = s2 / t if t else 0.0
+                pair = (s1 * s1 - s2) / (t * (t - 1.0)) if t > 1 else 0.0
+                c0 = base0 + later + a_in * o2 - 2 * u * q_in * o1
+                c0 += 2 * (b_in * prefix * o1 + b_two * pair)
+                c1 = base1 - 2 * (bm * prefix + cross * o1 + with_later) + 2 * u * qm
+                c1 += 2 * (slope + b_in * o1)
+                c2 = base2 - am
+                for s in range(start, stop):
+                    i = row[s] if row[s] >= 0 else ~row[s]
+                    if i >= n_players:
+                        x = i - n_players
+                        out[x, 0] += w * (c0 - c1 * shift + c2 * shift * shift)
+                        out[x, 1] += w * (c1 - 2 * c2 * shift)
+                        out[x, 2] += w * c2
+            if t:
+                # Behind a new row these players stand one rank further, from before + 2 on.
+                p, e = before + 1, before + t + 1
+                steps = pairs = 0.0
+                for r in range(p + 1, e + 1):
+                    steps += b[r - 1]
+                    pairs += (b[r - 1] - b[r]) * (r - p - 1)
+                with_later += steps * s1 / t
+                slope += (b[p] - b[e]) * s1 / t
+                later += (a[p] - a[e]) * s2 / t - 2 * u * (q[p] - q[e]) * s1 / t
+                later += 2 * (b[p] - b[e]) * prefix * s1 / t
+                if t > 1:
+                    later += 2 * pairs * (s1 * s1 - s2) / (t * (t - 1.0))
+            stop = start

@@ -1,0 +1,350 @@
+"""What the designs of Layered Shapley ask of a game, and what they make of the answers.
+
+`play` draws the coalitions of a `Plan`, some of them at a time. A coalition and its extension, or a
+coalition and what is left of it without each of its members, serve many players at once; the draws
+of one player have the law that the design states.
+"""
+
+from dataclasses import dataclass, field
+from math import comb
+
+import numpy as np
+
+from ...samplers import (
+    all_subsets,
+    circle_blocks,
+    distinct_subsets,
+    partitions,
+    subset_ranks,
+    systematic_counts,
+)
+from ._plan import n_subsets
+
+__all__ = ["LayerEstimate", "Utilities", "class_counts", "mean_over_games", "n_steps", "play"]
+
+_ENTRIES = 2**24  # of the masks that are made at once
+
+
+class Utilities:
+    """Utilities of coalitions given by their members; those of whole layers are remembered.
+
+    Parameters
+    ----------
+    game : Game
+        The game.
+    class_counts : ndarray of shape (n, n_classes), default=None
+        Rows of each class that every player has, to count coalitions of one class.
+
+    Attributes
+    ----------
+    n_asked, n_one_class : int
+        Coalitions asked for, and those of one class among them.
+    tables : dict of int to ndarray
+        Utilities of all coalitions of a size, in the order of `all_subsets`.
+    """
+
+    def __init__(self, game, class_counts=None):
+        self.game, self.n, self.class_counts = game, game.n_players, class_counts
+        self.n_one_class = 0
+        self.tables = {0: np.array([game.empty_utility])}
+        self.n_asked = 0
+
+    @property
+    def full(self):
+        """Utility of all players."""
+        self.tabulate(self.n)
+        return float(self.tables[self.n][0])
+
+    def of_masks(self, masks):
+        """Utilities of the rows of a bool array."""
+        utilities = np.asarray(self.game.utility(masks), dtype=np.float64)
+        if not np.isfinite(utilities).all():
+            raise ValueError(
+                "Utilities must be finite. Got "
+                f"{utilities[~np.isfinite(utilities)][0]} for a coalition."
+            )
+        self.n_asked += len(masks)
+        if self.class_counts is not None:
+            classes = np.count_nonzero(masks @ self.class_counts, axis=1)
+            self.n_one_class += int(np.count_nonzero(classes == 1))
+        return utilities
+
+    def of(self, sets):
+        """Utilities of the sets in the rows of an int array (m, size)."""
+        size = sets.shape[1]
+        if size in self.tables:
+            return self.tables[size][subset_ranks(np.sort(sets, axis=1))]
+        step = max(1, _ENTRIES // self.n)
+        parts = [
+            self.of_masks(self._masks(sets[start : start + step]))
+            for start in range(0, max(len(sets), 1), step)
+        ]
+        return np.concatenate(parts)
+
+    def tabulate(self, size):
+        """Ask for all coalitions of a size, once."""
+        if size not in self.tables:
+            self.tables[size] = self.of(all_subsets(self.n, size))
+
+    def without_each(self, sets):
+        """Utilities of sets, (m,), and of each without each of its members, (m, size)."""
+        m, size = sets.shape
+        if size in self.tables or size - 1 in self.tables:
+            rest = np.stack([self.of(np.delete(sets, j, axis=1)) for j in range(size)], axis=1)
+            return self.of(sets), rest
+        tops, rests = np.empty(m), np.empty((m, size))
+        step = max(1, _ENTRIES // (self.n * (size + 1)))
+        for start in range(0, m, step):
+            some = sets[start : start + step]
+            # A set and its subsets in turn: solvers go from one to the next.
+            masks = self._masks(some).repeat(size + 1, axis=0).reshape(len(some), size + 1, self.n)
+            row, place = np.indices(some.shape)
+            masks[row, place + 1, some] = False
+            found = self.of_masks(masks.reshape(-1, self.n)).reshape(len(some), size + 1)
+            tops[start : start + step], rests[start : start + step] = found[:, 0], found[:, 1:]
+        return tops, rests
+
+    def joined_by_each(self, sets, players):
+        """Utilities of sets, (m,), and of each with each of some players, (m, count)."""
+        m, size = sets.shape
+        count = players.shape[1]
+        if size in self.tables or size + 1 in self.tables:
+            joined = [self.of(np.column_stack([sets, players[:, j]])) for j in range(count)]
+            return self.of(sets), np.stack(joined, axis=1)
+        bases, joined = np.empty(m), np.empty((m, count))
+        step = max(1, _ENTRIES // (self.n * (count + 1)))
+        for start in range(0, m, step):
+            some, who = sets[start : start + step], players[start : start + step]
+            masks = self._masks(some).repeat(count + 1, axis=0)
+            masks = masks.reshape(len(some), count + 1, self.n)
+            row, place = np.indices(who.shape)
+            masks[row, place + 1, who] = True
+            found = self.of_masks(masks.reshape(-1, self.n)).reshape(len(some), count + 1)
+            bases[start : start + step], joined[start : start + step] = found[:, 0], found[:, 1:]
+        return bases, joined
+
+    def _masks(self, sets):
+        masks = np.zeros((len(sets), self.n), dtype=bool)
+        np.put_along_axis(masks, sets, True, axis=1)
+        return masks
+
+
+def class_counts(y, n_classes, groups=None):
+    """Rows of each class that every player has, (n_players, n_classes)."""
+    counts = np.eye(n_classes)[y]
+    if groups is None:
+        return counts
+    players = np.unique(groups, return_inverse=True)[1]
+    return np.eye(players.max() + 1)[players].T @ counts
+
+
+@dataclass
+class LayerEstimate:
+    """What is known of the layers of one game.
+
+    Attributes
+    ----------
+    layers : ndarray of shape (K + 1, n)
+        Mean marginal contribution of every player to the coalitions of each size.
+    variance : ndarray of shape (n,)
+        Squared standard errors of the values.
+    core : list of tuples
+        Coalitions to value other rows on: (members, weights, utilities) of one size each. The
+        weights of a size add up to one, at least in the mean.
+    done : int
+        Shuffles, or layers, that are complete.
+    """
+
+    layers: np.ndarray
+    variance: np.ndarray
+    core: list = field(default_factory=list)
+    done: int = 0
+
+    @property
+    def values(self):
+        """The values."""
+        return self.layers.sum(axis=0) / self.layers.shape[1]
+
+
+def mean_over_games(plans, players, estimates, n):
+    """What has been estimated of n players in several games; one that does not play gains nothing.
+
+    Parameters
+    ----------
+    plans : list of Plan
+        Of each game.
+    players : list of ndarray of int
+        Who plays it.
+    estimates : list of LayerEstimate
+        What came out.
+    n : int
+        Number of players of all games.
+
+    Returns
+    -------
+    layers : ndarray of shape (K + 1, n)
+        What each layer contributes to a value; they add up to the values.
+    errors : ndarray of shape (n,)
+        Standard errors of the values.
+    counts : ndarray of shape (K + 1,)
+        Coalitions of each size that a player joins.
+    """
+    share, deepest = 1 / len(plans), max(len(plan.counts) for plan in plans)
+    layers, variance, counts = np.zeros((deepest, n)), np.zeros(n), np.zeros(deepest)
+    for plan, own, estimate in zip(plans, players, estimates):
+        layers[: len(estimate.layers), own] += share * estimate.layers / plan.n
+        variance[own] += share**2 * estimate.variance
+        counts[: len(plan.counts)] += share * plan.counts
+    return layers, np.sqrt(variance), counts
+
+
+def n_steps(plan):
+    """Number of estimates that `play` yields."""
+    return 1 + (plan.n_shuffles if plan.design == "blocks" else 1) * (len(plan.sampled) > 0)
+
+
+def play(plan, utilities, seeds):
+    """Play a plan; yields a `LayerEstimate` after the layers that are enumerated and every shuffle.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    utilities : Utilities
+        Of the game.
+    seeds : callable
+        ``seeds(number)`` gives the random generator of an independent part.
+    """
+    exact = LayerEstimate(np.zeros((len(plan.counts), plan.n)), np.zeros(plan.n))
+    for k in np.flatnonzero(plan.enumerated):
+        _enumerate(int(k), plan, utilities, seeds(0), exact)
+    if len(plan.sampled) == 0:
+        yield exact
+        return
+    if plan.design != "blocks":
+        yield exact  # nothing to keep yet, but somebody may stop here
+        known = len(exact.core)
+        draw = _play_iid if plan.design == "iid" else _play_paper
+        for k in plan.sampled:
+            draw(int(k), plan, utilities, seeds(1 + int(k)), exact)
+        if plan.design == "iid":
+            exact.variance += _variance_of_single_draws(plan, exact.layers)
+        elif len(exact.core) == known:  # no coalition was drawn, which is no reason to be sure
+            exact.variance += np.inf
+        exact.done = 1
+        yield exact
+        return
+    yield exact
+    mean = squares = np.zeros(plan.n)
+    layers = np.zeros_like(exact.layers)
+    core = []
+    for shuffle in range(plan.n_shuffles):
+        found = _play_blocks(plan, utilities, seeds(1 + shuffle), core)
+        layers = layers + found
+        value, done = found.sum(axis=0) / plan.n, shuffle + 1
+        step = value - mean
+        mean = mean + step / done
+        squares = squares + step * (value - mean)
+        certain = shuffle and core  # where nothing was drawn, nothing differs
+        variance = squares / (done * shuffle) if certain else np.full(plan.n, np.inf)
+        scaled = [(members, weights / done, known) for members, weights, known in core]
+        yield LayerEstimate(exact.layers + layers / done, variance, exact.core + scaled, done)
+
+
+def _enumerate(k, plan, utilities, rng, estimate):
+    """Mean marginal contribution to all coalitions of k others; `plan` says which to keep."""
+    n = plan.n
+    utilities.tabulate(k)
+    if k + 1 < n:
+        utilities.tabulate(k + 1)
+    sets = all_subsets(n, k + 1)
+    tops, rests = utilities.without_each(sets)
+    gains = tops[:, None] - rests
+    estimate.layers[k] = np.bincount(sets.ravel(), gains.ravel(), n) / comb(n - 1, k)
+    if k == 0:
+        return
+    kept, total = utilities.tables[k], comb(n, k)
+    wanted = plan.counts[k] if plan.counts[k] < n_subsets(n - 1, k) else np.inf
+    count = total if wanted >= total else max(1, int(np.ceil(wanted)))
+    chosen = np.sort(rng.choice(total, count, replace=False)) if count < total else slice(None)
+    members = all_subsets(n, k)[chosen]
+    estimate.core.append((members, np.full(len(members), 1 / len(members)), kept[chosen]))
+
+
+def _play_blocks(plan, utilities, rng, core):
+    """One shuffle: layers (K + 1, n) of it; adds to the core."""
+    n, layers = plan.n, np.zeros((len(plan.counts), plan.n))
+    sampled = plan.sampled
+    means = plan.counts[sampled] / plan.n_shuffles
+    counts = systematic_counts(rng, np.where(means < 1, means, 0.0))
+    counts = np.where(means < 1, counts, np.rint(means)).astype(np.int64)
+    for k, count, mean in zip(sampled.tolist(), counts.tolist(), means):
+        if count == 0:
+            continue
+        if not plan.in_circles(k):
+            gains = _leave_blocks(k, count, n, utilities, rng, core, 1 / mean)
+            layers[k] = gains.sum(axis=0) / mean
+            continue
+        left, most = count, (n - 1) // k
+        while left:
+            some = min(left, most)
+            blocks, players = circle_blocks(rng.permutation(n), k, some)
+            bases, joined = utilities.joined_by_each(blocks, players)
+            gains = joined - bases[:, None]
+            layers[k] += np.bincount(players.ravel(), gains.ravel(), n) / count
+            places = np.arange(some) * k
+            core.append((blocks[places], np.full(some, 1 / count), bases[places]))
+            left -= some
+    return layers
+
+
+def _leave_blocks(k, count, n, utilities, rng, core, weight):
+    """Each player leaves blocks of k + 1 of independent partitions; gains (count, n)."""
+    gains = np.empty((count, n))
+    step = max(1, _ENTRIES // (n * n))
+    for start in range(0, count, step):
+        some = min(step, count - start)
+        sets, own = partitions(rng, n, k + 1, some)
+        tops, rests = utilities.without_each(sets.reshape(-1, k + 1))
+        found = tops.reshape(some, -1, 1) - rests.reshape(sets.shape)
+        who = sets[:, own]
+        np.put_along_axis(gains[start : start + some], who, found[:, own], axis=1)
+        known = rests.reshape(sets.shape)[:, 0, 0]
+        core.append((sets[:, 0, 1:], np.full(some, weight), known))
+    return gains
+
+
+def _play_iid(k, plan, utilities, rng, estimate):
+    count, n = int(plan.counts[k]), plan.n
+    gains = _leave_blocks(k, count, n, utilities, rng, estimate.core, 1 / count)
+    estimate.layers[k] = gains.mean(axis=0)
+    if count > 1:
+        estimate.variance += gains.var(axis=0, ddof=1) / (count * n**2)
+
+
+def _variance_of_single_draws(plan, layers):
+    """Squared error of the layers with one draw each, from differences of neighbours in size."""
+    single = layers[[k for k in plan.sampled if plan.counts[k] == 1]]
+    if len(single) == 0:
+        return np.zeros(plan.n)
+    if len(single) == 1:
+        return np.full(plan.n, np.inf)
+    differences = (np.diff(single, axis=0) ** 2).sum(axis=0)
+    return differences * len(single) / (2 * (len(single) - 1) * plan.n**2)
+
+
+def _play_paper(k, plan, utilities, rng, estimate):
+    """Every coalition with the same chance, for every player; see `distinct_subsets`."""
+    n, count = plan.n, plan.counts[k]
+    chance = count / n_subsets(n - 1, k)
+    sets = distinct_subsets(rng, n, k + 1, n * count / (k + 1))
+    if len(sets) == 0:
+        return
+    tops, rests = utilities.without_each(sets)
+    gains = (tops[:, None] - rests) / count
+    estimate.layers[k] = np.bincount(sets.ravel(), gains.ravel(), n)
+    squares = np.bincount(sets.ravel(), gains.ravel() ** 2, n)
+    estimate.variance += (1 - chance) * squares / n**2
+    kept = rng.random(len(sets)) < (k + 1) / n  # as many as a player joins, in the mean
+    members, known = sets[kept, 1:], rests[kept, 0]
+    estimate.core.append((members, np.full(len(members), 1 / count), known))
