@@ -35,6 +35,7 @@ from .mechanisms import (
     noise_source,
     poisson_sample,
 )
+from .packing import smat, svec, svec_index
 from .relations import convert
 from .report import PrivacyReport, describe_noise, make_report
 
@@ -73,4 +74,7 @@ __all__ = [
     "noise_engine",
     "noise_source",
     "poisson_sample",
+    "smat",
+    "svec",
+    "svec_index",
 ]
