@@ -13,6 +13,7 @@ from .calibration import (
     calibrate_gaussian,
     calibrate_laplace,
 )
+from .clipping import clip_rows, clipping_margin
 from .events import (
     ComposedEvent,
     DiscreteGaussianEvent,
@@ -59,6 +60,8 @@ __all__ = [
     "calibrate_discrete_laplace",
     "calibrate_gaussian",
     "calibrate_laplace",
+    "clip_rows",
+    "clipping_margin",
     "convert",
     "delta_from_mu",
     "describe_noise",

@@ -14,7 +14,6 @@ from ...privacy import svec_index
 
 __all__ = [
     "CROSS_WEIGHTS",
-    "clip_rows",
     "gram_size",
     "gram_vector",
     "gram_weights",
@@ -32,12 +31,6 @@ __all__ = [
 ]
 
 CROSS_WEIGHTS = {"svec": math.sqrt(2), "cross": 1.0}
-
-
-def clip_rows(X, bound):
-    """Shrink the rows whose Euclidean norm exceeds the bound to that norm."""
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    return X * np.minimum(1.0, bound / np.maximum(norms, np.finfo(float).tiny))
 
 
 def gram_weights(n_features, intercept, layout):

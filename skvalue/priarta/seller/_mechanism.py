@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 COUNT_WEIGHT = 0.5
-_ROUNDING = 1e-12  # relative; rows that are clipped to norm 1 may be longer by rounding
+_ROUNDING = 1e-12  # relative; of the formulas below: no row is longer than 1, see `clip_rows`
 
 
 def statistic_sensitivity(mean_weight, relation):
