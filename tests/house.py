@@ -531,6 +531,10 @@ SMALL = {
     "max_evaluations": 200, "n_estimators": 20, "n_rounds": 2, "n_permutations": 2,
     "random_state": 0,
 }  # fmt: skip
+PRIVATE = {
+    "epsilon": 1.0, "delta": 1e-5, "l2": 1.0, "n_layers": 3, "max_evaluations": None,
+    "noise_random_state": 0,
+}  # fmt: skip
 # By the beginning of their names: what scikit-learn itself sets on an estimator.
 OF_SCIKIT_LEARN = (
     "_n_features_out", "_skl", "_sklearn", "_callback", "_parent_callback", "_metadata_request",
@@ -572,9 +576,7 @@ def fitted():
             found[name] = build(cls).fit(X, y)
             found[f"{name}, groups"] = build(cls).fit(X, y, groups=np.arange(40) % 8, **points)
             if "epsilon" in inspect.signature(cls).parameters:
-                private = build(
-                    cls, epsilon=1.0, delta=1e-5, l2=1.0, n_layers=3, noise_random_state=0
-                )
+                private = build(cls, **PRIVATE)
                 try:
                     found[f"{name}, private"] = private.fit(X, y, **points)
                 except ValueError as error:
