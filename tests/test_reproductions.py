@@ -158,7 +158,7 @@ def test_figures_are_printed_and_drawn(script, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["gradient_figures.py", "--permutations", "20"])
     script.main()
     printed = capsys.readouterr().out
-    assert [printed.count(f"| {name} |") for name in script.NOISES] == [2, 2, 2]
+    assert [printed.count(f"\n| {name} ") for name in script.NOISES] == [2, 2, 2]
     closeness = {name: script.release_closeness(10, noise=name) for name in ("iid", "optimal")}
     script.plot_closeness(figure.add_subplot(), closeness, "distance")
     numbers = {"one": np.array([[1.0, 4.0], [3.0, 8.0]])}
