@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from .sklearn import CALLBACK_ATTRIBUTES
+from .sklearn import CALLBACK_ATTRIBUTES, get_feature_names
 
 
 @contextmanager
@@ -22,3 +22,16 @@ def former_fit_kept(estimator):
         vars(estimator).clear()
         vars(estimator).update({**before, **of_callbacks})
         raise
+
+
+def swap_in(estimator, **attributes):
+    """Set what a fit has learnt, all at once, in place of all that a former one had."""
+    for name in [name for name in vars(estimator) if name.endswith("_") or name in attributes]:
+        delattr(estimator, name)
+    vars(estimator).update(attributes)
+
+
+def columns_of(X):
+    """The attribute `feature_names_in_` of a fit to X, where X names its columns."""
+    names = get_feature_names(X)
+    return {} if names is None else {"feature_names_in_": names}

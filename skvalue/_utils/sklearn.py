@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import (
     validate_params,
 )
 from sklearn.utils.validation import _check_feature_names as check_feature_names
+from sklearn.utils.validation import _get_feature_names as get_feature_names
 
 # What `CallbackSupportMixin` holds on an estimator while it is fitted.
 CALLBACK_ATTRIBUTES = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
@@ -28,6 +29,7 @@ __all__ = [
     "StrOptions",
     "check_feature_names",
     "fit_context",
+    "get_feature_names",
     "is_pandas_na",
     "is_scalar_nan",
     "safe_indexing",

@@ -4,6 +4,7 @@ Importing this imports torch.
 """
 
 import copy
+from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
@@ -13,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ..._utils.parallel import tiles
+from ..._utils.records import checked_array, choice, flag, integer, named_fields, refuse
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ..._utils.torch_device import find_device, seeded, undisturbed
-from ._arrays import load_arrays, one_of, read_config, read_vector, state_arrays, whole_number
+from ._arrays import load_arrays, state_arrays
 from ._examples import Examples, read_examples
 from ._training import TrainedTransformer
 from .augmentations import AUGMENTATIONS, make_augmentations
@@ -387,19 +389,20 @@ class SimCLR(TrainedTransformer):
         ValueError
             If names, shapes or values do not fit together.
         """
-        name, shape, is_bytes, output, dim = read_config(
+        name, shape, is_bytes, output, dim = named_fields(
             config,
-            backbone=one_of(*BACKBONES),
+            "config",
+            backbone=partial(choice, among=BACKBONES),
             shape=_checked_shape,
-            bytes=one_of(True, False),
-            output=one_of("backbone", "projection"),
-            projection_dim=whole_number(1, 2**16),
+            bytes=flag,
+            output=partial(choice, among=("backbone", "projection")),
+            projection_dim=partial(integer, lowest=1, highest=2**16),
         )
         arrays = dict(arrays)
         n_scales = shape[0] if len(shape) == 1 else 1
-        scales = [read_vector(arrays, word, n_scales) for word in ("centre", "scale")]
+        scales = [checked_array(arrays.pop(k, None), k, (n_scales,)) for k in ("centre", "scale")]
         if not (scales[1] > 0).all():
-            raise ValueError("scale must hold positive numbers.")
+            refuse("scale", "of positive numbers", float(scales[1].min()))
 
         def build():
             backbone, n_outputs = make_backbone(name, shape)
@@ -422,11 +425,10 @@ class SimCLR(TrainedTransformer):
         return simclr
 
 
-def _checked_shape(shape):
+def _checked_shape(shape, name):
     """A shape from a config: (n_features,) or (channels, height, width), of a sane size."""
-    if type(shape) is not list or len(shape) not in (1, 3):
-        raise ValueError
-    shape = tuple(whole_number(1, 2**20)(side) for side in shape)
-    if np.prod(shape, dtype=float) > 2**24:
-        raise ValueError
-    return shape
+    good = isinstance(shape, list) and len(shape) in (1, 3)
+    sides = tuple(integer(side, name, 1, 2**20) for side in shape) if good else ()
+    if not good or np.prod(sides, dtype=float) > 2**24:
+        refuse(name, "one or three lengths, of at most 2**24 numbers", shape)
+    return sides

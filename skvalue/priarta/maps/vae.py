@@ -4,6 +4,7 @@ Importing this imports torch.
 """
 
 import copy
+from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
@@ -13,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from ..._utils.parallel import tiles
+from ..._utils.records import checked_array, integer, named_fields, refuse
 from ..._utils.sklearn import Interval, fit_context
 from ..._utils.torch_device import find_device, seeded, undisturbed
-from ._arrays import load_arrays, read_config, read_vector, state_arrays, whole_number
+from ._arrays import load_arrays, state_arrays
 from ._modules import unit_of
 from ._training import TrainedTransformer
 
@@ -309,14 +311,15 @@ class GaussianVAE(TrainedTransformer):
         ValueError
             If names, shapes or values do not fit together.
         """
-        size = whole_number(1, 2**20)
-        n_features, hidden, latent = read_config(
-            config, n_features=size, hidden_dim=size, latent_dim=size
+        size = partial(integer, lowest=1, highest=2**20)
+        n_features, hidden, latent = named_fields(
+            config, "config", n_features=size, hidden_dim=size, latent_dim=size
         )
         arrays = dict(arrays)
-        centre, scale = read_vector(arrays, "centre", n_features), read_vector(arrays, "scale", 1)
+        centre = checked_array(arrays.pop("centre", None), "centre", (n_features,))
+        scale = checked_array(arrays.pop("scale", None), "scale", (1,))
         if scale[0] <= 0:
-            raise ValueError(f"scale must be positive. Got {scale[0]}.")
+            refuse("scale", "positive", float(scale[0]))
         vae = cls(latent, hidden_dim=hidden)
         vae.network_ = load_arrays(lambda: _network(n_features, hidden, latent, False), arrays)
         vae._centre, vae._scale, vae._dims = centre, float(scale[0]), (hidden, latent)
