@@ -35,3 +35,14 @@ def columns_of(X):
     """The attribute `feature_names_in_` of a fit to X, where X names its columns."""
     names = get_feature_names(X)
     return {} if names is None else {"feature_names_in_": names}
+
+
+def blank_of(estimator):
+    """An estimator of the same parameters on which `validate_data` may write; see `columns_on`."""
+    return type(estimator)(**estimator.get_params(deep=False))
+
+
+def columns_on(estimator):
+    """What `validate_data` has written on an estimator."""
+    names = ("n_features_in_", "feature_names_in_")
+    return {name: vars(estimator)[name] for name in names if name in vars(estimator)}

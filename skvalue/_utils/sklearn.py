@@ -21,7 +21,7 @@ CALLBACK_ATTRIBUTES = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
 
 def callback_context(estimator, max_subtasks):
-    """The callbacks' view of a fit that begins, with at most this number of subtasks (None: any)."""
+    """What callbacks see of a fit that begins, of at most this number of subtasks (None: any)."""
     return estimator._init_callback_context(max_subtasks=max_subtasks)
 
 
