@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator
 from ..._utils.fits import swap_in
 from ..._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from ...exceptions import NestedReleasesWarning, NormalApproximationWarning, VoidGuaranteeWarning
-from ...privacy import GaussianEvent, Ledger, draw_noise, make_report
-from ...privacy.mechanisms import on_grid
+from ...privacy import GaussianEvent, Ledger, draw_noise, make_report, on_grid
 
 __all__ = ["BOUND", "FEW_ROWS", "PartyRelease"]
 
