@@ -18,12 +18,8 @@ from threadpoolctl import ThreadpoolController
 def tiles(n, size):
     """Slices that cover ``range(n)``, nearly equal and at most ``size`` long.
 
-    Examples
-    --------
     >>> tiles(10, 4)
     [slice(0, 4, None), slice(4, 8, None), slice(8, 10, None)]
-    >>> tiles(10, 6)
-    [slice(0, 5, None), slice(5, 10, None)]
     """
     count = -(-n // size)
     step = -(-n // max(count, 1))

@@ -36,6 +36,7 @@ from .mechanisms import (
     draw_noise,
     noise_engine,
     noise_source,
+    on_grid,
     poisson_sample,
 )
 from .packing import smat, svec, svec_index
@@ -62,6 +63,8 @@ __all__ = [
     "calibrate_discrete_laplace",
     "calibrate_gaussian",
     "calibrate_laplace",
+    "check_delta",
+    "check_epsilon",
     "clip_rows",
     "clipping_margin",
     "convert",
@@ -78,6 +81,7 @@ __all__ = [
     "mu_from_epsilon",
     "noise_engine",
     "noise_source",
+    "on_grid",
     "poisson_sample",
     "smat",
     "svec",

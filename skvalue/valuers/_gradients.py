@@ -12,8 +12,7 @@ from ..gradients._models import LinearGradientModel, gradients_at
 from ..gradients._noise import gradient_event, gradient_report, own_shares, step_deviation
 from ..gradients._public import column_scales, public_directions, public_learning_rate, target_scale
 from ..gradients._walk import Perturbed, walk_permutations
-from ..privacy import noise_source
-from ..privacy._checks import check_delta, check_epsilon
+from ..privacy import check_delta, check_epsilon, noise_source
 from ..semivalues import check_semivalue, size_weights
 
 BUILT_IN = {"auto": None, "logistic": "classification", "softmax": "classification",

@@ -9,7 +9,7 @@ from ..._utils.parallel import tiles
 from ...estimation.estimation import Estimation, choose_sampler, make_design
 from ...games import FunctionGame
 from ...gradients._models import gradients_at
-from ...privacy.mechanisms import on_grid
+from ...privacy import on_grid
 
 __all__ = [
     "RationedNoise",
