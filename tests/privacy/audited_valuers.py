@@ -367,10 +367,10 @@ def federated_noise(*run):
     return federated_runs(*run)[0] - CLIP * GRADIENT_WAY
 
 
-def search_updates(claim):
+def search_updates(claim, clip=CLIP):
     """One party's update, of any size, is replaced."""
     return search_sensitivity(
-        lambda updates: release_updates(updates, CLIP).ravel(),
+        lambda updates: release_updates(updates, clip).ravel(),
         [(0.0, 0.0), (9.0, 0.0), (-9.0, 0.0), (0.1, 0.2), (3.0, 4.0)],
         2,
         claimed=claim.event.sensitivity,
