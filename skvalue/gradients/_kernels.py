@@ -110,25 +110,28 @@ def player_gradient(kind, X, y, first, last, thetas, s, clip, per_example, logit
     return finite
 
 
+@compiled
+def add_noise(gradient, noise, s, scale):
+    """Add noise to a clipped gradient: the bits of `skvalue.privacy.release`, without fastmath."""
+    for a in range(len(gradient)):
+        gradient[a] += scale * noise[s, a]
+
+
 @compiled(fastmath=_FAST)
-def step(thetas, s, gradient, rate, noise, scale, past, j, share, t):
+def step(thetas, s, release, rate, past, j, share, t):
     """``thetas[s + 1] = thetas[s] - rate * W``; returns how far the release is from the past.
 
     W is that of `own_shares`; ``past[j]`` is the mean of the t - 1 releases before, and becomes
     that of t.
     """
-    p, spread = len(gradient), 0.0
+    p, spread = len(release), 0.0
     if len(past) == 0:
-        if len(noise) == 0:
-            for a in range(p):
-                thetas[s + 1, a] = thetas[s, a] - rate * gradient[a]
-        else:
-            for a in range(p):
-                thetas[s + 1, a] = thetas[s, a] - rate * (gradient[a] + scale * noise[s, a])
+        for a in range(p):
+            thetas[s + 1, a] = thetas[s, a] - rate * release[a]
         return 0.0
     one = 1.0 / t
     for a in range(p):
-        away = gradient[a] + scale * noise[s, a] - past[j, a]
+        away = release[a] - past[j, a]
         thetas[s + 1, a] = thetas[s, a] - rate * (past[j, a] + share * away)
         past[j, a] += away * one
         spread += away * away
@@ -152,9 +155,11 @@ def walk(
         finite = player_gradient(
             kind, X, y, bounds[j], bounds[j + 1], thetas, s, clip, per_example, logits, gradient
         )
-        if not finite and len(noise) == 0:  # with noise, an error would tell of the rows
+        if len(noise):
+            add_noise(gradient, noise, s, scales[j])
+        elif not finite:  # with noise, an error would tell of the rows
             return j, spread
-        spread += step(thetas, s, gradient, rate, noise, scales[j], past, j, shares[j], t)
+        spread += step(thetas, s, gradient, rate, past, j, shares[j], t)
     return -1, spread
 
 

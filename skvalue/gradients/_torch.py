@@ -335,16 +335,20 @@ class TorchGradientModel:
     def _room_on_gpu(self):  # to ask may take as long as a step
         return block_bytes(self.device)
 
+    def _divisors(self, norms):
+        """What gradients of these norms are divided by, as in `clip_rows`; and which of them count.
+
+        In a private fit, one that is not finite does not.
+        """
+        counted = torch.isfinite(norms) | (self.non_finite == "pass")
+        if self.clip is None:
+            return torch.ones_like(norms), counted
+        return torch.clamp(torch.where(counted, norms, 0.0) / self.clip, min=1.0), counted
+
     def _clipped(self, gradients):
         """Rows of float64, none of a norm above `clip`."""
-        norms = torch.linalg.vector_norm(gradients, dim=1)
-        if self.non_finite == "zero":
-            finite = torch.isfinite(norms)
-            gradients = torch.where(finite[:, None], gradients, 0.0)
-            norms = torch.where(finite, norms, 0.0)
-        if self.clip is None:
-            return gradients
-        return gradients / torch.clamp(norms / self.clip, min=1.0)[:, None]
+        divisors, counted = self._divisors(torch.linalg.vector_norm(gradients, dim=1))
+        return torch.where(counted[:, None], gradients, 0.0) / divisors[:, None]
 
     def _add_clipped(self, total, each, counts=None):
         """Add rows, none of a norm above `clip`: (..., rows, p) to the float64 of (..., p).
@@ -356,13 +360,9 @@ class TorchGradientModel:
         n_rows = max(1, each[..., 0].numel())
         parts = list(tiles(each.shape[-1], max(1, room // (8 * n_rows))))
         norms = sum(each[..., part].double().square().sum(-1) for part in parts).sqrt()
-        added = torch.ones_like(norms, dtype=torch.bool) if counts is None else counts
-        if self.non_finite == "zero":
-            added = added & torch.isfinite(norms)
-        scale = torch.ones_like(norms)
-        if self.clip is not None:
-            scale /= torch.clamp(norms / self.clip, min=1.0)
-        scale, added = scale[..., None], added[..., None]
+        divisors, counted = self._divisors(norms)
+        added = (counted if counts is None else counts & counted)[..., None]
+        scale = (1.0 / divisors)[..., None]
         for part in parts:
             total[..., part] += torch.where(added, scale * each[..., part], 0.0).sum(-2)
 

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn import get_config
 
 from .._utils.parallel import beside, may_overlap, one_blas_thread, ordered_map, tiles
+from ..privacy import release
 from ._noise import optimal_share, own_shares
 
 _SLACK = 1e-9  # rounding allowed to a clipped norm
@@ -83,19 +84,19 @@ def walk_steps(model, order, rate, noise, scales, past, shares, t, thetas, limit
     """
     spread = 0.0
     for s, j in enumerate(order):
-        release = np.array(model.gradient(thetas[s], j), dtype=np.float64)
-        norm = np.sqrt(release @ release)
+        found = np.array(model.gradient(thetas[s], j), dtype=np.float64)
+        norm = np.sqrt(found @ found)
         if not np.isfinite(norm):
             return j, spread
         _check_norms(norm[None], limit)
         if len(noise):
-            release += scales[j] * noise[s]
+            found = release(found[None], limit, scales[j] * noise[s])[0]
         if len(past):
-            away = release - past[j]
-            release = past[j] + shares[j] * away
+            away = found - past[j]
+            found = past[j] + shares[j] * away
             past[j] += away / t
             spread += away @ away
-        thetas[s + 1] = thetas[s] - rate * release
+        thetas[s + 1] = thetas[s] - rate * found
     return -1, spread
 
 

@@ -34,7 +34,9 @@ from .mechanisms import (
     draw_noise,
     noise_engine,
     noise_source,
+    on_grid,
     poisson_sample,
+    release,
 )
 from .packing import smat, svec, svec_index
 from .relations import convert
@@ -76,7 +78,9 @@ __all__ = [
     "mu_from_epsilon",
     "noise_engine",
     "noise_source",
+    "on_grid",
     "poisson_sample",
+    "release",
     "smat",
     "svec",
     "svec_index",

@@ -19,6 +19,7 @@ from scipy.special import ndtri
 
 from . import _tables
 from ._checks import check_count, check_positive
+from .clipping import clip_rows
 from .events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "noise_source",
     "on_grid",
     "poisson_sample",
+    "release",
 ]
 
 _DISCRETE = (DiscreteGaussianEvent, DiscreteLaplaceEvent)
@@ -186,6 +188,44 @@ def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=N
         event, values.shape, engine=engine, noise_random_state=noise_random_state
     )
     return noisy if isinstance(event, _DISCRETE) else on_grid(noisy, event.scale)
+
+
+def release(vectors, clip, noise=None, noise_std=None):
+    """What leaves of private vectors: clipped to a norm, with noise, on a grid.
+
+    Gradients and updates leave through this function, or through a kernel that gives its bits for
+    vectors that are clipped.
+
+    Parameters
+    ----------
+    vectors : array-like of shape (n, p)
+        The vectors. With noise, one whose norm is not finite is zero, since an error would tell of
+        it; without, what is not finite is handed on.
+    clip : float or None
+        Bound on the norm of a vector, see `clip_rows`; None leaves them as they are.
+    noise : ndarray of shape (n, p), default=None
+        Noise to add, see `noise_source`; None adds none, and rounds nothing.
+    noise_std : float or ndarray of shape (n, 1), default=None
+        Standard deviation of the noise, from which `on_grid` takes the grid; None rounds nothing.
+
+    Returns
+    -------
+    released : ndarray of shape (n, p)
+        What may be seen.
+
+    Examples
+    --------
+    >>> release([[3.0, 4.0], [0.3, 0.4]], clip=1.0).round(3).tolist()
+    [[0.6, 0.8], [0.3, 0.4]]
+    >>> release([[3.0, 4.0]], 1.0, noise=np.array([[0.1, 0.2]]), noise_std=2.0**10).tolist()
+    [[0.7001953125, 1.0]]
+    """
+    vectors = np.asarray(vectors, dtype=np.float64)
+    if noise is None:
+        return clip_rows(vectors, clip)
+    finite = np.isfinite(np.linalg.norm(vectors, axis=1, keepdims=True))
+    noisy = clip_rows(np.where(finite, vectors, 0.0), clip) + noise
+    return noisy if noise_std is None else on_grid(noisy, noise_std)
 
 
 def on_grid(noisy, scale):

@@ -9,7 +9,7 @@ from ..._utils.parallel import tiles
 from ...estimation.estimation import Estimation, choose_sampler, make_design
 from ...games import FunctionGame
 from ...gradients._models import gradients_at
-from ...privacy.mechanisms import on_grid
+from ...privacy import release
 
 __all__ = [
     "RationedNoise",
@@ -83,22 +83,17 @@ def release_updates(updates, clip, draw=None, scales=1.0, stream=(0,)):
     >>> release_updates([[3.0, 4.0], [0.3, 0.4]], clip=1.0).round(3).tolist()
     [[0.6, 0.8], [0.3, 0.4]]
     """
-    released = np.array(updates, dtype=np.float64)
-    norms = np.linalg.norm(released, axis=1)
-    lost = ~np.isfinite(norms)
-    if lost.any():
-        if draw is None:
-            raise ValueError(
-                f"updates must be finite. Got one that is not, of party {np.flatnonzero(lost)[0]}: "
-                "its rows are too large, or the learning rate is."
-            )
-        released[lost] = norms[lost] = 0.0
-    if clip is not None:
-        released /= np.maximum(norms / clip, 1.0)[:, None]
+    updates = np.asarray(updates, dtype=np.float64)
     if draw is None:
-        return released
+        lost = np.flatnonzero(~np.isfinite(np.linalg.norm(updates, axis=1)))
+        if len(lost):
+            raise ValueError(
+                f"updates must be finite. Got one that is not, of party {lost[0]}: its rows are "
+                "too large, or the learning rate is."
+            )
+        return release(updates, clip)
     scales = np.reshape(scales, (-1, 1))
-    return on_grid(released + scales * draw(released.shape, stream), scales * draw.scale)
+    return release(updates, clip, scales * draw(updates.shape, stream), scales * draw.scale)
 
 
 class RationedNoise:
