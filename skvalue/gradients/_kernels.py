@@ -111,10 +111,12 @@ def player_gradient(kind, X, y, first, last, thetas, s, clip, per_example, logit
 
 
 @compiled
-def add_noise(gradient, noise, s, scale):
-    """Add noise to a clipped gradient: the bits of `skvalue.privacy.release`, without fastmath."""
+def add_noise(gradient, noise, s, scale, grid):
+    """Make a clipped gradient a release: the bits of `skvalue.privacy.release`, so no fastmath."""
+    inverse, largest = 1.0 / grid, 2.0**52 * grid  # both exact: the grid is a power of two
     for a in range(len(gradient)):
-        gradient[a] += scale * noise[s, a]
+        noisy = gradient[a] + scale * noise[s, a]
+        gradient[a] = np.rint(noisy * inverse) * grid if abs(noisy) < largest else noisy
 
 
 @compiled(fastmath=_FAST)
@@ -140,8 +142,9 @@ def step(thetas, s, release, rate, past, j, share, t):
 
 @compiled
 def walk(
-    kind, X, y, bounds, clip, per_example, order, rate, noise, scales, past, shares, t, thetas
-):
+    kind, X, y, bounds, clip, per_example, order, rate, noise, scales, grids, past, shares, t,
+    thetas,
+):  # fmt: skip
     """Walk through the players of ``order`` from ``thetas[0]``.
 
     Returns the player who has a gradient that is not finite (-1: none; with noise it is zero), and
@@ -156,7 +159,7 @@ def walk(
             kind, X, y, bounds[j], bounds[j + 1], thetas, s, clip, per_example, logits, gradient
         )
         if len(noise):
-            add_noise(gradient, noise, s, scales[j])
+            add_noise(gradient, noise, s, scales[j], grids[j])
         elif not finite:  # with noise, an error would tell of the rows
             return j, spread
         spread += step(thetas, s, gradient, rate, past, j, shares[j], t)

@@ -5,6 +5,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from .._utils.parallel import tiles
+from ..privacy import grid_width
 
 __all__ = ["GradientModel", "LinearGradientModel", "gradients_at"]
 
@@ -167,11 +168,11 @@ class LinearGradientModel:
         )  # fmt: skip
         return out if finite else np.full_like(out, np.nan)
 
-    def walk(self, order, rate, noise, scales, past, shares, t, thetas):
+    def walk(self, order, rate, noise, scales, noise_std, past, shares, t, thetas):
         """Steps through players at once, see `skvalue.gradients._walk.walk_steps`."""
         return self._kernels.walk(
             self._kind, self._X, self._y, self._bounds, self._clip, self._per_example, order, rate,
-            noise, scales, past, shares, t, thetas,
+            noise, scales, grid_width(scales * noise_std), past, shares, t, thetas,
         )  # fmt: skip
 
     def utilities(self, thetas):

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._utils.parallel import tiles
 from ..exceptions import ConstantColumnsWarning
+from ..privacy import on_grid
 from ._walk import walk_steps
 
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -161,7 +162,8 @@ def _walk_through(model, theta, rate, deviation, rng, block=64):
         players = np.arange(part.start, part.stop)
         noise = rng.normal(scale=deviation, size=(len(players) if deviation else 0, p))
         some = thetas[: len(players) + 1]
-        bad, _ = steps(players, rate, noise, ones, np.empty((0, p)), ones, 1, some)
+        scale = deviation or 1.0
+        bad, _ = steps(players, rate, noise, ones, scale, np.empty((0, p)), ones, 1, some)
         if bad >= 0:
             return np.full(p, np.inf)
         thetas[0] = some[-1]
@@ -171,11 +173,11 @@ def _walk_through(model, theta, rate, deviation, rng, block=64):
 def _walks_through(model, theta, deviation, rng):
     """`_walk_through` at all rates, for a model that takes many gradients at once."""
     rates = np.array(RATES)[:, None]
-    thetas, noise = np.repeat(theta[None], len(rates), axis=0), 0.0
+    thetas = np.repeat(theta[None], len(rates), axis=0)
     with np.errstate(invalid="ignore", over="ignore"):
         for player in range(model.n_players):
+            found = model.gradients(thetas, np.full(len(rates), player))
             if deviation:
-                noise = rng.normal(scale=deviation, size=len(theta))
-            gradients = model.gradients(thetas, np.full(len(rates), player))
-            thetas = thetas - rates * (gradients + noise)
+                found = on_grid(found + rng.normal(scale=deviation, size=len(theta)), deviation)
+            thetas = thetas - rates * found
     return thetas

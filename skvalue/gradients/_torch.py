@@ -248,9 +248,9 @@ class TorchGradientModel:
         return walks, int(min(max(1, room // (walks * 20 * self.n_parameters)), self.n_players))
 
     @undisturbed()
-    def walk_together(self, orders, rate, noise, scales, thetas):
+    def walk_together(self, orders, rate, noise, scales, noise_std, thetas):
         """Walk on many paths at once, see `skvalue.gradients._torch_walks.walk_together`."""
-        return walk_together(self, orders, rate, noise, scales, thetas)
+        return walk_together(self, orders, rate, noise, scales, noise_std, thetas)
 
     @undisturbed()
     def utilities(self, thetas):

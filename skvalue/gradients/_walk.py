@@ -48,7 +48,7 @@ class Perturbed:
         return not (isinstance(self.noise, str) and self.noise == "iid")
 
 
-def walk_steps(model, order, rate, noise, scales, past, shares, t, thetas, limit=np.inf):
+def walk_steps(model, order, rate, noise, scales, noise_std, past, shares, t, thetas, limit=np.inf):
     """Walk through the players of ``order`` from ``thetas[0]``, one gradient step each.
 
     Parameters
@@ -63,6 +63,8 @@ def walk_steps(model, order, rate, noise, scales, past, shares, t, thetas, limit
         Noise of the players' releases, times ``scales``.
     scales : ndarray of shape (n_players,)
         See `Perturbed`.
+    noise_std : float
+        Standard deviation of the noise without ``scales``.
     past : ndarray of shape (n_players, p) or (0, p)
         Means of the t - 1 releases of every player before; changed to those of t. Without any,
         steps go along the releases themselves.
@@ -72,8 +74,8 @@ def walk_steps(model, order, rate, noise, scales, past, shares, t, thetas, limit
         Number of the permutation, from 1.
     thetas : ndarray of shape (len(order) + 1, p)
         Parameters; all but the first are written.
-    limit : float
-        Bound of the norm of a gradient, which the noise relies on.
+    limit : float, default=None
+        Bound of the norm of a gradient, which the noise relies on; None checks nothing.
 
     Returns
     -------
@@ -90,7 +92,7 @@ def walk_steps(model, order, rate, noise, scales, past, shares, t, thetas, limit
             return j, spread
         _check_norms(norm[None], limit)
         if len(noise):
-            found = release(found[None], limit, scales[j] * noise[s])[0]
+            found = release(found[None], limit, scales[j] * noise[s], scales[j] * noise_std)[0]
         if len(past):
             away = found - past[j]
             found = past[j] + shares[j] * away
@@ -144,8 +146,8 @@ def walk_permutations(
     n, p = model.n_players, model.n_parameters
     schedule = _Schedule(perturbed, n, p, n_permutations)
     scales = np.ones(n) if perturbed is None else perturbed.scales
-    limit = np.inf if perturbed is None else perturbed.clip
-    draw = None if perturbed is None else perturbed.draw
+    limit = None if perturbed is None else perturbed.clip
+    draw, noise_std = (None, 1.0) if perturbed is None else (perturbed.draw, perturbed.deviation)
     children = seed.spawn(n_permutations)
     numbers = range(skip, n_permutations)
     if hasattr(model, "walk_together") and not schedule.averages:
@@ -154,8 +156,9 @@ def walk_permutations(
             names = range(n) if names is None else names
             yield from [(None, None)] * skip
             yield from _many_at_once(
-                model, weights, rate, children, numbers, fitting, draw, scales, limit, names
-            )
+                model, weights, rate, children, numbers, fitting, draw, scales, noise_std, limit,
+                names,
+            )  # fmt: skip
             return
     steps, fused = getattr(model, "walk", None), hasattr(model, "walk")
     if not fused:
@@ -178,7 +181,7 @@ def walk_permutations(
             thetas[0] = start
             noise = _noise(draw, t, part, n, p)
             bad, spread = steps(
-                order[part], rate, noise, scales, schedule.past, shares, t + 1, thetas
+                order[part], rate, noise, scales, noise_std, schedule.past, shares, t + 1, thetas
             )
             if bad >= 0:
                 _refuse(bad if names is None else names[bad], part, t)
@@ -237,7 +240,9 @@ def _marginals(blocks, weights):
     return marginals, utilities[[0, -1]]
 
 
-def _many_at_once(model, weights, rate, children, numbers, size, draw, scales, limit, names):
+def _many_at_once(
+    model, weights, rate, children, numbers, size, draw, scales, noise_std, limit, names
+):
     """`walk_permutations` where none depends on another, for a model that walks many together."""
     n, p = model.n_players, model.n_parameters
     walks, block = size
@@ -250,7 +255,7 @@ def _many_at_once(model, weights, rate, children, numbers, size, draw, scales, l
         for part in _parts(n, _whole_grains(block, p)):
             noise = np.array([_noise(draw, t, part, n, p) for t in numbers[batch]])
             thetas, utilities[:, part.start + 1 : part.stop + 1], norms[:, part] = (
-                model.walk_together(orders[:, part], rate, noise, scales, thetas)
+                model.walk_together(orders[:, part], rate, noise, scales, noise_std, thetas)
             )
         for t, order, found, of_steps in zip(numbers[batch], orders, utilities, norms):
             _check_norms(of_steps, limit)
@@ -262,6 +267,8 @@ def _many_at_once(model, weights, rate, children, numbers, size, draw, scales, l
 
 def _check_norms(norms, limit):
     """Refuse norms of gradients that are larger than the noise relies on."""
+    if limit is None:
+        return
     above = norms[np.isfinite(norms) & (norms > limit * (1 + _SLACK))]
     if len(above):
         raise RuntimeError(

@@ -232,7 +232,7 @@ def test_compiled_walks_equal_plain_ones(rng, kind, noise):
         for steps, own in zip((model.walk, lambda *a: walk_steps(model, *a, limit=0.5)), pasts):
             thetas = np.zeros((6, model.n_parameters))
             order = np.array([3, 1, 0, 4, 2])
-            bad, spread = steps(order, 0.4, z, np.arange(1, 6) / 5, own, shares, t, thetas)
+            bad, spread = steps(order, 0.4, z, np.arange(1, 6) / 5, 1.0, own, shares, t, thetas)
             assert bad == -1
             results.append((thetas, spread))
         np.testing.assert_allclose(results[0][0], results[1][0], atol=1e-12)

@@ -1,6 +1,7 @@
 """Semivalues from private gradients: what noise is drawn, what is charged, what can be found."""
 
 import pickle
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -17,11 +18,13 @@ from skvalue.privacy import (
     detection_ceiling,
     epsilon_from_mu,
     get_epsilon,
+    grid_width,
     mu_from_epsilon,
+    release,
 )
 
 from ..test_base import Watch
-from .test_gradient_semivalue import drawn_orders, problem, seeded
+from .test_gradient_semivalue import KINDS, drawn_orders, problem, seeded
 
 # Noise --------------------------------------------------------------------------------------
 
@@ -203,6 +206,51 @@ def test_bad_schedules(rng, noise, message):
         GradientSemivalueValuer(n_permutations=4, epsilon=1.0, noise=noise).fit(
             X, y, X_val=X_val, y_val=y_val
         )
+
+
+# The one release ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("unit", ["party", "example"])
+def test_compiled_walks_release_the_same_bits(rng, kind, unit):
+    X, y, X_val, y_val = problem(rng, KINDS[kind], n=200)
+    model = LinearGradientModel(
+        X, y, np.arange(200) // 2, X_val, y_val, np.full(15, 1 / 15), kind=kind,
+        n_classes=KINDS[kind], clip=0.5, unit=unit, utility="neg_loss",
+    )  # fmt: skip
+    p, none, ones = model.n_parameters, np.empty((0, model.n_parameters)), np.ones(100)
+    scales, noise_std = 1 / np.arange(1, 101), 7.3
+    for j in range(100):
+        noise = rng.normal(scale=noise_std, size=(1, p))
+        noise[0, 0] *= 1e18 if j == 0 else 1.0  # beyond the grid
+        thetas = np.zeros((2, p))
+        model.walk(np.array([j]), 1.0, noise, scales, noise_std, none, ones, 1, thetas)
+        expected = release(
+            model.gradient(thetas[0], j)[None], None, scales[j] * noise, scales[j] * noise_std
+        )
+        np.testing.assert_array_equal(-thetas[1], expected[0])
+
+
+@seeded
+def test_what_leaves_is_on_a_grid(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    owner, taken, utilities = np.arange(24) // 3, [], LinearGradientModel.utilities
+
+    def watched(self, thetas):
+        taken.append(np.array(thetas))
+        return utilities(self, thetas)
+
+    for unit, rows in (("party", 1), ("example", 3)):
+        with patch.object(LinearGradientModel, "utilities", watched):
+            GradientSemivalueValuer(
+                n_permutations=9, learning_rate=1.0, noise_multiplier=1.0, noise="iid", n_jobs=1,
+                unit=unit, noise_random_state=0,
+            ).fit(X, y, X_val=X_val, y_val=y_val, groups=owner)  # fmt: skip
+        steps = np.array([walk[1] for walk in taken])  # from zero, along one release each
+        assert len(steps) == 9
+        assert not (steps % grid_width(3.0 / rows)).any()
+        taken.clear()
 
 
 # Privacy ------------------------------------------------------------------------------------
@@ -456,11 +504,11 @@ def test_a_row_without_a_finite_gradient_moves_no_other():
         )  # fmt: skip
         thetas, none, ones = np.zeros((2, 2)), np.empty((0, 2)), np.ones(1)
         order = np.zeros(1, int)
-        bad, _ = model.walk(order, 1.0, np.zeros((1, 2)), ones, none, ones, 1, thetas)
+        bad, _ = model.walk(order, 1.0, np.zeros((1, 2)), ones, 1e-9, none, ones, 1, thetas)
         assert bad == -1
         found.append(-3 * thetas[1])
         if row > 1:
-            assert model.walk(order, 1.0, none, ones, none, ones, 1, thetas)[0] == 0
+            assert model.walk(order, 1.0, none, ones, 1.0, none, ones, 1, thetas)[0] == 0
             assert np.isnan(model.gradient(thetas[0], 0)).all()
     assert np.linalg.norm(found[1]) > 1.3  # of two rows, nearly in one direction
     assert np.linalg.norm(found[0] - found[1]) <= 0.7 + 1e-12

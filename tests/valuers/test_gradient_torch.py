@@ -9,6 +9,7 @@ from skvalue import GradientSemivalueValuer
 from skvalue.gradients._models import GradientModel
 from skvalue.gradients._public import RATES, _walk_through, _walks_through
 from skvalue.gradients._torch import TorchGradientModel
+from skvalue.privacy import release
 
 cross_entropy = torch.nn.functional.cross_entropy
 
@@ -170,6 +171,21 @@ def test_blocks_of_columns_change_nothing(images, rng, monkeypatch, non_finite):
         total = torch.ones(4, 50, dtype=torch.float64)
         model._add_clipped(total, each, counts)
         np.testing.assert_allclose(total, 1 + clipped.sum(axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("unit", ["party", "example"])
+def test_walks_together_release_the_same_bits(images, rng, unit):
+    model = make(Net(), images, unit=unit)
+    scales, noise_std = np.array([1.0, 0.5, 0.2]), 7.3
+    orders, thetas = np.array([[2], [0], [1], [2]]), np.zeros((4, model.n_parameters))
+    noise = rng.normal(scale=noise_std, size=(4, 1, model.n_parameters))
+    noise[0, 0, 0] *= 1e18  # beyond the grid
+    found, *_ = model.walk_together(orders, 1.0, noise, scales, noise_std, thetas)
+    own = scales[orders]
+    expected = release(
+        model.gradients(thetas, orders[:, 0]), None, own * noise[:, 0], own * noise_std
+    )
+    np.testing.assert_array_equal(-found, expected)
 
 
 def test_memory_follows_working_memory(images):
@@ -414,7 +430,8 @@ def test_gpu_agrees_with_the_cpu(gpu, images, rng, unit):
     np.testing.assert_allclose(*(model.utilities(thetas) for model in on.values()), rtol=1e-9)
     orders, noise = np.array([[0, 2, 1], [2, 1, 0]]), rng.normal(size=(2, 3, 183))
     walked = [
-        model.walk_together(orders, 0.1, noise, np.ones(3), thetas[:2]) for model in on.values()
+        model.walk_together(orders, 0.1, noise, np.ones(3), 1.0, thetas[:2])
+        for model in on.values()
     ]
     for found, expected in zip(*walked):
         np.testing.assert_allclose(found, expected, rtol=1e-9)
