@@ -111,19 +111,19 @@ def player_gradient(kind, X, y, first, last, thetas, s, clip, per_example, logit
 
 
 @compiled
-def add_noise(gradient, noise, s, scale, grid):
+def add_noise(gradient, noise, s, grid):
     """Make a clipped gradient a release: the bits of `skvalue.privacy.release`, so no fastmath."""
     inverse, largest = 1.0 / grid, 2.0**52 * grid  # both exact: the grid is a power of two
     for a in range(len(gradient)):
-        noisy = gradient[a] + scale * noise[s, a]
+        noisy = gradient[a] + noise[s, a]
         gradient[a] = np.rint(noisy * inverse) * grid if abs(noisy) < largest else noisy
 
 
 @compiled(fastmath=_FAST)
-def step(thetas, s, release, rate, past, j, share, t):
+def step(thetas, s, release, rate, past, j, fraction, t):
     """``thetas[s + 1] = thetas[s] - rate * W``; returns how far the release is from the past.
 
-    W is that of `own_shares`; ``past[j]`` is the mean of the t - 1 releases before, and becomes
+    W is that of `own_fractions`; ``past[j]`` is the mean of the t - 1 releases before, and becomes
     that of t.
     """
     p, spread = len(release), 0.0
@@ -134,7 +134,7 @@ def step(thetas, s, release, rate, past, j, share, t):
     one = 1.0 / t
     for a in range(p):
         away = release[a] - past[j, a]
-        thetas[s + 1, a] = thetas[s, a] - rate * (past[j, a] + share * away)
+        thetas[s + 1, a] = thetas[s, a] - rate * (past[j, a] + fraction * away)
         past[j, a] += away * one
         spread += away * away
     return spread
@@ -142,9 +142,8 @@ def step(thetas, s, release, rate, past, j, share, t):
 
 @compiled
 def walk(
-    kind, X, y, bounds, clip, per_example, order, rate, noise, scales, grids, past, shares, t,
-    thetas,
-):  # fmt: skip
+    kind, X, y, bounds, clip, per_example, order, rate, noise, grids, past, fractions, t, thetas
+):
     """Walk through the players of ``order`` from ``thetas[0]``.
 
     Returns the player who has a gradient that is not finite (-1: none; with noise it is zero), and
@@ -159,10 +158,10 @@ def walk(
             kind, X, y, bounds[j], bounds[j + 1], thetas, s, clip, per_example, logits, gradient
         )
         if len(noise):
-            add_noise(gradient, noise, s, scales[j], grids[j])
+            add_noise(gradient, noise, s, grids[j])
         elif not finite:  # with noise, an error would tell of the rows
             return j, spread
-        spread += step(thetas, s, gradient, rate, past, j, shares[j], t)
+        spread += step(thetas, s, gradient, rate, past, j, fractions[j], t)
     return -1, spread
 
 

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, indexable
 
 from .._utils.sklearn import HasMethods, Interval, safe_indexing, validate_params
-from ..gradients._noise import own_shares
+from ..gradients import own_fractions
 from ._scores import noisy_label_auc
 
 __all__ = [
@@ -230,7 +230,7 @@ def release_closeness(
     """
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     deviation = np.sqrt(n_permutations) * noise_multiplier
-    shares = own_shares(noise, n_permutations, deviation**2, gradient_sd**2)
+    shares = own_fractions(noise, n_permutations, deviation**2, gradient_sd**2)
     shape = n_parties, n_parameters
     direction = rng.normal(size=shape)
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
