@@ -95,8 +95,8 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         ``sqrt(n_rounds) * clip * noise_multiplier`` on every update. `privacy_` says what that
         guarantees.
     noise : {"iid", "correlated", "recent"}, callable or array-like, default="recent"
-        Weight of a party's newest update in what is used, where there is noise; the rest is what was
-        used before. "iid": all. "correlated": ``1 / t``, the running mean. "recent":
+        Weight of a party's newest update in what is used, where there is noise; the rest is what
+        was used before. "iid": all. "correlated": ``1 / t``, the running mean. "recent":
         ``0.75 - 0.7 t / n_rounds``, since a global model moves. A callable gives it from (t,
         n_rounds), an array holds them; the first is 1.
     burn_in : float, default=0.2
