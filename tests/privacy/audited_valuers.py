@@ -12,8 +12,7 @@ from skvalue import (
     KNNShapleyValuer,
     TKNNShapleyValuer,
 )
-from skvalue.gradients._models import LinearGradientModel
-from skvalue.gradients._noise import gradient_event
+from skvalue.gradients import LinearGradientModel, gradient_event
 from skvalue.privacy import Ledger
 from skvalue.privacy.audit import search_sensitivity
 from skvalue.valuers.federated_semivalue._rounds import Rounds, release_updates
@@ -297,7 +296,7 @@ def federated_runs(short=1.0):
         for t in range(PERMUTATIONS):
             updates = np.tile(sign * 9 * GRADIENT_WAY, (10 * CANARIES, 1))
             valuer.add_round(np.zeros(2), updates)
-            sent[t] = valuer._rounds.used
+            sent[t] = valuer._fitted.statistic.rounds.used
         runs.append(sent.transpose(1, 0, 2))
     return runs
 
@@ -367,10 +366,10 @@ def federated_noise(*run):
     return federated_runs(*run)[0] - CLIP * GRADIENT_WAY
 
 
-def search_updates(claim):
+def search_updates(claim, clip=CLIP):
     """One party's update, of any size, is replaced."""
     return search_sensitivity(
-        lambda updates: release_updates(updates, CLIP).ravel(),
+        lambda updates: release_updates(updates, clip).ravel(),
         [(0.0, 0.0), (9.0, 0.0), (-9.0, 0.0), (0.1, 0.2), (3.0, 4.0)],
         2,
         claimed=claim.event.sensitivity,

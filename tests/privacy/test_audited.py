@@ -483,6 +483,26 @@ BROKEN = [
     ),
     (
         Audited(
+            "GradientSemivalueValuer whose gradients are not clipped",
+            valuers.gradient_claim,
+            lambda claim, n: valuers.gradient_scores(),
+            None,
+            lambda claim: valuers.search_gradients(claim, None),
+        ),
+        {"sensitivity"},
+    ),
+    (
+        Audited(
+            "FederatedSemivalueValuer whose updates are not clipped",
+            valuers.federated_claim,
+            lambda claim, n: valuers.federated_scores(),
+            None,
+            lambda claim: valuers.search_updates(claim, None),
+        ),
+        {"sensitivity"},
+    ),
+    (
+        Audited(
             "GradientSemivalueValuer along a public direction, noise for C in place of 2 C",
             lambda: valuers.gradient_claim(**valuers.PROJECTED),
             lambda claim, n: valuers.projected_scores(0.5),
