@@ -4,10 +4,22 @@ import numpy as np
 import torch
 
 from ..._utils.parallel import tiles
+from ...base import Part
+from . import _values
+
+
+def value_part(split, engine, space, y, points, game, class_counts, max_rank):
+    """As `_values.value_part`; ranks of all rows stay on the device of a classification."""
+    if not len(class_counts) or max_rank < game.n:
+        return _values.value_part(split, engine, space, y, points, game, class_counts, max_rank)
+    return Part(split, *value_points(engine, space, y, points, game, class_counts))
 
 
 def value_points(engine, space, y, points, game, class_counts):
-    """As `_values.value_points`, all rows ranked; the tied get the mean over their orders."""
+    """Values of all rows at a tile of points, the tied with the mean over their orders.
+
+    The formula is that of `class_game`, as in the loops of the CPU.
+    """
     matches = class_counts[points.y].astype(np.float64)
     if points.self_index is not None:
         matches -= y[points.self_index] == points.y
@@ -18,7 +30,7 @@ def value_points(engine, space, y, points, game, class_counts):
         codes = engine.to_device(points.y.astype(np.int32))[:, None]
         weights = engine.to_device(points.weights.astype(np.float64))
         values = torch.zeros(len(y), dtype=torch.float64, device=weights.device)
-        utility = np.empty(len(points))
+        utility = torch.empty(len(points), dtype=torch.float64, device=weights.device)
         for lines, order, tied in engine.device_ranks(space, points.X, points.self_index):
             order, tied = order[:, : game.n], tied[:, : game.n]
             for part in tiles(len(lines), -(-len(lines) // 8)):
@@ -27,12 +39,12 @@ def value_points(engine, space, y, points, game, class_counts):
                 score, votes = _class_scores(
                     match, tied[part], base[here], inv, sums, game.gain, game.votes
                 )
-                utility[here] = (votes * inv[0]).cpu().numpy()
+                utility[here] = votes * inv[0]
                 by_row = torch.zeros(
                     (len(line), len(y)), dtype=torch.float64, device=weights.device
                 )
                 values += weights[here] @ by_row.scatter_(1, line, score)
-        return values.cpu().numpy(), np.zeros(len(class_counts) + 1), utility
+        return values.cpu().numpy(), utility.cpu().numpy()
 
 
 def _class_scores(match, tied, base, inv, sums, gain, votes):

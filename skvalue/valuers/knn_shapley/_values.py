@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from ...neighbors import make_space, ranks
+from ...base import Part
+from ...neighbors import Order, ranks
+
+
+def value_part(split, engine, space, y, points, game, class_counts, max_rank):
+    """The part of a split that a tile of points is."""
+    values, unranked, utility = value_points(engine, space, y, points, game, class_counts, max_rank)
+    if max_rank < game.n:
+        values += unranked[-1] + unranked[y]
+    return Part(split, values, utility)
 
 
 def value_points(engine, space, y, points, game, class_counts, max_rank):
@@ -30,7 +39,7 @@ def each_point(engine, space, y, points, game, class_counts, max_rank):
         for line, v in enumerate(places[part]):
             values, unranked = np.zeros(len(y)), np.zeros(len(class_counts) + 1)
             here = slice(line, line + 1)
-            some = type(order)(order.rows[here], order.n_ranked[here])
+            some = Order(order.rows[here], order.n_ranked[here])
             _add_values(
                 game, some, y, class_counts, points.y[v : v + 1], one, left_out[v : v + 1], values,
                 unranked,
@@ -101,26 +110,24 @@ def join_classes(engine, both, y, points, game, n_classes):
     return common, by_label
 
 
-def join_targets(engine, both, y, points, targets, game):
+def join_targets(engine, both, y, points, game):
     """Value of each new row as a polynomial in its target: (n_new, 3) coefficients."""
     from ._target_kernels import join_target_values
 
     terms = np.zeros((len(both) - len(y), 3))
     for part, order in ranks(engine, both, points.X, points.self_index):
-        join_target_values(
-            game, *order, len(y), y, targets[part], points.weights[part], terms
-        )
+        join_target_values(game, *order, len(y), y, points.y[part], points.weights[part], terms)
     return terms
 
 
-def predict_at(engine, X, metric, y, X_new, votes, n_classes):
+def predict_at(engine, space, y, X_new, votes, n_classes):
     """What the model predicts at new rows: class probabilities, or mean and mean square."""
     from ._class_kernels import neighbour_shares
     from ._target_kernels import neighbour_moments
 
     count = neighbour_shares if n_classes else neighbour_moments
     out = np.zeros((len(X_new), n_classes or 2))
-    for part, order in ranks(engine, make_space(X, metric), X_new, None, votes):
+    for part, order in ranks(engine, space, X_new, None, votes):
         some = np.zeros((len(part), out.shape[1]))
         count(*order, votes, y, some)
         out[part] = some

@@ -59,7 +59,7 @@ def neighbour_values(same, other, n_classes, semivalue="shapley"):
 
 
 def threshold_utility(same, other, n_classes):
-    """Probability by which the soft-label threshold classifier gives the right label (paper, eq. 3)."""
+    """Probability that the soft-label threshold classifier is right (paper, eq. 3)."""
     c = same + other
     return np.where(c > 0, same / np.maximum(c, 1), 1 / n_classes)
 

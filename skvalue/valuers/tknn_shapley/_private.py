@@ -65,11 +65,10 @@ class NoisyCounts(Release):
     def game(self, counts, points, n_classes, semivalue, joins=False):
         """`game_at_points` of noisy counts: smoothed and shrunk, or rounded and cut off at zero."""
         if self.denoise:
-            with one_blas_thread():  # idle threads would spin
-                geometry = public_geometry(points.X, self.radius, self.metric)
-                noise = count_noise(counts, self.event)
-                posterior = count_posterior(counts, noise, *geometry, points.y, n_classes)
-                agree, differ = value_sizes(posterior, n_classes, semivalue, joins)
+            geometry = public_geometry(points.X, self.radius, self.metric)
+            noise = count_noise(counts, self.event)
+            posterior = count_posterior(counts, noise, *geometry, points.y, n_classes)
+            agree, differ = value_sizes(posterior, n_classes, semivalue, joins)
             utility = threshold_utility(posterior.same, posterior.other, n_classes).mean(axis=0)
             return agree, differ, utility
         same, other = np.maximum(np.rint(counts), 0).astype(np.int64)
@@ -84,7 +83,7 @@ def noisy_counts(
     ledger, noise_random_state,
 ):  # fmt: skip
     """Noise for as many balls as any row can be in: a bound from the validation points alone."""
-    with one_blas_thread():
+    with one_blas_thread():  # idle ones would spin, and take cores from the tiles
         bound = overlap_bound(problem.splits[0].points.X, radius, metric)
     cap = None
     if max_contributions is not None and max_contributions < bound:
@@ -460,5 +459,7 @@ def public_baseline(
             raise ValueError(f"{name} must have {len(rows)} entries. Got {len(labels)}.")
     weights = check_validation_weights(sample_weight_val, len(X_val))
     space = make_space(X, metric, codes, len(classes) + 1)
-    signs = by_label(codes_val, np.full(len(X_val), 0.5), np.full(len(X_val), -0.5), len(classes) + 1)
+    signs = by_label(
+        codes_val, np.full(len(X_val), 0.5), np.full(len(X_val), -0.5), len(classes) + 1
+    )
     return balls(get_engine("auto"), space, X_val, radius, n_jobs=n_jobs).sum(signs * weights)
