@@ -14,9 +14,16 @@ from sklearn.utils._param_validation import (
     validate_params,
 )
 from sklearn.utils.validation import _check_feature_names as check_feature_names
+from sklearn.utils.validation import _get_feature_names as get_feature_names
 
 # What `CallbackSupportMixin` holds on an estimator while it is fitted.
 CALLBACK_ATTRIBUTES = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
+
+
+def callback_context(estimator, max_subtasks):
+    """What callbacks see of a fit that begins, of at most this number of subtasks (None: any)."""
+    return estimator._init_callback_context(max_subtasks=max_subtasks)
+
 
 __all__ = [
     "CALLBACK_ATTRIBUTES",
@@ -26,8 +33,10 @@ __all__ = [
     "Options",
     "RealNotInt",
     "StrOptions",
+    "callback_context",
     "check_feature_names",
     "fit_context",
+    "get_feature_names",
     "is_pandas_na",
     "is_scalar_nan",
     "safe_indexing",
