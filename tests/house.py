@@ -170,6 +170,13 @@ def definitions():
                 names.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 names.add(node.id)
+            elif isinstance(
+                node, ast.keyword
+            ):  # of what becomes attributes: replace, vars().update
+                names.add(node.arg or "")
+            elif isinstance(node, ast.Dict):
+                keys = (getattr(key, "value", None) for key in node.keys)
+                names.update(key for key in keys if isinstance(key, str))
         for name in names:
             if is_private(name):
                 found.setdefault(name, set()).add(path)
@@ -476,8 +483,8 @@ def judges():
 
 # The way from `fit` to the compiled loop ------------------------------------------------------
 
-# Checks, threads and progress hand no array on.
-BESIDE_THE_WAY = {"_utils/parallel.py", "_utils/progress.py", "base/_progress.py"}
+# Checks, threads and progress hand no array on, nor does what folds the parts, which it asks for.
+BESIDE_THE_WAY = {"_utils/parallel.py", "_utils/progress.py", "base/_points.py"}
 WALK = """
 import os, sys
 os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiled functions then have frames
@@ -635,11 +642,14 @@ def shown_private_values():
     """Attributes for the curator alone that a notebook shows of a private fit."""
     offenders = []
     for name, valuer in fitted().items():
-        if name.endswith("private") and not isinstance(valuer, str):
+        record = getattr(valuer, "_fitted", None)  # it says whether the values are released
+        if name.endswith("private") and getattr(
+            record, "hides_values", not isinstance(valuer, str)
+        ):
             html = valuer._repr_html_()
             offenders += [
                 f"{name}: {attribute}"
-                for attribute in ("values_", "values_error_", "validation_error_", "noise_random")
+                for attribute in ("values_", "values_error_", "validation_error_")
                 if f"{attribute}<" in html
             ]
     return offenders
