@@ -136,6 +136,10 @@ def private_imports_of_tests():
     return private_imports(files(TESTS))
 
 
+def private_imports_of_examples():
+    return private_imports(files(ROOT / "examples"))
+
+
 # Private attributes of objects --------------------------------------------------------------
 
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
@@ -170,9 +174,7 @@ def definitions():
                 names.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 names.add(node.id)
-            elif isinstance(
-                node, ast.keyword
-            ):  # of what becomes attributes: replace, vars().update
+            elif isinstance(node, ast.keyword):  # of what becomes attributes, by vars(self).update
                 names.add(node.arg or "")
             elif isinstance(node, ast.Dict):
                 keys = (getattr(key, "value", None) for key in node.keys)
@@ -610,7 +612,9 @@ def crowded_valuers():
 
 
 def shown_work():
-    """Functions of skvalue outside base/ and _utils/ that run when a notebook shows a valuer."""
+    """Functions that compute, and run when a notebook shows a valuer: engines and hooks."""
+    engines = {"neighbors", "gradients", "games", "estimation", "samplers", "semivalues"}
+    computing = {*hooks(), "validation_error_"}
     offenders = []
     for name, valuer in fitted().items():
         if isinstance(valuer, str):
@@ -628,12 +632,7 @@ def shown_work():
         finally:
             sys.setprofile(None)
         for path, function in sorted(called):
-            room = path.relative_to(PACKAGE).parts[0]
-            read = function.startswith("__") or isinstance(
-                inspect.getattr_static(valuer, function, None), property
-            )
-            works = room not in ("base", "_utils", "__init__.py") and not read
-            if works or function == "validation_error_" or function.startswith("_point"):
+            if path.relative_to(PACKAGE).parts[0] in engines or function in computing:
                 offenders.append(f"{name}: {short(path)} {function}")
     return offenders
 
@@ -643,9 +642,8 @@ def shown_private_values():
     offenders = []
     for name, valuer in fitted().items():
         record = getattr(valuer, "_fitted", None)  # it says whether the values are released
-        if name.endswith("private") and getattr(
-            record, "hides_values", not isinstance(valuer, str)
-        ):
+        hidden = getattr(record, "hides_values", not isinstance(valuer, str))
+        if name.endswith("private") and hidden:
             html = valuer._repr_html_()
             offenders += [
                 f"{name}: {attribute}"
@@ -675,6 +673,7 @@ MEASURES = {
 # Printed, but not (yet) asked for by a test.
 REPORTED = {
     "private imports of tests": private_imports_of_tests,
+    "private imports of examples": private_imports_of_examples,
     "lines with 'judg'": judges,
 }
 
