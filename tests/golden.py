@@ -15,15 +15,10 @@ other messages are listed. No numbers are committed: they depend on the machine.
 other words included. ``--gone PATTERN`` says of what may be lost that it is meant, too.
 """
 
-# ruff: noqa: E402
-import os
-
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")  # before numpy is imported
-
 import argparse
 import dataclasses
 import json
+import os
 import re
 import subprocess
 import sys
@@ -48,6 +43,11 @@ RENAMED = {
 GONE = "neighbors_nbytes_"  # a regular expression of fields that may be lost
 
 TOLERANCE, TOLERANCE_FLOAT32 = 1e-12, 1e-6
+
+# Set before Python starts: one thread unless a case asks for more, and sets in one order.
+ENVIRONMENT = dict(
+    OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", PYTHONHASHSEED="0"
+)
 
 
 def make(function, *args, **params):
@@ -628,7 +628,7 @@ def _estimators():
         "tree": (DecisionTreeClassifier(max_depth=3, random_state=0), "classes"),
         "ridge": (Ridge(0.5), "targets"),
         "linear": (LinearRegression(), "targets"),
-        "tree regressor": (DecisionTreeRegressor(max_depth=3), "targets"),
+        "tree regressor": (DecisionTreeRegressor(max_depth=3, random_state=0), "targets"),
     }
 
 
@@ -843,6 +843,7 @@ def retraining(record):
         "SemivalueValuer",
         ridge,
         {key: part[:9] if key in ("X", "y") else part for key, part in targets.items()},
+        random_state=0,
     )
     record.add(
         "semivalue callable",
@@ -2144,7 +2145,9 @@ def compare(old, new, exceptions=(), gone=GONE):
         if not only_a_message and not np.isinf(limit):
             failures.append(key)
         what = "another message" if only_a_message else "differs"
-        lines.append(f"{key}: {what}\n    old: {sides[0]}\n    new: {sides[1]}")
+        start = len(os.path.commonprefix(sides))
+        parts = [repr(side[max(0, start - 60) : start + 90]) for side in sides]
+        lines.append(f"{key}: {what}, from character {start}\n    {parts[0]}\n    {parts[1]}")
     lines.append("")
     lines += [f"{off:.1e}  {case}" for case, (off, _) in sorted(largest.items()) if off > 0]
     n_equal = sum(off == 0 for off, _ in largest.values())
@@ -2192,7 +2195,8 @@ def run(tree, pattern, exceptions, gone):
         for name, root in (("old", tree), ("new", here)):
             paths.append(str(Path(folder) / f"{name}.npz"))
             command = [sys.executable, __file__, "write", paths[-1], "-k", pattern]
-            subprocess.run(command, check=True, env=child_environment(root), cwd=folder)
+            environment = child_environment(root) | ENVIRONMENT
+            subprocess.run(command, check=True, env=environment, cwd=folder)
         return compare(*map(load, paths), exceptions, gone)
 
 
@@ -2218,6 +2222,9 @@ def main():
         command.add_argument("--gone", action="append", default=[GONE], metavar="PATTERN")
     options = parser.parse_args()
     if options.command == "write":
+        if any(os.environ.get(name) != value for name, value in ENVIRONMENT.items()):
+            command = [sys.executable, *sys.orig_argv[1:]]
+            return subprocess.run(command, env={**os.environ, **ENVIRONMENT}).returncode
         return write(options.file, options.pattern, options.verbose)
     exceptions = [(p, float(t)) for p, t in (item.rsplit("=", 1) for item in options.exceptions)]
     gone = "|".join(options.gone)

@@ -252,7 +252,7 @@ def out_of_bag():
     from skvalue import DataOOBValuer
 
     data = learnable(300, 20)
-    valuer = DataOOBValuer(n_estimators=60, n_jobs=1, random_state=0)
+    valuer = DataOOBValuer(n_estimators=40, n_jobs=1, random_state=0)
     return lambda: valuer.fit(data["X"], data["y"])
 
 
@@ -321,7 +321,7 @@ def layered(**params):
 
     from skvalue import LayeredShapleyValuer
 
-    data = learnable(100, 50)
+    data = learnable(100 if params.get("design") == "blocks" else 30, 50)
     if "scoring" in params:
         params["estimator"] = LogisticRegression()
     return lambda: make(LayeredShapleyValuer, random_state=0, **params).fit(**data)
@@ -330,7 +330,7 @@ def layered(**params):
 def parties():
     for n in (3, 10):
         line(f"{n} parties", surprise, n)
-    line("parties' releases", releases, 40)
+    line("parties' releases", releases, 15)
     line("PriArTa, summaries", summaries)
     line("PriArTa, sellers", sellers)
     line("PriArTa, buyer", buyer)
@@ -357,11 +357,11 @@ def surprise(n):
 
     sent = releases(n)()
     model = BayesianLinear(0.105, a0=20, b0=0.5, x_covariance=0.15 * np.eye(2))
-    options = {} if n == 3 else {"n_particles": 60, "min_ess": 1}
+    options = {"n_particles": 150 if n == 3 else 40, "min_ess": 1}
     return lambda: BayesianSurpriseScorer(model, random_state=0, **options).fit(sent)
 
 
-def summaries(n_sellers=200, d=64):
+def summaries(n_sellers=50, d=64):
     from skvalue.priarta import PriArTaScorer, SellerRelease
 
     rng = np.random.default_rng(0)
@@ -372,7 +372,7 @@ def summaries(n_sellers=200, d=64):
     return lambda: scorer.score_summaries([made.replaced(moment=moment) for moment in moments])
 
 
-def sellers(n_sellers=100, d=64):
+def sellers(n_sellers=40, d=64):
     from skvalue.priarta import PriArTaScorer, SellerRelease
 
     rng = np.random.default_rng(0)
