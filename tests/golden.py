@@ -2145,7 +2145,7 @@ def compare(old, new, exceptions=(), gone=GONE):
         if not only_a_message and not np.isinf(limit):
             failures.append(key)
         what = "another message" if only_a_message else "differs"
-        start = len(os.path.commonprefix(sides))
+        start = next((i for i, (a, b) in enumerate(zip(*sides)) if a != b), min(map(len, sides)))
         parts = [repr(side[max(0, start - 60) : start + 90]) for side in sides]
         lines.append(f"{key}: {what}, from character {start}\n    {parts[0]}\n    {parts[1]}")
     lines.append("")

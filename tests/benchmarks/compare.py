@@ -311,7 +311,7 @@ def convolution():
 def layers():
     for design in ("blocks", "iid", "poisson"):
         for name, options in (("l2", dict(l2=1.0)), ("logistic", dict(scoring="neg_log_loss"))):
-            line(f"layers, {design}, {name}", layered, design=design, max_evaluations=4000,
+            line(f"layers, {design}, {name}", layered, design=design, max_evaluations=2000,
                  **options)  # fmt: skip
     line("private layers", layered, l2=1.0, n_layers=3, epsilon=1.0, release="all")
 
