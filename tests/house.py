@@ -641,9 +641,9 @@ def shown_private_values():
     """Attributes for the curator alone that a notebook shows of a private fit."""
     offenders = []
     for name, valuer in fitted().items():
-        record = getattr(valuer, "_fitted", None)  # it says whether the values are released
-        hidden = getattr(record, "hides_values", not isinstance(valuer, str))
-        if name.endswith("private") and hidden:
+        if isinstance(valuer, str) or valuer._takes.values_are_public:
+            continue
+        if name.endswith("private"):
             html = valuer._repr_html_()
             offenders += [
                 f"{name}: {attribute}"
