@@ -19,7 +19,7 @@ def problem(rng, n=8, d=3, n_val=20):
     return X[:n], y[:n], dict(X_val=X[n:], y_val=y[n:])
 
 
-@pytest.mark.parametrize("design", ["blocks", "iid", "paper"])
+@pytest.mark.parametrize("design", ["blocks", "iid", "poisson"])
 def test_many_coalitions_give_the_shapley_value(design, rng):
     X, y, judges = problem(rng)
     valuer = LayeredShapleyValuer(design=design, **ALL).fit(X, y, **judges)
@@ -71,7 +71,7 @@ def test_a_new_row_has_the_value_of_one_that_joins(parameters, rng):
     np.testing.assert_array_equal(valuer.transform(X[::-1])[::-1, 0], valuer.values_)
 
 
-@pytest.mark.parametrize("design", ["blocks", "iid", "paper"])
+@pytest.mark.parametrize("design", ["blocks", "iid", "poisson"])
 def test_core_sets_of_samples_value_new_rows(design, rng):
     # Mean over fits of the values of a new row, against the value in the game with it.
     X, y, judges = problem(rng, n=9)
@@ -92,7 +92,9 @@ def test_core_sets_of_samples_value_new_rows(design, rng):
 @pytest.mark.parametrize("parameters", [{"l2": 0.5}, {"estimator": LogisticRegression(C=2.0)}])
 def test_core_sets_are_saved_without_pickle(parameters, rng, tmp_path):
     X, y, judges = problem(rng, n=30)
-    valuer = LayeredShapleyValuer(max_evaluations=300, design="paper", random_state=0, **parameters)
+    valuer = LayeredShapleyValuer(
+        max_evaluations=300, design="poisson", random_state=0, **parameters
+    )
     core = valuer.fit(X, y, **judges).core_sets()[0]
     core.save(tmp_path / "core.npz")
     estimator = parameters.get("estimator")
@@ -113,7 +115,7 @@ def test_core_sets_are_saved_without_pickle(parameters, rng, tmp_path):
 def test_core_sets_leave_out_rows_in_no_coalition(rng):
     X, y, judges = problem(rng, n=40)
     valuer = LayeredShapleyValuer(
-        l2=1.0, design="paper", n_layers=2, accuracy=0.5, bound=0.3, random_state=1
+        l2=1.0, design="poisson", n_layers=2, accuracy=0.5, bound=0.3, random_state=1
     ).fit(X, y, **judges)
     core = valuer.core_sets()[0]
     assert 0 < len(core.X) < 40

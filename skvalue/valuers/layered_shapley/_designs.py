@@ -224,7 +224,7 @@ def play(plan, utilities, seeds):
     if plan.design != "blocks":
         yield exact  # nothing to keep yet, but somebody may stop here
         known = len(exact.core)
-        draw = _play_iid if plan.design == "iid" else _play_paper
+        draw = _play_iid if plan.design == "iid" else _play_poisson
         for k in plan.sampled:
             draw(int(k), plan, utilities, seeds(1 + int(k)), exact)
         if plan.design == "iid":
@@ -333,7 +333,7 @@ def _variance_of_single_draws(plan, layers):
     return differences * len(single) / (2 * (len(single) - 1) * plan.n**2)
 
 
-def _play_paper(k, plan, utilities, rng, estimate):
+def _play_poisson(k, plan, utilities, rng, estimate):
     """Every coalition with the same chance, for every player; see `distinct_subsets`."""
     n, count = plan.n, plan.counts[k]
     chance = count / n_subsets(n - 1, k)

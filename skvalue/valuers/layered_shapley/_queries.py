@@ -6,8 +6,8 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from ...base._validation import check_numeric_target, check_rows, label_codes
-from ...samplers import layer_counts
-from ._core import CoreSet
+from ...samplers import layer_counts, uniform_subsets
+from ._core import CoreSet, GameSettings
 from ._designs import Utilities
 
 
@@ -167,15 +167,16 @@ class CoreQueriesMixin:
             full = self._game(number).utility(np.ones((1, n), dtype=bool))
             coalitions.append((np.arange(n)[None], np.ones(1), full))
         return CoreSet(
-            self._settings(), self._X[rows], self._y[rows], judges,
+            GameSettings.of(self), self._X[rows], self._y[rows], judges.X, judges.y,
             self.classes_ if self._n_classes else None, coalitions, n, self.include_empty, groups,
+            judges.weights,
         )  # fmt: skip
 
     def _guesses(self, X_new):
         """(labels, share) of rows without labels."""
         classes = self.classes_ if self._n_classes else None
         if "model" not in self._lazy:
-            self._lazy["model"] = clone(self._settings().model(classes)).fit(
+            self._lazy["model"] = clone(GameSettings.of(self).model(classes)).fit(
                 self._X, self._y if classes is None else self.classes_[self._y]
             )
         model = self._lazy["model"]
@@ -190,8 +191,7 @@ class CoreQueriesMixin:
 
 def _fresh_gains(utilities, players, k, count, rng):
     """Mean contributions of some players to so many fresh coalitions of k others each."""
-    n = utilities.n
-    draws = rng.permuted(np.tile(np.arange(n - 1), (len(players) * count, 1)), axis=1)[:, :k]
+    draws = uniform_subsets(rng, utilities.n - 1, k, len(players) * count)
     who = np.repeat(players, count)
     others = draws + (draws >= who[:, None])
     gains = utilities.of(np.column_stack([others, who])) - utilities.of(others)

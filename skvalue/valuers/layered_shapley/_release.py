@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ...privacy import add_noise
+from ._core import GameSettings
 from ._designs import Utilities
 from ._private import layered_report, plan_release, private_values, secret_value
 
@@ -36,20 +37,21 @@ class PrivateQueriesMixin:
                     f"{name} must be a number with epsilon: the noise is for the utility of l2 in "
                     f"layers up to n_layers. Got {name}=None."
                 )
-        if self.design == "paper" and self.noise != "paper":
+        if self.design == "poisson":
             raise ValueError(
                 "design must be 'blocks' or 'iid' with epsilon: the number of coalitions that "
-                "'paper' draws is random, and no bound holds for what is divided by its mean. Got "
-                "design='paper'."
+                "'poisson' draws is random, and no bound holds for what is divided by its mean. "
+                "Got design='poisson'."
+            )
+        if self.design == "iid" and self.release != "query":
+            raise ValueError(
+                "design must be 'blocks' with release='all' or 'publish': 'iid' draws secret "
+                f"coalitions for one query. Got design='iid' with release={self.release!r}."
             )
         if self.max_evaluations is not None or not self.include_empty:
             raise ValueError(
                 "max_evaluations must be None and include_empty True with epsilon. Got "
                 f"max_evaluations={self.max_evaluations!r}, include_empty={self.include_empty!r}."
-            )
-        if self.noise == "paper" and self.ledger is not None:
-            raise ValueError(
-                "ledger must be None with noise='paper', whose cost is not known. Got a ledger."
             )
         if self.release != "query" and self.max_queries != 1:
             raise ValueError(
@@ -79,19 +81,18 @@ class PrivateQueriesMixin:
         names = ("noise", "max_queries", "l2", "max_norm", "fit_intercept", "accuracy", "failure")
         release = plan_release(
             n, self.n_layers, epsilon=self.epsilon, delta=self.delta, release=self.release,
-            design="iid" if self.design == "iid" else "blocks", bound=self.bound,
+            design=self.design,
             **{name: getattr(self, name) for name in names},
         )  # fmt: skip
         self._entropy = self._draw_entropy()
         self.noise_scale_, self.counts_ = release.noise.scale, release.counts
         self.truncation_bias_ = self._bounds(n)[1]
-        game = self._settings().game(X, y, judges, np.arange(2))
+        game = GameSettings.of(self).game(X, y, judges.X, judges.y, judges.weights, np.arange(2))
         values = np.full(n, np.nan)
         if self.release == "query":
             self._queries = _Queries(
                 release, Utilities(game), self.design, self.epsilon,
-                None if self.noise == "paper" else self.max_queries, self.ledger,
-                self.noise_random_state,
+                self.max_queries, self.ledger, self.noise_random_state,
             )  # fmt: skip
         else:
             clean = private_values(release, Utilities(game), None, self._seeds(0))
@@ -136,7 +137,7 @@ class PrivateQueriesMixin:
         i = int(i) % n
         with queries.lock:  # two threads that ask together would be told the noise of two releases
             if i not in queries.answers:
-                if queries.most is not None and len(queries.answers) >= queries.most:
+                if len(queries.answers) >= queries.most:
                     raise ValueError(
                         "max_queries must be larger to ask for more rows: "
                         f"epsilon={queries.epsilon:g} is the total of {queries.most} queries, and "
@@ -197,7 +198,7 @@ class _Queries:
     utilities: object
     design: str
     epsilon: float
-    most: int | None
+    most: int
     ledger: object
     noise_random_state: int | None
     answers: dict = field(default_factory=dict)

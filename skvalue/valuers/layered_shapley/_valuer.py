@@ -9,15 +9,16 @@ from ..._utils.sklearn import HasMethods, Interval, StrOptions
 from ...base import BaseInSampleValuer
 from ...base._judges import Progress, check_judged_labels
 from ...base._private import PRIVACY_CONSTRAINTS
-from ...samplers import layer_counts
-from ._core import CoreSet, GameSettings, suggest_bound
+from ...samplers import ALLOCATIONS, layer_counts
+from ._bounds import marginal_bounds
+from ._core import GameSettings
 from ._designs import Utilities, class_counts, mean_over_games, n_steps, play
-from ._plan import DESIGNS, make_plan, marginal_bounds
-from ._private import NOISES, RELEASES, published_scale
+from ._plan import DESIGNS, make_plan
+from ._private import NOISES, RELEASES
 from ._queries import CoreQueriesMixin
 from ._release import PrivateQueriesMixin
 
-__all__ = ["CoreSet", "LayeredShapleyValuer", "published_scale", "suggest_bound"]
+__all__ = ["LayeredShapleyValuer"]
 
 
 class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleValuer):
@@ -41,43 +42,45 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         chosen by looking at private rows.
     fit_intercept : bool, default=True
         For `l2`: whether there is an intercept, penalised like any coefficient.
-    design : {"blocks", "iid", "paper"}, default="blocks"
+    design : {"blocks", "iid", "poisson"}, default="blocks"
         How coalitions are drawn. "blocks": shuffles of the others are cut into disjoint blocks;
         layers that need less than a coalition are played in some of `n_shuffles` independent parts.
         "iid": independent uniform coalitions, at least one of every size; the claim of `accuracy`
-        and `failure` is proved for it. "paper": Algorithm 1, every coalition of a layer with the
-        same chance. A layer of which all coalitions are wanted is enumerated.
+        and `failure` is proved for it. "poisson": Poisson sampling, as in the paper's Algorithm 1:
+        each coalition of a layer is drawn independently, with the same probability. A layer of
+        which all coalitions are wanted is enumerated.
     n_layers : int, default=None
         Largest number of others that a row joins; None: all of them. What is left out is at most
         `truncation_bias_`.
     accuracy : float, default=0.05
         Largest error of a value (the paper's alpha), for the number of coalitions.
     failure : float, default=0.05
-        Chance of a larger error (the paper's beta).
+        Probability of a larger error (the paper's beta).
     bound : float, default=None
         The constant c: a row adds at most c / k, in absolute value, to a coalition of k rows. None
         takes 1, or what is proved for `l2`. `suggest_bound` estimates it from public data.
-    allocation : {"paper", "neyman"}, default="paper"
-        Whether the number of coalitions falls as 1 / k^2 or as 1 / k; see
-        `skvalue.samplers.layer_counts`.
+    allocation : {"bound", "neyman"}, default="bound"
+        Whether the number of coalitions falls as 1 / k^2, as the square of the bound of what a row
+        adds, or as 1 / k; see `skvalue.samplers.layer_counts`.
     include_empty : bool, default=True
-        Whether what a row adds to nobody counts. The paper leaves it out.
+        Whether what a row adds to the empty coalition counts. The paper leaves it out.
     max_evaluations : int, default=None
-        Coalitions to evaluate, about, in place of those that `accuracy` asks for; shared between
+        Coalitions to evaluate, about, in place of those that `accuracy` asks for; divided among
         layers in the same proportions.
     n_shuffles : int, default=8
         Independent parts of the design "blocks", over which `values_error_` is taken.
     scoring : str or callable, default=None
         Scorer of the utility; None takes the estimator's own score (accuracy or R2).
     empty_utility : float, default=None
-        Utility of nobody. None knows it for accuracy (1/C), ROC AUC, log-loss and R2; other scorers
-        need a number.
+        Utility of the empty coalition. With None it is known for accuracy (1/C), ROC AUC, log-loss
+        and R2; other scorers need a number.
     error_score : "empty", "raise" or float, default="empty"
-        Utility of a coalition whose fit or score fails: that of nobody, an error, or a number.
+        Utility of a coalition whose fit or score fails: that of the empty coalition, an error,
+        or a number.
     task : {"auto", "classification", "regression"}, default="auto"
         Kind of target; "auto" decides by `sklearn.utils.multiclass.type_of_target`.
     cv : int, "leave-one-out", splitter or iterable, default=5
-        Which rows judge which when there is no validation set; every row must play equally often.
+        Which rows evaluate which without a validation set; every row must play equally often.
     batch : {"auto", "never"}, default="auto"
         Whether many coalitions are trained at once where the estimator allows it.
     memory : str or object with the interface of `joblib.Memory`, default=None
@@ -90,16 +93,15 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         Privacy of the rows: the total of everything released. Needs `l2`, `n_layers`, a public
         validation set, and the design "blocks" or "iid".
     delta : float, default=1e-5
-        Chance by which the bound of epsilon may fail, where the noise is Gaussian.
+        Probability that the bound of epsilon fails, where the noise is Gaussian.
     release : {"query", "all", "publish"}, default="query"
         What epsilon is for. "query": `fit` releases nothing; `values_for` releases up to
         `max_queries` values, each to its owner. "all": every value, each to its owner. "publish":
-        the vector of all values, to everybody.
+        the vector of all values, to everyone.
     max_queries : int, default=1
         For "query": number of rows whose values can be asked for.
-    noise : {"auto", "laplace", "gaussian", "paper"}, default="auto"
-        Law of the noise; "auto" takes the one of smaller deviation. "paper" reproduces the
-        published calibration, of which nothing is guaranteed.
+    noise : {"auto", "laplace", "gaussian"}, default="auto"
+        Distribution of the noise; "auto" takes the one of smaller standard deviation.
     reader : {"curator"}, default=None
         Who reads the result of `fit_transform`, which is refused to others with epsilon, unless the
         vector is published.
@@ -122,7 +124,7 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
     truncation_bias_ : float
         With `n_layers`: the most that the layers left out can add to a value, if `bound` holds.
     data_fraction_ : float
-        Share of the other rows that are in the coalitions of one value, in the mean.
+        Fraction of the other rows that are in the coalitions of one value, on average.
     counts_ : ndarray of shape (n_layers + 1,)
         Coalitions of each size that a row joins; a mean where less than one.
     privacy_ : PrivacyReport
@@ -180,7 +182,7 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         "accuracy": [Interval(Real, 0, None, closed="neither")],
         "failure": [Interval(Real, 0, 1, closed="neither")],
         "bound": [Interval(Real, 0, None, closed="neither"), None],
-        "allocation": [StrOptions({"paper", "neyman"})],
+        "allocation": [StrOptions(set(ALLOCATIONS))],
         "include_empty": ["boolean"],
         "max_evaluations": [Interval(Integral, 2, None, closed="left"), None],
         "n_shuffles": [Interval(Integral, 2, None, closed="left")],
@@ -218,7 +220,7 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         accuracy=0.05,
         failure=0.05,
         bound=None,
-        allocation="paper",
+        allocation="bound",
         include_empty=True,
         max_evaluations=None,
         n_shuffles=8,
@@ -287,13 +289,6 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
             kind = f"{self._n_classes} classes" if self._n_classes else "a continuous target"
             raise ValueError(f"l2 needs two classes. Got {kind}.")
 
-    def _settings(self):
-        names = (
-            "estimator", "l2", "max_norm", "fit_intercept", "scoring", "empty_utility",
-            "error_score", "batch", "memory", "n_jobs",
-        )  # fmt: skip
-        return GameSettings(**{name: getattr(self, name) for name in names})
-
     def _bounds(self, n):
         """Largest marginal contributions by size, and the mean of those of the layers left out."""
         game = (self.l2, self.max_norm, self.fit_intercept)
@@ -329,8 +324,14 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         rows, judges = games[number]
         rows = slice(None) if rows is None else rows
         classes = self.classes_ if self._n_classes else None
-        return self._settings().game(
-            X[rows], y[rows], judges, classes, None if groups is None else groups[rows]
+        return GameSettings.of(self).game(
+            X[rows],
+            y[rows],
+            judges.X,
+            judges.y,
+            judges.weights,
+            classes,
+            None if groups is None else groups[rows],
         )
 
     def _play(self, games, X, y, groups):
