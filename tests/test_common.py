@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import skvalue
 from skvalue.base import BaseInSampleValuer
+from skvalue.base._old_in_sample import BaseInSampleValuer as OldValuer
 from skvalue.valuers._retraining._text import documented
 
 # Sets of a few rows fail and are imprecise: tests of these warnings are with the valuers.
@@ -56,9 +57,9 @@ def build(cls):
     return cls(**INIT_PARAMS.get(cls.__name__, {}))
 
 
-VALUERS = estimators(BaseInSampleValuer)
+VALUERS = estimators((BaseInSampleValuer, OldValuer))
 each_valuer = pytest.mark.parametrize("cls", VALUERS)
-each_judged = pytest.mark.parametrize("cls", [cls for cls in VALUERS if cls._takes_judges])
+each_judged = pytest.mark.parametrize("cls", [cls for cls in VALUERS if build(cls)._takes.points])
 
 
 def test_the_walk_finds_something():
@@ -133,7 +134,7 @@ def test_clone_and_refit(cls, data):
     valuer = build(cls).fit(X, y)
     again = clone(valuer).fit(X, y)
     np.testing.assert_array_equal(again.values_, valuer.values_)
-    judges = {"X_val": X[30:], "y_val": y[30:]} if cls._takes_judges else {}
+    judges = {"X_val": X[30:], "y_val": y[30:]} if build(cls)._takes.points else {}
     valuer.fit(X[:30], y[:30], **judges)
     fresh = build(cls).fit(X[:30], y[:30], **judges)
     np.testing.assert_array_equal(fresh.values_, valuer.values_)
@@ -184,12 +185,12 @@ def test_data_frames(cls, data, container):
     names = ["a", "b", "c", "d"]
     frame = frames.DataFrame(dict(zip(names, X.T)))
     valuer = build(cls).set_output(transform=container)
-    judges = {"X_val": frame[:20], "y_val": y[:20]} if cls._takes_judges else {}
+    judges = {"X_val": frame[:20], "y_val": y[:20]} if build(cls)._takes.points else {}
     result = valuer.fit_transform(frame, frames.Series(y), **judges)
     assert isinstance(result, frames.DataFrame)
     assert list(result.columns) == [f"{cls.__name__.lower()}0"]
     assert list(valuer.feature_names_in_) == names
-    judges = {"X_val": X[:20], "y_val": y[:20]} if cls._takes_judges else {}
+    judges = {"X_val": X[:20], "y_val": y[:20]} if build(cls)._takes.points else {}
     plain = build(cls).fit(X, y, **judges)
     np.testing.assert_array_equal(valuer.values_, plain.values_)
     with pytest.raises(ValueError, match="X_val must be like X: The feature names should match"):

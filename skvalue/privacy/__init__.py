@@ -5,6 +5,8 @@ drawn; a report says what was guaranteed.
 """
 
 from . import audit
+from ._checks import check_delta as check_delta
+from ._checks import check_epsilon as check_epsilon
 from .accounting import get_delta, get_epsilon
 from .calibration import (
     calibrate,

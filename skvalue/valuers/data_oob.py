@@ -7,10 +7,10 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import check_random_state
 
+from .._utils.checks import check_sample_weight
 from .._utils.parallel import joblib_map, one_thread
 from .._utils.sklearn import HasMethods, Interval, StrOptions, safe_indexing
-from ..base._judges import Progress
-from ..base._validation import check_sample_weight
+from ..base._old_judges import Progress
 from ..games._model import check_takes_weights
 from ..games.solvers.loop import train
 from ._retraining._base import BaseRetrainingValuer

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import validate_data
 
+from ..._utils.checks import check_numeric_target
 from ..._utils.sklearn import Interval, StrOptions
-from ...base._validation import check_numeric_target
 from ._party import BOUND, PartyRelease
 from ._statistics import (
     clip_rows,

@@ -1,14 +1,14 @@
 """Fits that take weights of the rows: those of valuers that train an estimator."""
 
 from ..._utils.sklearn import fit_context
-from ...base._in_sample import BaseInSampleValuer
+from ...base._old_in_sample import BaseInSampleValuer
 
 
 class BaseRetrainingValuer(BaseInSampleValuer):
     """Base class of valuers that train an estimator, whose `fit` takes `sample_weight`.
 
     The method finds it in `_sample_weight`, as the user gave it; see
-    `skvalue.base._validation.check_sample_weight`.
+    `skvalue._utils.checks.check_sample_weight`.
     """
 
     _sample_weight = None

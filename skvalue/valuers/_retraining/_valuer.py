@@ -13,9 +13,10 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import validate_data
 
+from ..._utils.checks import check_sample_weight
 from ..._utils.sklearn import HasMethods, Interval, StrOptions
-from ...base._judges import Progress, check_judged_labels
-from ...base._validation import check_sample_weight, check_validation_set
+from ...base._old_judges import Progress, check_judged_labels
+from ...base._rows import check_validation_set
 from ...estimation.checkpoint import fingerprint, read_arrays
 from ...estimation.designs import SUBSETS, OrderDesign
 from ...estimation.estimation import SAMPLERS, Estimation, choose_sampler, make_design

@@ -1,6 +1,6 @@
 """Layered Shapley: values from many small coalitions and few large ones."""
 
-from ._bounds import suggest_bound
+from ._bounds import marginal_bounds, suggest_bound
 from ._core import CoreSet
 from ._designs import Utilities, play
 from ._plan import DESIGNS, make_plan
@@ -13,6 +13,7 @@ __all__ = [
     "LayeredShapleyValuer",
     "Utilities",
     "make_plan",
+    "marginal_bounds",
     "participation",
     "plan_release",
     "play",

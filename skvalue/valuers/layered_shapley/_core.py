@@ -1,71 +1,14 @@
 """The core set: stored coalitions and their utilities, on which rows that come later are valued."""
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression, Ridge
 
-from ...games import ModelGame, StableLogisticGame
 from ._designs import Utilities
+from ._settings import GameSettings
 
-__all__ = ["CoreSet", "GameSettings"]
-
-_PLAIN = (str, float, int, type(None))
-
-
-@dataclass(frozen=True)
-class GameSettings:
-    """How a game is made of rows and validation points; the names are those of the valuer."""
-
-    estimator: object = None
-    l2: float | None = None
-    max_norm: float = 1.0
-    fit_intercept: bool = True
-    scoring: object = None
-    empty_utility: float | None = None
-    error_score: object = "empty"
-    batch: str = "auto"
-    memory: object = None
-    n_jobs: int | None = None
-
-    @classmethod
-    def of(cls, valuer):
-        """The settings that are parameters of a valuer."""
-        return cls(**{field.name: getattr(valuer, field.name) for field in fields(cls)})
-
-    def game(self, X, y, X_val, y_val, weights_val, classes, groups=None):
-        """The game of rows X with codes or targets y; ``classes`` is None in a regression."""
-        if self.l2 is not None:
-            codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
-            return StableLogisticGame(
-                X, y, X_val, y_val, l2=self.l2, max_norm=self.max_norm,
-                fit_intercept=self.fit_intercept, sample_weight_val=weights_val, groups=codes,
-                n_jobs=self.n_jobs,
-            )  # fmt: skip
-        if classes is not None:
-            y, y_val = classes[y], classes[y_val]
-        return ModelGame(
-            self.model(classes), X, y, X_val, y_val, scoring=self.scoring,
-            error_score=self.error_score, empty_utility=self.empty_utility,
-            sample_weight_val=weights_val, groups=groups, batch=self.batch, random_state=0,
-            memory=self.memory, n_jobs=self.n_jobs,
-        )  # fmt: skip
-
-    def model(self, classes):
-        """The estimator that coalitions train, or one like that of the proved utility."""
-        if self.estimator is not None:
-            return self.estimator
-        return Ridge() if classes is None else LogisticRegression()
-
-    def plain(self):
-        """The settings that the values depend on, fit for JSON; an estimator by its name."""
-        names = ("l2", "max_norm", "fit_intercept", "scoring", "empty_utility", "error_score")
-        record = {name: getattr(self, name) for name in names}
-        for name, value in record.items():
-            if not isinstance(value, _PLAIN):
-                raise ValueError(f"{name} must be a string or a number to be saved. Got {value!r}.")
-        return {**record, "estimator": None if self.estimator is None else repr(self.estimator)}
+__all__ = ["CoreSet"]
 
 
 class CoreSet:

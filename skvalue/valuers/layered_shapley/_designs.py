@@ -20,7 +20,7 @@ from ...samplers import (
 )
 from ._plan import n_subsets
 
-__all__ = ["LayerEstimate", "Utilities", "class_counts", "mean_over_games", "n_steps", "play"]
+__all__ = ["LayerEstimate", "Utilities", "class_counts", "n_steps", "play"]
 
 _ENTRIES = 2**24  # of the masks that are made at once
 
@@ -164,38 +164,6 @@ class LayerEstimate:
     def values(self):
         """The values."""
         return self.layers.sum(axis=0) / self.layers.shape[1]
-
-
-def mean_over_games(plans, players, estimates, n):
-    """What has been estimated of n players in several games; one that does not play gains nothing.
-
-    Parameters
-    ----------
-    plans : list of Plan
-        Of each game.
-    players : list of ndarray of int
-        Who plays it.
-    estimates : list of LayerEstimate
-        What came out.
-    n : int
-        Number of players of all games.
-
-    Returns
-    -------
-    layers : ndarray of shape (K + 1, n)
-        What each layer contributes to a value; they add up to the values.
-    errors : ndarray of shape (n,)
-        Standard errors of the values.
-    counts : ndarray of shape (K + 1,)
-        Coalitions of each size that a player joins.
-    """
-    share, deepest = 1 / len(plans), max(len(plan.counts) for plan in plans)
-    layers, variance, counts = np.zeros((deepest, n)), np.zeros(n), np.zeros(deepest)
-    for plan, own, estimate in zip(plans, players, estimates):
-        layers[: len(estimate.layers), own] += share * estimate.layers / plan.n
-        variance[own] += share**2 * estimate.variance
-        counts[: len(plan.counts)] += share * plan.counts
-    return layers, np.sqrt(variance), counts
 
 
 def n_steps(plan):

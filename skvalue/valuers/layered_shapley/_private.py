@@ -102,6 +102,12 @@ class ReleasePlan:
     ----------
     kind : {"query", "all", "publish"}
         Single values when asked; every value to its owner; the vector to all.
+    design : {"blocks", "iid"}
+        How coalitions are drawn.
+    epsilon : float
+        The privacy asked for, of everything that is released.
+    max_queries : int
+        For "query": number of values released.
     noise : event
         The noise on one value (or on the vector), a `LaplaceEvent` or `GaussianEvent`.
     charge : event
@@ -117,6 +123,9 @@ class ReleasePlan:
     """
 
     kind: str
+    design: str
+    epsilon: float
+    max_queries: int
     noise: object
     charge: object
     total: object
@@ -169,19 +178,21 @@ def plan_release(
             own = own_sensitivity(n, n_layers, *game)
             norms = [math.hypot(norms[0], own), norms[1] + own]
         event, delta = _quieter(epsilon, delta, noise, *norms)
-        return ReleasePlan(release, event, event, event, delta, counts, shuffles)
-    if design == "iid":
-        each = epsilon / max_queries
-        odds = each + math.log(-math.expm1(-each)) - math.log(participation(n, counts[1:]))
-        scale = one / float(np.logaddexp(odds, 0.0))  # ln(1 + (exp(epsilon) - 1) / p)
-        charge, event = OpaqueEvent(each), LaplaceEvent(scale * (1 + 1e-12), one)
+        charge = total = event
+    else:
+        if design == "iid":
+            each = epsilon / max_queries
+            odds = each + math.log(-math.expm1(-each)) - math.log(participation(n, counts[1:]))
+            scale = one / float(np.logaddexp(odds, 0.0))  # ln(1 + (exp(epsilon) - 1) / p)
+            charge, event, delta = OpaqueEvent(each), LaplaceEvent(scale * (1 + 1e-12), one), 0.0
+        else:
+            norms = math.sqrt(max_queries) * one, max_queries * one
+            event, delta = _quieter(epsilon, delta, noise, *norms)
+            charge = event = replace(event, sensitivity=one)
         total = charge if max_queries == 1 else SelfComposedEvent(charge, max_queries)
-        return ReleasePlan(release, event, charge, total, 0.0, counts, shuffles)
-    norms = math.sqrt(max_queries) * one, max_queries * one
-    event, delta = _quieter(epsilon, delta, noise, *norms)
-    charge = replace(event, sensitivity=one)
-    total = charge if max_queries == 1 else SelfComposedEvent(charge, max_queries)
-    return ReleasePlan(release, charge, charge, total, delta, counts, shuffles)
+    return ReleasePlan(
+        release, design, epsilon, max_queries, event, charge, total, delta, counts, shuffles
+    )
 
 
 def _quieter(epsilon, delta, noise, l2_norm, l1_norm):
@@ -253,14 +264,14 @@ def secret_value(plan, utilities, i, noise_random_state=None):
     return total / n
 
 
-def layered_report(plan, *, max_queries, noise_random_state=None):
+def layered_report(plan, noise_random_state=None):
     """The report of a private fit."""
     vector = plan.kind == "publish"
     protects = "what a row holds, in the values of other rows"
     if vector:
         protects = "what every row holds, in the vector of all values"
     elif plan.kind == "query":
-        protects += f" that are asked for ({max_queries} at most)"
+        protects += f" that are asked for ({plan.max_queries} at most)"
     not_protected = [
         "the validation points X_val and y_val, which are public",
         "the number of rows",

@@ -2,26 +2,27 @@
 
 from numbers import Integral, Real
 
-import numpy as np
-from sklearn.utils import check_random_state
-
+from ..._utils.checks import seed_of
 from ..._utils.sklearn import HasMethods, Interval, StrOptions
-from ...base import BaseInSampleValuer
-from ...base._judges import Progress, check_judged_labels
-from ...base._private import PRIVACY_CONSTRAINTS
-from ...samplers import ALLOCATIONS, layer_counts
-from ._bounds import marginal_bounds
-from ._core import GameSettings
-from ._designs import Utilities, class_counts, mean_over_games, n_steps, play
-from ._plan import DESIGNS, make_plan
+from ...base import (
+    EXACT,
+    PRIVACY_CONSTRAINTS,
+    BaseScoringValuer,
+    Takes,
+    refuse_unseen_labels,
+)
+from ...samplers import ALLOCATIONS
+from ._plan import DESIGNS
 from ._private import NOISES, RELEASES
-from ._queries import CoreQueriesMixin
-from ._release import PrivateQueriesMixin
+from ._queries import core_set, joining_values, value_of_group
+from ._release import check_private_fit, planned_release, private_result
+from ._settings import LayerSettings
+from ._splits import mean_over_splits, play_splits, set_up_splits
 
 __all__ = ["LayeredShapleyValuer"]
 
 
-class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleValuer):
+class LayeredShapleyValuer(BaseScoringValuer):
     """Shapley values of training a model, from many small coalitions and few large ones.
 
     What a row adds to a coalition of k others falls as c / k where learning is stable. So layer k,
@@ -204,9 +205,6 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         "ledger": PRIVACY_CONSTRAINTS["ledger"],
         "noise_random_state": PRIVACY_CONSTRAINTS["noise_random_state"],
     }
-    _tasks = ("classification", "regression")
-    _leave_one_out_at_once = False
-    _done = "coalitions evaluated"
 
     def __init__(
         self,
@@ -273,121 +271,104 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         self.ledger = ledger
         self.noise_random_state = noise_random_state
 
-    def _prepare(self, X_val, y_val):
-        self._check_private_parameters()
-        if self.l2 is None:
-            return
-        given = [
-            n for n in ("estimator", "scoring", "empty_utility") if getattr(self, n) is not None
-        ]
-        if given:
-            raise ValueError(
-                f"{given[0]} must be None with l2, which has a utility of its own. Got "
-                f"{getattr(self, given[0])!r}."
+    @property
+    def _takes(self):
+        refused = ""
+        if self.release == "query":
+            refused = (
+                "release must be 'all' or 'publish' for fit_transform with epsilon: with 'query' "
+                "fit releases nothing. Got release='query'."
             )
-        if self._n_classes != 2:
-            kind = f"{self._n_classes} classes" if self._n_classes else "a continuous target"
-            raise ValueError(f"l2 needs two classes. Got {kind}.")
-
-    def _bounds(self, n):
-        """Largest marginal contributions by size, and the mean of those of the layers left out."""
-        game = (self.l2, self.max_norm, self.fit_intercept)
-        return marginal_bounds(n, self.bound, self.n_layers, game)
-
-    def _plan(self, n, n_games):
-        counts = layer_counts(self._bounds(n)[0], self.accuracy, self.failure, self.allocation)
-        limit = self.max_evaluations
-        return make_plan(
-            self.design, n, counts, n_shuffles=self.n_shuffles, include_empty=self.include_empty,
-            max_evaluations=None if limit is None else limit // n_games,
+        return Takes(
+            targets=("classification", "regression"), task=self.task, part="coalitions",
+            done="coalitions evaluated", values_are_public=self.release == "publish",
+            fit_transform_error=refused,
         )  # fmt: skip
 
-    def _seeds(self, number):
-        entropy = self._entropy
+    def _prepare(self, problem):
+        if self.epsilon is not None:
+            check_private_fit(self, problem)
+        if self.l2 is not None:
+            check_stable_game(self, problem)
+        if self.epsilon is None:
+            refuse_unseen_labels(problem, self.cv)
+        return {}
 
-        def generator(*key):
-            key = (number, *(part + 1 for part in key))
-            return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=key))
+    def _release(self, problem, attributes):
+        return EXACT if self.epsilon is None else planned_release(self, len(problem.X))
 
-        return generator
+    def _parts(self, problem, attributes, release):
+        settings, seed = LayerSettings.of(self), seed_of(self.random_state)
+        if release.is_exact:
+            splits, n_parts = set_up_splits(problem, settings, seed)
+            return play_splits(splits), n_parts
+        return (private_result(problem, release, settings, seed) for _ in range(1)), 1
 
-    def _draw_entropy(self):
-        if self.random_state is None:
-            return np.random.SeedSequence().entropy
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+    def _combine(self, problem, attributes, parts):
+        state = list(parts)[-1:]  # what is found grows in place, from part to part
+        if not state or self.epsilon is not None:
+            return state[0] if state else None
+        return mean_over_splits(problem, LayerSettings.of(self), state[0])
 
-    def _game(self, number, games=None, X=None, y=None, groups=None):
-        if games is None:
-            games, X, y, groups = self._games, self._X, self._y, self._groups
-        rows, judges = games[number]
-        rows = slice(None) if rows is None else rows
-        classes = self.classes_ if self._n_classes else None
-        return GameSettings.of(self).game(
-            X[rows],
-            y[rows],
-            judges.X,
-            judges.y,
-            judges.weights,
-            classes,
-            None if groups is None else groups[rows],
+    def _score_new(self, fitted, number, X, y):
+        self._record("Valuing rows that were not in fit", needs_rows=True)
+        return joining_values(fitted, LayerSettings.of(self), number, X, y)
+
+    def value_of_group(self, indices, accuracy=None, failure=None):
+        """Value of several rows of fit together: the sum of their values.
+
+        With probability 1 - `failure`, all their values are within `accuracy`, and so is their
+        mean: each value may fail with that probability divided by their number, so that the number
+        of coalitions grows with its logarithm (Section 3.4 of the paper). What is stored is not
+        evaluated again.
+
+        Parameters
+        ----------
+        indices : array-like of int of shape (w,)
+            Rows of fit, or places in `groups_`.
+        accuracy, failure : float, default=None
+            None takes the parameters of the valuer.
+
+        Returns
+        -------
+        group : Bunch
+            ``value``, ``mean``, ``row_values`` (w,), ``n_evaluations`` (coalitions added).
+
+        Raises
+        ------
+        ValueError
+            If there is no such row; or after a private fit.
+        """
+        fitted = self._record("value_of_group", needs_rows=True)
+        return value_of_group(fitted, LayerSettings.of(self), indices, accuracy, failure)
+
+    def core_sets(self):
+        """Core sets of the fit, one for every split: what `transform` values unseen rows on.
+
+        Returns
+        -------
+        core_sets : list of skvalue.valuers.CoreSet
+            Without rows that are in no coalition. They can be saved, without pickle, and loaded.
+
+        Raises
+        ------
+        ValueError
+            After a private fit.
+        """
+        fitted, settings = self._record("core_sets", needs_rows=True), LayerSettings.of(self)
+        return [core_set(fitted, settings, i).pruned() for i in range(len(fitted.statistic))]
+
+
+def check_stable_game(valuer, problem):
+    """Refuse what the utility of ``l2`` has no place for."""
+    given = [n for n in ("estimator", "scoring", "empty_utility") if getattr(valuer, n) is not None]
+    if given:
+        raise ValueError(
+            f"{given[0]} must be None with l2, which has a utility of its own. Got "
+            f"{getattr(valuer, given[0])!r}."
         )
-
-    def _play(self, games, X, y, groups):
-        self._entropy = self._draw_entropy()
-        for rows, judges in games if self._n_classes else ():
-            check_judged_labels(judges.y, y if rows is None else y[rows], self.classes_, self.cv)
-        played = [self._game(number, games, X, y, groups) for number in range(len(games))]
-        self._plans = [self._plan(game.n_players, len(games)) for game in played]
-        self._players, self._utilities = [], []
-        for game, (rows, _) in zip(played, games):
-            part = slice(None) if rows is None else rows
-            own = None if groups is None else groups[part]
-            counts = class_counts(y[part], self._n_classes, own) if self._n_classes else None
-            self._utilities.append(Utilities(game, counts))
-            self._players.append(np.arange(len(X))[part] if groups is None else np.unique(own))
-        steps = sum(map(n_steps, self._plans))
-        progress = Progress(self, steps)
-        self._estimates = [None] * len(games)
-        for number, estimate in progress.follow(self._steps(), steps, "coalitions"):
-            self._estimates[number] = estimate
-        done = [i for i, e in enumerate(self._estimates) if e is not None and self._is_value(i, e)]
-        if not done:
-            if progress.interrupted:
-                raise KeyboardInterrupt
-            raise RuntimeError(
-                "The fit was stopped by a callback before there was a value to keep."
-            )
-        for kept in ("_estimates", "_plans", "_players"):
-            setattr(self, kept, [getattr(self, kept)[i] for i in done])
-        self._publish(len(X) if groups is None else int(groups.max()) + 1)
-        # That small coalitions hold one class is in their nature.
-        failed = [played[i] for i in done if played[i].n_failed > self._utilities[i].n_one_class]
-        progress.warn = lambda: [game.warn_failed() for game in failed]
-        self.n_failed_ = sum(game.n_failed for game in played)
-        self.n_evaluations_ = sum(u.n_asked for u in self._utilities)
-        utility = np.mean([self._utilities[i].full for i in done])
-        empty = np.mean([played[i].empty_utility for i in done])
-        del self._utilities
-        return [games[i] for i in done], self.layer_values_.sum(axis=0), utility, empty, progress
-
-    def _steps(self):
-        for number, (plan, utilities) in enumerate(zip(self._plans, self._utilities)):
-            for estimate in play(plan, utilities, self._seeds(number)):
-                yield number, estimate
-
-    def _is_value(self, number, estimate):
-        return estimate.done > 0 or len(self._plans[number].sampled) == 0
-
-    def _publish(self, n):
-        """Attributes that say how the values have come about: means over games."""
-        self.layer_values_, self.values_error_, self.counts_ = mean_over_games(
-            self._plans, self._players, self._estimates, n
+    if problem.n_classes != 2:
+        n = problem.n_classes
+        raise ValueError(
+            f"l2 needs two classes. Got {f'{n} classes' if n else 'a continuous target'}."
         )
-        self.data_fraction_ = float(np.mean([plan.data_fraction for plan in self._plans]))
-        self.truncation_bias_ = float(np.mean([self._bounds(plan.n)[1] for plan in self._plans]))
-
-    def _set_values(self, values):
-        self.values_ = values
-        self._row_values = values
