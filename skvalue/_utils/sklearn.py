@@ -18,6 +18,12 @@ from sklearn.utils.validation import _check_feature_names as check_feature_names
 # What `CallbackSupportMixin` holds on an estimator while it is fitted.
 CALLBACK_ATTRIBUTES = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
+
+def callback_context(estimator, max_subtasks):
+    """The callbacks' view of a fit that begins, with at most this number of subtasks (None: any)."""
+    return estimator._init_callback_context(max_subtasks=max_subtasks)
+
+
 __all__ = [
     "CALLBACK_ATTRIBUTES",
     "BaseScorer",
@@ -26,6 +32,7 @@ __all__ = [
     "Options",
     "RealNotInt",
     "StrOptions",
+    "callback_context",
     "check_feature_names",
     "fit_context",
     "is_pandas_na",

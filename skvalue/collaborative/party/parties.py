@@ -12,9 +12,9 @@ from sklearn.utils.validation import validate_data
 
 from ..._utils.checks import check_numeric_target
 from ..._utils.sklearn import Interval, StrOptions
+from ...privacy import clip_rows
 from ._party import BOUND, PartyRelease
 from ._statistics import (
-    clip_rows,
     gram_vector,
     linear_sensitivity,
     logistic_vector,
