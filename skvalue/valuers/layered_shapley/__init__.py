@@ -8,17 +8,7 @@ from ._private import participation, plan_release, private_values, secret_value,
 from ._valuer import LayeredShapleyValuer
 
 __all__ = [
-    "DESIGNS",
-    "CoreSet",
-    "LayeredShapleyValuer",
-    "Utilities",
-    "make_plan",
-    "marginal_bounds",
-    "participation",
-    "plan_release",
-    "play",
-    "private_values",
-    "secret_value",
-    "suggest_bound",
+    "DESIGNS", "CoreSet", "LayeredShapleyValuer", "Utilities", "make_plan", "marginal_bounds",
+    "participation", "plan_release", "play", "private_values", "secret_value", "suggest_bound",
     "value_sensitivity",
-]
+]  # fmt: skip

@@ -5,8 +5,6 @@ import numpy as np
 from ...games import ModelGame, stability
 from ...samplers import prefix_masks
 
-__all__ = ["contribution_bounds", "marginal_bounds", "replace_bounds", "suggest_bound"]
-
 
 def replace_bounds(n_sizes, l2, max_norm, fit_intercept=True):
     """Most by which the utility of 1, 2, ..., n_sizes rows moves when one is replaced.
@@ -25,20 +23,6 @@ def contribution_bounds(n_layers, l2, max_norm, fit_intercept=True):
     A row that joins k others, which changes their weights in the mean loss too, moves a utility by
     no more than a row replaced among k + 1.
 
-    Parameters
-    ----------
-    n_layers : int
-        Largest size.
-    l2, max_norm, fit_intercept : float, float, bool
-        As in `skvalue.games.StableLogisticGame`.
-
-    Returns
-    -------
-    bounds : ndarray of shape (n_layers + 1,)
-        The bounds.
-
-    Examples
-    --------
     >>> contribution_bounds(2, l2=1.0, max_norm=1.0, fit_intercept=False).round(3).tolist()
     [0.791, 0.396, 0.264]
     """

@@ -8,8 +8,6 @@ import numpy as np
 from ._designs import Utilities
 from ._settings import GameSettings
 
-__all__ = ["CoreSet"]
-
 
 class CoreSet:
     """Coalitions of rows with their utilities: what a new row is worth among the rows of a fit.

@@ -6,8 +6,6 @@ from math import comb
 import numpy as np
 from scipy.special import binom
 
-__all__ = ["DESIGNS", "Plan", "make_plan", "n_subsets"]
-
 DESIGNS = ("blocks", "iid", "poisson")
 _ENUMERATED = 2**20  # coalitions of a layer that are enumerated because it is cheaper, at most
 
@@ -20,27 +18,13 @@ def n_subsets(n, k):
 
 @dataclass(frozen=True)
 class Plan:
-    """How many coalitions of each size 0..K a player joins.
+    """How many coalitions of each size 0..K a player joins."""
 
-    Attributes
-    ----------
-    design : {"blocks", "iid", "poisson"}
-        How they are drawn.
-    n : int
-        Number of players.
-    counts : ndarray of shape (K + 1,)
-        Their number; a mean where it is not an integer. 0 leaves a layer out.
-    enumerated : ndarray of bool of shape (K + 1,)
-        Layers of which all coalitions are evaluated.
-    n_shuffles : int
-        Independent parts of the design "blocks", over which there is an error.
-    """
-
-    design: str
-    n: int
-    counts: np.ndarray
-    enumerated: np.ndarray
-    n_shuffles: int
+    design: str  # one of DESIGNS
+    n: int  # players
+    counts: np.ndarray  # (K + 1,): the numbers; means if they are no integers. 0 leaves a layer out
+    enumerated: np.ndarray  # (K + 1,): layers of which all coalitions are evaluated
+    n_shuffles: int  # independent parts of the design "blocks", from which errors are estimated
 
     @property
     def sampled(self):
@@ -54,28 +38,30 @@ class Plan:
 
     @property
     def data_fraction(self):
-        """Mean share of the other rows in the coalitions that one value stands on."""
+        """Mean fraction of the other rows in the coalitions that one value is based on."""
         n, misses = self.n, 1.0
         if n == 1 or self.enumerated[1:].any():
             return 1.0
         for k in self.sampled:
-            share, count = k / (n - 1), self.counts[k]
-            if self.design == "poisson":  # binom(n - 2, k - 1) coalitions, each with a chance
-                chance = count / n_subsets(n - 1, k)
-                rate = np.log1p(-chance) / chance if chance > 1e-12 else -1.0
-                misses *= np.exp(share * count * rate)
+            fraction, count = k / (n - 1), self.counts[k]
+            if self.design == "poisson":  # binom(n - 2, k - 1) coalitions, each with a probability
+                drawn = count / n_subsets(n - 1, k)
+                rate = np.log1p(-drawn) / drawn if drawn > 1e-12 else -1.0
+                misses *= np.exp(fraction * count * rate)
             elif self.design == "iid":
-                misses *= (1 - share) ** count
+                misses *= (1 - fraction) ** count
             else:
                 per = count / self.n_shuffles
                 most = (n - 1) // k
                 if per < 1:
-                    misses *= (1 - per * share) ** self.n_shuffles
+                    misses *= (1 - per * fraction) ** self.n_shuffles
                 elif self.in_circles(k):
                     whole, rest = divmod(int(per), int(most))
-                    misses *= ((1 - most * share) ** whole * (1 - rest * share)) ** self.n_shuffles
+                    misses *= (
+                        (1 - most * fraction) ** whole * (1 - rest * fraction)
+                    ) ** self.n_shuffles
                 else:
-                    misses *= (1 - share) ** count
+                    misses *= (1 - fraction) ** count
         return float(1 - misses)
 
     def _enumerated_cost(self):
@@ -99,7 +85,7 @@ class Plan:
 
 
 def make_plan(design, n, counts, *, n_shuffles=8, include_empty=True, max_evaluations=None):
-    """Plan for n players and about so many coalitions a player and layer.
+    """Plan for n players, from the number of coalitions wanted for each player and layer.
 
     Parameters
     ----------
@@ -114,7 +100,7 @@ def make_plan(design, n, counts, *, n_shuffles=8, include_empty=True, max_evalua
     include_empty : bool, default=True
         Whether the empty coalition counts.
     max_evaluations : int, default=None
-        Scale the counts so that about so many coalitions are evaluated in all.
+        Scale the counts so that about this many coalitions are evaluated in all.
 
     Returns
     -------

@@ -17,18 +17,6 @@ from ...privacy import (
 from ...samplers import circle_blocks, layer_counts
 from ._bounds import contribution_bounds, replace_bounds
 
-__all__ = [
-    "NOISES",
-    "RELEASES",
-    "ReleasePlan",
-    "layered_report",
-    "participation",
-    "plan_release",
-    "private_values",
-    "secret_value",
-    "value_sensitivity",
-]
-
 RELEASES = ("query", "all", "publish")
 NOISES = ("auto", "laplace", "gaussian")
 
@@ -70,7 +58,7 @@ def own_sensitivity(n, n_layers, l2, max_norm, fit_intercept=True):
 
 
 def participation(n, counts):
-    """Chance that a given other row is in one of a query's independent coalitions.
+    """Probability that a given other row is in one of a query's independent coalitions.
 
     Parameters
     ----------
@@ -81,7 +69,7 @@ def participation(n, counts):
 
     Returns
     -------
-    chance : float
+    probability : float
         ``1 - prod_k (1 - k / (n - 1))^m_k``.
 
     Examples
@@ -96,42 +84,18 @@ def participation(n, counts):
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """What will be released, and with which noise. It depends on no row.
+    """What will be released, and with which noise. It depends on no row."""
 
-    Attributes
-    ----------
-    kind : {"query", "all", "publish"}
-        Single values when asked; every value to its owner; the vector to all.
-    design : {"blocks", "iid"}
-        How coalitions are drawn.
-    epsilon : float
-        The privacy asked for, of everything that is released.
-    max_queries : int
-        For "query": number of values released.
-    noise : event
-        The noise on one value (or on the vector), a `LaplaceEvent` or `GaussianEvent`.
-    charge : event
-        What one release costs: the noise, or less where coalitions are secret.
-    total : event
-        What all releases cost.
-    delta : float
-        Of the guarantee; 0 with Laplace noise.
-    counts : ndarray of int of shape (K + 1,)
-        Coalitions of each size that a value is based on.
-    n_shuffles : ndarray of int of shape (K + 1,)
-        For blocks: shuffles, of which each is cut into ``(n - 1) // k`` blocks.
-    """
-
-    kind: str
-    design: str
-    epsilon: float
-    max_queries: int
-    noise: object
-    charge: object
-    total: object
-    delta: float
-    counts: np.ndarray
-    n_shuffles: np.ndarray
+    kind: str  # "query": single values when asked; "all": each to its owner; "publish": the vector
+    design: str  # "blocks" or "iid"
+    epsilon: float  # of everything that is released
+    max_queries: int  # for "query": number of values released
+    noise: object  # on one value, or on the vector: a `LaplaceEvent` or `GaussianEvent`
+    charge: object  # what one release costs: the noise, or less where coalitions are secret
+    total: object  # what all releases cost
+    delta: float  # of the guarantee; 0 with Laplace noise
+    counts: np.ndarray  # (K + 1,): coalitions of each size that a value is based on
+    n_shuffles: np.ndarray  # (K + 1,): for blocks, shuffles that are cut into (n - 1) // k each
 
 
 def plan_release(

@@ -10,8 +10,6 @@ from ...samplers import uniform_subsets
 from ._core import CoreSet
 from ._designs import Utilities
 
-__all__ = ["core_set", "joining_values", "value_of_group"]
-
 
 def core_set(fitted, settings, number):
     """The core set of one split, made once for each fit."""

@@ -11,8 +11,6 @@ from ._designs import Utilities
 from ._private import ReleasePlan, layered_report, plan_release, private_values, secret_value
 from ._splits import random_streams
 
-__all__ = ["LayeredRelease", "Queries", "check_private_fit", "planned_release", "private_result"]
-
 _NO_PROOF = (
     "must be None with epsilon: only the utility of l2 (mean logistic loss of a penalised model) "
     "has a proved bound of what one row can do; accuracy can change by 1 with a row, and a model "

@@ -10,8 +10,6 @@ from ...samplers import layer_counts
 from ._bounds import marginal_bounds
 from ._plan import make_plan
 
-__all__ = ["GameSettings", "LayerSettings"]
-
 _PLAIN = (str, float, int, type(None))
 
 

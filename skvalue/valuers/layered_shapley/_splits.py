@@ -8,8 +8,6 @@ from ...base import Result
 from ._designs import LayerEstimate, Utilities, class_counts, n_steps, play
 from ._plan import Plan
 
-__all__ = ["SplitLayers", "mean_over_splits", "play_splits", "random_streams", "set_up_splits"]
-
 
 @dataclass(eq=False)
 class SplitLayers:

@@ -19,8 +19,6 @@ from ._release import check_private_fit, planned_release, private_result
 from ._settings import LayerSettings
 from ._splits import mean_over_splits, play_splits, set_up_splits
 
-__all__ = ["LayeredShapleyValuer"]
-
 
 class LayeredShapleyValuer(BaseScoringValuer):
     """Shapley values of training a model, from many small coalitions and few large ones.
