@@ -35,6 +35,7 @@ import warnings
 from functools import partial
 
 import numpy as np
+from gradient_figures import uncertainty_curve
 from gradient_networks import add_arguments, source
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.model_selection import train_test_split
@@ -46,7 +47,7 @@ from skvalue.exceptions import ConstantColumnsWarning
 from skvalue.gradients._models import LinearGradientModel
 from skvalue.gradients._public import column_scales
 from skvalue.gradients._walk import Perturbed, walk_permutations
-from skvalue.inspection import noisy_label_auc, uncertainty_curve
+from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import detection_ceiling, epsilon_from_mu, mu_from_epsilon
 from skvalue.privacy.audit import membership_inference
 from skvalue.semivalues import size_weights

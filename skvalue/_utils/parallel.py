@@ -103,7 +103,7 @@ def joblib_map(function, tasks, n_jobs=None, prefer=None):
         return
     tasks = iter(tasks)
     with Parallel(n_jobs=n_jobs, prefer=prefer) as parallel:
-        while some := list(islice(tasks, 4 * parallel._effective_n_jobs())):
+        while some := list(islice(tasks, 4 * effective_n_jobs(n_jobs))):
             yield from parallel(delayed(function)(*task) for task in some)
 
 

@@ -14,13 +14,14 @@ from sklearn.utils._param_validation import (
     validate_params,
 )
 from sklearn.utils.validation import _check_feature_names as check_feature_names
+from sklearn.utils.validation import _get_feature_names as get_feature_names
 
 # What `CallbackSupportMixin` holds on an estimator while it is fitted.
 CALLBACK_ATTRIBUTES = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
 
 def callback_context(estimator, max_subtasks):
-    """The callbacks' view of a fit that begins, with at most this number of subtasks (None: any)."""
+    """What callbacks see of a fit that begins, of at most this number of subtasks (None: any)."""
     return estimator._init_callback_context(max_subtasks=max_subtasks)
 
 
@@ -35,6 +36,7 @@ __all__ = [
     "callback_context",
     "check_feature_names",
     "fit_context",
+    "get_feature_names",
     "is_pandas_na",
     "is_scalar_nan",
     "safe_indexing",

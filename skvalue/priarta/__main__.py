@@ -10,9 +10,8 @@ import sys
 import numpy as np
 
 from ..privacy import Ledger
-from .maps.model import BuyerModel
-from .seller.release import SellerRelease
-from .seller.summary import Summary
+from .maps import BuyerModel
+from .seller import SellerRelease, Summary
 
 
 def main(arguments=None):

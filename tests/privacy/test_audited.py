@@ -18,7 +18,6 @@ from skvalue.exceptions import NormalApproximationWarning
 from skvalue.privacy import (
     DiscreteGaussianEvent,
     GaussianEvent,
-    OpaqueEvent,
     PoissonSampledEvent,
     SelfComposedEvent,
     calibrate,
@@ -454,14 +453,6 @@ BROKEN = [
             lambda claim, n: sellers.noise(short=1 / 3),
         ),
         {"game", "variance"},
-    ),
-    (
-        Audited(
-            "PriArTa as published, at the epsilon that it claims",
-            lambda: OpaqueEvent(0.8, 1e-5),
-            lambda claim, n: sellers.published_scores(),
-        ),
-        {"game"},
     ),
     (
         Audited(

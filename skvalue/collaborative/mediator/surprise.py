@@ -18,9 +18,9 @@ from ..._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from ...semivalues import tabulated_semivalue
 from ..models._models import check_prior, check_releases, warn_of_few_rows
 from ..models._smc import anneal
+from ._designs import PrefixCoalitions
 from ._gibbs import LEAST_ESS, gibbs_values
 from ._pool import grid_pool, refined_pool, sampled_pool
-from ._shapley import antithetic_orders, permutation_values, prefix_masks
 
 __all__ = ["BayesianSurpriseScorer"]
 
@@ -270,24 +270,20 @@ class BayesianSurpriseScorer(BaseEstimator):
             self._set_table(values, islands)
             self._ess, self.ess_ = ess, ess[_renumber(self._order)]
             return
-        if not hasattr(self, "_orders") or self._orders.shape[1] != n:
-            self._orders = antithetic_orders(n, self.n_permutations, self._rng)
-        masks, places = prefix_masks(self._orders)
-        masks = np.concatenate([masks, np.eye(n, dtype=bool)])
-        values, self._ess, islands = self._pool.masks(masks)
-        phi, errors = permutation_values(self._orders, values[places])
-        spread = np.array(
-            [permutation_values(self._orders, column[places])[0] for column in islands.T]
-        )
-        grand = places[0, -1]
+        if not hasattr(self, "_orders") or self._orders.masks.shape[1] != n:
+            self._orders = PrefixCoalitions(n, self.n_permutations, self._rng.spawn(1)[0])
+        design = self._orders
+        values, self._ess, islands = self._pool.masks(design.masks)
+        phi, errors = design.shapley(values)
+        spread = np.array([design.shapley(column)[0] for column in islands.T])
         back = np.argsort(self._order)
-        self._members = masks
+        self._members = design.masks
         self.values_ = phi[back]
         self.values_error_ = np.hypot(errors, _error(spread.T))[back]
-        self.standalone_values_ = values[-n:][back]
-        self.grand_value_ = float(values[grand])
-        self.grand_value_error_ = float(_error(islands[grand]))
-        self.ess_, self.n_evaluations_ = self._ess, len(masks)
+        self.standalone_values_ = values[design.singles][back]
+        self.grand_value_ = float(values[design.grand])
+        self.grand_value_error_ = float(_error(islands[design.grand]))
+        self.ess_, self.n_evaluations_ = self._ess, len(design.masks)
 
     def _set_table(self, values, islands):
         """Attributes from the values of all coalitions, in the canonical order."""
