@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ._designs import Utilities
+from ..._utils.parallel import tiles
+from ._designs import ENTRIES, coalition_masks
 from ._settings import GameSettings
 
 
@@ -153,24 +154,27 @@ class CoreSet:
         """
         n_old, n_new = int(self.groups.max()) + 1, len(X_new)
         groups = np.r_[self.groups, n_old + np.arange(n_new)]
-        alone = len(np.unique(groups)) == len(groups)
+        rows_play = len(np.unique(groups)) == len(groups)
         game = self.settings.game(
             np.concatenate([self.X, X_new]), np.concatenate([self.y, y_new]), self.X_val,
-            self.y_val, self.sample_weight_val, self.classes, None if alone else groups,
+            self.y_val, self.sample_weight_val, self.classes, None if rows_play else groups,
         )  # fmt: skip
-        if alone:  # players are rows then, in the order of the rows
+        if rows_play:  # players are rows then, in the order of the rows
             place = np.empty(n_old, dtype=np.int64)
             place[self.groups] = np.arange(len(self.groups))
         else:
             place = np.arange(n_old)
-        utilities, joining = Utilities(game), n_old + np.arange(n_new)
         values = np.zeros(n_new)
         if self.include_empty:
-            values += utilities.of(joining[:, None]) - game.empty_utility
+            alone = coalition_masks(n_old + np.arange(n_new)[:, None], game.n_players)
+            values += game.utility(alone) - game.empty_utility
         for members, weights, known in self.coalitions:
-            for new, player in enumerate(joining):
-                joined = np.column_stack([place[members], np.full(len(members), player)])
-                values[new] += weights @ (utilities.of(joined) - known)
+            for part in tiles(len(members), max(1, ENTRIES // game.n_players)):
+                masks = coalition_masks(place[members[part]], game.n_players)
+                for new in range(n_new):
+                    masks[:, n_old + new] = True
+                    values[new] += weights[part] @ (game.utility(masks) - known[part])
+                    masks[:, n_old + new] = False
         return values / (self.n_players + 1)
 
     def save(self, path):

@@ -20,7 +20,7 @@ from ...samplers import (
 )
 from ._plan import n_subsets
 
-_ENTRIES = 2**24  # of the masks that are made at once
+ENTRIES = 2**24  # of the masks that are made at once
 
 
 class Utilities:
@@ -72,9 +72,9 @@ class Utilities:
         size = sets.shape[1]
         if size in self.tables:
             return self.tables[size][subset_ranks(np.sort(sets, axis=1))]
-        step = max(1, _ENTRIES // self.n)
+        step = max(1, ENTRIES // self.n)
         parts = [
-            self.of_masks(self._masks(sets[start : start + step]))
+            self.of_masks(coalition_masks(sets[start : start + step], self.n))
             for start in range(0, max(len(sets), 1), step)
         ]
         return np.concatenate(parts)
@@ -102,12 +102,12 @@ class Utilities:
         """Utilities of sets, and of each when each of some players has joined, or has left."""
         m, count = players.shape
         own, changed = np.empty(m), np.empty((m, count))
-        step = max(1, _ENTRIES // (self.n * (count + 1)))
+        step = max(1, ENTRIES // (self.n * (count + 1)))
         for start in range(0, m, step):
             part = slice(start, start + step)
             who = players[part]
             # A set and those next to it in turn: solvers go from one to the next.
-            masks = self._masks(sets[part]).repeat(count + 1, axis=0)
+            masks = coalition_masks(sets[part], self.n).repeat(count + 1, axis=0)
             masks = masks.reshape(len(who), count + 1, self.n)
             row, place = np.indices(who.shape)
             masks[row, place + 1, who] = joined
@@ -115,10 +115,12 @@ class Utilities:
             own[part], changed[part] = found[:, 0], found[:, 1:]
         return own, changed
 
-    def _masks(self, sets):
-        masks = np.zeros((len(sets), self.n), dtype=bool)
-        np.put_along_axis(masks, sets, True, axis=1)
-        return masks
+
+def coalition_masks(sets, n):
+    """Masks of n players from the sets in the rows of an int array."""
+    masks = np.zeros((len(sets), n), dtype=bool)
+    np.put_along_axis(masks, sets, True, axis=1)
+    return masks
 
 
 def class_counts(y, n_classes, groups=None):
@@ -250,7 +252,7 @@ def _play_blocks(plan, utilities, rng, core):
 def _leave_blocks(k, count, n, utilities, rng, core, weight):
     """Each player leaves blocks of k + 1 of independent partitions; gains (count, n)."""
     gains = np.empty((count, n))
-    step = max(1, _ENTRIES // (n * n))
+    step = max(1, ENTRIES // (n * n))
     for start in range(0, count, step):
         some = min(step, count - start)
         sets, own = partitions(rng, n, k + 1, some)

@@ -151,6 +151,13 @@ class LayeredShapleyValuer(BaseScoringValuer):
     DataShapleyValuer : The same values from coalitions of all sizes, with stopping rules.
     TKNNShapleyValuer : Private values of a game that is kinder to privacy.
 
+    Notes
+    -----
+    `transform` and `score_samples` let a row that was not in fit join the coalitions that fit has
+    stored. Without a label, it joins with each label in turn, and the values are averaged by the
+    probabilities of the estimator fitted on all rows (in a regression, its prediction is the
+    target). A private fit stores no coalitions, so there they raise a ValueError.
+
     References
     ----------
     L. Watson, R. Andreeva, H.-T. Yang, R. Sarkar: "Differentially Private Shapley Values for Data
