@@ -25,6 +25,11 @@ def callback_context(estimator, max_subtasks):
     return estimator._init_callback_context(max_subtasks=max_subtasks)
 
 
+def check_parameters(estimator):
+    """Check an estimator's parameters by its `_parameter_constraints`."""
+    estimator._validate_params()
+
+
 __all__ = [
     "CALLBACK_ATTRIBUTES",
     "BaseScorer",
@@ -35,6 +40,7 @@ __all__ = [
     "StrOptions",
     "callback_context",
     "check_feature_names",
+    "check_parameters",
     "fit_context",
     "get_feature_names",
     "is_pandas_na",

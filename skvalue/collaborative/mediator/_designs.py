@@ -15,6 +15,10 @@ class AllCoalitions:
         self.masks = (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(bool)
         self.singles, self.grand = 1 << np.arange(n), 2**n - 1
 
+    def values_in(self, pool):
+        """Values, effective sample sizes and values by island, of a pool."""
+        return pool.coalitions()
+
     def shapley(self, values):
         """Shapley values and their standard errors, which are 0."""
         return tabulated_semivalue(values), np.zeros(self.masks.shape[1])
@@ -35,6 +39,10 @@ class PrefixCoalitions:
         self._places = places.reshape(n_pairs, 2, n)
         self.masks = np.concatenate([unique, np.eye(n, dtype=bool)])
         self.singles, self.grand = len(unique) + np.arange(n), self._places[0, 0, -1]
+
+    def values_in(self, pool):
+        """Values, effective sample sizes and values by island, of a pool."""
+        return pool.masks(self.masks)
 
     def shapley(self, values):
         """Mean marginal contributions, and their standard errors over pairs of orders."""

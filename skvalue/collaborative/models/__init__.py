@@ -3,6 +3,7 @@
 from ._gaussian import joint_moments, noisy_gram_loglik, second_moments_loglik
 from ._models import check_prior, check_releases, warn_of_few_rows
 from ._moments import (
+    SecondMoments,
     fourth_moments,
     inverse_wishart_prior,
     plugin_second_moments,
@@ -22,6 +23,7 @@ __all__ = [
     "BetaBernoulli",
     "GammaPoisson",
     "GaussianMean",
+    "SecondMoments",
     "anneal",
     "beta_kl",
     "check_prior",

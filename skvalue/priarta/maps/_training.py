@@ -20,8 +20,6 @@ from ...exceptions import IncompleteFitWarning
 def learning_rate_factor(step, n_steps):
     """Linear warm-up over a tenth of the steps, then half a cosine down to zero.
 
-    Examples
-    --------
     >>> [round(learning_rate_factor(step, 20), 2) for step in (0, 1, 2, 11, 20)]
     [0.5, 1.0, 1.0, 0.5, 0.0]
     """

@@ -60,7 +60,7 @@ class ReleasePlan:
     >>> from skvalue.priarta import PriArTaScorer, SellerRelease
     >>> model = PriArTaScorer(max_norm=1.0).fit([[0.0, 1.0], [1.0, 0.0]]).model_
     >>> round(SellerRelease(model, epsilon=0.8).plan(1000).mean_noise, 4)
-    0.0131
+    0.0127
     """
 
     model: str
