@@ -86,6 +86,16 @@ def ordered_map(function, tasks, n_jobs=None, n_tasks=None):
             yield from _threaded(function, tasks, workers)
 
 
+def thread_map(function, tasks, n_jobs=None):
+    """As `ordered_map`, always in threads of this process: what they share stays in it."""
+    workers = min(n_workers(n_jobs), len(tasks))
+    with one_blas_thread():
+        if workers > 1:
+            yield from _threaded(function, tasks, workers)
+        else:
+            yield from (function(*task) for task in tasks)
+
+
 def joblib_map(function, tasks, n_jobs=None, prefer=None):
     """Yield ``function(*task)`` for every task, in order, by joblib's back end.
 

@@ -34,10 +34,12 @@ from .mechanisms import (
     SeededNoiseWarning,
     add_noise,
     draw_noise,
+    grid_width,
     noise_engine,
     noise_source,
     on_grid,
     poisson_sample,
+    release,
 )
 from .packing import smat, svec, svec_index
 from .relations import convert
@@ -75,12 +77,14 @@ __all__ = [
     "event_to_dict",
     "get_delta",
     "get_epsilon",
+    "grid_width",
     "make_report",
     "mu_from_epsilon",
     "noise_engine",
     "noise_source",
     "on_grid",
     "poisson_sample",
+    "release",
     "smat",
     "svec",
     "svec_index",
