@@ -13,7 +13,7 @@ from functools import singledispatch
 import numpy as np
 from scipy.optimize import brentq
 
-from ._checks import check_delta, check_epsilon
+from .._utils.checks import check_delta, check_epsilon
 from ._lattice import lattice_delta
 from ._pld import compose_plds
 from .events import (

@@ -13,7 +13,7 @@ is another event.
 
 from dataclasses import dataclass, fields
 
-from ._checks import check_count, check_delta, check_epsilon, check_positive, check_relation
+from .._utils.checks import check_count, check_delta, check_epsilon, check_positive, check_relation
 
 __all__ = [
     "ComposedEvent",

@@ -9,7 +9,7 @@ import math
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr, roots_legendre
 
-from ._checks import check_delta, check_epsilon, check_positive, check_relation
+from .._utils.checks import check_delta, check_epsilon, check_positive, check_relation
 
 __all__ = ["delta_from_mu", "detection_ceiling", "epsilon_from_mu", "mu_from_epsilon"]
 

@@ -8,7 +8,7 @@ import weakref
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ._checks import check_count, check_delta, check_epsilon, check_relation
+from .._utils.checks import check_count, check_delta, check_epsilon, check_relation
 from ._ledger_store import FileStore, MemoryStore
 from .accounting import get_delta, get_epsilon
 from .calibration import calibrate_gaussian

@@ -17,8 +17,8 @@ from numbers import Integral
 import numpy as np
 from scipy.special import ndtri
 
+from .._utils.checks import check_count, check_positive
 from . import _tables
-from ._checks import check_count, check_positive
 from .clipping import clip_rows
 from .events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from functools import singledispatch
 
-from ._checks import check_relation
+from .._utils.checks import check_relation
 from .events import (
     ComposedEvent,
     DiscreteGaussianEvent,

@@ -3,7 +3,7 @@
 import textwrap
 from dataclasses import asdict, dataclass
 
-from ._checks import check_delta, check_epsilon, check_relation
+from .._utils.checks import check_delta, check_epsilon, check_relation
 from .accounting import get_epsilon
 from .events import (
     ComposedEvent,

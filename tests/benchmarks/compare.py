@@ -29,7 +29,7 @@ import numpy as np
 HERE = Path(__file__).resolve()
 sys.path.append(str(HERE.parents[1]))
 
-from golden import child_environment, make  # noqa: E402
+from golden import child_environment, make
 
 LIMIT = 1.05
 LEAST = 0.05  # seconds; shorter runs are repeated within one measurement

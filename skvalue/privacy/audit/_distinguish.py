@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
-from .._checks import check_count, check_delta
+from ..._utils.checks import check_count, check_delta
 from ..accounting import get_delta
 
 __all__ = ["DistinguishReport", "distinguish", "distinguish_scores"]
