@@ -635,7 +635,9 @@ def shown_private_values():
     """Attributes for the curator alone that a notebook shows of a private fit."""
     offenders = []
     for name, valuer in fitted().items():
-        if name.endswith("private") and not isinstance(valuer, str):
+        if isinstance(valuer, str) or valuer._takes.values_are_public:
+            continue
+        if name.endswith("private"):
             html = valuer._repr_html_()
             offenders += [
                 f"{name}: {attribute}"
