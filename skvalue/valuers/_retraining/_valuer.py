@@ -16,11 +16,19 @@ from sklearn.utils.validation import validate_data
 from ..._utils.sklearn import HasMethods, Interval, StrOptions
 from ...base._judges import Progress, check_judged_labels
 from ...base._validation import check_sample_weight, check_validation_set
-from ...estimation.checkpoint import fingerprint, read_arrays
-from ...estimation.designs import SUBSETS, OrderDesign
-from ...estimation.estimation import SAMPLERS, Estimation, choose_sampler, make_design
-from ...estimation.run import Run
-from ...estimation.stopping import Stopping, default_evaluations
+from ..._utils.hashing import fingerprint
+from ...estimation import (
+    SAMPLERS,
+    SUBSETS,
+    OrderDesign,
+    Run,
+    Stopping,
+    choose_sampler,
+    default_evaluations,
+    make_design,
+    read_arrays,
+    write_arrays,
+)
 from ...exceptions import ImpreciseValuesWarning
 from ...games import ModelGame
 from ...semivalues import check_semivalue
