@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import skvalue
 from skvalue.base import BaseInSampleValuer
+from skvalue.base._old_in_sample import BaseInSampleValuer as OldValuer
 from skvalue.valuers._retraining._text import documented
 
 # Sets of a few rows fail and are imprecise: tests of these warnings are with the valuers.
@@ -56,9 +57,9 @@ def build(cls):
     return cls(**INIT_PARAMS.get(cls.__name__, {}))
 
 
-VALUERS = estimators(BaseInSampleValuer)
+VALUERS = estimators((BaseInSampleValuer, OldValuer))
 each_valuer = pytest.mark.parametrize("cls", VALUERS)
-each_judged = pytest.mark.parametrize("cls", [cls for cls in VALUERS if cls._takes_judges])
+each_judged = pytest.mark.parametrize("cls", [cls for cls in VALUERS if build(cls)._takes.points])
 
 
 def test_the_walk_finds_something():

@@ -5,6 +5,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import islice
 from threading import Lock
 
 import numpy as np
@@ -69,18 +70,20 @@ def _is_blas(lib):
     return lib["user_api"] == "blas"
 
 
-def ordered_map(function, tasks, n_jobs=None):
+def ordered_map(function, tasks, n_jobs=None, n_tasks=None):
     """Yield ``function(*task)`` for every task, in order, computed by ``n_jobs`` workers.
 
-    Each task runs on one BLAS thread, in a thread of this process unless a joblib context chose
-    otherwise. (Threads are taken from the standard library: joblib looks for results every 10 ms,
-    which is longer than many a fit.)
+    Tasks are taken when a worker is free, so they may be a generator that makes what is large; it
+    then says by ``n_tasks`` how many there are. Each runs on one BLAS thread, in a thread of this
+    process unless a joblib context chose otherwise. (Threads are taken from the standard library:
+    joblib looks for results every 10 ms, which is longer than many a fit.)
     """
-    workers = min(n_workers(n_jobs), len(tasks))
+    workers = min(n_workers(n_jobs), len(tasks) if n_tasks is None else n_tasks)
     with one_blas_thread():
         if workers <= 1:
             for task in tasks:
                 yield function(*task)
+                del task  # not kept while the next is made
         elif _configured():
             yield from joblib_map(function, tasks, n_jobs, prefer="threads")
         else:
@@ -98,20 +101,22 @@ def joblib_map(function, tasks, n_jobs=None, prefer=None):
         parallel = Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
         yield from parallel(delayed(function)(*task) for task in tasks)
         return
+    tasks = iter(tasks)
     with Parallel(n_jobs=n_jobs, prefer=prefer) as parallel:
-        size = 4 * parallel._effective_n_jobs()
-        for part in tiles(len(tasks), size):
-            yield from parallel(delayed(function)(*task) for task in tasks[part])
+        while some := list(islice(tasks, 4 * parallel._effective_n_jobs())):
+            yield from parallel(delayed(function)(*task) for task in some)
 
 
 def _threaded(function, tasks, workers):
     pool = ThreadPoolExecutor(workers)
-    waiting, running = deque(tasks), deque()
+    tasks, running = iter(tasks), deque()
     try:
-        while waiting or running:
+        while True:
             # One task ahead of the reader, so that results do not pile up.
-            while waiting and len(running) <= workers:
-                running.append(pool.submit(function, *waiting.popleft()))
+            for task in islice(tasks, workers + 1 - len(running)):
+                running.append(pool.submit(function, *task))
+            if not running:
+                return
             yield running.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -2,89 +2,78 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
+from contextlib import closing
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
+from sklearn.utils.validation import check_is_fitted
 
-from .._utils.embedding import fit_embedding, learns_from_rows
-from .._utils.fits import former_fit_kept
+from .._utils.progress import Progress
 from .._utils.sklearn import fit_context
-from ..exceptions import IncompleteFitWarning, QuadraticCostWarning
-from ._judges import Judges
-from ._private import PrivateFitsMixin
-from ._seen_rows import SeenRows
-from ._validation import (
-    check_groups,
-    check_judge_weights,
-    check_rows,
-    check_target_scale,
-    check_task,
-    check_validation_set,
-    encode_labels,
-    is_leave_one_out,
-    make_splits,
-    refuse_missing_labels,
-)
-
-_LEAVE_ONE_OUT_LIMIT = 50_000
+from ..exceptions import IncompleteFitWarning
+from ._problem import Takes, make_problem
+from ._record import Fitted
+from ._release import EXACT
 
 
 class BaseInSampleValuer(
-    PrivateFitsMixin,
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     BaseEstimator,
     metaclass=ABCMeta,
 ):
-    """Base class of valuers that give every row of the data set in `fit` a value.
+    """Base class of valuers that give each row of the data set in `fit` a value.
 
-    A method writes `_play`. Everything that all methods share (validation set, cross-validation,
-    groups, callbacks, metadata routing, `set_output`) is here.
+    A method writes `_parts` and `_combine`, and `_prepare` and `_release` where it needs them.
+    Everything that all methods share (validation set, cross-validation, groups, callbacks, metadata
+    routing, `set_output`) is here.
     """
 
     _parameter_constraints: dict = {}
-    _tasks = ("classification",)  # kinds of target the method has, the default one first
-    _dtypes = (np.float64, np.float32)
-    _takes_blocks = False  # whether X may be `skvalue.neighbors.Rows`
-    _takes_judges = True  # whether there are validation points, or rows that judge others
-    _leave_one_out_at_once = True  # whether one game, whose players judge, is as good as n games
-    _done = "validation points judged"  # what the values of an unfinished fit stand on
+    _takes = Takes()
+    epsilon = noise_multiplier = reader = None  # of methods that lack these parameters
 
     # What a method writes -------------------------------------------------------------------
 
+    def _prepare(self, problem):
+        """Refuse parameters that do not fit the problem, before any work.
+
+        Returns what follows from them by name, such as ``{"radius_": 0.5}``: it is passed to the
+        next hooks, and set on the estimator once the fit is done.
+        """
+        return {}
+
+    def _release(self, problem, attributes):
+        """`EXACT`, or a `Release` with its event and report. Draws nothing."""
+        return EXACT
+
     @abstractmethod
-    def _play(self, games, X, y, groups):
-        """Values of all rows.
+    def _parts(self, problem, attributes, release):
+        """The computation as an iterator of parts, and their number, or None if it is not known.
 
-        Parameters
-        ----------
-        games : list of (ndarray of int or None, Judges)
-            The rows that play in each game (None: all), and who judges them.
-        X, y : ndarrays
-            All rows; y holds codes of classes or targets.
-        groups : ndarray of int or None
-            Code of every row's group.
-
-        Returns
-        -------
-        games : list
-            The games played, with the judges done.
-        values : ndarray
-            Mean over the games played of a row's value; what `_set_values` takes.
-        utility, empty_utility : float
-            Mean over games of the utilities of all players and of none.
-        progress : Progress
-            What has followed the computation; see `Progress.follow`.
+        Parts that do not depend on each other come from `ordered_map`; a computation that goes step
+        by step is a generator of its state so far.
         """
 
     @abstractmethod
-    def _set_values(self, values):
-        """Set `values_`, one entry a row or group, from the values of `_play`."""
+    def _combine(self, problem, attributes, parts):
+        """Values from the parts, which end early if the fit is stopped.
 
-    def _prepare(self, X_val, y_val):
-        """Set what the method derives from its parameters and the validation set."""
+        Parameters
+        ----------
+        problem : Problem
+            What the fit is about.
+        attributes : dict
+            What `_prepare` returned.
+        parts : Progress
+            The parts; ``parts.stopped`` and ``parts.interrupted`` say whether they ended early.
+
+        Returns
+        -------
+        result : Result or None
+            None if there was no part.
+        """
 
     # What a user calls ----------------------------------------------------------------------
 
@@ -99,11 +88,12 @@ class BaseInSampleValuer(
         y : array-like of shape (n_samples,)
             Their labels, of any kind, or targets where the method has a regression game.
         X_val : array-like of shape (n_validation, n_features), default=None
-            Validation points, which judge the rows. Without them `cv` says which rows judge which.
+            Validation points, on which the rows are valued. Without them `cv` says which rows are
+            held out to value which others.
         y_val : array-like of shape (n_validation,), default=None
             Labels of the validation points; passed together with `X_val`.
         groups : array-like of shape (n_samples,), default=None
-            Group of every row; `values_` then has one entry a group.
+            Group of each row; `values_` then has one entry a group.
         sample_weight_val : array-like of shape (n_validation,), default=None
             Weights of the validation points in the mean utility.
 
@@ -119,71 +109,14 @@ class BaseInSampleValuer(
             y_val a label that y has not, the validation set is empty or given in part, groups or
             sample_weight_val have a wrong length, or `cv` lets rows play unequally often.
         """
-        return self._fit(X, y, X_val, y_val, groups, sample_weight_val)
-
-    def _fit(self, X, y, X_val, y_val, groups, sample_weight_val):
-        """What every `fit` does; methods with other metadata have a `fit` of their own."""
-        with former_fit_kept(self):
-            refuse_missing_labels(y)
-            self._fit_embedding(X, y)
-            X, y = self._checked(X, y)
-            X_val, y_val = check_validation_set(self, X_val, y_val, X)
-            if self._wants_privacy():
-                fit = self._fit_private
-            else:
-                fit = self._fit_arrays
-                self.__dict__.pop("privacy_", None)
-            progress = fit(X, y, X_val, y_val, groups, sample_weight_val)
-        return self._finish(progress)
-
-    def _fit_arrays(self, X, y, X_val, y_val, groups, sample_weight_val):
-        """Fit on checked X and X_val, and return the progress, for `_finish`."""
-        games, share, codes, group_codes = self._set_up(
-            X, y, X_val, y_val, groups, sample_weight_val
+        return self._solve(
+            make_problem(
+                self, X, y, X_val, y_val, groups=groups, sample_weight_val=sample_weight_val
+            )
         )
-        games, values, utility, empty, progress = self._play(games, X, codes, group_codes)
-        self.utility_, self.empty_utility_ = float(utility), float(empty)
-        self._groups = group_codes
-        self._set_values(values)
-        self._judge_weights = sample_weight_val
-        if sample_weight_val is not None:  # of the judges done, should a callback have stopped
-            self._judge_weights = np.asarray(sample_weight_val)[: len(games[0][1].y)]
-        self._X, self._y, self._games, self._share = X, codes, games, share
-        self._explicit = X_val is not None
-        self._seen, self._lazy = SeenRows(), {}
-        self._n_features_out = 1
-        return progress
 
-    def _set_up(self, X, y, X_val, y_val, groups, sample_weight_val):
-        """Games, the share of them in which a new row would play, codes of y and of groups."""
-        group_names, group_codes = check_groups(groups, len(X))
-        if group_names is not None:
-            self.groups_ = group_names
-        elif hasattr(self, "groups_"):
-            del self.groups_
-        codes, codes_val = self._encode_target(y, y_val)
-        self._prepare(X_val, codes_val)
-        if X_val is None and sample_weight_val is not None:
-            raise ValueError("sample_weight_val needs X_val: it weights validation points.")
-        if not self._takes_judges:
-            if X_val is not None:
-                raise ValueError(
-                    f"X_val must be None: {type(self).__name__} has no validation points. Got "
-                    f"{len(X_val)} rows."
-                )
-            games, share = [], 1.0
-        elif X_val is None:
-            games, share = self._cross_games(X, codes, group_codes)
-        else:
-            weights = check_judge_weights(sample_weight_val, len(X_val))
-            prior = 0.0 if self._n_classes else float(codes_val @ weights)
-            index = np.arange(len(X_val))
-            games = [(None, Judges(X_val, codes_val, weights, index, prior=prior))]
-            share = 1.0
-        return games, share, codes, group_codes
-
-    def fit_transform(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None):
-        """Fit and return the value of every row, in the order of X.
+    def fit_transform(self, X, y, **metadata):
+        """Fit and return the value of each row, in the order of X.
 
         Parameters
         ----------
@@ -191,8 +124,8 @@ class BaseInSampleValuer(
             The rows to value.
         y : array-like of shape (n_samples,)
             Their labels or targets.
-        X_val, y_val, groups, sample_weight_val : array-likes, default=None
-            As in `fit`.
+        **metadata : array-likes
+            What else `fit` takes, such as `X_val`, `y_val` and `groups`.
 
         Returns
         -------
@@ -204,90 +137,160 @@ class BaseInSampleValuer(
         ValueError
             As in `fit`; with epsilon, unless the reader is "curator".
         """
-        self._refuse_reader()
-        self.fit(X, y, X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
-        return self._fitted_values()[:, None].copy()
+        if self._is_private and not self._takes.values_are_public and self.reader != "curator":
+            raise ValueError(
+                "reader must be 'curator' for fit_transform with epsilon: the values of all rows "
+                "side by side tell their reader about every row. Use fit and values_for(i) for "
+                "owners, or pass reader='curator' if the reader holds the rows anyway. Got "
+                f"reader={self.reader!r}."
+            )
+        if self._is_private and self._takes.fit_transform_error:
+            raise ValueError(self._takes.fit_transform_error)
+        return self.fit(X, y, **metadata)._fitted.row_values[:, None].copy()
+
+    @property
+    def values_(self):
+        """Values of the rows, or of the groups; those of a private fit are not pickled."""
+        check_is_fitted(self, "_fitted")
+        if self._fitted.result.values is None:
+            raise AttributeError(
+                "values_ of a private fit is for the curator: it is not pickled, nor is it there "
+                "without its rows. score_samples(X, y) values rows from what was released."
+            )
+        return self._fitted.result.values
+
+    @property
+    def groups_(self):
+        """The groups, if `groups` was passed; those of a private fit are not pickled."""
+        check_is_fitted(self, "_fitted")
+        fitted = self._fitted
+        if fitted.problem.group_names is None:
+            lost = fitted.hides_values and fitted.result.values is None
+            raise AttributeError(
+                "groups_ of a private fit is for the curator, and is not pickled."
+                if lost
+                else f"{type(self).__name__} has no groups_: no groups were passed to fit."
+            )
+        return fitted.problem.group_names
+
+    def values_for(self, i):
+        """Value of one row, as its owner may see it.
+
+        After a private fit it protects all other rows, also when their owners pool what they see
+        (joint differential privacy); the row's own record is not hidden from its own owner. Where
+        fit released nothing (`release="query"`), this is the release: the ledger is charged, noise
+        is drawn, and the answer is kept, so that a second call costs nothing.
+
+        Parameters
+        ----------
+        i : int
+            Position of the row in the X of fit, or of the group in `groups_`.
+
+        Returns
+        -------
+        value : float
+            The value.
+
+        Raises
+        ------
+        ValueError
+            If there is no row, or group, i; or a release is refused.
+        AttributeError
+            If the valuer was fitted privately and pickled since: values are not pickled.
+        """
+        values = self.values_
+        if not -len(values) <= i < len(values):
+            raise ValueError(f"i must be between 0 and {len(values) - 1}. Got {i}.")
+        if self._fitted.release.by_query:
+            values[i] = self._fitted.statistic.answer(int(i) % len(values))
+        return float(values[i])
 
     # Plumbing -------------------------------------------------------------------------------
 
-    def _fit_embedding(self, X, y):
-        """Set `embedding_`, where the method has an embedding and the user gave one."""
-        embedding = getattr(self, "embedding", None)
-        if embedding is not None:
-            if getattr(self, "epsilon", None) is not None and learns_from_rows(embedding):
-                raise ValueError(
-                    "embedding must not learn from the private rows: with epsilon, pass a "
-                    "callable, a stateless transformer, or FrozenEstimator(transformer) fitted on "
-                    f"public data. Got {embedding!r}."
-                )
-            self.embedding_ = fit_embedding(embedding, X, y)
-        elif hasattr(self, "embedding_"):
-            del self.embedding_
+    @property
+    def _is_private(self):
+        return self.epsilon is not None or self.noise_multiplier is not None
 
-    def _checked(self, X, y):
-        """Checked rows and labels of fit."""
-        return check_rows(self, X, y, dtypes=self._dtypes)
+    def _solve(self, problem, attributes=None, finish=lambda result: result):
+        """From a validated problem to a fitted estimator.
 
-    def _encode_target(self, y, y_val):
-        """Codes of classes, or float targets, of rows and validation points."""
-        task = self._tasks[0]
-        if len(self._tasks) > 1:
-            task = check_task(self.task, y)
-        elif check_task("auto", y) != task:
-            raise ValueError(
-                f"Unknown label type: {type(self).__name__} needs classes. Got a continuous target."
+        ``attributes`` are those of a former fit that stay; ``finish`` is applied to the result.
+        """
+        if attributes is None:
+            attributes = self._prepare(problem)
+        release = self._release(problem, attributes)
+        parts, n_parts = self._parts(problem, attributes, release)
+        with closing(Progress(self, parts, n_parts, self._takes.part)) as progress:
+            result = self._combine(problem, attributes, progress)
+        if result is None and progress.interrupted:
+            raise KeyboardInterrupt
+        if result is None:
+            raise RuntimeError(
+                "The fit was stopped by a callback before there was a value to keep."
             )
-        if task == "regression":
-            self._n_classes = 0
-            self.__dict__.pop("classes_", None)
-            y = check_target_scale(y, "y")
-            return y, None if y_val is None else check_target_scale(y_val, "y_val")
-        self.classes_, y, y_val = encode_labels(y, y_val)
-        self._n_classes = len(self.classes_)
-        return y, y_val
-
-    def _cross_games(self, X, y, group_codes):
-        """Games of ``cv``, and the share of the splits in which a row that joined would play."""
-        n = len(X)
-        prior = 0.0 if self._n_classes else float(y.mean())
-        if group_codes is None and self._leave_one_out_at_once and is_leave_one_out(self.cv):
-            if n > _LEAVE_ONE_OUT_LIMIT:
-                warnings.warn(
-                    f"Leave-one-out judging compares {n * n:,} pairs of rows. Pass X_val and "
-                    "y_val, or cv=5, to make it cheaper.",
-                    QuadraticCostWarning,
-                    stacklevel=3,
-                )
-            rows = np.arange(n)
-            judges = Judges(X, y, np.full(n, 1.0 / n), rows, rows, prior)
-            return [(None, judges)], n / (n + 1)
-        splits = make_splits(self.cv, X, y, group_codes, self._n_classes > 0)
-        games = []
-        for rows, judges in splits:
-            weights = np.full(len(judges), 1.0 / len(judges))
-            games.append((rows, Judges(X[judges], y[judges], weights, judges, prior=prior)))
-        return games, sum(len(rows) for rows, _ in splits) / (n * len(splits))
-
-    def _fitted_values(self):
-        return self.values_ if self._groups is None else self.values_[self._groups]
-
-    def _finish(self, progress):
-        """Close the callbacks' root task; say so if the fit ended early. Returns self."""
-        progress.context.call_on_fit_task_end(estimator=self)
-        if progress.error is not None:
-            raise progress.error
+        self._swap_in(finish(result), attributes, release)
+        progress.end()
+        # The values are set by now, and stay whatever is raised here.
+        if result.error is not None:
+            raise result.error
         if progress.interrupted:
             raise KeyboardInterrupt
-        if progress.warn is not None:
-            progress.warn()
+        if result.warn is not None:
+            result.warn()
         if progress.stopped:
             warnings.warn(
-                f"The fit was stopped by a callback: the values stand on the {self._done} "
-                "until then.",
+                "The fit was stopped by a callback: the values are based on the "
+                f"{self._takes.done} until then.",
                 IncompleteFitWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return self
+
+    def _swap_in(self, result, attributes, release):
+        """Replace all that the former fit has set by the record of this one."""
+        fitted, problem = Fitted.of(result, attributes, release), result.problem
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        public = {
+            "classes_": problem.classes,
+            "utility_": result.utility,
+            "empty_utility_": result.empty_utility,
+            "privacy_": release.report,
+            **problem.columns,
+            **attributes,
+            **result.attributes,
+        }
+        # `None` is a value of some attributes of methods, and the absence of the others.
+        absent = {"classes_", "privacy_"}
+        vars(self).update({k: v for k, v in public.items() if v is not None or k not in absent})
+        self._fitted, self._n_features_out = fitted, 1
+
+    def _record(self, what, needs_rows=False, needs_points=False, error=ValueError):
+        """The record of the fit, if it has what is asked for."""
+        check_is_fitted(self, "_fitted")
+        if needs_rows and self._fitted.is_private:
+            raise error(
+                f"{what} needs the rows of fit, which a private fit does not keep. Fit again (a "
+                "release of its own), or fit with epsilon=None where no privacy is needed."
+            )
+        if needs_points and not self._fitted.problem.has_validation_set:
+            raise error(
+                f"{what} needs validation points of their own: pass X_val and y_val to fit."
+            )
+        return self._fitted
+
+    def __dir__(self):
+        # Notebooks show every member whose name ends in "_", and so compute every property.
+        hidden = {"validation_error_"}
+        if "_fitted" in vars(self) and self._fitted.hides_values:
+            hidden |= {"values_", "groups_"}
+        return [name for name in super().__dir__() if name not in hidden]
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        if "_fitted" in state and state["_fitted"].is_private and "noise_random_state" in state:
+            state = {**state, "noise_random_state": None}  # a seed would take the noise off again
+        return state
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

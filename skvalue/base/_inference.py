@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 from scipy.stats import false_discovery_control, t
 from sklearn.utils import Bunch
-from sklearn.utils.validation import check_is_fitted
 
 from ..exceptions import FewValidationPointsWarning
 
@@ -68,111 +67,52 @@ def harmful_rows(values, error, weights, fdr):
     return false_discovery_control(t.cdf(ratio, points - 1)) <= fdr
 
 
-class InferenceMixin:
-    """What a valuer says of its values as estimates, and of one value point by point."""
+def validation_error(fitted, point_moments):
+    """Standard errors of the values over the draw of the validation points."""
+    if "error" not in fitted.cache:
+        first, second = point_moments(fitted)
+        weights = fitted.problem.splits[0].points.weights
+        fitted.cache["error"] = standard_error(fitted.result.values, first, second, weights)
+    return fitted.cache["error"]
 
-    @property
-    def validation_error_(self):
-        """Standard error of `values_` over the draw of the validation points.
 
-        Computed when first asked for, at the cost of about one more fit. Needs X_val in `fit`.
-        """
-        judges = self._explicit_judges("validation_error_", AttributeError)
-        if "error" not in self._lazy:
-            first, second = self._judge_moments(
-                self._X, self._y, judges, self._n_classes, self._groups
-            )
-            self._lazy["error"] = standard_error(self.values_, first, second, judges.weights)
-        return self._lazy["error"]
-
-    def harmful(self, fdr=0.1):
-        """Rows whose expected value over fresh validation points is below zero.
-
-        A one-sided t test of every row's value against its `validation_error_`, with the
-        false discovery rate held by Benjamini and Hochberg (1995). Asymptotic in the number of
-        validation points.
-
-        Parameters
-        ----------
-        fdr : float, default=0.1
-            False discovery rate: expected share of harmless rows among those returned.
-
-        Returns
-        -------
-        mask : ndarray of bool of shape (n_samples,) or (n_groups,)
-            True where the row, or the group, is significantly harmful.
-
-        Raises
-        ------
-        ValueError
-            If fit had no validation set, or `fdr` is not between 0 and 1.
-
-        Warns
-        -----
-        FewValidationPointsWarning
-            If there are fewer than 500 validation points.
-        """
-        if not 0 < fdr < 1:
-            raise ValueError(f"fdr must be between 0 and 1. Got {fdr}.")
-        judges = self._explicit_judges("harmful", ValueError)
-        if len(judges.y) < FEW_POINTS:
-            warnings.warn(
-                f"harmful is asymptotic in the number of validation points: {len(judges.y)} are "
-                f"few, {FEW_POINTS} or more are advised.",
-                FewValidationPointsWarning,
-                stacklevel=2,
-            )
-        return harmful_rows(self.values_, self.validation_error_, judges.weights, fdr)
-
-    def contributions(self, i):
-        """Split one value over the validation points, to see why it is low.
-
-        Parameters
-        ----------
-        i : int
-            Position of the row in X, or of the group in `groups_`.
-
-        Returns
-        -------
-        split : Bunch
-            ``contributions``: what each validation point adds, which sums to ``values_[i]``; one
-            entry a row of X_val, or of X where rows judge each other. ``supporters`` and
-            ``opponents``: positions of the points that count for and against it, the strongest
-            first.
-
-        Raises
-        ------
-        ValueError
-            If there is no row, or group, i.
-        """
-        check_is_fitted(self)
-        self._refuse_if_private("contributions")
-        n = len(self.values_)
-        if not -n <= i < n:
-            raise ValueError(f"i must be between 0 and {n - 1}. Got {i}.")
-        members = [i % n] if self._groups is None else np.flatnonzero(self._groups == i % n)
-        split = np.zeros(len(self._X) if not self._explicit else len(self._games[0][1].y))
-        for game, (rows, judges) in enumerate(self._games):
-            if rows is None:
-                players, asked = (self._X, self._y), np.asarray(members)
-            else:
-                players = self._X[rows], self._y[rows]
-                asked = np.flatnonzero(np.isin(rows, members))
-            if len(asked):
-                values = self._judge_values(game, *players, judges, self._n_classes, asked)
-                np.add.at(split, judges.index, judges.weights * values / len(self._games))
-        order = np.argsort(split, kind="stable")
-        return Bunch(
-            contributions=split,
-            supporters=order[split[order] > 0][::-1],
-            opponents=order[split[order] < 0],
+def harmful(fitted, point_moments, fdr):
+    """Mask of the values that are significantly below zero."""
+    if not 0 < fdr < 1:
+        raise ValueError(f"fdr must be between 0 and 1. Got {fdr}.")
+    points = fitted.problem.splits[0].points
+    if len(points) < FEW_POINTS:
+        warnings.warn(
+            f"harmful is asymptotic in the number of validation points: {len(points)} are few, "
+            f"{FEW_POINTS} or more are advised.",
+            FewValidationPointsWarning,
+            stacklevel=3,
         )
+    error = validation_error(fitted, point_moments)
+    return harmful_rows(fitted.result.values, error, points.weights, fdr)
 
-    def _explicit_judges(self, what, error):
-        check_is_fitted(self)
-        self._refuse_if_private(what, error)
-        if not self._explicit:
-            raise error(
-                f"{what} needs validation points of their own: pass X_val and y_val to fit."
-            )
-        return self._games[0][1]
+
+def contributions(fitted, point_values, i):
+    """What each validation point adds to the value of row, or group, i."""
+    problem, n = fitted.problem, len(fitted.result.values)
+    if not -n <= i < n:
+        raise ValueError(f"i must be between 0 and {n - 1}. Got {i}.")
+    members = (
+        np.array([i % n]) if problem.groups is None else np.flatnonzero(problem.groups == i % n)
+    )
+    n_points = len(problem.splits[0].points) if problem.has_validation_set else len(problem.X)
+    added = np.zeros(n_points)
+    for number, split in enumerate(problem.splits):
+        players = members
+        if not isinstance(split.players, slice):
+            players = np.flatnonzero(np.isin(split.players, members))
+        if len(players):
+            values = point_values(fitted, number, players)
+            part = split.points.weights * values / len(problem.splits)
+            np.add.at(added, split.points.index, part)
+    order = np.argsort(added, kind="stable")
+    return Bunch(
+        contributions=added,
+        supporters=order[added[order] > 0][::-1],
+        opponents=order[added[order] < 0],
+    )

@@ -1,80 +1,26 @@
-"""The contract of a per-row valuer, once."""
+"""The contract of valuers of any row, in fit or not."""
 
 from abc import abstractmethod
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from .._utils.checks import check_target_scale
+from .._utils.sklearn import fit_context
+from . import _inference, _updates
 from ._in_sample import BaseInSampleValuer
-from ._inference import InferenceMixin
-from ._judges import Progress, with_one_plan
-from ._private import codes_or_other
-from ._updates import UpdatesMixin
-from ._validation import check_rows, check_target_scale, label_codes
-
-__all__ = ["BaseInSampleValuer", "BaseValuer"]
+from ._labels import known_codes
+from ._rows import check_rows
 
 
-class BaseValuer(InferenceMixin, UpdatesMixin, BaseInSampleValuer):
+class BaseScoringValuer(BaseInSampleValuer):
     """Base class of valuers that value any row, in fit or not.
 
-    A method writes `_value`, the values of one game with clean arrays in hand, and, where it can
-    value a row that was not in fit, `_value_joining`. Everything a user meets (validation set,
-    cross-validation, groups, callbacks, metadata routing, `set_output`) is here.
+    A method writes `_score_new` beside what `BaseInSampleValuer` asks for.
     """
 
-    _plan = None  # what a fit decides once, see `with_one_plan`
-
-    # What a method writes -------------------------------------------------------------------
-
     @abstractmethod
-    def _value(self, X, y, judges, n_classes, progress):
-        """Values of the rows of one game.
-
-        Parameters
-        ----------
-        X, y : ndarrays
-            The players; y holds codes of classes or targets.
-        judges : Judges
-            The validation points.
-        n_classes : int
-            Number of classes; 0 for a regression.
-        progress : Progress
-            Wraps the parts of the computation, see `Progress.follow`.
-
-        Returns
-        -------
-        values : ndarray of shape (n_players,)
-            Sums over the judges done of weight times value.
-        utility : ndarray of shape (n_done,)
-            Utility of all players at each judge done.
-        empty_utility : float
-            Mean utility of the empty coalition.
-        """
-
-    def _value_joining(self, game, X, y, judges, n_classes, X_new, y_new):
-        """Values of new rows, each joining game number ``game`` alone.
-
-        ``y_new`` None averages over labels.
-        """
-        raise NotImplementedError
-
-    def _judge_moments(self, X, y, judges, n_classes, groups):
-        """Sums over judges of squared weight times value, and times squared value.
-
-        One entry a player, or a group where ``groups`` (codes) is not None.
-        """
-        raise NotImplementedError
-
-    def _judge_values(self, game, X, y, judges, n_classes, rows):
-        """Value of the players ``rows`` together at each judge of game number ``game``."""
-        raise NotImplementedError
-
-    def _n_steps(self, n_players, n_judges, n_features):
-        """Steps of one call of `_value`, for progress bars."""
-        return 1
-
-    # What a user calls ----------------------------------------------------------------------
+    def _score_new(self, fitted, number, X, y):
+        """Values of new rows, each joining the split of this number alone; y None averages."""
 
     def transform(self, X):
         """Value rows: a row of fit has its fitted value, any other the one it would have.
@@ -84,7 +30,8 @@ class BaseValuer(InferenceMixin, UpdatesMixin, BaseInSampleValuer):
         X : array-like of shape (n_rows, n_features)
             Rows. One that was in fit has its fitted value (the mean, if it was there more than
             once; with groups, its group's). Any other has the value it would have if it joined,
-            averaged over labels by the method's own class probabilities.
+            averaged over labels by the method's own class probabilities. After a private fit, which
+            keeps no row, each row is one that joins.
 
         Returns
         -------
@@ -111,76 +58,189 @@ class BaseValuer(InferenceMixin, UpdatesMixin, BaseInSampleValuer):
         Raises
         ------
         ValueError
-            If y has a label that fit has not seen, or another length than X.
+            If y has a label that fit has not seen, or another length than X; or the fit kept
+            nothing to value rows by.
         """
-        check_is_fitted(self)
-        private = self._fitted_privately()
-        like = self._games[0][1].X
-        X = check_rows(self, X, dtypes=[like.dtype], like=like)
+        fitted = self._record("score_samples")
+        problem = fitted.problem
+        X = check_rows(self, X, like=problem.splits[0].points.X)
         codes = None
         if y is not None:
             if len(y) != len(X):
                 raise ValueError(f"y must have one entry a row of X ({len(X)}). Got {len(y)}.")
-            if private:
-                codes = codes_or_other(np.asarray(y), self.classes_)
-            elif self._n_classes:
-                codes = label_codes(np.asarray(y), self.classes_, "y")
+            if problem.n_classes:
+                codes = known_codes(y, problem.classes, fitted.is_private)
             else:
                 codes = check_target_scale(y, "y")
-        if private:
-            return self._score_released(X, codes)
-        scores, known = self._seen.lookup(X, codes, self._X, self._y, self._fitted_values())
+        scores, known = fitted.lookup(X, codes)
         new = np.flatnonzero(~known)
         if len(new):
-            joined = np.zeros(len(new))
             y_new = None if codes is None else codes[new]
-            for game, (rows, judges) in enumerate(self._games):
-                players = (self._X, self._y) if rows is None else (self._X[rows], self._y[rows])
-                joined += self._value_joining(
-                    game, *players, judges, self._n_classes, X[new], y_new
-                )
-            scores[new] = joined * (self._share / len(self._games))
+            joined = sum(
+                self._score_new(fitted, number, X[new], y_new)
+                for number in range(len(problem.splits))
+            )
+            scores[new] = joined * (problem.joining_fraction / len(problem.splits))
         return scores
 
-    # Plumbing -------------------------------------------------------------------------------
 
-    def _set_values(self, row_values):
-        self._row_values = self.values_ = row_values
-        if self._groups is not None:
-            self.values_ = np.bincount(self._groups, weights=row_values)
+class BaseValuer(BaseScoringValuer):
+    """Base class of valuers whose values are means over validation points.
 
-    @with_one_plan
-    def _play(self, games, X, y, groups):
-        n_steps = sum(
-            self._n_steps(len(X) if rows is None else len(rows), len(judges.y), X.shape[1])
-            for rows, judges in games
+    They say how sure a value is, split it over the points, and follow rows and points that come or
+    go after `fit`. A method writes `_point_values` and `_point_moments` beside the rest.
+    """
+
+    @abstractmethod
+    def _point_values(self, fitted, number, players):
+        """Value of some players of a split together at each of its points."""
+
+    @abstractmethod
+    def _point_moments(self, fitted):
+        """Sums over points of squared weight times value, and times squared value."""
+
+    @property
+    def validation_error_(self):
+        """Standard error of `values_` over the draw of the validation points.
+
+        Computed when first asked for, at the cost of about one more fit. Needs X_val in `fit`.
+        """
+        fitted = self._record("validation_error_", True, True, AttributeError)
+        return _inference.validation_error(fitted, self._point_moments)
+
+    def harmful(self, fdr=0.1):
+        """Rows whose expected value over fresh validation points is below zero.
+
+        A one-sided t test of every row's value against its `validation_error_`, with the
+        false discovery rate held by Benjamini and Hochberg (1995). Asymptotic in the number of
+        validation points.
+
+        Parameters
+        ----------
+        fdr : float, default=0.1
+            False discovery rate: expected fraction of harmless rows among those returned.
+
+        Returns
+        -------
+        mask : ndarray of bool of shape (n_samples,) or (n_groups,)
+            True where the row, or the group, is significantly harmful.
+
+        Raises
+        ------
+        ValueError
+            If fit had no validation set, or `fdr` is not between 0 and 1.
+
+        Warns
+        -----
+        FewValidationPointsWarning
+            If there are fewer than 500 validation points.
+        """
+        fitted = self._record("harmful", True, True)
+        return _inference.harmful(fitted, self._point_moments, fdr)
+
+    def contributions(self, i):
+        """Split one value over the validation points, to see why it is low.
+
+        Parameters
+        ----------
+        i : int
+            Position of the row in X, or of the group in `groups_`.
+
+        Returns
+        -------
+        split : Bunch
+            ``contributions``: what each validation point adds, which sums to ``values_[i]``; one
+            entry a row of X_val, or of X where rows are held out in turn. ``supporters`` and
+            ``opponents``: positions of the points that count for and against it, the strongest
+            first.
+
+        Raises
+        ------
+        ValueError
+            If there is no row, or group, i.
+        """
+        fitted = self._record("contributions", True)
+        return _inference.contributions(fitted, self._point_values, i)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def add_rows(self, X, y, *, groups=None):
+        """Add rows, at the cost of one pass over the distances.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new, n_features)
+            Rows, which come after those of fit.
+        y : array-like of shape (n_new,)
+            Their labels, new ones too, or targets.
+        groups : array-like of shape (n_new,), default=None
+            Their groups, if fit had groups.
+
+        Returns
+        -------
+        self : object
+            The valuer, as if fitted on all rows.
+
+        Raises
+        ------
+        ValueError
+            If X has other columns, y another length or labels of another kind, or groups are passed
+            to one of `fit` and `add_rows` only.
+        """
+        fitted = self._record("add_rows", True)
+        return self._solve(_updates.with_rows(self, fitted.problem, X, y, groups))
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def remove_rows(self, rows):
+        """Remove rows, at the cost of one pass over the distances.
+
+        Parameters
+        ----------
+        rows : array-like of int or bool
+            Positions of the rows in the X of fit, or a mask over them.
+
+        Returns
+        -------
+        self : object
+            The valuer, as if fitted on the remaining rows.
+
+        Raises
+        ------
+        ValueError
+            If a position is out of range, or fewer than two rows would remain.
+        """
+        fitted = self._record("remove_rows", True)
+        return self._solve(_updates.without_rows(self, fitted.problem, rows))
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def add_validation(self, X_val, y_val, *, sample_weight_val=None):
+        """Add validation points; only they are compared with the rows.
+
+        (A regression game is fitted again, since its empty coalition predicts the mean validation
+        target.)
+
+        Parameters
+        ----------
+        X_val : array-like of shape (n_new, n_features)
+            Validation points, which come after those of fit.
+        y_val : array-like of shape (n_new,)
+            Their labels or targets.
+        sample_weight_val : array-like of shape (n_new,), default=None
+            Their weights, on the scale of those of fit; None is 1 each.
+
+        Returns
+        -------
+        self : object
+            The valuer, as if fitted with all validation points.
+
+        Raises
+        ------
+        ValueError
+            If fit had no validation set, or the new points do not fit the rows.
+        """
+        fitted = self._record("add_validation", True, True)
+        whole, new = _updates.with_points(self, fitted.problem, X_val, y_val, sample_weight_val)
+        if new is None:
+            return self._solve(whole)
+        return self._solve(
+            new, fitted.attributes, lambda result: _updates.merged(whole, fitted.result, result)
         )
-        progress = Progress(self, n_steps)
-        values = np.zeros(len(X))
-        played = 0
-        utility = empty = 0.0
-        for number, (rows, judges) in enumerate(games):
-            players = (X, y) if rows is None else (X[rows], y[rows])
-            part, utilities, empty_utility = self._value(
-                *players, judges, self._n_classes, progress
-            )
-            if not len(utilities):  # stopped before anybody judged
-                del games[number:]
-                break
-            weights = judges.weights[: len(utilities)]
-            total = (weights.sum() or 1.0) if len(utilities) < len(judges.y) else 1.0
-            values[slice(None) if rows is None else rows] += part / total
-            utility += utilities @ weights / total
-            empty += empty_utility
-            played += 1
-            games[number] = rows, judges.first(len(utilities))
-            if progress.over:
-                del games[number + 1 :]
-                break
-        if not played:
-            if progress.interrupted:
-                raise KeyboardInterrupt
-            raise RuntimeError(
-                "The fit was stopped by a callback before there was a value to keep."
-            )
-        return games, values / played, utility / played, empty / played, progress

@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_array
 
+from .._utils.checks import check_groups
 from .._utils.fits import former_fit_kept
 from .._utils.sklearn import HasMethods, fit_context
-from ..base._validation import check_groups
 from .mediator.reward import RhoShapleyReward
 from .mediator.surprise import BayesianSurpriseScorer
 from .models.linear import BayesianLinear

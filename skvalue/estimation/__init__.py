@@ -12,7 +12,7 @@ block) and added up in the order of blocks, so that neither the number of worker
 them, nor where a computation was interrupted changes a bit of the result.
 """
 
-from .checkpoint import read_arrays, write_arrays
+from .checkpoint import Checkpoint, read_arrays
 from .designs import SAMPLERS, choose_sampler, make_design
 from .intervals import bernstein_halfwidth, decided, t_halfwidth
 from .orders import OrderDesign
@@ -23,6 +23,7 @@ from .subsets import SUBSETS
 __all__ = [
     "SAMPLERS",
     "SUBSETS",
+    "Checkpoint",
     "OrderDesign",
     "Run",
     "Stopping",
@@ -34,5 +35,4 @@ __all__ = [
     "make_design",
     "read_arrays",
     "t_halfwidth",
-    "write_arrays",
 ]

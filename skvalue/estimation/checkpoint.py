@@ -3,11 +3,36 @@
 import os
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from time import perf_counter
 from zipfile import BadZipFile
 
 import numpy as np
 
 VERSION = 2
+
+_SECONDS = 1.0  # between two writes
+
+
+class Checkpoint:
+    """A file that a computation writes about every second, if there is a path."""
+
+    def __init__(self, path):
+        self.path, self._written = path, perf_counter()
+
+    @property
+    def is_due(self):
+        """Whether it is time to write."""
+        return self.path is not None and perf_counter() - self._written > _SECONDS
+
+    def write(self, arrays):
+        """Write the arrays; OSError names the file."""
+        if self.path is None:
+            return
+        try:
+            write_arrays(self.path, arrays)
+        except OSError as error:
+            raise OSError(f"checkpoint={str(self.path)!r} could not be written: {error}") from error
+        self._written = perf_counter()
 
 
 def write_arrays(path, arrays):

@@ -99,12 +99,17 @@ class Design(ABC):
     def settled(self):
         """Whether the variances can be believed."""
 
+    def end_round(self):
+        """Add a round that is complete and was not added yet; returns whether there was one."""
+        return False
+
     # What all have --------------------------------------------------------------------------
 
     def ask(self):
         """Masks of the next coalitions whose utilities are wanted, or None."""
         if self.full is None:
             return np.ones((1, self.n), dtype=bool)
+        self.end_round()
         last = self.round_of(self.block)[1]
         blocks = range(self.block, int(min(last, self.block + self.blocks_left)))
         return self._ask(blocks) if self._drawn is not None or len(blocks) else None
@@ -155,6 +160,10 @@ class Design(ABC):
     def has_all_values(self):
         """Whether there are values of all players."""
         return self.settled if self.exact else self.moments.count > 0
+
+    def drop_unfinished(self):
+        """Forget the coalitions of blocks that are not complete."""
+        self._drawn = None
 
     def merge(self, other):
         """Add what a design with another seed has found."""

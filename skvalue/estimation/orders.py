@@ -1,6 +1,6 @@
 """Semivalues from the utilities along random orders of the players."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -84,6 +84,7 @@ class _Drawn:
     start: int = 0  # prefixes of the first step that are known
     cost: int = 0
     added: int = 0  # orders in the moments
+    ended: bool = False  # whether all orders have ended, early or not
 
 
 class OrderDesign(Design):
@@ -145,10 +146,16 @@ class OrderDesign(Design):
         elif drawn.start == len(drawn.alive) * n_sizes:
             self._truncate(drawn.steps.pop(0))
             drawn.start = 0
-            if not drawn.steps or not len(drawn.alive):
-                self._add(len(drawn.orders))
+            drawn.ended = not drawn.steps or not len(drawn.alive)
         if drawn.added == len(drawn.orders):
             self._drawn = None
+
+    def end_round(self):
+        if self._drawn is None or not self._drawn.ended:
+            return False
+        self._add(len(self._drawn.orders))
+        self._drawn = None
+        return True
 
     def _truncate(self, sizes):
         """End the orders whose utilities are flat at these sizes."""

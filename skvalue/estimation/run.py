@@ -26,11 +26,13 @@ class Run:
     ----------
     reason : str or None
         The rule that ended the run, None if nothing was left to be asked.
+    error : Exception or None
+        What ended it from outside.
     """
 
     def __init__(self, designs, players, n, stopping):
         self.designs, self.players, self.n, self.stopping = designs, players, n, stopping
-        self.turn, self.reason = 0, None
+        self.turn, self.reason, self.error = 0, None, None
         self._asked, self._start = 0, None  # coalitions asked by this object, and since when
         for design in designs:
             limit = stopping.max_evaluations
@@ -62,6 +64,10 @@ class Run:
         where that was due, so that it ends where it would have ended undisturbed.
         """
         self._start = perf_counter() if self._start is None else self._start
+        if self._planned and self._asked >= self._planned:
+            return None  # what orders that ended early have saved is not asked for
+        if self.designs[self.turn].end_round():
+            self._pass_turn()
         for _ in self.designs:
             if self.turn == 0 and self.designs[0].between_rounds:
                 self._look_at_goals()
@@ -131,13 +137,22 @@ class Run:
             arrays |= {f"{number}/{name}": x for name, x in design.arrays().items()}
         return arrays
 
+    def drop_unfinished(self):
+        """Forget the coalitions of blocks that are not complete."""
+        for design in self.designs:
+            design.drop_unfinished()
+
     def restore(self, arrays):
         """Resume from `arrays`."""
         self.turn = int(arrays["turn"])
         self.stopping.restore(arrays)
         for number, design in enumerate(self.designs):
             prefix = f"{number}/"
-            own = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
+            own = {
+                name.removeprefix(prefix): arrays[name]
+                for name in arrays
+                if name.startswith(prefix)
+            }
             design.restore(own)
         self._planned = self.planned
 

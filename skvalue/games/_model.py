@@ -19,9 +19,7 @@ from sklearn.utils.validation import check_memory, has_fit_parameter
 
 from .._utils.parallel import one_thread
 from ._protocol import Game
-from .solvers import find_solver
-from .solvers.loop import fit_and_score
-from .solvers.scoring import check_scorer, empty_utility_of
+from .solvers import check_scorer, empty_utility_of, find_solver, fit_and_score
 
 __all__ = ["ModelGame"]
 

@@ -6,42 +6,15 @@ import numpy as np
 from scipy.special import expit, lambertw
 
 from .._utils.parallel import ordered_map, tiles
+from ..privacy import clip_rows
 from ._protocol import Game
 
-__all__ = ["StableLogisticGame", "clip_rows", "stability"]
+__all__ = ["StableLogisticGame", "stability"]
 
 _STEEPEST = float(lambertw(np.exp(-1)).real)  # largest t sigmoid(-t)
 _TOLERANCE = 1e-11
 _MAX_STEPS = 200
 _TILE = 256
-
-
-def clip_rows(X, max_norm):
-    """Rows scaled down to a norm, where theirs is larger.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        The rows.
-    max_norm : float
-        The norm.
-
-    Returns
-    -------
-    clipped : ndarray of shape (n, d)
-        Rows of norm at most `max_norm`.
-
-    Examples
-    --------
-    >>> clip_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0).round(6).tolist()
-    [[0.6, 0.8], [0.3, 0.4]]
-    """
-    largest = np.abs(X).max(axis=1, keepdims=True, initial=0.0)
-    scaled = X / np.where(largest > 0, largest, 1.0)  # or squares could overflow
-    norms = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
-    with np.errstate(over="ignore"):
-        inside = norms * largest <= max_norm
-    return np.where(inside, X, scaled * (max_norm / np.where(norms > 0, norms, 1.0) * (1 - 1e-12)))
 
 
 def stability(l2, max_norm, fit_intercept=True):

@@ -4,8 +4,8 @@ import numpy as np
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from .._utils.checks import check_names
 from .._utils.plotting import BLUE, GREY, RED, open_axes
-from ..base._validation import check_names
 from ._curves import value_removal_curve
 
 __all__ = ["ValueDistributionDisplay", "ValueRemovalDisplay"]

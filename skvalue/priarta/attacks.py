@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 from sklearn.base import clone
 
 from .._utils.sklearn import Interval, validate_params
-from ..privacy import detection_ceiling
+from ..privacy import detection_ceiling, svec_index
 
 __all__ = ["MembershipAttack", "membership_attack"]
 
@@ -146,5 +146,4 @@ def _ceiling(epsilon, delta):
 
 def _vector(summary):
     """Mean and isometric second moment."""
-    i, j = np.tril_indices(summary.n_dimensions)
-    return np.concatenate([summary.mean, summary.moment * np.where(i == j, 1.0, math.sqrt(2))])
+    return np.concatenate([summary.mean, summary.moment * svec_index(summary.n_dimensions)[2]])

@@ -5,6 +5,8 @@ drawn; a report says what was guaranteed.
 """
 
 from . import audit
+from ._checks import check_delta as check_delta
+from ._checks import check_epsilon as check_epsilon
 from .accounting import get_delta, get_epsilon
 from .calibration import (
     calibrate,
@@ -13,6 +15,7 @@ from .calibration import (
     calibrate_gaussian,
     calibrate_laplace,
 )
+from .clipping import clip_rows, clipping_margin
 from .events import (
     ComposedEvent,
     DiscreteGaussianEvent,
@@ -35,6 +38,7 @@ from .mechanisms import (
     noise_source,
     poisson_sample,
 )
+from .packing import smat, svec, svec_index
 from .relations import convert
 from .report import PrivacyReport, describe_noise, make_report
 
@@ -58,6 +62,8 @@ __all__ = [
     "calibrate_discrete_laplace",
     "calibrate_gaussian",
     "calibrate_laplace",
+    "clip_rows",
+    "clipping_margin",
     "convert",
     "delta_from_mu",
     "describe_noise",
@@ -73,4 +79,7 @@ __all__ = [
     "noise_engine",
     "noise_source",
     "poisson_sample",
+    "smat",
+    "svec",
+    "svec_index",
 ]

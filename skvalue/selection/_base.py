@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import Bunch, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._utils.checks import check_task
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions, safe_indexing
-from ..base._validation import check_task
 from ._auto import choose_drop
 from ._metadata import as_rows, given
 from ._valuing import check_request, fit_valuer, fresh_valuer, lower_weights, select_rows

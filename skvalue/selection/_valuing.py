@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_memory
 
-from ..base._validation import check_groups
+from .._utils.checks import check_groups
 from ..valuers import KNNShapleyValuer
 from ._drop import drop_count, keep_every_class, lowest, rank_weights
 

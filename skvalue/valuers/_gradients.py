@@ -5,9 +5,9 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..base._judges import Progress
-from ..base._private import codes_or_other, public_classes
-from ..base._validation import check_numeric_target, check_task, encode_labels
+from .._utils.checks import check_numeric_target, check_task, encode_labels
+from ..base._old_judges import Progress
+from ..base._old_private import codes_or_other, public_classes
 from ..gradients._models import LinearGradientModel, gradients_at
 from ..gradients._noise import gradient_event, gradient_report, own_shares, step_deviation
 from ..gradients._public import column_scales, public_directions, public_learning_rate, target_scale

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..base._validation import is_leave_one_out
+from .._utils.checks import is_leave_one_out
 
 
 def _memory():

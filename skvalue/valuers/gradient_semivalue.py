@@ -3,8 +3,8 @@
 from numbers import Integral, Real
 
 from .._utils.sklearn import Interval, StrOptions
-from ..base._in_sample import BaseInSampleValuer
-from ..base._private import PRIVACY_CONSTRAINTS
+from ..base._old_in_sample import BaseInSampleValuer
+from ..base._old_private import PRIVACY_CONSTRAINTS
 from ..gradients._noise import SCHEDULES
 from ._gradients import GradientFitsMixin
 

@@ -20,7 +20,8 @@ from skvalue.collaborative.models._moments import (
     fourth_moments,
     inverse_wishart_prior,
 )
-from skvalue.collaborative.party._statistics import gram_size, gram_weights, svec_index, to_fourth
+from skvalue.collaborative.party._statistics import gram_size, gram_weights, to_fourth
+from skvalue.privacy import svec_index
 
 from .parties import linear_model, quietly, release_all, simulate
 

@@ -5,7 +5,6 @@ import pytest
 from scipy.optimize import minimize
 
 from skvalue.collaborative.party._statistics import (
-    clip_rows,
     gram_size,
     gram_vector,
     linear_sensitivity,
@@ -140,8 +139,3 @@ def test_fourth_moments_there_and_back(rng, intercept):
     V = np.column_stack(columns)
     np.testing.assert_allclose(to_fourth(vector, 2, intercept), V.T @ V)
     assert vector @ vector == pytest.approx(np.sum((V.T @ V) ** 2))
-
-
-def test_clipping_keeps_directions():
-    X = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
-    np.testing.assert_allclose(clip_rows(X, 1.0), [[0.6, 0.8], [0.3, 0.4], [0, 0]])

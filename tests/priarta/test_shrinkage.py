@@ -6,7 +6,7 @@ from scipy.stats import multivariate_normal
 
 from skvalue.priarta.buyer import _shrinkage
 from skvalue.priarta.buyer._shrinkage import _FLOOR, _SIZES, Prior, priors_of, shrink_moments
-from skvalue.priarta.seller._packing import smat, svec
+from skvalue.privacy import smat, svec
 
 from .markets import gaussian_rows
 

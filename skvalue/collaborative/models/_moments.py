@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..party._statistics import svec_index
+from ...privacy import svec_index
 from ._gaussian import second_moments_loglik
 from ._smc import anneal
 

@@ -7,7 +7,8 @@ from scipy.special import log_expit
 from sklearn.base import BaseEstimator, clone
 
 from ..._utils.sklearn import Interval, StrOptions
-from ..party._statistics import split_logistic, svec_index
+from ...privacy import svec_index
+from ..party._statistics import split_logistic
 from ._gaussian import log_normal
 from ._models import PriorChecks, common_facts, positive_definite
 from ._moments import plugin_second_moments, posterior_second_moments

@@ -10,9 +10,10 @@ import math
 
 import numpy as np
 
+from ...privacy import svec_index
+
 __all__ = [
     "CROSS_WEIGHTS",
-    "clip_rows",
     "gram_size",
     "gram_vector",
     "gram_weights",
@@ -25,24 +26,11 @@ __all__ = [
     "moment_vector",
     "moment_weight",
     "split_logistic",
-    "svec_index",
     "to_fourth",
     "to_gram",
 ]
 
 CROSS_WEIGHTS = {"svec": math.sqrt(2), "cross": 1.0}
-
-
-def clip_rows(X, bound):
-    """Shrink the rows whose Euclidean norm exceeds the bound to that norm."""
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    return X * np.minimum(1.0, bound / np.maximum(norms, np.finfo(float).tiny))
-
-
-def svec_index(size):
-    """Rows and columns of the lower triangle, and the isometric weights."""
-    rows, columns = np.tril_indices(size)
-    return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2))
 
 
 def gram_weights(n_features, intercept, layout):

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import validate_data
 
+from ..._utils.checks import check_numeric_target
 from ..._utils.sklearn import Interval, StrOptions
-from ...base._validation import check_numeric_target
+from ...privacy import clip_rows
 from ._party import BOUND, PartyRelease
 from ._statistics import (
-    clip_rows,
     gram_vector,
     linear_sensitivity,
     logistic_vector,

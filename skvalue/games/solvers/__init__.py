@@ -4,7 +4,11 @@ from .bayes import BayesSolver
 from .centroid import CentroidSolver
 from .linear import LeastSquaresSolver, RidgeSolver
 from .logistic import LogisticSolver
+from .loop import fit_and_score, train
 from .neighbors import NeighborsRegressionSolver, NeighborsSolver
+from .scoring import check_scorer, empty_utility_of
+
+__all__ = ["check_scorer", "empty_utility_of", "find_solver", "fit_and_score", "train"]
 
 SOLVERS = [
     BayesSolver,

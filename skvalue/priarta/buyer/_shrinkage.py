@@ -10,7 +10,7 @@ with zero on it, up to gaps as long as the radius: where noise is longer, nothin
 import numpy as np
 from sklearn.decomposition import PCA
 
-from ..seller._packing import smat, svec
+from ...privacy import smat, svec, svec_index
 
 __all__ = ["Prior", "priors_of", "shrink_moments"]
 
@@ -100,8 +100,8 @@ def priors_of(rows, seed):
     some = rows - rows.mean(axis=0)
     if n > most:
         some = some[np.random.default_rng(seed).choice(n, most, replace=False)]
-    i, j = np.tril_indices(d)
-    products = some[:, i] * some[:, j] * np.where(i == j, 1.0, 2**0.5)
+    i, j, weights = svec_index(d)
+    products = some[:, i] * some[:, j] * weights
     return Prior(rows), Prior(products)
 
 

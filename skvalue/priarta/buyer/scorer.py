@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..._utils.fits import former_fit_kept
 from ..._utils.sklearn import HasMethods, Interval, StrOptions, check_feature_names, fit_context
 from ...exceptions import VoidGuaranteeWarning
-from ...privacy import SeededNoiseWarning
+from ...privacy import SeededNoiseWarning, clip_rows
 from ..maps._modules import LATENTS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
 from ..maps.linear import FittedMap
-from ..maps.model import BuyerModel, clip_rows, map_rows
+from ..maps.model import BuyerModel, map_rows
 from ..seller.release import RELEASE_CONSTRAINTS, SellerRelease, check_release
 from ._estimates import METRICS, Buyer
 from ._scores import SummaryScores

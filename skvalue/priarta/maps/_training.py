@@ -12,7 +12,7 @@ from sklearn.callback import CallbackSupportMixin
 from ..._utils.fits import former_fit_kept
 from ..._utils.sklearn import Interval, StrOptions
 from ..._utils.torch_device import gains_from_bfloat16, seeded
-from ...base._judges import Progress
+from ...base._old_judges import Progress
 from ...exceptions import IncompleteFitWarning
 
 

@@ -8,6 +8,7 @@ from numbers import Real
 
 import numpy as np
 
+from ...privacy import clip_rows
 from ._modules import LATENTS, NETWORKS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
 from ._weights_file import load_weights, save_weights
 
@@ -240,35 +241,6 @@ def map_rows(representation, latent, X):
     """Rows through both maps, checked."""
     rows = as_rows(representation.transform(X), count_rows(X), "representation")
     return as_rows(latent.transform(rows), len(rows), "latent")
-
-
-def clip_rows(rows, radius):
-    """Shrink rows of larger norm to the radius.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, d)
-        Rows.
-    radius : float or None
-        None leaves them as they are.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_samples, d)
-        Rows of norm at most the radius, up to rounding.
-
-    Examples
-    --------
-    >>> clip_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0)
-    array([[0.6, 0.8],
-           [0.3, 0.4]])
-    """
-    if radius is None:
-        return rows
-    # In two steps, so that squares of huge entries do not overflow.
-    largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), radius)
-    norms = largest * np.linalg.norm(rows / largest, axis=1, keepdims=True)
-    return np.where(norms > radius, rows / np.maximum(norms, radius) * radius, rows)
 
 
 def _has_network(config):

@@ -14,8 +14,14 @@ import math
 
 import numpy as np
 
-from ...privacy import GaussianEvent, OpaqueEvent, calibrate_gaussian, get_epsilon
-from ._packing import svec
+from ...privacy import (
+    GaussianEvent,
+    OpaqueEvent,
+    calibrate_gaussian,
+    get_epsilon,
+    svec,
+    svec_index,
+)
 
 __all__ = [
     "COUNT_WEIGHT",
@@ -30,7 +36,7 @@ __all__ = [
 ]
 
 COUNT_WEIGHT = 0.5
-_ROUNDING = 1e-12  # relative; rows that are clipped to norm 1 may be longer by rounding
+_ROUNDING = 1e-12  # relative; of the formulas below: no row is longer than 1, see `clip_rows`
 
 
 def statistic_sensitivity(mean_weight, relation):
@@ -129,8 +135,7 @@ def unpack(statistic, d, mean_weight, n_samples):
     size = d * (d + 1) // 2
     if n_samples is None:
         n_samples = max(2, round(float(statistic[-1]) / COUNT_WEIGHT))
-    i, j = np.tril_indices(d)
-    moment = statistic[d : d + size] / np.where(i == j, 1.0, math.sqrt(2))
+    moment = statistic[d : d + size] / svec_index(d)[2]
     return statistic[:d] / mean_weight / n_samples, moment / n_samples, n_samples
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...base._judges import Progress
+from ...base._old_judges import Progress
 from ...gradients._noise import gradient_report, own_shares
 from ...gradients._public import RATES
 from .._gradients import GradientFitsMixin

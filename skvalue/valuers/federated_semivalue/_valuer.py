@@ -7,8 +7,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ...base._in_sample import BaseInSampleValuer
-from ...base._private import PRIVACY_CONSTRAINTS
+from ...base._old_in_sample import BaseInSampleValuer
+from ...base._old_private import PRIVACY_CONSTRAINTS
 from ...privacy import noise_source
 from ...semivalues import check_semivalue
 from ._fit import FederatedFitsMixin

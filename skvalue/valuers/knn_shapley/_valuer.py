@@ -11,8 +11,8 @@ import numpy as np
 
 from ..._utils.parallel import n_workers, ordered_map, tiles
 from ..._utils.sklearn import Interval, StrOptions
-from ...base import BaseValuer
-from ...base._private import PRIVACY_CONSTRAINTS, Unfollowed
+from ...base._old_private import PRIVACY_CONSTRAINTS, Unfollowed
+from ...base._old_valuer import BaseValuer
 from ...neighbors import APPROXIMATE, ENGINES, METRICS, Space, concatenate_rows, make_space
 from .._neighbors import ENGINE_CONSTRAINTS, NeighboursMixin
 from .._stored import StoresNeighborsMixin

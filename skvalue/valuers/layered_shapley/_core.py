@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from ...base._judges import Judges
+from ...base._old_judges import Judges
 from ...games import ModelGame, StableLogisticGame
 
 __all__ = ["CoreSet", "GameSettings", "suggest_bound"]

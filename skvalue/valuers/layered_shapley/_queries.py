@@ -5,7 +5,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from ...base._validation import check_numeric_target, check_rows, label_codes
+from ..._utils.checks import check_numeric_target, label_codes
+from ...base import check_rows
 from ...samplers import layer_counts
 from ._core import CoreSet
 from ._designs import Utilities
@@ -59,7 +60,7 @@ class CoreQueriesMixin:
         """
         check_is_fitted(self)
         self._refuse_if_private("Valuing rows that were not in fit")
-        X = check_rows(self, X, dtypes=[self._X.dtype], like=self._X)
+        X = check_rows(self, X, like=self._X)
         codes = None
         if y is not None:
             if len(y) != len(X):

@@ -22,7 +22,7 @@ _NO_PROOF = (
 
 
 class PrivateQueriesMixin:
-    """What `skvalue.base._private` asks of `LayeredShapleyValuer`, and queries one by one."""
+    """What `skvalue.base._old_private` asks of `LayeredShapleyValuer`, and queries one by one."""
 
     def _check_private_parameters(self):
         if self.epsilon is None:

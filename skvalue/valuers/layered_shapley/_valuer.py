@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..._utils.sklearn import HasMethods, Interval, StrOptions
-from ...base import BaseInSampleValuer
-from ...base._judges import Progress, check_judged_labels
-from ...base._private import PRIVACY_CONSTRAINTS
+from ...base._old_in_sample import BaseInSampleValuer
+from ...base._old_judges import Progress, check_judged_labels
+from ...base._old_private import PRIVACY_CONSTRAINTS
 from ...samplers import layer_counts
 from ._core import CoreSet, GameSettings, suggest_bound
 from ._designs import Utilities, class_counts, mean_over_games, n_steps, play

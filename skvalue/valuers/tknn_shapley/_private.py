@@ -8,9 +8,9 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_X_y
 from sklearn.utils.validation import column_or_1d
 
+from ..._utils.checks import check_validation_weights
 from ..._utils.parallel import n_workers, tiles
-from ...base._private import codes_or_other
-from ...base._validation import check_judge_weights
+from ...base._old_private import codes_or_other
 from ...neighbors import Space, get_engine
 from ...privacy import (
     DiscreteGaussianEvent,
@@ -384,7 +384,7 @@ def public_baseline(
     for name, labels, rows in (("y", codes, X), ("y_val", codes_val, X_val)):
         if len(labels) != len(rows):
             raise ValueError(f"{name} must have {len(rows)} entries. Got {len(labels)}.")
-    weights = check_judge_weights(sample_weight_val, len(X_val))
+    weights = check_validation_weights(sample_weight_val, len(X_val))
     engine = get_engine("auto")
     space, strips = Space(X, metric), engine.Strips(codes, len(classes) + 1)
     values, workers = np.zeros(len(X)), n_workers(n_jobs)

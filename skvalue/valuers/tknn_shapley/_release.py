@@ -19,7 +19,7 @@ from ._private import (
 
 
 class ReleasesBallsMixin:
-    """What `skvalue.base._private` asks of `TKNNShapleyValuer`."""
+    """What `skvalue.base._old_private` asks of `TKNNShapleyValuer`."""
 
     def _release(self, X, y, judges, n_classes):
         workers, parts = n_workers(self.n_jobs), self._tiles(len(X), len(judges.y))

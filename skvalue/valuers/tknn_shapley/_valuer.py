@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.parallel import n_workers, ordered_map, tiles
 from ..._utils.sklearn import Interval, StrOptions
-from ...base import BaseValuer
-from ...base._private import PRIVACY_CONSTRAINTS
+from ...base._old_private import PRIVACY_CONSTRAINTS
+from ...base._old_valuer import BaseValuer
 from ...neighbors import METRICS, make_space, read_rows
 from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, NeighboursMixin

@@ -5,11 +5,11 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from .._utils.checks import check_groups, check_task, check_validation_weights
 from .._utils.sklearn import StrOptions
 from ..privacy import Ledger
 from ..privacy._checks import check_delta, check_epsilon
-from ._judges import Judges, Progress
-from ._validation import check_groups, check_judge_weights, check_task
+from ._old_judges import Judges, Progress
 
 # Constraints of the parameters that every private valuer has.
 PRIVACY_CONSTRAINTS = {
@@ -173,7 +173,7 @@ class PrivateFitsMixin:
             )
         group_names, group_codes = check_groups(groups, len(X))
         classes, codes_val = public_classes(y_val)
-        weights = check_judge_weights(sample_weight_val, len(X_val))
+        weights = check_validation_weights(sample_weight_val, len(X_val))
         if len(y) != len(X):
             raise ValueError(f"y must have one entry a row of X ({len(X)}). Got {len(y)}.")
         codes = codes_or_other(y, classes)

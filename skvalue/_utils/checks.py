@@ -1,19 +1,13 @@
-"""Checks of what a user passes to ``fit`` besides X: validation set, labels, groups, splits."""
+"""Checks of targets, weights, groups and splits, which no estimator is needed for."""
+
+from numbers import Integral
 
 import numpy as np
-from scipy import sparse
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, LeaveOneOut, check_cv
-from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import validate_data
 
-from .._utils.embedding import embed
-from .._utils.parallel import row_map
-from .._utils.sklearn import is_pandas_na, is_scalar_nan
-from ..neighbors import Rows, as_rows, read_rows
-
-_BLOCK = 2**22  # numbers of a block that is checked at a time
-_LARGE = 2**20  # numbers from which on threads look for NaN
+from .sklearn import is_pandas_na, is_scalar_nan
 
 
 def one_column(values, name, warn=False):
@@ -105,121 +99,11 @@ def label_codes(y, classes, name):
     return codes.astype(np.min_scalar_type(len(classes) - 1))
 
 
-def check_rows(estimator, X, y="no_validation", *, dtypes, like=None, name="X"):
-    """Return checked rows, embedded if the estimator embeds; with y given, of a fit.
-
-    Where the estimator takes rows that are not in memory, sparse ones, those in a file and Dask
-    arrays come back as `skvalue.neighbors.Rows`, checked block by block.
-
-    Parameters
-    ----------
-    estimator : BaseValuer
-        Its `embedding_`, number and names of features count.
-    X : array-like
-        The rows.
-    y : array-like, default="no_validation"
-        Labels of a fit, which sets the number and the names of features.
-    dtypes : list of dtype
-        Precisions kept; any other becomes the first.
-    like : ndarray or Rows, default=None
-        Rows of fit: the result is sparse if, and only if, they are.
-    name : str
-        What messages call the rows.
-
-    Returns
-    -------
-    X : ndarray or Rows
-        The rows.
-    y : ndarray
-        The labels, if they were passed.
-    """
-    fit = not (isinstance(y, str) and y == "no_validation")
-    if getattr(estimator, "embedding", None) is not None:
-        X = embed(estimator.embedding_, X, name)
-    rows = as_rows(X, dtypes) if estimator._takes_blocks else X
-    if isinstance(rows, Rows) and not rows.is_sparse:
-        rows = validate_data(estimator, rows, skip_check_array=True, reset=fit)
-        _check_blocks(rows, name, minimum=2 if fit else 1)
-        if fit:
-            y = validate_data(estimator, "no_validation", y)
-            check_consistent_length(rows, y)
-    else:
-        large = isinstance(X, np.ndarray) and X.dtype in dtypes and X.size >= _LARGE
-        rows = validate_data(
-            estimator, X, y, dtype=list(dtypes), order="C", reset=fit,
-            accept_sparse="csr" if isinstance(rows, Rows) else False,
-            ensure_min_samples=2 if fit else 1, ensure_all_finite=not large,
-            allow_nd=getattr(estimator, "_allows_nd", False),
-        )  # fmt: skip
-        rows, y = rows if fit else (rows, None)
-        if large and not row_map(_has_finite_norm, rows).all():  # or the norm alone overflows
-            assert_all_finite(rows, estimator_name=type(estimator).__name__, input_name=name)
-        rows = as_rows(rows, dtypes) if estimator._takes_blocks else rows
-    if like is not None:
-        if isinstance(like, Rows) and like.is_sparse:
-            rows = as_rows(sparse.csr_array(read_rows(rows)), dtypes)
-        elif isinstance(rows, Rows) and rows.is_sparse:
-            rows = rows.read().toarray()
-    return (rows, y) if fit else rows
-
-
-def _has_finite_norm(rows):
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.isfinite(np.vecdot(rows, rows))
-
-
-def _check_blocks(rows, name, minimum):
-    """What scikit-learn checks of an array, block by block."""
-    n, d = rows.shape
-    if n != n:
-        raise ValueError(f"{name} must have known chunk sizes: call compute_chunk_sizes() first.")
-    if len(rows.source.shape) != 2 or rows.source.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} must be a 2D array of real numbers. Got shape {rows.source.shape} and dtype "
-            f"{rows.source.dtype}."
-        )
-    if n < minimum or d < 1:
-        raise ValueError(
-            f"Found array with {n} sample(s) and {d} feature(s) (shape={rows.shape}) while a "
-            f"minimum of {minimum} and 1 is required."
-        )
-    if rows.source.dtype.kind != "f":
-        return
-    for _, block in rows.blocks(max(1, _BLOCK // d)):
-        if not np.isfinite(block).all():
-            what = "NaN" if np.isnan(block).any() else "infinity"
-            raise ValueError(f"Input {name} contains {what}.")
-
-
-def check_validation_set(estimator, X_val, y_val, X):
-    """Check both or neither, the columns, NaN, and equal lengths.
-
-    Raises ValueError that names ``X_val`` or ``y_val``.
-    """
-    if X_val is None and y_val is None:
-        return None, None
-    if X_val is None or y_val is None:
-        missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
-        raise ValueError(f"X_val and y_val must be passed together. Got {given} and no {missing}.")
-    y_val = np.asarray(y_val)
-    if np.shape(X_val)[:1] == (0,) or y_val.shape[:1] == (0,):
-        raise ValueError("X_val and y_val must hold at least one row. Got an empty validation set.")
-    try:
-        X_val = check_rows(estimator, X_val, dtypes=[X.dtype], like=X, name="X_val")
-    except ValueError as error:
-        raise ValueError(f"X_val must be like X: {error}") from None
-    if len(X_val) != y_val.shape[0]:
-        raise ValueError(
-            f"X_val and y_val must have the same length. Got {len(X_val)} and {y_val.shape[0]}."
-        )
-    return X_val, y_val
-
-
-def check_judge_weights(weights, n_judges):
+def check_validation_weights(weights, n_points):
     """Validation weights as float64 that sum to one; equal ones where None was given."""
     if weights is None:
-        return np.full(n_judges, 1.0 / n_judges)
-    weights = raw_judge_weights(weights, n_judges)
+        return np.full(n_points, 1.0 / n_points)
+    weights = raw_validation_weights(weights, n_points)
     if weights.max() == 0:
         raise ValueError("sample_weight_val must be non-negative with a positive sum. Got zeros.")
     if weights.max() > np.finfo(np.float64).max / len(weights):  # the sum may overflow
@@ -227,14 +111,14 @@ def check_judge_weights(weights, n_judges):
     return weights / weights.sum()
 
 
-def raw_judge_weights(weights, n_judges):
+def raw_validation_weights(weights, n_points):
     """Validation weights as they are, as float64; ones where None was given."""
     if weights is None:
-        return np.ones(n_judges)
+        return np.ones(n_points)
     weights = _check_weights(weights, "sample_weight_val")
-    if len(weights) != n_judges:
+    if len(weights) != n_points:
         raise ValueError(
-            f"sample_weight_val must have one entry a row of X_val ({n_judges}). Got "
+            f"sample_weight_val must have one entry a row of X_val ({n_points}). Got "
             f"{len(weights)}."
         )
     if weights.min() < 0:
@@ -336,3 +220,12 @@ def make_splits(cv, X, y, group_codes, classifier):
             "times."
         )
     return splits
+
+
+def seed_of(random_state):
+    """One integer, from which all random streams of a fit are spawned; None draws a fresh one."""
+    if random_state is None:
+        return np.random.SeedSequence().entropy
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

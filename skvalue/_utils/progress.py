@@ -1,0 +1,54 @@
+"""The progress of a fit: tells the callbacks, and ends early if one of them, or Ctrl-C, says so."""
+
+from itertools import count
+
+
+class Progress:
+    """Iterates over the parts of a computation until they end, a callback stops it, or Ctrl-C does.
+
+    ``n_parts`` is the largest number of parts, or None for any number. Close it where a loop over
+    it may break.
+    """
+
+    def __init__(self, estimator, parts, n_parts=None, task_name="parts"):
+        self.stopped = self.interrupted = False
+        self._estimator = estimator
+        self._context = estimator._init_callback_context(max_subtasks=n_parts)
+        self._context.call_on_fit_task_begin(estimator=estimator)
+        self._steps = self._follow(iter(parts), n_parts, task_name)
+
+    def __iter__(self):
+        return self._steps
+
+    def close(self):
+        """Cancel what has not begun."""
+        self._steps.close()
+
+    def end(self):
+        """Tell the callbacks that the fit is over."""
+        self._context.call_on_fit_task_end(estimator=self._estimator)
+
+    def _follow(self, parts, n_parts, task_name):
+        end = object()
+        try:
+            # A context refuses more subtasks than were announced, so none begins after the last.
+            for _ in count() if n_parts is None else range(n_parts):
+                step = self._context.subcontext(task_name=task_name)
+                step.call_on_fit_task_begin(estimator=self._estimator)
+                part, left = next(parts, end), False
+                if part is not end:
+                    try:
+                        yield part
+                    except GeneratorExit:  # the method has what it needs
+                        left = True
+                if step.call_on_fit_task_end(estimator=self._estimator):
+                    self.stopped = True
+                    return
+                if part is end or left:
+                    return
+                part = None  # it may be large, and the next is being made
+        except KeyboardInterrupt:
+            self.interrupted = True
+        finally:
+            if hasattr(parts, "close"):
+                parts.close()

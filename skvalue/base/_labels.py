@@ -1,0 +1,48 @@
+"""Labels of a private fit: the list of classes is public, the labels of the rows are not."""
+
+import numpy as np
+from sklearn.utils.validation import column_or_1d
+
+from .._utils.checks import check_task, label_codes
+
+
+def public_classes(y_val):
+    """The sorted classes of the validation labels, and their codes.
+
+    Raises ValueError where they are no classes, or one class.
+    """
+    y_val = column_or_1d(y_val, warn=True)
+    if check_task("auto", y_val, "y_val") != "classification":
+        raise ValueError("Unknown label type: y_val must hold classes. Got continuous values.")
+    classes, codes = np.unique(y_val, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            "y_val must have at least 2 classes: a private fit takes the list of classes from it, "
+            f"since the labels of the rows are private. Got one class: {classes.tolist()[0]!r}."
+        )
+    return classes, codes
+
+
+def codes_or_other(y, classes):
+    """Codes of labels; the code of any label that is not among the classes is their number.
+
+    Examples
+    --------
+    >>> codes_or_other(np.array(["b", "z", "a"]), np.array(["a", "b"])).tolist()
+    [1, 2, 0]
+    """
+    y = column_or_1d(y)
+    kinds = [("n" if part.dtype.kind in "biuf" else part.dtype.kind) for part in (y, classes)]
+    if kinds[0] == kinds[1] != "O":
+        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        codes = np.where(classes[codes] == y, codes, len(classes))
+    else:
+        known = {label: code for code, label in enumerate(classes.tolist())}
+        codes = np.array([known.get(label, len(classes)) for label in y.tolist()])
+    return codes.astype(np.min_scalar_type(len(classes)))
+
+
+def known_codes(y, classes, private):
+    """Codes of labels of new rows; unknown labels are refused, unless labels are private."""
+    y = np.asarray(y)
+    return codes_or_other(y, classes) if private else label_codes(y, classes, "y")

@@ -1,0 +1,288 @@
+"""One frozen record of a validated problem: rows, and splits of players and validation points."""
+
+import warnings
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from .._utils.checks import (
+    check_groups,
+    check_numeric_target,
+    check_sample_weight,
+    check_target_scale,
+    check_task,
+    check_validation_weights,
+    encode_labels,
+    is_leave_one_out,
+    make_splits,
+    refuse_missing_labels,
+)
+from .._utils.embedding import fit_embedding, learns_from_rows
+from ..exceptions import QuadraticCostWarning
+from ..privacy import check_delta, check_epsilon
+from ._labels import codes_or_other, public_classes
+from ._rows import check_rows, check_validation_set
+
+LEAVE_ONE_OUT_LIMIT = 50_000
+
+
+@dataclass(frozen=True)
+class Takes:
+    """What a class of valuers takes, and how it speaks of its progress."""
+
+    targets: tuple = ("classification",)  # kinds of target that the method has, the default first
+    task: str = "auto"  # the kind that the user, or the model, asks for
+    dtypes: tuple = (np.float64, np.float32)  # precisions kept; any other becomes the first
+    blocks: bool = False  # whether X may be `skvalue.neighbors.Rows`
+    nd: bool = False  # whether X may have more than two dimensions
+    squares: bool = True  # whether targets are squared, so that they must not be too large
+    points: bool = True  # whether there are validation points, given or held out
+    leave_one_out_at_once: bool = False  # whether one game, without each point itself, stands for n
+    values_are_public: bool = False  # whether the values of a private fit are published
+    fit_transform_error: str = ""  # why there is no fit_transform, in the present private setting
+    part: str = "validation points"  # what callbacks are told that a part is
+    done: str = "validation points evaluated"  # what the values of an unfinished fit are based on
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Validation points of one split."""
+
+    X: np.ndarray
+    y: np.ndarray  # codes of the classes, or targets
+    weights: np.ndarray  # in the mean over points; they sum to one
+    index: np.ndarray  # position in X_val, or in X if the points are rows of fit
+    self_index: np.ndarray | None = None  # the player that is the point itself, and does not play
+    prior: float = 0.0  # mean target, which the empty coalition predicts in a regression
+
+    def __len__(self):
+        return len(self.y)
+
+    def __getitem__(self, part):
+        own = None if self.self_index is None else self.self_index[part]
+        return replace(
+            self, X=self.X[part], y=self.y[part], weights=self.weights[part],
+            index=self.index[part], self_index=own,
+        )  # fmt: skip
+
+    def first(self, n):
+        """The first n points, with weights that sum to one."""
+        if n == len(self):
+            return self
+        some = self[:n]
+        return replace(some, weights=some.weights / (some.weights.sum() or 1.0))
+
+    def centred(self):
+        """The same points with targets relative to their prior mean."""
+        return replace(self, y=self.y - self.prior, prior=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One game: the rows that play (a slice for all of them), and the validation points."""
+
+    players: np.ndarray | slice
+    points: Points
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a fit is about, validated. A private fit keeps it `without_rows`."""
+
+    X: np.ndarray | None
+    y: np.ndarray | None  # codes of the classes, or targets; private: ``n_classes`` is "any other"
+    classes: np.ndarray | None  # None in a regression
+    splits: tuple[Split, ...] = ()
+    groups: np.ndarray | None = None  # code of the group of each row
+    group_names: np.ndarray | None = None
+    sample_weight: np.ndarray | None = None  # of the rows, in fits of an estimator
+    sample_weight_val: np.ndarray | None = None  # of the validation points, as they were given
+    has_validation_set: bool = False
+    joining_fraction: float = 1.0  # of the splits, in which one more row would play
+    columns: dict = field(default_factory=dict)  # n_features_in_, and names or an embedding, if any
+
+    @property
+    def n_classes(self):
+        """Number of classes; 0 in a regression."""
+        return 0 if self.classes is None else len(self.classes)
+
+    @property
+    def player_codes(self):
+        """Player number of each row: its group, or itself."""
+        return np.arange(len(self.X)) if self.groups is None else self.groups
+
+    @property
+    def n_players(self):
+        """Number of rows, or of groups."""
+        return len(self.X) if self.groups is None else len(self.group_names)
+
+    def n_rows(self, split):
+        """Number of rows that play in one split."""
+        return len(self.X) if isinstance(split.players, slice) else len(split.players)
+
+    def rows(self, split):
+        """X and y of the players of one split."""
+        if isinstance(split.players, slice):  # all of them: not even a view is made
+            return self.X, self.y
+        return self.X[split.players], self.y[split.players]
+
+    def row_numbers(self, split):
+        """Positions in X of the players of one split."""
+        return np.arange(len(self.X))[split.players]
+
+    def labels(self, y):
+        """Labels of codes; targets as they are."""
+        return y if self.classes is None else self.classes[y]
+
+    def sum_by_group(self, row_values):
+        """Values of the players from values of rows."""
+        if self.groups is None:
+            return row_values
+        return np.bincount(self.groups, weights=row_values, minlength=len(self.group_names))
+
+    def without_rows(self):
+        """The same problem without the rows, for the record of a private fit."""
+        return replace(self, X=None, y=None, sample_weight=None)
+
+    def without_groups(self):
+        """The same problem without the groups, for a pickle of that record."""
+        return replace(self, groups=None, group_names=None)
+
+
+def make_problem(
+    estimator, X, y, X_val=None, y_val=None, *, groups=None, sample_weight=None,
+    sample_weight_val=None,
+):  # fmt: skip
+    """Validate what was passed to ``fit``. Sets nothing on the estimator.
+
+    `validate_data` writes on the estimator that it is given. It is given a blank one, so that a fit
+    that fails leaves the fitted estimator as it was.
+    """
+    blank = type(estimator)(**estimator.get_params(deep=False))
+    refuse_missing_labels(y)
+    if getattr(blank, "embedding", None) is not None:
+        if estimator._is_private and learns_from_rows(blank.embedding):
+            raise ValueError(
+                "embedding must not learn from the private rows: with epsilon, pass a callable, a "
+                "stateless transformer, or FrozenEstimator(transformer) fitted on public data. Got "
+                f"{blank.embedding!r}."
+            )
+        blank.embedding_ = fit_embedding(blank.embedding, X, y)
+    X, y = check_rows(blank, X, y)
+    X_val, y_val = check_validation_set(blank, X_val, y_val, X)
+    columns = {name: value for name, value in vars(blank).items() if name.endswith("_")}
+    return build_problem(
+        estimator, X, y, X_val, y_val, columns, groups=groups, sample_weight=sample_weight,
+        sample_weight_val=sample_weight_val,
+    )  # fmt: skip
+
+
+def build_problem(
+    estimator, X, y, X_val, y_val, columns, *, groups=None, sample_weight=None,
+    sample_weight_val=None,
+):  # fmt: skip
+    """Encode labels and make the splits of checked rows and validation points."""
+    takes = estimator._takes
+    if estimator._is_private:
+        if estimator.epsilon is not None:
+            check_epsilon(estimator.epsilon)
+        check_delta(estimator.delta)
+        if X_val is None:
+            raise ValueError(
+                "X_val and y_val must be passed with epsilon: a private fit needs public "
+                "validation points to evaluate the rows. They are NOT protected, so take none of "
+                "the private rows. Got no X_val."
+            )
+    group_names, group_codes = check_groups(groups, len(X))
+    if len(y) != len(X):
+        raise ValueError(f"y must have one entry a row of X ({len(X)}). Got {len(y)}.")
+    encode = _encode_private if estimator._is_private else _encode
+    classes, y, y_val = encode(type(estimator).__name__, takes, y, y_val)
+    problem = Problem(
+        X, y, classes, groups=group_codes, group_names=group_names,
+        sample_weight=check_sample_weight(sample_weight, len(X)),
+        has_validation_set=X_val is not None, columns=columns,
+    )  # fmt: skip
+    if X_val is None and sample_weight_val is not None:
+        raise ValueError("sample_weight_val needs X_val: it weights validation points.")
+    if not takes.points:
+        if X_val is not None:
+            raise ValueError(
+                f"X_val must be None: {type(estimator).__name__} has no validation points. Got "
+                f"{len(X_val)} rows."
+            )
+        return problem
+    if X_val is None:
+        splits, fraction = _split_rows(estimator, problem)
+        return replace(problem, splits=splits, joining_fraction=fraction)
+    weights = check_validation_weights(sample_weight_val, len(X_val))
+    prior = 0.0 if problem.n_classes else float(y_val @ weights)
+    points = Points(X_val, y_val, weights, np.arange(len(X_val)), prior=prior)
+    return replace(
+        problem, splits=(Split(slice(None), points),),
+        sample_weight_val=None if sample_weight_val is None else np.asarray(sample_weight_val),
+    )  # fmt: skip
+
+
+def _encode(name, takes, y, y_val):
+    """Classes, and codes of labels; or None and targets."""
+    task = takes.targets[0]
+    if len(takes.targets) > 1:
+        task = check_task(takes.task, y)
+    elif check_task("auto", y) != task:
+        raise ValueError(f"Unknown label type: {name} needs classes. Got a continuous target.")
+    if task == "regression":
+        return None, *_targets(takes, y, y_val)
+    return encode_labels(y, y_val)
+
+
+def _encode_private(name, takes, y, y_val):
+    """The same where labels are private: y_val says whether there are classes, and which."""
+    if len(takes.targets) > 1 and check_task(takes.task, y_val, "y_val") == "regression":
+        return None, *_targets(takes, y, y_val)
+    classes, y_val = public_classes(y_val)
+    return classes, codes_or_other(y, classes), y_val
+
+
+def _targets(takes, y, y_val):
+    check = check_target_scale if takes.squares else check_numeric_target
+    return check(y, "y"), None if y_val is None else check(y_val, "y_val")
+
+
+def _split_rows(estimator, problem):
+    """Splits of ``cv``, and the fraction of them in which one more row would play."""
+    X, y, n = problem.X, problem.y, len(problem.X)
+    prior = 0.0 if problem.n_classes else float(y.mean())
+    at_once = estimator._takes.leave_one_out_at_once and problem.groups is None
+    if at_once and is_leave_one_out(estimator.cv):
+        if n > LEAVE_ONE_OUT_LIMIT:
+            warnings.warn(
+                f"cv='leave-one-out' compares {n * n:,} pairs of rows. Pass X_val and y_val, or "
+                "cv=5, to make it cheaper.",
+                QuadraticCostWarning,
+                stacklevel=6,
+            )
+        # One game in place of n: each row is a validation point that is not its own neighbor.
+        rows = np.arange(n)
+        points = Points(X, y, np.full(n, 1.0 / n), rows, rows, prior)
+        return (Split(slice(None), points),), n / (n + 1)
+    splits = []
+    for players, held_out in make_splits(estimator.cv, X, y, problem.groups, problem.n_classes > 0):
+        weights = np.full(len(held_out), 1.0 / len(held_out))
+        splits.append(
+            Split(players, Points(X[held_out], y[held_out], weights, held_out, prior=prior))
+        )
+    return tuple(splits), sum(len(split.players) for split in splits) / (n * len(splits))
+
+
+def refuse_unseen_labels(problem, cv):
+    """Refuse splits whose validation points have a label that no player has."""
+    for split in problem.splits if problem.n_classes else ():
+        unseen = np.setdiff1d(split.points.y, problem.rows(split)[1])
+        if len(unseen):
+            shown = ", ".join(map(repr, problem.classes[unseen].tolist()[:5]))
+            raise ValueError(
+                "In every split each label of the validation points must be one of the players': "
+                f"rows with the label {shown} are all among the validation points of one split. "
+                f"Pass X_val and y_val, or another cv. Got cv={cv!r}."
+            )

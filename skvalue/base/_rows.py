@@ -1,0 +1,102 @@
+"""Checks of X and X_val: in memory, sparse, in a file, or as vectors of an embedding."""
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils.validation import validate_data
+
+from .._utils.embedding import embed
+from .._utils.parallel import row_map
+from ..neighbors import Rows, as_rows, read_rows
+
+_BLOCK = 2**22  # numbers of a block that is checked at a time
+_LARGE = 2**20  # numbers from which on threads look for NaN
+
+
+def check_rows(estimator, X, y="no_validation", *, like=None, name="X"):
+    """Checked rows, embedded if the estimator embeds; with y given, also the labels of a fit.
+
+    Rows that are sparse, in a file or in a Dask array come back as `skvalue.neighbors.Rows` where
+    the estimator takes them. ``like`` are rows of fit: the result has their precision, and is
+    sparse if and only if they are.
+    """
+    takes, fit = estimator._takes, not (isinstance(y, str) and y == "no_validation")
+    dtypes = takes.dtypes if like is None else (like.dtype,)
+    if getattr(estimator, "embedding", None) is not None:
+        X = embed(estimator.embedding_, X, name)
+    rows = as_rows(X, dtypes) if takes.blocks else X
+    if isinstance(rows, Rows) and not rows.is_sparse:
+        rows = validate_data(estimator, rows, skip_check_array=True, reset=fit)
+        _check_blocks(rows, name, minimum=2 if fit else 1)
+        if fit:
+            y = validate_data(estimator, "no_validation", y)
+            check_consistent_length(rows, y)
+    else:
+        large = isinstance(X, np.ndarray) and X.dtype in dtypes and X.size >= _LARGE
+        rows = validate_data(
+            estimator, X, y, dtype=list(dtypes), order="C", reset=fit,
+            accept_sparse="csr" if isinstance(rows, Rows) else False,
+            ensure_min_samples=2 if fit else 1, ensure_all_finite=not large, allow_nd=takes.nd,
+        )  # fmt: skip
+        rows, y = rows if fit else (rows, None)
+        if large and not row_map(_has_finite_norm, rows).all():  # or the norm alone overflows
+            assert_all_finite(rows, estimator_name=type(estimator).__name__, input_name=name)
+        rows = as_rows(rows, dtypes) if takes.blocks else rows
+    if like is not None:
+        if isinstance(like, Rows) and like.is_sparse:
+            rows = as_rows(sparse.csr_array(read_rows(rows)), dtypes)
+        elif isinstance(rows, Rows) and rows.is_sparse:
+            rows = rows.read().toarray()
+    return (rows, y) if fit else rows
+
+
+def _has_finite_norm(rows):
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.isfinite(np.vecdot(rows, rows))
+
+
+def _check_blocks(rows, name, minimum):
+    """What scikit-learn checks of an array, block by block."""
+    n, d = rows.shape
+    if n != n:
+        raise ValueError(f"{name} must have known chunk sizes: call compute_chunk_sizes() first.")
+    if len(rows.source.shape) != 2 or rows.source.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be a 2D array of real numbers. Got shape {rows.source.shape} and dtype "
+            f"{rows.source.dtype}."
+        )
+    if n < minimum or d < 1:
+        raise ValueError(
+            f"Found array with {n} sample(s) and {d} feature(s) (shape={rows.shape}) while a "
+            f"minimum of {minimum} and 1 is required."
+        )
+    if rows.source.dtype.kind != "f":
+        return
+    for _, block in rows.blocks(max(1, _BLOCK // d)):
+        if not np.isfinite(block).all():
+            what = "NaN" if np.isnan(block).any() else "infinity"
+            raise ValueError(f"Input {name} contains {what}.")
+
+
+def check_validation_set(estimator, X_val, y_val, X):
+    """Check both or neither, the columns, NaN, and equal lengths.
+
+    Raises ValueError that names ``X_val`` or ``y_val``.
+    """
+    if X_val is None and y_val is None:
+        return None, None
+    if X_val is None or y_val is None:
+        missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
+        raise ValueError(f"X_val and y_val must be passed together. Got {given} and no {missing}.")
+    y_val = np.asarray(y_val)
+    if np.shape(X_val)[:1] == (0,) or y_val.shape[:1] == (0,):
+        raise ValueError("X_val and y_val must hold at least one row. Got an empty validation set.")
+    try:
+        X_val = check_rows(estimator, X_val, like=X, name="X_val")
+    except ValueError as error:
+        raise ValueError(f"X_val must be like X: {error}") from None
+    if len(X_val) != y_val.shape[0]:
+        raise ValueError(
+            f"X_val and y_val must have the same length. Got {len(X_val)} and {y_val.shape[0]}."
+        )
+    return X_val, y_val
