@@ -65,6 +65,7 @@ class Design(ABC):
         self.seed, self.number = seed, number
         self.full, self.block, self.asked, self.moments = None, 0, 0, self._no_moments()
         self._drawn = None  # coalitions of the blocks that are not complete yet
+        self._last = None  # the first block after the round under way
         # What is planned for the round that begins with the block `plan_first`.
         self.plan, self.plan_first = np.zeros(0, np.int64), -1
 
@@ -80,7 +81,7 @@ class Design(ABC):
 
     @abstractmethod
     def _ask(self, blocks):
-        """Masks of the next coalitions of the blocks that are left of the round; never none."""
+        """Masks of the next coalitions of the blocks that are left of the round."""
 
     @abstractmethod
     def _tell(self, utilities):
@@ -110,9 +111,14 @@ class Design(ABC):
         if self.full is None:
             return np.ones((1, self.n), dtype=bool)
         self.end_round()
-        last = self.round_of(self.block)[1]
-        blocks = range(self.block, int(min(last, self.block + self.blocks_left)))
-        return self._ask(blocks) if self._drawn is not None or len(blocks) else None
+        if self._last is None:
+            self._last = self._end_of_round()
+        return None if self._last is None else self._ask(range(self.block, self._last))
+
+    def _end_of_round(self):
+        """The first block after those that are left of the round within the limit, if any."""
+        last = int(min(self.round_of(self.block)[1], self.block + self.blocks_left))
+        return None if last == self.block else last
 
     def tell(self, utilities):
         """Take the utilities of the coalitions of `ask`."""
@@ -124,6 +130,7 @@ class Design(ABC):
             self.full, self.asked = float(utilities[0]), 1
         else:
             self._tell(utilities)
+            self._last = None if self.block == self._last else self._last
 
     @property
     def blocks_left(self):
@@ -148,8 +155,7 @@ class Design(ABC):
     @property
     def between_rounds(self):
         """Whether the next question, if there is one, begins a round."""
-        whole = self.round_of(self.block)[0] == self.block or not self.blocks_left
-        return whole and self._drawn is None
+        return self._last is None
 
     @property
     def has_values(self):
@@ -188,6 +194,8 @@ class Design(ABC):
         self.block, self.asked = (int(count) for count in arrays["counts"])
         self.plan, self.plan_first = arrays["plan"], int(arrays["plan_first"])
         self.moments = type(self.moments).of_arrays(arrays)
+        within = self.round_of(self.block)[0] < self.block
+        self._last = self._end_of_round() if within else None
 
     def random(self, block):
         """The random numbers of a block."""

@@ -52,7 +52,6 @@ class ExactDesign(Design):
     def _ask(self, blocks):
         start, stop = self.moments.count, min((self.block + 1) * self.cost, self.total)
         codes = np.arange(start, min(start + min(self.size, max(1, ENTRIES // self.n)), stop))
-        self._drawn = codes
         if self.leave_one_out:
             return np.arange(self.n) != codes[:, None]
         return (codes[:, None] >> np.arange(self.n)) % 2 == 1
@@ -60,8 +59,6 @@ class ExactDesign(Design):
     def _tell(self, utilities):
         moments = self.moments.add(utilities)
         complete = moments.count == min((self.block + 1) * self.cost, self.total)
-        if complete:
-            self._drawn = None
         # One statement, so that no interruption comes between.
         self.moments, self.block, self.asked = (
             moments, self.block + complete, self.asked + len(utilities)

@@ -154,7 +154,7 @@ class OrderDesign(Design):
         if self._drawn is None or not self._drawn.ended:
             return False
         self._add(len(self._drawn.orders))
-        self._drawn = None
+        self._drawn = self._last = None
         return True
 
     def _truncate(self, sizes):
