@@ -7,9 +7,9 @@ Every game has ``utility(masks)``, the utilities of coalitions given as rows of 
 from ..privacy import clip_rows
 from ._known import airport_game, gloves_game, voting_game
 from ._model import ModelGame
-from ._model import check_takes_weights as check_takes_weights
 from ._protocol import FunctionGame, Game
 from ._stable import StableLogisticGame, stability
+from ._training import check_takes_weights as check_takes_weights
 from .solvers import check_scorer as check_scorer
 from .solvers import train as train
 
