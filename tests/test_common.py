@@ -134,7 +134,7 @@ def test_clone_and_refit(cls, data):
     valuer = build(cls).fit(X, y)
     again = clone(valuer).fit(X, y)
     np.testing.assert_array_equal(again.values_, valuer.values_)
-    judges = {"X_val": X[30:], "y_val": y[30:]} if cls._takes_judges else {}
+    judges = {"X_val": X[30:], "y_val": y[30:]} if build(cls)._takes.points else {}
     valuer.fit(X[:30], y[:30], **judges)
     fresh = build(cls).fit(X[:30], y[:30], **judges)
     np.testing.assert_array_equal(fresh.values_, valuer.values_)
@@ -185,12 +185,12 @@ def test_data_frames(cls, data, container):
     names = ["a", "b", "c", "d"]
     frame = frames.DataFrame(dict(zip(names, X.T)))
     valuer = build(cls).set_output(transform=container)
-    judges = {"X_val": frame[:20], "y_val": y[:20]} if cls._takes_judges else {}
+    judges = {"X_val": frame[:20], "y_val": y[:20]} if build(cls)._takes.points else {}
     result = valuer.fit_transform(frame, frames.Series(y), **judges)
     assert isinstance(result, frames.DataFrame)
     assert list(result.columns) == [f"{cls.__name__.lower()}0"]
     assert list(valuer.feature_names_in_) == names
-    judges = {"X_val": X[:20], "y_val": y[:20]} if cls._takes_judges else {}
+    judges = {"X_val": X[:20], "y_val": y[:20]} if build(cls)._takes.points else {}
     plain = build(cls).fit(X, y, **judges)
     np.testing.assert_array_equal(valuer.values_, plain.values_)
     with pytest.raises(ValueError, match="X_val must be like X: The feature names should match"):

@@ -35,6 +35,7 @@ import warnings
 from functools import partial
 
 import numpy as np
+from gradient_figures import uncertainty_curve
 from gradient_networks import add_arguments, source
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.model_selection import train_test_split
@@ -43,10 +44,13 @@ from tknn_tables import print_table
 from skvalue import GradientSemivalueValuer
 from skvalue.datasets import flip_labels
 from skvalue.exceptions import ConstantColumnsWarning
-from skvalue.gradients._models import LinearGradientModel
-from skvalue.gradients._public import column_scales
-from skvalue.gradients._walk import Perturbed, walk_permutations
-from skvalue.inspection import noisy_label_auc, uncertainty_curve
+from skvalue.gradients import (
+    GradientNoise,
+    LinearGradientModel,
+    column_scales,
+    walk_permutations,
+)
+from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import detection_ceiling, epsilon_from_mu, mu_from_epsilon
 from skvalue.privacy.audit import membership_inference
 from skvalue.semivalues import size_weights
@@ -89,7 +93,7 @@ TABLE_2 = {
 def gradient_model(given, name, X, y, X_val, y_val, players, unit="party", clip=1.0):
     """What walks: a softmax regression on Covertype, a network on MNIST."""
     if name == "mnist":
-        from skvalue.gradients._torch import TorchGradientModel
+        from skvalue.gradients import TorchGradientModel
 
         return TorchGradientModel(
             given.network(name), None, X, y, players, X_val, y_val, clip=clip, unit=unit,
@@ -114,18 +118,18 @@ def all_values(model, k, rate, seed, total=None, clip=1.0, noise="iid", burn_ins
     valuer computes one semivalue a fit; walks are the same for all of them.
     """
     n = model.n_players
-    perturbed = None
+    releases = None
     if total is not None:
         rng, deviation = np.random.default_rng(seed), np.sqrt(k) * total
 
         def noise_of(shape, _stream):
             return deviation * rng.standard_normal(shape)
 
-        perturbed = Perturbed(noise_of, np.ones(n), deviation, clip, noise)
+        releases = GradientNoise(noise_of, deviation, clip, np.ones(n), noise)
     weights = {name: n * size_weights(kind, n) for name, kind in SEMIVALUES.items()}
     sums = {(name, q): np.zeros(n) for name in SEMIVALUES for q in burn_ins}
     walks = walk_permutations(
-        model, np.ones(n), k, rate, np.random.SeedSequence(seed), perturbed=perturbed,
+        model, np.ones(n), k, rate, np.random.SeedSequence(seed), noise=releases,
         skip=int(min(burn_ins) * k), n_jobs=1,
     )  # fmt: skip
     orders = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(k))

@@ -51,7 +51,6 @@ from skvalue.games import ModelGame
 from skvalue.inspection import value_removal_curve
 from skvalue.privacy import LaplaceEvent, SelfComposedEvent, get_epsilon
 from skvalue.samplers import distinct_subsets
-from skvalue.valuers.layered_shapley import published_scale
 
 SETS = ["adult", "diabetes", "synthetic"]
 FILES = {"adult": "adult.npz", "diabetes": "pima.npz"}
@@ -149,6 +148,24 @@ def rank_correlations(values, draws):
     of_values, of_draws = (rankdata(a, axis=-1) - (N + 1) / 2 for a in (values, draws))
     norms = np.sqrt((of_values**2).sum() * (of_draws**2).sum(axis=1))
     return of_draws @ of_values / np.where(norms > 0, norms, 1.0)
+
+
+def published_scale(
+    n, epsilon, *, l2=1.0, kappa=1.0, lipschitz=1.0, bound=1.0, accuracy=0.05, failure=0.05,
+    clamp=False,
+):  # fmt: skip
+    """Scale of Laplace noise of the paper's Appendix D, of which no guarantee is known.
+
+    It replaces the formula of Theorem 3.5. It needs twice the bound of a row left out for one
+    replaced, a number of coalitions that is not random, and a penalty that grows with coalitions;
+    and p, the chance that a row is used, sums k / n in place of k / (n - 1): it may be 19, unless
+    ``clamp`` says that it is at most 1.
+    """
+    p = bound**2 * math.log(n) / (2 * accuracy**2 * n) * math.log(2 * n / failure)
+    p = min(p, 1.0) if clamp else p
+    total = (1 / np.arange(1, n)).sum()
+    steep = (lipschitz * kappa) ** 2 / (n * l2)
+    return float(steep * total / math.log1p(math.expm1(epsilon) / p))
 
 
 def scale_of(noise, kappa):

@@ -11,19 +11,16 @@ Rows are Gaussian, clipped to norm 1; the seller's are 0.3 off. Everything is at
 """
 
 import argparse
-import warnings
 
 import numpy as np
 from sklearn.base import clone
 
-from skvalue.exceptions import VoidGuaranteeWarning
-from skvalue.priarta import PriArTaScorer
-from skvalue.priarta.seller.release import paper_scale
-from skvalue.privacy import epsilon_from_mu
+from skvalue.priarta import PriArTaScorer, wasserstein
+from skvalue.privacy import GaussianEvent, add_noise, epsilon_from_mu
 
 EPSILON, DELTA = 0.8, 1e-5
 MECHANISMS = {
-    "as published, not private": dict(noise="paper"),
+    "as published, not private": None,
     "on every row (local)": dict(mechanism="local", shrink=False),
     "on every row, shrunk": dict(mechanism="local"),
     "on the moments, as they come": dict(shrink=False),
@@ -37,6 +34,28 @@ def rows(rng, n, d, shift=0.0):
     return X / np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
 
 
+def paper_scale(epsilon, delta, n_samples, max_norm):
+    """Standard deviation of the published noise on every row, which guarantees nothing."""
+    sensitivity = 4 * max_norm**2 / n_samples + 8 * max_norm**2 / n_samples**2
+    return sensitivity * np.sqrt(2 * np.log(1.25 / delta)) / epsilon
+
+
+def published_score(model, buyer, X, noise_random_state=None):
+    """Distance of a seller's rows from the buyer's, by the mechanism as published.
+
+    Every row gets noise, whose own variance stays in the covariance; what rows within the radius
+    cannot have is cut off.
+    """
+    own, rows, radius = model.transform(buyer), model.transform(X), model.max_norm
+    scale = paper_scale(EPSILON, DELTA, len(rows), radius)
+    event = GaussianEvent(scale / radius)
+    rows = radius * add_noise(rows / radius, event, noise_random_state=noise_random_state)
+    mean, covariance = rows.mean(axis=0), np.cov(rows.T)
+    mean *= radius / max(radius, np.linalg.norm(mean))
+    covariance *= min(1.0, 2 * radius**2 / np.trace(covariance))  # of two rows at opposite ends
+    return wasserstein(own.mean(axis=0), np.cov(own.T), mean, covariance)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[2])
     parser.add_argument("--repeats", type=int, default=10, help="sellers for each figure")
@@ -46,7 +65,6 @@ def main():
     for n in (100, 500, 1000, 5000):
         mu = 2 / n / (paper_scale(EPSILON, DELTA, n, 1.0) / np.sqrt(n))
         print(f"n = {n:5}: {epsilon_from_mu(mu, DELTA):6.1f}")
-    warnings.simplefilter("ignore", VoidGuaranteeWarning)
     for d in arguments.dimensions:
         print(f"\nRoot mean squared error of distances, d = {d}")
         print(f"{'noise':<29}" + "".join(f"{f'n = {n}':>11}" for n in (500, 1000, 5000)))
@@ -54,11 +72,17 @@ def main():
         buyer = rows(rng, 5000, d)
         base = PriArTaScorer(max_norm=1.0, mean_weight=0.6).fit(buyer)
         for name, setting in MECHANISMS.items():
-            scorer = clone(base).set_params(epsilon=EPSILON, delta=DELTA, **setting).fit(buyer)
+            if setting is not None:
+                private = clone(base).set_params(epsilon=EPSILON, delta=DELTA, **setting)
+                private.fit(buyer)
             found = []
             for n in (500, 1000, 5000):
                 sellers = [rows(rng, n, d, 0.3) for _ in range(arguments.repeats)]
-                errors = scorer.transform(sellers) - base.transform(sellers)
+                if setting is None:
+                    scores = np.array([[published_score(base.model_, buyer, X)] for X in sellers])
+                else:
+                    scores = private.transform(sellers)
+                errors = scores - base.transform(sellers)
                 found.append(np.sqrt(np.mean(errors**2)))
             print(f"{name:<29}" + "".join(f"{error:11.3f}" for error in found), flush=True)
 

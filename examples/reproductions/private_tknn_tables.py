@@ -16,7 +16,7 @@ stand
 
 - `public_baseline`, which uses no private count at all: noise that values worse is wasted;
 - exact values, of which nothing is protected;
-- DP-KNN-Shapley, noise on every value (`KNNShapleyValuer`), for readers who do not pool what they
+- DP-KNN-Shapley, noise on every value (private_knn.py), for readers who do not pool what they
   see; without samples, and with samples at the rate of the authors' code, 0.01.
 
 The attack is their Algorithm 1 with its line 6 mended, in rounds of 400 targets as in their
@@ -28,12 +28,15 @@ not said; here they are 200.
 """
 
 import argparse
+import itertools
 import math
-from contextlib import contextmanager
+import sys
+from contextlib import ExitStack, contextmanager
 from functools import partial, wraps
 from unittest.mock import patch
 
 import numpy as np
+from private_knn import noisy_knn_values
 from tknn_tables import (
     N_VAL,
     TASKS,
@@ -45,7 +48,7 @@ from tknn_tables import (
     to_unit_sphere,
 )
 
-from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue import TKNNShapleyValuer
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy.audit import membership_inference
 from skvalue.valuers import public_baseline
@@ -142,21 +145,20 @@ def tknn(epsilon, tau=TAU):
     return TKNNShapleyValuer(radius=1 + tau, metric="cosine", **private)
 
 
-def knn(epsilon, sampling_rate):
-    return KNNShapleyValuer(
-        metric="cosine", utility="original", epsilon=epsilon, delta=DELTA, readers="alone",
-        sampling_rate=sampling_rate,
-    )  # fmt: skip
-
-
 def show(scores):
     """Mean, and the standard deviation where there is one."""
     deviation = f" ({np.std(scores, ddof=1):.3f})" if len(scores) > 1 else ""
     return f"{np.mean(scores):.3f}{deviation}"
 
 
-def detect(X, y, judges, noisy, valuer, repeats=1):
-    return [noisy_label_auc(valuer.fit(X, y, **judges).values_, noisy) for _ in range(repeats)]
+def tknn_values(X, y, X_val, y_val, epsilon):
+    return tknn(epsilon).fit(X, y, X_val=X_val, y_val=y_val).values_
+
+
+def knn_values(X, y, X_val, y_val, epsilon, sampling_rate=None):
+    return noisy_knn_values(
+        X, y, X_val, y_val, epsilon=epsilon, delta=DELTA, sampling_rate=sampling_rate
+    )
 
 
 def print_detection(part, args):
@@ -167,20 +169,20 @@ def print_detection(part, args):
         header += ["KNN, samples: published", "measured"]
     rows = []
     for name in args.sets:
-        X, y, X_val, y_val, noisy = game(name, args.data, PARTS[part], None)
+        *data, noisy = game(name, args.data, PARTS[part], None)
 
-        judges = {"X_val": X_val, "y_val": y_val}
-        auroc = partial(detect, X, y, judges, noisy)
-        baseline = noisy_label_auc(public_baseline(X, y, X_val, y_val, 1 + TAU), noisy)
-        exact = show(auroc(tknn(math.inf)))
+        def auroc(values, *settings, repeats=args.repeats, data=data, noisy=noisy):
+            return show([noisy_label_auc(values(*data, *settings), noisy) for _ in range(repeats)])
+
+        baseline = auroc(public_baseline, 1 + TAU, repeats=1)
+        exact = auroc(tknn_values, math.inf, repeats=1)
         for epsilon in args.epsilons:
             at = EPSILONS.index(epsilon)
             printed = [by_epsilon[at] for by_epsilon in TABLE_8[name][part]]
-            row = [name, f"{epsilon:g}", printed[0], show(auroc(tknn(epsilon), args.repeats))]
-            row += [f"{baseline:.3f}", exact]
-            row += [printed[1], show(auroc(knn(epsilon, None), args.repeats))]
+            row = [name, f"{epsilon:g}", printed[0], auroc(tknn_values, epsilon), baseline, exact]
+            row += [printed[1], auroc(knn_values, epsilon)]
             if args.samples:
-                row += [printed[2], show(auroc(knn(epsilon, RATE), args.repeats))]
+                row += [printed[2], auroc(knn_values, epsilon, RATE)]
             rows.append(row)
     print_table(header, rows)
 
@@ -239,18 +241,15 @@ def public_work_done_once():
 
     The posterior given a release is shared too, between a fit and the scores that follow it.
     """
-    from skvalue.valuers.tknn_shapley import _denoising as _count_denoising
-    from skvalue.valuers.tknn_shapley import _private as _tknn_private
-    from skvalue.valuers.tknn_shapley import _release as _tknn_release
-
-    geometry = kept(_tknn_private.public_geometry)
-    bound = kept(_tknn_private.overlap_bound)
-    with (
-        patch.object(_count_denoising, "smoothing_bases", kept(_count_denoising.smoothing_bases)),
-        patch.object(_tknn_private, "count_posterior", kept(_tknn_private.count_posterior)),
-        patch.object(_tknn_release, "public_geometry", geometry),
-        patch.object(_tknn_release, "overlap_bound", bound),
-    ):
+    shared = ("smoothing_bases", "count_posterior", "public_geometry", "overlap_bound")
+    room = "skvalue.valuers.tknn_shapley"
+    modules = [module for name, module in sys.modules.items() if name.startswith(room)]
+    functions = {}
+    with ExitStack() as patches:
+        for module, name in itertools.product(modules, shared):
+            if hasattr(module, name):
+                function = functions.setdefault(name, kept(getattr(module, name)))
+                patches.enter_context(patch.object(module, name, function))
         yield
 
 

@@ -18,12 +18,8 @@ from threadpoolctl import ThreadpoolController
 def tiles(n, size):
     """Slices that cover ``range(n)``, nearly equal and at most ``size`` long.
 
-    Examples
-    --------
     >>> tiles(10, 4)
     [slice(0, 4, None), slice(4, 8, None), slice(8, 10, None)]
-    >>> tiles(10, 6)
-    [slice(0, 5, None), slice(5, 10, None)]
     """
     count = -(-n // size)
     step = -(-n // max(count, 1))
@@ -90,6 +86,16 @@ def ordered_map(function, tasks, n_jobs=None, n_tasks=None):
             yield from _threaded(function, tasks, workers)
 
 
+def thread_map(function, tasks, n_jobs=None):
+    """As `ordered_map`, always in threads of this process: what they share stays in it."""
+    workers = min(n_workers(n_jobs), len(tasks))
+    with one_blas_thread():
+        if workers > 1:
+            yield from _threaded(function, tasks, workers)
+        else:
+            yield from (function(*task) for task in tasks)
+
+
 def joblib_map(function, tasks, n_jobs=None, prefer=None):
     """Yield ``function(*task)`` for every task, in order, by joblib's back end.
 
@@ -103,7 +109,7 @@ def joblib_map(function, tasks, n_jobs=None, prefer=None):
         return
     tasks = iter(tasks)
     with Parallel(n_jobs=n_jobs, prefer=prefer) as parallel:
-        while some := list(islice(tasks, 4 * parallel._effective_n_jobs())):
+        while some := list(islice(tasks, 4 * effective_n_jobs(n_jobs))):
             yield from parallel(delayed(function)(*task) for task in some)
 
 

@@ -2,6 +2,8 @@
 
 from itertools import count
 
+from .sklearn import callback_context
+
 
 class Progress:
     """Iterates over the parts of a computation until they end, a callback stops it, or Ctrl-C does.
@@ -13,7 +15,7 @@ class Progress:
     def __init__(self, estimator, parts, n_parts=None, task_name="parts"):
         self.stopped = self.interrupted = False
         self._estimator = estimator
-        self._context = estimator._init_callback_context(max_subtasks=n_parts)
+        self._context = callback_context(estimator, n_parts)
         self._context.call_on_fit_task_begin(estimator=estimator)
         self._steps = self._follow(iter(parts), n_parts, task_name)
 

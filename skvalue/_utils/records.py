@@ -1,12 +1,30 @@
-"""Records that come from somebody else: text that is read, and checks of its fields.
+"""What comes from somebody else: files, JSON, arrays, and checks of every field.
 
-No byte of them is trusted: JSON alone, sizes first. Messages name field, rule and value.
+No byte of it is trusted: sizes come first, JSON and numbers are all there is. Everything that is
+refused raises a ValueError that names the field, the rule and the value (`refuse`).
 """
 
+import base64
+import binascii
 import json
 from numbers import Integral, Real
 
-__all__ = ["choice", "integer", "number", "read_record", "refuse"]
+import numpy as np
+
+__all__ = [
+    "checked_array",
+    "choice",
+    "flag",
+    "from_base64",
+    "integer",
+    "named_arrays",
+    "named_fields",
+    "number",
+    "read_record",
+    "read_text",
+    "refuse",
+    "to_base64",
+]
 
 
 def refuse(name, rule, value):
@@ -31,61 +49,116 @@ def number(value, name, lowest, highest, strict=True):
 
 
 def choice(value, name, among):
-    """Refuse what is none of some words."""
+    """One of some words."""
     if not isinstance(value, str) or value not in among:
         refuse(name, f"one of {', '.join(among)}", value)
+    return value
 
 
-def read_record(text, label, version, names, limit):
-    """Read a record that was written as JSON.
+def flag(value, name):
+    """True or False."""
+    if not isinstance(value, bool):
+        refuse(name, "a bool", value)
+    return value
 
-    Parameters
-    ----------
-    text : str
-        The text, a JSON object.
-    label : str
-        Its field "format": what the record is, with the class it is made into behind the last dot.
-    version : int
-        Its field "version".
-    names : set of str
-        All other fields.
-    limit : int
-        Characters at most.
 
-    Returns
-    -------
-    record : dict
-        The fields named.
+def read_text(path, limit, name):
+    """The text of an ASCII file, of which no more than `limit` bytes are read."""
+    with open(path, "rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(f"{name} must have at most {limit} bytes. Got more.")
+    try:
+        return content.decode("ascii")
+    except UnicodeDecodeError:
+        raise ValueError(f"{name} must be ASCII text. Got other bytes.") from None
 
-    Raises
-    ------
-    ValueError
-        If the text is no JSON, too long, of another format, or has missing, unknown or repeated
-        fields or numbers that are not finite.
+
+def read_record(text, label, version, names, limit, name="text"):
+    """A record of exactly these names from JSON of a format and version, of limited length.
+
+    `label` is the format, with the class that it is made into behind the last dot; `name` is what
+    messages call the text. Refuses repeated fields and numbers that are not finite.
     """
     if not isinstance(text, str) or len(text) > limit:
-        refuse("text", f"a string of at most {limit} characters", type(text))
+        refuse(name, f"a string of at most {limit} characters", type(text))
+
+    def unique(pairs):
+        record = dict(pairs)
+        if len(record) < len(pairs):
+            raise ValueError(f"{name} must name every field once. Got a field twice.")
+        return record
+
+    def no_constant(constant):
+        raise ValueError(f"{name} must hold finite numbers. Got {constant}.")
+
     try:
-        record = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        record = json.loads(text, object_pairs_hook=unique, parse_constant=no_constant)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"text must be JSON, as to_json wrote it. Got {error}.") from None
+        raise ValueError(f"{name} must be JSON, as skvalue wrote it. Got {error}.") from None
     if not isinstance(record, dict):
-        refuse("text", "a JSON object, as to_json wrote it", record)
-    if (record.pop("format", None), record.pop("version", None)) != (label, version):
-        refuse("text", f"of format {label!r}, version {version}", text)
+        refuse(name, "a JSON object, as skvalue wrote it", record)
+    found = record.pop("format", None), record.pop("version", None)
+    if found != (label, version):
+        refuse(name, f"of format {label!r}, version {version}", found)
     if set(record) != set(names):
         wrong = sorted(set(record) ^ set(names))
         made = label.rpartition(".")[2]
-        raise ValueError(f"text must have exactly the fields of a {made}. Got {wrong} wrong.")
+        raise ValueError(f"{name} must have exactly the fields of a {made}. Got {wrong} wrong.")
     return record
 
 
-def _unique(pairs):
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        raise ValueError("text must name every field once. Got a field twice.")
-    return record
+def named_fields(record, name, **checks):
+    """The values of a record of exactly these fields, in their order, each through its check.
+
+    A check takes a value and its name, and returns what is to be used or refuses it.
+    """
+    if not isinstance(record, dict) or set(record) != set(checks):
+        got = sorted(record) if isinstance(record, dict) else type(record).__name__
+        refuse(name, f"a record of the fields {', '.join(sorted(checks))}", got)
+    return [check(record[field], f"{name}[{field!r}]") for field, check in checks.items()]
 
 
-def _no_constant(name):
-    raise ValueError(f"text must hold finite numbers. Got {name}.")
+def checked_array(array, name, shape, dtype=np.float64):
+    """An array of a dtype and shape (None is any length but 0) that holds finite numbers."""
+    array = np.asarray(array)
+    fits = array.ndim == len(shape) and all(
+        side > 0 if wanted is None else side == wanted for side, wanted in zip(array.shape, shape)
+    )
+    if not fits or array.dtype != dtype:
+        shown = ", ".join("n" if side is None else str(side) for side in shape)
+        rule = f"a {np.dtype(dtype)} array of shape ({shown})"
+        raise ValueError(f"{name} must be {rule}. Got {array.dtype} of shape {array.shape}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must hold finite numbers. Got NaN or infinity.")
+    return array
+
+
+def named_arrays(arrays, shapes, dtype=np.float64):
+    """Arrays of exactly these names and shapes; see `checked_array`."""
+    wrong = sorted(set(arrays) ^ set(shapes))
+    if wrong:
+        what = "missing" if wrong[0] in shapes else "not among them"
+        raise ValueError(
+            f"arrays must hold exactly {len(shapes)} names. Got {len(arrays)}; {wrong[0]!r} is "
+            f"{what}."
+        )
+    return {name: checked_array(arrays[name], name, shape, dtype) for name, shape in shapes.items()}
+
+
+def to_base64(array):
+    """An array as base64 of little-endian float64."""
+    return base64.b64encode(np.asarray(array).astype("<f8").tobytes()).decode()
+
+
+def from_base64(text, name):
+    """Numbers that `to_base64` wrote."""
+    if not isinstance(text, str):
+        refuse(name, "base64 text", text)
+    try:
+        content = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        refuse(name, "base64 text", text)
+    if len(content) % 8:
+        refuse(name, "base64 of 8 bytes a number", f"{len(content)} bytes")
+    return np.frombuffer(content, dtype="<f8").astype(np.float64)

@@ -40,7 +40,8 @@ class BaseInSampleValuer(
         """Refuse parameters that do not fit the problem, before any work.
 
         Returns what follows from them by name, such as ``{"radius_": 0.5}``: it is passed to the
-        next hooks, and set on the estimator once the fit is done.
+        next hooks, and kept in the record. Names that end in an underscore are set on the
+        estimator once the fit is done.
         """
         return {}
 
@@ -262,7 +263,8 @@ class BaseInSampleValuer(
         }
         # `None` is a value of some attributes of methods, and the absence of the others.
         absent = {"classes_", "privacy_"}
-        vars(self).update({k: v for k, v in public.items() if v is not None or k not in absent})
+        shown = {k: v for k, v in public.items() if k.endswith("_")}
+        vars(self).update({k: v for k, v in shown.items() if v is not None or k not in absent})
         self._fitted, self._n_features_out = fitted, 1
 
     def _record(self, what, needs_rows=False, needs_points=False, error=ValueError):

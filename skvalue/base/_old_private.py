@@ -7,8 +7,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .._utils.checks import check_groups, check_task, check_validation_weights
 from .._utils.sklearn import StrOptions
-from ..privacy import Ledger
-from ..privacy._checks import check_delta, check_epsilon
+from ..privacy import Ledger, check_delta, check_epsilon
 from ._old_judges import Judges, Progress
 
 # Constraints of the parameters that every private valuer has.

@@ -7,8 +7,7 @@ vector for every output: X has three dimensions then, and an output is its produ
 
 import numpy as np
 
-from .._utils.compiled import compiled
-from .._utils.exp_kernels import exp_parts
+from .._utils.compiled import compiled, exp_parts
 
 LOGISTIC, SOFTMAX, LINEAR = 0, 1, 2
 
@@ -110,26 +109,31 @@ def player_gradient(kind, X, y, first, last, thetas, s, clip, per_example, logit
     return finite
 
 
+@compiled
+def add_noise(gradient, noise, s, grid):
+    """Make a clipped gradient a release: the bits of `skvalue.privacy.release`, so no fastmath."""
+    inverse, largest = 1.0 / grid, 2.0**52 * grid  # both exact: the grid is a power of two
+    for a in range(len(gradient)):
+        noisy = gradient[a] + noise[s, a]
+        gradient[a] = np.rint(noisy * inverse) * grid if abs(noisy) < largest else noisy
+
+
 @compiled(fastmath=_FAST)
-def step(thetas, s, gradient, rate, noise, scale, past, j, share, t):
+def step(thetas, s, release, rate, past, j, fraction, t):
     """``thetas[s + 1] = thetas[s] - rate * W``; returns how far the release is from the past.
 
-    W is that of `own_shares`; ``past[j]`` is the mean of the t - 1 releases before, and becomes
+    W is that of `own_fractions`; ``past[j]`` is the mean of the t - 1 releases before, and becomes
     that of t.
     """
-    p, spread = len(gradient), 0.0
+    p, spread = len(release), 0.0
     if len(past) == 0:
-        if len(noise) == 0:
-            for a in range(p):
-                thetas[s + 1, a] = thetas[s, a] - rate * gradient[a]
-        else:
-            for a in range(p):
-                thetas[s + 1, a] = thetas[s, a] - rate * (gradient[a] + scale * noise[s, a])
+        for a in range(p):
+            thetas[s + 1, a] = thetas[s, a] - rate * release[a]
         return 0.0
     one = 1.0 / t
     for a in range(p):
-        away = gradient[a] + scale * noise[s, a] - past[j, a]
-        thetas[s + 1, a] = thetas[s, a] - rate * (past[j, a] + share * away)
+        away = release[a] - past[j, a]
+        thetas[s + 1, a] = thetas[s, a] - rate * (past[j, a] + fraction * away)
         past[j, a] += away * one
         spread += away * away
     return spread
@@ -137,7 +141,7 @@ def step(thetas, s, gradient, rate, noise, scale, past, j, share, t):
 
 @compiled
 def walk(
-    kind, X, y, bounds, clip, per_example, order, rate, noise, scales, past, shares, t, thetas
+    kind, X, y, bounds, clip, per_example, order, rate, noise, grids, past, fractions, t, thetas
 ):
     """Walk through the players of ``order`` from ``thetas[0]``.
 
@@ -152,9 +156,11 @@ def walk(
         finite = player_gradient(
             kind, X, y, bounds[j], bounds[j + 1], thetas, s, clip, per_example, logits, gradient
         )
-        if not finite and len(noise) == 0:  # with noise, an error would tell of the rows
+        if len(noise):
+            add_noise(gradient, noise, s, grids[j])
+        elif not finite:  # with noise, an error would tell of the rows
             return j, spread
-        spread += step(thetas, s, gradient, rate, noise, scales[j], past, j, shares[j], t)
+        spread += step(thetas, s, gradient, rate, past, j, fractions[j], t)
     return -1, spread
 
 

@@ -1,20 +1,20 @@
 """Models that are walked through parties, one gradient step a party."""
 
-from typing import Protocol, runtime_checkable
+from abc import ABCMeta, abstractmethod
 
 import numpy as np
 
 from .._utils.parallel import tiles
+from ..privacy import grid_width
 
 __all__ = ["GradientModel", "LinearGradientModel", "gradients_at"]
 
-_TILE = 2**17  # outputs that are judged at a time, about a megabyte
-_FEW = 16  # parameters whose products with test points need no BLAS
+_TILE = 2**17  # outputs that are evaluated at a time, about a megabyte
+_FEW = 16  # parameters whose products with validation points need no BLAS
 
 
-@runtime_checkable
-class GradientModel(Protocol):
-    """A model, the rows of its players and its public test points, ready to be walked.
+class GradientModel(metaclass=ABCMeta):
+    """A model, the rows of its players and its public validation points, ready to be walked.
 
     A walk starts at `initial`, takes one step ``theta - learning_rate * g`` a player, and asks for
     the utilities of all parameters on the way at once. Parameters and gradients are flat float64
@@ -26,11 +26,20 @@ class GradientModel(Protocol):
         Number of trained parameters, p.
     n_players : int
         Number of parties.
+    walk : callable or None
+        A loop over many steps that threads may share, as `skvalue.gradients.walk_steps` without
+        ``model`` and ``clip``; None: steps are taken one by one, in Python.
+    walk_together : callable or None
+        ``walk_together(orders, rate, noise, noise_std, thetas)``: a step of many walks at a time,
+        see `skvalue.gradients._torch_walks`; None: one walk after the other. A model that has it
+        has ``batch_size(n_walks)``, too: how many walks, and how many of their steps, go together.
     """
 
     n_parameters: int
     n_players: int
+    walk = walk_together = None
 
+    @abstractmethod
     def initial(self, rng):
         """Parameters that a walk starts from.
 
@@ -46,27 +55,33 @@ class GradientModel(Protocol):
             The parameters.
         """
 
-    def gradient(self, theta, player):
-        """Clipped gradient of a player's loss.
+    @abstractmethod
+    def gradients(self, thetas, players):
+        """Clipped gradients of the losses of many players, each at parameters of its own.
 
         Parameters
         ----------
-        theta : ndarray of shape (p,)
-            Where.
-        player : int
-            Whose.
+        thetas : ndarray of shape (b, p)
+            The parameters.
+        players : ndarray of int of shape (b,)
+            The players.
 
         Returns
         -------
-        gradient : ndarray of shape (p,)
+        gradients : ndarray of shape (b, p)
             With unit "party", the mean gradient of the player's rows, clipped; with "example", the
             mean of its rows' clipped gradients. A norm of at most ``clip`` (unless that is None).
             What is not finite is handed on, and the walk refuses it, with the player's name; in a
             private fit it is zero, since an error would tell of the rows.
         """
 
+    def gradient(self, theta, player):
+        """Clipped gradient of one player's loss, of shape (p,)."""
+        return self.gradients(np.asarray(theta)[None], np.array([player]))[0]
+
+    @abstractmethod
     def utilities(self, thetas):
-        """Utilities of many parameters on the public test points.
+        """Utilities of many parameters on the public validation points.
 
         Parameters
         ----------
@@ -76,23 +91,21 @@ class GradientModel(Protocol):
         Returns
         -------
         utilities : ndarray of shape (T,)
-            Means over the test points; higher is better.
+            Means over the validation points; higher is better.
         """
 
 
 def gradients_at(model, theta):
-    """Gradients of all players at the same parameters, at once where a model can."""
+    """Gradients of all players at the same parameters."""
     n = model.n_players
-    if hasattr(model, "gradients"):
-        return model.gradients(np.broadcast_to(theta, (n, len(theta))), np.arange(n))
-    return np.array([model.gradient(theta, j) for j in range(n)])
+    return model.gradients(np.broadcast_to(theta, (n, len(theta))), np.arange(n))
 
 
-class LinearGradientModel:
+class LinearGradientModel(GradientModel):
     """Logistic, softmax or linear regression: a `GradientModel` with compiled walks.
 
-    Rows, test points and targets as it gets them; a constant column is appended here. The loss is
-    the log-loss, or the squared error.
+    Rows, validation points and targets as it gets them; a constant column is appended here. The
+    loss is the log-loss, or the squared error.
 
     Parameters
     ----------
@@ -103,7 +116,7 @@ class LinearGradientModel:
     players : ndarray of int of shape (n_samples,)
         The party that holds each row, 0 to n_players - 1.
     X_val, y_val, weights : ndarrays
-        Test points, codes or targets, and weights that sum to one.
+        Validation points, codes or targets, and weights that sum to one.
     kind : {"logistic", "softmax", "linear"}
         The model; "logistic" has one output, for two classes.
     n_classes : int
@@ -113,7 +126,7 @@ class LinearGradientModel:
     unit : {"party", "example"}
         Whether the mean of a party's gradients is clipped, or each of them.
     utility : {"neg_loss", "accuracy"}
-        What judges.
+        Utility of parameters.
     basis : ndarray of shape (n_outputs * (n_features + 1), n_components), default=None
         Orthonormal directions from zero, in which parameters are coordinates, and gradients; None
         is all.
@@ -158,24 +171,28 @@ class LinearGradientModel:
         """Zeros: a prediction that prefers nothing."""
         return np.zeros(self.n_parameters)
 
-    def gradient(self, theta, player):
-        """Clipped gradient of a player's loss."""
-        out = np.empty(self.n_parameters)
-        finite = self._kernels.player_gradient(
-            self._kind, self._X, self._y, *self._bounds[player : player + 2], theta[None], 0,
-            self._clip, self._per_example, np.empty(self._n_outputs), out,
-        )  # fmt: skip
-        return out if finite else np.full_like(out, np.nan)
+    def gradients(self, thetas, players):
+        """Clipped gradients of the losses of many players, each at parameters of its own."""
+        thetas = np.ascontiguousarray(thetas, dtype=np.float64)
+        out = np.empty((len(players), self.n_parameters))
+        for s, player in enumerate(players):
+            finite = self._kernels.player_gradient(
+                self._kind, self._X, self._y, *self._bounds[player : player + 2], thetas, s,
+                self._clip, self._per_example, np.empty(self._n_outputs), out[s],
+            )  # fmt: skip
+            if not finite:
+                out[s] = np.nan
+        return out
 
-    def walk(self, order, rate, noise, scales, past, shares, t, thetas):
-        """Steps through players at once, see `skvalue.gradients._walk.walk_steps`."""
+    def walk(self, order, rate, noise, noise_std, past, fractions, t, thetas):
+        """Steps through players at once, see `skvalue.gradients.walk_steps`."""
         return self._kernels.walk(
             self._kind, self._X, self._y, self._bounds, self._clip, self._per_example, order, rate,
-            noise, scales, past, shares, t, thetas,
+            noise, grid_width(noise_std), past, fractions, t, thetas,
         )  # fmt: skip
 
     def utilities(self, thetas):
-        """Utilities of many parameters on the test points."""
+        """Utilities of many parameters on the validation points."""
         m = len(self._y_test)
         out = np.empty(len(thetas))
         if self._few:

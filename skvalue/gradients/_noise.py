@@ -1,6 +1,6 @@
 """Noise on gradients: what a walk releases, what it costs, and how releases are averaged."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,8 +17,8 @@ def gradient_event(
     Once a permutation it releases the sum of its clipped gradients (of one, with unit "party")
     with Gaussian noise. Replacing what is protected moves the sum by at most ``2 clip`` (trust
     "local"); blanking it out, by ``clip`` (trust "server", relation "null"). Over k releases,
-    adaptive ones too, noise of deviation ``sqrt(k) * clip * noise_multiplier`` is exactly mu-GDP
-    with mu = sensitivity / (clip * noise_multiplier), whatever k.
+    adaptive ones too, noise of standard deviation ``sqrt(k) * clip * noise_multiplier`` is exactly
+    mu-GDP with mu = sensitivity / (clip * noise_multiplier), whatever k.
 
     Parameters
     ----------
@@ -58,8 +58,42 @@ def gradient_event(
     return SelfComposedEvent(release, n_permutations)
 
 
-def own_shares(noise, n_permutations, noise_variance=None, gradient_variance=None):
-    """Share of a party's own gradient in what a walk steps along, for every permutation.
+@dataclass(frozen=True)
+class GradientNoise:
+    """How the gradients of the players of a walk are released, and how releases are averaged.
+
+    Attributes
+    ----------
+    draw : callable
+        ``draw(shape, stream)`` gives noise, of a stream's own, see `skvalue.privacy.noise_source`.
+    noise_std : float
+        Standard deviation of what `draw` gives.
+    clip : float
+        Bound of the norm of a gradient.
+    factors : ndarray of shape (n_players,)
+        What a player's noise is multiplied by: one over the number of its examples that are
+        averaged.
+    schedule : str, callable or array
+        Of `own_fractions`.
+    gradient_variance : float or None
+        For "optimal"; None estimates it, from releases alone.
+    """
+
+    draw: object
+    noise_std: float
+    clip: float
+    factors: np.ndarray
+    schedule: object = "correlated"
+    gradient_variance: float | None = None
+
+    @property
+    def averages(self):
+        """Whether steps go along averages of releases."""
+        return not (isinstance(self.schedule, str) and self.schedule == "iid")
+
+
+def own_fractions(schedule, n_permutations, noise_variance=None, gradient_variance=None):
+    """Weight of a party's own release in what a walk steps along, for every permutation.
 
     In permutation t a walk steps along ``W_t = X_tt A_t + (1 - X_tt) mean(A_1, ..., A_{t-1})``,
     where A are the party's releases: a post-processing W = X A of them, each row of X with the sum
@@ -67,7 +101,7 @@ def own_shares(noise, n_permutations, noise_variance=None, gradient_variance=Non
 
     Parameters
     ----------
-    noise : {"iid", "correlated", "optimal"}, callable or array-like
+    schedule : {"iid", "correlated", "optimal"}, callable or array-like
         "iid": one. "correlated": ``X_tt = 1 / t``, the running mean of all releases, whose noise
         has the variance ``k (C sigma)^2 / t``. "optimal": Proposition C.10, for gradients that vary
         with a known variance. A callable gives ``X_tt`` from (t, k); an array holds them.
@@ -80,7 +114,7 @@ def own_shares(noise, n_permutations, noise_variance=None, gradient_variance=Non
 
     Returns
     -------
-    shares : ndarray of shape (n_permutations,) or (n_permutations, n_players)
+    fractions : ndarray of shape (n_permutations,) or (n_permutations, n_players)
         ``X_tt``; the first is one.
 
     Raises
@@ -95,71 +129,116 @@ def own_shares(noise, n_permutations, noise_variance=None, gradient_variance=Non
 
     Examples
     --------
-    >>> own_shares("correlated", 4).round(2).tolist()
+    >>> own_fractions("correlated", 4).round(2).tolist()
     [1.0, 0.5, 0.33, 0.25]
-    >>> own_shares("optimal", 3, 3.0, 1.0).round(2).tolist()
+    >>> own_fractions("optimal", 3, 3.0, 1.0).round(2).tolist()
     [1.0, 0.62, 0.5]
-    >>> own_shares(lambda t, k: 1.0 if t == 1 else 0.75 - 0.7 * t / k, 4).round(3).tolist()
+    >>> own_fractions(lambda t, k: 1.0 if t == 1 else 0.75 - 0.7 * t / k, 4).round(3).tolist()
     [1.0, 0.4, 0.225, 0.05]
     """
     t = np.arange(1, n_permutations + 1.0)
-    if isinstance(noise, str):
-        if noise == "iid":
+    if isinstance(schedule, str):
+        if schedule == "iid":
             return np.ones(n_permutations)
-        if noise == "correlated":
+        if schedule == "correlated":
             return 1 / t
-        total = np.asarray(noise_variance, dtype=np.float64)
-        return optimal_share(t.reshape(-1, *[1] * total.ndim), total, gradient_variance)
-    if callable(noise):
-        noise = [noise(int(step), n_permutations) for step in t]
-    shares = np.asarray(noise, dtype=np.float64)
-    if shares.shape != (n_permutations,):
+        noise_variance = np.asarray(noise_variance, dtype=np.float64)
+        t = t.reshape(-1, *[1] * noise_variance.ndim)
+        return optimal_fraction(t, noise_variance, gradient_variance)
+    if callable(schedule):
+        schedule = [schedule(int(step), n_permutations) for step in t]
+    fractions = np.asarray(schedule, dtype=np.float64)
+    if fractions.shape != (n_permutations,):
         raise ValueError(
             f"noise must give one share for each of {n_permutations} permutations. Got shape "
-            f"{shares.shape}."
+            f"{fractions.shape}."
         )
-    if not np.isfinite(shares).all() or shares[0] != 1:
+    if not np.isfinite(fractions).all() or fractions[0] != 1:
         raise ValueError(
             "noise must give finite shares, the first of them 1: there is nothing to average with "
-            f"yet. Got {shares[0]:g} first."
+            f"yet. Got {fractions[0]:g} first."
         )
-    return shares
+    return fractions
 
 
-def optimal_share(t, noise_variance, gradient_variance):
+def optimal_fraction(t, noise_variance, gradient_variance):
     """``X_tt`` of Proposition C.10: (S + t s) / (t (S + s))."""
     total = noise_variance + gradient_variance
     return (noise_variance + t * gradient_variance) / (t * total)
 
 
-def step_deviation(noise, deviation, n_permutations, skip):
+def step_noise_std(schedule, noise_std, n_permutations, skip):
     """Root mean square of the noise in what steps go along, over permutations that count.
 
     Parameters
     ----------
-    noise : {"iid", "correlated", "optimal"}, callable or array-like
-        Of `own_shares`; "optimal" is taken for "correlated".
-    deviation : float
+    schedule : {"iid", "correlated", "optimal"}, callable or array-like
+        Of `own_fractions`; "optimal" is taken for "correlated".
+    noise_std : float
         Standard deviation of the noise of one release.
     n_permutations, skip : int
         Number of permutations, and of those that do not count.
 
     Returns
     -------
-    deviation : float
+    noise_std : float
         The standard deviation.
 
     Examples
     --------
-    >>> round(step_deviation("correlated", 3.0, 100, 99), 3)
+    >>> round(step_noise_std("correlated", 3.0, 100, 99), 3)
     0.3
     """
-    if isinstance(noise, str) and noise == "iid":
-        return float(deviation)
-    shares = own_shares("correlated" if isinstance(noise, str) else noise, n_permutations)
+    if isinstance(schedule, str):
+        if schedule == "iid":
+            return float(noise_std)
+        schedule = "correlated"
+    fractions = own_fractions(schedule, n_permutations)
     before = np.maximum(np.arange(n_permutations), 1)  # releases that share the rest alike
-    variances = shares**2 + (1 - shares) ** 2 / before
-    return float(deviation * np.sqrt(variances[skip:].mean()))
+    variances = fractions**2 + (1 - fractions) ** 2 / before
+    return float(noise_std * np.sqrt(variances[skip:].mean()))
+
+
+class RunningReleases:
+    """Means of the players' releases so far, and what part of a step the newest one is."""
+
+    def __init__(self, noise, n, p, n_permutations):
+        self.averages = noise is not None and noise.averages
+        self.past = np.zeros((n if self.averages else 0, p))
+        self._n, self._p, self._squares, self._count = n, p, 0.0, 0
+        self._fractions = None
+        if not self.averages:
+            self._fractions = np.ones((n_permutations, 1))
+            return
+        schedule = noise.schedule
+        self._noise_variance = (noise.noise_std * noise.factors) ** 2
+        optimal = isinstance(schedule, str) and schedule == "optimal"
+        if not optimal or noise.gradient_variance is not None:
+            # Settled before a gradient is seen, so that W = X A is a post-processing of releases.
+            self._fractions = own_fractions(
+                schedule, n_permutations, self._noise_variance, noise.gradient_variance
+            ).reshape(n_permutations, -1)
+            # Rows of X then sum to one: a fraction, and the rest in equal parts.
+            assert np.isfinite(self._fractions).all()
+            assert (self._fractions[0] == 1).all()
+            self._fractions.flags.writeable = False
+
+    def fractions(self, t):
+        """Weights of the own releases of all players in permutation t, from 0."""
+        if self._fractions is not None:
+            return np.full(self._n, self._fractions[t])
+        if t == 0:
+            return np.ones(self._n)
+        # Of earlier releases alone, which are public.
+        total = self._squares / max(self._count, 1)
+        gradient_variance = max(total - self._noise_variance.mean(), 0.0)
+        return optimal_fraction(t + 1, self._noise_variance, gradient_variance)
+
+    def learn(self, t, spread):
+        """Take note of the squared distances of permutation t's releases from those before."""
+        if t and self.averages:
+            self._squares += spread * t / (t + 1)
+            self._count += self._n * self._p
 
 
 def gradient_report(

@@ -1,13 +1,12 @@
 """What a gradient method learns from public data: scales, directions, norms, a learning rate."""
 
 import warnings
-from functools import partial
 
 import numpy as np
 
 from .._utils.parallel import tiles
 from ..exceptions import ConstantColumnsWarning
-from ._walk import walk_steps
+from ..privacy import on_grid
 
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
@@ -16,11 +15,11 @@ _TINY = 1e-6
 
 
 def column_scales(X_val):
-    """Means and deviations of the columns of public data, deviations floored.
+    """Means and standard deviations of the columns of public data, floored.
 
-    A deviation below a millionth of the column's largest absolute value is rounding error, not
-    scale: rows divided by it would be as large as one over it. Such columns keep their largest
-    absolute value as scale (one, if they are zero), with a warning.
+    One below a millionth of the column's largest absolute value is rounding error, not scale: rows
+    divided by it would be as large as one over it. Such columns keep their largest absolute value
+    as scale (one, if they are zero), with a warning.
 
     Parameters
     ----------
@@ -102,7 +101,7 @@ def public_directions(gradients, weights, n_components):
     return np.ascontiguousarray(directions[:n_components].T)
 
 
-def public_learning_rate(make_model, n_judges, n_players, size, rng, deviation=0.0):
+def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0.0):
     """Learning rate for one walk, chosen by walks through public data.
 
     The smallest of `RATES` at which walks through half of the validation points gain at least half
@@ -112,9 +111,9 @@ def public_learning_rate(make_model, n_judges, n_players, size, rng, deviation=0
     Parameters
     ----------
     make_model : callable
-        ``make_model(rows, players, judges)``: a model of parties that hold validation points,
-        judged by others.
-    n_judges : int
+        ``make_model(rows, players, points)``: a model of parties that hold validation points,
+        evaluated on others.
+    n_points : int
         Number of validation points.
     n_players : int
         Number of steps.
@@ -122,7 +121,7 @@ def public_learning_rate(make_model, n_judges, n_players, size, rng, deviation=0
         Rows of a party.
     rng : numpy.random.Generator
         Source of random numbers.
-    deviation : float, default=0.0
+    noise_std : float, default=0.0
         Standard deviation of the noise in what steps go along.
 
     Returns
@@ -132,17 +131,17 @@ def public_learning_rate(make_model, n_judges, n_players, size, rng, deviation=0
     """
     gains = np.zeros(len(RATES))
     for _ in range(_REPEATS):
-        order = rng.permutation(n_judges)
-        train, test = order[: (n_judges + 1) // 2], order[n_judges // 2 :]
+        order = rng.permutation(n_points)
+        train, test = order[: (n_points + 1) // 2], order[n_points // 2 :]
         rows = rng.choice(train, n_players * size)
         model = make_model(rows, np.repeat(np.arange(n_players), size), np.sort(test))
         first = model.initial(rng)
         seed = rng.integers(2**63)  # the same noise for all rates
-        if hasattr(model, "gradients"):
-            ends = _walks_through(model, first, deviation, np.random.default_rng(seed))
+        if model.walk is None:
+            ends = _walks_through(model, first, noise_std, np.random.default_rng(seed))
         else:
             ends = np.stack([
-                _walk_through(model, first, rate, deviation, np.random.default_rng(seed))
+                _walk_through(model, first, rate, noise_std, np.random.default_rng(seed))
                 for rate in RATES
             ])  # fmt: skip
         finite = np.isfinite(ends).all(axis=1)
@@ -151,31 +150,30 @@ def public_learning_rate(make_model, n_judges, n_players, size, rng, deviation=0
     return RATES[int((gains >= gains.max() / 2).argmax())] if gains.max() > 0 else RATES[0]
 
 
-def _walk_through(model, theta, rate, deviation, rng, block=64):
+def _walk_through(model, theta, rate, noise_std, rng, block=64):
     """Parameters after a step along every player; infinite, if a gradient was."""
     n, p = model.n_players, model.n_parameters
-    steps = model.walk if hasattr(model, "walk") else partial(walk_steps, model)
-    thetas, ones = np.empty((block + 1, p)), np.ones(n)
+    thetas, ones, none = np.empty((block + 1, p)), np.ones(n), np.empty((0, p))
     thetas[0] = theta
     for part in tiles(n, block):
         players = np.arange(part.start, part.stop)
-        noise = rng.normal(scale=deviation, size=(len(players) if deviation else 0, p))
-        some = thetas[: len(players) + 1]
-        bad, _ = steps(players, rate, noise, ones, np.empty((0, p)), ones, 1, some)
+        noise = rng.normal(scale=noise_std, size=(len(players), p)) if noise_std else none
+        some, noise_stds = thetas[: len(players) + 1], ones * (noise_std or 1.0)
+        bad, _ = model.walk(players, rate, noise, noise_stds, none, ones, 1, some)
         if bad >= 0:
             return np.full(p, np.inf)
         thetas[0] = some[-1]
     return thetas[0]
 
 
-def _walks_through(model, theta, deviation, rng):
-    """`_walk_through` at all rates, for a model that takes many gradients at once."""
+def _walks_through(model, theta, noise_std, rng):
+    """`_walk_through` at all rates, for a model that takes its steps one by one."""
     rates = np.array(RATES)[:, None]
-    thetas, noise = np.repeat(theta[None], len(rates), axis=0), 0.0
+    thetas = np.repeat(theta[None], len(rates), axis=0)
     with np.errstate(invalid="ignore", over="ignore"):
         for player in range(model.n_players):
-            if deviation:
-                noise = rng.normal(scale=deviation, size=len(theta))
-            gradients = model.gradients(thetas, np.full(len(rates), player))
-            thetas = thetas - rates * (gradients + noise)
+            found = model.gradients(thetas, np.full(len(rates), player))
+            if noise_std:
+                found = on_grid(found + rng.normal(scale=noise_std, size=len(theta)), noise_std)
+            thetas = thetas - rates * found
     return thetas

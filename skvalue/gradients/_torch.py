@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from .._utils.parallel import tiles
 from .._utils.torch_device import block_bytes, find_device, seeded, undisturbed
+from ._models import GradientModel
 from ._torch_modules import prepared_module, starting_point, trained_parts, tried_out
 from ._torch_walks import gradients_of, walk_together
 
@@ -17,10 +18,10 @@ __all__ = ["TorchGradientModel"]
 
 _PROBE = 8  # public rows on which a module is tried out
 _FEW = 16  # rows of a large network, together on a CPU: fewer are slower each
-_CACHE = 2**24  # bytes of a CPU's cache that steps of many walks, or rows that judge, may share
+_CACHE = 2**24  # bytes of a CPU's cache that steps of many walks, or validation points, may share
 
 
-class TorchGradientModel:
+class TorchGradientModel(GradientModel):
     """A torch module as players train it, one step of a clipped gradient after another.
 
     The loss of one row is ``loss(module(x[None]), y[None])``; a player's loss is the mean over its
@@ -177,21 +178,32 @@ class TorchGradientModel:
         return torch.cat([drawn[n].detach().reshape(-1) for n in self._names]).double().numpy()
 
     @undisturbed()
-    def gradient(self, theta, player):
-        """Clipped gradient of a player's loss.
+    def gradients(self, thetas, players):
+        """Clipped gradients of many players, each at parameters of its own.
 
         Parameters
         ----------
-        theta : ndarray of shape (n_parameters,)
+        thetas : ndarray of shape (b, n_parameters)
             The parameters.
-        player : int
-            The player.
+        players : ndarray of int of shape (b,)
+            The players.
 
         Returns
         -------
-        gradient : ndarray of shape (n_parameters,)
-            Of a norm of at most `clip`.
+        gradients : ndarray of shape (b, n_parameters)
+            Of norms of at most `clip`. How many players go together changes last digits.
         """
+        size, _ = self.batch_size(len(players))
+        if size == 1:
+            return np.array([self._one_gradient(*one) for one in zip(thetas, players)])
+        found = [
+            gradients_of(self, self._torch(thetas[part]), players[part]).cpu().numpy()
+            for part in tiles(len(players), size)
+        ]
+        return np.concatenate(found)
+
+    def _one_gradient(self, theta, player):
+        """The gradient of one player, whose rows may be too many for one block."""
         theta, examples = self._full(self._torch(theta)), self.unit == "example"
         first, last = self._bounds[player : player + 2]
         total = torch.zeros(self.n_parameters, dtype=torch.float64, device=self.device)
@@ -209,36 +221,11 @@ class TorchGradientModel:
             total = self._clipped(total[None])[0]
         return total.cpu().numpy()
 
-    @undisturbed()
-    def gradients(self, thetas, players):
-        """Clipped gradients of many players, each at parameters of its own.
-
-        Parameters
-        ----------
-        thetas : ndarray of shape (b, n_parameters)
-            The parameters.
-        players : ndarray of int of shape (b,)
-            The players.
-
-        Returns
-        -------
-        gradients : ndarray of shape (b, n_parameters)
-            Each as by `gradient`, up to rounding.
-        """
-        size, _ = self.batch_size(len(players))
-        if size == 1:
-            return np.array([self.gradient(*one) for one in zip(thetas, players)])
-        found = [
-            gradients_of(self, self._torch(thetas[part]), players[part]).cpu().numpy()
-            for part in tiles(len(players), size)
-        ]
-        return np.concatenate(found)
-
     def batch_size(self, n_walks):
         """How many of so many walks go together, and how many of their steps.
 
         On a CPU, as many as share its cache: beyond, they gain nothing. With large parties or
-        networks that is one, and `gradient` is as fast.
+        networks that is one, which is as fast alone.
         """
         longest = int(np.diff(self._bounds).max(initial=1))
         own = longest * self._bytes_of_a_row() + 40 * len(self._given)
@@ -248,9 +235,9 @@ class TorchGradientModel:
         return walks, int(min(max(1, room // (walks * 20 * self.n_parameters)), self.n_players))
 
     @undisturbed()
-    def walk_together(self, orders, rate, noise, scales, thetas):
+    def walk_together(self, orders, rate, noise, noise_std, thetas):
         """Walk on many paths at once, see `skvalue.gradients._torch_walks.walk_together`."""
-        return walk_together(self, orders, rate, noise, scales, thetas)
+        return walk_together(self, orders, rate, noise, noise_std, thetas)
 
     @undisturbed()
     def utilities(self, thetas):
@@ -277,7 +264,7 @@ class TorchGradientModel:
             for some in tiles(len(thetas), theta_tile):
                 block = self._torch(thetas[some])
                 for rows in tiles(n_rows, row_tile):
-                    scores = vmap(self._judge, in_dims=(0, None, None))(
+                    scores = vmap(self._evaluate, in_dims=(0, None, None))(
                         self._full(block), self._X_val[rows], self._y_val[rows]
                     )
                     found[some] += (scores.double() @ self._weights[rows]).cpu().numpy()
@@ -301,8 +288,8 @@ class TorchGradientModel:
         losses = vmap(self._loss_of)(self._outputs(theta, x), y)
         return losses.sum() if counts is None else torch.where(counts, losses, 0.0).sum()
 
-    def _judge(self, theta, x, y):
-        """What every validation point says."""
+    def _evaluate(self, theta, x, y):
+        """Utility on each validation point."""
         outputs = self._outputs(theta, x)
         if self.utility == "accuracy":
             return (outputs.argmax(1) == y).to(self.dtype)
@@ -335,16 +322,20 @@ class TorchGradientModel:
     def _room_on_gpu(self):  # to ask may take as long as a step
         return block_bytes(self.device)
 
+    def _divisors(self, norms):
+        """What gradients of these norms are divided by, as in `clip_rows`; and which of them count.
+
+        In a private fit, one that is not finite does not.
+        """
+        counted = torch.isfinite(norms) | (self.non_finite == "pass")
+        if self.clip is None:
+            return torch.ones_like(norms), counted
+        return torch.clamp(torch.where(counted, norms, 0.0) / self.clip, min=1.0), counted
+
     def _clipped(self, gradients):
         """Rows of float64, none of a norm above `clip`."""
-        norms = torch.linalg.vector_norm(gradients, dim=1)
-        if self.non_finite == "zero":
-            finite = torch.isfinite(norms)
-            gradients = torch.where(finite[:, None], gradients, 0.0)
-            norms = torch.where(finite, norms, 0.0)
-        if self.clip is None:
-            return gradients
-        return gradients / torch.clamp(norms / self.clip, min=1.0)[:, None]
+        divisors, counted = self._divisors(torch.linalg.vector_norm(gradients, dim=1))
+        return torch.where(counted[:, None], gradients, 0.0) / divisors[:, None]
 
     def _add_clipped(self, total, each, counts=None):
         """Add rows, none of a norm above `clip`: (..., rows, p) to the float64 of (..., p).
@@ -356,13 +347,9 @@ class TorchGradientModel:
         n_rows = max(1, each[..., 0].numel())
         parts = list(tiles(each.shape[-1], max(1, room // (8 * n_rows))))
         norms = sum(each[..., part].double().square().sum(-1) for part in parts).sqrt()
-        added = torch.ones_like(norms, dtype=torch.bool) if counts is None else counts
-        if self.non_finite == "zero":
-            added = added & torch.isfinite(norms)
-        scale = torch.ones_like(norms)
-        if self.clip is not None:
-            scale /= torch.clamp(norms / self.clip, min=1.0)
-        scale, added = scale[..., None], added[..., None]
+        divisors, counted = self._divisors(norms)
+        added = (counted if counts is None else counts & counted)[..., None]
+        scale = (1.0 / divisors)[..., None]
         for part in parts:
             total[..., part] += torch.where(added, scale * each[..., part], 0.0).sum(-2)
 
@@ -398,7 +385,7 @@ class TorchGradientModel:
             vmap(grad(self._row_loss), in_dims=(None, 0, 0))(self._given, x, y)
             thetas = self._given.expand(len(x), -1)
             vmap(grad(self._sum_loss))(thetas, x[:, None], y[:, None])
-            vmap(self._judge, in_dims=(0, None, None))(thetas, x, y)
+            vmap(self._evaluate, in_dims=(0, None, None))(thetas, x, y)
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:

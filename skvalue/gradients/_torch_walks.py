@@ -5,8 +5,9 @@ import torch
 from torch.func import grad, vmap
 
 from .._utils.parallel import tiles
+from ..privacy import grid_width
 
-__all__ = ["gradients_of", "walk_together"]
+__all__ = ["gradients_of", "walk_together", "with_noise"]
 
 
 def gradients_of(model, thetas, players):
@@ -51,8 +52,15 @@ def gradients_of(model, thetas, players):
     return total if examples else model._clipped(total)
 
 
-def walk_together(model, orders, rate, noise, scales, thetas):
-    """Walk on many paths at once, one gradient step each, and judge all that is on the way.
+def with_noise(gradients, noise, grid):
+    """Make clipped gradients releases, on their device: the bits of `skvalue.privacy.release`."""
+    noise, grid = (torch.as_tensor(array, device=gradients.device) for array in (noise, grid))
+    noisy = gradients + noise
+    return torch.where(noisy.abs() < 2.0**52 * grid, torch.round(noisy / grid) * grid, noisy)
+
+
+def walk_together(model, orders, rate, noise, noise_std, thetas):
+    """Walk on many paths at once, one gradient step each, and evaluate all that is on the way.
 
     Parameters
     ----------
@@ -63,9 +71,9 @@ def walk_together(model, orders, rate, noise, scales, thetas):
     rate : float
         Learning rate.
     noise : ndarray of shape (b, n_steps, p) or (b, 0, p)
-        Noise of the players' releases, times ``scales``.
-    scales : ndarray of shape (n_players,)
-        See `skvalue.gradients._walk.Perturbed`.
+        Noise of the players' releases.
+    noise_std : ndarray of shape (n_players,)
+        Its standard deviation, by player.
     thetas : ndarray of shape (b, p)
         Where paths start.
 
@@ -82,12 +90,13 @@ def walk_together(model, orders, rate, noise, scales, thetas):
     theta = torch.as_tensor(thetas, dtype=torch.float64, device=device)
     path = torch.empty((b, n_steps, theta.shape[1]), dtype=model.dtype, device=device)
     norms = torch.empty((b, n_steps), dtype=torch.float64, device=device)
+    grids = grid_width(noise_std)[:, None]
     for s in range(n_steps):
         players = orders[:, s]
         release = gradients_of(model, theta.to(model.dtype), players)
         norms[:, s] = torch.linalg.vector_norm(release, dim=1)
         if noise.shape[1]:
-            release += torch.as_tensor(scales[players, None] * noise[:, s], device=device)
+            release = with_noise(release, noise[:, s], grids[players])
         theta = theta - rate * release
         path[:, s] = theta
     utilities = model.utilities(path.flatten(0, 1)).reshape(b, n_steps)

@@ -1,53 +1,20 @@
 """Walks of a model through its parties, permutation by permutation."""
 
-from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
 from sklearn import get_config
 
 from .._utils.parallel import beside, may_overlap, one_blas_thread, ordered_map, tiles
-from ._noise import optimal_share, own_shares
+from ..privacy import release
+from ._noise import RunningReleases
 
 _SLACK = 1e-9  # rounding allowed to a clipped norm
 _BUNDLE = 2**16  # parameters on the way of walks that are handed to a thread together
 _DRAWN = 2**16  # numbers of noise drawn at a time
 
 
-@dataclass(frozen=True)
-class Perturbed:
-    """How releases are made and averaged.
-
-    Attributes
-    ----------
-    draw : callable
-        ``draw(shape, stream)`` gives noise of deviation one release's, of a stream's own.
-    scales : ndarray of shape (n_players,)
-        What a player's noise is multiplied by: one over the number of its examples that are
-        averaged.
-    deviation : float
-        Standard deviation of what `draw` gives.
-    clip : float
-        Bound of the norm of a gradient.
-    noise : str, callable or array
-        Of `own_shares`.
-    gradient_variance : float or None
-        For "optimal"; None estimates it, from releases alone.
-    """
-
-    draw: object
-    scales: np.ndarray
-    deviation: float
-    clip: float
-    noise: object = "correlated"
-    gradient_variance: float | None = None
-
-    @property
-    def averages(self):
-        return not (isinstance(self.noise, str) and self.noise == "iid")
-
-
-def walk_steps(model, order, rate, noise, scales, past, shares, t, thetas, limit=np.inf):
+def walk_steps(model, order, rate, noise, noise_std, past, fractions, t, thetas, clip=None):
     """Walk through the players of ``order`` from ``thetas[0]``, one gradient step each.
 
     Parameters
@@ -59,20 +26,20 @@ def walk_steps(model, order, rate, noise, scales, past, shares, t, thetas, limit
     rate : float
         Learning rate.
     noise : ndarray of shape (len(order), p) or (0, p)
-        Noise of the players' releases, times ``scales``.
-    scales : ndarray of shape (n_players,)
-        See `Perturbed`.
+        Noise of the players' releases.
+    noise_std : ndarray of shape (n_players,)
+        Its standard deviation, by player.
     past : ndarray of shape (n_players, p) or (0, p)
         Means of the t - 1 releases of every player before; changed to those of t. Without any,
         steps go along the releases themselves.
-    shares : ndarray of shape (n_players,)
-        Shares of the own release in the step, see `own_shares`.
+    fractions : ndarray of shape (n_players,)
+        Weights of the own release in the step, see `own_fractions`.
     t : int
         Number of the permutation, from 1.
     thetas : ndarray of shape (len(order) + 1, p)
         Parameters; all but the first are written.
-    limit : float
-        Bound of the norm of a gradient, which the noise relies on.
+    clip : float, default=None
+        Bound of the norm of a gradient, which the noise relies on; None checks nothing.
 
     Returns
     -------
@@ -83,33 +50,33 @@ def walk_steps(model, order, rate, noise, scales, past, shares, t, thetas, limit
     """
     spread = 0.0
     for s, j in enumerate(order):
-        release = np.array(model.gradient(thetas[s], j), dtype=np.float64)
-        norm = np.sqrt(release @ release)
+        found = np.array(model.gradient(thetas[s], j), dtype=np.float64)
+        norm = np.sqrt(found @ found)
         if not np.isfinite(norm):
             return j, spread
-        _check_norms(norm[None], limit)
+        _check_norms(norm[None], clip)
         if len(noise):
-            release += scales[j] * noise[s]
+            found = release(found[None], clip, noise[s], noise_std[j])[0]
         if len(past):
-            away = release - past[j]
-            release = past[j] + shares[j] * away
+            away = found - past[j]
+            found = past[j] + fractions[j] * away
             past[j] += away / t
             spread += away @ away
-        thetas[s + 1] = thetas[s] - rate * release
+        thetas[s + 1] = thetas[s] - rate * found
     return -1, spread
 
 
 def walk_permutations(
-    model, weights, n_permutations, rate, seed, *, perturbed=None, skip=0, names=None, n_jobs=None
+    model, weights, n_permutations, rate, seed, *, noise=None, skip=0, names=None, n_jobs=None
 ):
     """Weighted marginal utilities along random permutations.
 
     Parameters
     ----------
     model : GradientModel
-        The model. One with a method ``walk`` (see `walk_steps`) takes many steps at once, in
-        threads. One with ``walk_together`` (see `skvalue.gradients._torch_walks`) walks many
-        permutations at once, where none depends on those before: without averages of releases.
+        The model. One with a ``walk`` takes many steps at once, in threads. One with
+        ``walk_together`` walks many permutations at once, where none depends on those before:
+        without averages of releases.
     weights : ndarray of shape (n_players,)
         Weight of a marginal utility at each position: n times `skvalue.semivalues.size_weights`.
     n_permutations : int
@@ -118,7 +85,7 @@ def walk_permutations(
         Learning rate.
     seed : numpy.random.SeedSequence
         Of orders and initial parameters; every permutation has its own child.
-    perturbed : Perturbed, default=None
+    noise : GradientNoise, default=None
         How gradients are released; None takes them as they are.
     skip : int, default=0
         First permutations whose utilities are not computed.
@@ -140,80 +107,132 @@ def walk_permutations(
     ValueError
         If a gradient is not finite.
     """
-    n, p = model.n_players, model.n_parameters
-    schedule = _Schedule(perturbed, n, p, n_permutations)
-    scales = np.ones(n) if perturbed is None else perturbed.scales
-    limit = np.inf if perturbed is None else perturbed.clip
-    draw = None if perturbed is None else perturbed.draw
-    children = seed.spawn(n_permutations)
-    numbers = range(skip, n_permutations)
-    if hasattr(model, "walk_together") and not schedule.averages:
-        fitting = model.batch_size(len(numbers))
-        if fitting[0] > 1:
-            names = range(n) if names is None else names
-            yield from [(None, None)] * skip
-            yield from _many_at_once(
-                model, weights, rate, children, numbers, fitting, draw, scales, limit, names
-            )
-            return
-    steps, fused = getattr(model, "walk", None), hasattr(model, "walk")
-    if not fused:
-        n_jobs = 1  # Python, which threads cannot share
+    walks = _Walks(model, n_permutations, rate, seed, noise, skip, names)
+    if walks.releases.averages:
+        found = _one_by_one(walks, n_jobs)
+    elif model.walk_together is not None and model.batch_size(n_permutations - skip)[0] > 1:
+        found = _together(walks)
+    else:
+        found = _beside_each_other(walks, n_jobs)
+    for blocks in found:
+        yield _marginals(blocks, weights)
 
-        def steps(*args):
-            return walk_steps(model, *args, limit=limit)
 
-    size = _block_size(n, p)
+class _Walks:
+    """The permutations of one call, each of which can be walked block by block."""
 
-    def blocks_of(t):
-        """Walk through a permutation: order, part of it, and parameters, block by block."""
-        if t < skip and not schedule.averages:
+    def __init__(self, model, n_permutations, rate, seed, noise, skip, names):
+        n, p = model.n_players, model.n_parameters
+        self.model, self.rate, self.skip, self.noise = model, rate, skip, noise
+        self.n_permutations, self.children = n_permutations, seed.spawn(n_permutations)
+        self.names = range(n) if names is None else names
+        self.clip = None if noise is None else noise.clip
+        self.noise_std = np.ones(n) if noise is None else noise.factors * noise.noise_std
+        self.releases = RunningReleases(noise, n, p, n_permutations)
+        self.block = _block_size(n, p)
+        # Short walks go together: threads would spend their time on waiting for each other.
+        self.bundle = 1 if model.walk is None else max(1, _BUNDLE // (n * p))
+
+    def blocks(self, t):
+        """Walk through permutation t: its order, a part of it and the parameters there."""
+        model, n = self.model, self.model.n_players
+        if t < self.skip and not self.releases.averages:
             return  # nothing depends on it
-        rng = np.random.default_rng(children[t])
+        rng = np.random.default_rng(self.children[t])
         order, start, total = rng.permutation(n), model.initial(rng), 0.0
-        shares = schedule.at(t)
-        for part in _parts(n, size):
-            thetas = np.empty((part.stop - part.start + 1, p))
+        fractions = self.releases.fractions(t)
+        for part in _parts(n, self.block):
+            thetas = np.empty((part.stop - part.start + 1, len(start)))
             thetas[0] = start
-            noise = _noise(draw, t, part, n, p)
-            bad, spread = steps(
-                order[part], rate, noise, scales, schedule.past, shares, t + 1, thetas
-            )
+            noise = self.drawn(t, order, part)
+            args = self.rate, noise, self.noise_std, self.releases.past, fractions, t + 1, thetas
+            if model.walk is None:
+                bad, spread = walk_steps(model, order[part], *args, clip=self.clip)
+            else:
+                bad, spread = model.walk(order[part], *args)
             if bad >= 0:
-                _refuse(bad if names is None else names[bad], part, t)
+                _refuse(self.names[bad], part, t)
             total, start = total + spread, thetas[-1]
-            if t >= skip:
+            if t >= self.skip:
                 yield order, part, thetas
-        schedule.learn(t, total)
-        if t < skip:
+        self.releases.learn(t, total)
+        if t < self.skip:
             yield order, slice(n, n), None
 
-    def judged(*blocks):
+    def evaluated(self, *blocks):
         """The same blocks with utilities in place of parameters."""
         # The first parameters of a later block are the last of the one before.
         return [
-            (order, part, None if thetas is None else model.utilities(thetas[part.start > 0 :]))
+            (
+                order,
+                part,
+                None if thetas is None else self.model.utilities(thetas[part.start > 0 :]),
+            )
             for order, part, thetas in blocks
         ]
 
-    # Short walks go together: threads would spend their time on waiting for each other.
-    together = max(1, _BUNDLE // (n * p)) if fused else 1
-    numbers = range(n_permutations)
-    if not schedule.averages:
+    def drawn(self, t, order, part):
+        """Noise of the steps ``part`` of permutation t, which begin a grain; none without noise."""
+        n, p = self.model.n_players, self.model.n_parameters
+        if self.noise is None:
+            return np.empty((0, p))
+        grain = _grain(p)
+        found = [
+            self.noise.draw((min(grain, n - start), p), (t, start))
+            for start in range(part.start, part.stop, grain)
+        ]
+        found = found[0] if len(found) == 1 else np.concatenate(found)
+        found *= self.noise.factors[order[part], None]
+        return found
 
-        def some(*numbers):
-            return [_marginals(judged(*blocks_of(t)), weights) for t in numbers]
 
-        yield from chain.from_iterable(ordered_map(some, list(_bundles(numbers, together)), n_jobs))
-        return
-    blocks = _bundles((block for t in numbers for block in blocks_of(t)), together)
-    threaded, done = may_overlap(n_jobs), []
+def _one_by_one(walks, n_jobs):
+    """Blocks of every permutation, with utilities; each goes on from the releases before it."""
+    numbers, done = range(walks.n_permutations), []
+    blocks = _bundles((block for t in numbers for block in walks.blocks(t)), walks.bundle)
     with one_blas_thread():
-        for block in chain.from_iterable(beside(judged, blocks, threaded)):
+        for block in chain.from_iterable(beside(walks.evaluated, blocks, may_overlap(n_jobs))):
             done.append(block)
-            if block[1].stop == n:
-                yield _marginals(done, weights)
+            if block[1].stop == walks.model.n_players:
+                yield done
                 done = []
+
+
+def _beside_each_other(walks, n_jobs):
+    """The same for permutations that do not depend on each other, some to a thread."""
+    bundles = list(_bundles(range(walks.n_permutations), walks.bundle))
+    if walks.model.walk is None:
+        n_jobs = 1  # Python, which threads cannot share
+
+    def evaluated(*numbers):
+        return [walks.evaluated(*walks.blocks(t)) for t in numbers]
+
+    return chain.from_iterable(ordered_map(evaluated, bundles, n_jobs))
+
+
+def _together(walks):
+    """The same for a model that walks many permutations at once."""
+    model, n = walks.model, walks.model.n_players
+    yield from [[]] * walks.skip
+    numbers = range(walks.skip, walks.n_permutations)
+    n_walks, n_steps = model.batch_size(len(numbers))
+    for batch in tiles(len(numbers), n_walks):
+        generators = [np.random.default_rng(walks.children[t]) for t in numbers[batch]]
+        orders = np.array([rng.permutation(n) for rng in generators])
+        thetas = np.array([model.initial(rng) for rng in generators])
+        utilities, norms = np.empty((len(orders), n + 1)), np.empty(orders.shape)
+        utilities[:, 0] = model.utilities(thetas)
+        for part in _parts(n, _whole_grains(n_steps, model.n_parameters)):
+            noise = np.array([walks.drawn(t, o, part) for t, o in zip(numbers[batch], orders)])
+            thetas, utilities[:, part.start + 1 : part.stop + 1], norms[:, part] = (
+                model.walk_together(orders[:, part], walks.rate, noise, walks.noise_std, thetas)
+            )
+        for t, order, found, of_steps in zip(numbers[batch], orders, utilities, norms):
+            _check_norms(of_steps, walks.clip)
+            bad = np.flatnonzero(~np.isfinite(of_steps))
+            if len(bad):
+                _refuse(walks.names[order[bad[0]]], slice(bad[0], bad[0] + 1), t)
+            yield [(order, slice(0, n), found)]
 
 
 def _bundles(items, size):
@@ -224,47 +243,25 @@ def _bundles(items, size):
 
 def _marginals(blocks, weights):
     """Weighted marginal utilities of one permutation, and those at its ends; None if skipped."""
-    utilities, judged = np.empty(len(weights) + 1), False
-    for order, part, found in blocks:  # noqa: B007
-        if found is not None:
-            judged = True
-            utilities[part.stop - len(found) + 1 : part.stop + 1] = found
-    if not judged:
+    utilities = np.empty(len(weights) + 1)
+    blocks = [block for block in blocks if block[2] is not None]
+    if not blocks:
         return None, None
+    for _, part, found in blocks:
+        utilities[part.stop - len(found) + 1 : part.stop + 1] = found
     marginals = np.empty(len(weights))
-    marginals[order] = np.diff(utilities) * weights
+    marginals[blocks[0][0]] = np.diff(utilities) * weights
     return marginals, utilities[[0, -1]]
 
 
-def _many_at_once(model, weights, rate, children, numbers, size, draw, scales, limit, names):
-    """`walk_permutations` where none depends on another, for a model that walks many together."""
-    n, p = model.n_players, model.n_parameters
-    walks, block = size
-    for batch in tiles(len(numbers), walks):
-        generators = [np.random.default_rng(children[t]) for t in numbers[batch]]
-        orders = np.array([rng.permutation(n) for rng in generators])
-        thetas = np.array([model.initial(rng) for rng in generators])
-        utilities, norms = np.empty((len(orders), n + 1)), np.empty(orders.shape)
-        utilities[:, 0] = model.utilities(thetas)
-        for part in _parts(n, _whole_grains(block, p)):
-            noise = np.array([_noise(draw, t, part, n, p) for t in numbers[batch]])
-            thetas, utilities[:, part.start + 1 : part.stop + 1], norms[:, part] = (
-                model.walk_together(orders[:, part], rate, noise, scales, thetas)
-            )
-        for t, order, found, of_steps in zip(numbers[batch], orders, utilities, norms):
-            _check_norms(of_steps, limit)
-            bad = np.flatnonzero(~np.isfinite(of_steps))
-            if len(bad):
-                _refuse(names[order[bad[0]]], slice(bad[0], bad[0] + 1), t)
-            yield _marginals([(order, slice(0, n), found)], weights)
-
-
-def _check_norms(norms, limit):
+def _check_norms(norms, clip):
     """Refuse norms of gradients that are larger than the noise relies on."""
-    above = norms[np.isfinite(norms) & (norms > limit * (1 + _SLACK))]
+    if clip is None:
+        return
+    above = norms[np.isfinite(norms) & (norms > clip * (1 + _SLACK))]
     if len(above):
         raise RuntimeError(
-            f"the model must clip gradients to norm {limit:g}, or the noise is too small. Got a "
+            f"the model must clip gradients to norm {clip:g}, or the noise is too small. Got a "
             f"norm of {above[0]:g}."
         )
 
@@ -277,51 +274,6 @@ def _refuse(name, part, t):
         f"{name!r} at step {steps} of permutation {t + 1}: its rows are too large, or the "
         "learning rate is."
     )
-
-
-class _Schedule:
-    """Shares of own releases by permutation, and the means of the releases so far."""
-
-    def __init__(self, perturbed, n, p, n_permutations):
-        self._perturbed = perturbed
-        self.averages = perturbed is not None and perturbed.averages
-        self.past = np.zeros((n if self.averages else 0, p))
-        self._n, self._p, self._squares, self._count = n, p, 0.0, 0
-        self._shares = None
-        if not self.averages:
-            self._shares = np.ones((n_permutations, 1))
-            return
-        self._variance = (perturbed.deviation * perturbed.scales) ** 2
-        self._estimates = (
-            isinstance(perturbed.noise, str)
-            and perturbed.noise == "optimal"
-            and perturbed.gradient_variance is None
-        )
-        if not self._estimates:
-            # Settled before a gradient is seen, so that W = X A is a post-processing of releases.
-            self._shares = own_shares(
-                perturbed.noise, n_permutations, self._variance, perturbed.gradient_variance
-            ).reshape(n_permutations, -1)
-            # Rows of X then sum to one: a share, and the rest in equal parts.
-            assert np.isfinite(self._shares).all()
-            assert (self._shares[0] == 1).all()
-            self._shares.flags.writeable = False
-
-    def at(self, t):
-        """Shares of all players in permutation t, from 0."""
-        if self._shares is not None:
-            return np.full(self._n, self._shares[t])
-        if t == 0:
-            return np.ones(self._n)
-        # Of earlier releases alone, which are public.
-        total = self._squares / max(self._count, 1)
-        own = max(total - self._variance.mean(), 0.0)
-        return optimal_share(t + 1, self._variance, own)
-
-    def learn(self, t, spread):
-        if t and self.averages:
-            self._squares += spread * t / (t + 1)
-            self._count += self._n * self._p
 
 
 def _block_size(n, p):
@@ -341,13 +293,3 @@ def _whole_grains(size, p):
 
 def _parts(n, block):
     return [slice(start, min(start + block, n)) for start in range(0, n, block)]
-
-
-def _noise(draw, t, part, n, p):
-    """Noise of the steps ``part`` of permutation t, which begin a grain; none without ``draw``."""
-    if draw is None:
-        return np.empty((0, p))
-    grain = _grain(p)
-    starts = range(part.start, part.stop, grain)
-    drawn = [draw((min(grain, n - start), p), (t, start)) for start in starts]
-    return drawn[0] if len(drawn) == 1 else np.concatenate(drawn)

@@ -1,4 +1,4 @@
-"""Scores of values against what is known of the rows."""
+"""Scores of values: against what is known of the rows, and against their errors."""
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -63,3 +63,55 @@ def noisy_label_auc(values, is_noisy):
             f"{len(is_noisy)}."
         )
     return float(roc_auc_score(is_noisy.astype(bool), -values))
+
+
+def mean_adjusted_variance(values, errors):
+    """Uncertainty of estimated values: the mean over players of variance over size.
+
+    For a value that is the mean mu_j of k marginal contributions with the standard error s_j, it
+    is ``s_j^2 / |mu_j|``. A player whose value is zero, and certain, counts nothing.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_players,)
+        Values.
+    errors : array-like of shape (n_players,)
+        Their standard errors, as in `values_error_`.
+
+    Returns
+    -------
+    uncertainty : float
+        In units of the utility; infinite where a value of zero is not certain, or an error is
+        infinite, as those of one permutation are.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, a value is not finite, or an error is negative or NaN.
+
+    References
+    ----------
+    The paper of `skvalue.GradientSemivalueValuer`, Section 6.1 and Figure 2 (a).
+
+    Examples
+    --------
+    >>> round(mean_adjusted_variance([0.5, -1.0], [0.1, 0.2]), 6)
+    0.03
+    """
+    values, errors = (
+        column_or_1d(
+            check_array(
+                part, ensure_2d=False, dtype=np.float64, input_name=name,
+                ensure_all_finite=name == "values",
+            )
+        )
+        for part, name in ((values, "values"), (errors, "errors"))
+    )  # fmt: skip
+    if len(values) != len(errors) or not errors.min() >= 0:
+        raise ValueError(
+            "errors must have one entry a value, none of them negative or NaN. Got "
+            f"{len(errors)} errors from {errors.min():g} for {len(values)} values."
+        )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = errors**2 / np.abs(values)
+    return float(np.mean(np.where(errors == 0, 0.0, ratios)))

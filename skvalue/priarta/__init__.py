@@ -1,33 +1,30 @@
 """A buyer values sellers' data sets from summaries that keep their rows private."""
 
-from importlib import import_module
-
+from . import maps
 from .attacks import MembershipAttack, membership_attack
-from .buyer.metrics import (
+from .buyer import (
+    PriArTaScorer,
     diversity_relevance,
     min_max,
     principal_contributions,
     symmetric_kl,
     wasserstein,
 )
-from .buyer.scorer import PriArTaScorer
 from .displays import DirectionsDisplay, PairwiseDistancesDisplay, SellerScoresDisplay
-from .maps.linear import Identity, PrincipalComponents
-from .maps.model import BuyerModel
-from .seller.release import SellerRelease
-from .seller.summary import Summary
+from .maps import BuyerModel, Identity, PrincipalComponents
+from .seller import ReleasePlan, SellerRelease, Summary
 
-# Public name -> file that defines it, imported at first use: the networks need torch.
+# Imported at first use: the networks need torch.
 _LAZY = {
-    "GaussianVAE": "maps.vae",
-    "SimCLR": "maps.simclr",
-    "corrupt_features": "maps.augmentations",
-    "image_augmentations": "maps.augmentations",
-    "mlp": "maps.networks",
-    "negative_elbo": "maps.vae",
-    "nt_xent_loss": "maps.simclr",
-    "resnet18": "maps.networks",
-    "small_cnn": "maps.networks",
+    "GaussianVAE",
+    "SimCLR",
+    "corrupt_features",
+    "image_augmentations",
+    "mlp",
+    "negative_elbo",
+    "nt_xent_loss",
+    "resnet18",
+    "small_cnn",
 }
 
 __all__ = [
@@ -39,6 +36,7 @@ __all__ = [
     "PairwiseDistancesDisplay",
     "PriArTaScorer",
     "PrincipalComponents",
+    "ReleasePlan",
     "SellerRelease",
     "SellerScoresDisplay",
     "SimCLR",
@@ -61,7 +59,7 @@ __all__ = [
 
 def __getattr__(name):
     if name in _LAZY:
-        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+        return getattr(maps, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

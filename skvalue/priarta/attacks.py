@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from .._utils.sklearn import Interval, validate_params
 from ..privacy import detection_ceiling, svec_index
+from .maps import as_model
 
 __all__ = ["MembershipAttack", "membership_attack"]
 
@@ -104,7 +105,7 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
         raise ValueError("seller must have an epsilon: without noise there is nothing to attack.")
     X = np.asarray(X)
     if rows is None:
-        some = seller._model().transform(X[:200])
+        some = as_model(seller.model).transform(X[:200])
         apart = ((some[:, None] - some[None]) ** 2).sum(axis=2)
         rows = [X[i] for i in np.unravel_index(apart.argmax(), apart.shape)]
     neighbours = [np.concatenate([X[:-1], np.asarray(row)[None]]) for row in rows]
@@ -126,10 +127,7 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
     ranks = rankdata(np.concatenate([first, second]))[:n_runs]
     auroc = (ranks.sum() - n_runs * (n_runs + 1) / 2) / n_runs**2
     error = math.sqrt((2 * n_runs + 1) / (12 * n_runs**2))
-    if plan.epsilon is None:  # the published noise: nothing is claimed that could hold
-        epsilon, delta = seller.epsilon, seller.delta
-    else:
-        epsilon, delta = plan.epsilon, plan.delta
+    epsilon, delta = plan.epsilon, plan.delta
     if plan.secret_subset:  # which rows are in it is random too: the noise is not all
         ceiling = _ceiling(epsilon, delta)
     else:

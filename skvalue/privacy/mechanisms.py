@@ -19,16 +19,19 @@ from scipy.special import ndtri
 
 from . import _tables
 from ._checks import check_count, check_positive
+from .clipping import clip_rows
 from .events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
 
 __all__ = [
     "SeededNoiseWarning",
     "add_noise",
     "draw_noise",
+    "grid_width",
     "noise_engine",
     "noise_source",
     "on_grid",
     "poisson_sample",
+    "release",
 ]
 
 _DISCRETE = (DiscreteGaussianEvent, DiscreteLaplaceEvent)
@@ -188,6 +191,43 @@ def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=N
     return noisy if isinstance(event, _DISCRETE) else on_grid(noisy, event.scale)
 
 
+def release(vectors, clip, noise=None, noise_std=1.0):
+    """What leaves of private vectors: clipped to a norm, with noise, on a grid.
+
+    Gradients and updates leave through this function, or through a kernel that gives its bits for
+    vectors that are clipped.
+
+    Parameters
+    ----------
+    vectors : array-like of shape (n, p)
+        The vectors. With noise, one whose norm is not finite is zero, since an error would tell of
+        it; without, what is not finite is handed on.
+    clip : float or None
+        Bound on the norm of a vector, see `clip_rows`; None leaves them as they are.
+    noise : ndarray of shape (n, p), default=None
+        Noise to add, see `noise_source`; None adds none, and rounds nothing.
+    noise_std : float or ndarray of shape (n, 1), default=1.0
+        Standard deviation of the noise, from which `on_grid` takes the grid.
+
+    Returns
+    -------
+    released : ndarray of shape (n, p)
+        What may be seen.
+
+    Examples
+    --------
+    >>> release([[3.0, 4.0], [0.3, 0.4]], clip=1.0).round(3).tolist()
+    [[0.6, 0.8], [0.3, 0.4]]
+    >>> release([[3.0, 4.0]], 1.0, noise=np.array([[0.1, 0.2]]), noise_std=2.0**10).tolist()
+    [[0.7001953125, 1.0]]
+    """
+    vectors = np.asarray(vectors, dtype=np.float64)
+    if noise is None:
+        return clip_rows(vectors, clip)
+    finite = np.isfinite(np.linalg.norm(vectors, axis=1, keepdims=True))
+    return on_grid(clip_rows(np.where(finite, vectors, 0.0), clip) + noise, noise_std)
+
+
 def on_grid(noisy, scale):
     """Round what has continuous noise to a grid, which hides how floating-point numbers are spaced.
 
@@ -213,9 +253,30 @@ def on_grid(noisy, scale):
     >>> on_grid(np.array([0.3337, -1.0]), scale=1.0).tolist()
     [0.33370018005371094, -1.0]
     """
-    grid = np.maximum(np.exp2(np.floor(np.log2(scale)) - 20), 2.0**-1022)
+    grid = grid_width(scale)
     with np.errstate(over="ignore"):  # numbers so large are on the grid as they are
         return np.where(np.abs(noisy) < 2.0**52 * grid, np.rint(noisy / grid) * grid, noisy)[()]
+
+
+def grid_width(scale):
+    """Width of the cells of `on_grid`.
+
+    Parameters
+    ----------
+    scale : float or ndarray
+        Scale of the noise.
+
+    Returns
+    -------
+    width : float or ndarray
+        A power of two, between 2^-21 and 2^-20 of the scale.
+
+    Examples
+    --------
+    >>> grid_width(3.0) == 2.0**-19
+    True
+    """
+    return np.maximum(np.exp2(np.floor(np.log2(scale)) - 20), 2.0**-1022)
 
 
 def noise_source(event, *, engine="auto", noise_random_state=None):

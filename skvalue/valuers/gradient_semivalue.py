@@ -1,17 +1,29 @@
 """Semivalues from (private) gradients: G-Shapley, with noise that averages out."""
 
+from dataclasses import replace
+from itertools import groupby
 from numbers import Integral, Real
 
+import numpy as np
+
+from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
-from ..base._old_in_sample import BaseInSampleValuer
-from ..base._old_private import PRIVACY_CONSTRAINTS
-from ..gradients._noise import SCHEDULES
-from ._gradients import GradientFitsMixin
+from ..base import PRIVACY_CONSTRAINTS, Result
+from ..gradients import (
+    SCHEDULES,
+    GradientNoise,
+    own_fractions,
+    public_learning_rate,
+    step_noise_std,
+    walk_permutations,
+)
+from ..semivalues import size_weights
+from ._gradients import BaseGradientValuer, is_named, noise_factors, players_of, start_noise
 
 __all__ = ["GradientSemivalueValuer"]
 
 
-class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
+class GradientSemivalueValuer(BaseGradientValuer):
     """Values of parties by what one gradient step along each of them adds to a model.
 
     For every random permutation of the parties a fresh model takes one step along each party's
@@ -37,7 +49,7 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
         Loss of a torch module, of outputs and targets; None is the cross-entropy for classes and
         the squared error for targets. Built-in models have their own.
     utility : {"neg_loss", "accuracy"}, default="neg_loss"
-        What judges a model: the negated mean loss on the validation points, or the accuracy.
+        Utility of a model: the negated mean loss on the validation points, or the accuracy.
     n_permutations : int, default=100
         Permutations. With `epsilon`, also the number of releases of every party: noise grows with
         its root.
@@ -56,28 +68,28 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
         gradients are shorter: take ``clip="auto"``. A torch module starts from the parameters it
         has. None is all.
     standardize : bool, default=True
-        Whether built-in models see columns less their mean over their deviation on the validation
-        points, over the root of the number of columns (a typical row then has norm one); and
-        continuous targets likewise.
+        Whether built-in models see columns less their mean over their standard deviation on the
+        validation points, over the root of the number of columns (a typical row then has norm one);
+        and continuous targets likewise.
     epsilon : float or None, default=None
         Privacy of everything that a party releases. None adds no noise.
     delta : float, default=1e-5
         Chance that the guarantee of epsilon does not cover.
     noise_multiplier : float or None, default=None
-        In place of epsilon, to repeat experiments: noise of deviation
+        In place of epsilon, to repeat experiments: noise of standard deviation
         ``sqrt(n_permutations) * clip * noise_multiplier`` on every release. `privacy_` says what
         that guarantees.
     noise : {"iid", "correlated", "optimal"}, callable or array-like, default="correlated"
         What steps go along, where there is noise: a party's release; the running mean of its
         releases; the mean of least squared error where gradients vary over permutations by
-        `gradient_variance`; or the release and the mean of those before in shares of your own, the
-        first of which a callable gives from (t, n_permutations), or an array holds.
+        `gradient_variance`; or the release and the mean of those before with weights of your own,
+        the first of which a callable gives from (t, n_permutations), or an array holds.
     gradient_variance : float or None, default=None
         For noise="optimal": variance of every coordinate of a party's clipped gradient over
         permutations. None estimates it, from what was released.
     burn_in : float or None, default=None
-        Share of permutations, the first ones, whose utilities do not count (nor are computed). None
-        is 0.9 where noise is averaged, else 0.
+        Fraction of permutations, the first ones, whose utilities do not count (nor are computed).
+        None is 0.9 where noise is averaged, else 0.
     trust : {"local", "server"}, default="local"
         "local": parties trust nobody; "server": a server sees clipped gradients and adds the noise,
         half of it.
@@ -92,8 +104,8 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
         Kind of target; "auto" decides by `sklearn.utils.multiclass.type_of_target`, with epsilon by
         that of y_val.
     cv : int, "leave-one-out", splitter or iterable, default=5
-        Which rows judge which when there is no validation set; every row must play equally often.
-        With epsilon a validation set is required.
+        Which rows are held out to value which others when there is no validation set; every row
+        must play equally often. With epsilon a validation set is required.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where a torch module computes. Built-in models compute on the CPU.
     n_jobs : int, default=None
@@ -186,9 +198,7 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
-    _tasks = ("classification", "regression")
-    _leave_one_out_at_once = False
-    _done = "permutations walked"
+    _part, _done = "permutations", "permutations walked"
 
     def __init__(
         self,
@@ -242,3 +252,139 @@ class GradientSemivalueValuer(GradientFitsMixin, BaseInSampleValuer):
         self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    @property
+    def _n_releases(self):
+        return self.n_permutations
+
+    def _prepare(self, problem):
+        self._check_model(problem)
+        optimal = is_named(self.noise, "optimal")
+        if self.gradient_variance is not None and not optimal:
+            raise ValueError(
+                "gradient_variance must be None unless noise='optimal'. Got "
+                f"{self.gradient_variance!r}."
+            )
+        self._check_noise()
+        if not optimal:
+            own_fractions(self.noise, self.n_permutations)
+        clip, bases = self._public_bounds(problem)
+        first, *seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(
+            len(problem.splits) + 1
+        )
+        rate = self.learning_rate
+        if rate == "auto":
+            rate = self._public_rate(problem, clip, bases[0], first)
+        # The last two are no attributes of the valuer: their names have no underscore at the end.
+        return {"clip_": clip, "learning_rate_": float(rate), "bases": bases, "seeds": seeds}
+
+    def _public_rate(self, problem, clip, basis, seed):
+        """Learning rate, chosen on the validation points of the first split."""
+        points = problem.splits[0].points
+        present, players = players_of(problem, problem.splits[0])
+        make, noise_std = self._model_maker(problem, points, clip, basis), 0.0
+        if self._is_private:
+            noise_std = noise_factors(self.unit, players).mean() * step_noise_std(
+                self.noise, self._event(clip).event.scale, self.n_permutations, self._n_skipped
+            )
+        return public_learning_rate(
+            lambda rows, players, some: make(points.X[rows], points.y[rows], players, some),
+            len(points),
+            len(present),
+            max(1, round(len(players) / len(present))),
+            np.random.default_rng(seed),
+            noise_std,
+        )
+
+    def _parts(self, problem, attributes, release):
+        draw = start_noise(release)
+        walks = (
+            (number, marginals, utilities)
+            for number in range(len(problem.splits))
+            for marginals, utilities in self._walks(problem, attributes, number, draw)
+        )
+        return walks, len(problem.splits) * self.n_permutations
+
+    def _walks(self, problem, attributes, number, draw):
+        """Marginal utilities along the permutations of one split."""
+        split, clip, noise = problem.splits[number], attributes["clip_"], None
+        present, players = players_of(problem, split)
+        make = self._model_maker(problem, split.points, clip, attributes["bases"][number])
+        if draw is not None:
+            noise = GradientNoise(
+                draw, draw.scale, clip, noise_factors(self.unit, players), self.noise,
+                self.gradient_variance,
+            )  # fmt: skip
+        return walk_permutations(
+            make(*problem.rows(split), players),
+            len(present) * size_weights(self.semivalue, len(present)),
+            self.n_permutations,
+            attributes["learning_rate_"],
+            attributes["seeds"][number],
+            noise=noise,
+            skip=self._n_skipped,
+            names=present if problem.groups is None else problem.group_names[present],
+            n_jobs=self.n_jobs,
+        )
+
+    def _combine(self, problem, attributes, parts):
+        sums = PermutationSums(problem.n_players)
+        for number, walks in groupby(parts, key=lambda part: part[0]):
+            sums.add(players_of(problem, problem.splits[number])[0], walks)
+        if not sums.n_splits and parts.stopped:
+            raise RuntimeError(
+                "The fit was stopped by a callback before a permutation counted: the first "
+                f"{self._n_skipped} are the burn-in."
+            )
+        if not sums.n_splits:
+            return None
+        empty, utility = sums.utilities()
+        return Result(
+            sums.values(), float(utility), float(empty),
+            replace(problem, splits=problem.splits[: sums.n_splits]),
+            attributes={"values_error_": sums.errors(), "n_evaluations_": sums.n_evaluations},
+        )  # fmt: skip
+
+
+class PermutationSums:
+    """Sums of marginal utilities over the permutations of every split.
+
+    ``n_splits`` is the number of splits of which a permutation counted.
+    """
+
+    def __init__(self, n_players):
+        self.n_splits = self.n_evaluations = 0
+        self._values, self._variances = np.zeros(n_players), np.zeros(n_players)
+        self._utilities = np.zeros(2)
+
+    def add(self, present, walks):
+        """Add the mean over walks of the marginal utilities of the players ``present``."""
+        count, mean, squares = 0, np.zeros(len(present)), np.zeros(len(present))
+        utilities = np.zeros(2)
+        for *_, marginals, ends in walks:
+            if marginals is None:
+                continue
+            count += 1
+            away = marginals - mean
+            mean += away / count
+            squares += away * (marginals - mean)
+            utilities += (ends - utilities) / count
+        if count:
+            self.n_splits += 1
+            self.n_evaluations += count * (len(present) + 1)
+            self._values[present] += mean
+            one = count == 1
+            self._variances[present] += np.inf if one else squares / (count * (count - 1))
+            self._utilities += utilities
+
+    def values(self):
+        """Mean over splits of the values, zero where a player does not play."""
+        return self._values / self.n_splits
+
+    def errors(self):
+        """Standard errors of the values over permutations."""
+        return np.sqrt(self._variances) / self.n_splits
+
+    def utilities(self):
+        """Mean utilities of the empty coalition and of all players."""
+        return self._utilities / self.n_splits

@@ -132,7 +132,7 @@ def test_a_private_fit_against_a_loop_of_steps(make, noise, times, problem, rati
 
 def test_utilities_of_a_network_together_against_one_by_one(ratio):
     torch = pytest.importorskip("torch")
-    from skvalue.gradients._torch import TorchGradientModel
+    from skvalue.gradients import TorchGradientModel
 
     network = torch.nn.Sequential(
         torch.nn.Conv2d(1, 16, 3),

@@ -11,9 +11,12 @@ import pytest
 
 from skvalue import GradientSemivalueValuer
 from skvalue.datasets import flip_labels
-from skvalue.gradients._models import LinearGradientModel
-from skvalue.gradients._public import column_scales
-from skvalue.gradients._walk import Perturbed, walk_permutations
+from skvalue.gradients import (
+    GradientNoise,
+    LinearGradientModel,
+    column_scales,
+    walk_permutations,
+)
 from skvalue.inspection import noisy_label_auc
 from skvalue.semivalues import size_weights
 
@@ -67,15 +70,13 @@ def test_wrong_labels_without_noise(covertype, capsys):
 def all_semivalues(model, k, rate, noise, skip, seed=0):
     """Values by every semivalue from one pass, with noise of 8 C on each release."""
     n, rng = model.n_players, np.random.default_rng(seed)
-    perturbed = Perturbed(
-        lambda shape, stream: 8 * rng.standard_normal(shape), np.ones(n), 8.0, 1.0, noise
+    releases = GradientNoise(
+        lambda shape, stream: 8 * rng.standard_normal(shape), 8.0, 1.0, np.ones(n), noise
     )
     weights = {kind: n * size_weights(kind, n) for kind in SEMIVALUES}
     values = {kind: np.zeros(n) for kind in SEMIVALUES}
     game = np.random.SeedSequence(seed)
-    walks = walk_permutations(
-        model, np.ones(n), k, rate, game, perturbed=perturbed, skip=skip, n_jobs=1
-    )
+    walks = walk_permutations(model, np.ones(n), k, rate, game, noise=releases, skip=skip, n_jobs=1)
     for (marginals, _), child in zip(walks, np.random.SeedSequence(seed).spawn(k)):
         if marginals is not None:
             order = np.random.default_rng(child).permutation(n)

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skvalue.inspection import noisy_label_auc
+from skvalue.inspection import mean_adjusted_variance, noisy_label_auc
 
 
 def pairwise_auc(values, is_noisy):
@@ -63,3 +63,19 @@ def test_takes_what_holds_numbers_and_marks():
 def test_refuses(values, is_noisy, message):
     with pytest.raises(ValueError, match=message):
         noisy_label_auc(values, is_noisy)
+
+
+def test_variance_over_size():
+    assert mean_adjusted_variance([0.5, -1.0], [0.1, 0.2]) == pytest.approx(0.03)
+    assert mean_adjusted_variance([0.0, 1.0], [0.0, 0.1]) == pytest.approx(0.005)
+    assert mean_adjusted_variance([0.0, 1.0], [0.1, 0.1]) == np.inf
+    assert mean_adjusted_variance([0.5, 1.0], [np.inf, 0.1]) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("values", "errors"),
+    [([1.0, 2.0], [0.1]), ([1.0, 2.0], [0.1, -0.1]), ([1.0, 2.0], [0.1, np.nan])],
+)
+def test_errors_that_are_none(values, errors):
+    with pytest.raises(ValueError, match="errors must have one entry a value, none of them neg"):
+        mean_adjusted_variance(values, errors)

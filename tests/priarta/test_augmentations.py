@@ -8,7 +8,7 @@ from scipy.stats import binomtest
 
 torch = pytest.importorskip("torch")
 
-from skvalue.priarta.maps.augmentations import (
+from skvalue.priarta.maps import (
     corrupt_features,
     image_augmentations,
     make_augmentations,

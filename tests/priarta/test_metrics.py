@@ -13,7 +13,7 @@ from skvalue.priarta import (
     symmetric_kl,
     wasserstein,
 )
-from skvalue.priarta.buyer.metrics import psd_factor
+from skvalue.priarta.buyer import psd_factor
 
 
 def covariance(rng, d, rank):

@@ -56,7 +56,7 @@ def test_the_folder_holds_the_networks(digits, scorer, tmp_path):
     assert config["representation"]["name"] == "simclr"
     config["representation"]["config"]["backbone"] = "os.system"
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match="'backbone'. cannot be used. Got 'os.system'"):
+    with pytest.raises(ValueError, match="'backbone'. must be one of mlp, .* Got 'os.system'"):
         BuyerModel.load(tmp_path)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from skvalue.priarta.maps.networks import (
+from skvalue.priarta.maps import (
     choose_backbone,
     make_backbone,
     mlp,

@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from skvalue.exceptions import VoidGuaranteeWarning
 from skvalue.priarta import SellerRelease
-from skvalue.priarta.seller._mechanism import (
+from skvalue.priarta.seller import (
     COUNT_WEIGHT,
     amplified,
     moment_statistic,
     row_sensitivity,
     statistic_sensitivity,
 )
-from skvalue.privacy import Ledger, epsilon_from_mu, get_epsilon
+from skvalue.privacy import Ledger, get_epsilon
 
 from .markets import fitted, gaussian_rows, quietly, released
 
@@ -198,19 +197,6 @@ def test_rows_far_out_are_clipped_and_do_not_overflow(rng):
     assert np.linalg.norm(rows, axis=1)[:2] == pytest.approx([1.0, 1.0])
 
 
-def test_the_published_mechanism_guarantees_nothing(rng):
-    scorer = fitted(rng)
-    with pytest.warns(VoidGuaranteeWarning, match="the published mechanism: NOTHING is guaran"):
-        seller = SellerRelease(scorer.model_, noise="paper").fit(gaussian_rows(rng, 500, 3))
-    assert seller.summary_.guarantee is seller.summary_.epsilon is seller.summary_.event is None
-    assert seller.privacy_.guarantee is None
-    assert "NO PRIVACY IS GUARANTEED: this is the published mechanism" in str(seller.privacy_)
-    # The noise of the paper at 500 rows, and what the mean alone then costs.
-    scale = (4 / 500 + 8 / 500**2) / 0.8 * np.sqrt(2 * np.log(1.25e5))
-    assert seller.summary_.noise_scale == pytest.approx(scale)
-    assert epsilon_from_mu(2 / 500 / (scale / 500**0.5), 1e-5) > 8.9
-
-
 def test_a_seed_voids(rng):
     scorer = fitted(rng)
     seller = released(scorer, gaussian_rows(rng, 100, 3), 5)
@@ -236,8 +222,6 @@ def test_ledger_is_charged_before_noise(rng):
     assert not hasattr(refused, "summary_")
     SellerRelease(scorer.model_, None, ledger=ledger).fit(X)
     assert ledger.n_charges == 1
-    with pytest.raises(ValueError, match="ledger must be None with noise='paper'"):
-        SellerRelease(scorer.model_, ledger=ledger, noise="paper").fit(X)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +232,7 @@ def test_ledger_is_charged_before_noise(rng):
         (dict(subset_size=50, relation="null"), "relation must be 'replace' for a secret subset"),
         (dict(mechanism="local", relation="add_remove"), "relation must be 'replace' or 'null'"),
         (dict(epsilon=-1.0), "The 'epsilon' parameter of SellerRelease must be"),
-        (dict(noise="loud"), "The 'noise' parameter of SellerRelease must be"),
+        (dict(mechanism="loud"), "The 'mechanism' parameter of SellerRelease must be"),
     ],
 )
 def test_refusals(setting, message, rng):

@@ -12,8 +12,8 @@ from sklearn.utils import get_tags
 
 from skvalue import priarta
 from skvalue.priarta import PriArTaScorer, SellerRelease, Summary, wasserstein
+from skvalue.priarta.buyer import estimate_summaries
 from skvalue.priarta.buyer import scorer as scorer_module
-from skvalue.priarta.buyer._estimates import estimate_summaries
 
 from .markets import fitted, gaussian_rows, quietly, released
 

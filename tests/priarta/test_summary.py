@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skvalue.priarta import PriArTaScorer, Summary
-from skvalue.priarta.seller._summary_file import most_bytes
-from skvalue.priarta.seller.summary import read_summary
+from skvalue.priarta.seller import most_bytes, read_summary
 
 from .markets import fitted, gaussian_rows, released
 
@@ -70,7 +69,7 @@ def test_size(rng, d):
         ("max_norm", 0, "max_norm must be a number between"),
         ("max_norm", 1e60, "max_norm must be a number between"),
         ("max_norm", None, "max_norm must be a number where there is noise"),
-        ("mechanism", "magic", "mechanism must be one of central, local, paper, none"),
+        ("mechanism", "magic", "mechanism must be one of central, local, none"),
         ("mechanism", ["central"], "mechanism must be one of"),
         ("relation", "near", "relation must be one of null, add_remove, replace"),
         ("epsilon", 0, "epsilon must be a number between"),
@@ -175,7 +174,7 @@ WEIRD = st.one_of(
     st.lists(st.floats(), max_size=4),
     st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
     st.binary(max_size=60).map(lambda b: __import__("base64").b64encode(b).decode()),
-    st.sampled_from(["central", "local", "none", "paper", "replace", "null", "add_remove"]),
+    st.sampled_from(["central", "local", "none", "replace", "null", "add_remove"]),
 )
 NAMES = [field.name for field in fields(Summary)] + ["format", "version", "guarantee", "new"]
 QUIET = dict(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

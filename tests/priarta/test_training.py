@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from skvalue._utils.torch_device import seeded
-from skvalue.priarta.maps._training import Training, learning_rate_factor
+from skvalue.priarta.maps import Training, learning_rate_factor
 
 
 def training(n=40, seed=0, **options):

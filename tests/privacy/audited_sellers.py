@@ -1,15 +1,13 @@
 """Runs of a seller's release that the table of audits asks for: whole fits, on the worst rows."""
 
 import math
-import warnings
 from functools import lru_cache
 from unittest.mock import patch
 
 import numpy as np
 
-from skvalue.exceptions import VoidGuaranteeWarning
 from skvalue.priarta import PriArTaScorer, SellerRelease
-from skvalue.priarta.seller._mechanism import COUNT_WEIGHT, moment_statistic
+from skvalue.priarta.seller import COUNT_WEIGHT, moment_statistic
 from skvalue.privacy.audit import search_sensitivity
 
 EPSILON, DELTA = 8.0, 1e-5
@@ -53,17 +51,14 @@ def claim(relation="replace", **setting):
 @lru_cache
 def runs(relation="replace", short=1.0, **setting):
     """Statistics of many releases with a row, and of many with its neighbour."""
-    from skvalue.priarta.seller import release
+    from skvalue.priarta.seller import mechanism
 
-    true = release.statistic_sensitivity
+    true = mechanism.statistic_sensitivity
 
     def sensitivity(*arguments):
         return short * true(*arguments)
 
-    with (
-        patch("skvalue.priarta.seller.release.statistic_sensitivity", sensitivity),
-        patch("skvalue.priarta.seller.summary.statistic_sensitivity", sensitivity),
-    ):
+    with patch("skvalue.priarta.seller.mechanism.statistic_sensitivity", sensitivity):
         seller = SellerRelease(MODEL, EPSILON, delta=DELTA, relation=relation, **setting)
         return [
             np.array([statistic(seller.fit(rows_with(row)).summary_) for _ in range(RUNS)])
@@ -98,16 +93,3 @@ def search(event):
         relation=event.relation,
         blank=(0.0, 0.0),
     )
-
-
-@lru_cache
-def published_scores():
-    """Means of 5000 rows under the published noise, with a row at one end and at the other."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VoidGuaranteeWarning)
-        seller = SellerRelease(MODEL, 0.8, delta=DELTA, noise="paper")
-        found = []
-        for row in ((1.0, 0.0), (-1.0, 0.0)):
-            rows = rows_with(row, ((0.0, 0.0),) * 4999)
-            found.append(np.array([seller.fit(rows).summary_.mean[0] for _ in range(RUNS)]))
-        return found

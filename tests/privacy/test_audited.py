@@ -18,7 +18,6 @@ from skvalue.exceptions import NormalApproximationWarning
 from skvalue.privacy import (
     DiscreteGaussianEvent,
     GaussianEvent,
-    OpaqueEvent,
     PoissonSampledEvent,
     SelfComposedEvent,
     calibrate,
@@ -312,19 +311,6 @@ AUDITED = [
         lambda claim: valuers.search_tknn(claim),
     ),
     Audited(
-        "KNNShapleyValuer, all values",
-        lambda: valuers.knn_claim("pooled"),
-        lambda claim, n: valuers.knn_scores("pooled"),
-        lambda claim, n: valuers.knn_noise("pooled"),
-    ),
-    Audited(
-        "KNNShapleyValuer, one value",
-        lambda: valuers.knn_claim("alone"),
-        lambda claim, n: valuers.knn_scores("alone"),
-        lambda claim, n: valuers.knn_noise("alone"),
-        valuers.search_knn_value,
-    ),
-    Audited(
         "GradientSemivalueValuer, nobody trusted",
         valuers.gradient_claim,
         lambda claim, n: valuers.gradient_scores(),
@@ -373,12 +359,6 @@ AUDITED = [
         samples.balls_claim,
         lambda claim, n: samples.ball_scores(),
         lambda claim, n: samples.ball_noise(),
-    ),
-    Audited(
-        "KNNShapleyValuer, a fresh sample for every value",
-        samples.values_claim,
-        lambda claim, n: samples.value_scores(),
-        lambda claim, n: samples.value_noise(),
     ),
     Audited(
         "FederatedSemivalueValuer, a party's updates",
@@ -457,27 +437,10 @@ BROKEN = [
     ),
     (
         Audited(
-            "PriArTa as published, at the epsilon that it claims",
-            lambda: OpaqueEvent(0.8, 1e-5),
-            lambda claim, n: sellers.published_scores(),
-        ),
-        {"game"},
-    ),
-    (
-        Audited(
             "TKNNShapleyValuer with noise that forgets M",
             valuers.tknn_claim,
             lambda claim, n: valuers.tknn_scores("add_remove", "M"),
             lambda claim, n: valuers.tknn_noise("add_remove", "M"),
-        ),
-        {"game", "variance"},
-    ),
-    (
-        Audited(
-            "KNNShapleyValuer with half the noise",
-            lambda: valuers.knn_claim("alone"),
-            lambda claim, n: valuers.knn_scores("alone", 0.5),
-            lambda claim, n: valuers.knn_noise("alone", 0.5),
         ),
         {"game", "variance"},
     ),
@@ -489,6 +452,26 @@ BROKEN = [
             lambda claim, n: valuers.gradient_noise(0.5),
         ),
         {"game", "variance"},
+    ),
+    (
+        Audited(
+            "GradientSemivalueValuer whose gradients are not clipped",
+            valuers.gradient_claim,
+            lambda claim, n: valuers.gradient_scores(),
+            None,
+            lambda claim: valuers.search_gradients(claim, None),
+        ),
+        {"sensitivity"},
+    ),
+    (
+        Audited(
+            "FederatedSemivalueValuer whose updates are not clipped",
+            valuers.federated_claim,
+            lambda claim, n: valuers.federated_scores(),
+            None,
+            lambda claim: valuers.search_updates(claim, None),
+        ),
+        {"sensitivity"},
     ),
     (
         Audited(
@@ -527,15 +510,6 @@ BROKEN = [
             {"game"},
         )
         for sample in (samples.shared_sample, samples.whole_sample)
-    ),
-    (
-        Audited(
-            "KNNShapleyValuer, samples, a quarter of the noise",
-            samples.values_claim,
-            lambda claim, n: samples.value_scores(0.25),
-            lambda claim, n: samples.value_noise(0.25),
-        ),
-        {"game", "variance"},
     ),
     (
         Audited(
@@ -595,14 +569,6 @@ BROKEN = [
     ),
     (
         Audited(
-            "KNNShapleyValuer, no sample",
-            samples.values_claim,
-            lambda claim, n: samples.value_scores(1.0, samples.whole_sample),
-        ),
-        {"game"},
-    ),
-    (
-        Audited(
             "FederatedSemivalueValuer with noise for one round on every round",
             valuers.federated_claim,
             lambda claim, n: valuers.federated_scores(valuers.PERMUTATIONS**-0.5),
@@ -622,21 +588,14 @@ BROKEN = [
 ]
 
 
-SLOW = (
-    "KNNShapleyValuer, a fresh sample",
-    "KNNShapleyValuer, samples",
-    "KNNShapleyValuer, no sample",
-)
-
-
-def tier(entry):
-    """A parameter of a test; those that take long are marked."""
+def entry_id(entry):
+    """Name of an entry of a table, as a parameter of a test."""
     name = entry[0].name if isinstance(entry, tuple) else entry.name
     values = entry if isinstance(entry, tuple) else (entry,)
-    return pytest.param(*values, id=name, marks=pytest.mark.slow if name.startswith(SLOW) else ())
+    return pytest.param(*values, id=name)
 
 
-@pytest.mark.parametrize("audited", [tier(entry) for entry in AUDITED])
+@pytest.mark.parametrize("audited", [entry_id(entry) for entry in AUDITED])
 def test_audits_pass(audited):
     for audit, report in audited.audits():
         assert report.passed, (audit, report)
@@ -646,6 +605,6 @@ def test_audits_pass(audited):
             assert not report.wasteful, report
 
 
-@pytest.mark.parametrize(("broken", "caught_by"), [tier(entry) for entry in BROKEN])
+@pytest.mark.parametrize(("broken", "caught_by"), [entry_id(entry) for entry in BROKEN])
 def test_audits_catch(broken, caught_by):
     assert {audit for audit, report in broken.audits() if not report.passed} == caught_by

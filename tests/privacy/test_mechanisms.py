@@ -21,10 +21,10 @@ from skvalue.privacy import (
     draw_noise,
     mechanisms,
     noise_engine,
+    on_grid,
     poisson_sample,
 )
 from skvalue.privacy.audit import check_variance
-from skvalue.privacy.mechanisms import on_grid
 
 DISCRETE = [
     DiscreteGaussianEvent(0.4),

@@ -1,6 +1,7 @@
 import copy
 import pickle
 import tracemalloc
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -8,13 +9,14 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skvalue import FederatedSemivalueValuer
-from skvalue.gradients._noise import own_shares
+from skvalue.gradients import own_fractions
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import Ledger, SeededNoiseWarning, mu_from_epsilon
 from skvalue.semivalues import enumerate_semivalue
 from skvalue.valuers.federated_semivalue._rounds import (
+    Rounds,
     coalition_parameters,
-    recent_shares,
+    recent_fractions,
     release_updates,
     round_values,
 )
@@ -51,37 +53,39 @@ def walk(valuer, updates, **options):
 # Functions of arrays -----------------------------------------------------------------------------
 
 
-def test_shares_of_the_paper():
-    shares = recent_shares(50)
-    assert shares[0] == 1
-    np.testing.assert_allclose(shares[1:], 0.75 - 0.7 * np.arange(2, 51) / 50)
+def test_weights_of_the_paper():
+    fractions = recent_fractions(50)
+    assert fractions[0] == 1
+    np.testing.assert_allclose(fractions[1:], 0.75 - 0.7 * np.arange(2, 51) / 50)
 
 
 def test_defaults_are_those_of_the_paper():
     valuer = FederatedSemivalueValuer(n_rounds=10, epsilon=1.0).start(bowl, 3)
-    np.testing.assert_array_equal(valuer._rounds.shares, recent_shares(10))
+    np.testing.assert_array_equal(valuer._fitted.statistic.rounds.fractions, recent_fractions(10))
     for _ in range(3):
         valuer.add_round(np.zeros(2), np.ones((3, 2)))
     assert np.isnan(valuer.round_values_).all(axis=1).tolist() == [True, True, False]
 
 
-def averaging_matrix(shares):
+def averaging_matrix(fractions):
     """X, by which what was sent, A, is averaged: W = X A."""
-    X = np.diag(shares)
+    X = np.diag(fractions)
     for t in range(1, len(X)):
-        X[t] += (1 - shares[t]) * X[t - 1]
+        X[t] += (1 - fractions[t]) * X[t - 1]
     return X
 
 
-@pytest.mark.parametrize("shares", [recent_shares(6), own_shares("correlated", 6), np.ones(6)])
-def test_averaging_is_a_matrix_product(rng, shares):
+@pytest.mark.parametrize(
+    "fractions", [recent_fractions(6), own_fractions("correlated", 6), np.ones(6)]
+)
+def test_averaging_is_a_matrix_product(rng, fractions):
     released = rng.normal(size=(6, 3, 2))
-    valuer = make(n_rounds=6, noise=shares, noise_multiplier=1.0, clip=1.0).start(bowl, 3)
+    valuer = make(n_rounds=6, noise=fractions, noise_multiplier=1.0, clip=1.0).start(bowl, 3)
     used = []
     for some in released:
         valuer.add_round(np.zeros(2), some, released=True)
-        used.append(valuer._rounds.used.copy())
-    X = averaging_matrix(shares)
+        used.append(valuer._fitted.statistic.rounds.used.copy())
+    X = averaging_matrix(fractions)
     np.testing.assert_allclose(X.sum(axis=1), 1)
     assert not np.triu(X, 1).any()
     np.testing.assert_allclose(used, np.einsum("ts,snp->tnp", X, released), atol=1e-12)
@@ -97,7 +101,7 @@ def test_memory_of_very_many_rounds():
 
 
 def test_running_mean_is_one_of_the_schedules():
-    X = averaging_matrix(own_shares("correlated", 5))
+    X = averaging_matrix(own_fractions("correlated", 5))
     np.testing.assert_allclose(X, np.tril(np.ones((5, 5))) / np.arange(1, 6)[:, None])
 
 
@@ -212,8 +216,10 @@ def test_noise_is_what_the_guarantee_needs():
 
 def test_what_leaves_is_on_a_grid():
     valuer = make(epsilon=1.0, clip=1.0).start(bowl, 2)
-    scale = valuer._event.event.scale
-    sent = release_updates(np.full((3, 50), 0.1), 1.0, valuer._draw, np.array([1, 0.5, 0.1]))
+    scale = valuer._fitted.release.event.event.scale
+    sent = release_updates(
+        np.full((3, 50), 0.1), 1.0, valuer._fitted.statistic.draw, np.array([1, 0.5, 0.1])
+    )
     grid = 2.0 ** (np.floor(np.log2(scale * np.array([[1], [0.5], [0.1]]))) - 20)
     np.testing.assert_array_equal(sent % grid, 0)
     np.testing.assert_array_equal(valuer.release(np.full(50, 0.1)) % grid[0], 0)
@@ -260,7 +266,7 @@ def test_every_release_is_charged():
 
 def test_server_adds_half_of_the_noise():
     scales = [
-        make(epsilon=1.0, clip=1.0, trust=trust).start(bowl, 3)._event.event.scale
+        make(epsilon=1.0, clip=1.0, trust=trust).start(bowl, 3)._fitted.release.event.event.scale
         for trust in ("local", "server")
     ]
     assert scales[0] == pytest.approx(2 * scales[1])
@@ -276,21 +282,23 @@ def test_released_updates_are_taken_as_they_are(rng):
     with pytest.warns(SeededNoiseWarning):
         other = make(**seeded).start(bowl, 3)
     for t, some in enumerate(updates):
-        sent = release_updates(some, 1.0, other._draw, stream=(t,))
-        other.add_round(valuer._rounds.used[0] * 0, sent, released=True)
+        sent = release_updates(some, 1.0, other._fitted.statistic.draw, stream=(t,))
+        other.add_round(valuer._fitted.statistic.rounds.used[0] * 0, sent, released=True)
         if t == 0:
-            np.testing.assert_array_equal(other._rounds.used, sent)
-    np.testing.assert_array_equal(other._rounds.used, valuer._rounds.used)
+            np.testing.assert_array_equal(other._fitted.statistic.rounds.used, sent)
+    np.testing.assert_array_equal(
+        other._fitted.statistic.rounds.used, valuer._fitted.statistic.rounds.used
+    )
 
 
 def test_updates_are_clipped(rng):
     valuer = make(clip=0.5).start(bowl, 4)
     updates = rng.normal(size=(4, 2)) * np.array([[9.0], [3.0], [0.1], [0.0]])
     step = valuer.add_round(np.zeros(2), updates)
-    norms = np.linalg.norm(valuer._rounds.used, axis=1)
+    norms = np.linalg.norm(valuer._fitted.statistic.rounds.used, axis=1)
     np.testing.assert_allclose(norms[:2], 0.5)
-    np.testing.assert_array_equal(valuer._rounds.used[2:], updates[2:])
-    np.testing.assert_allclose(step, valuer._rounds.used.mean(axis=0))
+    np.testing.assert_array_equal(valuer._fitted.statistic.rounds.used[2:], updates[2:])
+    np.testing.assert_allclose(step, valuer._fitted.statistic.rounds.used.mean(axis=0))
 
 
 def test_updates_that_are_not_finite():
@@ -299,7 +307,7 @@ def test_updates_that_are_not_finite():
         make().start(bowl, 2).add_round(np.zeros(2), updates)
     valuer = make(epsilon=1e6, clip=1.0).start(bowl, 2)
     valuer.add_round(np.zeros(2), updates)  # an error would tell of its rows
-    np.testing.assert_allclose(valuer._rounds.used[0], 0, atol=0.1)
+    np.testing.assert_allclose(valuer._fitted.statistic.rounds.used[0], 0, atol=0.1)
 
 
 def test_ledger_is_charged_for_all_rounds_at_once():
@@ -470,14 +478,14 @@ def test_example_level_noise_shrinks_with_the_rows_of_a_party(parties):
         )
         seen = []
 
-        def rounds(*args, valuer=valuer, seen=seen):
-            seen.append(type(valuer)._make_rounds(valuer, *args))
-            return seen[-1]
+        def watched(self, theta, released, seen=seen, add=Rounds.add):
+            seen.append(released.ravel())
+            return add(self, theta, released)
 
-        valuer._make_rounds = rounds
-        used[unit] = np.concatenate([
-            seen[-1].used.ravel() for _ in range(40) if valuer.fit(**parties)
-        ])  # fmt: skip
+        with patch.object(Rounds, "add", watched):
+            for _ in range(40):
+                valuer.fit(**parties)
+        used[unit] = np.concatenate(seen)
         assert valuer.privacy_.unit == ("party" if unit == "party" else "row of a party")
     ratio = used["party"].std() / used["example"].std()
     # 800 draws each, 28 rows a party: 5.3 standard errors of the ratio.

@@ -13,15 +13,19 @@ from sklearn.model_selection import train_test_split
 from skvalue import GradientSemivalueValuer
 from skvalue.datasets import flip_labels
 from skvalue.exceptions import ConstantColumnsWarning, IncompleteFitWarning
-from skvalue.gradients._models import GradientModel, LinearGradientModel
-from skvalue.gradients._noise import optimal_share
-from skvalue.gradients._public import column_scales
-from skvalue.gradients._walk import walk_permutations, walk_steps
+from skvalue.gradients import (
+    GradientModel,
+    LinearGradientModel,
+    column_scales,
+    optimal_fraction,
+    walk_permutations,
+    walk_steps,
+)
 from skvalue.inspection import noisy_label_auc
 from skvalue.semivalues import enumerate_semivalue, size_weights
-from skvalue.valuers._gradients import Sums
+from skvalue.valuers.gradient_semivalue import PermutationSums
 
-from ..test_base import Watch
+from ..watch import Watch
 
 KINDS = {"logistic": 2, "softmax": 3, "linear": 0}
 SEMIVALUES = ["shapley", "banzhaf", "leave-one-out", (4, 1), (16, 1)]
@@ -166,7 +170,7 @@ def test_shapley_values_add_up(rng):
 
 def test_errors_over_permutations(rng):
     # Two games; in one of them player 1 does not play.
-    sums, games = Sums(3), [(np.array([0, 2]), rng.normal(size=(5, 2))),
+    sums, games = PermutationSums(3), [(np.array([0, 2]), rng.normal(size=(5, 2))),
                             (np.arange(3), rng.normal(size=(7, 3)))]  # fmt: skip
     values, variances = np.zeros(3), np.zeros(3)
     for present, marginals in games:
@@ -176,10 +180,10 @@ def test_errors_over_permutations(rng):
     np.testing.assert_allclose(sums.values(), values)
     np.testing.assert_allclose(sums.errors(), np.sqrt(variances))
     assert sums.utilities().tolist() == [1.0, 3.0]
-    assert sums.evaluations == 5 * 3 + 7 * 4
+    assert sums.n_evaluations == 5 * 3 + 7 * 4
 
 
-class Bits:
+class Bits(GradientModel):
     """A game as a model: a step writes a player down, and a table knows the utilities."""
 
     def __init__(self, n, utility):
@@ -191,9 +195,9 @@ class Bits:
         self.orders.append(self.order)
         return np.zeros(self.n_parameters)
 
-    def gradient(self, theta, player):
-        self.order.append(int(player))
-        return -np.eye(self.n_parameters)[player]
+    def gradients(self, thetas, players):
+        self.order += players.tolist()
+        return -np.eye(self.n_parameters)[players]
 
     def utilities(self, thetas):
         return np.array([self.utility(tuple(np.flatnonzero(np.rint(t)))) for t in thetas])
@@ -203,7 +207,6 @@ class Bits:
 def test_weights_of_permutations_equal_enumeration(rng, semivalue):
     table = {}
     model = Bits(5, lambda players: table.setdefault(players, rng.normal()))
-    assert isinstance(model, GradientModel)
     walks = walk_permutations(
         model, 5 * size_weights(semivalue, 5), 1500, 1.0, np.random.SeedSequence(0)
     )
@@ -226,13 +229,14 @@ def test_compiled_walks_equal_plain_ones(rng, kind, noise):
     past = np.zeros((5 if noise in ("correlated", "optimal") else 0, model.n_parameters))
     pasts = [past, past.copy()]
     for t in (1, 2, 3):
-        shares = np.full(5, 1 / t if noise == "correlated" else optimal_share(t, 2.0, 0.5))
-        z = rng.normal(size=(5 if noise != "none" else 0, model.n_parameters))
+        fractions = np.full(5, 1 / t if noise == "correlated" else optimal_fraction(t, 2.0, 0.5))
+        order, stds = np.array([3, 1, 0, 4, 2]), np.arange(1, 6) / 5
+        z = stds[order, None] * rng.normal(size=(5, model.n_parameters))
+        z = z[:0] if noise == "none" else z
         results = []
-        for steps, own in zip((model.walk, lambda *a: walk_steps(model, *a, limit=0.5)), pasts):
+        for steps, own in zip((model.walk, lambda *a: walk_steps(model, *a, clip=0.5)), pasts):
             thetas = np.zeros((6, model.n_parameters))
-            order = np.array([3, 1, 0, 4, 2])
-            bad, spread = steps(order, 0.4, z, np.arange(1, 6) / 5, own, shares, t, thetas)
+            bad, spread = steps(order, 0.4, z, stds, own, fractions, t, thetas)
             assert bad == -1
             results.append((thetas, spread))
         np.testing.assert_allclose(results[0][0], results[1][0], atol=1e-12)

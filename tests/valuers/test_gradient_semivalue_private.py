@@ -1,15 +1,24 @@
 """Semivalues from private gradients: what noise is drawn, what is charged, what can be found."""
 
 import pickle
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from skvalue import FederatedSemivalueValuer, GradientSemivalueValuer
-from skvalue.gradients._models import LinearGradientModel
-from skvalue.gradients._noise import gradient_event, optimal_share, own_shares, step_deviation
-from skvalue.gradients._walk import Perturbed, _Schedule, walk_permutations
+from skvalue.gradients import (
+    GradientModel,
+    GradientNoise,
+    LinearGradientModel,
+    gradient_event,
+    optimal_fraction,
+    own_fractions,
+    step_noise_std,
+    walk_permutations,
+)
+from skvalue.gradients._noise import RunningReleases
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import (
     Ledger,
@@ -17,16 +26,18 @@ from skvalue.privacy import (
     detection_ceiling,
     epsilon_from_mu,
     get_epsilon,
+    grid_width,
     mu_from_epsilon,
+    release,
 )
 
-from ..test_base import Watch
-from .test_gradient_semivalue import drawn_orders, problem, seeded
+from ..watch import Watch
+from .test_gradient_semivalue import KINDS, drawn_orders, problem, seeded
 
 # Noise --------------------------------------------------------------------------------------
 
 
-class Still:
+class Still(GradientModel):
     """No gradient at all: what moves is noise."""
 
     def __init__(self, n, p):
@@ -36,8 +47,8 @@ class Still:
     def initial(self, rng):
         return np.zeros(self.n_parameters)
 
-    def gradient(self, theta, player):
-        return np.zeros(self.n_parameters)
+    def gradients(self, thetas, players):
+        return np.zeros(thetas.shape)
 
     def utilities(self, thetas):
         self.thetas = np.array(thetas)
@@ -48,13 +59,13 @@ def released_steps(noise, n, p, k, clip=2.0, multiplier=0.3, **options):
     """What k permutations step along, in the order of the players, (k, n, p)."""
     event = gradient_event(k, clip, noise_multiplier=multiplier)
     z = np.random.default_rng(0)
-    perturbed = Perturbed(
-        lambda shape, stream: z.normal(scale=event.event.scale, size=shape), np.ones(n),
-        event.event.scale, clip, noise, **options,
+    noise = GradientNoise(
+        lambda shape, stream: z.normal(scale=event.event.scale, size=shape), event.event.scale,
+        clip, np.ones(n), noise, **options,
     )  # fmt: skip
     model, steps = Still(n, p), []
     seed = np.random.SeedSequence(0)
-    for t, _ in enumerate(walk_permutations(model, np.ones(n), k, 1.0, seed, perturbed=perturbed)):
+    for t, _ in enumerate(walk_permutations(model, np.ones(n), k, 1.0, seed, noise=noise)):
         moved = -np.diff(model.thetas, axis=0)
         order = np.random.default_rng(_child(t)).permutation(n)
         found = np.empty((n, p))
@@ -91,11 +102,11 @@ def release_matrix(shares):
 
 @pytest.mark.parametrize("noise", ["iid", "correlated", lambda t, k: 1 / t**0.5])
 def test_deviation_of_steps(noise):
-    X = release_matrix(own_shares(noise, 30))
+    X = release_matrix(own_fractions(noise, 30))
     for skip in (0, 20, 29):
         expected = 3 * np.sqrt((X[skip:] ** 2).sum(axis=1).mean())
-        assert step_deviation(noise, 3.0, 30, skip) == pytest.approx(expected)
-    assert 0 < step_deviation(noise, 3.0, 1_000_000, 900_000) <= 3  # no matrix of 8 TB
+        assert step_noise_std(noise, 3.0, 30, skip) == pytest.approx(expected)
+    assert 0 < step_noise_std(noise, 3.0, 1_000_000, 900_000) <= 3  # no matrix of 8 TB
 
 
 @pytest.mark.parametrize(
@@ -107,8 +118,7 @@ def test_steps_are_a_matrix_times_releases(noise):
     own = dict(gradient_variance=0.2) if noise == "optimal" else {}
     releases = released_steps("iid", 6, 4, 9)
     steps = released_steps(noise, 6, 4, 9, **own)
-    shares = own_shares(noise, 9, 9 * 0.36, 0.2)
-    X = release_matrix(shares)
+    X = release_matrix(own_fractions(noise, 9, 9 * 0.36, 0.2))
     np.testing.assert_allclose(X.sum(axis=1), 1)
     np.testing.assert_allclose(steps, np.einsum("ts,sjp->tjp", X, releases), atol=1e-12)
 
@@ -136,57 +146,57 @@ def test_kinds_of_noise_reach_the_walk(rng):
 
 
 @pytest.mark.parametrize("noise", ["correlated", "optimal", [1.0, 0.5, 0.4]], ids=str)
-def test_shares_are_settled_before_a_gradient_is_seen(monkeypatch, noise):
+def test_fractions_are_settled_before_a_gradient_is_seen(monkeypatch, noise):
     calls = []
 
     def settled(*args):
-        calls.append("shares")
-        return own_shares(*args)
+        calls.append("fractions")
+        return own_fractions(*args)
 
     class Seen(Still):
-        def gradient(self, theta, player):
+        def gradients(self, thetas, players):
             calls.append("gradient")
-            return super().gradient(theta, player)
+            return super().gradients(thetas, players)
 
-    monkeypatch.setattr("skvalue.gradients._walk.own_shares", settled)
-    perturbed = Perturbed(
-        lambda shape, stream: np.ones(shape), np.ones(4), 1.0, 1.0, noise,
+    monkeypatch.setattr("skvalue.gradients._noise.own_fractions", settled)
+    noise = GradientNoise(
+        lambda shape, stream: np.ones(shape), 1.0, 1.0, np.ones(4), noise,
         0.2 if noise == "optimal" else None,
     )  # fmt: skip
-    schedule = _Schedule(perturbed, 4, 2, 3)
+    releases = RunningReleases(noise, 4, 2, 3)
     with pytest.raises(ValueError, match="read-only"):
-        schedule._shares[1] = 0.0
+        releases._fractions[1] = 0.0
     calls.clear()
     seed = np.random.SeedSequence(0)
-    list(walk_permutations(Seen(4, 2), np.ones(4), 3, 1.0, seed, perturbed=perturbed))
-    assert calls == ["shares"] + 12 * ["gradient"]
+    list(walk_permutations(Seen(4, 2), np.ones(4), 3, 1.0, seed, noise=noise))
+    assert calls == ["fractions"] + 12 * ["gradient"]
 
 
-def test_optimal_shares_minimise_the_error():
+def test_optimal_fractions_minimise_the_error():
     S, s, t = 3.0, 2.0, 7
-    share = optimal_share(t, S, s)
+    fraction = optimal_fraction(t, S, s)
 
     def error(x):
         past = np.full(t - 1, (1 - x) / (t - 1))
         return S * (past @ past + x**2) + s * (past @ past + (1 - x) ** 2)
 
-    assert error(share) <= min(error(share + 1e-3), error(share - 1e-3))
-    np.testing.assert_allclose(optimal_share(np.arange(1, 5), S, 0.0), 1 / np.arange(1, 5))
+    assert error(fraction) <= min(error(fraction + 1e-3), error(fraction - 1e-3))
+    np.testing.assert_allclose(optimal_fraction(np.arange(1, 5), S, 0.0), 1 / np.arange(1, 5))
 
 
 def test_gradient_variance_is_estimated_from_releases():
     rng, n, p, k, S, s = np.random.default_rng(0), 40, 50, 30, 2.0, 0.8
-    perturbed = Perturbed(None, np.ones(n), S**0.5, 1.0, "optimal", None)
-    schedule = _Schedule(perturbed, n, p, k)
+    noise = GradientNoise(None, S**0.5, 1.0, np.ones(n), "optimal", None)
+    releases = RunningReleases(noise, n, p, k)
     past = np.zeros((n, p))
     for t in range(k):
-        shares = schedule.at(t)
+        fractions = releases.fractions(t)
         release = 3 + rng.normal(scale=(S + s) ** 0.5, size=(n, p))
         spread = ((release - past) ** 2).sum()
         past += (release - past) / (t + 1)
-        schedule.learn(t, spread)
-    assert shares[0] == pytest.approx(optimal_share(k, S, s), rel=0.05)
-    assert (shares == shares[0]).all()
+        releases.learn(t, spread)
+    assert fractions[0] == pytest.approx(optimal_fraction(k, S, s), rel=0.05)
+    assert (fractions == fractions[0]).all()
 
 
 @pytest.mark.parametrize(
@@ -203,6 +213,49 @@ def test_bad_schedules(rng, noise, message):
         GradientSemivalueValuer(n_permutations=4, epsilon=1.0, noise=noise).fit(
             X, y, X_val=X_val, y_val=y_val
         )
+
+
+# The one release ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("unit", ["party", "example"])
+def test_compiled_walks_release_the_same_bits(rng, kind, unit):
+    X, y, X_val, y_val = problem(rng, KINDS[kind], n=200)
+    model = LinearGradientModel(
+        X, y, np.arange(200) // 2, X_val, y_val, np.full(15, 1 / 15), kind=kind,
+        n_classes=KINDS[kind], clip=0.5, unit=unit, utility="neg_loss",
+    )  # fmt: skip
+    p, none, ones = model.n_parameters, np.empty((0, model.n_parameters)), np.ones(100)
+    noise_std = 7.3 / np.arange(1, 101)
+    for j in range(100):
+        noise = rng.normal(scale=noise_std[j], size=(1, p))
+        noise[0, 0] *= 1e18 if j == 0 else 1.0  # beyond the grid
+        thetas = np.zeros((2, p))
+        model.walk(np.array([j]), 1.0, noise, noise_std, none, ones, 1, thetas)
+        expected = release(model.gradient(thetas[0], j)[None], None, noise, noise_std[j])
+        np.testing.assert_array_equal(-thetas[1], expected[0])
+
+
+@seeded
+def test_what_leaves_is_on_a_grid(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    owner, taken, utilities = np.arange(24) // 3, [], LinearGradientModel.utilities
+
+    def watched(self, thetas):
+        taken.append(np.array(thetas))
+        return utilities(self, thetas)
+
+    for unit, rows in (("party", 1), ("example", 3)):
+        with patch.object(LinearGradientModel, "utilities", watched):
+            GradientSemivalueValuer(
+                n_permutations=9, learning_rate=1.0, noise_multiplier=1.0, noise="iid", n_jobs=1,
+                unit=unit, noise_random_state=0,
+            ).fit(X, y, X_val=X_val, y_val=y_val, groups=owner)  # fmt: skip
+        steps = np.array([walk[1] for walk in taken])  # from zero, along one release each
+        assert len(steps) == 9
+        assert not (steps % grid_width(3.0 / rows)).any()
+        taken.clear()
 
 
 # Privacy ------------------------------------------------------------------------------------
@@ -277,8 +330,7 @@ def test_private_values_are_public(rng):
     assert valuer.fit_transform(X, y, X_val=X_val, y_val=y_val).shape == (24, 1)
     copy = pickle.loads(pickle.dumps(valuer))
     np.testing.assert_array_equal(copy.values_, valuer.values_)
-    kept = pickle.dumps({k: v for k, v in vars(valuer).items() if k != "values_"})
-    assert X[0].tobytes() not in kept
+    assert X[0].tobytes() not in pickle.dumps(valuer)
     assert valuer.n_evaluations_ == 25  # the last of five permutations
     fresh = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
     assert not np.array_equal(fresh.values_, valuer.values_)  # noise has no seed
@@ -297,7 +349,7 @@ def test_an_interrupted_private_fit_keeps_no_row(valuer, rng):
     with pytest.raises(KeyboardInterrupt):
         valuer.fit(X, y, X_val=X_val, y_val=y_val)
     assert np.isfinite(valuer.values_).all()
-    assert valuer.set_callbacks()._X is None
+    assert valuer.set_callbacks()._fitted.problem.X is None
     assert X[0].tobytes() not in pickle.dumps(valuer)
 
 
@@ -456,7 +508,7 @@ def test_a_row_without_a_finite_gradient_moves_no_other():
         )  # fmt: skip
         thetas, none, ones = np.zeros((2, 2)), np.empty((0, 2)), np.ones(1)
         order = np.zeros(1, int)
-        bad, _ = model.walk(order, 1.0, np.zeros((1, 2)), ones, none, ones, 1, thetas)
+        bad, _ = model.walk(order, 1.0, np.zeros((1, 2)), 1e-9 * ones, none, ones, 1, thetas)
         assert bad == -1
         found.append(-3 * thetas[1])
         if row > 1:
@@ -467,14 +519,14 @@ def test_a_row_without_a_finite_gradient_moves_no_other():
 
 
 class Loud(Still):
-    def gradient(self, theta, player):
-        return np.full(self.n_parameters, 3.0)
+    def gradients(self, thetas, players):
+        return np.full(thetas.shape, 3.0)
 
 
 def test_noise_relies_on_clipped_gradients():
-    perturbed = Perturbed(lambda shape, stream: np.zeros(shape), np.ones(4), 1.0, 1.0)
+    noise = GradientNoise(lambda shape, stream: np.zeros(shape), 1.0, 1.0, np.ones(4))
     walks = walk_permutations(
-        Loud(4, 2), np.ones(4), 2, 1.0, np.random.SeedSequence(0), perturbed=perturbed
+        Loud(4, 2), np.ones(4), 2, 1.0, np.random.SeedSequence(0), noise=noise
     )
     with pytest.raises(RuntimeError, match="the model must clip gradients to norm 1"):
         list(walks)

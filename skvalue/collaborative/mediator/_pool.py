@@ -11,7 +11,7 @@ temperature, and is equal for equal parties and unchanged by a party that says n
 import numpy as np
 from scipy.special import logsumexp
 
-from ..models._smc import loglik_table, metropolis
+from ..models import loglik_table, metropolis
 
 __all__ = ["Pool", "coalition_rows", "grid_pool", "refined_pool", "sampled_pool"]
 

@@ -3,17 +3,18 @@
 import hashlib
 import json
 import warnings
+from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from ..._utils.sklearn import validate_parameter_constraints
+from ..._utils.sklearn import check_parameters
 from ...exceptions import NormalApproximationWarning
-from ..party._party import FEW_ROWS
-from ..party.release import Release
+from ..party import FEW_ROWS, Release
 
 __all__ = [
-    "PriorChecks",
+    "PriorModel",
     "check_prior",
     "check_releases",
     "common_facts",
@@ -22,8 +23,8 @@ __all__ = [
 ]
 
 
-class PriorChecks:
-    """Checks of parameters, by `_parameter_constraints`, and the prior in words."""
+class PriorModel(BaseEstimator, metaclass=ABCMeta):
+    """A model of releases: a prior that can be stated, and a likelihood of what parties sent."""
 
     _prior_parameters = ()
 
@@ -37,14 +38,29 @@ class PriorChecks:
         statement : str
             Class and parameters of the prior, as JSON; matrices by the first 16 digits of a hash.
         """
-        self._validate_params()
+        check_parameters(self)
         facts = {name: _stated(getattr(self, name)) for name in self._prior_parameters}
         return json.dumps({"model": type(self).__name__, **facts})
 
-    def _validate_params(self):
-        validate_parameter_constraints(
-            self._parameter_constraints, self.get_params(deep=False), type(self).__name__
-        )
+    @abstractmethod
+    def bind(self, releases):
+        """Copy of the model that suits the releases, after a check of them."""
+
+    @abstractmethod
+    def sample_prior(self, size, rng):
+        """Draws from the prior, (size, n_parameters)."""
+
+    @abstractmethod
+    def log_prior(self, phi):
+        """Log density of the prior, (n_draws,)."""
+
+    @abstractmethod
+    def party_loglik(self, phi, release):
+        """Log-likelihood of one party's release, (n_draws,)."""
+
+    @abstractmethod
+    def predict_logpdf(self, phi, X, y):
+        """Log density of targets at every draw, (n_draws, n_rows)."""
 
 
 def _stated(value):
@@ -150,5 +166,5 @@ def warn_of_few_rows(releases):
             f"Parties {few!r} have fewer than {FEW_ROWS} rows: the normal approximation of their "
             "statistics is rough.",
             NormalApproximationWarning,
-            stacklevel=5,
+            stacklevel=4,
         )

@@ -135,16 +135,10 @@ class SecondMoments:
 
 
 def posterior_second_moments(gram, count, variance, bound, intercept, n_draws):
-    """Draws of a party's second moments given its noisy sums of u u', and their log densities.
+    """Draws of a party's second moments given its noisy sums of u u', u = ([1,] x).
 
-    From a seed of its own, so that equal releases have equal draws.
-
-    Returns
-    -------
-    second : ndarray of shape (n_draws, size, size)
-        Second moments of u = ([1,] x).
-    log_density : ndarray of shape (n_draws,)
-        Log density of the sums under each.
+    And the log density of the sums under each. From a seed of its own, so that equal releases have
+    equal draws.
     """
     model = SecondMoments(gram, count, variance, bound, intercept)
     rng = np.random.default_rng(0)

@@ -7,8 +7,7 @@ to the one before needs a few products with its rows and no factorisation.
 
 import numpy as np
 
-from ..._utils.compiled import compiled
-from ..._utils.exp_kernels import exp_parts
+from ..._utils.compiled import compiled, exp_parts
 from .status import ONE_CLASS, SOLVED, UNSOLVED
 
 FLAT = 1e-6  # gradient left, as a share of the mean size of its terms

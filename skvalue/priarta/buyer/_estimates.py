@@ -1,31 +1,23 @@
 """The buyer's side in arrays: from noisy moments to estimates and scores."""
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from ._shrinkage import priors_of, shrink_moments
 from .metrics import diversity_relevance, factored_wasserstein, psd_factor, symmetric_kl
 
-__all__ = ["METRICS", "Buyer", "Estimates", "estimate", "estimate_summaries", "noise_of", "outer"]
+__all__ = ["METRICS", "Buyer", "Estimates", "estimate", "estimate_summaries", "outer"]
 
 METRICS = ("wasserstein", "kl", "diversity", "relevance")
 _RIDGE = 0.01  # of the buyer's mean variance, for the divergence of matrices without full rank
 
 
 class Buyer:
-    """The buyer's moments around its centre, and its metric.
+    """The buyer's moments around its centre, its metric, and priors of sellers' moments.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, d)
-        The buyer's centred and clipped rows.
-    max_norm : float or None
-        The radius that rows were clipped to.
-    metric : {"wasserstein", "kl", "diversity", "relevance"}
-        What is measured.
-    seed : int
-        Of the choice of rows for the priors of sellers' moments.
+    Made from its centred and clipped rows. The seed is that of everything it simulates.
     """
 
     def __init__(self, rows, max_norm, metric, seed):
@@ -34,25 +26,12 @@ class Buyer:
         self.mean = rows.mean(axis=0)
         self.covariance = np.atleast_2d(np.cov(rows.T))
         self.factor = psd_factor(self.covariance)
-        self.metric = metric
+        self.metric, self.seed = metric, seed
         self.ridge = _RIDGE * np.trace(self.covariance) / len(self.mean)
         self.priors = priors_of(rows, seed)
 
     def score(self, mean, factor):
-        """Scores of stacked moments.
-
-        Parameters
-        ----------
-        mean : ndarray of shape (k, d)
-            Means.
-        factor : ndarray of shape (k, d, d)
-            Factors of covariances.
-
-        Returns
-        -------
-        scores : ndarray of shape (k,)
-            By the metric.
-        """
+        """Scores of stacked means (k, d) and factors of covariances (k, d, d)."""
         if self.metric == "wasserstein":
             return factored_wasserstein(self.mean, self.factor, mean, factor)
         covariance = factor @ np.swapaxes(factor, -1, -2)
@@ -62,19 +41,11 @@ class Buyer:
         return both[self.metric == "relevance"]
 
 
-class Estimates:
-    """Moments of several sellers.
+class Estimates(NamedTuple):
+    """Moments of k sellers around the centre."""
 
-    Parameters
-    ----------
-    mean : ndarray of shape (k, d)
-        Means around the centre.
-    factor : ndarray of shape (k, d, d)
-        Factors of covariances.
-    """
-
-    def __init__(self, mean, factor):
-        self.mean, self.factor = mean, factor
+    mean: np.ndarray  # (k, d)
+    factor: np.ndarray  # (k, d, d), of the covariances
 
     @property
     def covariance(self):
@@ -83,29 +54,11 @@ class Estimates:
 
 
 def estimate(buyer, means, moments, n_samples, noise, shrink):
-    """Moments of sellers, from noisy ones that are right on average.
+    """Moments of k sellers, from noisy means (k, d) and second moments that are right on average.
 
-    Parameters
-    ----------
-    buyer : Buyer
-        Toward whose moments they are shrunk, and whose radius bounds them.
-    means : ndarray of shape (k, d)
-        Noisy means.
-    moments : ndarray of shape (k, d, d)
-        Noisy second moments.
-    n_samples : ndarray of shape (k,)
-        Numbers of rows.
-    noise : ndarray of shape (k, 2)
-        Standard deviations of the noise on an entry of the mean and on the diagonal of the second
-        moment; zero where none is to be allowed for.
-    shrink : bool
-        Whether to shrink.
-
-    Returns
-    -------
-    estimates : Estimates
-        With covariances projected to the cone of positive semidefinite ones, and moments that rows
-        within the radius can have.
+    ``noise`` (k, 2) are standard deviations on an entry of the mean and on the diagonal of the
+    second moment; `shrink` draws toward the buyer's moments. Covariances become positive
+    semidefinite, and all moments such as rows within the radius can have.
     """
     d = means.shape[1]
     covariances = moments - outer(means)
@@ -131,27 +84,12 @@ def _shorten(array, radius, axis):
 
 
 def estimate_summaries(buyer, summaries, shrink):
-    """`estimate` of summaries.
-
-    Parameters
-    ----------
-    buyer : Buyer
-        The buyer.
-    summaries : list of Summary
-        The sellers'.
-    shrink : bool
-        Whether to shrink; the published mechanism is taken as it was published.
-
-    Returns
-    -------
-    estimates : Estimates
-        Their moments.
-    """
+    """`estimate` of a list of summaries."""
     d = len(buyer.mean)
     means = np.array([summary.mean for summary in summaries]).reshape(-1, d)
     packed = np.array([summary.moment for summary in summaries]).reshape(-1, d * (d + 1) // 2)
     moments = packed[:, _places(d)].reshape(-1, d, d)
-    rest = np.array([(s.n_samples, s.row_variance, *noise_of(s)) for s in summaries]).reshape(-1, 4)
+    rest = np.array([(s.n_samples, s.row_variance, *s.noise[:2]) for s in summaries]).reshape(-1, 4)
     moments[:, range(d), range(d)] -= rest[:, 1:2]
     return estimate(buyer, means, moments, rest[:, 0], rest[:, 2:], shrink)
 
@@ -162,13 +100,6 @@ def _places(d):
     full = np.zeros((d, d), dtype=np.intp)
     full[np.tril_indices(d)] = np.arange(d * (d + 1) // 2)
     return np.maximum(full, full.T).ravel()
-
-
-def noise_of(summary):
-    """Noise levels by which a summary's moments are shrunk."""
-    if summary.mechanism == "paper":
-        return 0.0, 0.0
-    return summary.mean_noise, summary.moment_noise
 
 
 def outer(rows):

@@ -13,25 +13,34 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._utils.fits import former_fit_kept
+from ..._utils.fits import columns_of, swap_in
 from ..._utils.sklearn import HasMethods, Interval, StrOptions, check_feature_names, fit_context
-from ...exceptions import VoidGuaranteeWarning
 from ...privacy import SeededNoiseWarning, clip_rows
-from ..maps._modules import LATENTS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
-from ..maps.linear import FittedMap
-from ..maps.model import BuyerModel, map_rows
-from ..seller.release import RELEASE_CONSTRAINTS, SellerRelease, check_release
-from ._estimates import METRICS, Buyer
-from ._scores import SummaryScores
-from ._simulation import DEFAULT_WEIGHT, choose_weight
+from ..maps import (
+    LATENTS,
+    REPRESENTATIONS,
+    BuyerModel,
+    FittedMap,
+    as_rows,
+    class_named,
+    count_rows,
+    map_rows,
+    name_of,
+)
+from ..seller import RELEASE_CONSTRAINTS, SellerRelease, check_release
+from ._estimates import METRICS, Buyer, estimate_summaries
+from ._reading import read_summaries
+from ._simulation import DEFAULT_WEIGHT, choose_weight, noise_floor, score_error
+from .metrics import factored_wasserstein, principal_contributions
 
 __all__ = ["PriArTaScorer"]
 
 _AUTO_QUANTILE = 0.95  # of the buyer's norms
 _NEAREST, _FARTHEST, _LARGEST = 1e-50, 1e50, 1e100  # of latent rows: what moments have room for
+_AT_ONCE = 50  # sellers whose matrices the cache holds
 
 
-class PriArTaScorer(SummaryScores, BaseEstimator):
+class PriArTaScorer(BaseEstimator):
     """Scores sellers' data sets by their distance from the buyer's, from private summaries.
 
     The buyer fits a representation and a latent map on its own rows and ships them; each seller
@@ -58,7 +67,7 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
     max_norm : float, "auto" or None, default="auto"
         Radius around the buyer's mean that latent rows are clipped to. "auto" takes the 95 %
         quantile of the buyer's rows; None does not clip, and then nothing can be private.
-    mechanism, relation, noise, subset_size, secret_subset : object
+    mechanism, relation, subset_size, secret_subset : object
         As in `SellerRelease`.
     mean_weight : float or "auto", default="auto"
         Weight of the mean in a noisy release, see `BuyerModel`. "auto" takes what is best for
@@ -139,7 +148,6 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         max_norm="auto",
         mechanism="central",
         relation="replace",
-        noise="gaussian",
         subset_size=None,
         secret_subset=True,
         mean_weight="auto",
@@ -155,7 +163,6 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         self.max_norm = max_norm
         self.mechanism = mechanism
         self.relation = relation
-        self.noise = noise
         self.subset_size = subset_size
         self.secret_subset = secret_subset
         self.mean_weight = mean_weight
@@ -190,13 +197,8 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         n_rows = count_rows(X)
         if n_rows < 2:
             raise ValueError(f"X must have at least 2 rows. Got {n_rows}.")
-        check_release(self, self.max_norm)
-        with former_fit_kept(self):
-            self._fit(X, n_rows)
-        return self
-
-    def _fit(self, X, n_rows):
-        check_feature_names(self, X, reset=True)
+        check_release(self.max_norm, *self._asked())
+        columns = columns_of(X)
         random = check_random_state(self.random_state)
         representation = _fit_map(self.representation, REPRESENTATIONS, X, random)
         rows = as_rows(representation.transform(X), n_rows, "representation")
@@ -204,35 +206,61 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         rows = map_rows(representation, latent, X)
         _check_size(np.abs(rows).max(), 0.0, _LARGEST, f"with entries up to {_LARGEST:g}")
         centre = rows.mean(axis=0)
-        self.max_norm_ = self.max_norm
-        if isinstance(self.max_norm, str):
+        max_norm = self.max_norm
+        if isinstance(max_norm, str):
             norms = np.linalg.norm(rows - centre, axis=1)
-            self.max_norm_ = float(np.quantile(norms, _AUTO_QUANTILE)) or 1.0
-        self._seed = int(random.randint(2**31))
-        clipped = clip_rows(rows - centre, self.max_norm_)
+            max_norm = float(np.quantile(norms, _AUTO_QUANTILE)) or 1.0
+        seed = int(random.randint(2**31))
+        clipped = clip_rows(rows - centre, max_norm)
         reach = f"that reach from {_NEAREST:g} to {_FARTHEST:g} away from their mean"
         _check_size(np.abs(clipped).max(), _NEAREST, _FARTHEST, reach)
-        self._buyer = Buyer(clipped, self.max_norm_, self.metric, self._seed)
-        weight = self._weight(clipped)
-        self.model_ = BuyerModel(representation, latent, centre, self.max_norm_, weight)
-        self.n_samples_ = len(rows)
-        self.components_ = np.linalg.eigh(self._buyer.covariance)[1].T[::-1]
-        self.noise_floor_ = self._own_floor()
+        buyer = Buyer(clipped, max_norm, self.metric, seed)
+        model = BuyerModel(representation, latent, centre, max_norm, self._weight(buyer, clipped))
+        # The noise floor of a seller with as many rows as the buyer.
+        plan = self._seller(model).plan(max(n_rows, self.subset_size or 0))
+        swap_in(
+            self,
+            model_=model,
+            max_norm_=max_norm,
+            noise_floor_=noise_floor(buyer, plan.noise, plan.n_samples, self.shrink),
+            components_=np.linalg.eigh(buyer.covariance)[1].T[::-1],
+            n_samples_=n_rows,
+            _buyer=buyer,
+            **columns,
+        )
+        return self
 
-    def _weight(self, rows):
+    def _weight(self, buyer, rows):
         if not isinstance(self.mean_weight, str):
             return self.mean_weight
-        if self.max_norm_ is None or self.mechanism == "local" or self.noise == "paper":
+        if buyer.max_norm is None or self.mechanism == "local":
             return DEFAULT_WEIGHT
-        asked = self.epsilon or 1.0, self.delta, self.relation
-        return choose_weight(self._buyer, rows, *asked, self.shrink, self._seed)
+        epsilon = self.epsilon or 1.0
+        return choose_weight(buyer, rows, epsilon, self.delta, self.relation, self.shrink)
 
-    def _own_floor(self):
-        """Noise floor for as many rows as the buyer has, with the noise that they would get."""
-        seller = SellerRelease(self.model_, **self._setting())
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VoidGuaranteeWarning)  # fit has said so
-            return self._floor(seller.plan(max(self.n_samples_, self.subset_size or 0)))
+    def _asked(self):
+        """What sellers are asked for, in the order of `check_release`."""
+        return (
+            self.epsilon,
+            self.mechanism,
+            self.relation,
+            self.subset_size,
+            self.secret_subset,
+        )
+
+    def _seller(self, model, noise_random_state=None):
+        """A seller that does as it is asked."""
+        epsilon, mechanism, relation, subset_size, secret_subset = self._asked()
+        return SellerRelease(
+            model,
+            epsilon,
+            delta=self.delta,
+            mechanism=mechanism,
+            relation=relation,
+            subset_size=subset_size,
+            secret_subset=secret_subset,
+            noise_random_state=noise_random_state,
+        )
 
     # Sellers ----------------------------------------------------------------------------------
 
@@ -271,15 +299,10 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         for place, X in enumerate(datasets):
             check_feature_names(self, X, reset=False)
             seed = self.noise_random_state
-            seller = SellerRelease(
-                self.model_,
-                **self._setting(),
-                noise_random_state=None if seed is None else seed + place,
-            )
+            seller = self._seller(self.model_, None if seed is None else seed + place)
             with warnings.catch_warnings():
                 if place:  # one warning is enough
                     warnings.simplefilter("ignore", SeededNoiseWarning)
-                    warnings.simplefilter("ignore", VoidGuaranteeWarning)
                 made.append(seller.fit(X).summary_)
         return made
 
@@ -302,6 +325,145 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
             If a data set does not suit the model.
         """
         return self.score_summaries(self.summarize(datasets))
+
+    # Summaries --------------------------------------------------------------------------------
+
+    def score_summaries(self, summaries):
+        """Scores of sellers from what they sent; files are not trusted.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary, str or path-like
+            Summaries, or the names of their files.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_sellers, 1)
+            By the metric.
+
+        Raises
+        ------
+        ValueError
+            If a summary was made with another model, or is damaged, too long or impossible.
+        TypeError
+            If there is something else among them.
+        """
+        check_is_fitted(self, "model_")
+        summaries, scores = read_summaries(self.model_, summaries), []
+        for start in range(0, len(summaries), _AT_ONCE):
+            some = summaries[start : start + _AT_ONCE]
+            estimates = estimate_summaries(self._buyer, some, self.shrink)
+            scores.append(self._buyer.score(estimates.mean, estimates.factor))
+        return np.concatenate([*scores, []])[:, None]
+
+    def score_errors(self, summaries, *, n_draws=64):
+        """Standard errors of scores, from the summaries alone: no further release is needed.
+
+        Rows are taken to come from a Gaussian distribution with the estimated moments; the error
+        is the standard deviation of scores of simulated releases, so it covers the sampling of
+        rows and the noise, but not the bias of clipping.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary, str or path-like
+            As in `score_summaries`.
+        n_draws : int, default=64
+            Releases to simulate for each.
+
+        Returns
+        -------
+        errors : ndarray of shape (n_sellers,)
+            Standard errors.
+
+        Raises
+        ------
+        ValueError
+            As in `score_summaries`.
+        """
+        summaries, estimates = self._estimates(summaries)
+        rng = np.random.default_rng(self._buyer.seed)
+        each = zip(estimates.mean, estimates.factor, summaries)
+        return np.array(
+            [score_error(self._buyer, *seller, self.shrink, n_draws, rng) for seller in each]
+        )
+
+    def noise_floor(self, summaries):
+        """Scores below which a seller cannot be told from the buyer, by its summary's noise.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary, ReleasePlan, str or path-like
+            As in `score_summaries`; a plan shows the floor before anything is released.
+
+        Returns
+        -------
+        floors : ndarray of shape (n_sellers,)
+            A seller with the buyer's own distribution stays below with probability 0.95.
+
+        Raises
+        ------
+        ValueError
+            As in `score_summaries`.
+        """
+        check_is_fitted(self, "model_")
+        return np.array(
+            [
+                noise_floor(self._buyer, summary.noise, summary.n_samples, self.shrink)
+                for summary in read_summaries(self.model_, summaries, plans=True)
+            ]
+        )
+
+    def pairwise_distances(self, summaries):
+        """2-Wasserstein distances between sellers: near-duplicates stand out.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary, str or path-like
+            As in `score_summaries`.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_sellers, n_sellers)
+            Symmetric, with zeros on the diagonal.
+
+        Raises
+        ------
+        ValueError
+            As in `score_summaries`.
+        """
+        _, e = self._estimates(summaries)
+        n = len(e.mean)
+        distances = np.zeros((n, n))
+        for i in range(n - 1):
+            distances[i, i + 1 :] = factored_wasserstein(
+                e.mean[i], e.factor[i], e.mean[i + 1 :], e.factor[i + 1 :]
+            )
+        return distances + distances.T
+
+    def explain(self, summaries):
+        """Why a seller is far: its squared Wasserstein distance along the buyer's directions.
+
+        Parameters
+        ----------
+        summaries : sequence of Summary, str or path-like
+            As in `score_summaries`.
+
+        Returns
+        -------
+        contributions : ndarray of shape (n_sellers, 2, n_dimensions)
+            Of the shift of the mean (first) and of the change of spread along each row of
+            `components_`; for a seller they sum to its squared distance.
+
+        Raises
+        ------
+        ValueError
+            As in `score_summaries`.
+        """
+        _, e = self._estimates(summaries)
+        buyer = self._buyer
+        return principal_contributions(
+            buyer.mean, buyer.covariance, e.mean, e.covariance, self.components_
+        )
 
     def export(self, folder):
         """Write the folder that sellers need: a file of arrays and a JSON file, no pickle.
@@ -326,10 +488,11 @@ class PriArTaScorer(SummaryScores, BaseEstimator):
         check_is_fitted(self, "model_")
         self.model_.save(folder)
 
-    # Plumbing ---------------------------------------------------------------------------------
-
-    def _setting(self):
-        return {name: getattr(self, name) for name in RELEASE_CONSTRAINTS}
+    def _estimates(self, summaries):
+        """Summaries that were made with this model, and the moments that they stand for."""
+        check_is_fitted(self, "model_")
+        summaries = read_summaries(self.model_, summaries)
+        return summaries, estimate_summaries(self._buyer, summaries, self.shrink)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -3,24 +3,23 @@
 import copy
 import math
 import warnings
+from abc import ABCMeta, abstractmethod
 from numbers import Integral, Real
 
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 
-from ..._utils.fits import former_fit_kept
+from ..._utils.fits import swap_in
+from ..._utils.progress import Progress
 from ..._utils.sklearn import Interval, StrOptions
 from ..._utils.torch_device import gains_from_bfloat16, seeded
-from ...base._old_judges import Progress
 from ...exceptions import IncompleteFitWarning
 
 
 def learning_rate_factor(step, n_steps):
     """Linear warm-up over a tenth of the steps, then half a cosine down to zero.
 
-    Examples
-    --------
     >>> [round(learning_rate_factor(step, 20), 2) for step in (0, 1, 2, 11, 20)]
     [0.5, 1.0, 1.0, 0.5, 0.0]
     """
@@ -31,42 +30,13 @@ def learning_rate_factor(step, n_steps):
 
 
 class Training:
-    """A network on its way, an epoch at a time.
+    """A network on its way, an epoch at a time, by AdamW.
 
-    Parameters
-    ----------
-    network : torch.nn.Module
-        All that is trained, on the device.
-    loss_of : callable
-        Indices of rows, a tensor on the CPU, to the mean loss over them.
-    n_rows : int
-        Number of rows.
-    n_epochs : int
-        How often every row is seen.
-    batch_size : int
-        Rows a step. A last batch that is smaller is left out: which rows it holds changes.
-    learning_rate, weight_decay : float
-        Of AdamW.
-    rng : numpy.random.RandomState
-        Gives the seed of each epoch.
-    device : {"cpu", "cuda"}
-        Where the network is.
-    mixed_precision : bool
-        Whether the loss is computed in mixed precision (bfloat16).
-    patience : int or None
-        With it, ``n_held_out`` rows judge each epoch, training ends after so many epochs without
-        a loss lower by ``tol``, and the best weights are kept.
-    tol : float
-        See ``patience``.
-    n_held_out : int
-        See ``patience``; these rows are drawn at random and are not trained on.
-
-    Attributes
-    ----------
-    losses, held_out_losses : list of float
-        One entry an epoch.
-    stopped_early : bool
-        Whether patience ran out.
+    ``loss_of`` takes indices of rows, a tensor on the CPU, to the mean loss over them; ``rng``
+    gives the seed of each epoch. A last batch that is smaller is left out: which rows it holds
+    changes. With ``patience``, ``n_held_out`` random rows are not trained on and evaluate each
+    epoch; training ends after so many epochs without a loss lower by ``tol``, and the best weights
+    are kept.
     """
 
     def __init__(
@@ -129,18 +99,7 @@ class Training:
         return total / sum(len(rows) for rows in parts if len(rows) > 1)
 
     def epochs(self):
-        """Train, giving way after each epoch.
-
-        Yields
-        ------
-        loss : float
-            Mean loss of the epoch.
-
-        Raises
-        ------
-        RuntimeError
-            If the loss is no longer finite.
-        """
+        """Train, and yield the mean loss of each epoch; it must be finite."""
         for epoch in range(self.n_epochs):
             with seeded(self.rng.randint(2**31), self.device):
                 loss = self._epoch()
@@ -173,7 +132,11 @@ class Training:
 
 
 class TrainedTransformer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    CallbackSupportMixin,
+    BaseEstimator,
+    metaclass=ABCMeta,
 ):
     """What estimators with a network share: how it is trained, with which parameters."""
 
@@ -192,31 +155,22 @@ class TrainedTransformer(
         "random_state": ["random_state"],
     }
 
-    def _goes_on(self):
-        """Whether a fit goes on from the weights of the last.
+    def _former(self):
+        """The record of the last fit, if this one goes on from it, else None.
 
-        Raises
-        ------
-        ValueError
-            If it should, but the weights came by `from_arrays`: they are not all that is trained.
+        Refused if that came by `from_arrays`: its weights are not all that is trained.
         """
-        if not (self.warm_start and hasattr(self, "network_")):
-            return False
-        if not hasattr(self, "_rng"):
+        if not (self.warm_start and hasattr(self, "_learnt")):
+            return None
+        if self._learnt.rng is None:
             raise ValueError(
                 "warm_start=True needs a fit of this object to go on from. Got one whose weights "
                 "came by from_arrays: fit it with warm_start=False."
             )
-        return True
+        return self._learnt
 
     def _training(self, network, loss_of, n_rows, rng, device):
-        """`Training` as the parameters have it.
-
-        Raises
-        ------
-        ValueError
-            If it stops early and too few rows are left to train on.
-        """
+        """`Training` as the parameters have it; refuses to hold out rows that it needs."""
         patience = {}
         if self.early_stopping:
             n_held_out = max(2, round(self.validation_fraction * n_rows))
@@ -248,29 +202,37 @@ class TrainedTransformer(
             **patience,
         )
 
-    def _prepare(self, X):
-        """The `Training` that the parameters ask for, for rows X."""
-        raise NotImplementedError
+    @abstractmethod
+    def _prepare(self, X, former):
+        """What a fit to X begins with: a `Training`, the record of what is learnt, and columns.
+
+        `former` is the record of the fit that this one goes on from, or None. Sets nothing.
+        """
 
     def _fitted(self, X):
         """Train under the callbacks and set what there is, be it stopped or interrupted.
 
-        Sets ``network_``, ``loss_curve_``, ``validation_loss_curve_`` and ``n_iter_``; the curves
-        go on where they exist. A fit that fails, or is interrupted before its first epoch is over,
-        leaves the former as it was.
+        Curves go on where a fit goes on. A fit that fails, or is interrupted before its first epoch
+        is over, leaves the former as it was.
         """
-        with former_fit_kept(self):
-            training = self._prepare(X)
-            progress = Progress(self, training.n_epochs)
-            for _ in progress.follow(training.epochs(), training.n_epochs, "epochs"):
-                pass
-            if progress.interrupted and not training.losses:
-                raise KeyboardInterrupt
-            self.network_ = training.finish()
-            self.loss_curve_ = self.loss_curve_ + training.losses
-            self.validation_loss_curve_ = self.validation_loss_curve_ + training.held_out_losses
-            self.n_iter_ = len(self.loss_curve_)
-        progress.context.call_on_fit_task_end(estimator=self)
+        former = self._former()
+        training, learnt, columns = self._prepare(X, former)
+        progress = Progress(self, training.epochs(), training.n_epochs, "epochs")
+        for _ in progress:
+            pass
+        if progress.interrupted and not training.losses:
+            raise KeyboardInterrupt
+        curves = ([], []) if former is None else (self.loss_curve_, self.validation_loss_curve_)
+        swap_in(
+            self,
+            network_=training.finish(),
+            loss_curve_=curves[0] + training.losses,
+            validation_loss_curve_=curves[1] + training.held_out_losses,
+            n_iter_=len(curves[0]) + len(training.losses),
+            _learnt=learnt,
+            **columns,
+        )
+        progress.end()
         if progress.interrupted:
             raise KeyboardInterrupt
         if progress.stopped:

@@ -1,5 +1,6 @@
 """Representations and latent maps without a network, and whatever else a user hands over."""
 
+from functools import partial
 from numbers import Integral
 
 import numpy as np
@@ -8,10 +9,11 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..._utils.embedding import through_module
+from ..._utils.records import flag, integer, named_arrays, named_fields, refuse
 from ..._utils.sklearn import Interval, fit_context
 from ._modules import unit_of
 
-__all__ = ["Identity", "PrincipalComponents"]
+__all__ = ["FittedMap", "Identity", "PrincipalComponents"]
 
 
 class Identity(BaseEstimator):
@@ -127,13 +129,12 @@ class Identity(BaseEstimator):
         ValueError
             If names, shapes or values do not fit together.
         """
-        standardize = config.get("standardize")
-        if set(config) != {"standardize"} or not isinstance(standardize, bool):
-            raise ValueError(f"config must hold 'standardize', a bool. Got {config!r}.")
+        (standardize,) = named_fields(config, "config", standardize=flag)
         made = cls(standardize)
-        made.mean_, made.scale_ = _weights(arrays, ("mean", "scale"), ((None,), (None,)))
+        arrays = named_arrays(arrays, {"mean": (None,), "scale": (None,)})
+        made.mean_, made.scale_ = arrays["mean"], arrays["scale"]
         if len(made.mean_) != len(made.scale_) or not (made.scale_ > 0).all():
-            raise ValueError("arrays must hold as many scales as means, all above 0.")
+            refuse("arrays", "as many scales as means, all above 0", made.scale_)
         return made
 
 
@@ -259,18 +260,14 @@ class PrincipalComponents(BaseEstimator):
         ValueError
             If names, shapes or values do not fit together.
         """
-        n, whiten = config.get("n_components"), config.get("whiten")
-        whole = isinstance(n, int) and not isinstance(n, bool) and n >= 1
-        if set(config) != {"n_components", "whiten"} or not whole or not isinstance(whiten, bool):
-            raise ValueError(
-                f"config must hold 'n_components', an int, and 'whiten', a bool. Got {config!r}."
-            )
+        size = partial(integer, lowest=1, highest=2**31)
+        n, whiten = named_fields(config, "config", n_components=size, whiten=flag)
         made = cls(n, whiten=whiten)
-        made.mean_, made.components_ = _weights(
-            arrays, ("mean", "components"), ((None,), (None, None))
-        )
-        if made.components_.shape[1] != len(made.mean_) or len(made.components_) > n:
-            raise ValueError("arrays must hold directions of as many entries as the mean has.")
+        arrays = named_arrays(arrays, {"mean": (None,), "components": (None, None)})
+        made.mean_, made.components_ = arrays["mean"], arrays["components"]
+        shape = made.components_.shape
+        if shape[1] != len(made.mean_) or shape[0] > n:
+            refuse("arrays", f"up to {n} directions of as many entries as the mean has", shape)
         return made
 
 
@@ -353,18 +350,3 @@ def _table(X, n_features=None):
             f"X must have {n_features} columns, as the buyer's rows. Got {X.shape[1]}."
         )
     return X
-
-
-def _weights(arrays, names, shapes):
-    """Named float64 arrays, checked."""
-    if set(arrays) != set(names):
-        raise ValueError(f"arrays must be {sorted(names)}. Got {sorted(arrays)}.")
-    made = []
-    for name, shape in zip(names, shapes):
-        array = np.asarray(arrays[name])
-        if array.ndim != len(shape) or array.dtype != np.float64 or array.size == 0:
-            raise ValueError(f"{name} must be a float64 array of {len(shape)} axes.")
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} must hold finite numbers. Got NaN or infinity.")
-        made.append(array)
-    return made

@@ -2,17 +2,17 @@
 
 import hashlib
 import json
-import math
 import os
 from numbers import Real
 
 import numpy as np
 
+from ..._utils.records import read_record, read_text, refuse
 from ...privacy import clip_rows
 from ._modules import LATENTS, NETWORKS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
 from ._weights_file import load_weights, save_weights
 
-__all__ = ["BuyerModel"]
+__all__ = ["BuyerModel", "as_model", "map_rows"]
 
 _FORMAT, _VERSION = "skvalue.priarta.BuyerModel", 1
 _CONFIG = "config.json"
@@ -163,27 +163,9 @@ class BuyerModel:
         ImportError
             If what a network needs is not installed.
         """
-        with open(os.path.join(folder, _CONFIG), "rb") as file:
-            content = file.read(_MOST_CONFIG_BYTES + 1)
-        if len(content) > _MOST_CONFIG_BYTES:
-            raise ValueError(f"{_CONFIG} must have at most {_MOST_CONFIG_BYTES} bytes. Got more.")
-        try:
-            config = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{_CONFIG} must be JSON. Got {error}.") from None
-        if not isinstance(config, dict) or config.get("format") != _FORMAT:
-            raise ValueError(f"{_CONFIG} must be of format {_FORMAT!r}.")
-        if config.get("version") != _VERSION:
-            raise ValueError(
-                f"{_CONFIG} must be of version {_VERSION}, which this skvalue reads. Got "
-                f"{config.get('version')!r}."
-            )
-        names = {"format", "version", "representation", "latent", "max_norm", "mean_weight"}
-        if set(config) != names | {"fingerprint"}:
-            wrong = sorted(set(config) ^ (names | {"fingerprint"}))
-            raise ValueError(
-                f"{_CONFIG} must have exactly the fields of a model. Got {wrong} wrong."
-            )
+        text = read_text(os.path.join(folder, _CONFIG), _MOST_CONFIG_BYTES, _CONFIG)
+        names = {"representation", "latent", "max_norm", "mean_weight", "fingerprint"}
+        config = read_record(text, _FORMAT, _VERSION, names, _MOST_CONFIG_BYTES, _CONFIG)
         for part in ("representation", "latent"):
             _check_record(config[part], part)
         arrays = load_weights(folder, _has_network(config))
@@ -250,7 +232,7 @@ def _has_network(config):
 def _check_record(record, part):
     good = isinstance(record, dict) and set(record) == {"name", "config"}
     if not good or not isinstance(record["name"], str) or not isinstance(record["config"], dict):
-        raise ValueError(f"{part} must be an object with a name and a config. Got {record!r:.80}.")
+        refuse(part, "an object with a name and a config", record)
 
 
 def _load_map(record, part, names, arrays):
@@ -264,7 +246,12 @@ def _load_map(record, part, names, arrays):
 
 
 def _positive(value, name, largest):
-    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not good or not 0 < value <= largest:
-        raise ValueError(f"{name} must be a number above 0, up to {largest:g}. Got {value!r}.")
+    good = isinstance(value, Real) and not isinstance(value, bool) and 0 < value <= largest
+    if not good:
+        refuse(name, f"a number above 0, up to {largest:g}", value)
     return float(value)
+
+
+def as_model(model):
+    """The buyer's model, from itself or its folder."""
+    return model if isinstance(model, BuyerModel) else BuyerModel.load(model)

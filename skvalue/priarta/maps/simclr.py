@@ -4,7 +4,9 @@ Importing this imports torch.
 """
 
 import copy
+from functools import partial
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,10 +14,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from ..._utils.fits import blank_of, columns_on, swap_in
 from ..._utils.parallel import tiles
+from ..._utils.records import checked_array, choice, flag, integer, named_fields, refuse
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ..._utils.torch_device import find_device, seeded, undisturbed
-from ._arrays import load_arrays, one_of, read_config, read_vector, state_arrays, whole_number
+from ._arrays import load_arrays, state_arrays
 from ._examples import Examples, read_examples
 from ._training import TrainedTransformer
 from .augmentations import AUGMENTATIONS, make_augmentations
@@ -245,24 +249,20 @@ class SimCLR(TrainedTransformer):
         """
         return self._fitted(X)
 
-    def _prepare(self, X):
-        """The training that the parameters ask for."""
+    def _prepare(self, X, former):
         device = find_device(self.device)
-        again = self._goes_on()
-        X = read_examples(self, X, image_shape=self.image_shape, reset=not again)
-        examples = self._examples if again else Examples.of(X, self.image_shape)
+        host = blank_of(self) if former is None else self
+        X = read_examples(host, X, image_shape=self.image_shape, reset=former is None)
+        examples = Examples.of(X, self.image_shape) if former is None else former.examples
         rows = examples.tensor(X)
-        rng = self._rng if again else check_random_state(self.random_state)
+        rng = check_random_state(self.random_state) if former is None else former.rng
         augment = self.augmentations
         if isinstance(augment, str):
             augment = make_augmentations(augment, examples.shape, rows, self.corruption_rate)
-        if not again:
-            network, n_outputs, name = self._build(examples, rng)
-            self.loss_curve_, self.validation_loss_curve_ = [], []
-            self._name, self._n_outputs = name, n_outputs
-            self._projection_dim = self.projection_dim
+        if former is None:
+            network, learnt = self._build(examples, rng)
         else:
-            network = copy.deepcopy(self.network_)  # kept as it is should the fit fail
+            network, learnt = copy.deepcopy(self.network_), former
         network = network.to(device)
 
         def loss_of(chosen):
@@ -273,11 +273,10 @@ class SimCLR(TrainedTransformer):
             return nt_xent_loss(*projected.chunk(2), self.temperature)
 
         training = self._training(network, loss_of, len(rows), rng, device)
-        self._examples, self._rng = examples, rng
-        return training
+        return training, learnt, columns_on(host)
 
     def _build(self, examples, rng):
-        """Backbone and head with fresh weights, the backbone's name and its dimension."""
+        """Backbone and head with fresh weights, and the record of a fit that begins with them."""
         name = self.backbone
         if isinstance(name, str):
             name = choose_backbone(examples.shape) if name == "auto" else name
@@ -288,11 +287,12 @@ class SimCLR(TrainedTransformer):
                 backbone, name = copy.deepcopy(name).cpu(), None
                 n_outputs = outputs_of(backbone, examples.shape)
             network = with_head(backbone, n_outputs, self.projection_dim)
-        return network, n_outputs, name
+        return network, _Learnt(examples, name, n_outputs, self.projection_dim, rng)
 
     @property
     def _n_features_out(self):
-        return self._projection_dim if self.output == "projection" else self._n_outputs
+        projected = self.output == "projection"
+        return self._learnt.projection_dim if projected else self._learnt.n_outputs
 
     @undisturbed()
     def transform(self, X):
@@ -316,14 +316,15 @@ class SimCLR(TrainedTransformer):
         check_is_fitted(self)
         device = find_device(self.device)
         X = read_examples(self, X, image_shape=self.image_shape, reset=False)
+        examples = self._learnt.examples
         # Tables in double precision: small networks, whose rounding then never shows. A network of
         # images in single precision gives a row other last bits in other company.
-        dtype = torch.float64 if self._examples.is_table else torch.float32
+        dtype = torch.float64 if examples.is_table else torch.float32
         network = copy.deepcopy(self.network_).to(device, dtype)
         rows = np.empty((len(X), self._n_features_out))
         with torch.no_grad():
             for part in tiles(len(X), _ROWS):
-                batch = self._examples.unit(self._examples.tensor(X[part]).to(device))
+                batch = examples.unit(examples.tensor(X[part]).to(device))
                 out = network.backbone(batch.to(dtype)).flatten(1)
                 if self.output == "projection":
                     out = nn.functional.normalize(network.head(out), dim=1)
@@ -346,7 +347,8 @@ class SimCLR(TrainedTransformer):
             If the backbone is a module of the user's own.
         """
         check_is_fitted(self)
-        if self._name is None:
+        learnt = self._learnt
+        if learnt.name is None:
             raise ValueError(
                 "A backbone that is a torch module cannot be exported: the receiver would have to "
                 f"run its code. Use one of {', '.join(BACKBONES)}, or ship the representation by "
@@ -355,14 +357,14 @@ class SimCLR(TrainedTransformer):
         arrays = state_arrays(self.network_)
         if self.output == "backbone":
             arrays = {name: array for name, array in arrays.items() if "head." not in name}
-        examples = self._examples
+        examples = learnt.examples
         arrays |= {"centre": examples.centre, "scale": examples.scale}
         config = {
-            "backbone": self._name,
+            "backbone": learnt.name,
             "shape": list(examples.shape),
             "bytes": examples.bytes,
             "output": self.output,
-            "projection_dim": self._projection_dim,
+            "projection_dim": learnt.projection_dim,
         }
         return arrays, config
 
@@ -387,19 +389,20 @@ class SimCLR(TrainedTransformer):
         ValueError
             If names, shapes or values do not fit together.
         """
-        name, shape, is_bytes, output, dim = read_config(
+        name, shape, is_bytes, output, dim = named_fields(
             config,
-            backbone=one_of(*BACKBONES),
+            "config",
+            backbone=partial(choice, among=BACKBONES),
             shape=_checked_shape,
-            bytes=one_of(True, False),
-            output=one_of("backbone", "projection"),
-            projection_dim=whole_number(1, 2**16),
+            bytes=flag,
+            output=partial(choice, among=("backbone", "projection")),
+            projection_dim=partial(integer, lowest=1, highest=2**16),
         )
         arrays = dict(arrays)
         n_scales = shape[0] if len(shape) == 1 else 1
-        scales = [read_vector(arrays, word, n_scales) for word in ("centre", "scale")]
+        scales = [checked_array(arrays.pop(k, None), k, (n_scales,)) for k in ("centre", "scale")]
         if not (scales[1] > 0).all():
-            raise ValueError("scale must hold positive numbers.")
+            refuse("scale", "of positive numbers", float(scales[1].min()))
 
         def build():
             backbone, n_outputs = make_backbone(name, shape)
@@ -412,21 +415,35 @@ class SimCLR(TrainedTransformer):
             output=output,
             projection_dim=dim,
         )
-        simclr.network_ = load_arrays(build, arrays)
-        simclr._examples = Examples(shape, is_bytes, *scales)
-        simclr._name, simclr._projection_dim = name, dim
+        network = load_arrays(build, arrays)
         with torch.device("meta"):
-            simclr._n_outputs = make_backbone(name, shape)[1]
-        simclr.n_features_in_ = int(np.prod(shape))
-        simclr.loss_curve_, simclr.validation_loss_curve_, simclr.n_iter_ = [], [], 0
+            n_outputs = make_backbone(name, shape)[1]
+        swap_in(
+            simclr,
+            network_=network,
+            loss_curve_=[],
+            validation_loss_curve_=[],
+            n_iter_=0,
+            n_features_in_=int(np.prod(shape)),
+            _learnt=_Learnt(Examples(shape, is_bytes, *scales), name, n_outputs, dim, None),
+        )
         return simclr
 
 
-def _checked_shape(shape):
+class _Learnt(NamedTuple):
+    """What a fit has learnt beside the network, and the generator that goes on with it."""
+
+    examples: Examples
+    name: str | None  # of the backbone; None is a module of the user's
+    n_outputs: int
+    projection_dim: int
+    rng: np.random.RandomState | None
+
+
+def _checked_shape(shape, name):
     """A shape from a config: (n_features,) or (channels, height, width), of a sane size."""
-    if type(shape) is not list or len(shape) not in (1, 3):
-        raise ValueError
-    shape = tuple(whole_number(1, 2**20)(side) for side in shape)
-    if np.prod(shape, dtype=float) > 2**24:
-        raise ValueError
-    return shape
+    good = isinstance(shape, list) and len(shape) in (1, 3)
+    sides = tuple(integer(side, name, 1, 2**20) for side in shape) if good else ()
+    if not good or np.prod(sides, dtype=float) > 2**24:
+        refuse(name, "one or three lengths, of at most 2**24 numbers", shape)
+    return sides

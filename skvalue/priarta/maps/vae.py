@@ -4,7 +4,9 @@ Importing this imports torch.
 """
 
 import copy
+from functools import partial
 from numbers import Integral, Real
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,10 +14,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from ..._utils.fits import blank_of, columns_on, swap_in
 from ..._utils.parallel import tiles
+from ..._utils.records import checked_array, integer, named_fields, refuse
 from ..._utils.sklearn import Interval, fit_context
 from ..._utils.torch_device import find_device, seeded, undisturbed
-from ._arrays import load_arrays, read_config, read_vector, state_arrays, whole_number
+from ._arrays import load_arrays, state_arrays
 from ._modules import unit_of
 from ._training import TrainedTransformer
 
@@ -203,23 +207,21 @@ class GaussianVAE(TrainedTransformer):
         """
         return self._fitted(X)
 
-    def _prepare(self, X):
-        """The training that the parameters ask for."""
+    def _prepare(self, X, former):
         device = find_device(self.device)
-        again = self._goes_on()
-        X = validate_data(self, X, reset=not again, dtype=float, ensure_min_samples=2)
-        rng = self._rng if again else check_random_state(self.random_state)
-        if again:
-            network = copy.deepcopy(self.network_)  # kept as it is should the fit fail
-        else:
+        host = blank_of(self) if former is None else self
+        X = validate_data(host, X, reset=former is None, dtype=float, ensure_min_samples=2)
+        if former is None:
+            rng = check_random_state(self.random_state)
             with seeded(rng.randint(2**31)):
                 network = _network(X.shape[1], self.hidden_dim, self.latent_dim)
             unit = unit_of(X)
-            self._centre = unit * (X / unit).mean(axis=0)
-            self._scale = float(unit * np.sqrt(np.mean(((X - self._centre) / unit) ** 2))) or 1.0
-            self._dims = (self.hidden_dim, self.latent_dim)
-            self.loss_curve_, self.validation_loss_curve_ = [], []
-        rows, network = self._tensor(X), network.to(device)
+            centre = unit * (X / unit).mean(axis=0)
+            scale = float(unit * np.sqrt(np.mean(((X - centre) / unit) ** 2))) or 1.0
+            learnt = _Learnt(centre, scale, self.hidden_dim, self.latent_dim, rng)
+        else:
+            learnt, network = former, copy.deepcopy(self.network_)
+        rows, network = learnt.tensor(X), network.to(device)
 
         def loss_of(chosen):
             x = rows[chosen].to(device)
@@ -227,17 +229,12 @@ class GaussianVAE(TrainedTransformer):
             drawn = mean + torch.randn_like(mean) * torch.exp(0.5 * log_variance)
             return negative_elbo(x, network.decoder(drawn).float(), mean, log_variance, self.beta)
 
-        training = self._training(network, loss_of, len(rows), rng, device)
-        self._rng = rng
-        return training
-
-    def _tensor(self, X):
-        scaled = (X - self._centre) / self._scale
-        return torch.from_numpy(scaled.clip(-_LIMIT, _LIMIT).astype(np.float32))
+        training = self._training(network, loss_of, len(rows), learnt.rng, device)
+        return training, learnt, columns_on(host)
 
     @property
     def _n_features_out(self):
-        return self._dims[1]
+        return self._learnt.latent_dim
 
     @undisturbed()
     def transform(self, X):
@@ -266,7 +263,9 @@ class GaussianVAE(TrainedTransformer):
         means = np.empty((len(X), self._n_features_out))
         with torch.no_grad():
             for part in tiles(len(X), _ROWS):
-                mean, _ = encoder(self._tensor(X[part]).to(device, torch.float64)).chunk(2, dim=1)
+                mean, _ = encoder(self._learnt.tensor(X[part]).to(device, torch.float64)).chunk(
+                    2, dim=1
+                )
                 means[part] = mean.cpu().numpy()
         return means
 
@@ -283,9 +282,13 @@ class GaussianVAE(TrainedTransformer):
         check_is_fitted(self)
         arrays = state_arrays(self.network_)
         arrays = {name: array for name, array in arrays.items() if name.startswith("encoder.")}
-        arrays |= {"centre": self._centre, "scale": np.array([self._scale])}
-        hidden, latent = self._dims
-        sizes = {"n_features": len(self._centre), "hidden_dim": hidden, "latent_dim": latent}
+        learnt = self._learnt
+        arrays |= {"centre": learnt.centre, "scale": np.array([learnt.scale])}
+        sizes = {
+            "n_features": len(learnt.centre),
+            "hidden_dim": learnt.hidden_dim,
+            "latent_dim": learnt.latent_dim,
+        }
         return arrays, sizes
 
     @classmethod
@@ -309,20 +312,41 @@ class GaussianVAE(TrainedTransformer):
         ValueError
             If names, shapes or values do not fit together.
         """
-        size = whole_number(1, 2**20)
-        n_features, hidden, latent = read_config(
-            config, n_features=size, hidden_dim=size, latent_dim=size
+        size = partial(integer, lowest=1, highest=2**20)
+        n_features, hidden, latent = named_fields(
+            config, "config", n_features=size, hidden_dim=size, latent_dim=size
         )
         arrays = dict(arrays)
-        centre, scale = read_vector(arrays, "centre", n_features), read_vector(arrays, "scale", 1)
+        centre = checked_array(arrays.pop("centre", None), "centre", (n_features,))
+        scale = checked_array(arrays.pop("scale", None), "scale", (1,))
         if scale[0] <= 0:
-            raise ValueError(f"scale must be positive. Got {scale[0]}.")
+            refuse("scale", "positive", float(scale[0]))
         vae = cls(latent, hidden_dim=hidden)
-        vae.network_ = load_arrays(lambda: _network(n_features, hidden, latent, False), arrays)
-        vae._centre, vae._scale, vae._dims = centre, float(scale[0]), (hidden, latent)
-        vae.n_features_in_ = n_features
-        vae.loss_curve_, vae.validation_loss_curve_, vae.n_iter_ = [], [], 0
+        swap_in(
+            vae,
+            network_=load_arrays(lambda: _network(n_features, hidden, latent, False), arrays),
+            loss_curve_=[],
+            validation_loss_curve_=[],
+            n_iter_=0,
+            n_features_in_=n_features,
+            _learnt=_Learnt(centre, float(scale[0]), hidden, latent, None),
+        )
         return vae
+
+
+class _Learnt(NamedTuple):
+    """What a fit has learnt beside the network, and the generator that goes on with it."""
+
+    centre: np.ndarray
+    scale: float
+    hidden_dim: int
+    latent_dim: int
+    rng: np.random.RandomState | None
+
+    def tensor(self, X):
+        """Rows as the encoder takes them."""
+        scaled = (X - self.centre) / self.scale
+        return torch.from_numpy(scaled.clip(-_LIMIT, _LIMIT).astype(np.float32))
 
 
 def _network(n_features, hidden, latent, with_decoder=True):

@@ -1,6 +1,6 @@
 """Rounds of federated training: what parties send, how it is averaged, what each adds."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn import get_config
@@ -8,23 +8,23 @@ from sklearn import get_config
 from ..._utils.parallel import tiles
 from ...estimation import choose_sampler, make_design
 from ...games import FunctionGame
-from ...gradients._models import gradients_at
-from ...privacy.mechanisms import on_grid
+from ...gradients import gradients_at
+from ...privacy import release
 
 __all__ = [
     "RationedNoise",
     "Rounds",
     "coalition_parameters",
     "public_utility",
-    "recent_shares",
+    "recent_fractions",
     "release_updates",
     "round_values",
     "train_together",
 ]
 
 
-def recent_shares(n_rounds):
-    """Share of the newest update in what is averaged, for every round.
+def recent_fractions(n_rounds):
+    """Weight of the newest update in what is averaged, for every round.
 
     A global model moves, fast at first, so that the newest updates say more than older ones.
 
@@ -35,7 +35,7 @@ def recent_shares(n_rounds):
 
     Returns
     -------
-    shares : ndarray of shape (n_rounds,)
+    fractions : ndarray of shape (n_rounds,)
         ``0.75 - 0.7 t / k`` in round t; 1 in the first.
 
     References
@@ -44,15 +44,15 @@ def recent_shares(n_rounds):
 
     Examples
     --------
-    >>> recent_shares(5).round(2).tolist()
+    >>> recent_fractions(5).round(2).tolist()
     [1.0, 0.47, 0.33, 0.19, 0.05]
     """
-    shares = 0.75 - 0.7 * np.arange(1, n_rounds + 1) / n_rounds
-    shares[0] = 1.0
-    return shares
+    fractions = 0.75 - 0.7 * np.arange(1, n_rounds + 1) / n_rounds
+    fractions[0] = 1.0
+    return fractions
 
 
-def release_updates(updates, clip, draw=None, scales=1.0, stream=(0,)):
+def release_updates(updates, clip, draw=None, factors=1.0, stream=(0,)):
     """What leaves the parties: their updates, clipped, with noise.
 
     Parameters
@@ -63,7 +63,7 @@ def release_updates(updates, clip, draw=None, scales=1.0, stream=(0,)):
         Bound of the norm of an update.
     draw : callable, default=None
         ``draw(shape, stream)`` gives noise, see `skvalue.privacy.noise_source`; None adds none.
-    scales : float or ndarray of shape (n_players,), default=1.0
+    factors : float or ndarray of shape (n_players,), default=1.0
         What a player's noise is multiplied by.
     stream : tuple of int, default=(0,)
         Tells noise from one seed apart.
@@ -83,22 +83,17 @@ def release_updates(updates, clip, draw=None, scales=1.0, stream=(0,)):
     >>> release_updates([[3.0, 4.0], [0.3, 0.4]], clip=1.0).round(3).tolist()
     [[0.6, 0.8], [0.3, 0.4]]
     """
-    released = np.array(updates, dtype=np.float64)
-    norms = np.linalg.norm(released, axis=1)
-    lost = ~np.isfinite(norms)
-    if lost.any():
-        if draw is None:
-            raise ValueError(
-                f"updates must be finite. Got one that is not, of party {np.flatnonzero(lost)[0]}: "
-                "its rows are too large, or the learning rate is."
-            )
-        released[lost] = norms[lost] = 0.0
-    if clip is not None:
-        released /= np.maximum(norms / clip, 1.0)[:, None]
+    updates = np.asarray(updates, dtype=np.float64)
     if draw is None:
-        return released
-    scales = np.reshape(scales, (-1, 1))
-    return on_grid(released + scales * draw(released.shape, stream), scales * draw.scale)
+        lost = np.flatnonzero(~np.isfinite(np.linalg.norm(updates, axis=1)))
+        if len(lost):
+            raise ValueError(
+                f"updates must be finite. Got one that is not, of party {lost[0]}: its rows are "
+                "too large, or the learning rate is."
+            )
+        return release(updates, clip)
+    factors = np.reshape(factors, (-1, 1))
+    return release(updates, clip, factors * draw(updates.shape, stream), factors * draw.scale)
 
 
 class RationedNoise:
@@ -239,16 +234,16 @@ def round_values(utilities, theta, updates, rate, *, semivalue, aggregate, limit
     return design.values(), variances, ends, game.n_evaluations + 1
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Rounds:
-    """What rounds have added up to.
+    """The rounds of a training so far; `add` makes the next.
 
     Attributes
     ----------
     utilities : callable
         Utilities of parameters.
-    shares : ndarray of shape (n_rounds,)
-        Shares of the newest update in what is used.
+    fractions : ndarray of shape (n_rounds,)
+        Weights of the newest update in what is used.
     options : dict
         Of `round_values`: semivalue, aggregate and seed.
     rate : float
@@ -257,90 +252,102 @@ class Rounds:
         First rounds that do not count.
     n_permutations : int
         Coalitions asked in a round, over the number of players.
+    used : ndarray of shape (n_players, p)
+        What was used of the updates in the last round.
+    values, variances, ends : tuples
+        Of every round, as by `round_values`.
+    n_asked : int
+        Coalitions asked.
     """
 
     utilities: object
-    shares: np.ndarray
+    fractions: np.ndarray
     options: dict
     rate: float
     skip: int
     n_permutations: int
     used: np.ndarray = None
-    values: list = field(default_factory=list)
-    variances: list = field(default_factory=list)
-    ends: list = field(default_factory=list)
-    asked: int = 0
+    values: tuple = ()
+    variances: tuple = ()
+    ends: tuple = ()
+    n_asked: int = 0
 
     def __post_init__(self):
         # What is used is W = X A of what was sent, A, for an X known before any data, whose rows
-        # sum to one: in round t the share of the newest, and the rest times the row before.
-        assert np.isfinite(self.shares).all()
-        assert self.shares[0] == 1
-        self.shares.flags.writeable = False
+        # sum to one: in round t the fraction of the newest, and the rest times the row before.
+        assert np.isfinite(self.fractions).all()
+        assert self.fractions[0] == 1
+        self.fractions.flags.writeable = False
 
     @property
     def done(self):
         """Rounds played."""
         return len(self.values)
 
+    @property
+    def counted(self):
+        """Rounds played that count."""
+        return max(self.done - self.skip, 0)
+
+    @property
+    def step(self):
+        """What the server adds to the parameters after the last round."""
+        return self.rate * self.used.mean(axis=0)
+
     def add(self, theta, released):
-        """Play a round from what parties sent; returns what the server adds to the parameters."""
+        """The rounds with one more, in which parties sent this."""
         t = self.done
         used = np.array(released, dtype=np.float64)
         if t:
-            used = self.used + self.shares[t] * (used - self.used)
-        if t < self.skip:
-            values = variances = np.full(len(used), np.nan)
-            ends = np.nan, np.nan
-        else:
-            values, variances, ends, asked = round_values(
+            used = self.used + self.fractions[t] * (used - self.used)
+        values = variances = np.full(len(used), np.nan)
+        ends, n_asked = (np.nan, np.nan), 0
+        if t >= self.skip:
+            values, variances, ends, n_asked = round_values(
                 self.utilities, theta, used, self.rate, number=t,
                 limit=self.n_permutations * len(used), **self.options,
             )  # fmt: skip
-            self.asked += asked
-        self.used = used
-        self.values.append(values)
-        self.variances.append(variances)
-        self.ends.append(ends)
-        return self.rate * self.used.mean(axis=0)
+        return replace(
+            self, used=used, values=(*self.values, values), variances=(*self.variances, variances),
+            ends=(*self.ends, ends), n_asked=self.n_asked + n_asked,
+        )  # fmt: skip
 
     def result(self):
         """Values, their standard errors, and mean utilities before and after the rounds."""
-        if self.done <= self.skip:
-            return np.full((2, len(self.used)), np.nan).tolist() + [np.nan, np.nan]
         counted = slice(self.skip, None)
         values = np.mean(self.values[counted], axis=0)
-        errors = np.sqrt(np.sum(self.variances[counted], axis=0)) / (self.done - self.skip)
+        errors = np.sqrt(np.sum(self.variances[counted], axis=0)) / self.counted
         before, after = np.mean(self.ends[counted], axis=0)
         return values, errors, float(before), float(after)
 
 
-def train_together(model, rounds, rng, n_rounds, draw=None, scales=1.0):
-    """Train a model by rounds in which every player sends minus its gradient; yields after each.
+def train_together(model, rounds, rng, n_rounds, draw=None, factors=1.0):
+    """Train a model by rounds in which every player sends minus its gradient.
 
     Parameters
     ----------
     model : GradientModel
         The model.
     rounds : Rounds
-        What values the players.
+        None played; what values the players.
     rng : numpy.random.Generator
         Of the initial parameters.
     n_rounds : int
         Number of rounds.
-    draw, scales : callable, ndarray
+    draw, factors : callable, ndarray
         Of `release_updates`; None adds no noise.
 
     Yields
     ------
-    t : int
-        Rounds done.
+    rounds : Rounds
+        The rounds so far, after each.
     """
     theta = model.initial(rng)
     for t in range(n_rounds):
-        gradients = gradients_at(model, theta)
-        theta = theta + rounds.add(theta, release_updates(-gradients, None, draw, scales, (t,)))
-        yield t + 1
+        updates = release_updates(-gradients_at(model, theta), None, draw, factors, (t,))
+        rounds = rounds.add(theta, updates)
+        theta = theta + rounds.step
+        yield rounds
 
 
 def public_utility(model, rate, n_rounds, seed):

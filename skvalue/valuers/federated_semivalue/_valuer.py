@@ -1,25 +1,43 @@
 """Semivalues of parties that train one model together, round by round."""
 
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted
 
+from ..._utils.checks import seed_of
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ...base._old_in_sample import BaseInSampleValuer
-from ...base._old_private import PRIVACY_CONSTRAINTS
-from ...privacy import noise_source
+from ...base import EXACT, PRIVACY_CONSTRAINTS, Problem, Result
+from ...gradients import RATES, own_fractions
+from ...privacy import check_delta, check_epsilon, noise_source
 from ...semivalues import check_semivalue
-from ._fit import FederatedFitsMixin
-from ._rounds import RationedNoise, release_updates
+from .._gradients import BaseGradientValuer, is_named, noise_factors, players_of, start_noise
+from ._rounds import (
+    RationedNoise,
+    Rounds,
+    public_utility,
+    recent_fractions,
+    release_updates,
+    train_together,
+)
 
 __all__ = ["FederatedSemivalueValuer"]
 
 _ROUND_SCHEDULES = {"iid", "correlated", "recent"}
 
 
-class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
+@dataclass(frozen=True, eq=False)
+class Training:
+    """A training that runs elsewhere: its rounds so far, and the noise that is left."""
+
+    rounds: Rounds
+    n_parties: int
+    draw: RationedNoise | None
+
+
+class FederatedSemivalueValuer(BaseGradientValuer):
     """Values of parties by what their updates add to a jointly trained model, round by round.
 
     In every round each party sends an update of the global model, and the server takes a step along
@@ -44,7 +62,7 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
         Loss of a torch module; None is the cross-entropy for classes and the squared error for
         targets.
     utility : {"neg_loss", "accuracy"}, default="neg_loss"
-        What judges a model in `fit`: the negated mean loss on the validation points, or the
+        Utility of a model in `fit`: the negated mean loss on the validation points, or the
         accuracy.
     n_rounds : int, default=50
         Rounds of the training, and with `epsilon` releases of every party.
@@ -73,15 +91,16 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
     delta : float, default=1e-5
         Chance that the guarantee of epsilon does not cover.
     noise_multiplier : float or None, default=None
-        In place of epsilon: noise of deviation ``sqrt(n_rounds) * clip * noise_multiplier`` on
-        every update. `privacy_` says what that guarantees.
+        In place of epsilon: noise of standard deviation
+        ``sqrt(n_rounds) * clip * noise_multiplier`` on every update. `privacy_` says what that
+        guarantees.
     noise : {"iid", "correlated", "recent"}, callable or array-like, default="recent"
-        Share of a party's newest update in what is used, where there is noise; the rest is what was
-        used before. "iid": all. "correlated": ``1 / t``, the running mean. "recent":
+        Weight of a party's newest update in what is used, where there is noise; the rest is what
+        was used before. "iid": all. "correlated": ``1 / t``, the running mean. "recent":
         ``0.75 - 0.7 t / n_rounds``, since a global model moves. A callable gives it from (t,
         n_rounds), an array holds them; the first is 1.
     burn_in : float, default=0.2
-        Share of rounds, the first ones, whose values do not count (nor are computed).
+        Fraction of rounds, the first ones, whose values do not count (nor are computed).
     trust : {"local", "server"}, default="local"
         "local": parties trust nobody; "server": a server sees clipped updates and adds the noise,
         half of it.
@@ -95,7 +114,7 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
     task : {"auto", "classification", "regression"}, default="auto"
         Kind of target in `fit`.
     cv : int, "leave-one-out", splitter or iterable, default=5
-        Which rows judge which in `fit` when there is no validation set.
+        Which rows are held out to value which others in `fit` when there is no validation set.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where a torch module computes.
     random_state : int, RandomState or None, default=None
@@ -196,9 +215,7 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
         "device": [str],
         "random_state": ["random_state"],
     }
-    _tasks = ("classification", "regression")
-    _leave_one_out_at_once = False
-    _done = "rounds played"
+    _part, _done = "rounds", "rounds played"
 
     def __init__(
         self,
@@ -284,26 +301,23 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
             raise TypeError(f"utility must be a function of parameters. Got {utility!r}.")
         if not isinstance(n_parties, Integral) or n_parties < 2:
             raise ValueError(f"n_parties must be an integer of at least 2. Got {n_parties!r}.")
-        if self.unit == "example" and self._is_private():
+        if self.unit == "example" and self._is_private:
             raise ValueError(
                 "unit must be 'party' in a training that runs elsewhere, whose rows are not seen. "
                 "Got 'example'."
             )
         self._check_elsewhere()
         check_semivalue(self.semivalue, custom=True)
-        self._check_noise()
-        for name in ("privacy_", "classes_", "groups_", "n_features_in_"):
-            self.__dict__.pop(name, None)
-        self._n_parties, self.clip_ = int(n_parties), self.clip
-        self.learning_rate_ = 1.0 if self.learning_rate == "auto" else float(self.learning_rate)
-        self._event, draw = None, None
-        if self._is_private():
-            self._check_budget()
-            self._event, draw = self._charge()
-            self.privacy_ = self._report(self._event, groups=True)
-        self._draw = None if draw is None else RationedNoise(draw, self.n_rounds)
-        self._rounds = self._make_rounds(utility, self.learning_rate_, self._seed())
-        self._show(self._rounds, np.full((3, n_parties), np.nan))
+        fractions = self._fractions()
+        rate = 1.0 if self.learning_rate == "auto" else float(self.learning_rate)
+        release = EXACT if not self._is_private else self._release_of(self.clip, groups=True)
+        draw = start_noise(release)
+        training = Training(
+            self._new_rounds(utility, fractions, rate, seed_of(self.random_state)),
+            int(n_parties),
+            None if draw is None else RationedNoise(draw, self.n_rounds),
+        )
+        self._show(training, {"clip_": self.clip, "learning_rate_": rate}, release)
         return self
 
     def release(self, update):
@@ -326,14 +340,13 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
             there is no noise, or the ledger refuses.
         """
         self._check_elsewhere()
-        self._check_noise()
+        self._fractions()
         update = check_array(
             update, ensure_2d=False, ensure_all_finite=False, dtype=np.float64, input_name="update"
         )
         draw = None
-        if self._is_private():
-            self._check_budget()
-            event = self._event_of_all().event
+        if self._is_private:
+            event = self._event(self.clip).event
             if self.ledger is not None:
                 self.ledger.charge(event, label=f"{type(self).__name__}: one update")
             draw = noise_source(event, noise_random_state=self.noise_random_state)
@@ -366,31 +379,168 @@ class FederatedSemivalueValuer(FederatedFitsMixin, BaseInSampleValuer):
         sklearn.exceptions.NotFittedError
             If there was no `start`.
         """
-        check_is_fitted(
-            self, "_rounds", msg="This %(name)s follows no training: call start before add_round."
-        )
-        rounds = self._rounds
-        if rounds.done == len(rounds.shares):
+        fitted = vars(self).get("_fitted")
+        if fitted is None or fitted.statistic is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} follows no training: call start before add_round."
+            )
+        training, rounds = fitted.statistic, fitted.statistic.rounds
+        if rounds.done == len(rounds.fractions):
             raise ValueError(
                 f"n_rounds={rounds.done} rounds were planned, and noise and schedule were made "
                 "for them: start again. Got one round more."
             )
         theta = check_array(theta, ensure_2d=False, dtype=np.float64, input_name="theta")
+        n = training.n_parties
         try:
             updates = np.asarray(updates, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"updates must be numbers in shape ({self._n_parties}, {len(theta)}), zeros where "
-                f"a party sent nothing: {error}"
+                f"updates must be numbers in shape ({n}, {len(theta)}), zeros where a party sent "
+                f"nothing: {error}"
             ) from error
         p = len(theta) if rounds.used is None else rounds.used.shape[1]
-        if theta.shape != (p,) or updates.shape != (self._n_parties, p):
+        if theta.shape != (p,) or updates.shape != (n, p):
             raise ValueError(
-                f"theta must have shape ({p},), and updates ({self._n_parties}, {p}). Got "
-                f"{theta.shape} and {updates.shape}."
+                f"theta must have shape ({p},), and updates ({n}, {p}). Got {theta.shape} and "
+                f"{updates.shape}."
             )
         if not released:
-            updates = release_updates(updates, self.clip_, self._draw, stream=(rounds.done,))
-        step = rounds.add(theta, updates)
-        self._show(rounds)
-        return step
+            clip = fitted.attributes["clip_"]
+            updates = release_updates(updates, clip, training.draw, stream=(rounds.done,))
+        rounds = rounds.add(theta, updates)
+        self._show(replace(training, rounds=rounds), fitted.attributes, fitted.release)
+        return rounds.step
+
+    # What a fit does ------------------------------------------------------------------------
+
+    @property
+    def _n_releases(self):
+        return self.n_rounds
+
+    def _prepare(self, problem):
+        self._check_model(problem)
+        fractions = self._fractions()
+        clip, bases = self._public_bounds(problem)
+        seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(len(problem.splits))
+        rate = self.learning_rate
+        if rate == "auto":
+            rate = self._public_rate(problem, clip, bases[0], seeds[0])
+        # The last three are no attributes of the valuer: their names end in no underscore.
+        return {
+            "clip_": clip, "learning_rate_": float(rate), "bases": bases, "seeds": seeds,
+            "fractions": fractions,
+        }  # fmt: skip
+
+    def _public_rate(self, problem, clip, basis, seed):
+        """Learning rate, chosen on the validation points of the first split."""
+        points = problem.splits[0].points
+        order = np.random.default_rng(seed).permutation(len(points))
+        half = (len(order) + 1) // 2
+        train, test = np.sort(order[:half]), np.sort(order[len(order) // 2 :])
+        make = self._model_maker(problem, points, clip, basis)
+        model = make(points.X[train], points.y[train], np.zeros(half, dtype=np.int64), test)
+        found = [public_utility(model, rate, self.n_rounds, seed) for rate in RATES]
+        return RATES[int(np.argmax(found))]
+
+    def _parts(self, problem, attributes, release):
+        draw = start_noise(release)
+        rounds = (
+            (number, rounds)
+            for number in range(len(problem.splits))
+            for rounds in self._training(problem, attributes, number, draw)
+        )
+        return rounds, len(problem.splits) * self.n_rounds
+
+    def _training(self, problem, attributes, number, draw):
+        """The rounds of one split, one after the other."""
+        split, seed = problem.splits[number], attributes["seeds"][number]
+        _, players = players_of(problem, split)
+        make = self._model_maker(
+            problem, split.points, attributes["clip_"], attributes["bases"][number]
+        )
+        model = make(*problem.rows(split), players)
+        rounds = self._new_rounds(
+            model.utilities, attributes["fractions"], attributes["learning_rate_"],
+            int(seed.generate_state(1)[0]),
+        )  # fmt: skip
+        factors = noise_factors(self.unit, players)
+        return train_together(
+            model, rounds, np.random.default_rng(seed), self.n_rounds, draw, factors
+        )
+
+    def _combine(self, problem, attributes, parts):
+        trainings = dict(parts)  # the last of each split
+        played = [
+            (players_of(problem, problem.splits[number])[0], rounds)
+            for number, rounds in trainings.items()
+            if rounds.counted
+        ]
+        if not played and parts.stopped:
+            raise RuntimeError(
+                "The fit was stopped by a callback before a round counted: the first "
+                f"{self._n_skipped} are the burn-in."
+            )
+        return mean_over_trainings(problem, played) if played else None
+
+    def _fractions(self):
+        """Weights of the newest updates in what is used; refuses parameters of the noise."""
+        self._check_noise()
+        if not self._is_private:
+            return np.ones(self.n_rounds)
+        if self.epsilon is not None:
+            check_epsilon(self.epsilon)
+        check_delta(self.delta)
+        if is_named(self.noise, "recent"):
+            return recent_fractions(self.n_rounds)
+        return own_fractions(self.noise, self.n_rounds)
+
+    def _new_rounds(self, utilities, fractions, rate, seed):
+        options = {"semivalue": self.semivalue, "aggregate": self.aggregate, "seed": seed}
+        return Rounds(utilities, fractions, options, rate, self._n_skipped, self.n_permutations)
+
+    def _check_elsewhere(self):
+        """Refuse what is made of validation points, of which a training elsewhere shows none."""
+        why = "in a training that runs elsewhere, whose validation points are not seen"
+        if self.n_components is not None:
+            raise ValueError(
+                f"n_components must be None {why}: pass coordinates as parameters and updates. Got "
+                f"{self.n_components!r}."
+            )
+        if self.clip == "auto":
+            raise ValueError(f"clip must be a number or None {why}. Got 'auto'.")
+
+    def _show(self, training, attributes, release):
+        """Make what is known of a training that runs elsewhere the record of the valuer."""
+        rounds, n = training.rounds, training.n_parties
+        values, errors, empty, utility = np.full(n, np.nan), np.full(n, np.nan), np.nan, np.nan
+        if rounds.counted:
+            values, errors, empty, utility = rounds.result()
+        shown = {
+            "values_error_": errors, "n_evaluations_": rounds.n_asked,
+            "round_values_": np.array(rounds.values).reshape(-1, n),
+        }  # fmt: skip
+        result = Result(values, utility, empty, Problem(None, None, None), training, shown)
+        self._swap_in(result, attributes, release)
+
+
+def mean_over_trainings(problem, played):
+    """Means over splits of the values and utilities of their rounds, as a result.
+
+    ``played`` holds the players of each split, and its rounds, at least one of which counts.
+    """
+    n = problem.n_players
+    values, variances, ends = np.zeros(n), np.zeros(n), np.zeros(2)
+    by_round = np.zeros((max(rounds.done for _, rounds in played), n))
+    for present, rounds in played:
+        found, errors, *of_rounds = rounds.result()
+        values[present] += found / len(played)
+        variances[present] += (errors / len(played)) ** 2
+        ends += np.array(of_rounds) / len(played)
+        by_round[: rounds.done, present] += np.array(rounds.values) / len(played)
+    attributes = {
+        "values_error_": np.sqrt(variances), "round_values_": by_round,
+        "n_evaluations_": sum(rounds.n_asked for _, rounds in played),
+    }  # fmt: skip
+    problem = replace(problem, splits=problem.splits[: len(played)])
+    return Result(values, float(ends[1]), float(ends[0]), problem, attributes=attributes)

@@ -5,8 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from skvalue.gradients import TorchGradientModel
 from skvalue.gradients import _torch as _gradient_torch
-from skvalue.gradients._torch import TorchGradientModel
 from skvalue.gradients._torch_modules import tried_out
 
 from ..conftest import simulate_a_gpu

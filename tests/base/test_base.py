@@ -24,7 +24,7 @@ from test_axioms import EXACT, by_name, problem
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.exceptions import IncompleteFitWarning, QuadraticCostWarning
 
-from .watch import Watch
+from ..watch import Watch
 
 
 def data(name, rng, **sizes):

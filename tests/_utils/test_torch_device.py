@@ -25,7 +25,7 @@ from skvalue._utils.torch_device import (
 )
 from skvalue.priarta import GaussianVAE, SimCLR
 
-from .conftest import simulate_a_gpu
+from ..conftest import simulate_a_gpu
 
 
 def test_find_device(monkeypatch):

@@ -6,9 +6,9 @@ from sklearn.base import clone
 torch = pytest.importorskip("torch")
 
 from skvalue import GradientSemivalueValuer
-from skvalue.gradients._models import GradientModel
-from skvalue.gradients._public import RATES, _walk_through, _walks_through
-from skvalue.gradients._torch import TorchGradientModel
+from skvalue.gradients import RATES, GradientModel, TorchGradientModel, walk_steps
+from skvalue.gradients._public import _walks_through
+from skvalue.privacy import release
 
 cross_entropy = torch.nn.functional.cross_entropy
 
@@ -170,6 +170,19 @@ def test_blocks_of_columns_change_nothing(images, rng, monkeypatch, non_finite):
         total = torch.ones(4, 50, dtype=torch.float64)
         model._add_clipped(total, each, counts)
         np.testing.assert_allclose(total, 1 + clipped.sum(axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("unit", ["party", "example"])
+def test_walks_together_release_the_same_bits(images, rng, unit):
+    model = make(Net(), images, unit=unit)
+    noise_std = 7.3 * np.array([1.0, 0.5, 0.2])
+    orders, thetas = np.array([[2], [0], [1], [2]]), np.zeros((4, model.n_parameters))
+    noise = noise_std[orders, None] * rng.normal(size=(4, 1, model.n_parameters))
+    noise[0, 0, 0] *= 1e18  # beyond the grid
+    found, *_ = model.walk_together(orders, 1.0, noise, noise_std, thetas)
+    gradients = model.gradients(thetas, orders[:, 0])
+    expected = release(gradients, None, noise[:, 0], noise_std[orders])
+    np.testing.assert_array_equal(-found, expected)
 
 
 def test_memory_follows_working_memory(images):
@@ -481,13 +494,10 @@ def test_linear_regression_equals_the_built_in_model(table, rng):
     np.testing.assert_allclose(*values, atol=1e-12)
 
 
-class OneByOne:
+class OneByOne(TorchGradientModel):
     """A torch model that walks no two permutations at once."""
 
-    def __init__(self, *args, **kwargs):
-        model = TorchGradientModel(*args, **kwargs)
-        self.n_players, self.n_parameters = model.n_players, model.n_parameters
-        self.initial, self.gradient, self.utilities = model.initial, model.gradient, model.utilities
+    walk_together = None
 
 
 @pytest.mark.parametrize("noise", [None, "iid", "correlated"])
@@ -577,15 +587,21 @@ def test_coordinates_one_by_one_and_at_once(images, rng, monkeypatch, unit):
             np.testing.assert_allclose(g, projected, rtol=1e-11)
 
 
-@pytest.mark.parametrize("deviation", [0.0, 0.3])
-def test_rates_rehearsed_at_once_and_one_by_one(table, deviation):
+@pytest.mark.parametrize("noise_std", [0.0, 0.3])
+def test_rates_rehearsed_at_once_and_one_by_one(table, noise_std):
     X, y, _, X_val, y_val = table
     model = make(torch.nn.Linear(4, 3, dtype=torch.float64), (X, y, np.arange(10), X_val, y_val))
     theta = model.initial(np.random.default_rng(0))
-    ends = _walks_through(model, theta, deviation, np.random.default_rng(1))
-    expected = [
-        _walk_through(model, theta, rate, deviation, np.random.default_rng(1)) for rate in RATES
-    ]
+    ends = _walks_through(model, theta, noise_std, np.random.default_rng(1))
+    noise = np.random.default_rng(1).normal(scale=noise_std, size=(10, 15))
+    expected = []
+    for rate in RATES:
+        thetas, ones = np.tile(theta, (11, 1)), np.ones(10)
+        walk_steps(
+            model, np.arange(10), rate, noise[: 10 * (noise_std > 0)], noise_std * ones,
+            np.empty((0, 15)), ones, 1, thetas,
+        )  # fmt: skip
+        expected.append(thetas[-1])
     assert np.ptp(expected, axis=0).min() > 1e-3
     np.testing.assert_allclose(ends, expected, rtol=1e-10, atol=1e-13)
 

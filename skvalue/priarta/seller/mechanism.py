@@ -1,0 +1,138 @@
+"""How a seller's moments are made private: statistic, sensitivity, noise, cost.
+
+Everything is in units of the public radius R: rows have norm at most 1. The central mechanism
+releases one vector,
+
+    T = sum over rows of (w x, svec(x x') [, k])  +  N(0, scale^2 I),
+
+where svec is the lower triangle with off-diagonal entries times sqrt 2 (an isometry), w is the
+weight of the mean, and the count stands there only where the number of rows is private. One release
+of both moments needs less noise than two that share the budget.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ...privacy import (
+    GaussianEvent,
+    OpaqueEvent,
+    calibrate_gaussian,
+    get_epsilon,
+    svec,
+    svec_index,
+)
+
+__all__ = [
+    "COUNT_WEIGHT",
+    "Noise",
+    "amplified",
+    "calibrated_scale",
+    "claimed_event",
+    "moment_statistic",
+    "noise_of",
+    "row_sensitivity",
+    "sensitivity_of",
+    "statistic_sensitivity",
+    "unpack",
+]
+
+COUNT_WEIGHT = 0.5
+_ROUNDING = 1e-12  # relative; of the formulas below: no row is longer than 1, see `clip_rows`
+
+
+class Noise(NamedTuple):
+    """Standard deviations of a release's noise, in the units of the rows."""
+
+    mean: float  # on an entry of the mean
+    moment: float  # on a diagonal entry of the second moment; 1 / sqrt 2 times that off it
+    count: float | None  # on the number of rows; None where that is public
+
+
+def statistic_sensitivity(mean_weight, relation):
+    """L2 sensitivity of the statistic of rows of norm at most 1: exact, rounded up.
+
+    For rows x, y of norm 1 and cosine c, replacing one by the other moves the statistic by
+    ``2 w^2 (1 - c) + 2 (1 - c^2)``, squared, which is largest at c = -w^2 / 2.
+    """
+    w2 = mean_weight**2
+    if relation == "replace":
+        bound = math.sqrt(2) * (1 + w2 / 2) if w2 <= 2 else 2 * mean_weight
+    else:
+        bound = math.sqrt(w2 + 1 + (COUNT_WEIGHT**2 if relation == "add_remove" else 0.0))
+    return bound * (1 + _ROUNDING)
+
+
+def row_sensitivity(relation):
+    """L2 sensitivity of one row of norm at most 1, where noise is on every row; rounded up."""
+    return (2.0 if relation == "replace" else 1.0) * (1 + _ROUNDING)
+
+
+def sensitivity_of(mechanism, mean_weight, relation):
+    """L2 sensitivity of what a mechanism puts its noise on."""
+    if mechanism == "local":
+        return row_sensitivity(relation)
+    return statistic_sensitivity(mean_weight, relation)
+
+
+def moment_statistic(rows, mean_weight, relation):
+    """The statistic of the central mechanism, without noise: sums over rows of norm at most 1."""
+    parts = [mean_weight * rows.sum(axis=0), svec(rows.T @ rows)]
+    if relation == "add_remove":
+        parts.append([COUNT_WEIGHT * len(rows)])
+    return np.concatenate(parts)
+
+
+def unpack(statistic, d, mean_weight, n_samples):
+    """Mean, lower triangle of the second moment and number of rows, from a (noisy) statistic.
+
+    ``n_samples=None`` takes the number from the statistic; it is at least 2.
+    """
+    size = d * (d + 1) // 2
+    if n_samples is None:
+        n_samples = max(2, round(float(statistic[-1]) / COUNT_WEIGHT))
+    moment = statistic[d : d + size] / svec_index(d)[2]
+    return statistic[:d] / mean_weight / n_samples, moment / n_samples, n_samples
+
+
+def amplified(epsilon, delta, rate):
+    """What a mechanism on a secret sample may cost, so that the rows see (epsilon, delta).
+
+    Sampling a fixed number of rows without replacement at a rate g, in secret, turns (e, d) into
+    ``(log(1 + g (exp(e) - 1)), g d)`` under replacement of a row (Balle, Barthe and Gaboardi,
+    NeurIPS 2018, Theorem 9).
+    """
+    larger = epsilon + math.log(-math.expm1(-epsilon) / rate + math.exp(-epsilon))
+    return min(epsilon, larger) if rate == 1 else larger, min(delta / rate, 1 - 1e-9)
+
+
+def calibrated_scale(epsilon, delta, sensitivity, relation, rate):
+    """Noise scale for a guarantee, never too small; `rate` is that of a secret sample, or None."""
+    if rate is not None:
+        epsilon, delta = amplified(epsilon, delta, rate)
+    return calibrate_gaussian(epsilon, delta, sensitivity, relation).scale
+
+
+def claimed_event(scale, sensitivity, relation, rate, delta):
+    """What was released, for accounting; a sampled release is stated at `delta`."""
+    event = GaussianEvent(scale, sensitivity, relation)
+    if rate is None:
+        return event
+    inner = get_epsilon(event, min(delta / rate, 1 - 1e-9))
+    # log(1 + g (exp(e) - 1)) without overflow
+    outer = inner + math.log(rate + (1 - rate) * math.exp(-inner))
+    return OpaqueEvent(max(outer, 1e-12) * (1 + _ROUNDING), delta, relation)
+
+
+def noise_of(mechanism, relation, scale, mean_weight, n_samples, d, max_norm):
+    """`Noise` of a release of so many rows of d entries; `max_norm` is None without noise."""
+    radius = max_norm or 0.0
+    if mechanism == "local":
+        return Noise(
+            scale / math.sqrt(n_samples) * radius,
+            scale * math.sqrt(2 * (scale**2 + 2 / d) / n_samples) * radius**2,
+            None,
+        )
+    count = scale / COUNT_WEIGHT if relation == "add_remove" else None
+    return Noise(scale / (mean_weight * n_samples) * radius, scale / n_samples * radius**2, count)
