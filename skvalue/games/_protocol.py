@@ -26,7 +26,7 @@ class Game(ABC):
     n_players : int
         Number of players.
     empty_utility : float
-        Utility of nobody.
+        Utility of the empty coalition.
     cache_size : int, default=100_000
         Utilities that are remembered, the latest ones; 0 for none.
 
@@ -45,7 +45,7 @@ class Game(ABC):
     """
 
     solver = "function"
-    # Whether a utility has the same bits in whatever company it is computed: only then may it be
+    # Whether a utility has the same bits whatever is computed with it: only then may it be
     # remembered, or the bits of a long computation would depend on where it was resumed.
     _remember = True
 
@@ -230,8 +230,7 @@ class FunctionGame(Game):
     def __init__(self, function, n_players, empty_utility=None, cache_size=100_000):
         self.function = function
         if empty_utility is None:
-            nobody = np.zeros((1, n_players), dtype=bool)
-            empty_utility = self._ask(nobody)[0]
+            empty_utility = self._ask(np.zeros((1, n_players), dtype=bool))[0]
         super().__init__(n_players, empty_utility, cache_size)
 
     def _ask(self, masks):

@@ -70,6 +70,11 @@ class LeaveOneOutValuer(BaseSemivalueValuer):
         )
     }
 
+    sampler = "exact"
+    truncation = max_evaluations = max_time = tol = sign_level = stable_bottom = None
+    checkpoint = random_state = None
+    warm_start = False
+
     def __init__(
         self,
         estimator=None,

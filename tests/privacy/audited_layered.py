@@ -170,7 +170,7 @@ def search_random(claim):
 
 def free_intercept(game, masks, n_jobs=None):
     """Utilities of models whose constant is so large that its coefficient costs nothing."""
-    from skvalue.games._stable_kernels import stable_tile
+    from skvalue.games.solvers.stable_kernels import stable_tile
 
     Z, Z_val = game._Z.copy(), game._signed_val.copy()
     Z[:, -1] *= 100
