@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 import skvalue
 from skvalue.base import BaseInSampleValuer
-from skvalue.base._old_in_sample import BaseInSampleValuer as OldValuer
 from skvalue.valuers._retraining._text import documented
 
 # Sets of a few rows fail and are imprecise: tests of these warnings are with the valuers.
@@ -60,7 +59,7 @@ def build(cls):
     return cls(**INIT_PARAMS.get(cls.__name__, {}))
 
 
-VALUERS = estimators((BaseInSampleValuer, OldValuer))
+VALUERS = estimators(BaseInSampleValuer)
 each_valuer = pytest.mark.parametrize("cls", VALUERS)
 each_judged = pytest.mark.parametrize("cls", [cls for cls in VALUERS if build(cls)._takes.points])
 

@@ -8,8 +8,7 @@ to the one before needs a few products with its rows and no factorisation.
 import numpy as np
 
 from ..._utils.compiled import compiled, exp_parts
-
-ONE_CLASS, SOLVED, UNSOLVED = 0, 1, 2
+from .status import ONE_CLASS, SOLVED, UNSOLVED
 
 FLAT = 1e-6  # gradient left, as a share of the mean size of its terms
 _REFRESH = 6  # steps after which a slow solve computes its Hessian anew

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from .._utils.compiled import compiled
-from .solvers.dual_kernels import loss, solve_dual
-from .solvers.logistic_kernels import invert
-
-SOLVED, UNSOLVED = 1, 2
+from ..._utils.compiled import compiled
+from .dual_kernels import loss, solve_dual
+from .logistic_kernels import invert
+from .status import SOLVED, UNSOLVED
 
 
 @compiled
