@@ -42,7 +42,8 @@ class BaseGradientValuer(BaseInSampleValuer):
         built_in = isinstance(self.model, str)
         wanted = BUILT_IN.get(self.model) if built_in else None
         return Takes(
-            targets=("classification", "regression"), task=wanted or self.task, nd=not built_in,
+            targets=("classification", "regression"), task=wanted or self.task,
+            allow_nd=not built_in,
             squares=False, values_are_public=True, part=self._part, done=self._done,
         )  # fmt: skip
 
