@@ -29,8 +29,6 @@ from .events import (
 from .gdp import delta_from_mu, epsilon_from_mu
 from .relations import convert
 
-__all__ = ["get_delta", "get_epsilon"]
-
 # Total variation distance between a drawn integer and the law its event states is below this, see
 # `mechanisms`. Only the coordinates that differ between neighbours matter.
 _SAMPLER_ERROR = 2.0**-100

@@ -10,14 +10,6 @@ from .accounting import get_delta
 from .events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
 from .gdp import delta_from_mu, mu_from_epsilon
 
-__all__ = [
-    "calibrate",
-    "calibrate_counts",
-    "calibrate_discrete_laplace",
-    "calibrate_gaussian",
-    "calibrate_laplace",
-]
-
 
 def calibrate_gaussian(epsilon, delta, sensitivity=1.0, relation="replace"):
     """Continuous Gaussian noise for a real statistic.

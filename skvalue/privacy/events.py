@@ -15,19 +15,6 @@ from dataclasses import dataclass, fields
 
 from .._utils.checks import check_count, check_delta, check_epsilon, check_positive, check_relation
 
-__all__ = [
-    "ComposedEvent",
-    "DiscreteGaussianEvent",
-    "DiscreteLaplaceEvent",
-    "GaussianEvent",
-    "LaplaceEvent",
-    "OpaqueEvent",
-    "PoissonSampledEvent",
-    "SelfComposedEvent",
-    "event_from_dict",
-    "event_to_dict",
-]
-
 
 def _set(event, **values):
     for name, value in values.items():

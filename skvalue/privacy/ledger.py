@@ -15,8 +15,6 @@ from .calibration import calibrate_gaussian
 from .events import ComposedEvent, SelfComposedEvent, event_from_dict, event_to_dict
 from .relations import convert
 
-__all__ = ["Charge", "Ledger"]
-
 _OPEN = weakref.WeakValueDictionary()  # memory ledgers of this process by their key
 
 

@@ -22,18 +22,6 @@ from . import _tables
 from .clipping import clip_rows
 from .events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
 
-__all__ = [
-    "SeededNoiseWarning",
-    "add_noise",
-    "draw_noise",
-    "grid_width",
-    "noise_engine",
-    "noise_source",
-    "on_grid",
-    "poisson_sample",
-    "release",
-]
-
 _DISCRETE = (DiscreteGaussianEvent, DiscreteLaplaceEvent)
 
 

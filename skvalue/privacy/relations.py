@@ -17,8 +17,6 @@ from .events import (
     require_event,
 )
 
-__all__ = ["convert"]
-
 
 def convert(event, relation):
     """Restate an event under another neighbouring relation, to the safe side.

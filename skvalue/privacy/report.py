@@ -17,8 +17,6 @@ from .events import (
 )
 from .gdp import detection_ceiling
 
-__all__ = ["PrivacyReport", "describe_noise", "make_report"]
-
 NOTIONS = {
     "central": "a trusted curator holds the clear data and releases only noisy results",
     "joint": "a trusted curator holds the clear data and shows each owner results that protect "

@@ -10,18 +10,6 @@ from math import comb
 
 import numpy as np
 
-__all__ = [
-    "ALLOCATIONS",
-    "all_subsets",
-    "circle_blocks",
-    "distinct_subsets",
-    "layer_counts",
-    "partitions",
-    "subset_ranks",
-    "systematic_counts",
-    "uniform_subsets",
-]
-
 ALLOCATIONS = ("bound", "neyman")
 
 

@@ -12,15 +12,6 @@ from ..._utils.sklearn import check_parameters
 from ...exceptions import NormalApproximationWarning
 from ..party import FEW_ROWS, Release
 
-__all__ = [
-    "PriorModel",
-    "check_prior",
-    "check_releases",
-    "common_facts",
-    "positive_definite",
-    "warn_of_few_rows",
-]
-
 
 class PriorModel(BaseEstimator):
     """A model of releases: the methods that `BayesianSurpriseScorer` names, and a stated prior."""

@@ -7,8 +7,6 @@ import torch
 
 from ..._utils.records import checked_array, named_arrays, refuse
 
-__all__ = ["load_arrays", "read_scale", "state_arrays"]
-
 _COUNTER = "num_batches_tracked"  # of batch norms: only training uses it
 
 

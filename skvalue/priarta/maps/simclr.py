@@ -25,8 +25,6 @@ from ._training import TrainedTransformer
 from .augmentations import AUGMENTATIONS, make_augmentations
 from .networks import BACKBONES, choose_backbone, make_backbone, outputs_of, with_head
 
-__all__ = ["SimCLR", "nt_xent_loss"]
-
 _ROWS = 512  # that the network takes at a time when it does not learn
 
 

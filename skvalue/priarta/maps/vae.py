@@ -23,8 +23,6 @@ from ._arrays import load_arrays, read_scale, state_arrays
 from ._modules import unit_of
 from ._training import TrainedTransformer
 
-__all__ = ["GaussianVAE", "negative_elbo"]
-
 _ROWS = 4096  # that the encoder takes at a time
 _LIMIT = 1e4  # a row's distance from the centre, in scales, that the encoder sees at most
 

@@ -9,8 +9,6 @@ from scipy.special import betaincinv, ndtri
 from ..._utils.checks import check_count, check_delta
 from ..accounting import get_delta
 
-__all__ = ["DistinguishReport", "distinguish", "distinguish_scores"]
-
 _EPSILONS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 _QUANTILES = np.concatenate(
     [np.geomspace(3e-4, 8e-3, 6), np.linspace(0.01, 0.99, 52), 1 - np.geomspace(8e-3, 3e-4, 6)]

@@ -8,8 +8,6 @@ import numpy as np
 
 from ..._utils.checks import check_count
 
-__all__ = ["MembershipReport", "membership_inference"]
-
 
 @dataclass(frozen=True)
 class MembershipReport:

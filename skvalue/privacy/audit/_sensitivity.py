@@ -7,8 +7,6 @@ import numpy as np
 
 from ..._utils.checks import check_count, check_positive, check_relation
 
-__all__ = ["SensitivityReport", "search_sensitivity"]
-
 
 @dataclass(frozen=True)
 class SensitivityReport:
