@@ -293,6 +293,68 @@ def test_a_multiplier_is_labelled_with_its_guarantee(rng):
     assert "noise of scale 8 " in report.noise
 
 
+SENTENCES = {
+    "Who is trusted: each party adds the noise before anything leaves it and trusts nobody.":
+        lambda trust, **_: trust == "local",
+    "from everybody, the server too.": lambda trust, **_: trust == "local",
+    "Who is trusted: a trusted curator sees the clear data, or what is computed from them, and":
+        lambda trust, **_: trust == "server",
+    "the server sees clipped gradients in the clear, and adds the noise":
+        lambda trust, **_: trust == "server",
+    "had one row been": lambda unit, groups, **_: not groups,
+    "had one party been": lambda unit, groups, **_: groups and unit == "party",
+    "had one row of a party been": lambda unit, groups, **_: groups and unit == "example",
+    "been replaced by any other:": lambda trust, **_: trust == "local",
+    "been blanked out, so that it contributes nothing:": lambda trust, **_: trust == "server",
+    "parties as wholes: the unit is one row of a party":
+        lambda unit, groups, **_: groups and unit == "example",
+    "on the sum of a party's clipped gradients, which is then averaged.":
+        lambda unit, groups, **_: groups and unit == "example",
+    "numbers that leave with it are rounded to a millionth of the scale or less": lambda **_: True,
+    "the validation points X_val and y_val, which are public":
+        lambda elsewhere=False, **_: not elsewhere,
+    "nothing of an update leaves but what this valuer made of it":
+        lambda elsewhere=False, **_: elsewhere,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cls", [GradientSemivalueValuer, FederatedSemivalueValuer])
+@pytest.mark.parametrize("trust", ["local", "server"])
+@pytest.mark.parametrize("unit", ["party", "example"])
+@pytest.mark.parametrize("groups", [False, True])
+def test_sentences_of_the_report(rng, cls, trust, unit, groups):
+    X, y, X_val, y_val = problem(rng, 2)
+    owner = np.arange(24) % 6 if groups else None
+    valuer = cls(epsilon=2.0, delta=1e-6, n_permutations=4, trust=trust, unit=unit, clip=0.5)
+    valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=owner)
+    check_sentences(valuer, trust=trust, unit=unit, groups=groups)
+
+
+@pytest.mark.parametrize("trust", ["local", "server"])
+def test_sentences_of_a_training_elsewhere(trust):
+    valuer = FederatedSemivalueValuer(epsilon=2.0, delta=1e-6, n_rounds=4, trust=trust, clip=0.5)
+    valuer.start(lambda thetas: thetas[:, 0], 3)
+    check_sentences(valuer, trust=trust, unit="party", groups=True, elsewhere=True)
+
+
+def check_sentences(valuer, **fit):
+    text = " ".join(str(valuer.privacy_).split())
+    for sentence, expected in SENTENCES.items():
+        assert (sentence in text) == expected(**fit), sentence
+    event = valuer._fitted.release.event
+    assert event.count == valuer._n_releases
+    sensitivity = (1 if fit["trust"] == "server" else 2) * 0.5
+    assert (
+        f"{event.count} times continuous Gaussian noise of scale {event.event.scale:.6g} (L2 "
+        f"sensitivity {sensitivity:g})"
+    ) in text
+    epsilon = get_epsilon(event, 1e-6)
+    assert f"at most exp({epsilon:.6g}) times as probable" in text
+    assert "under the other, plus 1e-06." in text
+    ceiling = detection_ceiling(epsilon, 1e-6, event.relation)
+    assert f"area under the ROC curve above {ceiling:.3f}." in text
+
+
 @seeded
 def test_noise_of_a_party_of_several_rows(rng):
     # With unit "example" the mean of B gradients has a Bth of the noise.
