@@ -8,6 +8,7 @@ __version__ = "0.1.dev0"
 _PUBLIC = {
     "BaseInSampleValuer": "skvalue.base",
     "BaseValuer": "skvalue.base",
+    "BayesianSurpriseScorer": "skvalue.collaborative",
     "BetaShapleyValuer": "skvalue.valuers",
     "DataBanzhafValuer": "skvalue.valuers",
     "DataOOBValuer": "skvalue.valuers",
@@ -17,6 +18,7 @@ _PUBLIC = {
     "KNNShapleyValuer": "skvalue.valuers",
     "LayeredShapleyValuer": "skvalue.valuers",
     "LeaveOneOutValuer": "skvalue.valuers",
+    "PriArTaScorer": "skvalue.priarta",
     "SemivalueValuer": "skvalue.valuers",
     "TKNNShapleyValuer": "skvalue.valuers",
     "ValueFilter": "skvalue.selection",

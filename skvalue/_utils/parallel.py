@@ -18,12 +18,8 @@ from threadpoolctl import ThreadpoolController
 def tiles(n, size):
     """Slices that cover ``range(n)``, nearly equal and at most ``size`` long.
 
-    Examples
-    --------
     >>> tiles(10, 4)
     [slice(0, 4, None), slice(4, 8, None), slice(8, 10, None)]
-    >>> tiles(10, 6)
-    [slice(0, 5, None), slice(5, 10, None)]
     """
     count = -(-n // size)
     step = -(-n // max(count, 1))
@@ -88,6 +84,16 @@ def ordered_map(function, tasks, n_jobs=None, n_tasks=None):
             yield from joblib_map(function, tasks, n_jobs, prefer="threads")
         else:
             yield from _threaded(function, tasks, workers)
+
+
+def thread_map(function, tasks, n_jobs=None):
+    """As `ordered_map`, always in threads of this process: what they share stays in it."""
+    workers = min(n_workers(n_jobs), len(tasks))
+    with one_blas_thread():
+        if workers > 1:
+            yield from _threaded(function, tasks, workers)
+        else:
+            yield from (function(*task) for task in tasks)
 
 
 def joblib_map(function, tasks, n_jobs=None, prefer=None):

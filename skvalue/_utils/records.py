@@ -11,21 +11,6 @@ from numbers import Integral, Real
 
 import numpy as np
 
-__all__ = [
-    "checked_array",
-    "choice",
-    "flag",
-    "from_base64",
-    "integer",
-    "named_arrays",
-    "named_fields",
-    "number",
-    "read_record",
-    "read_text",
-    "refuse",
-    "to_base64",
-]
-
 
 def refuse(name, rule, value):
     """Raise the ValueError of a field that is not as it must be."""
@@ -75,33 +60,10 @@ def read_text(path, limit, name):
 
 
 def read_record(text, label, version, names, limit, name="text"):
-    """Read a record that was written as JSON.
+    """A record of exactly these names from JSON of a format and version, of limited length.
 
-    Parameters
-    ----------
-    text : str
-        The text, a JSON object.
-    label : str
-        Its field "format": what the record is, with the class it is made into behind the last dot.
-    version : int
-        Its field "version".
-    names : set of str
-        All other fields.
-    limit : int
-        Characters at most.
-    name : str, default="text"
-        What messages call the text.
-
-    Returns
-    -------
-    record : dict
-        The fields named.
-
-    Raises
-    ------
-    ValueError
-        If the text is no JSON, too long, of another format, or has missing, unknown or repeated
-        fields or numbers that are not finite.
+    `label` is the format, with the class that it is made into behind the last dot; `name` is what
+    messages call the text. Refuses repeated fields and numbers that are not finite.
     """
     if not isinstance(text, str) or len(text) > limit:
         refuse(name, f"a string of at most {limit} characters", type(text))

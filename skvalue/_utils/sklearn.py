@@ -1,5 +1,7 @@
 """The only door to scikit-learn's private names: everything else imports them from here."""
 
+import copy
+
 from sklearn.base import _fit_context as fit_context
 from sklearn.metrics._scorer import _BaseScorer as BaseScorer
 from sklearn.utils import _safe_indexing as safe_indexing
@@ -25,6 +27,11 @@ def callback_context(estimator, max_subtasks):
     return estimator._init_callback_context(max_subtasks=max_subtasks)
 
 
+def check_parameters(estimator):
+    """Check an estimator's parameters by its `_parameter_constraints`."""
+    estimator._validate_params()
+
+
 __all__ = [
     "CALLBACK_ATTRIBUTES",
     "BaseScorer",
@@ -35,11 +42,41 @@ __all__ = [
     "StrOptions",
     "callback_context",
     "check_feature_names",
+    "check_parameters",
     "fit_context",
     "get_feature_names",
     "is_pandas_na",
     "is_scalar_nan",
+    "metric_name",
+    "response_methods",
     "safe_indexing",
+    "takes_sample_weight",
     "validate_parameter_constraints",
     "validate_params",
+    "with_labels",
 ]
+
+
+def metric_name(scorer):
+    """Name of the metric of a scorer, if it has one."""
+    return getattr(scorer._score_func, "__name__", None)
+
+
+def with_labels(scorer, labels):
+    """A copy of a scorer that tells its metric the labels, unless it does already."""
+    if "labels" in scorer._kwargs:
+        return scorer
+    scorer = copy.copy(scorer)
+    scorer._kwargs = {**scorer._kwargs, "labels": labels}
+    return scorer
+
+
+def takes_sample_weight(scorer):
+    """Whether the metric of a scorer takes weights."""
+    return scorer._accept_sample_weight()
+
+
+def response_methods(scorer):
+    """Names of the methods of an estimator, of which a scorer calls the first that is there."""
+    methods = scorer._response_method
+    return [methods] if isinstance(methods, str) else methods

@@ -17,23 +17,7 @@ _USERS = []  # of full precision, in all threads: what the first of them found
 
 
 def find_device(device):
-    """Return the torch device that a `device` parameter means here.
-
-    Parameters
-    ----------
-    device : {"auto", "cpu", "cuda"}
-        "auto" is "cuda" where torch sees a GPU.
-
-    Returns
-    -------
-    device : {"cpu", "cuda"}
-        The device.
-
-    Raises
-    ------
-    ValueError
-        If the device is unknown, or is "cuda" and torch sees no GPU.
-    """
+    """The device, "cpu" or "cuda", that a `device` parameter means here; "auto" prefers a GPU."""
     if device not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device must be 'auto', 'cpu' or 'cuda'. Got {device!r}.")
     if device == "cpu":  # to ask for a GPU starts CUDA, which then fails in a fork of this process
@@ -64,31 +48,15 @@ def gains_from_bfloat16(device):
 
 
 def free_memory():
-    """Bytes that torch can still take on the GPU: nobody's, and those it keeps from earlier uses.
-
-    Returns
-    -------
-    n_bytes : int
-        The bytes.
-    """
+    """Bytes that torch can still take on the GPU: what is free, and what it keeps from earlier."""
     gpu = torch.get_device_module(GPU)
     return gpu.mem_get_info()[0] + gpu.memory_reserved() - gpu.memory_allocated()
 
 
 def block_bytes(device, share=8):
-    """Bytes for one block: a third of the GPU's free memory, or a share of the working memory.
+    """Bytes for one block: a third of the GPU's free memory, or a part of the working memory.
 
-    Parameters
-    ----------
-    device : str
-        What `find_device` returned.
-    share : int, default=8
-        On the CPU, a block takes one part in so many of scikit-learn's ``working_memory``.
-
-    Returns
-    -------
-    n_bytes : int
-        The bytes.
+    On the CPU, one part in `share` of scikit-learn's ``working_memory``.
     """
     if device == "cpu":
         return get_config()["working_memory"] * 2**20 // share
@@ -100,13 +68,6 @@ def seeded(seed, device="cpu"):
     """Torch's global generators started from a seed, and put back as they were afterwards.
 
     One thread at a time: another would draw from the same generators.
-
-    Parameters
-    ----------
-    seed : int
-        The seed.
-    device : str, default="cpu"
-        The device whose generator is started, besides that of the CPU.
     """
     gpu = torch.get_device_module(GPU)
     devices = [] if device == "cpu" else [gpu.current_device()]

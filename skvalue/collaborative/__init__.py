@@ -1,15 +1,21 @@
 """Parties who release noisy statistics once, and a mediator who values and rewards them."""
 
 from .displays import CoalitionValueDisplay, PosteriorMarginalsDisplay, PrivacyTradeOffDisplay
-from .mediator.posterior import PosteriorClassifier, PosteriorDraws, PosteriorRegressor
-from .mediator.reward import RhoShapleyReward
-from .mediator.surprise import BayesianSurpriseScorer
-from .models.counts import BetaBernoulli, GammaPoisson
-from .models.families import GaussianMean
-from .models.linear import BayesianLinear
-from .models.logistic import BayesianLogistic
-from .party.parties import GramRelease, LogisticRelease, MeanRelease
-from .party.release import Release
+from .mediator import (
+    BayesianSurpriseScorer,
+    PosteriorClassifier,
+    PosteriorDraws,
+    PosteriorRegressor,
+    RhoShapleyReward,
+)
+from .models import (
+    BayesianLinear,
+    BayesianLogistic,
+    BetaBernoulli,
+    GammaPoisson,
+    GaussianMean,
+)
+from .party import GramRelease, LogisticRelease, MeanRelease, Release
 from .simulation import PrivateCollaboration
 
 __all__ = [

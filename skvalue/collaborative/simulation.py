@@ -7,14 +7,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_array
 
 from .._utils.checks import check_groups
-from .._utils.fits import former_fit_kept
+from .._utils.fits import swap_in
 from .._utils.sklearn import HasMethods, fit_context
-from .mediator.reward import RhoShapleyReward
-from .mediator.surprise import BayesianSurpriseScorer
-from .models.linear import BayesianLinear
-from .party.parties import GramRelease
-
-__all__ = ["PrivateCollaboration"]
+from .mediator import BayesianSurpriseScorer, RhoShapleyReward
+from .models import BayesianLinear
+from .party import GramRelease
 
 
 class PrivateCollaboration(BaseEstimator):
@@ -137,13 +134,8 @@ class PrivateCollaboration(BaseEstimator):
         if groups is None:
             raise ValueError("groups must name the party of every row. Got None.")
         X = check_array(X, dtype=None, ensure_2d=False)
-        with former_fit_kept(self):
-            self._fit(X, None if y is None else np.asarray(y), groups)
-        return self
-
-    def _fit(self, X, y, groups):
-        self.groups_, codes = check_groups(groups, len(X))
-        parties = self.groups_.tolist()
+        names, codes = check_groups(groups, len(X))
+        parties = names.tolist()
         epsilons = self.epsilon
         if not isinstance(epsilons, Mapping):
             epsilons = dict.fromkeys(parties, epsilons)
@@ -151,24 +143,34 @@ class PrivateCollaboration(BaseEstimator):
         if missing:
             raise ValueError(f"epsilon must have an entry for every party. Got none for {missing}.")
         template = GramRelease() if self.release is None else self.release
-        self.releases_, self.privacy_ = {}, {}
+        y = None if y is None else np.asarray(y)
+        sides = {}
         for code, party in enumerate(parties):
-            side = clone(template).set_params(epsilon=epsilons[party])
             rows = codes == code
-            side.fit(X[rows], None if y is None else y[rows])
-            self.releases_[party], self.privacy_[party] = side.release_, side.privacy_
+            side = clone(template).set_params(epsilon=epsilons[party])
+            sides[party] = side.fit(X[rows], None if y is None else y[rows])
+        releases = {party: side.release_ for party, side in sides.items()}
         model = BayesianLinear() if self.model is None else self.model
         if self.scorer is None:
-            self.scorer_ = BayesianSurpriseScorer(model, random_state=self.random_state)
+            scorer = BayesianSurpriseScorer(model, random_state=self.random_state)
         else:
-            self.scorer_ = clone(self.scorer).set_params(model=model)
-        self.scorer_.fit(self.releases_)
+            scorer = clone(self.scorer).set_params(model=model)
+        scorer.fit(releases)
         scheme = RhoShapleyReward(random_state=self.random_state)
-        self.scheme_ = clone(scheme if self.scheme is None else self.scheme).fit(self.scorer_)
-        self.rewards_ = self.scheme_.rewards_
-        self.values_ = self.scorer_.values_
-        self.values_error_ = self.scorer_.values_error_
-        self.row_values_ = (self.values_ / np.bincount(codes))[codes]
+        scheme = clone(scheme if self.scheme is None else self.scheme).fit(scorer)
+        swap_in(
+            self,
+            groups_=names,
+            releases_=releases,
+            privacy_={party: side.privacy_ for party, side in sides.items()},
+            scorer_=scorer,
+            scheme_=scheme,
+            rewards_=scheme.rewards_,
+            values_=scorer.values_,
+            values_error_=scorer.values_error_,
+            row_values_=(scorer.values_ / np.bincount(codes))[codes],
+        )
+        return self
 
     def fit_transform(self, X, y=None, *, groups=None):
         """Run the collaboration and return a value for every row.

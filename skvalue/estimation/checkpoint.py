@@ -1,15 +1,38 @@
-"""What is needed to go on with an estimation, in a file that is whole at any time."""
+"""What is needed to resume an estimation, in a file that is whole at any time."""
 
-import hashlib
 import os
-import re
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from time import perf_counter
 from zipfile import BadZipFile
 
 import numpy as np
 
 VERSION = 2
+
+_SECONDS = 1.0  # between two writes
+
+
+class Checkpoint:
+    """A file that a computation writes about every second, if there is a path."""
+
+    def __init__(self, path):
+        self.path, self._written = path, perf_counter()
+
+    @property
+    def is_due(self):
+        """Whether it is time to write."""
+        return self.path is not None and perf_counter() - self._written > _SECONDS
+
+    def write(self, arrays):
+        """Write the arrays; OSError names the file."""
+        if self.path is None:
+            return
+        try:
+            write_arrays(self.path, arrays)
+        except OSError as error:
+            raise OSError(f"checkpoint={str(self.path)!r} could not be written: {error}") from error
+        self._written = perf_counter()
 
 
 def write_arrays(path, arrays):
@@ -53,54 +76,3 @@ def read_arrays(path):
             f"checkpoint must name a file of version {VERSION}. {str(path)!r} is another."
         )
     return arrays
-
-
-def fingerprint(*parts):
-    """Hash of data and parameters, the same in every process.
-
-    Arrays go by their bytes, estimators by their classes and parameters, functions by their names
-    (where they have none by their code), anything else by its `repr` without addresses.
-
-    Examples
-    --------
-    >>> fingerprint(np.arange(3), {"a": 1}) == fingerprint(np.arange(3), {"a": 1})
-    True
-    >>> fingerprint(np.arange(3)) == fingerprint(np.arange(4))
-    False
-    """
-    digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        _feed(digest, part)
-    return digest.hexdigest()
-
-
-def _feed(digest, part):
-    if isinstance(part, np.ndarray) and part.dtype != object:
-        digest.update(f"{part.dtype}{part.shape}".encode())
-        digest.update(part.tobytes())
-    elif hasattr(part, "get_params") and not isinstance(part, type):
-        _feed(digest, type(part).__qualname__)
-        _feed(digest, part.get_params(deep=False))
-    elif isinstance(part, dict):
-        for key in sorted(part, key=repr):
-            _feed(digest, key)
-            _feed(digest, part[key])
-    elif isinstance(part, (list, tuple)) or (isinstance(part, np.ndarray) and part.dtype == object):
-        digest.update(f"{type(part).__name__}{len(part)}".encode())
-        for item in part:
-            _feed(digest, item)
-    elif hasattr(part, "__qualname__"):
-        digest.update(f"{part.__module__}.{part.__qualname__}".encode())
-        if "<" in part.__qualname__ and hasattr(part, "__code__"):  # a lambda's name is no name
-            _feed(digest, _code(part))
-    else:
-        digest.update(re.sub(r" at 0x[0-9a-f]+", "", repr(part)).encode())
-    digest.update(b"|")
-
-
-def _code(function):
-    """What a function without a name does, as far as can be told."""
-    code, cells = function.__code__, function.__closure__ or ()
-    # Functions that it uses go by their names: one may be itself.
-    held = [getattr(cell.cell_contents, "__qualname__", cell.cell_contents) for cell in cells]
-    return [code.co_code.hex(), code.co_consts, function.__defaults__, held]

@@ -1,151 +1,191 @@
-"""Several estimations side by side, until a stopping rule says so."""
+"""Designs of several games side by side, until a stopping rule ends them."""
 
 from time import perf_counter
 
 import numpy as np
 
-from .checkpoint import write_arrays
-from .estimation import combine
-
-_CHECKPOINT_SECONDS = 1.0  # between two writes
-
 
 class Run:
-    """Estimations of a few games, of which the mean is wanted.
+    """Designs of a few games, of which the mean is wanted.
+
+    ``ask()`` gives masks for the game whose number is `turn`, or None at the end;
+    ``tell(utilities)`` takes their utilities. The games play a round each in turn.
 
     Parameters
     ----------
-    estimations : list of Estimation
-        The games.
-    players : list of (ndarray of int or None)
-        Who plays in each; None: all.
+    designs : list of Design
+        One a game.
+    players : list of ndarray of int
+        Who plays in each.
     n : int
         Number of players in all.
     stopping : Stopping
         When to end.
-    header : dict
-        Arrays that tell this run from others in its checkpoint.
-    checkpoint : path-like or None
-        File to write to about every second.
+
+    Attributes
+    ----------
+    reason : str or None
+        The rule that ended the run, None if nothing was left to be asked.
+    error : Exception or None
+        What ended it from outside.
     """
 
-    def __init__(self, estimations, players, n, stopping, header, checkpoint=None):
-        self.estimations, self.players, self.n = estimations, players, n
-        self.stopping, self.header, self.checkpoint = stopping, header, checkpoint
-        limit = stopping.max_evaluations
-        self.limit = None if limit is None else limit // len(estimations)
-        self.reason = self.error = None
-        self._turn = 0  # the game whose round it is
+    def __init__(self, designs, players, n, stopping):
+        self.designs, self.players, self.n, self.stopping = designs, players, n, stopping
+        self.turn, self.reason, self.error = 0, None, None
+        self._asked, self._start = 0, None  # coalitions asked by this object, and since when
+        for design in designs:
+            limit = stopping.max_evaluations
+            design.limit = None if limit is None else limit // len(designs)
+        self._planned = self.planned
+
+    @property
+    def planned(self):
+        """Coalitions that will be asked if no rule but the count ends the run; None: unknown."""
+        counts = [design.planned for design in self.designs]
+        return None if None in counts else sum(counts)
 
     @property
     def n_steps(self):
-        """Steps of `steps`; None: unknown."""
-        planned = self.planned()
-        return None if planned is None else max(1, min(100, planned // 64))
+        """Steps of the run, of a few coalitions each; None: unknown."""
+        return None if self._planned is None else max(1, min(100, self._planned // 64))
 
-    def planned(self):
-        """Coalitions that will be asked if no rule but the count ends the run."""
-        counts = [estimation.planned(self.limit) for estimation in self.estimations]
-        return None if None in counts else sum(counts)
+    @property
+    def steps_done(self):
+        """How many of them are done; None: unknown."""
+        if self._planned is None:
+            return None
+        return min(self._asked * self.n_steps // max(self._planned, 1), self.n_steps)
 
-    def steps(self):
-        """Ask until the end; yields once for every step of `n_steps`.
+    def ask(self):
+        """Masks of the next coalitions of the game `turn`, or None at the end.
 
-        `reason` is the rule that ended it, None if nothing was left to be asked.
-
-        Errors end the run, and are kept in `error`, if there are values to be kept, too.
-        """
-        planned, n_steps, done = self.planned(), self.n_steps, 0
-        try:
-            for asked in self._ask():
-                due = done + 1 if planned is None else asked * n_steps // max(planned, 1)
-                for _ in range(min(due, np.inf if n_steps is None else n_steps) - done):
-                    done += 1
-                    yield
-        except Exception as error:
-            if not self.valued:
-                raise
-            self.error = error
-
-    def _ask(self):
-        """Play rounds, of the games in turn; yields the number of coalitions asked, after every
-        question.
-
-        A run that goes on does so with the game whose turn it was, and looks at the goals first
+        A run that resumes does so with the game whose turn it was, and looks at the goals first
         where that was due, so that it ends where it would have ended undisturbed.
         """
-        asked, start, written = 0, perf_counter(), perf_counter()
-        while self._turn or not self._is_at_goal():
-            if not any(e.full is None or e.blocks_within(self.limit) for e in self.estimations):
-                return
-            for number in range(self._turn, len(self.estimations)):
-                estimation = self.estimations[number]
-                self._turn, block, before = number, estimation.block, estimation.questions
-                for _ in estimation.advance(self.limit):
-                    self._turn = number + estimation.ended_a_round_since(block)
-                    yield asked + estimation.questions - before
-                    if self._is_late(perf_counter() - start):
-                        self.reason = "max_time"
-                        return
-                    if self.checkpoint and perf_counter() - written > _CHECKPOINT_SECONDS:
-                        self.write()
-                        written = perf_counter()
-                asked += estimation.questions - before
-            self._turn = 0
+        self._start = perf_counter() if self._start is None else self._start
+        if self._planned and self._asked >= self._planned:
+            return None  # what orders that ended early have saved is not asked for
+        if self.designs[self.turn].end_round():
+            self._pass_turn()
+        for _ in self.designs:
+            if self.turn == 0 and self.designs[0].between_rounds:
+                self._look_at_goals()
+            if self.reason is not None:
+                return None
+            masks = self.designs[self.turn].ask()
+            if masks is not None:
+                return masks
+            self._pass_turn()
+        return None
 
-    def _is_at_goal(self):
-        rules = self.stopping
-        if rules.has_goals and all(e.settled for e in self.estimations):
-            self.reason = rules.reached(*self.result(), sum(e.asked for e in self.estimations))
-        return self.reason is not None
-
-    def _is_late(self, seconds):
+    def tell(self, utilities):
+        """Take the utilities of the coalitions of `ask`."""
+        design = self.designs[self.turn]
+        begins = design.full is None  # the utility of all players is no round
+        design.tell(utilities)
+        self._asked += len(utilities)
+        if not begins and design.between_rounds:
+            self._pass_turn()
         limit = self.stopping.max_time
-        return (
-            limit is not None
-            and seconds > limit
-            and all(e.has_all_values for e in self.estimations)
-        )
+        is_late = limit is not None and perf_counter() - self._start > limit
+        if is_late and all(design.has_all_values for design in self.designs):
+            self.reason = "max_time"
+
+    def _pass_turn(self):
+        self.turn = (self.turn + 1) % len(self.designs)
+
+    def _look_at_goals(self):
+        if self.stopping.has_goals and all(design.settled for design in self.designs):
+            self.reason = self.stopping.reached(*self.result(), self.asked)
+
+    @property
+    def asked(self):
+        """Coalitions on which the values are based."""
+        return sum(design.asked for design in self.designs)
+
+    @property
+    def exact(self):
+        """Whether all coalitions that count are asked for."""
+        return all(design.exact for design in self.designs)
 
     @property
     def valued(self):
-        """Numbers of the games on which the values stand: those without gaps, where there are."""
-        numbers = range(len(self.estimations))
-        whole = [i for i in numbers if self.estimations[i].has_all_values]
-        return whole or [i for i in numbers if self.estimations[i].has_values]
+        """Numbers of the games that have values: those of all their players, where there are."""
+        numbers = range(len(self.designs))
+        whole = [i for i in numbers if self.designs[i].has_all_values]
+        return whole or [i for i in numbers if self.designs[i].has_values]
 
     def result(self):
         """Values, standard errors and degrees of freedom, over the games that have values."""
         used = self.valued
-        return combine([self.estimations[i] for i in used], [self.players[i] for i in used], self.n)
+        return combine([self.designs[i] for i in used], [self.players[i] for i in used], self.n)
+
+    @property
+    def truncation_bias(self):
+        """What truncation can have moved each value by."""
+        bias = np.zeros(self.n)
+        for design, rows in zip(self.designs, self.players):
+            if not design.exact:
+                bias[rows] += design.moments.bias / len(self.designs)
+        return bias
 
     def arrays(self):
-        """Name -> array of everything needed to go on."""
-        arrays = {**self.header, **self.stopping.arrays(), "turn": np.array(self._turn)}
-        failed = sum(estimation.game.n_failed for estimation in self.estimations)
-        arrays["n_failed"] = self.header["n_failed"] + failed
-        for number, estimation in enumerate(self.estimations):
-            arrays |= {f"{number}/{name}": x for name, x in estimation.arrays().items()}
+        """Name -> array of everything needed to resume."""
+        arrays = {**self.stopping.arrays(), "turn": np.array(self.turn)}
+        for number, design in enumerate(self.designs):
+            arrays |= {f"{number}/{name}": x for name, x in design.arrays().items()}
         return arrays
 
+    def drop_unfinished(self):
+        """Forget the coalitions of blocks that are not complete."""
+        for design in self.designs:
+            design.drop_unfinished()
+
     def restore(self, arrays):
-        """Go on from `arrays`."""
-        self._turn = int(arrays["turn"])
+        """Resume from `arrays`."""
+        self.turn = int(arrays["turn"])
         self.stopping.restore(arrays)
-        for number, estimation in enumerate(self.estimations):
-            estimation.restore(part_of(arrays, number))
-
-    def write(self):
-        """Write the checkpoint."""
-        try:
-            write_arrays(self.checkpoint, self.arrays())
-        except OSError as error:
-            raise OSError(
-                f"checkpoint={str(self.checkpoint)!r} could not be written: {error}"
-            ) from error
+        for number, design in enumerate(self.designs):
+            prefix = f"{number}/"
+            own = {
+                name.removeprefix(prefix): arrays[name]
+                for name in arrays
+                if name.startswith(prefix)
+            }
+            design.restore(own)
+        self._planned = self.planned
 
 
-def part_of(arrays, number):
-    """The arrays of one game."""
-    prefix = f"{number}/"
-    return {name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)}
+def combine(designs, players, n):
+    """Mean over games of the values of n players, who play in some of them each.
+
+    Parameters
+    ----------
+    designs : list of Design
+        One a game; all of them have values.
+    players : list of (ndarray of int or None)
+        Who plays in each game; None: all.
+    n : int
+        Number of players.
+
+    Returns
+    -------
+    values, errors, freedom : ndarrays of shape (n,)
+        Values, their standard errors, and the degrees of freedom of these.
+    """
+    weight = 1 / len(designs)
+    values, variances, spread = np.zeros(n), np.zeros(n), np.zeros(n)
+    parts = []
+    for design, rows in zip(designs, players):
+        rows = slice(None) if rows is None else rows
+        variance, freedom = design.variances()
+        values[rows] += weight * design.values()
+        variances[rows] += weight**2 * variance
+        parts.append((rows, weight**2 * variance, freedom))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for rows, variance, freedom in parts:  # ratios, whose squares no unit makes overflow
+            ratio = np.where(variance > 0, variance / variances[rows], 0.0)
+            spread[rows] += ratio**2 / freedom
+        freedom = np.where(variances > 0, 1 / spread, np.inf)
+    return values, np.sqrt(variances), np.where(np.isnan(freedom), 1.0, freedom)

@@ -9,6 +9,9 @@ from ._known import airport_game, gloves_game, voting_game
 from ._model import ModelGame
 from ._protocol import FunctionGame, Game
 from ._stable import StableLogisticGame, stability
+from ._training import check_takes_weights as check_takes_weights
+from .solvers import check_scorer as check_scorer
+from .solvers import train as train
 
 __all__ = [
     "FunctionGame",

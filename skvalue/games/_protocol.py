@@ -9,8 +9,6 @@ import numpy as np
 
 from ..exceptions import FailedCoalitionsWarning
 
-__all__ = ["FunctionGame", "Game"]
-
 _MANY_FAILED = 0.1
 _LONG_ENOUGH, _ENOUGH = 0.05, 2000  # seconds and coalitions of a measurement
 
@@ -26,7 +24,7 @@ class Game(ABC):
     n_players : int
         Number of players.
     empty_utility : float
-        Utility of nobody.
+        Utility of the empty coalition.
     cache_size : int, default=100_000
         Utilities that are remembered, the latest ones; 0 for none.
 
@@ -45,7 +43,7 @@ class Game(ABC):
     """
 
     solver = "function"
-    # Whether a utility has the same bits in whatever company it is computed: only then may it be
+    # Whether a utility has the same bits whatever is computed with it: only then may it be
     # remembered, or the bits of a long computation would depend on where it was resumed.
     _remember = True
 
@@ -230,8 +228,7 @@ class FunctionGame(Game):
     def __init__(self, function, n_players, empty_utility=None, cache_size=100_000):
         self.function = function
         if empty_utility is None:
-            nobody = np.zeros((1, n_players), dtype=bool)
-            empty_utility = self._ask(nobody)[0]
+            empty_utility = self._ask(np.zeros((1, n_players), dtype=bool))[0]
         super().__init__(n_players, empty_utility, cache_size)
 
     def _ask(self, masks):

@@ -8,8 +8,7 @@ from scipy.special import expit, lambertw
 from .._utils.parallel import ordered_map, tiles
 from ..privacy import clip_rows
 from ._protocol import Game
-
-__all__ = ["StableLogisticGame", "stability"]
+from .solvers import SOLVED
 
 _STEEPEST = float(lambertw(np.exp(-1)).real)  # largest t sigmoid(-t)
 _TOLERANCE = 1e-11
@@ -61,8 +60,8 @@ class StableLogisticGame(Game):
     The model of k rows has the coefficients that minimise ``mean log(1 + exp(-y w.x)) + l2 / 2
     |w|^2`` over them: the estimator `LogisticRegression` with ``C = 1 / (l2 k)`` on rows with a
     constant column, whose coefficient is penalised, too. Rows and validation points are clipped to
-    a norm. So a coalition of one class is as good as any other, nobody has w = 0, and one row moves
-    the utility of k rows by no more than `replace_bound`.
+    a norm. So a coalition of one class is as good as any other, the empty one has w = 0, and one
+    row moves the utility of k rows by no more than `replace_bound`.
 
     Parameters
     ----------
@@ -90,7 +89,7 @@ class StableLogisticGame(Game):
     n_players : int
         Number of rows or groups.
     empty_utility : float
-        Utility of nobody, -ln 2.
+        Utility of the empty coalition, -ln 2.
     solver : str
         "stable logistic".
     n_evaluations, n_failed : int
@@ -131,7 +130,7 @@ class StableLogisticGame(Game):
         return utilities, np.zeros(len(masks), dtype=bool)
 
     def _tile(self, masks):
-        from ._stable_kernels import SOLVED, stable_tile
+        from .solvers.stable_kernels import stable_tile
 
         if self._codes is not None:
             masks = masks[:, self._codes]

@@ -7,8 +7,7 @@ vector for every output: X has three dimensions then, and an output is its produ
 
 import numpy as np
 
-from .._utils.compiled import compiled
-from .._utils.exp_kernels import exp_parts
+from .._utils.compiled import compiled, exp_parts
 
 LOGISTIC, SOFTMAX, LINEAR = 0, 1, 2
 

@@ -9,8 +9,7 @@ from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, 
 
 from .._utils.checks import check_sample_weight
 from .._utils.sklearn import HasMethods, Interval, StrOptions, validate_params
-from ..games.solvers.loop import train
-from ..games.solvers.scoring import check_scorer
+from ..games import check_scorer, train
 
 _CONSTRAINTS = {
     "estimator": [HasMethods(["fit"])],

@@ -1,24 +1,26 @@
-"""Distances to neighbours: players ranked by distance, and label counts inside a radius.
+"""Rows by distance from points, and label counts within a radius.
 
-One engine a file, the same functions in each; `get_engine` chooses. An engine has
+A statistic is returned, and calls nobody back:
 
-- ``rank_tile_size(n_players, n_judges, n_features, workers, max_rank)`` and
-  ``ball_tile_size(n_players, n_judges, workers)``: judges that one task should take;
-- ``rank_values(space, Q, own, max_rank, consume)``: hands ``consume`` the players by distance;
-- ``Strips(labels, n_classes)`` and ``ball_values(space, strips, Q, radius, own, weigh)``: counts of
-  each class in every ball, and the sum of the weights of the balls that each player is in;
-- where orders should not leave a device, ``class_values(space, Q, own, game, labels, class_counts,
-  codes, weights)``: the values of the classification game of `KNNShapleyValuer` in one go.
+- ``balls(engine, space, points, radius)`` has ``counts``, (n_classes, n_points), and
+  ``sum(weights)``, which adds up for each row the weights of the balls that it is in;
+- ``ranks(engine, space, points)`` yields rows in order of distance, for a few points at a time.
+
+`ball_parts` and `rank_parts` are the points that one task should take. `make_space` prepares rows
+for a metric; `get_engine` chooses what computes. An engine, one a file, has ``balls`` and ``ranks``
+of one tile of points, ``ball_tile_size`` and ``rank_tile_size``, and ``turn``, the context of a
+task: where a device holds one tile at a time, other threads wait for it.
 
 An exact engine gives what float64 distances of the rows would give: it decides again, from the
-rows, what its products cannot tell apart (`_settle`), and balls are closed. `_numba.py` documents
-the arguments; tests/neighbors run on every exact engine that is installed. Players are a `Space`,
-or a `BlockSpace` where they are read block by block (`make_space`).
+rows, what its products cannot tell apart (`_exact`), and balls are closed. tests/neighbors run on
+every exact engine that is installed.
 """
 
 from importlib import import_module
 
+from ._balls import ball_parts, balls
 from ._block_space import make_space
+from ._ranks import Order, rank_parts, ranks
 from ._rows import Rows, as_rows, concatenate_rows, read_rows
 from ._space import METRICS, Space
 
@@ -27,13 +29,18 @@ __all__ = [
     "DEVICES",
     "ENGINES",
     "METRICS",
+    "Order",
     "Rows",
     "Space",
     "as_rows",
+    "ball_parts",
+    "balls",
     "check_engine",
     "concatenate_rows",
     "get_engine",
     "make_space",
+    "rank_parts",
+    "ranks",
     "read_rows",
 ]
 
@@ -61,8 +68,8 @@ def get_engine(name, device="auto"):
 
     Returns
     -------
-    engine : module or object
-        With the functions that the docstring of this package lists.
+    engine : object
+        With the methods that the docstring of this package lists.
 
     Raises
     ------
@@ -74,8 +81,8 @@ def get_engine(name, device="auto"):
     Examples
     --------
     >>> from skvalue.neighbors import get_engine
-    >>> get_engine("auto").__name__
-    'skvalue.neighbors._numba'
+    >>> get_engine("auto").name
+    'numba'
     """
     if name == "auto":
         name = "torch" if device == "cuda" else "numba"
@@ -92,7 +99,7 @@ def get_engine(name, device="auto"):
             f"pip install 'skvalue[{extra}]'",
             name=library,
         ) from error
-    return module if name == "numba" else module.make_engine(device)
+    return module.make_engine(device)
 
 
 def check_engine(name, device, X, metric):
@@ -103,7 +110,7 @@ def check_engine(name, device, X, metric):
     name, device : str
         As in `get_engine`.
     X : ndarray or Rows
-        The players.
+        The rows.
     metric : str or callable
         The metric.
 

@@ -1,4 +1,4 @@
-"""Players that are read block by block, prepared for one metric."""
+"""Rows that are read block by block, prepared for one metric."""
 
 import numpy as np
 from scipy import sparse
@@ -6,20 +6,18 @@ from sklearn import get_config
 
 from ._rows import Rows, read_rows
 from ._space import (
-    COSINE,
-    EUCLIDEAN,
-    GENERIC,
-    JUDGES,
-    Buffers,
+    POINTS,
+    DenseSpace,
     Space,
     all_small,
     check_norms,
     finite_distances,
     inverse_from,
 )
+from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 
 _SPARSE_METRICS = {"cityblock", "l1", "l2", "manhattan"}  # of scikit-learn's; beside the products
-_THIN = 0.05  # a sparse judge tile of lower density is multiplied as it is
+_THIN = 0.05  # a sparse tile of points of lower density is multiplied as it is
 
 
 def budget():
@@ -44,87 +42,70 @@ def inner(left, right):
 
 
 class BlockSpace(Space):
-    """Players that are read block by block.
+    """Rows that are read block by block."""
 
-    Parameters
-    ----------
-    X : Rows of shape (n, d)
-        The players.
-    metric : str or callable
-        As in `Space`; for sparse rows "euclidean", "cosine", "manhattan" and its other names.
-
-    Raises
-    ------
-    ValueError
-        If squared norms overflow, or the metric does not take sparse rows.
-    """
-
-    def __init__(self, X, metric):
-        self.metric, self.X, self.work = metric, X, None
-        self.buffers, self.center, self.budget = Buffers(), None, budget()
+    def _measure(self):
+        X, metric, self.budget = self.X, self.metric, budget()
         n, d = X.shape
         if X.is_sparse and metric not in _SPARSE_METRICS | {"euclidean", "cosine"}:
             raise ValueError(
                 f"metric must be one of {sorted(_SPARSE_METRICS | {'cosine', 'euclidean'})} for "
                 f"sparse X. Got {metric!r}."
             )
-        self.kind = {"euclidean": EUCLIDEAN, "cosine": COSINE}.get(metric, GENERIC)
-        self.half, self.scale = np.zeros(n, dtype=X.dtype), np.ones(n, dtype=X.dtype)
         if self.kind == EUCLIDEAN and not X.is_sparse:  # without its zeros a sparse X is not sparse
             room = max(16, min(4096, int(self.budget // (X.dtype.itemsize * d))))
             some = X[np.arange(0, n, max(1, -(-n // room)))].read()
             center = some.mean(axis=0, dtype=np.float64).astype(X.dtype)
             if np.vecdot(center, center) > 0.25 * _squares(some).mean(dtype=np.float64):
                 self.center = center
-        longest = d
-        if self.kind != GENERIC:
-            with np.errstate(over="ignore"):  # refused below
-                for part, block in self.blocks(1):
-                    squares = _squares(self._centred(block))
-                    if self.kind == EUCLIDEAN:
-                        check_norms(squares, block)
-                        self.half[part] = squares / 2
-                    else:
-                        self.scale[part] = inverse_from(squares, block)
-            if self.kind == EUCLIDEAN and all_small(self.half)[0]:
-                for part, block in self.blocks(1):
-                    check_norms(self.half[part], self._centred(block), small=self.half[part] >= 0)
-            if X.is_sparse:
-                longest = max(1, int(np.diff(X.source.indptr).max(initial=0)))
-        self._finish(longest)
+        if self.kind == GENERIC:
+            return d
+        with np.errstate(over="ignore"):  # refused below
+            for part, block in self.blocks(1):
+                squares = _squares(self.centred(block))
+                if self.kind == EUCLIDEAN:
+                    check_norms(squares, block)
+                    self.half[part] = squares / 2
+                else:
+                    self.scale[part] = inverse_from(squares, block)
+        if self.kind == EUCLIDEAN and all_small(self.half)[0]:
+            for part, block in self.blocks(1):
+                check_norms(self.half[part], self.centred(block), small=self.half[part] >= 0)
+        return max(1, int(np.diff(X.source.indptr).max(initial=0))) if X.is_sparse else d
 
-    def _centred(self, block):
+    def centred(self, block):
+        """A block of rows around the center, if there is one."""
         return block if self.center is None else block - self.center
 
-    def blocks(self, n_judges):
-        """Read the players in blocks fit for a product with so many judges."""
+    def blocks(self, n_points):
+        """Read the rows in blocks fit for a product with that many points."""
         d = self.X.shape[1]
         if self.X.is_sparse:
             d = 4 * self.X.source.nnz // max(1, self.X.source.shape[0]) + 1
-        room = int(self.budget // (self.X.dtype.itemsize * (d + 3 * n_judges)))
+        room = int(self.budget // (self.X.dtype.itemsize * (d + 3 * n_points)))
         return self.X.blocks(min(max(room, 16), 2**16))
 
-    def read(self, Q):
-        """Judges in memory, of the kind of the players."""
-        Q = read_rows(Q)
+    def read(self, points):
+        points = read_rows(points)
         if self.X.is_sparse:
-            return sparse.csr_array(Q)
-        return Q.toarray() if sparse.issparse(Q) else np.asarray(Q)
+            return sparse.csr_array(points)
+        return points.toarray() if sparse.issparse(points) else np.asarray(points)
 
-    def queries(self, Q):
-        """As in `Space`; sparse judges come back dense unless they are too thin or too many."""
-        Q = self.read(Q)
+    def queries(self, points):
+        """As in `Space`; sparse points come back dense unless they are too thin or too many."""
+        points = self.read(points)
+        half = np.zeros(points.shape[0])
+        if self.kind == GENERIC:
+            return points, half
         if self.kind == EUCLIDEAN:
-            work = self._centred(Q)
+            work = self.centred(points)
             squares = _squares(work)
-            check_norms(squares, work, JUDGES)
+            check_norms(squares, work, POINTS)
             half = squares.astype(np.float64) / 2
-        elif self.kind == COSINE:
-            scale = inverse_from(_squares(Q), Q, JUDGES)
-            work = sparse.diags_array(scale) @ Q if sparse.issparse(Q) else Q * scale[:, None]
-            half = np.zeros(Q.shape[0])
         else:
-            return Q, np.zeros(Q.shape[0])
+            scale = inverse_from(_squares(points), points, POINTS)
+            scaled_by = sparse.diags_array(scale)
+            work = scaled_by @ points if sparse.issparse(points) else points * scale[:, None]
         if sparse.issparse(work):
             work = sparse.csr_array(work)
             dense_bytes = work.shape[0] * work.shape[1] * work.dtype.itemsize
@@ -132,37 +113,54 @@ class BlockSpace(Space):
                 work = work.toarray()
         return work, half
 
-    def distances(self, Q, rows=slice(None)):
-        """As in `Space`, block by block."""
-        X, Q = self.X[rows], self.read(Q)
-        out = np.empty((Q.shape[0], len(X)))
+    def distances(self, points, rows=slice(None)):
+        X, points = self.X[rows], self.read(points)
+        out = np.empty((points.shape[0], len(X)))
         for part, block in X.blocks(max(1, int(self.budget // (8 * X.shape[1])))):
-            out[:, part] = finite_distances(Q, block, self.metric)
+            out[:, part] = finite_distances(points, block, self.metric)
         return out
 
     def products(self, queries, block, part):
-        """``scale * <x, q>`` of a block of players, (n_block, n_judges); minus other distances."""
+        """``scale * <x, q>`` of a block of rows, (n_block, n_points); minus other distances."""
         if self.kind == GENERIC:
             return -finite_distances(block, queries, self.metric)
-        product = inner(self._centred(block), queries)
+        product = inner(self.centred(block), queries)
         if self.kind == COSINE:
             product *= self.scale[part, None]
         return product
 
 
-def make_space(X, metric):
-    """Players under one metric: a `Space`, or a `BlockSpace` where X is `Rows`.
+def make_space(X, metric, codes=None, n_classes=1):
+    """Prepare rows for one metric.
 
     Parameters
     ----------
     X : ndarray or Rows of shape (n, d)
-        The players.
+        The rows.
     metric : str or callable
-        The metric, see `Space`.
+        A name in `METRICS`, or what `sklearn.metrics.pairwise_distances` takes.
+    codes : ndarray of int of shape (n,), default=None
+        Class of each row; one class by default.
+    n_classes : int, default=1
+        Number of classes.
 
     Returns
     -------
     space : Space
-        The players.
+        The rows, in memory or, if X is `Rows`, read block by block.
+
+    Raises
+    ------
+    ValueError
+        If squared norms overflow or underflow the precision of X, or the metric does not take
+        sparse rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.neighbors import make_space
+    >>> len(make_space(np.array([[0.0, 1.0], [3.0, 4.0]]), "euclidean"))
+    2
     """
-    return BlockSpace(X, metric) if isinstance(X, Rows) else Space(X, metric)
+    kind = BlockSpace if isinstance(X, Rows) else DenseSpace
+    return kind(X, metric, codes, n_classes)

@@ -1,38 +1,41 @@
 """The CPU engine for rows that are read block by block: sparse, in a file, or a Dask array.
 
-The same functions as in `_numba`, which calls these for a `BlockSpace`. One pass over the rows
-serves a tile of judges; what is kept of it is a key, or a bit, a pair. Imports numba.
+`_numba` calls these for a `BlockSpace`. One pass over the rows serves a tile of points; what is
+kept of it is a key, or a bit, a pair. Imports numba.
 """
 
 import numpy as np
 
 from .._utils.compiled import compiled
 from .._utils.parallel import tiles
-from ._exact import block_keys, count_ranked, settle
-from ._space import COSINE, GENERIC, ball_rule
+from ._exact import block_keys, count_ranked, resolve
+from ._ranks import Order
+from ._space import ball_rule
+from .kernels.kinds import COSINE, GENERIC
 
 
-def rank_values(space, Q, own, max_rank, consume):
-    """Rank the players for every judge of a tile, see `_numba.rank_values`."""
-    queries, query_half = space.queries(Q)
-    rows, n = space.read(Q), len(space)
-    keys = np.empty((len(Q), n), dtype=np.float64 if space.kind == GENERIC else space.X.dtype)
-    for part, block in space.blocks(len(Q)):
+def ranks(space, points, self_index, max_rank):
+    """Rank the rows for a tile of points, see `NumbaEngine.ranks`."""
+    queries, query_half = space.queries(points)
+    points, n = space.read(points), len(space)
+    n_points = points.shape[0]
+    keys = np.empty((n_points, n), dtype=np.float64 if space.kind == GENERIC else space.X.dtype)
+    for part, block in space.blocks(n_points):
         np.subtract(space.half[part], space.products(queries, block, part).T, out=keys[:, part])
-    n_out = np.zeros(len(Q), dtype=np.int64)
-    if own is not None:
-        judges = np.flatnonzero(own >= 0)
-        keys[judges, own[judges]] = np.inf
-        n_out[judges] = 1
+    n_out = np.zeros(n_points, dtype=np.int64)
+    if self_index is not None:
+        lines = np.flatnonzero(self_index >= 0)
+        keys[lines, self_index[lines]] = np.inf
+        n_out[lines] = 1
     step = max(1, int(space.budget // (32 * n)))
-    for part in tiles(len(Q), step):
-        order, tied = _order(space, rows[part], query_half[part], keys[part], max_rank)
+    for part in tiles(n_points, step):
+        order, tied = _order(space, points[part], query_half[part], keys[part], max_rank)
         n_ranked = np.minimum(count_ranked(tied, max_rank), n - n_out[part])
-        consume(part, np.where(tied, ~order, order).astype(np.int32), n_ranked)
+        yield part, Order(np.where(tied, ~order, order).astype(np.int32), n_ranked)
 
 
-def _order(space, rows, query_half, keys, max_rank):
-    """Players by distance, and ties; at least ``max_rank`` of them and all tied with the last."""
+def _order(space, points, query_half, keys, max_rank):
+    """Rows by distance, and ties; at least ``max_rank`` of them and all tied with the last."""
     n = keys.shape[1]
     n_sorted = min(n, max_rank + 1)
     while True:
@@ -46,7 +49,7 @@ def _order(space, rows, query_half, keys, max_rank):
             n_sorted = n
             order = np.argsort(keys, axis=1)
             line = np.take_along_axis(keys, order, axis=1)
-        tied = settle(space, rows, query_half, line, order)
+        tied = resolve(space, points, query_half, line, order)
         # A run that reaches the last sorted rank may go on behind it.
         if n_sorted == n or not _open(space, query_half, line, order).any():
             return order, tied
@@ -66,43 +69,56 @@ def _open(space, query_half, keys, order):
 
 
 @compiled
-def _tally(inside, labels, counts):
+def _tally(inside, codes, counts):
     for r in range(inside.shape[0]):
-        line = counts[labels[r]]
+        line = counts[codes[r]]
         for v in range(inside.shape[1]):
             line[v] += inside[r, v]
 
 
 @compiled
-def _add_weights(bits, labels, weights, out):
+def _add_weights(bits, codes, weights, out):
     for r in range(len(bits)):
-        line, w = bits[r], weights[labels[r]]
+        line, w = bits[r], weights[codes[r]]
         total = 0.0
         for v in range(len(w)):
             total += w[v] if (line[v >> 3] >> (7 - (v & 7))) & 1 else 0.0
         out[r] = total
 
 
-def ball_values(space, strips, Q, radius, own, weigh):
-    """Sum the weights of the balls that each player is in, see `_numba.ball_values`."""
-    queries, threshold, judge_slack, limit = ball_rule(space, Q, radius)
-    threshold, judge_slack = threshold.astype(space.X.dtype), judge_slack.astype(space.X.dtype)
-    rows, n_judges = space.read(Q), len(Q)
-    counts = np.zeros((strips.n_classes, n_judges), dtype=np.int64)
-    bits = np.empty((len(space), -(-n_judges // 8)), dtype=np.uint8)
-    for part, block in space.blocks(n_judges):
+def balls(space, points, radius, self_index):
+    """Find the rows in the balls of a tile of points, see `NumbaEngine.balls`."""
+    queries, threshold, point_slack, limit = ball_rule(space, points, radius)
+    threshold, point_slack = threshold.astype(space.X.dtype), point_slack.astype(space.X.dtype)
+    points = space.read(points)
+    n_points = points.shape[0]
+    counts = np.zeros((space.n_classes, n_points), dtype=np.int64)
+    bits = np.empty((len(space), -(-n_points // 8)), dtype=np.uint8)
+    for part, block in space.blocks(n_points):
         x = space.products(queries, block, part) - space.half[part, None]
-        near = judge_slack + space.X.dtype.type(space.ball_tolerance) * space.half[part, None]
+        near = point_slack + space.X.dtype.type(space.ball_tolerance) * space.half[part, None]
         inside = x >= threshold + near
         if space.kind != GENERIC:
             r, v = np.nonzero((x >= threshold - near) & ~inside)
             if len(r):
-                inside[r, v] = block_keys(space.kind, block, r, rows, v) <= limit
-        if own is not None:
-            mine = np.flatnonzero((own >= part.start) & (own < part.stop))
-            inside[own[mine] - part.start, mine] = False
-        _tally(inside, strips.labels[part], counts)
+                inside[r, v] = block_keys(space.kind, block, r, points, v) <= limit
+        if self_index is not None:
+            own = np.flatnonzero((self_index >= part.start) & (self_index < part.stop))
+            inside[self_index[own] - part.start, own] = False
+        _tally(inside, space.codes[part], counts)
         bits[part] = np.packbits(inside, axis=1)
-    values = np.empty(len(space))
-    _add_weights(bits, strips.labels, np.ascontiguousarray(weigh(counts)), values)
-    return values, counts
+    return RowBalls(space.codes, bits, counts)
+
+
+class RowBalls:
+    """The balls of a tile: a line of bits for each row, one a point."""
+
+    def __init__(self, codes, bits, counts):
+        self._codes, self._bits, self.counts = codes, bits, counts
+
+    def sum(self, weights):
+        """Sum for each row the weights of the balls that it is in."""
+        total = np.empty(len(self._bits))
+        weights = np.ascontiguousarray(weights, dtype=np.float64)
+        _add_weights(self._bits, self._codes, weights, total)
+        return total

@@ -1,7 +1,6 @@
-"""What rounding leaves open, decided from the rows themselves. Importing this imports numba."""
+"""What rounding leaves open, resolved from the rows themselves. Importing this imports numba."""
 
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -9,19 +8,19 @@ from scipy import sparse
 from .._utils.compiled import compiled
 from .._utils.parallel import tiles
 from ._rows import Rows, read_rows
-from ._space import COSINE, GENERIC, Space
-from .kernels.rank import EQUAL, EUCLIDEAN, exact_key, minus_cosine
+from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
+from .kernels.rank import EQUAL, exact_key, minus_cosine
 
-HEAD = 4096  # ranks up to here are settled exactly; further out a swap moves a value by < 1/HEAD^2
-_ROOM = 2**24  # numbers of rows read at a time
-_PAIRS = 4096  # that are worth a thread
+HEAD = 4096  # ranks up to here are resolved exactly; further out a swap moves a value by < 1/HEAD^2
+_ROOM = 2**24  # entries of rows that are read at a time
+_PAIRS = 4096  # pairs that are worth a thread
 
 
 @compiled
-def _dense_keys(kind, rows, i, queries, v):
+def _dense_keys(kind, rows, i, points, v):
     keys = np.empty(len(i), np.float64)
     for p in range(len(i)):
-        keys[p] = exact_key(kind, rows[i[p]], queries[v[p]])
+        keys[p] = exact_key(kind, rows[i[p]], points[v[p]])
     return keys
 
 
@@ -57,64 +56,27 @@ def _sparse_keys(kind, x_ptr, x_col, x, i, q_ptr, q_col, q, v):
     return keys
 
 
-@compiled
-def _all_keys(kind, rows, queries, keys):
-    for v in range(len(queries)):
-        for i in range(len(rows)):
-            keys[v, i] = exact_key(kind, rows[i], queries[v])
-
-
-class PairSpace(Space):
-    """Players whose distances are taken pair by pair: no player moves another's, by any rounding.
-
-    What a product rounds hangs on the point that products are taken around, and what is tied on who
-    stands between, so on all players together. Here players are tied at equal distances alone. As
-    slow as other metrics; those that scikit-learn takes pair by pair are as they are.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        The players.
-    metric : str or callable
-        As for `Space`.
-    """
-
-    def __init__(self, X, metric):
-        super().__init__(X, "euclidean" if metric == "l2" else metric, center=None)
-        self.pairs, self.kind = self.kind, GENERIC
-        self.half, self.scale = np.zeros_like(self.half), np.ones_like(self.scale)
-
-    def distances(self, Q, rows=slice(None)):
-        """What grows with the distance, (n_judges, n_rows)."""
-        if self.pairs == GENERIC:
-            return super().distances(Q, rows)
-        players = self.X[rows]
-        keys = np.empty((len(Q), len(players)))
-        _all_keys(self.pairs, players, Q, keys)
-        return keys
-
-
-def block_keys(kind, rows, i, queries, v):
-    """Exact keys of pairs: row ``i[p]`` of a block and query ``v[p]``, both dense or both CSR."""
+def block_keys(kind, rows, i, points, v):
+    """Exact keys of pairs: row ``i[p]`` of a block and point ``v[p]``, both dense or both CSR."""
     if sparse.issparse(rows):
-        queries = sparse.csr_array(queries)
+        points = sparse.csr_array(points)
         return _sparse_keys(
             kind, rows.indptr, rows.indices, rows.data, i,
-            queries.indptr, queries.indices, queries.data, v,
+            points.indptr, points.indices, points.data, v,
         )  # fmt: skip
-    return _dense_keys(kind, rows, i, queries, v)
+    return _dense_keys(kind, rows, i, points, v)
 
 
-def pair_keys(space, i, queries, v, workers=1):
-    """Exact keys of pairs: player ``i[p]`` and query ``v[p]``; rows not in memory are read once.
+def pair_keys(space, i, points, v, workers=1):
+    """Exact keys of pairs: row ``i[p]`` and point ``v[p]``; rows not in memory are read once.
 
-    Those in memory are shared by so many threads.
+    Those in memory are shared by that many threads.
     """
     if not isinstance(space.X, Rows):
         parts = tiles(len(i), max(_PAIRS, -(-len(i) // workers)))
 
         def keys_of(part):
-            return _dense_keys(space.kind, space.X, i[part], queries, v[part])
+            return _dense_keys(space.kind, space.X, i[part], points, v[part])
 
         if len(parts) <= 1:
             return keys_of(slice(None))
@@ -123,14 +85,14 @@ def pair_keys(space, i, queries, v, workers=1):
     if space.X.is_sparse:  # in memory: no block to cut out
         index = space.X.index
         i = i + index.start if isinstance(index, slice) else index[i]
-        return block_keys(space.kind, space.X.source, i, queries, v)
+        return block_keys(space.kind, space.X.source, i, points, v)
     keys = np.empty(len(i), np.float64)
     rows, place = np.unique(i, return_inverse=True)
     step = max(1, _ROOM // space.X.shape[1])
     for start in range(0, len(rows), step):
         asked = np.flatnonzero((place >= start) & (place < start + step))
         block = read_rows(space.X[rows[start : start + step]])
-        keys[asked] = block_keys(space.kind, block, place[asked] - start, queries, v[asked])
+        keys[asked] = block_keys(space.kind, block, place[asked] - start, points, v[asked])
     return keys
 
 
@@ -147,30 +109,14 @@ def _sort_runs(starts, keys):
     return place
 
 
-def settle_pairs(space, queries, v, i, near, workers=1):
-    """Order runs of players that a product cannot tell apart.
+def resolve_pairs(space, points, v, i, near, workers=1):
+    """Order runs of rows that a product cannot tell apart by their exact distances.
 
-    Parameters
-    ----------
-    space : Space
-        The players.
-    queries : ndarray or csr_array of shape (n_judges, d)
-        The judges' rows.
-    v, i : ndarrays of int
-        Judge and player, sorted by judge and rank.
-    near : ndarray of bool
-        Whether the player is within rounding of the one before it.
-    workers : int, default=1
-        Threads.
-
-    Returns
-    -------
-    i : ndarray of int
-        The players in order of exact distance within every run.
-    tied : ndarray of bool
-        Whether a player is as far as the one before it.
+    Point ``v`` and row ``i`` of each pair are sorted by point and rank; ``near`` says whether the
+    row is within rounding of the one before it. Returns the rows in order within each run, and
+    whether a row is as far as the one before it.
     """
-    exact = pair_keys(space, i, queries, v, workers)
+    exact = pair_keys(space, i, points, v, workers)
     place = _sort_runs(np.append(np.flatnonzero(~near), len(near)), exact)
     exact = exact[place]
     tied = near.copy()
@@ -179,33 +125,23 @@ def settle_pairs(space, queries, v, i, near, workers=1):
     return i[place], tied
 
 
-def run_members(front, tail, head=HEAD):
-    """Positions (judge, rank) of all players of the runs that begin among the first ranks.
+def lines_behind(front, head=HEAD):
+    """Points with a run of rows that goes on at rank ``head``, see `run_members`."""
+    return np.flatnonzero(front[:, head]) if front.shape[1] > head else np.zeros(0, np.int64)
 
-    Parameters
-    ----------
-    front : ndarray of bool of shape (n_judges, head + 1)
-        ``near[:, :head + 1]`` where ``near[v, p]`` says that the players at ranks p and p - 1 are
-        within rounding of each other; all of ``near`` where there are fewer ranks.
-    tail : callable
-        ``tail(lines)`` returns ``near[lines, head:]`` for the judges whose run goes on at rank
-        head.
-    head : int
-        Runs that begin at a lower rank are asked for.
 
-    Returns
-    -------
-    v, p : ndarrays of int
-        Judges and ranks, sorted.
+def run_members(front, lines, tail, head=HEAD):
+    """Positions (point, rank) of all rows of the runs that begin at a rank below ``head``.
+
+    With ``near[v, p]`` whether the rows at ranks p and p - 1 are within rounding of each other,
+    ``front`` is ``near[:, :head + 1]`` and ``tail`` is ``near[lines, head:]`` for `lines_behind`.
     """
     head = min(head, front.shape[1])
     member = front[:, :head].copy()
     member[:, : front.shape[1] - 1] |= front[:, 1 : head + 1]
     v, p = np.nonzero(member)
-    if front.shape[1] > head and front[:, head].any():
-        lines = np.flatnonzero(front[:, head])
-        near = tail(lines)
-        lengths = np.where(near.all(axis=1), near.shape[1], np.argmin(near, axis=1))
+    if len(lines):
+        lengths = np.where(tail.all(axis=1), tail.shape[1], np.argmin(tail, axis=1))
         v = np.concatenate([v, np.repeat(lines, lengths)])
         p = np.concatenate([p, *(np.arange(head, head + length) for length in lengths)])
         place = np.lexsort((p, v))
@@ -213,30 +149,12 @@ def run_members(front, tail, head=HEAD):
     return v, p
 
 
-def settle(space, queries, query_half, keys, order, tolerance=None, head=HEAD):
-    """Settle an order by rounded keys, in place; runs that begin behind rank ``head`` are tied.
+def resolve(space, points, query_half, keys, order, tolerance=None, head=HEAD):
+    """Correct an order by rounded keys, in place; runs that begin behind rank ``head`` are tied.
 
-    Parameters
-    ----------
-    space : Space
-        The players.
-    queries : ndarray or csr_array of shape (n_judges, d)
-        The judges' rows.
-    query_half : ndarray of shape (n_judges,)
-        Half their squared norms.
-    keys : ndarray of shape (n_judges, n_sorted)
-        Sorted keys.
-    order : ndarray of int of shape (n_judges, n_sorted)
-        The players in that order; corrected where an exact key says so.
-    tolerance : float, default=None
-        How far keys are rounded, relative to the sizes of both rows; None is that of the space.
-    head : int
-        The rank.
-
-    Returns
-    -------
-    tied : ndarray of bool of shape (n_judges, n_sorted)
-        Whether a player is tied with the one before it.
+    Keys (n_points, n_sorted) are sorted and ``order`` holds their rows; ``tolerance`` is how far
+    keys are rounded, relative to the sizes of both rows (None: that of the space). Returns whether
+    a row is tied with the one before it.
     """
     near = np.zeros(keys.shape, dtype=bool)
     if space.kind == GENERIC:
@@ -246,19 +164,21 @@ def settle(space, queries, query_half, keys, order, tolerance=None, head=HEAD):
     if space.kind != COSINE:
         allowed = allowed * (space.half[order[:, 1:]] + query_half[:, None])
     near[:, 1:] = keys[:, 1:] - keys[:, :-1] <= allowed
-    apart = _strangers(space, keys, near)
+    apart = _without_shared_columns(space, keys, near)
     near[apart] = False
-    v, p = run_members(near[:, : head + 1], lambda lines: near[lines, head:], head)
+    front = near[:, : head + 1]
+    lines = lines_behind(front, head)
+    v, p = run_members(front, lines, near[lines, head:], head)
     if len(v):
-        order[v, p], near[v, p] = settle_pairs(space, queries, v, order[v, p], near[v, p])
+        order[v, p], near[v, p] = resolve_pairs(space, points, v, order[v, p], near[v, p])
     near[apart] = True
     return near
 
 
-def _strangers(space, keys, near):
-    """Ties of sparse players that share no column with the judge: their cosine is 0, exactly.
+def _without_shared_columns(space, keys, near):
+    """Ties of sparse rows that share no column with the point: their cosine is 0, exactly.
 
-    There may be thousands. Where another player is within rounding of them, they are left open.
+    There may be thousands. Where another row is within rounding of them, they are left open.
     """
     apart = np.zeros(near.shape, dtype=bool)
     if space.kind == COSINE and isinstance(space.X, Rows) and space.X.is_sparse:
@@ -279,10 +199,3 @@ def count_ranked(tied, max_rank):
         return np.full(len(tied), n)
     behind = tied[:, max_rank:]
     return max_rank + np.where(behind.all(axis=1), n - max_rank, np.argmin(behind, axis=1))
-
-
-def hand_on(consume, lines, order, n_ranked):
-    """Call ``consume`` with every run of neighbours among some judges, whose numbers are sorted."""
-    for start, stop in pairwise([*np.flatnonzero(np.diff(lines, prepend=-2) != 1), len(lines)]):
-        part = slice(int(lines[start]), int(lines[start]) + int(stop - start))
-        consume(part, order[start:stop], n_ranked[start:stop])

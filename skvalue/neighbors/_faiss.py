@@ -4,6 +4,8 @@ FAISS computes in float32, whatever X is; what that leaves open is decided from 
 A k-nearest search is made for few ranks: with `max_rank` it is quick, without it slow.
 """
 
+from abc import ABC, abstractmethod
+from contextlib import nullcontext
 from threading import Lock
 
 import faiss
@@ -11,9 +13,11 @@ import numpy as np
 from sklearn import get_config
 
 from .._utils.parallel import tiles
-from ._exact import HEAD, count_ranked, hand_on, pair_keys, settle
+from ._exact import HEAD, count_ranked, pair_keys, resolve
+from ._ranks import Order
 from ._rows import read_rows
-from ._space import COSINE, GENERIC, JUDGES, Labels, ball_rule
+from ._space import POINTS, ball_rule
+from .kernels.kinds import COSINE, GENERIC
 
 _LOCK = Lock()  # one search at a time: faiss spreads it over threads by itself
 _GPU_RANKS = 2048  # the most neighbours that a search on a GPU returns
@@ -50,38 +54,37 @@ def check_device(device):
 
 def make_engine(device):
     """Return the engine on a device, see `check_device`."""
-    return FaissEngine(check_device(device))
+    return FlatEngine(check_device(device))
 
 
-class FaissEngine:
-    """Exact ranks and balls by FAISS.
+class FaissEngine(ABC):
+    """Ranks and balls by an index of FAISS; ``device`` is where k-nearest searches run.
 
-    Parameters
-    ----------
-    device : {"cpu", "cuda"}
-        Where k-nearest searches run. Range searches run on the CPU.
+    Range searches run on the CPU.
     """
 
-    Strips = Labels
     name = "faiss"
+    bytes_per_pair = 16  # that `balls` keeps, of those in a ball
 
     def __init__(self, device):
         self.device = device
 
-    def rank_tile_size(self, n_players, n_judges, n_features, workers, max_rank):
-        """Judges of one task of `rank_values`; one of their ranks takes up to 48 bytes."""
-        room = get_config()["working_memory"] * 2**20 // 384
-        return int(max(1, min(n_judges, room // min(n_players, max_rank + 2))))
-
-    def ball_tile_size(self, n_players, n_judges, workers):
-        """Judges of one task of `ball_values`; a pair in a ball takes up to 48 bytes."""
-        return self.rank_tile_size(n_players, n_judges, 0, workers, n_players)
-
+    @abstractmethod
     def _build(self, vectors, kind):
-        """Index of the players."""
-        index = (faiss.IndexFlatIP if kind == COSINE else faiss.IndexFlatL2)(vectors.shape[1])
-        index.add(vectors)
-        return index
+        """Index of the rows."""
+
+    def rank_tile_size(self, n_rows, n_points, n_features, workers, max_rank):
+        """Points of one call of `ranks`; one of their ranks takes up to 48 bytes."""
+        room = get_config()["working_memory"] * 2**20 // 384
+        return int(max(1, min(n_points, room // min(n_rows, max_rank + 2))))
+
+    def ball_tile_size(self, n_rows, n_points, workers):
+        """Points of one call of `balls`; a pair in a ball takes up to 48 bytes."""
+        return self.rank_tile_size(n_rows, n_points, 0, workers, n_rows)
+
+    def turn(self):
+        """Context of one task: any number may run at a time, and searches wait for each other."""
+        return nullcontext()
 
     def _make(self, space, on_gpu):
         if space.kind == GENERIC:
@@ -110,21 +113,28 @@ class FaissEngine:
     def _queries(self, queries):
         with np.errstate(over="ignore"):
             queries = np.ascontiguousarray(queries, dtype=np.float32)
-        self._check(queries, JUDGES)
+        self._check(queries, POINTS)
         return queries
 
     def _index(self, space, on_gpu=False):
-        name = f"{self.name} {'gpu' if on_gpu else 'cpu'}"
-        return space.buffers.hold(name, lambda: self._make(space, on_gpu))
-
-    def _index_for(self, space, k):
-        """The index that finds so many neighbours."""
-        return self._index(space, self.device == "cuda" and k <= _GPU_RANKS)
+        held, name = space.buffers.held, f"{self.name} {'gpu' if on_gpu else 'cpu'}"
+        with space.buffers.lock:
+            if name not in held:
+                held[name] = self._make(space, on_gpu)
+        return held[name]
 
     def _search(self, space, queries, k):
-        """Keys that grow with the distance, and players, (n_judges, k)."""
-        index = self._index_for(space, k)
-        found, order = index.search(self._queries(queries), k)
+        """Keys that grow with the distance, and rows, (n_points, k)."""
+        index = self._index(space, self.device == "cuda" and k <= _GPU_RANKS)
+        queries = self._queries(queries)
+        found, order = index.search(queries, k)
+        short = np.flatnonzero((order < 0).any(axis=1))
+        if len(short):  # fewer than k rows in the groups searched: search them all
+            probed, index.nprobe = index.nprobe, index.nlist
+            try:
+                found[short], order[short] = index.search(queries[short], k)
+            finally:
+                index.nprobe = probed
         return (-found if space.kind == COSINE else found / 2), order
 
     @staticmethod
@@ -135,53 +145,55 @@ class FaissEngine:
             return 4.0 * eps, HEAD
         return eps * (8.0 + np.sqrt(space.X.shape[1])), len(space)
 
-    def rank_values(self, space, Q, own, max_rank, consume):
-        """Rank the players for every judge of a tile, see `_numba.rank_values`."""
-        Q = read_rows(Q)
-        queries, query_half = space.queries(Q)
-        n = len(space)
-        own = np.full(len(Q), -1) if own is None else own
+    def ranks(self, space, points, self_index=None, max_rank=None):
+        """Rank the rows for a tile of points, see `neighbors.ranks`; yields places and orders."""
+        points, n = read_rows(points), len(space)
+        max_rank = n if max_rank is None else max_rank
+        queries, query_half = space.queries(points)
+        left_out = np.full(len(points), -1) if self_index is None else self_index
         tolerance, head = self._tolerance(space)
-        waiting = [(np.arange(len(Q)), min(n, max_rank + 2))]
+        waiting = [(np.arange(len(points)), min(n, max_rank + 2))]
         while waiting:
             lines, n_asked = waiting.pop()
-            size = self.rank_tile_size(n, len(Q), 0, 1, n_asked - 2)
+            size = self.rank_tile_size(n, len(points), 0, 1, n_asked - 2)
             if len(lines) > size:
                 waiting += [(lines[part], n_asked) for part in reversed(tiles(len(lines), size))]
                 continue
-            keys, order = self._ranked(space, queries[lines], own[lines], n_asked)
+            keys, order = self._ranked(space, queries[lines], left_out[lines], n_asked)
             if n_asked < n:
                 gap, keys, order = keys[:, -1] - keys[:, -2], keys[:, :-1], order[:, :-1]
                 sizes = 1.0
                 if space.kind != COSINE:
                     sizes = space.half[order[:, -1]] + query_half[lines]
-                ended = gap > tolerance * sizes  # else players behind the last may be tied with it
+                ended = gap > tolerance * sizes  # else rows behind the last may be tied with it
                 if not ended.all():
                     waiting.append((lines[~ended], min(n, 2 * n_asked)))
                 lines, keys, order = lines[ended], keys[ended], order[ended]
-            with np.errstate(invalid="ignore"):  # inf - inf behind the last player
-                tied = settle(space, Q[lines], query_half[lines], keys, order, tolerance, head)
+            with np.errstate(invalid="ignore"):  # inf - inf behind the last row
+                tied = resolve(
+                    space, points[lines], query_half[lines], keys, order, tolerance, head
+                )
             n_ranked = count_ranked(tied, min(max_rank, tied.shape[1]))
-            n_ranked = np.minimum(n_ranked, n - (own[lines] >= 0))
-            order = np.where(tied, ~order, order).astype(np.int32)
-            hand_on(consume, lines, order, n_ranked)
+            n_ranked = np.minimum(n_ranked, n - (left_out[lines] >= 0))
+            yield lines, Order(np.where(tied, ~order, order).astype(np.int32), n_ranked)
 
-    def _ranked(self, space, queries, own, n_asked):
-        """Sorted keys and players, the judge's own row behind all others."""
+    def _ranked(self, space, queries, left_out, n_asked):
+        """Sorted keys and rows, the point's own row behind all others."""
         with _LOCK:
             keys, order = self._search(space, queries, n_asked)
-        keys[order == own[:, None]] = np.inf
+        keys[order == left_out[:, None]] = np.inf
         place = np.argsort(keys, axis=1, kind="stable")
         return np.take_along_axis(keys, place, axis=1), np.take_along_axis(order, place, axis=1)
 
-    def ball_values(self, space, strips, Q, radius, own, weigh):
-        """Sum the weights of the balls that each player is in, see `_numba.ball_values`."""
-        Q = read_rows(Q)
-        n_judges, n_classes = len(Q), strips.n_classes
-        index = self._index(space)
-        queries, _, slack, limit = ball_rule(space, Q, radius)
+    def balls(self, space, points, radius, self_index=None):
+        """Find the rows in the balls of a tile of points, see `neighbors.balls`."""
+        if self.name != "faiss":  # counts would be wrong without a bound
+            raise ValueError(f"engine={self.name!r} ranks neighbours only: it needs max_rank.")
+        points = read_rows(points)
+        n_points, index = len(points), self._index(space)
+        queries, _, slack, limit = ball_rule(space, points, radius)
         queries = self._queries(queries)
-        tolerance = float(np.finfo(np.float32).eps) * (8.0 + Q.shape[1])
+        tolerance = float(np.finfo(np.float32).eps) * (8.0 + points.shape[1])
         slack = slack * (tolerance / space.ball_tolerance)
         reach = slack.max() + tolerance * space.largest_half + 1e-30
         with _LOCK:
@@ -189,17 +201,36 @@ class FaissEngine:
                 starts, found, i = index.range_search(queries, 1.0 - radius - 2 * reach)
             else:
                 starts, found, i = index.range_search(queries, radius**2 + 4 * reach)
-        v = np.repeat(np.arange(n_judges), np.diff(starts).astype(np.int64))
+        v = np.repeat(np.arange(n_points), np.diff(starts).astype(np.int64))
         excess = found - (1.0 - radius) if space.kind == COSINE else (radius**2 - found) / 2
         near = slack[v] + tolerance * space.half[i]
         inside = excess >= near
         open_ = np.flatnonzero((excess >= -near) & ~inside)
-        inside[open_] = pair_keys(space, i[open_], Q, v[open_]) <= limit
-        if own is not None:
-            inside &= i != own[v]
-        i, v = i[inside], v[inside]
-        place = strips.labels[i] * n_judges + v
-        counts = np.bincount(place, minlength=n_classes * n_judges)
-        weights = np.asarray(weigh(counts.reshape(n_classes, n_judges)), dtype=np.float64)
-        values = np.bincount(i, weights=weights.ravel()[place], minlength=len(space))
-        return values, counts.reshape(n_classes, n_judges)
+        inside[open_] = pair_keys(space, i[open_], points, v[open_]) <= limit
+        if self_index is not None:
+            inside &= i != self_index[v]
+        return PairBalls(space, i[inside], v[inside], n_points)
+
+
+class FlatEngine(FaissEngine):
+    """Exact ranks and balls by a flat index."""
+
+    def _build(self, vectors, kind):
+        index = (faiss.IndexFlatIP if kind == COSINE else faiss.IndexFlatL2)(vectors.shape[1])
+        index.add(vectors)
+        return index
+
+
+class PairBalls:
+    """The balls of a tile: pairs of a row and a point."""
+
+    def __init__(self, space, i, v, n_points):
+        self._rows, self._n_rows = i, len(space)
+        self._places = space.codes[i].astype(np.int64) * n_points + v
+        shape = space.n_classes, n_points
+        self.counts = np.bincount(self._places, minlength=np.prod(shape)).reshape(shape)
+
+    def sum(self, weights):
+        """Sum for each row the weights of the balls that it is in."""
+        of_pairs = np.asarray(weights, dtype=np.float64).ravel()[self._places]
+        return np.bincount(self._rows, weights=of_pairs, minlength=self._n_rows)

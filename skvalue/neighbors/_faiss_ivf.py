@@ -1,6 +1,6 @@
 """The approximate FAISS engine: an inverted file, for `max_rank` alone. Imports faiss.
 
-Players are grouped around centres; a judge is compared with those of the nearest groups, so that it
+Rows are grouped around centres; a point is compared with those of the nearest groups, so that it
 may miss a neighbour near the edge of another group. Ranks among those found are exact.
 """
 
@@ -8,9 +8,9 @@ import faiss
 import numpy as np
 
 from ._faiss import FaissEngine, check_device
-from ._space import COSINE
+from .kernels.kinds import COSINE
 
-_PROBED = 8  # one group in so many is searched, and 16 at least
+_PROBED = 8  # one group in this many is searched, and 16 at least
 _GPU_GROUPS = 2048  # the most groups that a GPU searches
 
 
@@ -20,13 +20,7 @@ def make_engine(device):
 
 
 class FaissIVFEngine(FaissEngine):
-    """Approximate ranks of the nearest by an inverted file.
-
-    Parameters
-    ----------
-    device : {"cpu", "cuda"}
-        Where searches run.
-    """
+    """Approximate ranks of the nearest by an inverted file."""
 
     name = "faiss-ivf"
 
@@ -43,19 +37,3 @@ class FaissIVFEngine(FaissEngine):
         index.add(vectors)
         index.nprobe = min(n_groups, max(16, n_groups // _PROBED))
         return index
-
-    def _search(self, space, queries, k):
-        keys, order = super()._search(space, queries, k)
-        short = np.flatnonzero((order < 0).any(axis=1))
-        if len(short):  # fewer than k players in the groups searched: search them all
-            index = self._index_for(space, k)
-            probed, index.nprobe = index.nprobe, index.nlist
-            try:
-                keys[short], order[short] = super()._search(space, queries[short], k)
-            finally:
-                index.nprobe = probed
-        return keys, order
-
-    def ball_values(self, space, strips, Q, radius, own, weigh):
-        """Not offered: counts in balls would be wrong without a bound."""
-        raise ValueError("engine='faiss-ivf' ranks neighbours only: it needs max_rank.")

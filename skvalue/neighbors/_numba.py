@@ -1,8 +1,10 @@
 """The CPU engine: single-threaded numpy products and compiled loops that release the GIL.
 
-Every function here works on one tile of judges and is meant to run in its own thread; memory is
-bounded by the tile, never by players times judges.
+Each call works on one tile of points and is meant to run in its own thread; memory is bounded by
+the tile, never by rows times points.
 """
+
+from contextlib import nullcontext
 
 import numpy as np
 from sklearn import get_config
@@ -10,12 +12,14 @@ from sklearn import get_config
 from .._utils.parallel import tiles
 from . import _blocks
 from ._block_space import BlockSpace
+from ._ranks import Order
 from ._rows import read_rows
-from ._space import COSINE, GENERIC, ball_rule
-from .kernels import ball as _ball_kernels
-from .kernels import rank as _rank_kernels
+from ._space import ball_rule
+from .kernels import ball as ball_kernels
+from .kernels import rank as rank_kernels
+from .kernels.kinds import COSINE, GENERIC
 
-_ROWS = 512  # players of one product of the ball engine: the tile stays in the cache
+_ROWS = 512  # rows of one product of the ball engine: the tile stays in the cache
 
 
 def _budget():
@@ -23,187 +27,153 @@ def _budget():
     return get_config()["working_memory"] * 2**20 / 8
 
 
-def rank_head(n_players):
-    """Ranks that are settled exactly, see `_rank_kernels.rank_tile`: in a small game, all."""
-    return n_players if n_players <= 4096 else 1024
+def rank_head(n_rows):
+    """Ranks that are resolved exactly, see `rank_kernels.rank_tile`: in a small game, all."""
+    return n_rows if n_rows <= 4096 else 1024
 
 
-def rank_tile_size(n_players, n_judges, n_features, workers, max_rank):
-    """Judges of one task of `rank_values`."""
-    # A product with few judges spends its time packing the players, the more so the wider they are.
-    wide = 512 if n_features > 128 else 128
-    room = int(_budget() // (4 * n_players))
-    return max(1, min(wide, room, -(-n_judges // workers)))
+class NumbaEngine:
+    """Exact ranks and balls on the CPU."""
 
+    name = "numba"
+    bytes_per_pair = 1 / 8  # that `balls` keeps
 
-def ball_tile_size(n_players, n_judges, workers):
-    """Judges of one task of `ball_values`."""
-    room = int(8 * _budget() // n_players)
-    return max(1, min(512, room, max(64, -(-n_judges // workers))))
+    def rank_tile_size(self, n_rows, n_points, n_features, workers, max_rank):
+        """Points of one call of `ranks`."""
+        # A product with few points spends its time packing the rows, the more so the wider they
+        # are.
+        wide = 512 if n_features > 128 else 128
+        room = int(_budget() // (4 * n_rows))
+        return max(1, min(wide, room, -(-n_points // workers)))
 
+    def ball_tile_size(self, n_rows, n_points, workers):
+        """Points of one call of `balls`."""
+        room = int(8 * _budget() // n_rows)
+        return max(1, min(512, room, max(64, -(-n_points // workers))))
 
-def rank_values(space, Q, own, max_rank, consume, keep=None):
-    """Rank the players for every judge of a tile and hand the order to ``consume``.
+    def turn(self):
+        """Context of one task: any number may run at a time."""
+        return nullcontext()
 
-    Parameters
-    ----------
-    space : Space
-        The players.
-    Q : ndarray of shape (n_judges, d)
-        The judges, in the precision of the players.
-    own : ndarray of shape (n_judges,) or None
-        A player that does not play for the judge; -1 for none.
-    max_rank : int
-        Ranks needed.
-    consume : callable
-        Called as ``consume(part, order, n_ranked)`` with a slice of the judges;
-        ``order[v, :n_ranked[v]]`` holds the players from near to far, ``~i`` where row ``i`` is
-        tied with the one before it. The arrays are reused.
-    keep : callable, default=None
-        Called before ``consume`` as ``keep(part, players, product, order, n_ranked)`` with what the
-        keys are made of, see `_rank_kernels.Players`.
-    """
-    if isinstance(space, BlockSpace):
-        return _blocks.rank_values(space, Q, own, max_rank, consume)
-    Q = read_rows(Q)
-    n, n_judges = len(space), len(Q)
-    work_queries, query_half = space.queries(Q)
-    dtype = np.dtype(np.float64) if space.kind == GENERIC else space.work.dtype
-    step = min(8, n_judges)
+    def ranks(self, space, points, self_index=None, max_rank=None):
+        """Rank the rows for a tile of points, see `neighbors.ranks`; yields parts and orders."""
+        max_rank = len(space) if max_rank is None else max_rank
+        if isinstance(space, BlockSpace):
+            yield from _blocks.ranks(space, points, self_index, max_rank)
+            return
+        points = read_rows(points)
+        n, n_points = len(space), len(points)
+        queries, query_half = space.queries(points)
+        dtype = np.dtype(np.float64) if space.kind == GENERIC else space.work.dtype
+        step = min(8, n_points)
 
-    def make():
-        return (
-            np.empty(n_judges * n, dtype),
-            _rank_kernels.workspace(n, dtype),
-            np.empty((step, n), dtype=np.int32),
-        )
-
-    buffers = space.buffers.take("ranks", make)
-    if buffers[0].size < n_judges * n or len(buffers[2]) < step:
-        buffers = make()
-    product, scratch, order = buffers
-    product = product[: n_judges * n].reshape(n_judges, n)
-    if space.kind == GENERIC:
-        product[:] = space.distances(Q)
-    else:
-        np.matmul(work_queries, space.work.T, out=product)
-    players = _rank_kernels.Players(
-        space.kind, space.half.astype(dtype, copy=False), space.scale.astype(dtype, copy=False),
-        space.X, space.rank_tolerance, space.far_tolerance, space.largest_half, space.mean_half,
-    )  # fmt: skip
-    own = np.full(n_judges, -1) if own is None else own
-    absent_ptr = np.concatenate([[0], np.cumsum(own >= 0)])
-    absent = own[own >= 0].astype(np.int64)
-    n_ranked = np.empty(step, dtype=np.int64)
-    for part in tiles(n_judges, step):
-        size = part.stop - part.start
-        _rank_kernels.rank_tile(
-            players, product[part], Q[part], query_half[part], absent_ptr[part.start :], absent,
-            max_rank, rank_head(n), scratch, order, n_ranked,
+        buffers = space.buffers.take("ranks")
+        if buffers is None or buffers[0].size < n_points * n or len(buffers[2]) < step:
+            scratch = rank_kernels.workspace(n, dtype)
+            buffers = np.empty(n_points * n, dtype), scratch, np.empty((step, n), dtype=np.int32)
+        product, scratch, order = buffers
+        product = product[: n_points * n].reshape(n_points, n)
+        if space.kind == GENERIC:
+            product[:] = space.distances(points)
+        else:
+            np.matmul(queries, space.work.T, out=product)
+        players = rank_kernels.Players(
+            space.kind, space.half.astype(dtype, copy=False), space.scale.astype(dtype, copy=False),
+            space.X, space.rank_tolerance, space.far_tolerance, space.largest_half, space.mean_half,
         )  # fmt: skip
-        if keep is not None:
-            keep(part, players, product[part], order[:size], n_ranked[:size])
-        consume(part, order[:size], n_ranked[:size])
-    space.buffers.give("ranks", buffers)
+        left_out = np.full(n_points, -1) if self_index is None else self_index
+        absent_ptr = np.concatenate([[0], np.cumsum(left_out >= 0)])
+        absent = left_out[left_out >= 0].astype(np.int64)
+        n_ranked = np.empty(step, dtype=np.int64)
+        for part in tiles(n_points, step):
+            size = part.stop - part.start
+            rank_kernels.rank_tile(
+                players, product[part], points[part], query_half[part], absent_ptr[part.start :],
+                absent, max_rank, rank_head(n), scratch, order, n_ranked,
+            )  # fmt: skip
+            yield part, Order(order[:size], n_ranked[:size])
+        space.buffers.give("ranks", buffers)
+
+    def balls(self, space, points, radius, self_index=None):
+        """Find the rows in the balls of a tile of points, see `neighbors.balls`."""
+        if isinstance(space, BlockSpace):
+            return _blocks.balls(space, points, radius, self_index)
+        blocks = _class_blocks(space)
+        points = read_rows(points)
+        dtype, n_points = space.work.dtype, len(points)
+        work, threshold, point_slack, limit = ball_rule(space, points, radius)
+        columns = np.ascontiguousarray(work.T)
+        threshold, point_slack = threshold.astype(dtype), point_slack.astype(dtype)
+        counts = np.zeros((space.n_classes, n_points), dtype=np.int64)
+        bits = np.empty((len(blocks.classes), n_points), dtype=np.uint8)
+        buffer = space.buffers.take("products")
+        if buffer is None or buffer.size < _ROWS * n_points:
+            buffer = np.empty(_ROWS * n_points, dtype)
+        product = buffer[: _ROWS * n_points].reshape(_ROWS, n_points)
+        for start in range(0, len(blocks.order), _ROWS):
+            order = blocks.order[start : start + _ROWS]
+            part = slice(start // 8, (start + len(order)) // 8)
+            tile, padding = product[: len(order)], order < 0
+            half = space.half[order]
+            half[padding] = 0
+            sizes = half.reshape(-1, 8).max(axis=1)
+            half[padding] = np.inf  # never inside
+            if space.kind == GENERIC:
+                np.negative(space.distances(points, order).T, out=tile)
+            else:
+                rows = space.work[order]
+                if space.kind == COSINE:
+                    rows *= space.scale[order, None]
+                np.matmul(rows, columns, out=tile)
+            ball_kernels.pack_blocks(
+                space.kind, tile, half, space.ball_tolerance * sizes, threshold, point_slack, order,
+                space.X, points, limit, blocks.classes[part], bits[part], counts,
+            )  # fmt: skip
+        space.buffers.give("products", buffer)
+        if self_index is not None:
+            ball_kernels.remove_self(bits, counts, blocks.position, space.codes, self_index)
+        return BlockBalls(blocks, bits, counts)
 
 
-class Strips:
-    """Players in strips of eight rows of one class, padded with -1.
+class ClassBlocks:
+    """Rows sorted by class, in blocks of eight rows of one class that are padded with -1."""
 
-    Parameters
-    ----------
-    labels : ndarray of shape (n,)
-        Class codes.
-    n_classes : int
-        Number of classes.
-    """
-
-    def __init__(self, labels, n_classes):
-        sizes = np.bincount(labels, minlength=n_classes)
+    def __init__(self, space):
+        sizes = np.bincount(space.codes, minlength=space.n_classes)
         padded = -(-sizes // 8) * 8
         starts = np.cumsum(padded) - padded
-        by_class = np.argsort(labels, kind="stable")
-        shift = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+        by_class = np.argsort(space.codes, kind="stable")
+        places = np.arange(len(space)) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
         self.order = np.full(padded.sum(), -1, dtype=np.int64)
-        self.order[np.arange(len(labels)) + shift] = by_class
-        self.position = np.empty(len(labels), dtype=np.int64)
-        self.position[by_class] = np.arange(len(labels)) + shift
-        self.classes = np.repeat(np.arange(n_classes), padded // 8)
-        self.labels = labels
-        self.n_classes = n_classes
+        self.order[places] = by_class
+        self.position = np.empty(len(space), dtype=np.int64)
+        self.position[by_class] = places
+        self.classes = np.repeat(np.arange(space.n_classes), padded // 8)
 
 
-def ball_values(space, strips, Q, radius, own, weigh, keep=None):
-    """Sum over a tile of judges the weights of the balls that each player is in.
+def _class_blocks(space):
+    """The class blocks of a space, made once."""
+    held = space.buffers.held
+    with space.buffers.lock:
+        if "class blocks" not in held:
+            held["class blocks"] = ClassBlocks(space)
+    return held["class blocks"]
 
-    Parameters
-    ----------
-    space : Space
-        The players.
-    strips : Strips
-        The players' classes.
-    Q : ndarray of shape (n_judges, d)
-        The judges.
-    radius : float
-        Radius of the closed balls.
-    own : ndarray of shape (n_judges,) or None
-        A player that is not in the judge's ball whatever its distance; -1 for none.
-    weigh : callable
-        ``weigh(counts)`` turns the counts in the balls, (n_classes, n_judges), into the weights of
-        a player of each class, of the same shape.
-    keep : callable, default=None
-        Called as ``keep(bits)`` with who is in which ball, (n_strips, n_judges), a byte a strip.
 
-    Returns
-    -------
-    values : ndarray of shape (n,)
-        Sums of weights.
-    counts : ndarray of shape (n_classes, n_judges)
-        Players of each class in each ball.
-    """
-    if isinstance(space, BlockSpace):
-        return _blocks.ball_values(space, strips, Q, radius, own, weigh)
-    Q = read_rows(Q)
-    dtype = space.work.dtype
-    work, threshold, judge_slack, limit = ball_rule(space, Q, radius)
-    columns = np.ascontiguousarray(work.T)
-    threshold, judge_slack = threshold.astype(dtype), judge_slack.astype(dtype)
-    n_judges = len(Q)
-    counts = np.zeros((strips.n_classes, n_judges), dtype=np.int64)
-    n_strips = len(strips.classes)
+class BlockBalls:
+    """The balls of a tile: one byte for a block of rows and a point, one bit a row."""
 
-    def make():
-        return np.empty(n_strips * n_judges, np.uint8), np.empty(_ROWS * n_judges, dtype)
+    def __init__(self, blocks, bits, counts):
+        self._blocks, self._bits, self.counts = blocks, bits, counts
 
-    buffers = space.buffers.take("balls", make)
-    if buffers[0].size < n_strips * n_judges or buffers[1].size < _ROWS * n_judges:
-        buffers = make()
-    bits = buffers[0][: n_strips * n_judges].reshape(n_strips, n_judges)
-    product = buffers[1][: _ROWS * n_judges].reshape(_ROWS, n_judges)
-    for start in range(0, len(strips.order), _ROWS):
-        order = strips.order[start : start + _ROWS]
-        part = slice(start // 8, (start + len(order)) // 8)
-        tile, padding = product[: len(order)], order < 0
-        half = space.half[order]
-        half[padding] = 0
-        sizes = half.reshape(-1, 8).max(axis=1)
-        half[padding] = np.inf  # never inside
-        if space.kind == GENERIC:
-            np.negative(space.distances(Q, order).T, out=tile)
-        else:
-            rows = space.work[order]
-            if space.kind == COSINE:
-                rows *= space.scale[order, None]
-            np.matmul(rows, columns, out=tile)
-        _ball_kernels.pack_strips(
-            space.kind, tile, half, space.ball_tolerance * sizes, threshold, judge_slack, order,
-            space.X, Q, limit, strips.classes[part], bits[part], counts,
-        )  # fmt: skip
-    if own is not None:
-        _ball_kernels.remove_own(bits, counts, strips.position, strips.labels, own)
-    if keep is not None:
-        keep(bits)
-    padded = np.zeros(len(strips.order))
-    _ball_kernels.add_weights(bits, strips.classes, np.ascontiguousarray(weigh(counts)), padded)
-    space.buffers.give("balls", buffers)
-    return padded[strips.position], counts
+    def sum(self, weights):
+        """Sum for each row the weights of the balls that it is in."""
+        total = np.zeros(len(self._blocks.order))
+        weights = np.ascontiguousarray(weights, dtype=np.float64)
+        ball_kernels.add_weights(self._bits, self._blocks.classes, weights, total)
+        return total[self._blocks.position]
+
+
+def make_engine(device):
+    """Return the engine; ``device`` is not "cuda"."""
+    return NumbaEngine()

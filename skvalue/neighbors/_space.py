@@ -1,5 +1,6 @@
-"""Players prepared for one metric: what a product needs to become an order by distance."""
+"""Rows prepared for one metric: what a product needs to become an order by distance."""
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from functools import cached_property
 from threading import Lock
@@ -9,11 +10,10 @@ from scipy import sparse
 from sklearn.metrics.pairwise import PAIRWISE_DISTANCE_FUNCTIONS, pairwise_distances
 
 from .._utils.parallel import row_map
+from ._rows import read_rows
+from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 
-__all__ = ["METRICS", "Buffers", "Labels", "Space"]
-
-EUCLIDEAN, COSINE, GENERIC = 0, 1, 2  # the codes of the compiled loops
-JUDGES = "What is compared with X (X_val, or rows to value)"  # in messages
+POINTS = "What is compared with X (X_val, or rows to value)"  # in messages
 
 # Metrics by name. The first two are one matrix product; the others go through scikit-learn. SciPy's
 # that take something from the data ("mahalanobis", "seuclidean") would change with the blocks.
@@ -75,26 +75,19 @@ class Buffers:
     """Scratch arrays handed from task to task: fresh memory costs more than the product in it.
 
     A set is taken with `take` and given back with `give`, so that there are as many sets of a kind
-    as tasks that run at the same time. What an engine keeps as long as the players (a copy on a
-    device, an index) is asked for with `hold`. Pickled without its content.
+    as tasks that run at the same time. What an engine keeps as long as the rows (a copy on a
+    device, an index) is in `held`, which is filled under the lock. Pickled without its content.
     """
 
     def __init__(self):
-        self._free, self._held, self._lock = defaultdict(list), {}, Lock()
+        self._free, self.held, self.lock = defaultdict(list), {}, Lock()
 
-    def hold(self, name, make):
-        """Return what is held under a name; ``make()`` it at the first call."""
-        with self._lock:
-            if name not in self._held:
-                self._held[name] = make()
-            return self._held[name]
-
-    def take(self, kind, make):
-        """Return a free set, or the one that ``make()`` returns."""
+    def take(self, kind):
+        """Return a free set, or None."""
         try:
             return self._free[kind].pop()  # atomic
         except IndexError:
-            return make()
+            return None
 
     def give(self, kind, arrays):
         """Return a set for the next task."""
@@ -104,97 +97,95 @@ class Buffers:
         return Buffers, ()
 
 
-class Labels:
-    """Classes of the players.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n,)
-        Class codes.
-    n_classes : int
-        Number of classes.
-    """
-
-    def __init__(self, labels, n_classes):
-        self.labels = np.asarray(labels, dtype=np.int64)
-        self.n_classes = n_classes
-
-
-class Space:
-    """Players under one metric.
+class Space(ABC):
+    """Rows under one metric, and their classes.
 
     For "euclidean" and "cosine" a pair's key, which grows with its distance, is
     ``half[i] - scale[i] * <x_i, q>``; other metrics go through
-    `sklearn.metrics.pairwise_distances`, block by block.
+    `sklearn.metrics.pairwise_distances`, block by block. `make_space` makes the right one of the
+    two kinds: rows in memory, or read in blocks.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d), float32 or float64
-        The players. A reference is kept; distances are computed in its precision.
+    X : ndarray or Rows of shape (n, d), float32 or float64
+        The rows. A reference is kept; distances are computed in its precision.
     metric : str or callable
         A name in `METRICS`, or what `sklearn.metrics.pairwise_distances` takes.
-    center : "mean", ndarray of shape (d,) or None, default="mean"
-        Where the products of "euclidean" are computed around: "mean" takes a point near the mean
-        of the players where the origin is far; the `center` of another space gives the same keys.
+    codes : ndarray of int of shape (n,), default=None
+        Class of each row; one class by default.
+    n_classes : int, default=1
+        Number of classes.
 
     Raises
     ------
     ValueError
         If squared norms overflow or underflow the precision of X.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skvalue.neighbors import Space
-    >>> space = Space(np.array([[0.0, 1.0], [3.0, 4.0]]), "euclidean")
-    >>> len(space)
-    2
     """
 
-    def __init__(self, X, metric, center="mean"):
-        self.metric = metric
-        self.X = self.work = X
+    def __init__(self, X, metric, codes=None, n_classes=1):
+        self.X, self.metric = X, metric
+        self.codes = np.zeros(len(X), dtype=np.uint8) if codes is None else codes
+        self.n_classes = n_classes
+        self.kind = {"euclidean": EUCLIDEAN, "cosine": COSINE}.get(metric, GENERIC)
         self.buffers = Buffers()
-        n, d = X.shape
-        self.center = None
-        if metric == "euclidean":
-            self.kind = EUCLIDEAN
-            norms = row_map(_squared_norms, X)
-            if isinstance(center, str):
-                # Far from the origin a product cancels: compute around the mean.
-                center = _center(X)
-                center = center if is_far(center, norms.mean(dtype=np.float64)) else None
-            if center is not None:
-                self.center = center
-                self.work = X - self.center
-                norms = row_map(_squared_norms, self.work)
-            check_norms(norms, self.work, small=all_small(norms))
-            self.half = norms / 2
-            self.scale = np.ones(n, dtype=X.dtype)
-        elif metric == "cosine":
-            self.kind = COSINE
-            self.scale = row_map(_inverse_norms, X)  # 0 for zeros, as in scikit-learn
-            self.half = np.zeros(n, dtype=X.dtype)
-        else:
-            self.kind = GENERIC
-            self.half = np.zeros(n, dtype=X.dtype)
-            self.scale = np.ones(n, dtype=X.dtype)
-        self._finish(d)
-
-    def _finish(self, length):
-        """Sizes and tolerances; ``length`` is the number of terms of an inner product."""
-        dtype = self.X.dtype
-        eps = float(np.finfo(dtype).eps)
+        self.half = np.zeros(len(X), dtype=X.dtype)
+        self.scale = np.ones(len(X), dtype=X.dtype)
+        self.center = None  # the point that the products of "euclidean" are computed around
+        length = self._measure()  # the number of terms of an inner product
+        eps = float(np.finfo(X.dtype).eps)
         self.largest_half = float(self.half.max())
         self.mean_half = float(self.half.mean(dtype=np.float64))
         # Keys closer than this are decided again from the rows. In balls no rounding is larger,
-        # whatever the rows (those of one number all over round one way), so that who is in a ball
-        # does not hang on the other rows. Ranks allow for the common size, which grows as sqrt(d),
+        # whatever the rows (those of one number all over round one way), so that the rows in a ball
+        # do not depend on the other rows. Ranks allow for the common size, which grows as sqrt(d),
         # and where they are many and float32 is coarse, for less.
         self.ball_tolerance = eps * (8.0 + length)
         self.rank_tolerance = eps * (8.0 + np.sqrt(length))
-        if dtype == np.float32:
+        if X.dtype == np.float32:
             self.rank_tolerance = 6.0 * eps
+
+    @abstractmethod
+    def _measure(self):
+        """Set `half`, `scale` and `center`; return the number of terms of an inner product."""
+
+    @abstractmethod
+    def read(self, points):
+        """Points in memory, of the kind of the rows."""
+
+    @abstractmethod
+    def queries(self, points):
+        """Points as the product takes them, and half their squared norms (0 if not needed)."""
+
+    @abstractmethod
+    def distances(self, points, rows=slice(None)):
+        """Distances (n_points, n_rows) of a metric that is no product, to some rows."""
+
+    def __len__(self):
+        return len(self.X)
+
+    def __sizeof__(self):
+        # A cluster sends what is large to every worker once, not with every task.
+        arrays = {id(array): array for array in vars(self).values() if hasattr(array, "nbytes")}
+        return object.__sizeof__(self) + sum(array.nbytes for array in arrays.values())
+
+
+class DenseSpace(Space):
+    """Rows in memory."""
+
+    def _measure(self):
+        X = self.work = self.X
+        if self.kind == EUCLIDEAN:
+            norms = row_map(_squared_norms, X)
+            # Far from the origin a product cancels: compute around the mean.
+            center = _center(X)
+            if is_far(center, norms.mean(dtype=np.float64)):
+                self.center, self.work = center, X - center
+                norms = row_map(_squared_norms, self.work)
+            check_norms(norms, self.work, small=all_small(norms))
+            self.half = norms / 2
+        elif self.kind == COSINE:
+            self.scale = row_map(_inverse_norms, X)  # 0 for zeros, as in scikit-learn
+        return X.shape[1]
 
     @cached_property
     def far_tolerance(self):
@@ -207,8 +198,8 @@ class Space:
             return self.rank_tolerance
         some = slice(None, None, max(1, len(self) // 256))
         rows, half, scale = self.work[some], self.half[some], self.scale[some]
-        judges = (rows if self.kind == EUCLIDEAN else rows * scale[:, None])[::4]
-        keys = half[:, None] - scale[:, None] * (rows @ judges.T)
+        points = (rows if self.kind == EUCLIDEAN else rows * scale[:, None])[::4]
+        keys = half[:, None] - scale[:, None] * (rows @ points.T)
         wide = self.X[some].astype(np.float64) - (0 if self.center is None else self.center)
         norms = np.vecdot(wide, wide)
         if self.kind == EUCLIDEAN:
@@ -221,61 +212,29 @@ class Space:
         largest = np.divide(error, size, out=np.zeros_like(error), where=size > 0).max()
         return min(self.rank_tolerance, max(2 * float(largest), float(np.finfo(rows.dtype).eps)))
 
-    def __len__(self):
-        return len(self.X)
+    def read(self, points):
+        return read_rows(points)
 
-    def __sizeof__(self):
-        # A cluster sends what is large to every worker once, not with every task.
-        arrays = [self.X, self.half, self.scale] + ([] if self.work is self.X else [self.work])
-        return object.__sizeof__(self) + sum(getattr(array, "nbytes", 0) for array in arrays)
-
-    def queries(self, Q):
-        """Prepare judges for the product.
-
-        Parameters
-        ----------
-        Q : ndarray of shape (n_judges, d)
-            The judges, in the precision of the players.
-
-        Returns
-        -------
-        work : ndarray of shape (n_judges, d)
-            The judges in the form that the product takes.
-        half : ndarray of shape (n_judges,)
-            Half their squared norms; zeros where the metric has no use for them.
-        """
+    def queries(self, points):
         if self.kind == EUCLIDEAN:
-            work = Q if self.center is None else Q - self.center
+            work = points if self.center is None else points - self.center
             squares = _squared_norms(work)
-            check_norms(squares, work, JUDGES)
+            check_norms(squares, work, POINTS)
             return work, squares.astype(np.float64) / 2
+        half = np.zeros(len(points))
         if self.kind == COSINE:
-            return Q * _inverse_norms(Q, JUDGES)[:, None], np.zeros(len(Q))
-        return Q, np.zeros(len(Q))
+            return points * _inverse_norms(points, POINTS)[:, None], half
+        return points, half
 
-    def distances(self, Q, rows=slice(None)):
-        """Compute distances of a metric that is no product.
-
-        Parameters
-        ----------
-        Q : ndarray of shape (n_judges, d)
-            The judges.
-        rows : slice or ndarray of int, default=slice(None)
-            The players asked for; all of them by default.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_judges, n_rows)
-            The distances.
-        """
-        return finite_distances(Q, self.X[rows], self.metric)
+    def distances(self, points, rows=slice(None)):
+        return finite_distances(points, self.X[rows], self.metric)
 
 
-def finite_distances(Q, X, metric):
+def finite_distances(points, X, metric):
     """`sklearn.metrics.pairwise_distances`, none of which may be NaN or infinity."""
-    if sparse.issparse(X) and sparse.issparse(Q):  # rounded to float32 ties would be lost
-        Q, X = Q.astype(np.float64, copy=False), X.astype(np.float64, copy=False)
-    distances = pairwise_distances(Q, X, metric=metric)
+    if sparse.issparse(X) and sparse.issparse(points):  # rounded to float32 ties would be lost
+        points, X = points.astype(np.float64, copy=False), X.astype(np.float64, copy=False)
+    distances = pairwise_distances(points, X, metric=metric)
     if not np.isfinite(distances).all():
         raise ValueError(
             f"metric must give finite distances. Got NaN or infinity from metric={metric!r}."
@@ -283,37 +242,22 @@ def finite_distances(Q, X, metric):
     return distances
 
 
-def ball_rule(space, Q, radius):
-    """When a product puts a player inside a judge's closed ball, and when the rows must decide.
+def ball_rule(space, points, radius):
+    """When a product puts a row inside the closed ball of a point, and when the rows must decide.
 
-    Parameters
-    ----------
-    space : Space
-        The players.
-    Q : ndarray or Rows of shape (n_judges, d)
-        The judges.
-    radius : float
-        The radius.
-
-    Returns
-    -------
-    work : ndarray or csr_array of shape (n_judges, d)
-        The judges in the form that the product takes.
-    threshold : ndarray of shape (n_judges,)
-        Inside where ``scale * product - half`` is at least this.
-    slack : ndarray of shape (n_judges,)
-        Added to ``ball_tolerance * half``: how near to the threshold the exact key decides.
-    limit : float
-        Inside where the exact key is at most this.
+    Returns the points as the product takes them; the threshold at each: inside where
+    ``scale * product - half`` is at least this; the slack, which is added to
+    ``ball_tolerance * half``: how near to the threshold the exact key decides; and the limit:
+    inside where the exact key is at most this.
     """
-    work, query_half = space.queries(Q)
+    work, point_half = space.queries(points)
     closed = 1e-12  # the ball is closed: a distance that rounds to the radius is inside
     if space.kind == EUCLIDEAN:
-        slack = space.ball_tolerance * query_half
-        return work, query_half - radius**2 / 2, slack, radius**2 * (1 + closed)
-    n_judges = len(query_half)
+        slack = space.ball_tolerance * point_half
+        return work, point_half - radius**2 / 2, slack, radius**2 * (1 + closed)
+    n_points = len(point_half)
     if space.kind == COSINE:
-        slack = np.full(n_judges, space.ball_tolerance)
-        return work, np.full(n_judges, 1.0 - radius), slack, radius - 1.0 + closed
+        slack = np.full(n_points, space.ball_tolerance)
+        return work, np.full(n_points, 1.0 - radius), slack, radius - 1.0 + closed
     limit = radius * (1 + closed)
-    return work, np.full(n_judges, -limit), np.zeros(n_judges), limit
+    return work, np.full(n_points, -limit), np.zeros(n_points), limit

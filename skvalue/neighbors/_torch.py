@@ -2,11 +2,11 @@
 
 Products are float32 or float64, as X is, never half precision or TF32: what those cannot tell apart
 is most of the pairs, and deciding them again costs more than the faster product saves. What a
-product leaves open is decided on the CPU from the rows, in float64 (`_settle`).
+product leaves open is decided on the CPU from the rows, in float64 (`_exact`).
 """
 
 from contextlib import contextmanager
-from threading import Lock
+from threading import RLock
 
 import numpy as np
 import torch
@@ -23,11 +23,12 @@ from .._utils.torch_device import (
     undisturbed,
 )
 from ._block_space import BlockSpace
-from ._exact import HEAD, count_ranked, hand_on, pair_keys, run_members, settle_pairs
-from ._rows import read_rows
-from ._space import COSINE, EUCLIDEAN, GENERIC, Labels, ball_rule
+from ._exact import HEAD, count_ranked, lines_behind, pair_keys, resolve_pairs, run_members
+from ._ranks import Order
+from ._space import ball_rule
+from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 
-_LOCK = Lock()  # one tile at a time: torch spreads its operations over threads by itself
+_LOCK = RLock()  # one tile at a time: torch spreads its operations over threads by itself
 _FEW_CLASSES = 32  # up to here counts and sums are matrix products
 
 
@@ -68,7 +69,8 @@ class TorchEngine:
         Where it works.
     """
 
-    Strips = Labels
+    name = "torch"
+    bytes_per_pair = 1  # that `balls` keeps
 
     def __init__(self, device):
         self.device, self._gpu = device, current_gpu(device)
@@ -76,96 +78,105 @@ class TorchEngine:
     def __reduce__(self):
         return TorchEngine, (self.device,)  # another process may have other GPUs
 
-    def rank_tile_size(self, n_players, n_judges, n_features, workers, max_rank):
-        """Judges of one task of `rank_values`; a pair takes up to 48 bytes."""
-        return int(max(1, min(n_judges, block_bytes(self.device) // (48 * n_players))))
+    def rank_tile_size(self, n_rows, n_points, n_features, workers, max_rank):
+        """Points of one call of `ranks`; a pair takes up to 48 bytes."""
+        return int(max(1, min(n_points, block_bytes(self.device) // (48 * n_rows))))
 
-    def ball_tile_size(self, n_players, n_judges, workers):
-        """Judges of one task of `ball_values`; a pair takes one byte."""
-        return int(max(1, min(n_judges, 8192, block_bytes(self.device) // n_players)))
+    def ball_tile_size(self, n_rows, n_points, workers):
+        """Points of one call of `balls`; a pair takes one byte."""
+        return int(max(1, min(n_points, 8192, block_bytes(self.device) // n_rows)))
 
-    def _to(self, array):
+    def turn(self):
+        """Context of one task: other threads wait until what it holds on the device is free."""
+        return _turn(self._gpu)
+
+    def to_device(self, array):
+        """An array as a tensor on the device."""
         array = np.ascontiguousarray(array)
         if not array.flags.writeable:
             array = array.copy()
         return torch.from_numpy(array).to(self.device)
 
-    def _players(self, space, n_judges):
-        """Yield the players in blocks, as the product takes them."""
+    def _blocks(self, space, n_points):
+        """Yield the rows in blocks, as the product takes them."""
         if isinstance(space, BlockSpace):
-            for part, block in space.blocks(n_judges):
-                block = block if space.center is None else block - space.center
+            for part, block in space.blocks(n_points):
+                block = space.centred(block)
                 if space.kind == COSINE:
                     block = block * space.scale[part, None]
-                yield part, self._to(block)
+                yield part, self.to_device(block)
             return
         n, d = space.work.shape
         size = space.work.dtype.itemsize
 
-        def kept():  # all of them or none, as the first tile finds the memory
-            fits = self.device != "cpu" and n * d * size < free_memory() // 4
-            return self._scaled(space, slice(None)) if fits else None
-
-        work = space.buffers.hold("torch", kept)
-        each = 16 * n_judges if work is not None else d + 8 * n_judges
+        held = space.buffers.held
+        with space.buffers.lock:
+            if "torch" not in held:  # all of them or none, as the first tile finds the memory
+                fits = self.device != "cpu" and n * d * size < free_memory() // 4
+                held["torch"] = self._scaled(space, slice(None)) if fits else None
+        work = held["torch"]
+        each = 16 * n_points if work is not None else d + 8 * n_points
         for part in tiles(n, min(n, max(16, int(block_bytes(self.device) // (size * each))))):
             yield part, self._scaled(space, part) if work is None else work[part]
 
     def _scaled(self, space, part):
-        work = self._to(space.work[part])
-        return work * self._to(space.scale[part])[:, None] if space.kind == COSINE else work
+        work = self.to_device(space.work[part])
+        return work * self.to_device(space.scale[part])[:, None] if space.kind == COSINE else work
 
-    def _distances(self, space, Q):
-        """Yield blocks of players and distances of a metric that is no product, from the CPU."""
+    def _distances(self, space, points):
+        """Yield blocks of rows and distances of a metric that is no product, from the CPU."""
         room = get_config()["working_memory"] * 2**20 // 2
-        for part in tiles(len(space), max(16, int(room // (8 * len(Q))))):
-            yield part, self._to(space.distances(Q, part))
+        for part in tiles(len(space), max(16, int(room // (8 * len(points))))):
+            yield part, self.to_device(space.distances(points, part))
 
     # Ranks ----------------------------------------------------------------------------------
 
-    def _keys(self, space, Q, queries):
-        """Keys that grow with the distance, (n_judges, n_players)."""
-        shape = len(Q), len(space)
+    def _keys(self, space, points, queries):
+        """Keys that grow with the distance, (n_points, n_rows)."""
+        shape = points.shape[0], len(space)
         if space.kind == GENERIC:
             keys = torch.empty(shape, dtype=torch.float64, device=self.device)
-            for part, distances in self._distances(space, Q):
+            for part, distances in self._distances(space, points):
                 keys[:, part] = distances
             return keys
-        queries, half = self._to(queries), self._to(space.half)
+        queries, half = self.to_device(queries), self.to_device(space.half)
         keys = torch.empty(shape, dtype=queries.dtype, device=self.device)
-        for part, block in self._players(space, len(Q)):
+        for part, block in self._blocks(space, len(points)):
             torch.addmm(half[part], queries, block.T, alpha=-1, out=keys[:, part])
         return keys
 
-    def _orders(self, space, Q, own, max_rank):
-        """Yield judges, their players by distance, (n_judges, n_sorted), and which are tied.
+    def device_ranks(self, space, points, self_index=None, max_rank=None):
+        """Rank the rows for a tile of points; call it, and use what it yields, in a `turn`.
 
-        All judges at once, except for those whose last rank is tied: they are sorted further.
+        Yields positions of points, their rows by distance, (n_points, n_sorted), and which are tied
+        with the one before, as tensors on the device. All points at once, except for those whose
+        last rank is tied: they are sorted further.
         """
-        Q = space.read(Q) if isinstance(space, BlockSpace) else read_rows(Q)
-        queries, query_half = space.queries(Q)
-        keys = self._keys(space, Q, queries)
-        if own is not None:
-            judges = np.flatnonzero(own >= 0)
-            keys[judges, own[judges].astype(np.int64)] = torch.inf
-        n, lines, n_sorted = len(space), np.arange(len(Q)), max_rank + 1
-        half = self._to(space.half) * space.rank_tolerance
-        query_half = self._to(query_half)[:, None].to(keys.dtype) * space.rank_tolerance
+        points = space.read(points)
+        queries, query_half = space.queries(points)
+        keys = self._keys(space, points, queries)
+        if self_index is not None:
+            lines = np.flatnonzero(self_index >= 0)
+            keys[lines, self_index[lines].astype(np.int64)] = torch.inf
+        n, lines = len(space), np.arange(len(points))
+        n_sorted = n + 1 if max_rank is None else max_rank + 1
+        half = self.to_device(space.half) * space.rank_tolerance
+        query_half = self.to_device(query_half)[:, None].to(keys.dtype) * space.rank_tolerance
         while n_sorted < n // 4 and len(lines):
             order, near = self._first(space, keys, half, query_half, n_sorted)
             open_ = near[:, -1]  # the run may go on behind
             ended, to_sort = (mask.nonzero()[:, 0] for mask in (~open_, open_))
             some = lines[ended.cpu().numpy()]
-            yield some, *self._settled(space, Q[some], order[ended], near[ended])
+            yield some, *self._resolved(space, points[some], order[ended], near[ended])
             lines, keys = lines[to_sort.cpu().numpy()], keys[to_sort]
             query_half, n_sorted = query_half[to_sort], 2 * n_sorted
         if len(lines):
             order, near = self._first(space, keys, half, query_half, n)
             del keys
-            yield lines, *self._settled(space, Q[lines], order, near)
+            yield lines, *self._resolved(space, points[lines], order, near)
 
     def _first(self, space, keys, half, query_half, n_sorted):
-        """Players of the smallest keys, and which are within rounding of the one before."""
+        """Rows of the smallest keys, and which are within rounding of the one before."""
         if n_sorted < len(space):
             line, order = torch.topk(keys, n_sorted, dim=1, largest=False, sorted=True)
         else:
@@ -178,163 +189,97 @@ class TorchEngine:
             near[:, 1:] = gap <= (space.rank_tolerance if space.kind == COSINE else 0.0)
         return order, near
 
-    def _settled(self, space, Q, order, near):
+    def _resolved(self, space, points, order, near):
         """The same, decided from the rows where keys leave it open; changed in place."""
         if space.kind == GENERIC:
             return order, near
-        v, p = run_members(
-            near[:, : HEAD + 1].cpu().numpy(), lambda lines: near[lines, HEAD:].cpu().numpy()
-        )
+        front = near[:, : HEAD + 1].cpu().numpy()
+        lines = lines_behind(front)
+        v, p = run_members(front, lines, near[lines, HEAD:].cpu().numpy())
         if len(v):
             at = torch.from_numpy(v).to(self.device), torch.from_numpy(p).to(self.device)
             i, tied = order[at].cpu().numpy(), near[at].cpu().numpy()
-            i, tied = settle_pairs(space, Q, v, i, tied, torch.get_num_threads())
-            order[at], near[at] = self._to(i), self._to(tied)
+            i, tied = resolve_pairs(space, points, v, i, tied, torch.get_num_threads())
+            order[at], near[at] = self.to_device(i), self.to_device(tied)
         return order, near
 
-    def rank_values(self, space, Q, own, max_rank, consume):
-        """Rank the players for every judge of a tile, see `_numba.rank_values`."""
+    def ranks(self, space, points, self_index=None, max_rank=None):
+        """Rank the rows for a tile of points, see `neighbors.ranks`; yields places and orders."""
         n, found = len(space), []
-        with _turn(self._gpu):
-            for lines, order, tied in self._orders(space, Q, own, max_rank):
+        max_rank = n if max_rank is None else max_rank
+        with self.turn():
+            for lines, order, tied in self.device_ranks(space, points, self_index, max_rank):
                 order = torch.where(tied, ~order, order).to(torch.int32).cpu().numpy()
                 n_ranked = count_ranked(tied.cpu().numpy() if max_rank < n else tied, max_rank)
                 found.append((lines, order, n_ranked))
         for lines, order, n_ranked in found:
-            n_in = n if own is None else n - (own[lines] >= 0)
-            hand_on(consume, lines, order, np.minimum(n_ranked, n_in))
-
-    def class_values(self, space, Q, own, game, labels, class_counts, codes, weights):
-        """Values and utilities of the classification game, all players ranked.
-
-        The formula is that of `skvalue.valuers.knn_shapley.class_game`; the tied get the mean over
-        their orders, as in the loops of the CPU engine.
-
-        Parameters
-        ----------
-        space : Space
-            The players.
-        Q : ndarray of shape (n_judges, d)
-            The judges.
-        own : ndarray of shape (n_judges,) or None
-            A player that does not play for the judge.
-        game : ClassGame
-            The tables.
-        labels : ndarray of shape (n,)
-            Class codes of the players.
-        class_counts : ndarray of shape (n_classes,)
-            Players of each class.
-        codes, weights : ndarrays of shape (n_judges,)
-            Class codes and weights of the judges.
-
-        Returns
-        -------
-        values : ndarray of shape (n,)
-            Sums of weight times value.
-        utility : ndarray of shape (n_judges,)
-            Utility of all players.
-        """
-        matches = class_counts[codes].astype(np.float64)
-        if own is not None:
-            matches -= labels[own] == codes
-        with _turn(self._gpu):
-            ((_, order, tied),) = self._orders(space, Q, own, len(space))
-            order, tied = order[:, : game.n], tied[:, : game.n]
-            inv, sums = self._to(game.inv), self._to(game.sums)
-            base = self._to(matches * game.base_match + game.base)
-            labels, codes = self._to(labels.astype(np.int32)), self._to(codes.astype(np.int32))
-            weights = self._to(weights.astype(np.float64))
-            values = torch.zeros(len(space), dtype=torch.float64, device=self.device)
-            utility = torch.empty(len(codes), dtype=torch.float64, device=self.device)
-            for part in tiles(len(codes), -(-len(codes) // 8)):
-                line = order[part]
-                match = (labels[line] == codes[part, None]).to(torch.float64)
-                score = _class_scores(
-                    match, tied[part], base[part, None], inv, sums, game.gain, game.votes
-                )
-                utility[part] = score[1] * inv[0]
-                spread = torch.zeros(
-                    (len(line), len(space)), dtype=torch.float64, device=self.device
-                )
-                values += weights[part] @ spread.scatter_(1, line, score[0])
-            return values.cpu().numpy(), utility.cpu().numpy()
+            n_in = n if self_index is None else n - (self_index[lines] >= 0)
+            yield lines, Order(order, np.minimum(n_ranked, n_in))
 
     # Balls ----------------------------------------------------------------------------------
 
-    def ball_values(self, space, strips, Q, radius, own, weigh):
-        """Sum the weights of the balls that each player is in, see `_numba.ball_values`."""
-        Q = space.read(Q) if isinstance(space, BlockSpace) else read_rows(Q)
-        n, n_judges, n_classes = len(space), len(Q), strips.n_classes
-        queries, threshold, slack, limit = ball_rule(space, Q, radius)
+    def balls(self, space, points, radius, self_index=None):
+        """Find the rows in the balls of a tile of points, see `neighbors.balls`."""
+        points = space.read(points)
+        n, n_points = len(space), len(points)
+        queries, threshold, slack, limit = ball_rule(space, points, radius)
         dtype = torch.float64 if space.kind == GENERIC else None
-        with _turn(self._gpu):
-            labels = self._to(strips.labels)
-            inside = torch.empty((n, n_judges), dtype=torch.bool, device=self.device)
-            threshold, slack = self._to(threshold).to(dtype), self._to(slack).to(dtype)
+        with self.turn():
+            inside = torch.empty((n, n_points), dtype=torch.bool, device=self.device)
+            threshold = self.to_device(threshold).to(dtype)
+            slack = self.to_device(slack).to(dtype)
             if space.kind == GENERIC:
-                for part, distances in self._distances(space, Q):
+                for part, distances in self._distances(space, points):
                     inside[part] = -threshold >= distances.T
             else:
-                queries, half = self._to(queries), self._to(space.half)
+                queries, half = self.to_device(queries), self.to_device(space.half)
                 threshold, slack = threshold.to(half.dtype), slack.to(half.dtype)
-                for part, block in self._players(space, n_judges):
+                for part, block in self._blocks(space, n_points):
                     x = torch.addmm(half[part, None], block, queries.T, beta=-1)
                     near = slack + space.ball_tolerance * half[part, None]
                     mask = x >= threshold + near
                     r, v = ((x >= threshold - near) & ~mask).nonzero(as_tuple=True)
                     if len(r):
                         i, j = r.cpu().numpy() + part.start, v.cpu().numpy()
-                        keys = pair_keys(space, i, Q, j, torch.get_num_threads())
-                        mask[r, v] = self._to(keys <= limit)
+                        keys = pair_keys(space, i, points, j, torch.get_num_threads())
+                        mask[r, v] = self.to_device(keys <= limit)
                     inside[part] = mask
-            if own is not None:
-                judges = np.flatnonzero(own >= 0)
-                inside[own[judges].astype(np.int64), judges] = False
-            # Sums go by blocks of players, in which a pair takes 16 bytes.
-            parts = tiles(n, int(max(16, min(2**20, block_bytes(self.device) // (16 * n_judges)))))
-            counts = torch.zeros((n_classes, n_judges), dtype=torch.int64, device=self.device)
-            for part in parts:
-                if n_classes <= _FEW_CLASSES:  # at most 2**20 ones: exact in float32
-                    kinds = torch.nn.functional.one_hot(labels[part], n_classes).T
-                    counts += (kinds.to(torch.float32) @ inside[part].to(torch.float32)).long()
-                else:
-                    counts.index_add_(0, labels[part], inside[part].long())
-            counts = counts.cpu().numpy()
-            weights = self._to(np.asarray(weigh(counts), dtype=np.float64))
-            values = torch.zeros(n, dtype=torch.float64, device=self.device)
-            for part in parts if bool(weights.any()) else []:
-                if n_classes <= _FEW_CLASSES:
-                    sums = inside[part].to(torch.float64) @ weights.T
-                    values[part] = sums.gather(1, labels[part, None])[:, 0]
-                else:
-                    values[part] = (inside[part] * weights[labels[part]]).sum(dim=1)
-            return values.cpu().numpy(), counts
+            if self_index is not None:
+                lines = np.flatnonzero(self_index >= 0)
+                inside[self_index[lines].astype(np.int64), lines] = False
+            return DeviceBalls(self, space, inside)
 
 
-def _class_scores(match, tied, base, inv, sums, gain, votes):
-    """Values by rank, and expected matches among the nearest ``votes``; overwrites ``match``."""
-    drop = inv[:-1] - inv[1:]
-    member = tied.clone()
-    member[:, :-1] |= tied[:, 1:]
-    v, p = member.nonzero(as_tuple=True)
-    if len(v):
-        first = ~tied[v, p]
-        run = torch.cumsum(first, dim=0) - 1
-        own_match = match[v, p]
-        size = torch.bincount(run)
-        hits = torch.bincount(run, weights=own_match)
-        start = p[first]
-        stop = start + size
-        mean = (sums[stop] - sums[start]) / size
-        one = (mean - inv[stop]) / (size - 1)
-        match[v, p] = (hits / size)[run]  # what the ranks outside the run see of it
-    behind = match * drop
-    later = torch.flip(torch.cumsum(torch.flip(behind, [1]), dim=1), [1]) - behind
-    values = base - later + match * (gain + inv[1:])
-    if len(v):
-        values[v, p] = (
-            base[v, 0]
-            - (later[v, stop[run] - 1] + (hits * one)[run])
-            + own_match * (gain + (mean + one)[run])
-        )
-    return values, match[:, :votes].sum(dim=1)
+class DeviceBalls:
+    """The balls of a tile: a mask of rows and points, on the device."""
+
+    def __init__(self, engine, space, inside):
+        self._engine, self._inside, self._n_classes = engine, inside, space.n_classes
+        self._codes = engine.to_device(np.asarray(space.codes, dtype=np.int64))
+        n, n_points = inside.shape
+        # Sums go by blocks of rows, in which a pair takes 16 bytes.
+        room = min(2**20, block_bytes(engine.device) // (16 * n_points))
+        self._parts = tiles(n, int(max(16, room)))
+        counts = torch.zeros((space.n_classes, n_points), dtype=torch.int64, device=engine.device)
+        for part in self._parts:
+            codes = self._codes[part]
+            if space.n_classes <= _FEW_CLASSES:  # at most 2**20 ones: exact in float32
+                kinds = torch.nn.functional.one_hot(codes, space.n_classes).T
+                counts += (kinds.to(torch.float32) @ inside[part].to(torch.float32)).long()
+            else:
+                counts.index_add_(0, codes, inside[part].long())
+        self.counts = counts.cpu().numpy()
+
+    def sum(self, weights):
+        """Sum for each row the weights of the balls that it is in."""
+        with self._engine.turn():
+            weights = self._engine.to_device(np.asarray(weights, dtype=np.float64))
+            total = torch.zeros(len(self._inside), dtype=torch.float64, device=weights.device)
+            for part in self._parts:
+                codes, inside = self._codes[part], self._inside[part]
+                if self._n_classes <= _FEW_CLASSES:
+                    sums = inside.to(torch.float64) @ weights.T
+                    total[part] = sums.gather(1, codes[:, None])[:, 0]
+                else:
+                    total[part] = (inside * weights[codes]).sum(dim=1)
+            return total.cpu().numpy()

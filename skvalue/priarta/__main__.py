@@ -15,18 +15,7 @@ from .seller import SellerRelease, Summary
 
 
 def main(arguments=None):
-    """Run a command.
-
-    Parameters
-    ----------
-    arguments : list of str, default=None
-        Of the command line; None takes those of the process.
-
-    Returns
-    -------
-    status : int
-        0 where it went well, 2 where what was asked cannot be done.
-    """
+    """Run a command line; returns 0 where it went well, 2 where what was asked cannot be done."""
     options = _parser().parse_args(arguments)
     try:
         options.command(options)
@@ -115,26 +104,7 @@ def _check(options):
 
 
 def read_rows(path, key=None):
-    """Rows from a file; nothing in it is executed.
-
-    Parameters
-    ----------
-    path : str
-        An .npz, .npy or .csv file.
-    key : str, default=None
-        Which array of an .npz file.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_samples, ...)
-        The rows.
-
-    Raises
-    ------
-    ValueError
-        If the file is of another kind or damaged, holds Python objects, or which array is meant is
-        not clear.
-    """
+    """Rows from an .npz (array `key`), .npy or .csv file; nothing in it is executed."""
     rows = _read(path, os.path.splitext(path)[1].lower(), key)
     if not isinstance(rows, np.ndarray) or rows.ndim == 0 or rows.dtype.kind not in "buif":
         got = getattr(rows, "dtype", "something else")

@@ -1,7 +1,9 @@
-"""What the neighbour methods share: engine and device, rows out of memory, an embedding."""
+"""What the neighbour methods share: the choice of an engine, and of the kind of rows."""
+
+from itertools import chain
 
 from .._utils.sklearn import HasMethods, StrOptions
-from ..neighbors import APPROXIMATE, DEVICES, ENGINES, Rows, check_engine, get_engine
+from ..neighbors import APPROXIMATE, DEVICES, ENGINES, Rows, check_engine
 
 ENGINE_CONSTRAINTS = {
     "engine": [StrOptions({"auto", *ENGINES} - APPROXIMATE)],
@@ -10,47 +12,22 @@ ENGINE_CONSTRAINTS = {
 }
 
 
-class NeighboursMixin:
-    """A valuer that stands on an engine of `skvalue.neighbors`."""
+def check_neighbors(problem, engine, device, metric, private=False):
+    """Refuse an engine that is missing or cannot take the rows; whether it is approximate."""
+    check_engine(engine, device, problem.X, metric)
+    if private and isinstance(problem.X, Rows):
+        raise ValueError(
+            "X must be dense and in memory with epsilon. Got sparse rows, rows in a file or a Dask "
+            "array."
+        )
+    if private and (device == "cuda" or engine not in ("auto", "numba")):
+        raise ValueError(
+            f"epsilon needs engine='numba' or 'auto', on the CPU. Got engine={engine!r} and "
+            f"device={device!r}."
+        )
+    return engine in APPROXIMATE
 
-    _takes_blocks = True
 
-    def _get_engine(self):
-        return get_engine(self.engine, self.device)
-
-    def _get_exact_engine(self):
-        """The engine, or the exact one of the same library."""
-        return get_engine("faiss" if self.engine in APPROXIMATE else self.engine, self.device)
-
-    def _tiles(self, n_players, n_judges, n_features=None):
-        """Slices of the judges that are one task each; the same for all of a fit."""
-        plan = {} if self._plan is None else self._plan
-        shape = n_players, n_judges
-        if shape not in plan:
-            plan[shape] = self._cut(n_players, n_judges, n_features)
-        return plan[shape]
-
-    def _checked(self, X, y):
-        X, y = super()._checked(X, y)
-        check_engine(self.engine, self.device, X, self.metric)
-        kept = getattr(self, "store_neighbors", False)
-        if kept or getattr(self, "epsilon", None) is not None:
-            what = "store_neighbors=True" if kept else "epsilon"
-            if isinstance(X, Rows):
-                raise ValueError(
-                    f"X must be dense and in memory with {what}. Got sparse rows, rows in a file "
-                    "or a Dask array."
-                )
-            other = self.engine not in ("auto", "numba") and not kept  # see `_stored`
-            if self.device == "cuda" or other:
-                raise ValueError(
-                    f"{what} needs engine='numba' or 'auto', on the CPU. Got "
-                    f"engine={self.engine!r} and device={self.device!r}."
-                )
-        self.approximate_ = self.engine in APPROXIMATE
-        return X, y
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+def started(tasks):
+    """The same tasks, the first made now: its norms are taken by all threads."""
+    return chain([next(tasks)], tasks)

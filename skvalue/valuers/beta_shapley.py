@@ -6,8 +6,6 @@ from .._utils.sklearn import Interval
 from ._retraining._text import documented
 from ._retraining._valuer import BaseSemivalueValuer
 
-__all__ = ["BetaShapleyValuer"]
-
 
 @documented
 class BetaShapleyValuer(BaseSemivalueValuer):
@@ -90,28 +88,30 @@ class BetaShapleyValuer(BaseSemivalueValuer):
         n_jobs=None,
         random_state=None,
     ):
-        self.estimator = estimator
+        super().__init__(
+            estimator,
+            scoring=scoring,
+            empty_utility=empty_utility,
+            error_score=error_score,
+            sampler=sampler,
+            truncation=truncation,
+            max_evaluations=max_evaluations,
+            max_time=max_time,
+            tol=tol,
+            sign_level=sign_level,
+            stable_bottom=stable_bottom,
+            task=task,
+            cv=cv,
+            batch=batch,
+            device=device,
+            memory=memory,
+            checkpoint=checkpoint,
+            warm_start=warm_start,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
         self.alpha = alpha
         self.beta = beta
-        self.scoring = scoring
-        self.empty_utility = empty_utility
-        self.error_score = error_score
-        self.sampler = sampler
-        self.truncation = truncation
-        self.max_evaluations = max_evaluations
-        self.max_time = max_time
-        self.tol = tol
-        self.sign_level = sign_level
-        self.stable_bottom = stable_bottom
-        self.task = task
-        self.cv = cv
-        self.batch = batch
-        self.device = device
-        self.memory = memory
-        self.checkpoint = checkpoint
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @property
     def _semivalue(self):

@@ -5,17 +5,13 @@ from numbers import Integral
 import numpy as np
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils import check_random_state
 
-from .._utils.checks import check_sample_weight
+from .._utils.checks import seed_of
 from .._utils.parallel import joblib_map, one_thread
 from .._utils.sklearn import HasMethods, Interval, StrOptions, safe_indexing
-from ..base._old_judges import Progress
-from ..games._model import check_takes_weights
-from ..games.solvers.loop import train
+from ..base import Result, Takes
+from ..games import check_takes_weights, train
 from ._retraining._base import BaseRetrainingValuer
-
-__all__ = ["DataOOBValuer", "bootstrap", "out_of_bag_mean"]
 
 _CHUNK = 16  # models of a task; the same for any number of workers, so that sums have the same bits
 
@@ -187,9 +183,6 @@ class DataOOBValuer(BaseRetrainingValuer):
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
-    _tasks = ("classification", "regression")
-    _takes_judges = False
-    _done = "models trained"
 
     def __init__(
         self, estimator=None, n_estimators=800, *, task="auto", n_jobs=None, random_state=None
@@ -200,52 +193,65 @@ class DataOOBValuer(BaseRetrainingValuer):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _play(self, games, X, y, groups):
-        labels = self.classes_[y] if self._n_classes else y
-        estimator = self.estimator
-        if estimator is None:
-            estimator = DecisionTreeClassifier() if self._n_classes else DecisionTreeRegressor()
-        classes = self.classes_ if self._n_classes else None
-        n_players = len(X) if groups is None else int(groups.max()) + 1
-        weights = check_sample_weight(self._sample_weight, len(X))
+    @property
+    def _takes(self):
+        return Takes(
+            targets=("classification", "regression"), task=self.task, points=False,
+            part="models", done="models trained",
+        )  # fmt: skip
+
+    def _prepare(self, problem):
+        weights = problem.sample_weight
         if weights is not None:
-            check_takes_weights(estimator, weights)
-            players = np.arange(len(X)) if groups is None else groups
-            weighty = np.unique(players[weights > 0])
-            if len(weighty) < 2:  # a row is judged by models of others
-                what = "rows" if groups is None else "groups"
+            check_takes_weights(self._model(problem), weights)
+            weighty = np.unique(problem.player_codes[weights > 0])
+            if len(weighty) < 2:  # a row is predicted by models of others
+                what = "rows" if problem.groups is None else "groups"
                 raise ValueError(
                     f"sample_weight must be positive in at least 2 {what}. Got {len(weighty)}."
                 )
-        if isinstance(self.random_state, Integral):
-            seed = int(self.random_state)
-        else:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        total, squares = np.zeros(n_players), np.zeros(n_players)
-        count, trained = np.zeros(n_players, dtype=np.int64), 0
-        progress = Progress(self, -(-self.n_estimators // _CHUNK))
-        shared = estimator, X, labels, weights, classes, groups, n_players, seed
+        return {}
+
+    def _model(self, problem):
+        if self.estimator is not None:
+            return self.estimator
+        return DecisionTreeClassifier() if problem.n_classes else DecisionTreeRegressor()
+
+    def _parts(self, problem, attributes, release):
+        chunks = -(-self.n_estimators // _CHUNK)
+        return self._sums(problem, chunks), chunks
+
+    def _sums(self, problem, n_chunks):
+        """Sums over models so far, after each chunk of the first `n_estimators`.
+
+        The last ones wait until every player was left out twice.
+        """
+        shared = (
+            self._model(problem), problem.X, problem.labels(problem.y), problem.sample_weight,
+            problem.classes, problem.groups, problem.n_players, seed_of(self.random_state),
+        )  # fmt: skip
+        n, trained = problem.n_players, 0
+        total, squares, count = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64)
         with one_thread():
-            while not progress.over and (trained == 0 or count.min() < 2):
+            while trained == 0 or count.min() < 2:
                 bags = range(trained, trained + self.n_estimators)
                 chunks = [bags[start : start + _CHUNK] for start in range(0, len(bags), _CHUNK)]
                 tasks = [(*shared, chunk) for chunk in chunks]
-                parts = joblib_map(_bag_chunk, tasks, self.n_jobs)
-                if trained == 0:
-                    parts = progress.follow(parts, len(chunks), "models")
-                for part, chunk in zip(parts, chunks):
+                for part, chunk in zip(joblib_map(_bag_chunk, tasks, self.n_jobs), chunks):
                     total, squares, count = total + part[0], squares + part[1], count + part[2]
                     trained += len(chunk)
-        if count.min() < 2:
-            if progress.interrupted:
-                raise KeyboardInterrupt
-            raise RuntimeError(
-                "The fit was stopped by a callback before every row was out of two bags."
-            )
-        self.n_evaluations_ = trained
-        values, self.values_error_ = out_of_bag_mean(total, squares, count)
-        empty = 1 / self._n_classes if self._n_classes else -y.var()
-        return [], values, values.mean(), empty, progress
+                    if trained < self.n_estimators:
+                        yield total, squares, count, trained
+        yield total, squares, count, trained
 
-    def _set_values(self, values):
-        self.values_ = values
+    def _combine(self, problem, attributes, parts):
+        sums = None
+        for sums in parts:  # noqa: B007
+            pass
+        if sums is None or sums[2].min() < 2:
+            return None
+        *sums, trained = sums
+        values, error = out_of_bag_mean(*sums)
+        empty = 1 / problem.n_classes if problem.n_classes else -problem.y.var()
+        attributes = {"values_error_": error, "n_evaluations_": trained}
+        return Result(values, float(values.mean()), float(empty), problem, attributes=attributes)

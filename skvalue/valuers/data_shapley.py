@@ -3,8 +3,6 @@
 from ._retraining._text import documented
 from ._retraining._valuer import BaseSemivalueValuer
 
-__all__ = ["DataShapleyValuer"]
-
 
 @documented
 class DataShapleyValuer(BaseSemivalueValuer):
@@ -51,53 +49,6 @@ class DataShapleyValuer(BaseSemivalueValuer):
     >>> bool(np.isclose(values.sum(), valuer.utility_ - valuer.empty_utility_))
     True
     """
-
-    _parameter_constraints: dict = {**BaseSemivalueValuer._parameter_constraints}
-
-    def __init__(
-        self,
-        estimator=None,
-        *,
-        scoring=None,
-        empty_utility=None,
-        error_score="empty",
-        sampler="auto",
-        truncation=None,
-        max_evaluations=None,
-        max_time=None,
-        tol=None,
-        sign_level=None,
-        stable_bottom=None,
-        task="auto",
-        cv=5,
-        batch="auto",
-        device="auto",
-        memory=None,
-        checkpoint=None,
-        warm_start=False,
-        n_jobs=None,
-        random_state=None,
-    ):
-        self.estimator = estimator
-        self.scoring = scoring
-        self.empty_utility = empty_utility
-        self.error_score = error_score
-        self.sampler = sampler
-        self.truncation = truncation
-        self.max_evaluations = max_evaluations
-        self.max_time = max_time
-        self.tol = tol
-        self.sign_level = sign_level
-        self.stable_bottom = stable_bottom
-        self.task = task
-        self.cv = cv
-        self.batch = batch
-        self.device = device
-        self.memory = memory
-        self.checkpoint = checkpoint
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @property
     def _semivalue(self):

@@ -20,8 +20,6 @@ from ..gradients import (
 from ..semivalues import size_weights
 from ._gradients import BaseGradientValuer, is_named, noise_factors, players_of, start_noise
 
-__all__ = ["GradientSemivalueValuer"]
-
 
 class GradientSemivalueValuer(BaseGradientValuer):
     """Values of parties by what one gradient step along each of them adds to a model.

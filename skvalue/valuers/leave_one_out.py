@@ -3,8 +3,6 @@
 from ._retraining._text import documented
 from ._retraining._valuer import BaseSemivalueValuer
 
-__all__ = ["LeaveOneOutValuer"]
-
 
 @documented
 class LeaveOneOutValuer(BaseSemivalueValuer):
@@ -69,6 +67,11 @@ class LeaveOneOutValuer(BaseSemivalueValuer):
             "n_jobs",
         )
     }
+
+    sampler = "exact"
+    truncation = max_evaluations = max_time = tol = sign_level = stable_bottom = None
+    checkpoint = random_state = None
+    warm_start = False
 
     def __init__(
         self,

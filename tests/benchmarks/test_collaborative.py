@@ -122,7 +122,7 @@ def test_against_nuts(capsys):
     peer = json.loads(done.stdout.splitlines()[-1])
     for k in range(1, 8):
         mean, std, ess = map(np.array, peer["moments"][k - 1])
-        pool = fitted._pool
+        pool = fitted._evidence.pool
         powers = fitted._powers([i for i in range(3) if k >> i & 1], 1.0)
         weights = pool.weights(pool.loglik @ powers)
         # At equal error: our effective sample is no smaller than the peer's.

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from skvalue.collaborative import BayesianLinear, GramRelease
-from skvalue.collaborative.mediator._gibbs import gibbs_draws
+from skvalue.collaborative.mediator import gibbs_draws
 from skvalue.exceptions import NestedReleasesWarning
 from skvalue.privacy import SeededNoiseWarning
 

@@ -16,11 +16,18 @@ from skvalue.collaborative import (
     LogisticRelease,
     Release,
 )
-from skvalue.collaborative.models._nig import NIG, nig_kl, nig_log_density, nig_sample
-from skvalue.collaborative.models.counts import beta_kl, gamma_kl
-from skvalue.collaborative.models.families import gaussian_kl
-from skvalue.collaborative.models.logistic import statistic_moments
-from skvalue.collaborative.party._statistics import gram_weights, logistic_vector
+from skvalue.collaborative.models import (
+    NIG,
+    beta_kl,
+    gamma_kl,
+    gaussian_kl,
+    joint_moments,
+    nig_kl,
+    nig_log_density,
+    nig_sample,
+    statistic_moments,
+)
+from skvalue.collaborative.party import gram_weights, logistic_vector
 
 from .parties import linear_model, quietly, release_all, simulate
 
@@ -77,8 +84,6 @@ class TestLinear:
         (release,) = release_all(parties, [0.3])
         model = linear_model(x_covariance=0.15 * np.eye(2)).bind([release])
         phi = model.sample_prior(20, rng)
-        from skvalue.collaborative.models._gaussian import joint_moments
-
         rows, columns, weights = gram_weights(2, False, "svec")
         moments = joint_moments(phi[:, :-1], np.exp(phi[:, -1]), 0.15 * np.eye(2))
         expected = []

@@ -14,13 +14,14 @@ from skvalue.collaborative import (
     LogisticRelease,
 )
 from skvalue.collaborative.mediator._gibbs import _inverse_wishart
-from skvalue.collaborative.models._gaussian import noisy_gram_loglik, second_moments_loglik
-from skvalue.collaborative.models._moments import (
+from skvalue.collaborative.models import (
     SecondMoments,
     fourth_moments,
     inverse_wishart_prior,
+    noisy_gram_loglik,
+    second_moments_loglik,
 )
-from skvalue.collaborative.party._statistics import gram_size, gram_weights, to_fourth
+from skvalue.collaborative.party import gram_size, gram_weights, to_fourth
 from skvalue.privacy import svec_index
 
 from .parties import linear_model, quietly, release_all, simulate
@@ -70,7 +71,7 @@ class TestFourth:
         release = fit(GramRelease(0.5, fit_intercept=intercept, noise_random_state=0), X, y)
         model = BayesianLinear().bind([release])
         phi = model.sample_prior(5, rng)
-        gram, second, _ = model._facts(release)
+        gram, second, _ = model.release_facts(release)
         q = len(svec_index(len(second))[0]) - intercept
         # So much noise on fourth moments that nothing but the guess of a normal law is left.
         fourth = fourth_moments(np.zeros((q, q)), 80, 1e12, second, intercept)

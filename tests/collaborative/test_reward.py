@@ -16,8 +16,8 @@ from skvalue.collaborative import (
     Release,
     RhoShapleyReward,
 )
-from skvalue.collaborative.mediator.reward import _first_crossing
-from skvalue.collaborative.models.families import gaussian_kl
+from skvalue.collaborative.mediator._controls import _first_crossing
+from skvalue.collaborative.models import gaussian_kl
 
 from .parties import linear_model, quick_gibbs, quietly, release_all, simulate
 

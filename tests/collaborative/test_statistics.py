@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from skvalue.collaborative.party._statistics import (
+from skvalue.collaborative.party import (
     gram_size,
     gram_vector,
     linear_sensitivity,

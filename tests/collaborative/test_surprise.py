@@ -146,11 +146,11 @@ class TestComputation:
         assert np.all(gap < 5 * scorer.values_error_)
 
     def test_memory_is_blocked(self, scorer, monkeypatch):
-        pool = scorer._pool
+        pool = scorer._evidence.pool
         monkeypatch.setattr(_pool, "_BLOCK", 2 * len(pool.phi))
         sizes = [len(rows) for _, rows in _pool.coalition_rows(pool.loglik)]
         assert sizes == [2, 2, 2, 2]
-        back = np.argsort(scorer._order)
+        back = np.argsort(scorer._evidence.order)
         numbers = [sum((k >> i & 1) << back[i] for i in range(3)) for k in range(8)]
         values = pool.coalitions()[0][numbers]
         np.testing.assert_allclose(values, scorer.coalition_values_, rtol=1e-12)
@@ -166,17 +166,17 @@ class TestComputation:
         with warnings.catch_warnings(action="error"), pytest.raises(ConvergenceWarning):
             strict.fit(releases)
         np.testing.assert_array_equal(strict.values_, scorer.values_)  # no work is lost
-        few = len(clone(scorer).set_params(min_ess=0).fit(releases)._pool.phi)
+        few = len(clone(scorer).set_params(min_ess=0).fit(releases)._evidence.pool.phi)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             target = 1.2 * clone(scorer).set_params(min_ess=0).fit(releases).ess_[1:].min()
             enough = clone(scorer).set_params(min_ess=target).fit(releases)
-        assert len(enough._pool.phi) > few
+        assert len(enough._evidence.pool.phi) > few
 
     def test_samples_have_the_coalition_s_law(self, scorer):
         model = scorer.model_
         draws = scorer.sample(["b", "c"], 3000, random_state=0)
-        pool = scorer._pool
+        pool = scorer._evidence.pool
         weights = pool.weights(pool.loglik @ scorer._powers(["b", "c"], 1.0))
         np.testing.assert_allclose(draws.mean(axis=0), weights @ pool.phi, atol=0.02)
         assert len(np.unique(draws[:, 0])) > 2900
@@ -411,7 +411,7 @@ class TestFittedAgain:
         scheme = RhoShapleyReward(random_state=0).fit(scorer)
         before, held = dict(vars(scorer)), dict(vars(scheme))
         other = means([("c", 9, 0.3, 1.0)])
-        monkeypatch.setattr(surprise, "grid_pool", interrupt)
+        monkeypatch.setattr(GaussianMean, "prior_quantile", interrupt)
         with pytest.raises(KeyboardInterrupt):
             scorer.fit(other.releases_)
         assert vars(scorer) == before

@@ -90,7 +90,7 @@ def test_random_state_is_given_to_what_has_none():
     X, y = np.arange(8.0)[:, None], np.tile([0, 1], 4)
     pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(2))
     game = ModelGame(pipeline, X, y, X, y, random_state=5)
-    assert game.estimator[-1].random_state == 5
+    assert game._training.estimator[-1].random_state == 5
     assert pipeline[-1].random_state is None
     fixed = RandomForestClassifier(2, random_state=1)
     assert ModelGame(fixed, X, y, X, y, random_state=5).estimator.random_state == 1

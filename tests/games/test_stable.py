@@ -52,7 +52,7 @@ def test_stable_game_is_scikit_learn_with_a_falling_C(l2, intercept, rng):
 @pytest.mark.parametrize("size", [1, 3, 9])
 def test_gradient_is_within_the_tolerance(size, rng):
     # One-class coalitions too; five columns, so that nine rows are solved in the primal.
-    from skvalue.games._stable_kernels import stable_tile
+    from skvalue.games.solvers.stable_kernels import stable_tile
 
     X, y, X_val, y_val = rows(rng)
     l2 = 0.3

@@ -3,17 +3,15 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn import config_context
 
-from skvalue.neighbors import Space, get_engine
+from skvalue.neighbors import balls, get_engine, make_space
 
 
 def ball(engine, X, y, Q, radius, metric="euclidean", own=None, n_classes=3):
-    module = get_engine(engine)
     weights = np.arange(1.0, n_classes * len(Q) + 1).reshape(n_classes, len(Q))
-    values, counts = module.ball_values(
-        Space(X, metric), module.Strips(y, n_classes), Q, radius, own, lambda counts: weights
-    )
-    return values, counts, weights
+    found = balls(get_engine(engine), make_space(X, metric, y, n_classes), Q, radius, own)
+    return found.sum(weights), found.counts, weights
 
 
 def check(result, mask, y):
@@ -47,13 +45,27 @@ def test_rows_of_one_number_all_over(engine, rng):
     X = np.repeat(np.linspace(1, 2, 1001, dtype=np.float32)[:, None], 384, axis=1)
     Q = X[::2] + np.eye(1, 384, dtype=np.float32) / 2
     y = rng.integers(0, 3, len(X))
-    space = Space(X, "euclidean", None)
-    module, weights = get_engine(engine), np.ones((3, len(Q)))
+    # Far rows on the other side keep the products around the origin.
+    far = -3 * X[::2]
+    rows, labels = np.concatenate([X, far]), np.concatenate([y, np.zeros(len(far), int)])
     for radius in (0.4994, 0.4996, 0.4998, 0.5):
-        result = module.ball_values(
-            space, module.Strips(y, 3), Q, radius, None, lambda counts: weights
-        )
-        check((*result, weights), cdist(Q, X, "sqeuclidean") <= radius**2, y)
+        result = ball(engine, rows, labels, Q, radius)
+        check(result, cdist(Q, rows, "sqeuclidean") <= radius**2, labels)
+
+
+@pytest.mark.parametrize("memory", [1024, 0])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_tiles_look_like_one(engine, rng, memory, workers):
+    """All counts are there before the first weight, and few bits are kept where memory is short."""
+    X, y, Q = rng.normal(size=(400, 3)), rng.integers(0, 2, 400), rng.normal(size=(1300, 3))
+    working, mask = get_engine(engine, "cpu"), cdist(Q, X) <= 1
+    space = make_space(X, "euclidean", y, 2)
+    with config_context(working_memory=memory or 0.05):
+        found = balls(working, space, Q, 1.0, n_jobs=workers)
+        weights = found.counts[::-1] + 1.0
+        check((found.sum(weights), found.counts, weights), mask, y)
+        with pytest.raises((ValueError, IndexError, RuntimeError, AssertionError)):
+            _ = balls(working, space, Q[:, :2], 1.0, n_jobs=workers).counts
 
 
 def test_cosine(engine, rng):

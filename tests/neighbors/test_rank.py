@@ -5,19 +5,18 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from skvalue.neighbors import Space, as_rows, get_engine, make_space
+from skvalue.neighbors import as_rows, get_engine, make_space
+from skvalue.neighbors import ranks as all_ranks
 
 
 def ranks(engine, X, Q, metric="euclidean", own=None, max_rank=None):
     """Order of the players for every judge, and which are tied with the one before."""
     rows = [None] * len(Q)
-
-    def consume(part, order, n_ranked):
-        for v, line, n in zip(range(len(Q))[part], order, n_ranked):
+    for places, (order, n_ranked) in all_ranks(
+        get_engine(engine), make_space(X, metric), Q, own, max_rank
+    ):
+        for v, line, n in zip(places, order, n_ranked):
             rows[v] = np.where(line < 0, ~line, line)[:n], line[:n] < 0
-
-    max_rank = len(X) if max_rank is None else max_rank
-    get_engine(engine).rank_values(Space(X, metric), Q, own, max_rank, consume)
     return rows
 
 
@@ -191,7 +190,7 @@ def test_far_judges_are_refused_by_an_engine_of_float32(rng):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_distances_that_are_not_finite_are_refused(value):
     X = np.eye(4)
-    space = Space(X, lambda a, b: value if a[3] or b[3] else 1.0)
+    space = make_space(X, lambda a, b: value if a[3] or b[3] else 1.0)
     assert space.distances(X[:3], [0, 1, 2]).max() == 1
     with pytest.raises(ValueError, match="metric must give finite distances"):
         space.distances(X)
@@ -208,7 +207,7 @@ def test_far_float32_neighbours_are_tied_only_within_rounding(engine, rng):
     X, Q = rng.normal(size=(20_000, 64)), rng.normal(size=(8, 64))
     X[10_000:10_050] = X[19_000]  # duplicates, wherever they rank
     X, Q = X.astype(np.float32), Q.astype(np.float32)
-    space = Space(X, "euclidean")
+    space = make_space(X, "euclidean")
     assert 1e-7 < space.far_tolerance <= space.rank_tolerance
     D = cdist(Q.astype(float), X.astype(float), "sqeuclidean")
     for (order, tied), d in zip(ranks(engine, X, Q), D):

@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue._utils.torch_device import on_gpu
-from skvalue.neighbors import Space, _torch
-from skvalue.neighbors import _exact as _settle
+from skvalue.neighbors import _exact, _torch, make_space, ranks
+from skvalue.neighbors._space import DenseSpace
 
 from ..conftest import simulate_a_gpu
 
@@ -27,14 +27,14 @@ def problem(rng):
 
 def test_threads_compute_on_the_gpu_of_their_caller(rng, monkeypatch):
     simulate_a_gpu(monkeypatch)
-    seen, copy = set(), _torch.TorchEngine._to
+    seen, copy = set(), _torch.TorchEngine.to_device
 
     def watched(self, array):
         tensor = copy(self, array)
         seen.add(tensor.gpu)
         return tensor
 
-    monkeypatch.setattr(_torch.TorchEngine, "_to", watched)
+    monkeypatch.setattr(_torch.TorchEngine, "to_device", watched)
     rows, judges = problem(rng)
     for valuer in (KNNShapleyValuer(5, device="cuda"), TKNNShapleyValuer(1.0, device="cuda")):
         expected = clone(valuer).set_params(device="cpu").fit(*rows, **judges).values_
@@ -91,14 +91,14 @@ def test_distances_from_the_cpu_keep_to_its_memory(valuer, rng, monkeypatch):
     rows, judges = problem(rng)
     valuer.set_params(metric="manhattan")
     expected = clone(valuer).fit(*rows, **judges).values_
-    sizes, distances = [], Space.distances
+    sizes, distances = [], DenseSpace.distances
 
     def watched(self, *args):
         found = distances(self, *args)
         sizes.append(found.nbytes)
         return found
 
-    monkeypatch.setattr(Space, "distances", watched)
+    monkeypatch.setattr(DenseSpace, "distances", watched)
     monkeypatch.setattr(_torch, "block_bytes", lambda device: 2**32)
     with config_context(working_memory=1):
         found = clone(valuer).set_params(device="cuda").fit(*rows, **judges).values_
@@ -119,12 +119,10 @@ def test_only_judges_whose_last_rank_is_tied_are_sorted_further(rng, monkeypatch
 
     monkeypatch.setattr(_torch.TorchEngine, "_first", watched)
     found = {}
-
-    def consume(part, order, n_ranked):
-        for v, line, n in zip(range(40)[part], order, n_ranked):
+    space = make_space(X, "euclidean")
+    for places, (order, n_ranked) in ranks(_torch.make_engine("cpu"), space, Q, None, 50):
+        for v, line, n in zip(places, order, n_ranked):
             found[v] = set(np.where(line < 0, ~line, line)[:n])
-
-    _torch.make_engine("cpu").rank_values(Space(X, "euclidean"), Q, None, 50, consume)
     assert asked == [(40, 51), (1, 102), (1, 204), (1, 408)]
     assert found.pop(17) == set(range(300))
     exact = np.argsort(cdist(Q, X), axis=1)[:, :50]
@@ -134,13 +132,13 @@ def test_only_judges_whose_last_rank_is_tied_are_sorted_further(rng, monkeypatch
 
 @pytest.mark.parametrize("workers", [1, 3, 8])
 def test_exact_keys_by_threads(workers, rng, monkeypatch):
-    monkeypatch.setattr(_settle, "_PAIRS", 10)
+    monkeypatch.setattr(_exact, "_PAIRS", 10)
     X, Q = rng.normal(size=(50, 3)), rng.normal(size=(4, 3))
-    space, i, v = Space(X, "euclidean"), rng.integers(0, 50, 95), rng.integers(0, 4, 95)
-    expected = _settle.pair_keys(space, i, Q, v)
+    space, i, v = make_space(X, "euclidean"), rng.integers(0, 50, 95), rng.integers(0, 4, 95)
+    expected = _exact.pair_keys(space, i, Q, v)
     np.testing.assert_allclose(expected, ((X[i] - Q[v]) ** 2).sum(axis=1), rtol=1e-12)
-    np.testing.assert_array_equal(_settle.pair_keys(space, i, Q, v, workers), expected)
-    assert len(_settle.pair_keys(space, i[:0], Q, v[:0], workers)) == 0
+    np.testing.assert_array_equal(_exact.pair_keys(space, i, Q, v, workers), expected)
+    assert len(_exact.pair_keys(space, i[:0], Q, v[:0], workers)) == 0
 
 
 def test_another_process_takes_its_own_gpu(monkeypatch):

@@ -9,14 +9,12 @@ import numpy as np
 from skvalue import (
     FederatedSemivalueValuer,
     GradientSemivalueValuer,
-    KNNShapleyValuer,
     TKNNShapleyValuer,
 )
 from skvalue.gradients import LinearGradientModel, gradient_event
 from skvalue.privacy import Ledger
 from skvalue.privacy.audit import search_sensitivity
 from skvalue.valuers.federated_semivalue._rounds import Rounds, release_updates
-from skvalue.valuers.knn_shapley._private import value_event
 from skvalue.valuers.tknn_shapley._private import ball_event
 
 EPSILON, DELTA = 8.0, 1e-5
@@ -40,8 +38,8 @@ def tknn(rows, **parameters):
 def clean_counts(rows):
     """Counts that a fit would have made noisy."""
     with patch(
-        "skvalue.valuers.tknn_shapley._release.release_counts",
-        lambda clean, *args, **kwargs: (clean, 1.0),
+        "skvalue.valuers.tknn_shapley._private.release_counts",
+        lambda clean, *args, **kwargs: clean,
     ):
         return tknn(rows).counts_
 
@@ -63,7 +61,7 @@ def tknn_runs(relation="add_remove", forgets=None):
         def event(epsilon, delta, contributions, *args):
             return ball_event(epsilon, delta, 1, *args)
 
-    with patch("skvalue.valuers.tknn_shapley._release.ball_event", event):
+    with patch("skvalue.valuers.tknn_shapley._private.ball_event", event):
         return [
             np.array([
                 tknn(rows, relation=relation).counts_
@@ -93,82 +91,6 @@ def search_tknn(claim):
         records = [(0.3, 0), (0.3, 1), (20.0, 1)]
     return search_sensitivity(
         clean_counts, records, 3, claimed=claim.contributions**0.5, relation=claim.relation
-    )
-
-
-# KNN with noise on every value: K = 2, one validation point ------------------------------------
-
-K = 2
-KNN_X, KNN_Y = np.arange(1.0, 13.0)[:, None], (np.arange(12) < K).astype(int)
-KNN_ROWS = list(zip(KNN_X[:, 0], KNN_Y))
-
-
-def knn(X, y, epsilon=EPSILON, **parameters):
-    valuer = KNNShapleyValuer(K, utility="original", epsilon=epsilon, delta=DELTA, **parameters)
-    X_val = np.zeros((2, 1))
-    y_val, weights = np.array([1, 0]), np.array([1.0, 0.0])  # the second only names a class
-    return valuer.fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=weights).values_
-
-
-def knn_values(rows):
-    """Clear values of the rows, with one row of another label far away that nobody minds."""
-    X = np.array([[x] for x, _ in rows] + [[1e3]])
-    y = np.array([label for _, label in rows] + [0])
-    return knn(
-        X,
-        y,
-        epsilon=None,
-    )[:-1]
-
-
-def knn_claim(readers):
-    return value_event(EPSILON, DELTA, K, 12, "add_remove", readers)[1]
-
-
-@lru_cache
-def knn_runs(readers, short=1.0):
-    """Values of the others in many fits with a row of another label at the front, and without."""
-    X, y = np.vstack([KNN_X, [[0.5]]]), np.append(KNN_Y, 0)
-    true = value_event
-
-    def event(*args):
-        everything, seen = true(*args)
-        return type(everything)(
-            everything.scale * short, everything.sensitivity, "add_remove"
-        ), seen
-
-    with patch("skvalue.valuers.knn_shapley.value_event", event):
-        return [
-            np.array([knn(some, labels, readers=readers)[:12] for _ in range(RUNS)])
-            for some, labels in ((X, y), (KNN_X, KNN_Y))
-        ]
-
-
-def knn_change():
-    return knn_values([*KNN_ROWS, (0.5, 0)])[:12] - knn_values(KNN_ROWS)
-
-
-def knn_scores(readers, short=1.0):
-    """All values along the direction of their change; or the one value that changes most."""
-    change = knn_change()
-    if readers == "alone":
-        change = np.where(np.arange(12) == np.abs(change).argmax(), change, 0.0)
-    return [runs @ change for runs in knn_runs(readers, short)]
-
-
-def knn_noise(readers, short=1.0):
-    return knn_runs(readers, short)[1] - knn_values(KNN_ROWS)
-
-
-def search_knn_value(claim):
-    """Value of the row at 2.0, of label 1, as others come and go."""
-    records = [(x, label) for x in (1.5, 3.0) for label in (0, 1)]
-    return search_sensitivity(
-        lambda rows: knn_values([(2.0, 1), *rows])[0],
-        records,
-        3,
-        claimed=claim.sensitivity,
-        relation="add_remove",
     )
 
 

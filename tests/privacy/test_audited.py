@@ -311,19 +311,6 @@ AUDITED = [
         lambda claim: valuers.search_tknn(claim),
     ),
     Audited(
-        "KNNShapleyValuer, all values",
-        lambda: valuers.knn_claim("pooled"),
-        lambda claim, n: valuers.knn_scores("pooled"),
-        lambda claim, n: valuers.knn_noise("pooled"),
-    ),
-    Audited(
-        "KNNShapleyValuer, one value",
-        lambda: valuers.knn_claim("alone"),
-        lambda claim, n: valuers.knn_scores("alone"),
-        lambda claim, n: valuers.knn_noise("alone"),
-        valuers.search_knn_value,
-    ),
-    Audited(
         "GradientSemivalueValuer, nobody trusted",
         valuers.gradient_claim,
         lambda claim, n: valuers.gradient_scores(),
@@ -372,12 +359,6 @@ AUDITED = [
         samples.balls_claim,
         lambda claim, n: samples.ball_scores(),
         lambda claim, n: samples.ball_noise(),
-    ),
-    Audited(
-        "KNNShapleyValuer, a fresh sample for every value",
-        samples.values_claim,
-        lambda claim, n: samples.value_scores(),
-        lambda claim, n: samples.value_noise(),
     ),
     Audited(
         "FederatedSemivalueValuer, a party's updates",
@@ -465,15 +446,6 @@ BROKEN = [
     ),
     (
         Audited(
-            "KNNShapleyValuer with half the noise",
-            lambda: valuers.knn_claim("alone"),
-            lambda claim, n: valuers.knn_scores("alone", 0.5),
-            lambda claim, n: valuers.knn_noise("alone", 0.5),
-        ),
-        {"game", "variance"},
-    ),
-    (
-        Audited(
             "GradientSemivalueValuer with noise for C in place of 2 C",
             valuers.gradient_claim,
             lambda claim, n: valuers.gradient_scores(0.5),
@@ -541,15 +513,6 @@ BROKEN = [
     ),
     (
         Audited(
-            "KNNShapleyValuer, samples, a quarter of the noise",
-            samples.values_claim,
-            lambda claim, n: samples.value_scores(0.25),
-            lambda claim, n: samples.value_noise(0.25),
-        ),
-        {"game", "variance"},
-    ),
-    (
-        Audited(
             "LayeredShapleyValuer with noise for a row left out, and so is the statement",
             lambda: layered.one_scale(halved=True),
             lambda claim, n: layered.one_scores(n, halved=True),
@@ -606,14 +569,6 @@ BROKEN = [
     ),
     (
         Audited(
-            "KNNShapleyValuer, no sample",
-            samples.values_claim,
-            lambda claim, n: samples.value_scores(1.0, samples.whole_sample),
-        ),
-        {"game"},
-    ),
-    (
-        Audited(
             "FederatedSemivalueValuer with noise for one round on every round",
             valuers.federated_claim,
             lambda claim, n: valuers.federated_scores(valuers.PERMUTATIONS**-0.5),
@@ -633,21 +588,14 @@ BROKEN = [
 ]
 
 
-SLOW = (
-    "KNNShapleyValuer, a fresh sample",
-    "KNNShapleyValuer, samples",
-    "KNNShapleyValuer, no sample",
-)
-
-
-def tier(entry):
-    """A parameter of a test; those that take long are marked."""
+def entry_id(entry):
+    """Name of an entry of a table, as a parameter of a test."""
     name = entry[0].name if isinstance(entry, tuple) else entry.name
     values = entry if isinstance(entry, tuple) else (entry,)
-    return pytest.param(*values, id=name, marks=pytest.mark.slow if name.startswith(SLOW) else ())
+    return pytest.param(*values, id=name)
 
 
-@pytest.mark.parametrize("audited", [tier(entry) for entry in AUDITED])
+@pytest.mark.parametrize("audited", [entry_id(entry) for entry in AUDITED])
 def test_audits_pass(audited):
     for audit, report in audited.audits():
         assert report.passed, (audit, report)
@@ -657,6 +605,6 @@ def test_audits_pass(audited):
             assert not report.wasteful, report
 
 
-@pytest.mark.parametrize(("broken", "caught_by"), [tier(entry) for entry in BROKEN])
+@pytest.mark.parametrize(("broken", "caught_by"), [entry_id(entry) for entry in BROKEN])
 def test_audits_catch(broken, caught_by):
     assert {audit for audit, report in broken.audits() if not report.passed} == caught_by

@@ -189,6 +189,6 @@ def test_callback_that_stops_too_early(data):
 
     X, y = data
     valuer = DataOOBValuer(n_estimators=64, random_state=0).set_callbacks(Stop())
-    with pytest.warns(UserWarning, match="stand on the models trained until then"):
+    with pytest.warns(UserWarning, match="based on the models trained until then"):
         valuer.fit(X, y)
     assert valuer.n_evaluations_ == 16

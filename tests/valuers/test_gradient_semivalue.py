@@ -25,7 +25,7 @@ from skvalue.inspection import noisy_label_auc
 from skvalue.semivalues import enumerate_semivalue, size_weights
 from skvalue.valuers.gradient_semivalue import PermutationSums
 
-from ..test_base import Watch
+from ..watch import Watch
 
 KINDS = {"logistic": 2, "softmax": 3, "linear": 0}
 SEMIVALUES = ["shapley", "banzhaf", "leave-one-out", (4, 1), (16, 1)]

@@ -31,7 +31,7 @@ from skvalue.privacy import (
     release,
 )
 
-from ..test_base import Watch
+from ..watch import Watch
 from .test_gradient_semivalue import KINDS, drawn_orders, problem, seeded
 
 # Noise --------------------------------------------------------------------------------------

@@ -319,7 +319,7 @@ def test_bad_intervals():
 
 
 def test_default_count_and_its_warning():
-    with pytest.warns(ImpreciseValuesWarning, match="stand on 9.. coalitions.* standard errors"):
+    with pytest.warns(ImpreciseValuesWarning, match="based on 9.. coalitions.* standard errors"):
         valuer = fit(quick(max_evaluations=None))
     assert valuer.stop_reason_ == "max_evaluations"
     assert 900 < valuer.n_evaluations_ <= 960  # 40 a row
@@ -533,7 +533,9 @@ def test_the_least_count_is_that_of_the_sampler_that_needs_least():
 def test_a_label_that_only_judges_have():
     X, y, *_ = data(20)
     y = np.where(np.arange(20) == 3, "rare", y)
-    with pytest.raises(ValueError, match="label 'rare' are all among the judges.* Got cv=5"):
+    with pytest.raises(
+        ValueError, match="label 'rare' are all among the validation points of one split.* Got cv=5"
+    ):
         quick().fit(X, y, groups=np.arange(20) // 2)
 
 

@@ -12,8 +12,8 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.model_selection import check_cv
 
 from skvalue import LeaveOneOutValuer
+from skvalue._utils.hashing import fingerprint
 from skvalue.estimation import checkpoint as checkpoint_module
-from skvalue.estimation import run as run_module
 from skvalue.exceptions import FailedCoalitionsWarning, IncompleteFitWarning
 from skvalue.games import ModelGame
 
@@ -219,15 +219,15 @@ def test_functions_without_a_name_go_by_their_code():
         (lambda x, y=1: x, lambda x, y=2: x),
     ]
     for one, other in pairs:
-        assert checkpoint_module.fingerprint(one) != checkpoint_module.fingerprint(other)
-    assert checkpoint_module.fingerprint(power(2)) == checkpoint_module.fingerprint(power(2))
+        assert fingerprint(one) != fingerprint(other)
+    assert fingerprint(power(2)) == fingerprint(power(2))
 
 
 SCRIPT = """
 import sys
-from skvalue.estimation import run
+from skvalue.estimation import checkpoint
 from tests.valuers.semivalue_fits import fit, quick
-run._CHECKPOINT_SECONDS = 0.0
+checkpoint._SECONDS = 0.0
 fit(quick(sampler=sys.argv[2], max_evaluations=3000, checkpoint=sys.argv[1]))
 """
 
@@ -263,9 +263,9 @@ def test_killed_and_resumed_bit_for_bit(sampler, tmp_path, monkeypatch):
 @pytest.mark.parametrize("sampler", ["stratified", "latin", "exact"])
 def test_a_checkpoint_waits_for_no_round(sampler, monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(run_module, "_CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint_module, "_SECONDS", 0.0)
     monkeypatch.setattr(
-        run_module, "write_arrays", lambda _path, arrays: asked.append(arrays["0/counts"][1])
+        checkpoint_module, "write_arrays", lambda _path, arrays: asked.append(arrays["0/counts"][1])
     )
     fit(quick(sampler=sampler, max_evaluations=3000, checkpoint=tmp_path / "state"), n=11)
     assert np.diff(asked).max() <= max(64, 11 * 10)  # a question, or a replicate

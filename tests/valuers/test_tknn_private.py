@@ -4,20 +4,21 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn import config_context
 from sklearn.datasets import load_digits, make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import pairwise_distances, roc_auc_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 
 from skvalue import TKNNShapleyValuer, ValueFilteredClassifier
-from skvalue.neighbors import Space, get_engine
+from skvalue.neighbors import make_space
 from skvalue.privacy import Ledger, SeededNoiseWarning, get_epsilon
 from skvalue.valuers import public_baseline
 from skvalue.valuers.tknn_shapley import neighbour_values
-from skvalue.valuers.tknn_shapley._passes import capped_balls, count_capped, weigh_after_counting
 from skvalue.valuers.tknn_shapley._private import (
+    CappedBalls,
     ball_event,
+    capped_balls,
+    count_noise,
     noise_scale,
     overlap_bound,
     release_counts,
@@ -62,10 +63,9 @@ def test_no_noise_gives_the_exact_values(semivalue, n_classes, monkeypatch):
         300, 6, n_informative=4, n_classes=n_classes, random_state=0, n_clusters_per_class=1
     )
     game = X[50:], y[50:], X[:50], y[:50]
-    monkeypatch.setattr(
-        "skvalue.valuers.tknn_shapley._release.release_counts",
-        lambda clean, *args, **kwargs: (clean, 1e-3),
-    )
+    private = "skvalue.valuers.tknn_shapley._private"
+    monkeypatch.setattr(f"{private}.release_counts", lambda clean, *args, **kwargs: clean)
+    monkeypatch.setattr(f"{private}.count_noise", lambda noisy, event: 1e-3)
     clear = fit(game, epsilon=None, semivalue=semivalue)
     raw = fit(game, denoise=False, semivalue=semivalue)
     np.testing.assert_allclose(raw.values_, clear.values_, atol=1e-12)
@@ -230,7 +230,8 @@ def test_a_cap_that_caps_nothing_leaves_balls_of_no_radius_closed(rng):
     y = np.arange(60) % 2
     exact = TKNNShapleyValuer(0.0).fit(X, y, X_val=X_val, y_val=y[:9])
     assert exact.counts_.any()
-    np.testing.assert_array_equal(count_capped(X, y, X_val, 0.0, "cosine", 9, 2), exact.counts_)
+    capped = CappedBalls(make_space(X, "cosine", y, 2), X_val, 0.0, 9)
+    np.testing.assert_array_equal(capped.counts, exact.counts_)
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean", "l2", "correlation", "manhattan"])
@@ -253,7 +254,8 @@ def test_capped_rows_count_for_their_nearest_points(data):
     for row, label in zip(distances, y):
         near = [v for v in np.argsort(row, kind="stable")[:4] if row[v] <= 0.3]
         expected[label, near] += 1
-    np.testing.assert_array_equal(count_capped(X, y, X_val, 0.3, "cosine", 4, 2), expected)
+    found = CappedBalls(make_space(X, "cosine", y, 2), X_val, 0.3, 4)
+    np.testing.assert_array_equal(found.counts, expected)
     capped = fit(data, max_contributions=4, epsilon=50.0, denoise=False)
     same = expected[y_val, np.arange(60)]
     assert np.abs(capped.counts_ - [same, expected.sum(axis=0) - same]).max() <= 3
@@ -290,7 +292,8 @@ def test_samples_are_fresh_and_accounted_for(data):
     assert get_epsilon(event, 1e-5) <= 1.0
     assert event.count == 60
     clean = np.full((2, 60), 300)
-    noisy, noise = release_counts(clean, event)
+    noisy = release_counts(clean, event)
+    noise = count_noise(noisy, event)
     assert noise > noise_scale(event) / 0.2
     assert np.abs(noisy - 300).max() < 6 * noise
     valuer = fit(data, sampling_rate=0.2)
@@ -365,7 +368,7 @@ def test_a_pickle_holds_no_row_count_value_or_seed(data):
     secrets = {
         "row": [row.tobytes() for row in X],
         "column": [np.ascontiguousarray(column).tobytes() for column in X.T],
-        "values": [valuer.values_.tobytes(), valuer._row_values[:3].tobytes()],
+        "values": [valuer.values_.tobytes(), valuer.values_[:3].tobytes()],
         "clean counts": [count.tobytes() for count in (*clean, clean.sum(axis=0))],
         "seed": [seed.to_bytes(4, "little")],
     }
@@ -457,37 +460,6 @@ def test_refusals(data):
 def test_a_radius_from_the_validation_points_is_free(data):
     valuer = fit(data, "auto")
     assert valuer.radius_ == fit(data, "auto", epsilon=None).radius_
-
-
-# Passes over the balls --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("memory", [1024, 0])
-@pytest.mark.parametrize("workers", [1, 3])
-def test_weights_may_wait_for_all_counts(data, memory, workers):
-    X, y, X_val, _ = data
-    inside = pairwise_distances(X_val, X, metric="cosine") <= 0.3
-    counts = np.array([(inside & (y == label)).sum(axis=1) for label in (0, 1)])
-    module = get_engine("numba")  # the one that private fits take
-    arguments = module, Space(X, "cosine"), module.Strips(y, 2), X_val, 0.3
-    parts = [slice(start, start + 7) for start in range(0, 60, 7)]
-    parts[-1] = slice(56, 60)
-
-    def settle(found):
-        np.testing.assert_array_equal(found, counts)
-        return found[::-1] + 1.0
-
-    def refuse(found):
-        raise ValueError("the budget is spent")
-
-    with config_context(working_memory=memory):
-        values = weigh_after_counting(*arguments, parts, workers, settle)
-        np.testing.assert_allclose(values, ((counts[::-1] + 1.0)[y].T * inside).sum(axis=0))
-        with pytest.raises(ValueError, match="the budget is spent"):
-            weigh_after_counting(*arguments, parts, workers, refuse)
-        broken = (*arguments[:3], X_val[:, :2], 0.3)
-        with pytest.raises((ValueError, IndexError)):
-            weigh_after_counting(*broken, parts, workers, settle)
 
 
 # Worth their noise ------------------------------------------------------------------------------

@@ -5,8 +5,6 @@ import numpy as np
 from ...samplers import draw_orders, prefix_marginals, prefix_masks
 from ...semivalues import tabulated_semivalue
 
-__all__ = ["AllCoalitions", "PrefixCoalitions"]
-
 
 class AllCoalitions:
     """All 2^n coalitions; bit i of a coalition's number is party i."""
@@ -14,6 +12,10 @@ class AllCoalitions:
     def __init__(self, n):
         self.masks = (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(bool)
         self.singles, self.grand = 1 << np.arange(n), 2**n - 1
+
+    def values_in(self, pool):
+        """Values, effective sample sizes and values by island, of a pool."""
+        return pool.coalitions()
 
     def shapley(self, values):
         """Shapley values and their standard errors, which are 0."""
@@ -35,6 +37,10 @@ class PrefixCoalitions:
         self._places = places.reshape(n_pairs, 2, n)
         self.masks = np.concatenate([unique, np.eye(n, dtype=bool)])
         self.singles, self.grand = len(unique) + np.arange(n), self._places[0, 0, -1]
+
+    def values_in(self, pool):
+        """Values, effective sample sizes and values by island, of a pool."""
+        return pool.masks(self.masks)
 
     def shapley(self, values):
         """Mean marginal contributions, and their standard errors over pairs of orders."""

@@ -6,15 +6,10 @@ After G. Bernstein and D. Sheldon, "Differentially Private Bayesian Linear Regre
 
 import numpy as np
 
-from ..models._gaussian import joint_moments
-from ..models._moments import inverse_wishart_prior
-from ..models._nig import nig_sample, nig_update
+from ..models import BayesianLinear, inverse_wishart_prior, joint_moments, nig_sample, nig_update
 from ._divergence import one_sample_divergence, two_sample_divergence
 
-__all__ = ["LEAST_ESS", "gibbs_draws", "gibbs_values"]
-
 _CHAINS, _BURN_IN, _THIN = 20, 1500, 10
-LEAST_ESS = 50
 
 
 def _symmetric(shape, rng):
@@ -40,32 +35,13 @@ def _inverse_wishart(degrees, scale, rng):
 def gibbs_draws(model, releases, members, kappas, n_draws, rng, *, burn_in=_BURN_IN, thin=_THIN):
     """Draws from the posteriors of coalitions, with counts, sums and noise scaled by kappas.
 
-    Parameters
-    ----------
-    model : BayesianLinear
-        Bound to the releases, which have the layout "svec" and no intercept.
-    releases : list of Release
-        One a party.
-    members : array-like of shape (n_rows, n_parties)
-        Coalitions.
-    kappas : array-like of shape (n_rows,)
-        Factors in (0, 1]: counts, sums and sensitivity are scaled, as in the paper's App. E.3.
-    n_draws : int
-        Draws a row, rounded up to a multiple of the number of chains.
-    rng : numpy Generator
-        Source of randomness.
-    burn_in, thin : int
-        Sweeps before the first draw, and from draw to draw.
-
-    Returns
-    -------
-    phi : ndarray of shape (n_rows, n_chains, n_draws / n_chains, d)
-        The draws.
+    One row of members (n_rows, n_parties) and of kappas (n_rows,) a coalition, as in the paper's
+    App. E.3; of shape (n_rows, n_chains, n_draws / n_chains, d), rounded up.
     """
     members = np.repeat(np.asarray(members, float), _CHAINS, axis=0)
     kappas = np.repeat(np.asarray(kappas, float), _CHAINS)[:, None]
     n_rows, n_parties = members.shape
-    facts = [model._facts(release) for release in releases]
+    facts = [model.release_facts(release) for release in releases]
     grams = np.array([gram for gram, *_ in facts])
     # The second moments of x of a party whose statistic is exact play no part: its noise is 0.
     second = np.array(
@@ -127,8 +103,6 @@ def gibbs_draws(model, releases, members, kappas, n_draws, rng, *, burn_in=_BURN
 
 def check_gibbs(model, releases):
     """Refuse what the sampler is not written for."""
-    from ..models.linear import BayesianLinear
-
     if not isinstance(model, BayesianLinear):
         raise ValueError(f"method='gibbs' is for BayesianLinear models. Got {model!r}.")
     if releases[0].intercept or releases[0].layout != "svec":

@@ -11,9 +11,7 @@ temperature, and is equal for equal parties and unchanged by a party that says n
 import numpy as np
 from scipy.special import logsumexp
 
-from ..models._smc import loglik_table, metropolis
-
-__all__ = ["Pool", "coalition_rows", "grid_pool", "refined_pool", "sampled_pool"]
+from ..models import loglik_table, metropolis
 
 _BLOCK = 4_000_000  # entries of a block of weights
 _WIDENINGS = 60  # of a grid, each of which doubles it

@@ -11,19 +11,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from ..._utils.fits import former_fit_kept
+from ..._utils.fits import swap_in
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ...rewards import largest_rho, rho_targets
-from ..models._smc import loglik_table
-from ._pool import Pool
+from ._controls import CONTROLS
 from .posterior import make_posterior
-
-__all__ = ["RhoShapleyReward"]
-
-_TAUS = np.geomspace(1e-3, 1e5, 33)
-_NOISE_POOL = 6000  # particles of the noise control's search
+from .surprise import BayesianSurpriseScorer
 
 
 class RhoShapleyReward(BaseEstimator):
@@ -132,210 +126,62 @@ class RhoShapleyReward(BaseEstimator):
         ValueError
             If no party has a value above 0, or the releases do not suit the control.
         """
-        if not hasattr(scorer, "surprise"):
+        if not isinstance(scorer, BayesianSurpriseScorer):
             raise TypeError(
                 "scorer must be a fitted BayesianSurpriseScorer. Got an object of type "
                 f"{type(scorer).__name__}."
             )
-        check_is_fitted(scorer, "values_")
-        scorer._require_pool()
-        with former_fit_kept(self):
-            self._fit(scorer)
+        evidence = scorer._pooled()
+        values, alone = scorer.values_.copy(), scorer.standalone_values_.copy()
+        grand_value = scorer.grand_value_
+        if values.max() <= 0:
+            raise ValueError("scorer must have a party of a value above 0. Got none.")
+        bound = largest_rho(values, alone, grand_value)
+        # Where no rho will do, a small one, so that nobody suffers much for one party's luck.
+        rho = (min(1.0, bound) if bound > 0 else 0.2) if self.rho == "max" else self.rho
+        targets = rho_targets(values, grand_value, rho)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        control = CONTROLS[self.control]
+        made = control(evidence, targets, grand_value, self.n_draws, scorer.min_ess, rng)
+        parties = list(scorer.parties_)
+        swap_in(
+            self,
+            parties_=parties,
+            values_=values,
+            standalone_values_=alone,
+            grand_value_=grand_value,
+            rho_=rho,
+            rho_max_=bound,
+            target_rewards_=targets,
+            individually_rational_=targets >= alone - 1e-9,
+            attained_rewards_=made.attained,
+            similarity_=made.similarity,
+            rewards_={p: make_posterior(evidence.model, x) for p, x in zip(parties, made.samples)},
+            **made.setting,
+        )
+        self._warn([parties[place] for place in made.weak])
         return self
 
-    def _fit(self, scorer):
-        self.parties_ = list(scorer.parties_)
-        self.values_ = scorer.values_.copy()
-        self.standalone_values_ = scorer.standalone_values_.copy()
-        self.grand_value_ = scorer.grand_value_
-        self._set_targets()
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        for name in ("temper_", "tau_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        make = {"temper": self._temper, "noise": self._noise, "scaled": self._scale}
-        samples = make[self.control](scorer, rng)
-        self.rewards_ = {
-            party: make_posterior(scorer.model_, some)
-            for party, some in zip(self.parties_, samples)
-        }
-
-    def _set_targets(self):
-        if self.values_.max() <= 0:
-            raise ValueError("scorer must have a party of a value above 0. Got none.")
-        bound = largest_rho(self.values_, self.standalone_values_, self.grand_value_)
-        self.rho_max_ = bound
-        # Where no rho will do, a small one, so that nobody suffers much for one party's luck.
-        self.rho_ = (min(1.0, bound) if bound > 0 else 0.2) if self.rho == "max" else self.rho
-        if bound <= 0:
+    def _warn(self, weak):
+        """What is to be said of the rewards, once they are there."""
+        if self.rho_max_ <= 0:
             warnings.warn(
                 "No rho gives every party at least what it has alone, as one draw of the noise can "
                 f"have it: rho={self.rho_:g} is used, see individually_rational_.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
-        elif self.rho_ > bound:
+        elif self.rho_ > self.rho_max_:
             warnings.warn(
-                f"rho={self.rho_:g} is above rho_max_={bound:.4g}: some party receives less than "
-                "what it has alone, see individually_rational_.",
+                f"rho={self.rho_:g} is above rho_max_={self.rho_max_:.4g}: some party receives "
+                "less than what it has alone, see individually_rational_.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
-        self.target_rewards_ = rho_targets(self.values_, self.grand_value_, self.rho_)
-        self.individually_rational_ = self.target_rewards_ >= self.standalone_values_ - 1e-9
-
-    # Controls ---------------------------------------------------------------------------------
-
-    def _temper(self, scorer, rng):
-        pool = scorer._pool
-        powers = scorer._powers("all", 1.0)
-        whole = pool.loglik @ powers
-        self.temper_, attained, similarity, samples = [], [], [], []
-        for target in self.target_rewards_:
-            kappa = 1.0
-            if target < self.grand_value_:
-                kappa = pool.temper(powers, target) if target > 0 else 0.0
-            self.temper_.append(kappa)
-            values = (
-                self.grand_value_ if kappa == 1 else pool.divergences(kappa * whole[None])[0][0]
-            )
-            attained.append(values if kappa else 0.0)
-            away = pool.divergence_between(whole, kappa * whole) if kappa < 1 else 0.0
-            similarity.append(0.0 - away)
-            samples.append(
-                pool.sample(scorer.model_, scorer._sorted, kappa * powers, self.n_draws, rng)
-            )
-        self.temper_ = np.array(self.temper_)
-        self.attained_rewards_ = np.array(attained, dtype=float)
-        self.similarity_ = np.array(similarity)
-        return samples
-
-    def _noise(self, scorer, rng):
-        pool, thin = scorer._pool, _thinned(scorer._pool, rng)
-        whole = pool.loglik.sum(axis=1)
-        self.tau_, attained, similarity, samples, weak = [], [], [], [], []
-        for party, target in zip(self.parties_, self.target_rewards_):
-            units = [rng.standard_normal(len(r.statistic)) for r in scorer._sorted]
-
-            def noisy(tau, units=units):
-                return [_with_noise(r, tau, u) for r, u in zip(scorer._sorted, units)]
-
-            def value(tau, some, noisy=noisy):
-                row = _loglik_of_all(scorer.model_, noisy(tau), some.phi)
-                return float(some.divergences(row[None])[0][0])
-
-            tau = 0.0
-            if target <= 0:
-                tau = np.inf
-            elif target < self.grand_value_:
-                tau = _first_crossing(lambda t: value(t, thin), target)
-                tau = _bisect(lambda t: value(t, pool), target, tau / 1.5, tau * 1.5, 12)
-            self.tau_.append(tau)
-            if not np.isfinite(tau):
-                attained.append(0.0)
-                similarity.append(-pool.divergence_between(whole, 0 * whole))
-                samples.append(scorer.model_.sample_prior(self.n_draws, rng))
-                continue
-            releases = noisy(tau)
-            row = _loglik_of_all(scorer.model_, releases, pool.phi)
-            values, ess, _ = pool.divergences(row[None])
-            if ess[0] < scorer.min_ess and tau > 0:
-                weak.append(party)
-            attained.append(self.grand_value_ if tau == 0 else float(values[0]))
-            # With no noise the same releases are summed in another order: rounding, no distance.
-            similarity.append(0.0 - pool.divergence_between(whole, row) if tau > 0 else 0.0)
-            there = Pool(pool.phi, row[:, None], pool.log_base)
-            joint = _Joint(scorer.model_, releases)
-            samples.append(there.sample(joint, [None], [1.0], self.n_draws, rng))
         if weak:
             warnings.warn(
                 f"The rewards of {weak!r} stand on few effective draws: raise the scorer's "
                 "n_particles.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
-        self.tau_ = np.array(self.tau_)
-        self.attained_rewards_ = np.array(attained)
-        self.similarity_ = np.array(similarity)
-        return samples
-
-    def _scale(self, scorer, rng):
-        from ._gibbs import check_gibbs, divergences, gibbs_draws
-
-        check_gibbs(scorer.model_, scorer._sorted)
-        everybody = np.ones((1, len(self.parties_)))
-        kappas = np.array([0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0])
-        rows = np.repeat(everybody, len(kappas), axis=0)
-        draws = gibbs_draws(scorer.model_, scorer._sorted, rows, kappas, 1000, rng)
-        curve = [divergences(scorer.model_, d, "one-sample", rng)[0].mean() for d in draws]
-        curve = np.maximum.accumulate(np.maximum(curve, 0.0))
-        # The top of the curve is v_N up to the samplers' errors: on this scale targets are reached.
-        curve *= self.grand_value_ / curve[-1]
-        logs = np.interp(self.target_rewards_, [0.0, *curve], np.log([1e-4, *kappas]))
-        self.temper_ = np.where(self.target_rewards_ >= self.grand_value_, 1.0, np.exp(logs))
-        self.temper_[self.target_rewards_ == 0] = 0.0
-        sampled = np.flatnonzero(self.temper_)
-        draws = gibbs_draws(
-            scorer.model_, scorer._sorted, np.repeat(everybody, len(sampled), axis=0),
-            self.temper_[sampled], max(self.n_draws, 200), rng,
-        )  # fmt: skip
-        samples = [scorer.model_.sample_prior(self.n_draws, rng) for _ in self.parties_]
-        self.attained_rewards_ = np.zeros(len(self.parties_))
-        for place, some in zip(sampled, draws):
-            estimate = divergences(scorer.model_, some, "one-sample", rng)[0].mean()
-            self.attained_rewards_[place] = max(estimate, 0.0)
-            samples[place] = some.reshape(-1, some.shape[-1])[: self.n_draws]
-        top = self.temper_ == 1
-        self.attained_rewards_[top] = self.grand_value_
-        self.similarity_ = np.where(top, 0.0, np.nan)
-        return samples
-
-
-class _Joint:
-    """A model seen as one of a single party: all of some releases together."""
-
-    def __init__(self, model, releases):
-        self.model, self.releases = model, releases
-        self.log_prior, self.sample_prior = model.log_prior, model.sample_prior
-
-    def party_loglik(self, phi, release):
-        return loglik_table(self.model, self.releases, phi).sum(axis=1)
-
-
-def _with_noise(release, tau, unit):
-    if tau == 0:
-        return release
-    scale = np.sqrt(0.5 * release.renyi_order * tau) * release.sensitivity
-    return release.shifted(float(tau), scale * unit)
-
-
-def _loglik_of_all(model, releases, phi):
-    row = loglik_table(model, releases, phi).sum(axis=1)
-    return row - row.max()
-
-
-def _thinned(pool, rng):
-    """A pool of fewer particles, for a search."""
-    if len(pool.phi) <= _NOISE_POOL:
-        return Pool(pool.phi, pool.loglik, pool.log_base)
-    keep = np.sort(rng.choice(len(pool.phi), _NOISE_POOL, replace=False))
-    return Pool(pool.phi[keep], pool.loglik[keep], pool.log_base[keep])
-
-
-def _first_crossing(value, target):
-    """Smallest tau of a grid's bracket at which the value falls to the target, by bisection."""
-    low = 0.0
-    for high in _TAUS:
-        if value(high) <= target:
-            break
-        low = high
-    else:
-        return float(_TAUS[-1])
-    return _bisect(value, target, low, high, 12)
-
-
-def _bisect(value, target, low, high, steps):
-    for _ in range(steps):
-        middle = 0.5 * (low + high) if low == 0 else np.sqrt(low * high)
-        low, high = (middle, high) if value(middle) > target else (low, middle)
-    return float(0.5 * (low + high))

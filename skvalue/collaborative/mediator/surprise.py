@@ -5,6 +5,7 @@ Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Mac
 """
 
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -13,21 +14,27 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._utils.fits import former_fit_kept
+from ..._utils.fits import swap_in
 from ..._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
-from ...semivalues import tabulated_semivalue
-from ..models._models import check_prior, check_releases, warn_of_few_rows
-from ..models._smc import anneal
-from ._designs import PrefixCoalitions
-from ._gibbs import LEAST_ESS, gibbs_values
-from ._pool import grid_pool, refined_pool, sampled_pool
-
-__all__ = ["BayesianSurpriseScorer"]
+from ..models import check_prior, check_releases, warn_of_few_rows
+from ._designs import AllCoalitions, PrefixCoalitions
+from ._evaluation import by_chains, by_grid, by_particles
+from ._pool import Pool
 
 _EXACT_PARTIES = 12
-_ISLANDS = 8
-_ROUNDS, _MORE_ANCHORS = 3, 8
-_REFINEMENTS, _FEW_NODES = 8, 30  # of a grid, where a coalition has fewer nodes
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A model bound to the releases, and the draws that posteriors are read off.
+
+    Parties are in an order of their own, the same whatever they are called and ordered.
+    """
+
+    model: object
+    releases: list
+    order: np.ndarray  # place of each party of this order among those of the user
+    pool: Pool | None  # None where coalitions were sampled one by one
 
 
 class BayesianSurpriseScorer(BaseEstimator):
@@ -168,154 +175,64 @@ class BayesianSurpriseScorer(BaseEstimator):
             If there are none, they do not suit the model, contradict one another, or state a prior
             that is not the model's.
         """
-        with former_fit_kept(self):
-            for name in ("_pool", "_orders", "coalition_values_", "coalition_values_error_"):
-                self.__dict__.pop(name, None)
-            method = self._fit(check_releases(releases))
-        self._warn_of_few_draws(method)
+        releases = check_releases(releases)
+        texts = [release.to_json() for release in releases.values()]
+        order = np.array(sorted(range(len(texts)), key=texts.__getitem__))
+        ordered = [list(releases.values())[i] for i in order]
+        check_prior(self.model, releases)
+        bind = getattr(self.model, "bind", None)
+        model = self.model if bind is None else bind(ordered)
+        warn_of_few_rows(releases)
+        seeds = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
+        rng, n = np.random.default_rng(seeds), len(ordered)
+        every = n <= _EXACT_PARTIES
+        if every:
+            design = AllCoalitions(n)
+        else:
+            design = PrefixCoalitions(n, self.n_permutations, rng.spawn(1)[0])
+        found = self._evaluate(model, ordered, design, rng)
+        back = np.argsort(order)
+        values, errors = design.shapley(found.values)
+        spread = np.array([design.shapley(column)[0] for column in found.islands.T])
+        learnt = dict(
+            releases_=releases,
+            parties_=list(releases),
+            model_=model,
+            values_=values[back],
+            values_error_=np.hypot(errors, _error(spread.T))[back],
+            standalone_values_=found.values[design.singles][back],
+            grand_value_=float(found.values[design.grand]),
+            grand_value_error_=float(_error(found.islands[design.grand])),
+            ess_=found.ess,
+            acceptance_=found.acceptance,
+            n_evaluations_=len(design.masks),
+        )
+        if every:
+            numbers = _renumber(order)
+            learnt |= dict(
+                ess_=found.ess[numbers],
+                coalition_values_=found.values[numbers],
+                coalition_values_error_=_error(found.islands)[numbers],
+            )
+        swap_in(self, **learnt, _evidence=Evidence(model, ordered, order, found.pool))
+        if found.warning is not None:  # once the fit is there: a warning may be made an error
+            warnings.warn(found.warning, ConvergenceWarning, stacklevel=3)
         return self
 
-    def _fit(self, releases):
-        self.releases_ = releases
-        self.parties_ = list(self.releases_)
-        # A canonical order: the same numbers, whatever the parties are called and ordered.
-        texts = [release.to_json() for release in self.releases_.values()]
-        self._order = np.array(sorted(range(len(texts)), key=texts.__getitem__))
-        self._sorted = [self.releases_[self.parties_[i]] for i in self._order]
-        check_prior(self.model, self.releases_)
-        bind = getattr(self.model, "bind", None)
-        self.model_ = self.model if bind is None else bind(self._sorted)
-        warn_of_few_rows(self.releases_)
-        seeds = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
-        self._rng = np.random.default_rng(seeds)
-        method = self.method
-        if method == "auto":
-            method = "grid" if hasattr(self.model_, "prior_quantile") else "pool"
+    def _evaluate(self, model, releases, design, rng):
+        """Values of the design's coalitions, by the method asked for."""
+        n, method = len(releases), self.method
         if method == "gibbs":
-            self._fit_gibbs()
-        else:
-            self._fit_pool(method)
-        return method
-
-    def _warn_of_few_draws(self, method):
-        """Said once the fit is there: a warning may be made an error."""
-        least = self._ess.min()
-        message = None
-        if method == "pool" and least < self.min_ess:
-            message = (
-                f"{np.sum(self._ess < self.min_ess)} of {len(self._ess)} coalitions have an "
-                f"effective sample size below min_ess={self.min_ess:g} (the least is {least:.0f}): "
-                "raise n_particles."
-            )
-        elif method == "grid" and least < _FEW_NODES:
-            message = (
-                f"{np.sum(self._ess < _FEW_NODES)} of {len(self._ess)} coalitions have fewer than "
-                f"{_FEW_NODES} nodes of the grid: their values are rough."
-            )
-        elif method == "gibbs" and least < LEAST_ESS:
-            message = (
-                "Gibbs chains of some coalitions have mixed slowly (effective sample size "
-                f"{least:.0f}): prefer method='pool', or raise n_particles."
-            )
-        if message is not None:
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
-
-    # Computation ----------------------------------------------------------------------------
-
-    def _fit_pool(self, method):
-        n = len(self._sorted)
-        self.acceptance_ = 1.0
-        if method == "grid":
-            if not hasattr(self.model_, "prior_quantile"):
+            if n > _EXACT_PARTIES:
                 raise ValueError(
-                    "method='grid' needs a model of one parameter, such as GaussianMean. Got "
-                    f"{self.model!r}."
+                    f"method='gibbs' is for at most {_EXACT_PARTIES} parties. Got {n}."
                 )
-            self._pool = grid_pool(self.model_, self._sorted)
-            self._evaluate()
-            for _ in range(_REFINEMENTS):
-                weak = self._ess < _FEW_NODES
-                if not weak.any():
-                    break
-                some = self._members[weak]
-                self._pool = refined_pool(self.model_, self._sorted, self._pool, some)
-                self._evaluate()
-            return
-        anchors = np.unique(np.concatenate([np.eye(n), np.ones((1, n))]), axis=0)[::-1]
+            n_draws = self.n_particles or 1000
+            return by_chains(model, releases, design, n_draws, self.divergence, rng)
+        if method == "grid" or (method == "auto" and hasattr(model, "prior_quantile")):
+            return by_grid(model, releases, design)
         size = self.n_particles or max(160, min(600, 600 * (_EXACT_PARTIES + 1) // (n + 1)))
-        size = -(-size // _ISLANDS) * _ISLANDS
-        prior = self.model_.sample_prior(2 * size, self._rng)
-        n_moves = self.n_moves or (8 if prior.shape[1] <= 4 else 12)
-        stages = []
-        for _ in range(_ROUNDS):
-            more, self.acceptance_ = anneal(
-                self.model_, self._sorted, anchors, size, _ISLANDS, n_moves, self._rng
-            )
-            stages += more
-            self._pool = sampled_pool(self.model_, self._sorted, stages, prior, _ISLANDS)
-            self._evaluate()
-            weak = np.flatnonzero(self._ess < self.min_ess)
-            if len(weak) == 0:
-                return
-            weak = weak[np.argsort(self._ess[weak])][:_MORE_ANCHORS]
-            anchors = self._members[weak].astype(float)
-
-    def _evaluate(self):
-        """All coalitions, or those that sampled orders pass, by the pool."""
-        n = len(self._sorted)
-        if n <= _EXACT_PARTIES:
-            values, ess, islands = self._pool.coalitions()
-            numbers = np.arange(2**n)
-            self._members = (numbers[:, None] >> np.arange(n) & 1).astype(bool)
-            self._set_table(values, islands)
-            self._ess, self.ess_ = ess, ess[_renumber(self._order)]
-            return
-        if not hasattr(self, "_orders") or self._orders.masks.shape[1] != n:
-            self._orders = PrefixCoalitions(n, self.n_permutations, self._rng.spawn(1)[0])
-        design = self._orders
-        values, self._ess, islands = self._pool.masks(design.masks)
-        phi, errors = design.shapley(values)
-        spread = np.array([design.shapley(column)[0] for column in islands.T])
-        back = np.argsort(self._order)
-        self._members = design.masks
-        self.values_ = phi[back]
-        self.values_error_ = np.hypot(errors, _error(spread.T))[back]
-        self.standalone_values_ = values[design.singles][back]
-        self.grand_value_ = float(values[design.grand])
-        self.grand_value_error_ = float(_error(islands[design.grand]))
-        self.ess_, self.n_evaluations_ = self._ess, len(design.masks)
-
-    def _set_table(self, values, islands):
-        """Attributes from the values of all coalitions, in the canonical order."""
-        n = len(self._sorted)
-        back = np.argsort(self._order)
-        spread = np.array([tabulated_semivalue(column) for column in islands.T])
-        self.values_ = tabulated_semivalue(values)[back]
-        self.values_error_ = _error(spread.T)[back]
-        numbers = _renumber(self._order)
-        self.coalition_values_ = values[numbers]
-        self.coalition_values_error_ = _error(islands)[numbers]
-        self.standalone_values_ = self.coalition_values_[1 << np.arange(n)]
-        self.grand_value_ = float(self.coalition_values_[-1])
-        self.grand_value_error_ = float(self.coalition_values_error_[-1])
-        self.n_evaluations_ = 2**n
-
-    def _fit_gibbs(self):
-        n = len(self._sorted)
-        if n > _EXACT_PARTIES:
-            raise ValueError(f"method='gibbs' is for at most {_EXACT_PARTIES} parties. Got {n}.")
-        numbers = np.arange(2**n)
-        self._members = (numbers[:, None] >> np.arange(n) & 1).astype(bool)
-        islands, self._ess = gibbs_values(
-            self.model_,
-            self._sorted,
-            self._members,
-            self.n_particles or 1000,
-            self.divergence,
-            self._rng,
-        )
-        self._set_table(islands.mean(axis=1), islands)
-        self.ess_, self.acceptance_ = self._ess[_renumber(self._order)], 1.0
+        return by_particles(model, releases, design, size, self.n_moves, self.min_ess, rng)
 
     # Asking -----------------------------------------------------------------------------------
 
@@ -335,12 +252,14 @@ class BayesianSurpriseScorer(BaseEstimator):
             raise ValueError(f"temper must be in [0, 1]. Got {temper!r}.")
         members = np.zeros(len(self.parties_))
         members[[self.parties_.index(party) for party in coalition]] = temper
-        return members[self._order]
+        return members[self._evidence.order]
 
-    def _require_pool(self):
+    def _pooled(self):
+        """The evidence, with its pool."""
         check_is_fitted(self, "values_")
-        if not hasattr(self, "_pool"):
+        if self._evidence.pool is None:
             raise ValueError("method must be 'pool' or 'grid' for this. Got 'gibbs'.")
+        return self._evidence
 
     def surprise(self, coalition="all", temper=1.0):
         """Value of a coalition whose likelihoods are raised to a power.
@@ -362,8 +281,8 @@ class BayesianSurpriseScorer(BaseEstimator):
         ValueError
             If a party is not known or temper outside [0, 1].
         """
-        self._require_pool()
-        return float(self._pool.masks(self._powers(coalition, temper)[None])[0][0])
+        pool = self._pooled().pool
+        return float(pool.masks(self._powers(coalition, temper)[None])[0][0])
 
     def sample(self, coalition="all", n_draws=1000, temper=1.0, random_state=None):
         """Draws from the posterior of a coalition.
@@ -389,10 +308,10 @@ class BayesianSurpriseScorer(BaseEstimator):
         ValueError
             If a party is not known or temper outside [0, 1].
         """
-        self._require_pool()
+        evidence = self._pooled()
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         powers = self._powers(coalition, temper)
-        return self._pool.sample(self.model_, self._sorted, powers, n_draws, rng)
+        return evidence.pool.sample(evidence.model, evidence.releases, powers, n_draws, rng)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

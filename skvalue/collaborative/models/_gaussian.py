@@ -8,9 +8,7 @@ the covariance c (M_ik M_jl + M_il M_jk - 2 m_i m_j m_k m_l).
 import numpy as np
 
 from ...privacy import svec_index
-from ..party._statistics import gram_weights
-
-__all__ = ["joint_moments", "log_normal", "noisy_gram_loglik", "second_moments_loglik"]
+from ..party import gram_weights
 
 _HUGE = 1e280
 

@@ -6,24 +6,15 @@ import warnings
 from collections.abc import Mapping
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from ..._utils.sklearn import validate_parameter_constraints
+from ..._utils.sklearn import check_parameters
 from ...exceptions import NormalApproximationWarning
-from ..party._party import FEW_ROWS
-from ..party.release import Release
-
-__all__ = [
-    "PriorChecks",
-    "check_prior",
-    "check_releases",
-    "common_facts",
-    "positive_definite",
-    "warn_of_few_rows",
-]
+from ..party import FEW_ROWS, Release
 
 
-class PriorChecks:
-    """Checks of parameters, by `_parameter_constraints`, and the prior in words."""
+class PriorModel(BaseEstimator):
+    """A model of releases: the methods that `BayesianSurpriseScorer` names, and a stated prior."""
 
     _prior_parameters = ()
 
@@ -37,14 +28,9 @@ class PriorChecks:
         statement : str
             Class and parameters of the prior, as JSON; matrices by the first 16 digits of a hash.
         """
-        self._validate_params()
+        check_parameters(self)
         facts = {name: _stated(getattr(self, name)) for name in self._prior_parameters}
         return json.dumps({"model": type(self).__name__, **facts})
-
-    def _validate_params(self):
-        validate_parameter_constraints(
-            self._parameter_constraints, self.get_params(deep=False), type(self).__name__
-        )
 
 
 def _stated(value):
@@ -150,5 +136,5 @@ def warn_of_few_rows(releases):
             f"Parties {few!r} have fewer than {FEW_ROWS} rows: the normal approximation of their "
             "statistics is rough.",
             NormalApproximationWarning,
-            stacklevel=5,
+            stacklevel=4,
         )

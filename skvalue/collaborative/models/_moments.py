@@ -6,14 +6,6 @@ from ...privacy import svec_index
 from ._gaussian import second_moments_loglik
 from ._smc import anneal
 
-__all__ = [
-    "NEEDS",
-    "fourth_moments",
-    "inverse_wishart_prior",
-    "plugin_second_moments",
-    "posterior_second_moments",
-]
-
 NEEDS = ("plugin", "noisy", "hierarchical")
 _PARTICLES, _ISLANDS, _MOVES = 256, 8, 10
 _DEGREES = 3  # of freedom of the inverse Wishart prior, beyond the number of features
@@ -135,16 +127,10 @@ class SecondMoments:
 
 
 def posterior_second_moments(gram, count, variance, bound, intercept, n_draws):
-    """Draws of a party's second moments given its noisy sums of u u', and their log densities.
+    """Draws of a party's second moments given its noisy sums of u u', u = ([1,] x).
 
-    From a seed of its own, so that equal releases have equal draws.
-
-    Returns
-    -------
-    second : ndarray of shape (n_draws, size, size)
-        Second moments of u = ([1,] x).
-    log_density : ndarray of shape (n_draws,)
-        Log density of the sums under each.
+    And the log density of the sums under each. From a seed of its own, so that equal releases have
+    equal draws.
     """
     model = SecondMoments(gram, count, variance, bound, intercept)
     rng = np.random.default_rng(0)

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["anneal", "loglik_table", "metropolis"]
-
 _CHUNK = 20_000  # rows of one call of a likelihood
 _LOWEST = -1e300
 _ESS = 0.6  # share of effective particles after a step of the temperature
@@ -101,25 +99,8 @@ def metropolis(model, releases, weights, phi, loglik, factors, steps, n_moves, r
 def anneal(model, releases, anchors, n_particles, n_islands, n_moves, rng):
     """Particles of every temperature on the way to the posteriors of the anchors.
 
-    Parameters
-    ----------
-    model : model
-        Bound to the releases.
-    releases : list of Release
-        One a party.
-    anchors : ndarray of shape (n_anchors, n_parties)
-        Powers of the parties' likelihoods in each target.
-    n_particles, n_islands, n_moves : int
-        Particles of a target, in so many islands that never mix, and moves a temperature.
-    rng : numpy Generator
-        Source of randomness.
-
-    Returns
-    -------
-    stages : list of tuple
-        (phi of shape (n_particles, d), powers of shape (n_parties,), log evidence) each.
-    acceptance : float
-        Mean acceptance of the moves.
+    Anchors (n_anchors, n_parties) are powers of the parties' likelihoods. Particles are in islands
+    that never mix. Returns stages (phi, powers, log evidence), and the mean acceptance of moves.
     """
     n_anchors = len(anchors)
     phi = model.sample_prior(n_anchors * n_particles, rng)

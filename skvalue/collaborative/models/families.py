@@ -4,12 +4,10 @@ from numbers import Real
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
-from ..._utils.sklearn import Interval
-from ._models import PriorChecks, common_facts
-
-__all__ = ["Family", "GaussianMean", "gaussian_kl"]
+from ..._utils.sklearn import Interval, check_parameters
+from ._models import PriorModel, common_facts
 
 
 def gaussian_kl(mean, variance, prior_mean, prior_variance):
@@ -18,7 +16,7 @@ def gaussian_kl(mean, variance, prior_mean, prior_variance):
     return 0.5 * (ratio - 1 - np.log(ratio) + (mean - prior_mean) ** 2 / prior_variance)
 
 
-class Family(PriorChecks, BaseEstimator):
+class Family(PriorModel):
     """What the families share."""
 
     task = "density"
@@ -42,7 +40,7 @@ class Family(PriorChecks, BaseEstimator):
         ValueError
             If the releases are of another family or disagree in bounds.
         """
-        self._validate_params()
+        check_parameters(self)
         common_facts(releases, (self._kind,), self._names, type(self).__name__)
         return clone(self)
 

@@ -3,19 +3,17 @@
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
-from ..._utils.sklearn import Interval, StrOptions
-from ..party._statistics import gram_size, to_fourth, to_gram
+from ..._utils.sklearn import Interval, StrOptions, check_parameters
+from ..party import gram_size, to_fourth, to_gram
 from ._gaussian import noisy_gram_loglik
-from ._models import PriorChecks, common_facts, positive_definite
+from ._models import PriorModel, common_facts, positive_definite
 from ._moments import NEEDS, fourth_moments, plugin_second_moments, posterior_second_moments
 from ._nig import NIG, nig_kl, nig_log_density, nig_sample, nig_update
 
-__all__ = ["BayesianLinear"]
 
-
-class BayesianLinear(PriorChecks, BaseEstimator):
+class BayesianLinear(PriorModel):
     """Linear regression: w | s2 ~ N(mean, s2 precision^-1), s2 ~ InverseGamma(a0, b0).
 
     The mediator's model of `GramRelease`. phi = (w, log s2), the intercept first if there is one.
@@ -119,7 +117,7 @@ class BayesianLinear(PriorChecks, BaseEstimator):
             If the releases are of another kind or disagree in number of features, intercept, layout
             or bounds, or lack the moments asked for, or a prior parameter has the wrong shape.
         """
-        self._validate_params()
+        check_parameters(self)
         facts = common_facts(
             releases, ("linear",), ["n_features", "intercept", "layout", "bounds"], "BayesianLinear"
         )
@@ -195,7 +193,7 @@ class BayesianLinear(PriorChecks, BaseEstimator):
         if release.n_samples == 0:
             return np.zeros(len(phi))
         w, log_s2 = phi[:, :-1], np.clip(phi[:, -1], -40.0, 40.0)
-        gram, second, more = self._facts(release)
+        gram, second, more = self.release_facts(release)
         if second is None:
             u = np.column_stack([-w, np.ones(len(w))])
             squares = np.sum((u @ gram) * u, axis=1)
@@ -209,11 +207,22 @@ class BayesianLinear(PriorChecks, BaseEstimator):
             total = np.logaddexp(total, noisy_gram_loglik(w, s2, draw, release, gram) - own)
         return total
 
-    def _facts(self, release):
-        """Gram matrix, second moments of x or draws of them, and what these need besides.
+    def release_facts(self, release):
+        """What the likelihood of a release is made of, computed once a release.
 
-        Second moments are None where the matrix is exact; besides, fourth moments, or the density
-        of the sums of x alone for every draw.
+        Parameters
+        ----------
+        release : Release
+            A linear release.
+
+        Returns
+        -------
+        gram : ndarray of shape (n_weights + 1, n_weights + 1)
+            Gram matrix of (x, y).
+        second : ndarray or None
+            Second moments of x, or draws of them; None where the matrix is exact.
+        more : ndarray or None
+            Fourth moments, or the density of the sums of x alone for every draw.
         """
         if release not in self._seen:
             self._seen[release] = self._learn(release)

@@ -4,16 +4,14 @@ from numbers import Integral, Real
 
 import numpy as np
 from scipy.special import log_expit
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
-from ..._utils.sklearn import Interval, StrOptions
+from ..._utils.sklearn import Interval, StrOptions, check_parameters
 from ...privacy import svec_index
-from ..party._statistics import split_logistic
+from ..party import split_logistic
 from ._gaussian import log_normal
-from ._models import PriorChecks, common_facts, positive_definite
+from ._models import PriorModel, common_facts, positive_definite
 from ._moments import plugin_second_moments, posterior_second_moments
-
-__all__ = ["BayesianLogistic", "chebyshev_coefficients", "gaussian_kl", "statistic_moments"]
 
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
@@ -90,7 +88,7 @@ def statistic_moments(w, second, intercept=False):
     return mean, covariance
 
 
-class BayesianLogistic(PriorChecks, BaseEstimator):
+class BayesianLogistic(PriorModel):
     """Logistic regression: w ~ N(mean, precision^-1).
 
     The mediator's model of `LogisticRelease`; phi = w, the intercept first if there is one. By
@@ -195,7 +193,7 @@ class BayesianLogistic(PriorChecks, BaseEstimator):
             or classes, or their classes are not the model's, or a prior parameter has the wrong
             shape.
         """
-        self._validate_params()
+        check_parameters(self)
         names = ["n_features", "intercept", "bounds", "classes"]
         facts = common_facts(releases, ("logistic",), names, "BayesianLogistic")
         if facts["classes"] and tuple(self.classes) != facts["classes"]:

@@ -8,13 +8,10 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..._utils.fits import former_fit_kept
+from ..._utils.fits import swap_in
 from ..._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from ...exceptions import NestedReleasesWarning, NormalApproximationWarning, VoidGuaranteeWarning
-from ...privacy import GaussianEvent, Ledger, draw_noise, make_report
-from ...privacy.mechanisms import on_grid
-
-__all__ = ["BOUND", "FEW_ROWS", "PartyRelease"]
+from ...privacy import GaussianEvent, Ledger, draw_noise, make_report, on_grid
 
 BOUND = [Interval(Real, 0, None, closed="neither"), StrOptions({"data"})]
 FEW_ROWS = 50  # below, sums of rows are far from normal
@@ -47,7 +44,7 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _clean(self, X, y):
-        """Statistic of the rows, and a Release of it without noise."""
+        """A Release of the rows without noise, why it would be void, and the columns of X."""
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
@@ -55,10 +52,10 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features) or, for `MeanRelease`, (n_samples,)
             The party's rows.
         y : array-like of shape (n_samples,)
-            Their targets or classes.
+            Their targets or classes; `MeanRelease` has none.
 
         Returns
         -------
@@ -68,13 +65,12 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         ValueError
-            If X or y hold NaN or infinity, or the ledger's budget would be overrun; nothing is
+            If X or y hold what they must not, or the ledger's budget would be overrun; nothing is
             drawn then.
         """
-        with former_fit_kept(self):
-            clean, void = self._clean(X, y)
-            self.release_ = self._noisy(clean, [self.epsilon], void)[0]
-            self.privacy_ = self._report(self.release_, void)
+        clean, void, columns = self._clean(X, y)
+        release = self._noisy(clean, [self.epsilon], void)[0]
+        swap_in(self, release_=release, privacy_=self._report(release, void), **columns)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -115,7 +111,7 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
             NestedReleasesWarning,
             stacklevel=3,
         )
-        clean, void = self._clean(X, y)
+        clean, void, _ = self._clean(X, y)
         return self._noisy(clean, list(epsilons), void)
 
     def _noisy(self, clean, epsilons, void):

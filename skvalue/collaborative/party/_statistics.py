@@ -12,24 +12,6 @@ import numpy as np
 
 from ...privacy import svec_index
 
-__all__ = [
-    "CROSS_WEIGHTS",
-    "gram_size",
-    "gram_vector",
-    "gram_weights",
-    "linear_sensitivity",
-    "logistic_sensitivity",
-    "logistic_size",
-    "logistic_vector",
-    "moment_sensitivity",
-    "moment_size",
-    "moment_vector",
-    "moment_weight",
-    "split_logistic",
-    "to_fourth",
-    "to_gram",
-]
-
 CROSS_WEIGHTS = {"svec": math.sqrt(2), "cross": 1.0}
 
 
@@ -70,26 +52,12 @@ def to_gram(vector, n_samples, n_features, intercept, layout):
 
 
 def linear_sensitivity(x_bound, y_bound, intercept=False, layout="svec"):
-    """L2 sensitivity of a linear statistic when one row is replaced.
+    """L2 sensitivity of a linear statistic when one row is replaced; rows of norm x_bound at most.
 
     With ``|x| <= R``, ``|y| <= B``, ``c`` 1 with an intercept else 0, ``K = R^2 + c`` and ``w`` the
     weight of x-y products, the squared distance of the terms of two rows is, for
     ``t = c + <x, x'>``, ``2 K^2 - 2 t^2 + w^2 (K y^2 + K y'^2 - 2 y y' t) + (y^2 - y'^2)^2``.
-
-    Parameters
-    ----------
-    x_bound, y_bound : float
-        Bounds of the norm of x and of the size of y.
-    intercept : bool, default=False
-        Whether a constant 1 stands before x.
-    layout : {"svec", "cross"}, default="svec"
-        The layout.
-
-    Returns
-    -------
-    sensitivity : float
-        The bound; attained with two or more features, where without an intercept or with bounds of
-        1 and more. sqrt 2 (R^2 + w^2 B^2 / 2) where B is not large.
+    Attained with two or more features, where without an intercept or with bounds of 1 and more.
     """
     w2 = CROSS_WEIGHTS[layout] ** 2
     c, r2, b2 = float(intercept), float(x_bound) ** 2, float(y_bound) ** 2

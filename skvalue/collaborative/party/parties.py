@@ -11,6 +11,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from ..._utils.checks import check_numeric_target
+from ..._utils.fits import blank_of, columns_on
 from ..._utils.sklearn import Interval, StrOptions
 from ...privacy import clip_rows
 from ._party import BOUND, PartyRelease
@@ -22,8 +23,6 @@ from ._statistics import (
     moment_weight,
 )
 from .release import Release
-
-__all__ = ["GramRelease", "LogisticRelease", "MeanRelease"]
 
 
 class GramRelease(PartyRelease):
@@ -131,7 +130,8 @@ class GramRelease(PartyRelease):
         self.noise_random_state = noise_random_state
 
     def _clean(self, X, y):
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        host = blank_of(self)
+        X, y = validate_data(host, X, y, dtype=np.float64, y_numeric=True)
         y = check_numeric_target(y, "y")
         x_bound, void = self._bound("x_bound", np.linalg.norm(X, axis=1))
         y_bound, void_y = self._bound("y_bound", np.abs(y))
@@ -153,7 +153,7 @@ class GramRelease(PartyRelease):
             weight = moment_weight(alone, x_bound, self.fit_intercept, self.moments_share)
             statistic = np.append(statistic, weight * moment_vector(X, self.fit_intercept))
         release = Release(n_samples=len(X), statistic=tuple(statistic), **facts)
-        return release, "; ".join(filter(None, [void, void_y]))
+        return release, "; ".join(filter(None, [void, void_y])), columns_on(host)
 
 
 class LogisticRelease(PartyRelease):
@@ -248,7 +248,8 @@ class LogisticRelease(PartyRelease):
         if len(self.classes) != 2 or self.classes[0] == self.classes[1]:
             raise ValueError(f"classes must be two different labels. Got {self.classes!r}.")
         labels = tuple(label.item() if hasattr(label, "item") else label for label in self.classes)
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        host = blank_of(self)
+        X, y = validate_data(host, X, y, dtype=np.float64)
         y = column_or_1d(y)
         positive = y == self.classes[1]
         if not np.all(positive | (y == self.classes[0])):
@@ -267,7 +268,7 @@ class LogisticRelease(PartyRelease):
             classes=labels,
             prior=self._stated_prior(),
         )
-        return release, void
+        return release, void, columns_on(host)
 
 
 class MeanRelease(PartyRelease):
@@ -348,29 +349,6 @@ class MeanRelease(PartyRelease):
         self.ledger = ledger
         self.noise_random_state = noise_random_state
 
-    def fit(self, X, y=None):
-        """Make the release.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples,) or (n_samples, 1)
-            The party's numbers.
-        y : ignored
-            For scikit-learn's sake.
-
-        Returns
-        -------
-        self : object
-            With the `release_`; the numbers are not kept.
-
-        Raises
-        ------
-        ValueError
-            If X holds NaN or infinity or numbers that the family has not, or `upper` is not above
-            `lower`, or the ledger's budget would be overrun; nothing is drawn then.
-        """
-        return super().fit(X, y)
-
     def _clean(self, X, y):
         numbers = column_or_1d(check_array(X, ensure_2d=False, dtype=np.float64, input_name="X"))
         lower = self.lower if self.family == "gaussian" else 0.0
@@ -390,4 +368,4 @@ class MeanRelease(PartyRelease):
             bounds=(float(lower), float(upper)),
             prior=self._stated_prior(),
         )
-        return release, ""
+        return release, "", {}

@@ -9,8 +9,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from ..._utils.records import integer, read_record, refuse
-from ...privacy import GaussianEvent, draw_noise
-from ...privacy.mechanisms import on_grid
+from ...privacy import GaussianEvent, draw_noise, on_grid
 from ._statistics import (
     CROSS_WEIGHTS,
     gram_size,
@@ -21,8 +20,6 @@ from ._statistics import (
     moment_size,
     moment_weight,
 )
-
-__all__ = ["Release"]
 
 _FORMAT, _VERSION = "skvalue.collaborative.Release", 1
 _FAMILIES = ("gaussian", "bernoulli", "poisson")

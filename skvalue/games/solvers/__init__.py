@@ -4,7 +4,21 @@ from .bayes import BayesSolver
 from .centroid import CentroidSolver
 from .linear import LeastSquaresSolver, RidgeSolver
 from .logistic import LogisticSolver
+from .loop import fit_and_score, train
 from .neighbors import NeighborsRegressionSolver, NeighborsSolver
+from .scoring import check_scorer, empty_utility_of
+from .status import SOLVED
+from .training import Training
+
+__all__ = [
+    "SOLVED",
+    "Training",
+    "check_scorer",
+    "empty_utility_of",
+    "find_solver",
+    "fit_and_score",
+    "train",
+]
 
 SOLVERS = [
     BayesSolver,
@@ -17,25 +31,25 @@ SOLVERS = [
 ]
 
 
-def find_solver(game):
-    """The batched solver for the estimator, data and scorer of a `ModelGame`, or None.
+def find_solver(training, batch):
+    """The batched solver for a training, or None.
 
     Raises ImportError if torch is asked for and not installed, ValueError if it cannot be had.
     """
-    if game.batch == "never":
-        if game.device == "cuda":
+    if batch == "never":
+        if training.device == "cuda":
             raise ValueError(
                 "device='cuda' needs a batched solver: batch='auto' or 'torch'. Got batch='never'."
             )
         return None
-    by_torch = game.batch == "torch" or game.device == "cuda"
-    built = (solver.build(game) for solver in (_torch_solvers() if by_torch else SOLVERS))
+    by_torch = batch == "torch" or training.device == "cuda"
+    built = (solver.build(training) for solver in (_torch_solvers() if by_torch else SOLVERS))
     solver = next((solver for solver in built if solver is not None), None)
     if by_torch and solver is None:
         raise ValueError(
             "batch='torch' and device='cuda' need LogisticRegression, Ridge or LinearRegression "
             "with parameters, dense data and a scorer that go together with batches. Got "
-            f"{game.estimator!r}."
+            f"{training.estimator!r}."
         )
     return solver
 

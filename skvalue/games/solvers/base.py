@@ -8,7 +8,8 @@ from sklearn.utils import check_array
 
 from ..._utils.parallel import ordered_map, tiles
 from .loop import fit_and_score
-from .scores import FAILED, ONE_CLASS, UNSOLVED, Scores
+from .scores import Scores
+from .status import FAILED, ONE_CLASS, UNSOLVED
 
 _TILE = 128
 ANSWERS = 2_000_000  # numbers in the answers of a tile, about
@@ -19,8 +20,8 @@ class BatchedSolver(ABC):
 
     Parameters
     ----------
-    game : ModelGame
-        The game.
+    training : Training
+        What the models have in common.
     X, X_val : ndarrays of float64
         Rows and validation points, dense and finite.
     """
@@ -28,32 +29,33 @@ class BatchedSolver(ABC):
     name = ""  # as `ModelGame.solver` says it
     methods = ("predict",)  # what it answers of what a scorer may ask
 
-    def __init__(self, game, X, X_val):
-        self.game, self.X, self.X_val = game, X, X_val
-        self.scores = Scores(game)
-        self.n_classes = 0 if game.classes is None else len(game.classes)
-        self.weights = np.ones(len(X)) if game.sample_weight is None else game.sample_weight
+    def __init__(self, training, X, X_val):
+        self.training, self.X, self.X_val = training, X, X_val
+        self.scores = Scores(training)
+        self.n_classes = 0 if training.classes is None else len(training.classes)
+        self.weights = np.ones(len(X)) if training.sample_weight is None else training.sample_weight
         if self.n_classes:
-            self.y = np.searchsorted(game.classes, game.y)
+            self.y = np.searchsorted(training.classes, training.y)
             self.onehot = np.eye(self.n_classes)[self.y]
         else:
-            self.y = game.y.astype(np.float64)
+            self.y = training.y.astype(np.float64)
         width = max(self.n_classes, 1) * len(X_val)
         self.tile = int(np.clip(ANSWERS // width, 8, _TILE))
 
     @classmethod
-    def build(cls, game):
-        """The solver for a game, or None where estimator, data or scorer do not allow it."""
-        if type(game.estimator) is not cls.estimator or not cls.allows(game.estimator.get_params()):
+    def build(cls, training):
+        """The solver, or None where estimator, data or scorer do not allow it."""
+        estimator = training.estimator
+        if type(estimator) is not cls.estimator or not cls.allows(estimator.get_params()):
             return None
-        if Scores(game).asked() not in cls.methods:
+        if Scores(training).asked() not in cls.methods:
             return None
-        X, X_val = _dense(game.X), _dense(game.X_val)
+        X, X_val = _dense(training.X), _dense(training.X_val)
         if X is None or X_val is None or X.shape[1] != X_val.shape[1]:
             return None
-        if game.classes is None and game.y.dtype.kind not in "fiub":
+        if training.classes is None and training.y.dtype.kind not in "fiub":
             return None
-        solver = cls(game, X, X_val)
+        solver = cls(training, X, X_val)
         return solver if solver.fits() else None
 
     @staticmethod
@@ -85,18 +87,14 @@ class BatchedSolver(ABC):
         parts = list(ordered_map(self.tile_scores, tasks, n_jobs))
         utilities, status = (np.concatenate(part) for part in zip(*parts))
         failed = (status == ONE_CLASS) | (status == FAILED)
-        raises = isinstance(self.game.error_score, str)
+        raises = isinstance(self.training.error_score, str)
         if not raises:
-            utilities[status == FAILED] = self.game.error_score
+            utilities[status == FAILED] = self.training.error_score
         # The loop solves what is left, or meets the estimator's or the scorer's own error.
         left = np.isnan(utilities) | (status == UNSOLVED) | ((status == FAILED) & raises)
         if left.any():
-            game = self.game
-            utilities[left], failed[left] = fit_and_score(
-                game.estimator, game.X, game.y, game.sample_weight, game.X_val, game.y_val,
-                game.sample_weight_val, game.scorer, game.classes, game.error_score,
-                np.packbits(masks[left], axis=1),
-            )  # fmt: skip
+            packed = np.packbits(masks[left], axis=1)
+            utilities[left], failed[left] = fit_and_score(self.training, packed)
         return utilities, failed
 
     def counts(self, masks):
@@ -119,7 +117,7 @@ def one_class(counts):
 
 
 def complete_probabilities(probabilities, counts):
-    """Give classes that a coalition lacks their chance, in place; see `MissingClasses`.
+    """Give classes that a coalition lacks their probability, in place; see `MissingClasses`.
 
     Also the rule (count + 1) / (n + C) of a coalition of one class, whose own probability is 1.
     """

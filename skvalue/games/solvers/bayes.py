@@ -5,7 +5,8 @@ from scipy.special import logsumexp
 from sklearn.naive_bayes import GaussianNB
 
 from .base import BatchedSolver, complete_probabilities, one_class
-from .scores import FAILED, ONE_CLASS, SOLVED, UNSOLVED, ClassAnswers
+from .scores import ClassAnswers
+from .status import FAILED, ONE_CLASS, SOLVED, UNSOLVED
 
 
 class BayesSolver(BatchedSolver):
@@ -16,7 +17,7 @@ class BayesSolver(BatchedSolver):
     methods = ("predict", "predict_proba")
 
     def fits(self):
-        priors = self.game.estimator.priors
+        priors = self.training.estimator.priors
         return priors is None or (
             len(priors) == self.n_classes and np.isclose(sum(priors), 1) and min(priors) > 0
         )
@@ -24,7 +25,7 @@ class BayesSolver(BatchedSolver):
     def tile_scores(self, masks, sizes):
         from .bayes_kernels import log_likelihoods
 
-        estimator, counts = self.game.estimator, self.counts(masks)
+        estimator, counts = self.training.estimator, self.counts(masks)
         status = np.where(one_class(counts), ONE_CLASS, SOLVED)
         priors = np.empty(0)
         if estimator.priors is not None:

@@ -4,7 +4,8 @@ import numpy as np
 from sklearn.neighbors import NearestCentroid
 
 from .base import BatchedSolver, one_class
-from .scores import FAILED, ONE_CLASS, SOLVED, ClassAnswers
+from .scores import ClassAnswers
+from .status import FAILED, ONE_CLASS, SOLVED
 
 
 class CentroidSolver(BatchedSolver):
@@ -22,8 +23,8 @@ class CentroidSolver(BatchedSolver):
             and parameters["priors"] == "uniform"
         )
 
-    def __init__(self, game, X, X_val):
-        super().__init__(game, X - X.mean(axis=0), X_val - X.mean(axis=0))
+    def __init__(self, training, X, X_val):
+        super().__init__(training, X - X.mean(axis=0), X_val - X.mean(axis=0))
         self.kinds = np.unique(X, axis=0, return_inverse=True)[1].ravel()
 
     def tile_scores(self, masks, sizes):

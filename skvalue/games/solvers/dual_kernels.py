@@ -8,8 +8,7 @@ Machine Learning", Algorithm 3.1). Products of rows are computed once for all co
 import numpy as np
 
 from ..._utils.compiled import compiled
-
-SOLVED, UNSOLVED = 1, 2
+from .status import SOLVED, UNSOLVED
 
 
 @compiled

@@ -5,7 +5,7 @@ from scipy.linalg import lstsq
 from sklearn.linear_model import LinearRegression, Ridge
 
 from .base import BatchedSolver
-from .scores import SOLVED, UNSOLVED
+from .status import SOLVED, UNSOLVED
 
 _MAX_PRODUCTS = 20_000_000  # of pairs of columns, kept for all rows
 _NEARBY = 4  # rows between two coalitions, up to which the second is computed from the first
@@ -25,9 +25,9 @@ class RidgeSolver(BatchedSolver):
         alpha = parameters["alpha"]
         return np.ndim(alpha) == 0 and 0 < alpha < np.inf and not parameters["positive"]
 
-    def __init__(self, game, X, X_val):
-        super().__init__(game, X, X_val)
-        self.fit_intercept = game.estimator.fit_intercept
+    def __init__(self, training, X, X_val):
+        super().__init__(training, X, X_val)
+        self.fit_intercept = training.estimator.fit_intercept
         # Targets and columns from their means: the intercept takes them back.
         centre = X.mean(axis=0) if self.fit_intercept else np.zeros(X.shape[1])
         self.shift = self.y.mean() if self.fit_intercept else 0.0
@@ -39,7 +39,7 @@ class RidgeSolver(BatchedSolver):
         self.products = None
 
     def alpha(self):
-        return float(self.game.estimator.alpha)
+        return float(self.training.estimator.alpha)
 
     def tile_scores(self, masks, sizes):
         coefs, solved = self._closed(masks, np.inf)
@@ -93,7 +93,7 @@ class LeastSquaresSolver(RidgeSolver):
         coefs = np.empty((len(masks), self.X.shape[1]))
         solved = sizes > 2 * self.X.shape[1]
         # The estimator cuts singular values below `tol`: there must be none.
-        widest = 1e-2 / max(self.game.estimator.tol, 1e-5) ** 2
+        widest = 1e-2 / max(self.training.estimator.tol, 1e-5) ** 2
         coefs[solved], solved[solved] = self._closed(masks[solved], widest)
         for i in np.flatnonzero(~solved):
             coefs[i] = self._least_norm(masks[i])
@@ -115,4 +115,4 @@ class LeastSquaresSolver(RidgeSolver):
         return np.r_[coef, y_mean - mean @ coef]
 
     def _lstsq(self, X, y):
-        return lstsq(X, y, cond=self.game.estimator.tol, check_finite=False)[0]
+        return lstsq(X, y, cond=self.training.estimator.tol, check_finite=False)[0]

@@ -8,7 +8,8 @@ from sklearn.linear_model import LogisticRegression
 
 from .base import BatchedSolver, complete_probabilities, one_class
 from .dual import DualMargins
-from .scores import ONE_CLASS, TWO_CLASSES, ClassAnswers
+from .scores import ClassAnswers
+from .status import ONE_CLASS, TWO_CLASSES
 
 TOLERANCE = 1e-7  # of the Newton decrement before the last step: an error in standard errors
 MAX_STEPS = 200
@@ -39,9 +40,9 @@ class LogisticSolver(BatchedSolver):
             and (parameters["solver"] != "liblinear" or not parameters["fit_intercept"])
         )
 
-    def __init__(self, game, X, X_val):
-        super().__init__(game, X, X_val)
-        parameters = game.estimator.get_params()
+    def __init__(self, training, X, X_val):
+        super().__init__(training, X, X_val)
+        parameters = training.estimator.get_params()
         self.penalty = np.full(X.shape[1], 1.0 / parameters["C"])
         if parameters["fit_intercept"]:
             self.X, self.X_val = (np.c_[part, np.ones(len(part))] for part in (X, X_val))
@@ -53,17 +54,17 @@ class LogisticSolver(BatchedSolver):
         if self.n_classes == 2:
             return True
         small = self.n_classes * self.X.shape[1] <= _MAX_COEFFICIENTS
-        liblinear = self.game.estimator.solver == "liblinear"  # refuses three classes
+        liblinear = self.training.estimator.solver == "liblinear"  # refuses three classes
         return small and not liblinear and self.scores.asked() != "decision_function"
 
     def prepare(self):
         if self.n_classes == 2 and self._start is None:  # all rows: where large coalitions start
-            everybody = np.ones((1, len(self.X)), dtype=bool)
+            whole = np.ones((1, len(self.X)), dtype=bool)
             zero = np.zeros(self.X.shape[1])
-            self._start = self._solve(everybody, self.y == 1, zero)[0][0]
+            self._start = self._solve(whole, self.y == 1, zero)[0][0]
             free = bool(self.penalty[-1] == 0)
             d = len(self.penalty) - free
-            unweighted = self.game.sample_weight is None
+            unweighted = self.training.sample_weight is None
             if self.has_dual and unweighted and DualMargins.fits(len(self.X), len(self.X_val), d):
                 C = 1 / self.penalty[0]
                 rows, points = self.X[:, :d], self.X_val[:, :d]

@@ -7,10 +7,8 @@ to the one before needs a few products with its rows and no factorisation.
 
 import numpy as np
 
-from ..._utils.compiled import compiled
-from ..._utils.exp_kernels import exp_parts
-
-ONE_CLASS, SOLVED, UNSOLVED = 0, 1, 2
+from ..._utils.compiled import compiled, exp_parts
+from .status import ONE_CLASS, SOLVED, UNSOLVED
 
 FLAT = 1e-6  # gradient left, as a share of the mean size of its terms
 _REFRESH = 6  # steps after which a slow solve computes its Hessian anew

@@ -127,24 +127,25 @@ def score_number(score, n_rows):
     return float(score)
 
 
-def fit_and_score(
-    estimator, X, y, sample_weight, X_val, y_val, sample_weight_val, scorer, classes, error_score,
-    packed,
-):  # fmt: skip
+def fit_and_score(training, packed):
     """Utilities of coalitions, one after the other, and which of them failed.
 
     ``packed`` are their rows as bits (`numpy.packbits`). Runs on one thread of BLAS and OpenMP, so
     that the bits are the same however many workers there are. A coalition that fails has
     ``error_score``, or raises where that is "raise".
     """
-    given = {} if sample_weight_val is None else {"sample_weight": sample_weight_val}
+    error_score, weights = training.error_score, training.sample_weight_val
+    given = {} if weights is None else {"sample_weight": weights}
     utilities, failed = np.empty(len(packed)), np.zeros(len(packed), dtype=bool)
     with one_thread():
         for i, bits in enumerate(packed):
-            rows = np.flatnonzero(np.unpackbits(bits, count=len(y)))
+            rows = np.flatnonzero(np.unpackbits(bits, count=len(training.y)))
             try:
-                model, failed[i] = train(estimator, X, y, sample_weight, classes, rows)
-                score = scorer(model, X_val, y_val, **given)
+                model, failed[i] = train(
+                    training.estimator, training.X, training.y, training.sample_weight,
+                    training.classes, rows,
+                )  # fmt: skip
+                score = training.scorer(model, training.X_val, training.y_val, **given)
             except Exception as error:
                 if isinstance(error_score, str):
                     error.add_note(f"This was a coalition of {len(rows)} rows.")

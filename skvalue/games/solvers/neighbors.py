@@ -5,7 +5,8 @@ from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from .base import BatchedSolver, complete_probabilities, one_class
-from .scores import ONE_CLASS, SOLVED, UNSOLVED, ClassAnswers
+from .scores import ClassAnswers
+from .status import ONE_CLASS, SOLVED, UNSOLVED
 
 _MAX_PAIRS = 50_000_000  # of rows and validation points, whose order is kept
 
@@ -27,8 +28,8 @@ class NeighborsSolver(BatchedSolver):
         metric = parameters["metric"]
         return known and not (isinstance(metric, str) and metric == "precomputed")
 
-    def __init__(self, game, X, X_val):
-        super().__init__(game, X, X_val)
+    def __init__(self, training, X, X_val):
+        super().__init__(training, X, X_val)
         self.values = self.onehot if self.n_classes else self.y[:, None]
         self.order = None
 
@@ -37,8 +38,8 @@ class NeighborsSolver(BatchedSolver):
 
     def prepare(self):
         if self.order is None:
-            everybody = clone(self.game.estimator).set_params(n_neighbors=len(self.X))
-            distances, order = everybody.fit(self.X, self.game.y).kneighbors(self.X_val)
+            whole = clone(self.training.estimator).set_params(n_neighbors=len(self.X))
+            distances, order = whole.fit(self.X, self.training.y).kneighbors(self.X_val)
             self.distances = np.ascontiguousarray(distances, dtype=np.float64)
             self.order = np.ascontiguousarray(order, dtype=np.int64)
 
@@ -46,7 +47,7 @@ class NeighborsSolver(BatchedSolver):
         """Weighted means of the neighbours' rows of ``values``, (m, V, C or 1)."""
         from .neighbors_kernels import neighbour_means
 
-        estimator = self.game.estimator
+        estimator = self.training.estimator
         out = np.zeros((len(masks), len(self.X_val), self.values.shape[1]))
         neighbour_means(
             self.order, self.distances, self.values, masks, estimator.n_neighbors,
@@ -56,7 +57,7 @@ class NeighborsSolver(BatchedSolver):
 
     def tile_scores(self, masks, sizes):
         counts, shares = self.counts(masks), self.means(masks)
-        few = sizes < self.game.estimator.n_neighbors
+        few = sizes < self.training.estimator.n_neighbors
         status = np.where(one_class(counts), ONE_CLASS, np.where(few, UNSOLVED, SOLVED))
         alone = status == ONE_CLASS
         shares[alone] = (counts[alone] > 0)[:, None]
@@ -75,6 +76,6 @@ class NeighborsRegressionSolver(NeighborsSolver):
     methods = ("predict",)
 
     def tile_scores(self, masks, sizes):
-        few = sizes < self.game.estimator.n_neighbors
+        few = sizes < self.training.estimator.n_neighbors
         scores = self.scores.of_targets(self.means(masks)[:, :, 0], sizes)
         return scores, np.where(few, UNSOLVED, SOLVED)

@@ -7,11 +7,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
-from ..._utils.sklearn import BaseScorer
+from ..._utils.sklearn import BaseScorer, response_methods
 from .loop import score_number
 from .scoring import scorer_name
-
-ONE_CLASS, SOLVED, UNSOLVED, TWO_CLASSES, FAILED = 0, 1, 2, 3, 4  # what became of a coalition
 
 
 @dataclass
@@ -58,40 +56,39 @@ class StandInRegressor(RegressorMixin, BaseEstimator):
 
 
 class Scores:
-    """Scores of answers, as the scorer of a `ModelGame` gives them.
+    """Scores of answers, as a scorer gives them.
 
     Parameters
     ----------
-    game : ModelGame
-        The game: classes, validation points and their weights, scorer.
+    training : Training
+        Classes, validation points and their weights, and the scorer.
     """
 
-    def __init__(self, game):
-        self.game = game
-        self.name = scorer_name(game.scoring, game.classes is not None)
+    def __init__(self, training):
+        self.training = training
+        self.name = scorer_name(training.scoring, training.classes is not None)
         self.given = {}
-        weights = game.sample_weight_val
+        weights = training.sample_weight_val
         self.equal = weights is None
         if self.equal:
-            weights = np.ones(len(game.y_val))
+            weights = np.ones(len(training.y_val))
         else:
             self.given = {"sample_weight": weights}
         self.weights = weights / weights.sum()
-        if game.classes is not None:
-            self.y = np.searchsorted(game.classes, game.y_val)
-        elif game.y_val.dtype.kind in "fiub":
-            self.y = game.y_val.astype(np.float64)
+        if training.classes is not None:
+            self.y = np.searchsorted(training.classes, training.y_val)
+        elif training.y_val.dtype.kind in "fiub":
+            self.y = training.y_val.astype(np.float64)
             self.spread = self.weights @ (self.y - self.weights @ self.y) ** 2
 
     def asked(self):
         """The method of the estimator that the scorer calls; None if that cannot be known."""
-        if self.game.scoring is None:
+        if self.training.scoring is None:
             return "predict"
-        if not isinstance(self.game.scorer, BaseScorer):
+        if not isinstance(self.training.scorer, BaseScorer):
             return None
-        methods = self.game.scorer._response_method
-        methods = [methods] if isinstance(methods, str) else methods
-        known = (method for method in methods if hasattr(self.game.estimator, method))
+        methods = response_methods(self.training.scorer)
+        known = (method for method in methods if hasattr(self.training.estimator, method))
         return next(known, None)
 
     def of_classes(self, answers, sizes):
@@ -108,7 +105,7 @@ class Scores:
                 right = np.where(self.y == 1, shares[:, :, 1], 1 - shares[:, :, 1])
             eps = np.finfo(np.float64).eps
             return np.log(np.clip(right, eps, 1 - eps)) @ self.weights
-        classes = self.game.classes
+        classes = self.training.classes
         models = (StandInClassifier(classes, answers, row) for row in range(len(sizes)))
         return self._one_by_one(models, sizes)
 
@@ -123,10 +120,10 @@ class Scores:
         return self._one_by_one((StandInRegressor(row) for row in predictions), sizes)
 
     def _one_by_one(self, models, sizes):
-        scores = np.empty(len(sizes))
+        training, scores = self.training, np.empty(len(sizes))
         for i, model in enumerate(models):
             try:
-                score = self.game.scorer(model, self.game.X_val, self.game.y_val, **self.given)
+                score = training.scorer(model, training.X_val, training.y_val, **self.given)
             except Exception:
                 scores[i] = np.nan  # the loop meets the error, and deals with it
                 continue

@@ -1,12 +1,11 @@
-"""Scorers: what nobody scores, and what they ask of a model."""
+"""Scorers: the score of the empty coalition, and what they ask of a model."""
 
-import copy
 import inspect
 
 import numpy as np
 from sklearn.metrics import check_scoring
 
-from ..._utils.sklearn import BaseScorer
+from ..._utils.sklearn import BaseScorer, metric_name, takes_sample_weight, with_labels
 
 _ONE_OF_C = {"accuracy", "balanced_accuracy"}
 _AUC = {"roc_auc", "roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted", "roc_auc_ovo_weighted"}
@@ -33,14 +32,12 @@ def check_scorer(estimator, scoring, sample_weight_val, classes=None):
     Raises ValueError where there are weights that it does not take.
     """
     scorer = check_scoring(estimator, scoring)
-    if classes is not None and isinstance(scorer, BaseScorer):
-        function = getattr(scorer._score_func, "__name__", None)
-        if function in _OF_ALL_CLASSES and "labels" not in scorer._kwargs:
-            scorer = copy.copy(scorer)
-            scorer._kwargs = {**scorer._kwargs, "labels": classes}
+    known = isinstance(scorer, BaseScorer)
+    if classes is not None and known and metric_name(scorer) in _OF_ALL_CLASSES:
+        scorer = with_labels(scorer, classes)
     if sample_weight_val is not None:
-        if isinstance(scorer, BaseScorer):
-            takes = scorer._accept_sample_weight()
+        if known:
+            takes = takes_sample_weight(scorer)
         elif scoring is None:
             takes = "sample_weight" in inspect.signature(estimator.score).parameters
         else:
@@ -67,6 +64,7 @@ def empty_utility_of(scoring, n_classes):
     if name == "r2":
         return 0.0
     raise ValueError(
-        "empty_utility must be given with this scoring: what nobody scores is known only for "
-        f"'accuracy', 'balanced_accuracy', 'roc_auc', 'neg_log_loss' and 'r2'. Got {scoring!r}."
+        "empty_utility must be given with this scoring: the score of the empty coalition is known "
+        "only for 'accuracy', 'balanced_accuracy', 'roc_auc', 'neg_log_loss' and 'r2'. Got "
+        f"{scoring!r}."
     )

@@ -7,9 +7,9 @@ over the classes, so that the direction in which the loss is flat is never taken
 import numpy as np
 
 from ..._utils.compiled import compiled
-from .logistic_kernels import ONE_CLASS, SOLVED, UNSOLVED, add_ranks, invert, is_flat, row_joins
+from .logistic_kernels import add_ranks, invert, is_flat, row_joins
+from .status import ONE_CLASS, SOLVED, TWO_CLASSES, UNSOLVED
 
-TWO_CLASSES = 3  # left to the binary solver
 _REFRESH = 4  # steps after which the Hessian is computed anew
 
 

@@ -12,7 +12,7 @@ from .base import ANSWERS
 from .linear import LeastSquaresSolver, RidgeSolver
 from .logistic import MAX_STEPS, TOLERANCE, LogisticSolver
 from .logistic_kernels import FLAT
-from .scores import ONE_CLASS, SOLVED, TWO_CLASSES, UNSOLVED
+from .status import ONE_CLASS, SOLVED, TWO_CLASSES, UNSOLVED
 
 _MAX_TILE = 4096
 _SAFE = 1e-7  # smallest pivot of a matrix with a unit diagonal that is inverted
@@ -24,9 +24,9 @@ _ROUNDING = 1e-12  # of the objective
 class TorchSolver:
     """What the solvers share: arrays on the device, tiles that fit, sums of products of columns."""
 
-    def __init__(self, game, X, X_val):
-        super().__init__(game, X, X_val)
-        self.device = find_device(game.device)
+    def __init__(self, training, X, X_val):
+        super().__init__(training, X, X_val)
+        self.device = find_device(training.device)
         self.name = f"{self.name} (torch, {self.device})"
         (n, p), blocks = self.X.shape, max(self.n_classes, 1) if self.n_classes != 2 else 1
         self.rows, self.columns = np.tril_indices(p)
@@ -73,8 +73,8 @@ class TorchLogisticSolver(TorchSolver, LogisticSolver):
 
     has_dual = False
 
-    def __init__(self, game, X, X_val):
-        super().__init__(game, X, X_val)
+    def __init__(self, training, X, X_val):
+        super().__init__(training, X, X_val)
         self.flat = FLAT * self.to(self.scale)
 
     def _solve(self, masks, positive, start):

@@ -1,19 +1,21 @@
-"""Compiled loops of the CPU engine: who is inside a judge's ball. Importing this imports numba.
+"""Compiled loops of the CPU engine: which rows are inside a point's ball. Importing this imports
+numba.
 
-Players stand in strips of eight rows of one class; a strip and a judge share one byte, a bit a row.
+Rows are in blocks of eight of one class; a block and a point share one byte, a bit a row.
 """
 
 import numpy as np
 
 from ..._utils.compiled import compiled
-from .rank import GENERIC, exact_key
+from .kinds import GENERIC
+from .rank import exact_key
 
 _FULL = np.uint8(255)
 
 
 @compiled
-def _settle(kind, product, half, s, v, low, high, order, rows, query, limit):
-    """Bits of the rows of one strip that only their exact keys can place."""
+def _decide(kind, product, half, s, v, low, high, order, rows, query, limit):
+    """Bits of the rows of one block that only their exact keys can place."""
     byte = 0
     for j in range(8):
         i = order[8 * s + j]
@@ -24,30 +26,30 @@ def _settle(kind, product, half, s, v, low, high, order, rows, query, limit):
 
 
 @compiled
-def pack_strips(kind, product, half, slack, threshold, judge_slack, order, rows, queries, limit,
-                strip_class, bits, counts):  # fmt: skip
-    """Compare, count and pack one tile of strips.
+def pack_blocks(kind, product, half, slack, threshold, point_slack, order, rows, queries, limit,
+                block_class, bits, counts):  # fmt: skip
+    """Compare, count and pack one tile of blocks.
 
-    Row ``r`` of ``product`` (rows of the tile, judges) is inside the ball of judge ``v`` where
-    ``product[r, v] - half[r] >= threshold[v]``; within ``slack[strip] + judge_slack[v]`` of the
+    Row ``r`` of ``product`` (rows of the tile, points) is inside the ball of point ``v`` where
+    ``product[r, v] - half[r] >= threshold[v]``; within ``slack[block] + point_slack[v]`` of the
     threshold the exact key decides, which is inside up to ``limit``.
     """
-    n_judges = product.shape[1]
-    doubts = np.empty(n_judges, np.uint8)  # rows of the strip too near to a judge's threshold
-    for s in range(len(strip_class)):
+    n_points = product.shape[1]
+    doubts = np.empty(n_points, np.uint8)  # rows of the block too near to a point's threshold
+    for s in range(len(block_class)):
         h0, h1, h2, h3 = half[8 * s], half[8 * s + 1], half[8 * s + 2], half[8 * s + 3]
         h4, h5, h6, h7 = half[8 * s + 4], half[8 * s + 5], half[8 * s + 6], half[8 * s + 7]
         p0, p1, p2, p3 = product[8 * s], product[8 * s + 1], product[8 * s + 2], product[8 * s + 3]
         p4, p5, p6, p7 = (
             product[8 * s + 4], product[8 * s + 5], product[8 * s + 6], product[8 * s + 7]
         )  # fmt: skip
-        total = counts[strip_class[s]]
+        total = counts[block_class[s]]
         line = bits[s]
         near = slack[s]
         doubtful = 0
-        for v in range(n_judges):
-            high = threshold[v] + (judge_slack[v] + near)
-            low = threshold[v] - (judge_slack[v] + near)
+        for v in range(n_points):
+            high = threshold[v] + (point_slack[v] + near)
+            low = threshold[v] - (point_slack[v] + near)
             x0, x1, x2, x3 = p0[v] - h0, p1[v] - h1, p2[v] - h2, p3[v] - h3
             x4, x5, x6, x7 = p4[v] - h4, p5[v] - h5, p6[v] - h6, p7[v] - h7
             b0, b1 = np.int32(x0 >= high), np.int32(x1 >= high)
@@ -65,12 +67,12 @@ def pack_strips(kind, product, half, slack, threshold, judge_slack, order, rows,
                 b0 | b1 << 1 | b2 << 2 | b3 << 3 | b4 << 4 | b5 << 5 | b6 << 6 | b7 << 7
             )
         if doubtful and kind != GENERIC:
-            for v in range(n_judges):
+            for v in range(n_points):
                 if not doubts[v]:
                     continue
-                high = threshold[v] + (judge_slack[v] + near)
-                low = threshold[v] - (judge_slack[v] + near)
-                byte = _settle(kind, product, half, s, v, low, high, order, rows, queries[v], limit)
+                high = threshold[v] + (point_slack[v] + near)
+                low = threshold[v] - (point_slack[v] + near)
+                byte = _decide(kind, product, half, s, v, low, high, order, rows, queries[v], limit)
                 line[v] |= np.uint8(byte)
                 while byte:
                     total[v] += byte & 1
@@ -78,10 +80,10 @@ def pack_strips(kind, product, half, slack, threshold, judge_slack, order, rows,
 
 
 @compiled
-def remove_own(bits, counts, position, labels, own):
-    """Take every judge's own row out of its ball."""
-    for v in range(len(own)):
-        i = own[v]
+def remove_self(bits, counts, position, labels, self_index):
+    """Take every point's own row out of its ball."""
+    for v in range(len(self_index)):
+        i = self_index[v]
         if i >= 0:
             s, bit = position[i] >> 3, np.uint8(1 << (position[i] & 7))
             if bits[s, v] & bit:
@@ -90,14 +92,14 @@ def remove_own(bits, counts, position, labels, own):
 
 
 @compiled(fastmath={"reassoc", "contract"})
-def add_weights(bits, strip_class, weights, out):
-    """Add to every row of the strips the weights of the judges whose ball it is in."""
-    n_judges = bits.shape[1]
+def add_weights(bits, block_class, weights, out):
+    """Add to every row of the blocks the weights of the points whose ball it is in."""
+    n_points = bits.shape[1]
     for s in range(len(bits)):
         line = bits[s]
-        w = weights[strip_class[s]]
+        w = weights[block_class[s]]
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-        for v in range(n_judges):
+        for v in range(n_points):
             b = np.int32(line[v])
             x = w[v]
             s0 += x if b & 1 else 0.0

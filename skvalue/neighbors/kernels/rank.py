@@ -1,7 +1,7 @@
 """Compiled loops of the CPU engine: players in order of distance. Importing this imports numba.
 
-A judge's players are sorted by two counting passes over a 22-bit fixed-point code of their keys
-(`_sort_kernels`) and one insertion pass: linear in the number of players, several times faster than
+The rows of a point are sorted by two counting passes over a 22-bit fixed-point code of their keys
+(`sort`) and one insertion pass: linear in the number of rows, several times faster than
 a comparison sort.
 """
 
@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._utils.compiled import compiled
+from .kinds import COSINE, EUCLIDEAN, GENERIC
 from .sort import count_codes, sort_by_bits, sort_by_codes, sort_run
 
-EUCLIDEAN, COSINE, GENERIC = 0, 1, 2  # how a key is made from an inner product
 EQUAL = 1e-14  # exact keys this close, relative to their size, differ by rounding alone
 
-_ABSENT = np.float32(3e38)  # key of a row that does not play for this judge
+_ABSENT = np.float32(3e38)  # key of a row that does not play for this point
 _ULP = np.float32(1.2e-7)
 
 
@@ -39,7 +39,7 @@ class Players(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Scratch memory for one judge at a time."""
+    """Scratch memory for one point at a time."""
 
     keys: np.ndarray
     rel: np.ndarray
@@ -236,7 +236,7 @@ def _finish_run(players, query, query_half, keys, order, start, stop, head):
 
 
 @compiled
-def _settle_head(players, query, query_half, keys, rel, unit, order, n, head):
+def _resolve_head(players, query, query_half, keys, rel, unit, order, n, head):
     """Look again at what the sorted keys, or the product, cannot tell apart."""
     allowed = slack(players.kind, players.tolerance, players.largest_half, query_half)
     allowed = np.float32(allowed * unit)
@@ -282,7 +282,7 @@ def _may_go_on(rel, order, n_sorted, max_rank, allowed, edge):
 
 @compiled
 def rank_row(players, line, query, query_half, absent, max_rank, head, space, order):
-    """Order the players by distance from one judge; return how many are ranked."""
+    """Order the players by distance from one point; return how many are ranked."""
     n = len(line)
     keys, rel, codes = space.keys, space.rel, space.codes
     lowest, highest = _fill_keys(players, line, keys)
@@ -313,7 +313,7 @@ def rank_row(players, line, query, query_half, absent, max_rank, head, space, or
             n_sorted = sort_by_codes(codes, space.low, space.high, limit, space.work, order)
             _insert(rel, order, n_sorted, np.float32(far * unit))
     n_sorted = min(n_sorted, n_in)  # absent rows are last
-    _settle_head(players, query, query_half, keys, rel, unit, order, n_sorted, head)
+    _resolve_head(players, query, query_half, keys, rel, unit, order, n_sorted, head)
     n_ranked = min(max_rank, n_sorted)
     while n_ranked < n_sorted and order[n_ranked] < 0:
         n_ranked += 1
@@ -334,12 +334,12 @@ def rank_tile(
     order,
     n_ranked,
 ):
-    """Order the players by distance from every judge of a tile.
+    """Order the players by distance from every point of a tile.
 
-    ``product`` (judges, players) holds inner products, or distances when the kind is GENERIC.
+    ``product`` (points, players) holds inner products, or distances when the kind is GENERIC.
     ``order[v, :n_ranked[v]]`` receives the players from near to far, ``~i`` where row ``i`` is tied
     with the one before it. Players ``absent[absent_ptr[v]:absent_ptr[v + 1]]`` do not play for
-    judge ``v``. Only the nearest ``max_rank`` players, and those tied with the last of them, are
+    point ``v``. Only the nearest ``max_rank`` players, and those tied with the last of them, are
     ranked. Keys that rounding may have swapped are compared again from the rows where their rank is
     below ``head``; further out, where a swap moves a value by less than 1 / head**2, they are tied.
     """

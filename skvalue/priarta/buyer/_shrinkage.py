@@ -12,8 +12,6 @@ from sklearn.decomposition import PCA
 
 from ...privacy import smat, svec, svec_index
 
-__all__ = ["Prior", "priors_of", "shrink_moments"]
-
 _FLOOR = 0.02  # of the mean variance; no direction is ruled out
 _MOST_DIRECTIONS = 128
 _MOST_ROWS = 2000
@@ -24,10 +22,7 @@ _SIZES = np.concatenate([[0.0], 10.0 ** np.arange(-2, 12.25, 0.25)])  # in varia
 class Prior:
     """Directions in which sellers are likely to differ, and how much in each.
 
-    Parameters
-    ----------
-    vectors : ndarray of shape (n_samples, p)
-        One a row of the buyer; None for a prior that is the same in all directions.
+    Made from vectors (n_samples, p), one a row of the buyer; None is the same in all directions.
     """
 
     def __init__(self, vectors=None):
@@ -42,19 +37,9 @@ class Prior:
         self.rest = found.noise_variance_ / mean + _FLOOR
 
     def estimate(self, gap, longest):
-        """Posterior means.
+        """Posterior means of gaps (k, p) to the buyer, which have standard normal noise.
 
-        Parameters
-        ----------
-        gap : ndarray of shape (k, p)
-            Sellers' vectors less the buyer's, with standard normal noise.
-        longest : ndarray of shape (k,)
-            Root mean square length of a gap that the prior allows at most.
-
-        Returns
-        -------
-        estimate : ndarray of shape (k, p)
-            What is left of them.
+        ``longest`` (k,) is the root mean square length of a gap that the prior allows at most.
         """
         along = np.empty((len(gap), 0)) if self.directions is None else gap @ self.directions
         squares = along**2
@@ -81,20 +66,7 @@ class Prior:
 
 
 def priors_of(rows, seed):
-    """Priors of sellers' means and covariances.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, d)
-        The buyer's rows.
-    seed : int
-        Of the choice of rows where there are many.
-
-    Returns
-    -------
-    priors : tuple of Prior
-        For means; for covariances, as `svec` has them.
-    """
+    """Priors of sellers' means and, as `svec` has them, covariances, from the buyer's rows."""
     n, d = rows.shape
     most = max(2, min(_MOST_ROWS, 2 * _MOST_NUMBERS // (d * (d + 1))))
     some = rows - rows.mean(axis=0)
@@ -106,28 +78,10 @@ def priors_of(rows, seed):
 
 
 def shrink_moments(target, means, moments, noise, priors, radius):
-    """Bayes estimates of moments of several sellers.
+    """Bayes estimates of moments of k sellers, around the target (mean, covariance) of the buyer.
 
-    Parameters
-    ----------
-    target : tuple of ndarray of shape (d,) and (d, d)
-        The buyer's mean and covariance.
-    means : ndarray of shape (k, d)
-        Noisy means.
-    moments : ndarray of shape (k, d, d)
-        Noisy second moments.
-    noise : ndarray of shape (k, 2)
-        Standard deviations of the noise on an entry of the mean, and on the diagonal of the second
-        moment, above zero.
-    priors : tuple of Prior
-        For means; for covariances.
-    radius : float
-        Norm of rows at most.
-
-    Returns
-    -------
-    means, covariances : ndarray of shape (k, d), (k, d, d)
-        The estimates.
+    ``noise`` (k, 2) are standard deviations on an entry of the mean and on the diagonal of the
+    second moment, above zero; the radius is the norm of rows at most.
     """
     (mean, covariance), d = target, means.shape[1]
     a, b = noise.T

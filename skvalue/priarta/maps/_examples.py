@@ -13,29 +13,8 @@ _LIMIT = 10.0  # standard deviations: what a table's entry is clipped to
 def example_shape(shape, image_shape):
     """Shape of one example as a network sees it: (n_features,) or (channels, height, width).
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of X.
-    image_shape : tuple of int or None
-        (height, width) or (height, width, channels) of flat images; None: X has it.
-
-    Returns
-    -------
-    shape : tuple of int
-        The shape.
-
-    Raises
-    ------
-    ValueError
-        If X and image_shape do not go together.
-
-    Examples
-    --------
     >>> example_shape((10, 784), (28, 28)), example_shape((10, 32, 32, 3), None)
     ((1, 28, 28), (3, 32, 32))
-    >>> example_shape((10, 5), None)
-    (5,)
     """
     own = tuple(shape[1:])
     if image_shape is None:
@@ -64,15 +43,6 @@ class Examples:
     Images come as numbers in [0, 1]: bytes divided by 255, other numbers by the buyer's range,
     outside of which they are clipped. Columns of a table come centred and divided by the buyer's
     standard deviation, clipped to 10 of them.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        (n_features,) or (channels, height, width).
-    bytes : bool
-        Whether images are uint8.
-    centre, scale : ndarray of shape (n_features,) or (1,)
-        What is subtracted, and what is divided by then.
     """
 
     def __init__(self, shape, is_bytes, centre, scale):

@@ -10,17 +10,6 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-__all__ = [
-    "LATENTS",
-    "NETWORKS",
-    "REPRESENTATIONS",
-    "ExportableMap",
-    "Representation",
-    "class_named",
-    "count_rows",
-    "unit_of",
-]
-
 # Name -> "module:class", imported when a user asks for it. A folder that a buyer exports names its
 # maps by these words, so a seller's machine loads no other code than this.
 REPRESENTATIONS = {
@@ -47,32 +36,10 @@ class Representation(Protocol):
     """
 
     def fit(self, X):
-        """Learn from the buyer's rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, ...)
-            The buyer's rows; for a latent map a float64 array of shape (n_samples, n_features).
-
-        Returns
-        -------
-        self : object
-            The fitted map.
-        """
+        """Learn from the buyer's rows; a latent map gets a float64 array of two axes."""
 
     def transform(self, X):
-        """Rows of numbers, one for each row of X.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, ...)
-            Rows as in `fit`.
-
-        Returns
-        -------
-        rows : ndarray of shape (n_samples, n_dimensions)
-            Finite float64 numbers.
-        """
+        """Rows of finite float64 numbers, one for each row of X."""
 
 
 @runtime_checkable
@@ -80,61 +47,15 @@ class ExportableMap(Representation, Protocol):
     """A map that a buyer can ship: its weights are arrays and the rest is JSON."""
 
     def to_arrays(self):
-        """Weights, and what rebuilds the object around them.
-
-        Returns
-        -------
-        arrays : dict of str to ndarray
-            Weights by name. Names are words of letters, digits, "_" and ".".
-        config : dict
-            What JSON can hold: parameters and shapes; no code.
-        """
+        """Weights by name (letters, digits, "_" and "."), and what JSON can hold; no code."""
 
     @classmethod
     def from_arrays(cls, arrays, config):
-        """The map ready to transform, from an untrusted folder.
-
-        Parameters
-        ----------
-        arrays : dict of str to ndarray
-            As `to_arrays` gave them.
-        config : dict
-            As `to_arrays` gave it.
-
-        Returns
-        -------
-        map : object
-            A map whose `transform` gives what the exported one gives.
-
-        Raises
-        ------
-        ValueError
-            If names, shapes or values do not fit together.
-        """
+        """The map ready to transform, from an untrusted folder; refuses what does not fit."""
 
 
 def class_named(name, names):
-    """Class that a word stands for.
-
-    Parameters
-    ----------
-    name : str
-        A key of `names`.
-    names : dict of str to str
-        `REPRESENTATIONS` or `LATENTS`.
-
-    Returns
-    -------
-    cls : type
-        The class, imported now.
-
-    Raises
-    ------
-    ValueError
-        If the word stands for nothing.
-    ImportError
-        If the class needs a package that is not installed.
-    """
+    """Class that a word of `REPRESENTATIONS` or `LATENTS` stands for, imported now."""
     if name not in names:
         known = ", ".join(sorted(names))
         raise ValueError(f"name must be one of {known}. Got {name!r}.")
@@ -143,42 +64,13 @@ def class_named(name, names):
 
 
 def name_of(fitted, names):
-    """Word under which an object's class is registered, or None.
-
-    Parameters
-    ----------
-    fitted : object
-        A map.
-    names : dict of str to str
-        `REPRESENTATIONS` or `LATENTS`.
-
-    Returns
-    -------
-    name : str or None
-        The first word whose class is exactly the object's.
-    """
+    """Word under which an object's class, exactly, is registered, or None."""
     where = f"{type(fitted).__module__}:{type(fitted).__qualname__}"
     return next((name for name, target in names.items() if target == where), None)
 
 
 def count_rows(X):
-    """Number of rows of an array, a table, a sparse matrix or a list.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, ...)
-        Rows.
-
-    Returns
-    -------
-    n_rows : int
-        Their number.
-
-    Raises
-    ------
-    TypeError
-        If X has no rows.
-    """
+    """Number of rows of an array, a table, a sparse matrix or a list."""
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) > 0:
         return int(shape[0])
@@ -190,20 +82,8 @@ def count_rows(X):
 def unit_of(X, axis=None):
     """Power of two near the largest entries: over it, squares neither overflow nor vanish.
 
-    Parameters
-    ----------
-    X : ndarray
-        Numbers.
-    axis : int or None
-        As of `numpy.max`.
+    Dividing by it changes no digit.
 
-    Returns
-    -------
-    unit : float or ndarray
-        Dividing by it changes no digit.
-
-    Examples
-    --------
     >>> X = np.array([3e200, 4e200])
     >>> print(f"{unit_of(X) * np.linalg.norm(X / unit_of(X)):.3g}")
     5e+200
@@ -212,27 +92,7 @@ def unit_of(X, axis=None):
 
 
 def as_rows(values, n_rows, name):
-    """A map's output, checked.
-
-    Parameters
-    ----------
-    values : array-like
-        What `transform` gave.
-    n_rows : int
-        Number of rows that it was given.
-    name : str
-        What to call it in an error.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_rows, n_dimensions)
-        Finite float64 numbers.
-
-    Raises
-    ------
-    ValueError
-        If the shape is another or a number is not finite.
-    """
+    """A map's output, checked: finite float64 numbers, n_rows rows of them."""
     rows = np.asarray(values, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[0] != n_rows or rows.shape[1] == 0:
         raise ValueError(

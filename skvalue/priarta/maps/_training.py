@@ -20,8 +20,6 @@ from ...exceptions import IncompleteFitWarning
 def learning_rate_factor(step, n_steps):
     """Linear warm-up over a tenth of the steps, then half a cosine down to zero.
 
-    Examples
-    --------
     >>> [round(learning_rate_factor(step, 20), 2) for step in (0, 1, 2, 11, 20)]
     [0.5, 1.0, 1.0, 0.5, 0.0]
     """
@@ -203,6 +201,19 @@ class TrainedTransformer(
             ),
             **patience,
         )
+
+    def _set_loaded(self, network, learnt, n_features):
+        """Set what came from a folder: a network that was trained elsewhere."""
+        swap_in(
+            self,
+            network_=network,
+            loss_curve_=[],
+            validation_loss_curve_=[],
+            n_iter_=0,
+            n_features_in_=n_features,
+            _learnt=learnt,
+        )
+        return self
 
     @abstractmethod
     def _prepare(self, X, former):

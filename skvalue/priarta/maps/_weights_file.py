@@ -9,56 +9,20 @@ import os
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-__all__ = ["load_weights", "save_weights"]
-
 _NETWORK, _PLAIN = "weights.safetensors", "weights.npz"
 
 
 def save_weights(folder, arrays, network):
-    """Write arrays to a folder.
-
-    Parameters
-    ----------
-    folder : str or path-like
-        Made if it is not there.
-    arrays : dict of str to ndarray
-        By name.
-    network : bool
-        Whether weights of a network are among them.
-
-    Raises
-    ------
-    ImportError
-        If safetensors is needed and not installed; nothing is written then.
-    """
+    """Write named arrays to a folder, which is made; `network`: weights of one are among them."""
     write = _safetensors().save_file if network else _save_npz
     os.makedirs(folder, exist_ok=True)
     write(arrays, os.path.join(folder, _NETWORK if network else _PLAIN))
 
 
 def load_weights(folder, network):
-    """Read arrays from a folder that nobody vouches for.
+    """Read named arrays from a folder that nobody vouches for.
 
-    Parameters
-    ----------
-    folder : str or path-like
-        Where they are.
-    network : bool
-        As when they were saved.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        By name; together no larger than the file.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, compressed, or holds something else than arrays of numbers.
-    FileNotFoundError
-        If it is not there.
-    ImportError
-        If safetensors is needed and not installed.
+    Together they are no larger than the file; `network` is as when they were saved.
     """
     name = _NETWORK if network else _PLAIN
     read = _safetensors().load_file if network else _load_npz

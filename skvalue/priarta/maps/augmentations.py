@@ -5,8 +5,6 @@ Importing this imports torch; kornia is imported by the sets for images.
 
 import torch
 
-__all__ = ["AUGMENTATIONS", "corrupt_features", "image_augmentations", "make_augmentations"]
-
 AUGMENTATIONS = ("colour", "digits", "table")
 
 
@@ -120,31 +118,10 @@ class _Corruption:
 
 
 def make_augmentations(name, shape, pool, rate=0.3):
-    """A set of augmentations for examples of a shape.
+    """A set of augmentations for examples of a shape; "auto" takes the one that suits it.
 
-    Parameters
-    ----------
-    name : {"auto", "colour", "digits", "table"}
-        The set. "auto": "table" for rows of a table, "digits" for images of one channel, "colour"
-        for others.
-    shape : tuple of int
-        (n_features,) of a table's row, or (channels, height, width) of an image.
-    pool : tensor of shape (n, ...)
-        The rows to learn from; "table" takes entries from them.
-    rate : float
-        Probability that "table" replaces an entry.
-
-    Returns
-    -------
-    augment : callable
-        A tensor of examples to a tensor of as many.
-
-    Raises
-    ------
-    ImportError
-        If kornia is needed and not installed.
-    ValueError
-        If the name is unknown or does not go with the shape.
+    "table" replaces entries, with probability `rate`, by those of the pool (n, ...); the others
+    need kornia.
     """
     if name == "auto":
         name = "table" if len(shape) == 1 else "digits" if shape[0] == 1 else "colour"

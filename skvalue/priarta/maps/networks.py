@@ -5,8 +5,6 @@ import math
 import torch
 from torch import nn
 
-__all__ = ["BACKBONES", "make_backbone", "mlp", "projection_head", "resnet18", "small_cnn"]
-
 BACKBONES = ("mlp", "resnet18", "small_cnn")
 _SIDES = {"small_cnn": (8, 28), "resnet18": (29, 96)}  # shorter side of images, for "auto"
 
@@ -119,41 +117,12 @@ def mlp(n_features, width=128):
 
 
 def projection_head(n_in, n_out):
-    """The head on which the contrastive loss is taken, thrown away after training.
-
-    Parameters
-    ----------
-    n_in : int
-        Dimension of the representation.
-    n_out : int
-        Dimension of the projection.
-
-    Returns
-    -------
-    network : torch.nn.Module
-        Arrays of shape (n, n_in) to arrays of shape (n, n_out).
-    """
+    """The head on which the contrastive loss is taken, thrown away after training."""
     return nn.Sequential(nn.Linear(n_in, n_in), nn.ReLU(), nn.Linear(n_in, n_out))
 
 
 def choose_backbone(shape):
-    """Name of the network that suits the shape of an example.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        (n_features,) of a table's row, or (channels, height, width) of an image.
-
-    Returns
-    -------
-    name : {"mlp", "resnet18", "small_cnn"}
-        The network.
-
-    Raises
-    ------
-    ValueError
-        If the images are smaller than 8 or larger than 96 pixels.
-    """
+    """Name of the network that suits (n_features,) or (channels, height, width)."""
     if len(shape) == 1:
         return "mlp"
     side = min(shape[1:])
@@ -167,27 +136,7 @@ def choose_backbone(shape):
 
 
 def make_backbone(name, shape):
-    """Build a network for examples of a shape, with fresh weights.
-
-    Parameters
-    ----------
-    name : {"mlp", "resnet18", "small_cnn"}
-        The network.
-    shape : tuple of int
-        (n_features,) of a table's row, or (channels, height, width) of an image.
-
-    Returns
-    -------
-    network : torch.nn.Module
-        Batches of examples to rows of numbers.
-    n_outputs : int
-        How many numbers a row has.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown or does not go with the shape.
-    """
+    """A network for examples of a shape, with fresh weights, and its number of outputs."""
     if name not in BACKBONES:
         raise ValueError(f"backbone must be one of {', '.join(BACKBONES)}. Got {name!r}.")
     if (name == "mlp") != (len(shape) == 1):

@@ -8,14 +8,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ...privacy import GaussianEvent, Ledger, draw_noise, make_report
-from ...privacy.mechanisms import on_grid
+from ...privacy import GaussianEvent, Ledger, draw_noise, make_report, on_grid
 from ..maps import as_model, count_rows
 from .mechanism import calibrated_scale, moment_statistic, sensitivity_of, unpack
 from .plan import ReleasePlan
 from .summary import Summary
-
-__all__ = ["RELEASE_CONSTRAINTS", "SellerRelease", "check_release", "report_of"]
 
 RELEASE_CONSTRAINTS = {
     "epsilon": [Interval(Real, 0, None, closed="neither"), None],

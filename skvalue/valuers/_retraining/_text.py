@@ -9,10 +9,11 @@ _MODEL = """estimator : estimator, default=None
 _UTILITY = """scoring : str or callable, default=None
         Scorer of the utility; None takes the estimator's own score (accuracy or R2).
     empty_utility : float, default=None
-        Utility of nobody. None knows it for accuracy (1/C), ROC AUC, log-loss and R2; other scorers
-        need a number.
+        Utility of the empty coalition. None is 1/C for accuracy, and what a constant prediction
+        scores for ROC AUC, log-loss and R2; other scorers need a number.
     error_score : "empty", "raise" or float, default="empty"
-        Utility of a coalition whose fit or score fails: that of nobody, an error, or a number."""
+        Utility of a coalition whose fit or score fails: that of the empty one, an error, or a
+        number."""
 
 _SAMPLING = """sampler : {"auto", "stratified", "subsets", "permutation", "antithetic", "latin", \
             "orthogonal", "exact"}, default="auto"
@@ -39,13 +40,14 @@ _SAMPLING = """sampler : {"auto", "stratified", "subsets", "permutation", "antit
         Stop when the sign of every value is decided at this confidence; with `tol`, of every value
         whose standard error is larger than that.
     stable_bottom : int, default=None
-        Stop when the so many lowest values are the same rows, 19 in 20, as with half as many
+        Stop when the rows of that many lowest values are the same, 19 in 20, as with half as many
         coalitions. Where `tol`, `sign_level` and `stable_bottom` are set, all must be reached."""
 
 _DATA = """task : {"auto", "classification", "regression"}, default="auto"
         Kind of target; "auto" decides by `sklearn.utils.multiclass.type_of_target`.
     cv : int, "leave-one-out", splitter or iterable, default=5
-        Which rows judge which when there is no validation set; every row must play equally often.
+        Which rows are held out to value which others when there is no validation set; every row
+        must play equally often.
     batch : {"auto", "torch", "never"}, default="auto"
         Whether many coalitions are trained at once: where the estimator allows it, by torch where
         device="cuda"; by torch, which the extra `torch` brings, or not at all; or never.
@@ -54,13 +56,13 @@ _DATA = """task : {"auto", "classification", "regression"}, default="auto"
         CPU.
     memory : str or object with the interface of `joblib.Memory`, default=None
         Keeps utilities on disk, call by call: a fit that asks for the same coalitions in the same
-        order finds them, batched or not. To go on with a fit take `checkpoint`."""
+        order finds them, batched or not. To resume a fit take `checkpoint`."""
 
 _LONG = """checkpoint : str or path-like, default=None
-        File that is written about every second, and from which a fit on the same data goes on, bit
+        File that is written about every second, and from which a fit on the same data resumes, bit
         for bit, after a crash.
     warm_start : bool, default=False
-        Whether to go on with the last fit, on the same data; no random number is used twice.
+        Whether to resume the last fit, on the same data; no random number is used twice.
         `max_evaluations` counts all fits."""
 
 _JOBS = """n_jobs : int, default=None

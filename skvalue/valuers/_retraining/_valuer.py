@@ -1,39 +1,42 @@
-"""What all semivalue valuers by retraining share: from parameters to estimations and back."""
+"""What all semivalue valuers by retraining share: from parameters to a run and back."""
 
 import os
 import warnings
 from abc import abstractmethod
-from functools import partial
+from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
-from joblib import effective_n_jobs
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.utils import Bunch, check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted
 
-from ..._utils.checks import check_sample_weight
+from ..._utils.checks import seed_of
 from ..._utils.sklearn import HasMethods, Interval, StrOptions
-from ...base._old_judges import Progress, check_judged_labels
-from ...base._rows import check_validation_set
-from ...estimation.checkpoint import fingerprint, read_arrays
-from ...estimation.designs import SUBSETS, OrderDesign
-from ...estimation.estimation import SAMPLERS, Estimation, choose_sampler, make_design
-from ...estimation.run import Run
-from ...estimation.stopping import Stopping, default_evaluations
+from ...base import Result, Takes, make_problem, refuse_unseen_labels
+from ...estimation import (
+    SAMPLERS,
+    SUBSETS,
+    Checkpoint,
+    Run,
+    Stopping,
+    choose_sampler,
+    decided,
+    default_evaluations,
+    make_design,
+    read_arrays,
+)
 from ...exceptions import ImpreciseValuesWarning
-from ...games import ModelGame
 from ...semivalues import check_semivalue
 from ._base import BaseRetrainingValuer
-from ._estimates import EstimatesMixin
+from ._estimates import halfwidths, merged
+from ._plan import Plan, default_estimator, make_games, mark_of, question_size, refuse_few
 
 
-class BaseSemivalueValuer(EstimatesMixin, BaseRetrainingValuer):
+class BaseSemivalueValuer(BaseRetrainingValuer):
     """Base class of semivalues of the game of training an estimator on a coalition of rows.
 
-    A method says which semivalue by `_semivalue`, and has the parameters of the estimation, or
-    class attributes in their place.
+    A method says which semivalue by `_semivalue`. One that lacks some of the parameters has an
+    `__init__` of its own, and class attributes in their place.
     """
 
     _parameter_constraints: dict = {
@@ -58,15 +61,51 @@ class BaseSemivalueValuer(EstimatesMixin, BaseRetrainingValuer):
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
-    _tasks = ("classification", "regression")
-    _leave_one_out_at_once = False
-    _done = "coalitions evaluated"
 
-    # Of methods that lack these parameters.
-    sampler = "exact"
-    truncation = max_evaluations = max_time = tol = sign_level = stable_bottom = None
-    checkpoint = random_state = None
-    warm_start = False
+    def __init__(
+        self,
+        estimator=None,
+        *,
+        scoring=None,
+        empty_utility=None,
+        error_score="empty",
+        sampler="auto",
+        truncation=None,
+        max_evaluations=None,
+        max_time=None,
+        tol=None,
+        sign_level=None,
+        stable_bottom=None,
+        task="auto",
+        cv=5,
+        batch="auto",
+        device="auto",
+        memory=None,
+        checkpoint=None,
+        warm_start=False,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.scoring = scoring
+        self.empty_utility = empty_utility
+        self.error_score = error_score
+        self.sampler = sampler
+        self.truncation = truncation
+        self.max_evaluations = max_evaluations
+        self.max_time = max_time
+        self.tol = tol
+        self.sign_level = sign_level
+        self.stable_bottom = stable_bottom
+        self.task = task
+        self.cv = cv
+        self.batch = batch
+        self.device = device
+        self.memory = memory
+        self.checkpoint = checkpoint
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
     @property
     @abstractmethod
@@ -94,262 +133,334 @@ class BaseSemivalueValuer(EstimatesMixin, BaseRetrainingValuer):
             clock decides), ``seconds_per_evaluation`` of one worker, ``n_players``, ``sampler``
             and ``solver``.
         """
-        probe = clone(self)
-        probe._sample_weight = sample_weight
-        X, y = validate_data(
-            probe, X, y, dtype=list(self._dtypes), order="C", y_numeric=False, ensure_min_samples=2
-        )
-        X_val, y_val = check_validation_set(probe, X_val, y_val, X)
-        games, _, codes, group_codes = probe._set_up(X, y, X_val, y_val, groups, None)
-        run = probe._make_run(games, X, codes, group_codes)
-        count, game = run.planned(), run.estimations[0].game
-        seconds, workers = self._cost(run)
+        problem = make_problem(self, X, y, X_val, y_val, groups=groups, sample_weight=sample_weight)
+        self._prepare(problem)
+        plan = self._plan(problem)
+        count = plan.run.planned
+        seconds, workers = plan.cost(self.n_jobs)
         limits = [] if count is None else [count * seconds / workers]
         limits += [] if self.max_time is None else [float(self.max_time)]
         return Bunch(
             seconds=min(limits, default=None),
             n_evaluations=count,
             seconds_per_evaluation=seconds,
-            n_players=run.n,
-            sampler=probe.sampler_,
-            solver=game.solver,
+            n_players=plan.run.n,
+            sampler=plan.sampler,
+            solver=plan.games[0].solver,
         )
 
-    # Plumbing -------------------------------------------------------------------------------
+    def confidence_interval(self, level=0.95, method="t", utility_range=None):
+        """Interval around every value, for what sampling coalitions leaves open.
 
-    def _cost(self, run):
-        """Seconds that a coalition takes one worker, and workers."""
-        estimation = run.estimations[0]
-        seconds = estimation.game.evaluation_cost(nested=isinstance(estimation.design, OrderDesign))
-        loop = estimation.game.solver == "loop"
-        return seconds, effective_n_jobs(self.n_jobs) if loop else 1
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that the interval of one row holds its value.
+        method : {"t", "bernstein"}, default="t"
+            By Student's t, which wants enough replicates; or the empirical Bernstein bound of
+            Maurer and Pontil (2009), which holds for any number of them if utilities have a known
+            range, and is wider. The latter needs one of the samplers of orders.
+        utility_range : tuple of two floats, default=None
+            Lowest and highest utility that can be, for "bernstein". None: 0 and 1 for
+            accuracy and other scores that lie between them.
 
-    def _prepare(self, X_val, y_val):
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2) or (n_groups, 2)
+            Lower and upper ends.
+
+        Raises
+        ------
+        ValueError
+            If `level` is not between 0 and 1, `method` is unknown or cannot be had, or
+            `utility_range` is needed.
+        """
+        fitted = self._record("confidence_interval")
+        half = halfwidths(fitted, level, method, utility_range, self.scoring)
+        return np.stack([self.values_ - half, self.values_ + half], axis=1)
+
+    def sign_decided(self, level=0.95, method="t", utility_range=None):
+        """Rows whose values are above or below zero for sure, as far as sampling goes.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the interval that must not hold zero.
+        method : {"t", "bernstein"}, default="t"
+            As in `confidence_interval`.
+        utility_range : tuple of two floats, default=None
+            As in `confidence_interval`.
+
+        Returns
+        -------
+        mask : ndarray of bool of shape (n_samples,) or (n_groups,)
+            True where the sign is decided.
+
+        Raises
+        ------
+        ValueError
+            As in `confidence_interval`.
+        """
+        fitted = self._record("sign_decided")
+        return decided(self.values_, halfwidths(fitted, level, method, utility_range, self.scoring))
+
+    def merge(self, other):
+        """Add what another fit on the same data has found with other random numbers.
+
+        Parameters
+        ----------
+        other : object of the same class
+            A valuer fitted on the same data with the same parameters, but for `random_state`,
+            stopping rules and what concerns computation only.
+
+        Returns
+        -------
+        self : object
+            This valuer, whose values are based on the coalitions of both. Fitted again with
+            `warm_start`, it resumes with its own random numbers.
+
+        Raises
+        ------
+        ValueError
+            If data, parameters or samplers differ, random numbers are the same, or values are
+            exact.
+        """
+        fitted = self._record("merge")
+        check_is_fitted(other, "_fitted")
+        if type(self) is not type(other):
+            raise ValueError(
+                f"merge needs a valuer of the same class. Got a {type(other).__name__}."
+            )
+        sampled = merged(fitted.statistic, other._fitted.statistic)
+        values, attributes = self._found(sampled)
+        result = replace(
+            fitted.result, values=values, statistic=sampled,
+            attributes={**fitted.result.attributes, **attributes},
+        )  # fmt: skip
+        self._swap_in(result, fitted.attributes, fitted.release)
+        return self
+
+    # From a problem to a result -------------------------------------------------------------
+
+    @property
+    def _takes(self):
+        return Takes(
+            targets=("classification", "regression"), task=self.task, part="coalitions",
+            done="coalitions evaluated",
+        )  # fmt: skip
+
+    def _prepare(self, problem):
         check_semivalue(self._semivalue, custom=True)
         if self.truncation is not None and self.sampler in ("subsets", "stratified", "exact"):
             raise ValueError(
                 "truncation needs a sampler of orders: 'permutation', 'antithetic', 'latin' or "
                 f"'orthogonal'. Got sampler={self.sampler!r}."
             )
+        if not problem.has_validation_set:
+            refuse_unseen_labels(problem, self.cv)
+        return {}
 
-    def _make_run(self, games, X, codes, groups, former=None):
-        """Estimations of the games, going on from the arrays of a former run."""
-        labels = self.classes_[codes] if self._n_classes else codes
-        estimator = self.estimator
-        if estimator is None:
-            estimator = LogisticRegression() if self._n_classes else Ridge()
-        weights = check_sample_weight(self._sample_weight, len(X))
-        model_games, players = [], []
-        for rows, judges in games:
-            rows = np.arange(len(X)) if rows is None else rows
-            if self._n_classes:
-                check_judged_labels(judges.y, codes[rows], self.classes_, self.cv)
-            judge_labels = self.classes_[judges.y] if self._n_classes else judges.y
-            game = ModelGame(
-                estimator, X[rows], labels[rows], judges.X, judge_labels,
-                scoring=self.scoring, error_score=self.error_score,
-                empty_utility=self.empty_utility,
-                sample_weight=None if weights is None else weights[rows],
-                sample_weight_val=judges.weights,
-                groups=None if groups is None else groups[rows], batch=self.batch,
-                device=self.device,
-                random_state=0, memory=self.memory, n_jobs=self.n_jobs,
-            )  # fmt: skip
-            model_games.append(game)
-            players.append(rows if groups is None else game.groups_)
-        n = len(X) if groups is None else int(groups.max()) + 1
-        stopping = self._stopping(n, X, len(games))
-        mark = self._fingerprint(games, X, labels, weights, groups, estimator)
-        largest = max(game.n_players for game in model_games)
-        seed, sampler = self._seed_and_sampler(former, mark, largest, stopping, len(games))
-        make = partial(self._make_run_by, model_games, players, n, stopping, mark, seed, former)
-        run = make(sampler)
-        if self.max_time is not None and all(e.exact for e in run.estimations):
-            seconds, workers = self._cost(run)
-            seconds *= run.planned() / workers
-            if seconds > self.max_time:
-                if former is not None or self._named_sampler() != "auto":
-                    raise ValueError(
-                        f"max_time must be enough for sampler='exact', whose {run.planned():,} "
-                        f"coalitions take about {seconds:.2g} seconds here. Got {self.max_time}: "
-                        "take more time or another sampler."
-                    )
-                few = stopping.max_evaluations is not None and (
-                    stopping.max_evaluations // len(games) <= SUBSETS
-                )
-                run = make("permutation" if few else "stratified")
-        return run
+    def _parts(self, problem, attributes, release):
+        plan = self._plan(problem, self._former())
+        return self._evaluate(plan), plan.run.n_steps
 
-    def _make_run_by(self, model_games, players, n, stopping, mark, seed, former, sampler):
-        """The run of a sampler."""
-        self.sampler_ = sampler
-        estimations = [
-            Estimation(game, self._design(sampler, game.n_players), seed, number)
-            for number, game in enumerate(model_games)
-        ]
-        self._check_count(estimations, stopping)
-        header = {
-            "fingerprint": np.array(mark),
-            "seeds": np.array([str(seed)]),
-            "sampler": np.array(sampler),
-            "players": np.array([game.n_players for game in model_games]),
-            "empty": np.array([game.empty_utility for game in model_games]),
-            "n_values": np.array(n),
-            "n_failed": np.array(0 if former is None else former["n_failed"]),
+    def _evaluate(self, plan):
+        """Ask and tell until the run ends; yields the plan once for each step of the run."""
+        run, checkpoint, steps = plan.run, Checkpoint(self.checkpoint), 0
+        try:
+            while (masks := run.ask()) is not None:
+                run.tell(plan.games[run.turn].utility(masks))
+                if checkpoint.is_due:
+                    checkpoint.write(plan.sampled.arrays)
+                due = steps + 1 if run.n_steps is None else run.steps_done
+                while steps < due:
+                    steps += 1
+                    yield plan
+        except Exception as error:
+            if not run.valued:
+                raise
+            run.error = error
+        except KeyboardInterrupt:
+            if not steps:
+                yield plan
+            raise
+        if not steps:
+            yield plan
+
+    def _combine(self, problem, attributes, parts):
+        plan = None
+        for plan in parts:  # noqa: B007
+            pass
+        if plan is None or not plan.run.valued:
+            return None
+        run, sampled, played = plan.run, plan.sampled, plan.run.valued
+        run.drop_unfinished()
+        error = run.error
+        if not isinstance(error, OSError):
+            try:
+                Checkpoint(self.checkpoint).write(sampled.arrays)
+            except OSError as failure:
+                error = failure
+        values, attributes = self._found(sampled)
+        reason = run.reason or ("exact" if run.exact else "max_evaluations")
+        if run.error is not None:
+            reason = "error"
+        if parts.stopped or parts.interrupted:
+            reason = "interrupted" if parts.interrupted else "callback"
+        attributes |= {"sampler_": plan.sampler, "stop_reason_": reason}
+        return Result(
+            values,
+            float(np.mean([run.designs[i].full for i in played])),
+            float(np.mean([run.designs[i].empty_utility for i in played])),
+            replace(problem, splits=tuple(problem.splits[i] for i in played)),
+            sampled,
+            attributes,
+            None if error is None else self._ended_by(error, run.asked),
+            lambda: self._warn(plan, values, attributes),
+        )
+
+    # Plumbing -------------------------------------------------------------------------------
+
+    def _plan(self, problem, former=None):
+        """Games of the splits, and a run that begins or resumes from arrays. Sets nothing."""
+        estimator = self.estimator if self.estimator is not None else default_estimator(problem)
+        names = ("scoring", "error_score", "empty_utility", "batch", "device", "memory", "n_jobs")
+        options = {name: getattr(self, name) for name in names}
+        games, players = make_games(problem, estimator, **options)
+        stopping = self._stopping(problem)
+        kept = {
+            name: getattr(self, name)
+            for name in ("sampler", "scoring", "empty_utility", "error_score", "truncation")
         }
-        run = Run(estimations, players, n, stopping, header, self.checkpoint)
-        if former is not None:
-            header["seeds"] = former["seeds"]
-            run.restore(former)
-        return run
+        mark = mark_of(
+            problem, type(self).__name__, estimator, self._semivalue, kept, self.batch, self.device
+        )
+        seed, sampler = self._seed_and_sampler(games, stopping, mark, former)
 
-    def _design(self, sampler, n):
-        return make_design(sampler, self._semivalue, n, self.truncation)
+        def plan_by(sampler):
+            designs = [
+                make_design(
+                    sampler, self._semivalue, game.n_players, self.truncation, seed=seed,
+                    number=number, empty_utility=game.empty_utility, **question_size(game),
+                )
+                for number, game in enumerate(games)
+            ]  # fmt: skip
+            run = Run(designs, players, problem.n_players, stopping)
+            if self.max_evaluations is not None:
+                refuse_few(run, sampler, self.max_evaluations)
+            header = {"fingerprint": mark, "seeds": np.array([str(seed)]), "n_failed": 0}
+            header["sampler"] = np.array(sampler)
+            if former is not None:
+                header |= {"seeds": former["seeds"], "n_failed": int(former["n_failed"])}
+                run.restore(former)
+            return Plan(run, games, sampler, header)
+
+        plan = plan_by(sampler)
+        if self.max_time is None or not plan.run.exact:
+            return plan
+        seconds, workers = plan.cost(self.n_jobs)
+        seconds *= plan.run.planned / workers
+        if seconds <= self.max_time:
+            return plan
+        if former is not None or self._named_sampler() != "auto":
+            raise ValueError(
+                f"max_time must be enough for sampler='exact', whose {plan.run.planned:,} "
+                f"coalitions take about {seconds:.2g} seconds here. Got {self.max_time}: "
+                "take more time or another sampler."
+            )
+        limit = stopping.max_evaluations
+        few = limit is not None and limit // len(games) <= SUBSETS
+        return plan_by("permutation" if few else "stratified")
 
     def _named_sampler(self):
         """The sampler asked for; only orders can be truncated."""
         return "antithetic" if self.sampler == "auto" and self.truncation else self.sampler
 
-    def _stopping(self, n, X, n_games):
-        sampler = self._named_sampler()
+    def _stopping(self, problem):
+        """When to stop; where no rule is given, after a number of coalitions."""
         stopping = Stopping(
             self.max_evaluations, self.max_time, self.tol, self.sign_level, self.stable_bottom
         )
         if self.max_evaluations is None and self.max_time is None and not stopping.has_goals:
-            count = default_evaluations(n, len(X), X.shape[1])
+            sampler, n = self._named_sampler(), problem.n_players
+            cost = SUBSETS
+            if sampler not in ("auto", "exact"):
+                cost = make_design(sampler, self._semivalue, n, self.truncation).cost
             # Two blocks at least, so that there is an error.
-            cost = SUBSETS if sampler in ("auto", "exact") else self._design(sampler, n).cost
-            stopping.max_evaluations = max(count, n_games * (2 * cost + 1))
+            stopping.max_evaluations = max(
+                default_evaluations(n, *problem.X.shape), len(problem.splits) * (2 * cost + 1)
+            )
         return stopping
 
-    def _seed_and_sampler(self, former, mark, n, stopping, n_games):
+    def _seed_and_sampler(self, games, stopping, mark, former):
+        """Seed and sampler of a run that begins, or of the one that resumes."""
         if former is not None:
-            given = self.random_state
-            if str(former["fingerprint"]) != mark:
+            name = "warm_start" if self._resumes_last_fit else "checkpoint"
+            if str(former["fingerprint"]) != str(mark):
                 raise ValueError(
-                    f"{self._former_name()} goes on with a fit on the same data with the same "
-                    "parameters. Got other data or parameters."
+                    f"{name} goes on with a fit on the same data with the same parameters. Got "
+                    "other data or parameters."
                 )
             seed = str(former["seeds"][0])
-            if isinstance(given, Integral) and str(given) != seed:
+            if isinstance(self.random_state, Integral) and str(self.random_state) != seed:
                 raise ValueError(
-                    f"{self._former_name()} goes on with the random numbers of random_state={seed}."
-                    f" Got random_state={given}."
+                    f"{name} goes on with the random numbers of random_state={seed}. Got "
+                    f"random_state={self.random_state}."
                 )
             return int(seed), str(former["sampler"])
-        if self.random_state is None:
-            seed = np.random.SeedSequence().entropy
-        elif isinstance(self.random_state, Integral):
-            seed = int(self.random_state)
-        else:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed, limit = seed_of(self.random_state), stopping.max_evaluations
         if self._named_sampler() != "auto":
             return seed, self._named_sampler()
-        limit = stopping.max_evaluations
-        limit = None if limit is None else limit // n_games
-        return seed, choose_sampler(self._semivalue, n, limit)
+        largest = max(game.n_players for game in games)
+        limit = None if limit is None else limit // len(games)
+        return seed, choose_sampler(self._semivalue, largest, limit)
 
-    def _former_name(self):
-        return "warm_start" if self.warm_start and hasattr(self, "_run") else "checkpoint"
-
-    def _check_count(self, estimations, stopping):
-        """Refuse a count that does not allow one replicate in every game."""
-        if stopping.max_evaluations is None or self.max_evaluations is None:
-            return
-        least = len(estimations) * max(
-            1 + (e.design.total if e.exact else e.design.cost) for e in estimations
-        )
-        if stopping.max_evaluations < least:
-            games = "" if len(estimations) == 1 else f" in each of {len(estimations)} splits"
-            raise ValueError(
-                f"max_evaluations must be at least {least} for sampler={self.sampler_!r} and "
-                f"{max(e.design.n for e in estimations)} players{games}. Got "
-                f"{self.max_evaluations}."
-            )
-
-    def _fingerprint(self, games, X, labels, weights, groups, estimator):
-        judged = [(rows, judges.X, judges.y, judges.weights) for rows, judges in games]
-        kept = {
-            name: getattr(self, name)
-            for name in ("sampler", "scoring", "empty_utility", "error_score", "truncation")
-        }
-        parts = [type(self).__name__, X, labels, weights, groups, judged, estimator]
-        return fingerprint(*parts, self._semivalue, kept, self.batch, self.device)
+    @property
+    def _resumes_last_fit(self):
+        return self.warm_start and hasattr(self, "_fitted")
 
     def _former(self):
-        """Arrays of the run to go on with, or None."""
-        if self.warm_start and hasattr(self, "_run"):
-            return self._run
+        """Arrays of the run to resume, or None."""
+        if self._resumes_last_fit:
+            return self._fitted.statistic.arrays
         return None if self.checkpoint is None else read_arrays(self.checkpoint)
 
-    def _play(self, games, X, y, groups):
-        run = self._make_run(games, X, y, groups, self._former())
-        progress = Progress(self, run.n_steps)
-        for _ in progress.follow(run.steps(), run.n_steps, "coalitions"):
-            pass
-        played = run.valued
-        if not played:
-            if progress.interrupted:
-                raise KeyboardInterrupt
-            raise RuntimeError(
-                "The fit was stopped by a callback before there was a value to keep."
-            )
-        error, exact = run.error, all(e.exact for e in run.estimations)
-        self._publish(run)
-        if progress.interrupted:
-            self.stop_reason_ = "interrupted"
-        elif progress.stopped:
-            self.stop_reason_ = "callback"
-        elif error is not None:
-            self.stop_reason_ = "error"
-        else:
-            self.stop_reason_ = run.reason or ("exact" if exact else "max_evaluations")
-        if run.checkpoint is not None and not isinstance(error, OSError):
-            try:
-                run.write()
-            except OSError as failure:
-                error = failure
-        if error is not None:
-            first_line = (str(error).splitlines() or [type(error).__name__])[0]
-            can_resume = "warm_start" in self._parameter_constraints
-            progress.error = RuntimeError(
-                f"The fit was ended by an error: {first_line.rstrip('.')}. What "
-                f"{self.n_evaluations_} coalitions have given is kept in values_"
-                + ("; fit with warm_start=True goes on." if can_resume else ".")
-            )
-            progress.error.__cause__ = error
-        progress.warn = partial(self._warn, run)
-        utility = np.mean([run.estimations[i].full for i in played])
-        empty = np.mean([run.estimations[i].game.empty_utility for i in played])
-        return [games[i] for i in played], run.result()[0], utility, empty, progress
-
-    def _publish(self, run):
-        """Set the attributes that say how the values have come about."""
-        _, self.values_error_, self._freedom = run.result()
-        self.n_evaluations_ = sum(e.asked for e in run.estimations)
-        self._run = run.arrays()
-        self.n_failed_ = int(self._run["n_failed"])
-        self._players = run.players
-        self.__dict__.pop("truncation_bias_", None)
+    def _found(self, sampled):
+        """Values, and the attributes that say how precise they are."""
+        run = sampled.run
+        values, errors, _ = run.result()
+        attributes = {
+            "values_error_": errors,
+            "n_evaluations_": run.asked,
+            "n_failed_": int(sampled.header["n_failed"]),
+        }
         if self.truncation is not None:
-            self.truncation_bias_ = np.zeros(run.n)
-            for estimation, rows in zip(run.estimations, run.players):
-                if not estimation.exact:
-                    self.truncation_bias_[rows] += estimation.moments.bias / len(run.estimations)
+            attributes["truncation_bias_"] = run.truncation_bias
+        return values, attributes
 
-    def _warn(self, run):
-        for estimation in run.estimations:
-            estimation.game.warn_failed()
-        by_default = self.max_evaluations is None and run.stopping.max_evaluations is not None
-        if by_default and self.stop_reason_ == "max_evaluations":
+    def _ended_by(self, error, asked):
+        """What is raised once the values are set."""
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        can_resume = "warm_start" in self._parameter_constraints
+        raised = RuntimeError(
+            f"The fit was ended by an error: {first_line.rstrip('.')}. What {asked} coalitions "
+            "have given is kept in values_"
+            + ("; fit with warm_start=True goes on." if can_resume else ".")
+        )
+        raised.__cause__ = error
+        return raised
+
+    def _warn(self, plan, values, attributes):
+        for game in plan.games:
+            game.warn_failed()
+        by_default = self.max_evaluations is None and plan.run.stopping.max_evaluations is not None
+        if by_default and attributes["stop_reason_"] == "max_evaluations":
             warnings.warn(
-                f"The values stand on {self.n_evaluations_:,} coalitions, as many as is usual for "
-                f"such data: standard errors are {np.median(self.values_error_):.2g} (median), "
-                f"values spread by {np.std(run.result()[0]):.2g}. Set max_evaluations, max_time or "
-                "tol for another precision.",
+                f"The values are based on {attributes['n_evaluations_']:,} coalitions, as many as "
+                "is usual for such data: standard errors are "
+                f"{np.median(attributes['values_error_']):.2g} (median), values spread by "
+                f"{np.std(values):.2g}. Set max_evaluations, max_time or tol for another "
+                "precision.",
                 ImpreciseValuesWarning,
-                stacklevel=6,
+                stacklevel=5,
             )
-
-    def _set_values(self, values):
-        self.values_ = values

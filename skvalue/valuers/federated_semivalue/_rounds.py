@@ -6,21 +6,10 @@ import numpy as np
 from sklearn import get_config
 
 from ..._utils.parallel import tiles
-from ...estimation.estimation import Estimation, choose_sampler, make_design
+from ...estimation import choose_sampler, make_design
 from ...games import FunctionGame
 from ...gradients import gradients_at
 from ...privacy import release
-
-__all__ = [
-    "RationedNoise",
-    "Rounds",
-    "coalition_parameters",
-    "public_utility",
-    "recent_fractions",
-    "release_updates",
-    "round_values",
-    "train_together",
-]
 
 
 def recent_fractions(n_rounds):
@@ -223,14 +212,15 @@ def round_values(utilities, theta, updates, rate, *, semivalue, aggregate, limit
     sampler = choose_sampler(semivalue, n, limit)
     if sampler in ("stratified", "permutation"):
         sampler = "antithetic"
-    design = make_design(sampler, semivalue, n)
-    estimation = Estimation(game, design, seed, number)
-    limit = None if sampler == "exact" else max(limit, 2 * design.cost + 1)
-    while estimation.full is None or estimation.blocks_within(limit):
-        for _ in estimation.advance(limit):
-            pass
-    variances = np.zeros(n) if estimation.exact else estimation.variances()[0]
-    return estimation.values(), variances, estimation.ends, game.n_evaluations + 1
+    design = make_design(
+        sampler, semivalue, n, empty_utility=game.empty_utility, seed=seed, number=number
+    )
+    design.limit = None if sampler == "exact" else max(limit, 2 * design.cost + 1)
+    while (masks := design.ask()) is not None:
+        design.tell(game.utility(masks))
+    variances = np.zeros(n) if design.exact else design.variances()[0]
+    ends = game.empty_utility, design.full
+    return design.values(), variances, ends, game.n_evaluations + 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,6 @@ from ._rounds import (
     train_together,
 )
 
-__all__ = ["FederatedSemivalueValuer"]
-
 _ROUND_SCHEDULES = {"iid", "correlated", "recent"}
 
 

@@ -59,57 +59,33 @@ def neighbour_values(same, other, n_classes, semivalue="shapley"):
 
 
 def threshold_utility(same, other, n_classes):
-    """Chance that the soft-label threshold classifier gives the right label (paper, eq. 3)."""
+    """Probability that the soft-label threshold classifier is right (paper, eq. 3)."""
     c = same + other
     return np.where(c > 0, same / np.maximum(c, 1), 1 / n_classes)
 
 
-def spread(y, judge_weights, n_classes, agree, differ):
-    """Weights of a player of each class in each ball, (n_classes, n_judges)."""
-    weights = np.tile(differ * judge_weights, (n_classes, 1))
-    weights[y, np.arange(len(y))] = agree * judge_weights
-    return weights
-
-
-def weigh(y, judge_weights, n_classes, semivalue, counts):
-    """Weights of the players that are counted."""
+def same_and_other(counts, y):
+    """Numbers of rows in each ball with the label of its point, and without, (2, n_points)."""
     same = counts[y, np.arange(len(y))]
-    agree, differ = neighbour_values(same, counts.sum(axis=0) - same, n_classes, semivalue)
-    return spread(y, judge_weights, n_classes, agree, differ)
+    return np.stack([same, counts.sum(axis=0) - same])
 
 
-def weigh_joining(y, judge_weights, n_classes, semivalue, counts, part, _new_counts):
-    """Weights of a player that comes on top of ``counts``."""
-    y, judge_weights, counts = y[part], judge_weights[part], counts[:, part]
-    same = counts[y, np.arange(len(y))]
-    other = counts.sum(axis=0) - same
-    agree, _ = neighbour_values(same + 1, other, n_classes, semivalue)
-    _, differ = neighbour_values(same, other + 1, n_classes, semivalue)
-    return spread(y, judge_weights, n_classes, agree, differ)
+def game_at_points(counts, points, n_classes, semivalue, joins=False):
+    """Value of a neighbour with the point's label, of one without, and utility at each point.
 
-
-def take_part(weights, part, _counts):
-    return weights[:, part]
-
-
-def group_moments(engine, space, y, groups, judges, parts, radius, agree, differ, n_classes):
-    """Sums over judges of squared weight times value, and times squared value, of every group.
-
-    Rows of a group and a class count alike: their numbers in every ball say it all.
+    ``counts`` is what `same_and_other` returns; with ``joins`` the neighbour comes on top of it.
+    (Exact counts have no use for ``points``, over which a private fit smooths its noisy ones.)
     """
-    n_groups = groups.max() + 1
-    strips = engine.Strips(groups * n_classes + y, n_groups * n_classes)
-    sums = np.zeros((2, n_groups))
-    for part in parts:
-        _, counts = engine.ball_values(space, strips, judges.X[part], radius, None, np.zeros_like)
-        counts = counts.reshape(n_groups, n_classes, -1)
-        same = counts[:, judges.y[part], np.arange(counts.shape[2])]
-        values = same * agree[part] + (counts.sum(axis=1) - same) * differ[part]
-        squares = judges.weights[part] ** 2
-        sums += (values @ squares, values**2 @ squares)
-    return sums
+    same, other = counts
+    agree, differ = neighbour_values(same, other, n_classes, semivalue)
+    if joins:
+        agree, _ = neighbour_values(same + 1, other, n_classes, semivalue)
+        _, differ = neighbour_values(same, other + 1, n_classes, semivalue)
+    return agree, differ, threshold_utility(same, other, n_classes)
 
 
-def call(function, *arguments):
-    """Call a function: a task whose function differs from tile to tile."""
-    return function(*arguments)
+def by_label(y, agree, differ, n_labels):
+    """Value of a row of each label at each point, (n_labels, n_points)."""
+    values = np.tile(differ, (n_labels, 1))
+    values[y, np.arange(len(y))] = agree
+    return values

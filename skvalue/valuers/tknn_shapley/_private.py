@@ -1,17 +1,20 @@
 """Private counts in balls: how many one row can be in, the noise, and values after the noise."""
 
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
+from scipy.sparse import issparse
+from scipy.spatial.distance import cdist
+from sklearn import get_config
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_X_y
 from sklearn.utils.validation import column_or_1d
 
 from ..._utils.checks import check_validation_weights
-from ..._utils.parallel import n_workers, tiles
-from ...base._old_private import codes_or_other
-from ...neighbors import Space, get_engine
+from ..._utils.parallel import one_blas_thread
+from ...base import Release, codes_or_other
+from ...neighbors import balls, get_engine, make_space
 from ...privacy import (
     DiscreteGaussianEvent,
     PoissonSampledEvent,
@@ -23,21 +26,67 @@ from ...privacy import (
     poisson_sample,
 )
 from ._denoising import count_posterior, value_sizes
-from ._game import neighbour_values, spread, threshold_utility
-
-__all__ = [
-    "ball_event",
-    "overlap_bound",
-    "public_baseline",
-    "public_geometry",
-    "release_counts",
-    "released_game",
-]
+from ._game import by_label, neighbour_values, threshold_utility
 
 # "l2" is "euclidean" as scikit-learn rounds it: far from the origin no triangle inequality holds.
 TRUE_METRICS = {"cityblock", "cosine", "euclidean", "l1", "manhattan"}
 _MAX_SAMPLE = 2**21  # rows sampled at a time, unless a ball alone holds more
 _MAX_LANDMARKS = 800  # of the smoothing; more validation points than that are approximated
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCounts(Release):
+    """Noisy counts in balls, and the mean of the game's values under what they say."""
+
+    radius: float = 0.0
+    metric: object = "cosine"
+    denoise: bool = True
+    cap: int | None = None  # in how many balls a row counts; None: in all that it is in
+
+    def __call__(self, counts):
+        """Charge the ledger, and add noise."""
+        return release_counts(
+            counts, self.event, ledger=self.ledger, label=self.label,
+            noise_random_state=self.noise_random_state,
+        )  # fmt: skip
+
+    def game(self, counts, points, n_classes, semivalue, joins=False):
+        """`game_at_points` of noisy counts: smoothed and shrunk, or rounded and cut off at zero."""
+        if self.denoise:
+            geometry = public_geometry(points.X, self.radius, self.metric)
+            noise = count_noise(counts, self.event)
+            posterior = count_posterior(counts, noise, *geometry, points.y, n_classes)
+            agree, differ = value_sizes(posterior, n_classes, semivalue, joins)
+            utility = threshold_utility(posterior.same, posterior.other, n_classes).mean(axis=0)
+            return agree, differ, utility
+        same, other = np.maximum(np.rint(counts), 0).astype(np.int64)
+        extra = 1 if joins else 0
+        agree, _ = neighbour_values(np.maximum(same + extra, 1), other, n_classes, semivalue)
+        _, differ = neighbour_values(same, np.maximum(other + extra, 1), n_classes, semivalue)
+        return agree, differ, threshold_utility(same, other, n_classes)
+
+
+def noisy_counts(
+    problem, radius, metric, *, epsilon, delta, relation, max_contributions, sampling_rate, denoise,
+    ledger, noise_random_state,
+):  # fmt: skip
+    """Noise for as many balls as any row can be in: a bound from the validation points alone."""
+    with one_blas_thread():  # idle ones would spin, and take cores from the tiles
+        bound = overlap_bound(problem.splits[0].points.X, radius, metric)
+    cap = None
+    if max_contributions is not None and max_contributions < bound:
+        cap = max_contributions
+    event = ball_event(epsilon, delta, cap or bound, relation, sampling_rate)
+    report = ball_report(
+        event, delta, groups=problem.groups is not None, noise_random_state=noise_random_state
+    )
+    return NoisyCounts(
+        event, ledger, "TKNNShapleyValuer: counts in balls", noise_random_state, report,
+        radius=radius, metric=metric, denoise=denoise, cap=cap,
+    )  # fmt: skip
+
+
+# How many balls a row is in ---------------------------------------------------------------------
 
 
 def public_geometry(X_val, radius, metric, max_landmarks=_MAX_LANDMARKS):
@@ -83,7 +132,7 @@ def _centred(X_val):
     return X_val - X_val.mean(axis=0, dtype=np.float64)
 
 
-def overlap_bound(X_val, radius, metric, geometry=None):
+def overlap_bound(X_val, radius, metric):
     """Largest number of balls that any row whatever can be in.
 
     The centres of all balls that hold a row are within twice the radius of each other, by the
@@ -99,8 +148,6 @@ def overlap_bound(X_val, radius, metric, geometry=None):
         Their radius.
     metric : str or callable
         The metric; of a callable nothing is known, and the bound is the number of points.
-    geometry : tuple, default=None
-        What `public_geometry` returned for them, if that is known.
 
     Returns
     -------
@@ -125,14 +172,66 @@ def overlap_bound(X_val, radius, metric, geometry=None):
         angle, reach = np.sqrt(2 * closed), np.arccos(max(1 - radius - closed, -1))
     for start in range(0, n, step):
         part = slice(start, start + step)
-        if geometry is not None and geometry[0].shape == (n, n):
-            distances = geometry[0][part]
-        else:
-            distances = _distances(X_val, part, radius, metric)[0]
+        distances = _distances(X_val, part, radius, metric)[0]
         within = 2 * reach * (1 + 1e-6) + angle
         near = distances**2 <= within**2 + squared[part, None] + squared
         most = max(most, int(near.sum(axis=1).max()))
     return most
+
+
+def _pair_distances(X, X_val, metric):
+    """Distances in float64, of which no row's depend on what other rows there are.
+
+    A matrix product may round a row by its place among the others, and rounding decides ties.
+    """
+    X = X.astype(np.float64)
+    metric = "euclidean" if metric == "l2" else metric
+    if issparse(X) or metric not in ("cosine", "euclidean"):
+        return pairwise_distances(X, X_val, metric=metric)
+    return np.nan_to_num(cdist(X, X_val, metric), nan=1.0)  # cosines with a row of zeros
+
+
+def capped_balls(X, X_val, radius, metric, cap):
+    """Yield slices of rows and the balls each counts in: those of its nearest points, at most cap.
+
+    A row chooses by its own distances to public points, the earlier of two at the same.
+    """
+    X_val = X_val.astype(np.float64)
+    closed = radius + 1e-12 if metric == "cosine" else radius * (1 + 1e-12)
+    step = max(1, int(get_config()["working_memory"] * 2**20 // (64 * len(X_val))))
+    for start in range(0, len(X), step):
+        part = slice(start, min(start + step, len(X)))
+        distances = _pair_distances(X[part], X_val, metric)
+        inside = distances <= closed
+        distances[~inside] = np.inf
+        nearest = np.argsort(distances, axis=1, kind="stable")[:, :cap]
+        chosen = np.zeros_like(inside)
+        np.put_along_axis(chosen, nearest, True, axis=1)
+        yield part, chosen & inside
+
+
+class CappedBalls:
+    """As `skvalue.neighbors.balls`, of which a row is in at most ``cap``: those nearest to it."""
+
+    def __init__(self, space, points, radius, cap):
+        self._space, self._balls = space, (space.X, points, radius, space.metric, cap)
+
+    @cached_property
+    def counts(self):
+        counts = np.zeros((self._space.n_classes, len(self._balls[1])), dtype=np.int64)
+        for part, inside in capped_balls(*self._balls):
+            for code in range(len(counts)):
+                counts[code] += inside[self._space.codes[part] == code].sum(axis=0)
+        return counts
+
+    def sum(self, weights):
+        values = np.empty(len(self._space))
+        for part, inside in capped_balls(*self._balls):
+            values[part] = np.einsum("iv,iv->i", inside, weights[self._space.codes[part]])
+        return values
+
+
+# Noise ------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=32)
@@ -235,64 +334,26 @@ def release_counts(clean, event, *, ledger=None, label="", noise_random_state=No
     -------
     noisy : ndarray of shape (2, n_validation)
         The counts with noise: integers, or with samples divided by their rate.
-    noise : float
-        Standard deviation of what was added.
     """
     if not isinstance(event, SelfComposedEvent):
-        noisy = add_noise(
+        return add_noise(
             clean, event, ledger=ledger, label=label, noise_random_state=noise_random_state
         )
-        return noisy, event.scale
     if ledger is not None:
         ledger.charge(event, label=label)
     sampled, rate = event.event, event.event.probability
     kept = sampled_counts(clean, rate, noise_random_state)
-    noisy = add_noise(kept, sampled.event, noise_random_state=noise_random_state) / rate
+    return add_noise(kept, sampled.event, noise_random_state=noise_random_state) / rate
+
+
+def count_noise(noisy, event):
+    """Standard deviation of what `release_counts` added."""
+    if not isinstance(event, SelfComposedEvent):
+        return event.scale
+    sampled, rate = event.event, event.event.probability
     # A count of n rows also strays by its sample, n (1 - rate) / rate; n is known as noisily.
     sampling = max(noisy.mean(), 0.0) * (1 - rate) / rate
-    return noisy, float(np.sqrt((sampled.event.scale / rate) ** 2 + sampling))
-
-
-def released_game(
-    noisy, noise, judges, geometry, n_classes, semivalue="shapley", *, denoise=True, joins=False
-):
-    """Values of both kinds of neighbours, and the utility of all rows, from released counts.
-
-    Parameters
-    ----------
-    noisy : ndarray of shape (2, n_validation)
-        Of `release_counts`.
-    noise : float
-        Standard deviation of its noise.
-    judges : Judges
-        The validation points.
-    geometry : tuple
-        What `public_geometry` returned for them.
-    n_classes : int
-        Number of classes.
-    semivalue : str or tuple, default="shapley"
-        The semivalue.
-    denoise : bool, default=True
-        Whether to smooth and shrink (`value_sizes`), or to take the counts as they are, rounded and
-        cut off at zero.
-    joins : bool, default=False
-        Whether the neighbour comes on top of the counts.
-
-    Returns
-    -------
-    agree, differ, utility : ndarrays of shape (n_validation,)
-        Value of a neighbour with the label and without, and the utility.
-    """
-    if denoise:
-        posterior = count_posterior(noisy, noise, *geometry, judges.y, n_classes)
-        agree, differ = value_sizes(posterior, n_classes, semivalue, joins)
-        utility = threshold_utility(posterior.same, posterior.other, n_classes).mean(axis=0)
-        return agree, differ, utility
-    same, other = np.maximum(np.rint(noisy), 0).astype(np.int64)
-    extra = 1 if joins else 0
-    agree, _ = neighbour_values(np.maximum(same + extra, 1), other, n_classes, semivalue)
-    _, differ = neighbour_values(same, np.maximum(other + extra, 1), n_classes, semivalue)
-    return agree, differ, threshold_utility(same, other, n_classes)
+    return float(np.sqrt((sampled.event.scale / rate) ** 2 + sampling))
 
 
 def ball_report(event, delta, *, groups=False, noise_random_state=None):
@@ -385,13 +446,8 @@ def public_baseline(
         if len(labels) != len(rows):
             raise ValueError(f"{name} must have {len(rows)} entries. Got {len(labels)}.")
     weights = check_validation_weights(sample_weight_val, len(X_val))
-    engine = get_engine("auto")
-    space, strips = Space(X, metric), engine.Strips(codes, len(classes) + 1)
-    values, workers = np.zeros(len(X)), n_workers(n_jobs)
-    for part in tiles(len(X_val), engine.ball_tile_size(len(X), len(X_val), workers)):
-        half = 0.5 * weights[part]
-        sizes = spread(codes_val[part], half, len(classes) + 1, 1.0, -1.0)
-        values += engine.ball_values(
-            space, strips, X_val[part], radius, None, lambda _, sizes=sizes: sizes
-        )[0]
-    return values
+    space = make_space(X, metric, codes, len(classes) + 1)
+    signs = by_label(
+        codes_val, np.full(len(X_val), 0.5), np.full(len(X_val), -0.5), len(classes) + 1
+    )
+    return balls(get_engine("auto"), space, X_val, radius, n_jobs=n_jobs).sum(signs * weights)

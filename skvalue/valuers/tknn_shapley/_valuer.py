@@ -1,47 +1,61 @@
-"""Threshold-KNN-Shapley: exact semivalues of the soft-label threshold-neighbour classifier.
+"""Threshold-KNN-Shapley as an estimator: counts -> release -> values at points -> sum.
 
 Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023).
 """
 
-from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from ..._utils.parallel import n_workers, ordered_map, tiles
+from ..._utils.parallel import n_workers, ordered_map
 from ..._utils.sklearn import Interval, StrOptions
-from ...base._old_private import PRIVACY_CONSTRAINTS
-from ...base._old_valuer import BaseValuer
-from ...neighbors import METRICS, make_space, read_rows
+from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Part, Release, Takes, mean_over_splits
+from ...neighbors import METRICS, ball_parts, balls, get_engine, make_space, read_rows
 from ...semivalues import check_semivalue
-from .._neighbors import ENGINE_CONSTRAINTS, NeighboursMixin
-from .._stored import StoresNeighborsMixin
-from ._game import (
-    call,
-    group_moments,
-    neighbour_values,
-    spread,
-    take_part,
-    threshold_utility,
-    weigh,
-    weigh_joining,
-)
-from ._private import public_baseline
+from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
+from ._game import by_label, game_at_points, same_and_other
+from ._private import CappedBalls, noisy_counts
 from ._radius import suggest_radius
-from ._release import ReleasesBallsMixin
-
-__all__ = ["TKNNShapleyValuer", "neighbour_values", "public_baseline", "suggest_radius"]
 
 
-class TKNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, ReleasesBallsMixin, BaseValuer):
+class ExactCounts(Release):
+    """Counts as they are, and the game that they make."""
+
+    cap = None
+    game = staticmethod(game_at_points)
+
+    def __call__(self, counts):
+        return counts
+
+
+def find_balls(engine, space, points, radius, cap=None, self_index=None, n_jobs=1):
+    """The balls around points; with a cap, a row is in those alone that are nearest to it."""
+    if cap is not None:
+        return CappedBalls(space, points, radius, cap)
+    return balls(engine, space, points, radius, self_index, n_jobs)
+
+
+def value_neighbors(
+    split, engine, space, points, radius, n_classes, semivalue, release, n_jobs=1
+):  # fmt: skip
+    """Values of all rows at some validation points: the whole method, exact or private."""
+    with engine.turn():
+        found = find_balls(engine, space, points.X, radius, release.cap, points.self_index, n_jobs)
+        counts = release(same_and_other(found.counts, points.y))
+        agree, differ, utility = release.game(counts, points, n_classes, semivalue)
+        weights = by_label(points.y, agree, differ, space.n_classes) * points.weights
+        kept = found.counts if release.is_exact else counts
+        return Part(split, found.sum(weights), utility, kept)
+
+
+class TKNNShapleyValuer(BaseValuer):
     """Exact Threshold-KNN-Shapley: what each row adds to a threshold-neighbour classifier.
 
-    The game: a coalition of rows predicts, at a validation point, the share of each label among its
-    rows inside the ball of `radius` around the point (1/C each if there is none); its utility is
-    the mean predicted probability of the right labels. A validation point gives all its neighbours
-    one of two values (`neighbour_values`), so that all values cost one matrix product, one
-    comparison and a sum.
+    The game: a coalition of rows predicts, at a validation point, the fraction of each label among
+    its rows inside the ball of `radius` around the point (1/C each if there is none); its utility
+    is the mean predicted probability of the right labels. A validation point gives all its
+    neighbours one of two values (`neighbour_values`), so that all values cost one matrix product,
+    one comparison and a sum.
 
     Parameters
     ----------
@@ -65,8 +79,9 @@ class TKNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, ReleasesBallsMixi
         (`embedding_`); wrap it in `sklearn.frozen.FrozenEstimator` to use it as it is. A torch
         module runs in evaluation mode, in batches, its output flattened.
     cv : "leave-one-out", int, splitter or iterable, default="leave-one-out"
-        Which rows judge which when there is no validation set. "leave-one-out" costs one pass:
-        every row is judged by all others. A splitter must let every row play equally often.
+        Which rows are held out to value which others when there is no validation set.
+        "leave-one-out" costs one pass: every row values all others. A splitter must let every row
+        play equally often.
     n_jobs : int, default=None
         Number of threads. None takes as many as a matrix product would.
     epsilon : float, default=None
@@ -76,17 +91,18 @@ class TKNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, ReleasesBallsMixi
         (`counts_`); a validation set is required, is public, and names the classes (any other
         label is one that differs from all). No row, clean count or value is pickled.
     delta : float, default=1e-5
-        Chance by which the bound of epsilon may fail.
+        Probability by which the bound of epsilon may fail.
     relation : {"null", "add_remove", "replace"}, default="add_remove"
         What makes two data sets neighbours: a row blanked out, added or removed, or replaced.
     max_contributions : int, default=None
-        Let a row count only in the balls of its so many nearest validation points, which makes the
+        Let a row count only in the balls of that many nearest validation points, which makes the
         noise smaller and changes the game: far points have fewer neighbours. None caps nothing.
         The noise is in any case for no more balls than any row can be in: for true metrics and for
         cosines, the largest number of validation points within twice the radius of one of them.
     sampling_rate : float, default=None
-        Count in every ball a fresh secret sample of the rows, each with this chance, as the paper
-        does. It saves no privacy worth having: the noise that it adds is larger than what it saves.
+        Count in every ball a fresh secret sample of the rows, each with this probability, as the
+        paper does. It saves no privacy worth having: the noise that it adds is larger than what it
+        saves.
     denoise : bool, default=True
         Whether to smooth the released counts over the validation points and to shrink values
         towards `public_baseline`, as far as the noise makes them uncertain. It costs no privacy.
@@ -97,10 +113,6 @@ class TKNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, ReleasesBallsMixi
         Charged before noise is drawn; refuses a fit that would overrun its budget.
     noise_random_state : int, default=None
         For tests only: noise from this seed, which VOIDS the guarantee.
-    store_neighbors : bool, default=False
-        Keep which rows are in which balls: `add_rows` then measures the new rows alone,
-        `remove_rows` none. Takes a bit a pair and 8 bytes a validation point. Needs X_val or
-        cv="leave-one-out", and the engine of the CPU.
 
     Attributes
     ----------
@@ -117,9 +129,6 @@ class TKNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, ReleasesBallsMixi
         Who is protected from whom, and who is not. Only with epsilon.
     radius_ : float
         The radius used.
-    neighbors_nbytes_ : int
-        Bytes that `store_neighbors` keeps: ``N * ceil(V / 8) + 8 * V`` after a fit of N rows with V
-        validation points.
     approximate_ : bool
         False: all engines that this method takes are exact.
     embedding_ : transformer, torch module or callable
@@ -164,7 +173,6 @@ class TKNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, ReleasesBallsMixi
         "max_contributions": [Interval(Integral, 1, None, closed="left"), None],
         "sampling_rate": [Interval(Real, 0, 1, closed="neither"), None],
         "denoise": ["boolean"],
-        "store_neighbors": ["boolean"],
     }
 
     def __init__(
@@ -187,7 +195,6 @@ class TKNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, ReleasesBallsMixi
         reader=None,
         ledger=None,
         noise_random_state=None,
-        store_neighbors=False,
     ):
         self.radius = radius
         self.metric = metric
@@ -206,76 +213,67 @@ class TKNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, ReleasesBallsMixi
         self.reader = reader
         self.ledger = ledger
         self.noise_random_state = noise_random_state
-        self.store_neighbors = store_neighbors
 
-    def _prepare(self, X_val, y_val):
+    _takes = Takes(blocks=True, leave_one_out_at_once=True)
+
+    # The fit --------------------------------------------------------------------------------
+
+    def _prepare(self, problem):
         check_semivalue(self.semivalue)
-        self.radius_ = self.radius
-        if self.radius == "auto":
-            if X_val is None:
+        approximate = check_neighbors(
+            problem, self.engine, self.device, self.metric, self._is_private
+        )
+        radius = self.radius
+        if radius == "auto":
+            if not problem.has_validation_set:
                 raise ValueError(
                     "radius='auto' is chosen on a validation set alone. Pass X_val and y_val, or a "
                     "number as radius."
                 )
-            self.radius_ = suggest_radius(read_rows(X_val), y_val, metric=self.metric)
-        self._counts = []
-        self._prepare_stores(X_val)
+            points = problem.splits[0].points
+            radius = suggest_radius(read_rows(points.X), points.y, metric=self.metric)
+        return {"radius_": radius, "approximate_": approximate}
 
-    def _cut(self, n_players, n_judges, n_features):
-        engine = self._get_engine()
-        size = engine.ball_tile_size(n_players, n_judges, n_workers(self.n_jobs))
-        if not self.store_neighbors:
-            return tiles(n_judges, size)
-        parts = tiles(-(-n_judges // 8), max(1, size // 8))  # whole bytes of bits
-        return [slice(8 * part.start, min(8 * part.stop, n_judges)) for part in parts]
+    def _release(self, problem, attributes):
+        if not self._is_private:
+            return ExactCounts()
+        return noisy_counts(
+            problem, attributes["radius_"], self.metric, epsilon=self.epsilon, delta=self.delta,
+            relation=self.relation, max_contributions=self.max_contributions,
+            sampling_rate=self.sampling_rate, denoise=self.denoise, ledger=self.ledger,
+            noise_random_state=self.noise_random_state,
+        )  # fmt: skip
 
-    def _store_under(self):
-        return (self.metric, self.radius_)
+    def _parts(self, problem, attributes, release):
+        engine, workers = get_engine(self.engine, self.device), n_workers(self.n_jobs)
+        if release.is_exact:
+            at_a_time, threads_of_one = self.n_jobs, 1
+            parts = [
+                ball_parts(engine, problem.n_rows(split), len(split.points), workers)
+                for split in problem.splits
+            ]
+        else:  # noise is added to the counts of all points at once
+            at_a_time, threads_of_one, parts = 1, workers, [[slice(None)]]
+        tasks = self._tasks(problem, engine, attributes["radius_"], release, parts, threads_of_one)
+        n_tasks = sum(map(len, parts))
+        return ordered_map(value_neighbors, started(tasks), at_a_time, n_tasks), n_tasks
 
-    def _store_nbytes(self, n_players, n_judges, dtype):
-        return n_players * -(-n_judges // 8) + 8 * n_judges
+    def _tasks(self, problem, engine, radius, release, parts, n_jobs):
+        """Arguments of `value_neighbors`, for each split and its parts of the points."""
+        n_labels = problem.n_classes + (not release.is_exact)  # public classes, and any other
+        for number, split in enumerate(problem.splits):
+            X, y = problem.rows(split)
+            space = make_space(X, self.metric, y, n_labels)
+            for part in parts[number]:
+                yield (
+                    number, engine, space, split.points[part], radius, problem.n_classes,
+                    self.semivalue, release, n_jobs,
+                )  # fmt: skip
 
-    def _store_change(self, before, stay, X):
-        from ...neighbors._stored import BallChange
+    def _combine(self, problem, attributes, parts):
+        return mean_over_splits(problem, parts, 1.0 / problem.n_classes)
 
-        return BallChange(self.metric, stay, X)
-
-    def _balls(self, X, y, judges, n_classes):
-        """Slices of the judges, and functions that value by their balls, as `ball_values` does."""
-        engine = self._get_engine()
-
-        def measure(make):
-            return make(make_space(X, self.metric), engine.Strips(y, n_classes))
-
-        if not self.store_neighbors:
-            values = measure(partial(partial, engine.ball_values))
-            return [(part, values) for part in self._tiles(len(X), len(judges.y))]
-        from ...neighbors._stored import ChangedBalls, FirstBalls
-
-        changed = partial(ChangedBalls, y, n_classes)
-        sources = self._sources(X, judges, changed, partial(measure, FirstBalls))
-        return [(part, source.values) for part, source in sources]
-
-    def _value(self, X, y, judges, n_classes, progress):
-        tasks = []
-        for part, balls in self._balls(X, y, judges, n_classes):
-            some = judges[part]
-            weights = partial(weigh, some.y, some.weights, n_classes, self.semivalue)
-            tasks.append((balls, some.X, self.radius_, some.own, weights))
-        values, counts, kept = np.zeros(len(X)), [], []
-        results = ordered_map(call, tasks, self.n_jobs)
-        for part_values, part_counts, *tile in progress.follow(results, len(tasks)):
-            values += part_values
-            counts.append(part_counts)
-            kept += tile
-        if self.store_neighbors:
-            self._keep(kept, len(tasks), len(X))
-        counts = np.concatenate([np.zeros((n_classes, 0), np.int64), *counts], axis=1)
-        self._counts.append(counts)
-        y_done = judges.y[: counts.shape[1]]
-        same = counts[y_done, np.arange(len(y_done))]
-        utility = threshold_utility(same, counts.sum(axis=0) - same, n_classes)
-        return values, utility, 1.0 / n_classes
+    # After the fit --------------------------------------------------------------------------
 
     @property
     def counts_(self):
@@ -285,97 +283,84 @@ class TKNNShapleyValuer(NeighboursMixin, StoresNeighborsMixin, ReleasesBallsMixi
         with a splitter in the order of the splits. After a private fit, what was released: noisy
         numbers of rows with and without the point's label, (2, n_validation).
         """
-        check_is_fitted(self)
-        return np.concatenate(self._counts, axis=1)
+        statistic = self._record("counts_").statistic
+        return np.concatenate([counts for split in statistic for counts in split], axis=1)
 
-    def _merge_judges(self):
-        super()._merge_judges()
-        self._counts = [np.concatenate(self._counts, axis=1)]
+    def _balls(self, X, y, n_labels, points, cap=None, self_index=None):
+        """The balls around any points, of rows of the classes y (None: of one class)."""
+        engine = get_engine(self.engine, self.device)
+        space = make_space(X, self.metric, y, n_labels)
+        return find_balls(engine, space, points, self.radius_, cap, self_index, self.n_jobs)
 
-    def _value_joining(self, game, X, y, judges, n_classes, X_new, y_new):
-        """A new row adds one to the counts of the balls it is in."""
-        engine = self._get_engine()
-        counts = self._counts[game]
-        joins = partial(weigh_joining, judges.y, judges.weights, n_classes, self.semivalue, counts)
-        if y_new is not None:
-            return self._sum_balls(engine, X_new, y_new, judges, n_classes, joins)
-        shares = self._shares(engine, X, y, X_new, n_classes)
-        scores = np.zeros(len(X_new))
-        for label in range(n_classes):
-            labels = np.full(len(X_new), label)
-            scores += shares[label] * self._sum_balls(
-                engine, X_new, labels, judges, n_classes, joins
-            )
-        return scores
+    def _point_game(self, fitted, number, joins=False):
+        """Points of a split, and the values of the two kinds of neighbours at each."""
+        points, n_classes = fitted.problem.splits[number].points, fitted.problem.n_classes
+        counts, game = np.concatenate(fitted.statistic[number], axis=1), fitted.release.game
+        if not fitted.is_private:
+            same = same_and_other(counts, points.y)
+            return points, *game(same, points, n_classes, self.semivalue, joins)[:2]
+        if "joining" not in fitted.cache:  # smoothing takes its time
+            sizes = game(counts, points, n_classes, self.semivalue, joins)[:2]
+            fitted.cache["joining"] = sizes
+        return points, *fitted.cache["joining"]
 
-    def _judge_moments(self, X, y, judges, n_classes, groups):
-        """Values at a judge take two sizes: square them in place of summing them."""
-        agree, differ = self._kinds(0, judges, n_classes)
-        if groups is None:
-            return [
-                self._sum_kinds(X, y, judges, n_classes, agree**power, differ**power)
-                for power in (1, 2)
-            ]
-        # A count of a group and class takes as much as many pairs of a row and a judge.
-        pairs = max(len(X), 16 * n_classes * (groups.max() + 1))
-        space, parts = make_space(X, self.metric), self._tiles(pairs, len(judges.y))
-        return group_moments(
-            self._get_engine(), space, y, groups, judges, parts, self.radius_, agree, differ,
-            n_classes,
-        )  # fmt: skip
+    def _score_new(self, fitted, number, X, y):
+        """A new row adds one to the counts of the balls that it is in."""
+        problem, cap = fitted.problem, fitted.release.cap
+        points, agree, differ = self._point_game(fitted, number, joins=True)
+        n_labels = problem.n_classes + fitted.is_private
+        weights = by_label(points.y, agree, differ, n_labels) * points.weights
+        if y is not None:
+            return self._balls(X, y, n_labels, points.X, cap).sum(weights)
+        # Without a label, an average over the classifier's own probabilities; in a private fit over
+        # those of the public labels.
+        known = (points.X, points.y) if fitted.is_private else problem.rows(problem.splits[number])
+        around = self._balls(*known, problem.n_classes, X).counts
+        total = around.sum(axis=0)
+        probabilities = np.where(total > 0, around / np.maximum(total, 1), 1 / problem.n_classes)
+        found = self._balls(X, None, 1, points.X, cap)
+        by_labels = np.array([found.sum(line[None]) for line in weights[: problem.n_classes]])
+        return (probabilities * by_labels).sum(axis=0)
 
-    def _judge_values(self, game, X, y, judges, n_classes, rows):
-        engine = self._get_engine()
-        agree, differ = self._kinds(game, judges, n_classes)
-        # Each row is its own class, so that the counts are its membership.
-        space, strips = (
-            make_space(X[rows], self.metric),
-            engine.Strips(np.arange(len(rows)), len(rows)),
-        )
-        own = None
-        if judges.own is not None:
+    def _point_values(self, fitted, number, players):
+        problem, split = fitted.problem, fitted.problem.splits[number]
+        points, agree, differ = self._point_game(fitted, number)
+        X, y = problem.rows(split)
+        self_index = None
+        if points.self_index is not None:
             place = np.full(len(X), -1)
-            place[rows] = np.arange(len(rows))
-            own = place[judges.own]
-        values = np.zeros(len(judges.y))
-        for part in self._tiles(len(rows), len(judges.y)):
-            mine = None if own is None else own[part]
-            _, inside = engine.ball_values(
-                space, strips, judges.X[part], self.radius_, mine, np.zeros_like
-            )
-            match = y[rows, None] == judges.y[part]
-            values[part] = (inside * np.where(match, agree[part], differ[part])).sum(axis=0)
-        return values
-
-    def _kinds(self, game, judges, n_classes):
-        counts = self._counts[game]
-        same = counts[judges.y, np.arange(len(judges.y))]
-        return neighbour_values(same, counts.sum(axis=0) - same, n_classes, self.semivalue)
-
-    def _sum_kinds(self, X, y, judges, n_classes, agree, differ):
-        """Sum over balls of squared judge weights times the given sizes."""
-        weights = spread(judges.y, judges.weights**2, n_classes, agree, differ)
-        return self._sum_balls(
-            self._get_engine(), X, y, judges, n_classes, partial(take_part, weights)
+            place[players] = np.arange(len(players))
+            self_index = place[points.self_index]
+        found = self._balls(
+            X[players], y[players], problem.n_classes, points.X, self_index=self_index
         )
+        same, other = same_and_other(found.counts, points.y)
+        return same * agree + other * differ
 
-    def _sum_balls(self, engine, X, y, judges, n_classes, weigh):
-        space, strips = make_space(X, self.metric), engine.Strips(y, n_classes)
-        values = np.zeros(len(X))
-        for part in self._tiles(len(X), len(judges.y)):
-            values += engine.ball_values(
-                space, strips, judges.X[part], self.radius_, None, partial(weigh, part)
-            )[0]
-        return values
+    def _point_moments(self, fitted):
+        problem, n_classes = fitted.problem, fitted.problem.n_classes
+        points, agree, differ = self._point_game(fitted, 0)
+        squares = points.weights**2
+        if problem.groups is None:
+            found = self._balls(problem.X, problem.y, n_classes, points.X)
+            kinds = [by_label(points.y, agree**p, differ**p, n_classes) for p in (1, 2)]
+            return [found.sum(kind * squares) for kind in kinds]
+        # Rows of one group and one class are worth the same: count them in each ball.
+        engine, n_groups = get_engine(self.engine, self.device), problem.n_players
+        codes = problem.groups * n_classes + problem.y
+        space = make_space(problem.X, self.metric, codes, n_groups * n_classes)
+        moments = np.zeros((2, n_groups))
+        # A count of a group and class takes as much as many pairs of a row and a point.
+        pairs = max(len(problem.X), 16 * n_groups * n_classes)
+        for part in ball_parts(engine, pairs, len(points), n_workers(self.n_jobs)):
+            counts = engine.balls(space, points.X[part], self.radius_).counts
+            counts = counts.reshape(n_groups, n_classes, -1)
+            same = counts[:, points.y[part], np.arange(counts.shape[2])]
+            values = same * agree[part] + (counts.sum(axis=1) - same) * differ[part]
+            moments += [values @ squares[part], values**2 @ squares[part]]
+        return moments
 
-    def _shares(self, engine, X, y, X_new, n_classes):
-        """Class probabilities that the classifier predicts at new rows, (n_classes, n_new)."""
-        space, strips = make_space(X, self.metric), engine.Strips(y, n_classes)
-        shares = np.empty((n_classes, len(X_new)))
-        for part in self._tiles(len(X), len(X_new)):
-            _, counts = engine.ball_values(
-                space, strips, X_new[part], self.radius_, None, np.zeros_like
-            )
-            total = counts.sum(axis=0)
-            shares[:, part] = np.where(total > 0, counts / np.maximum(total, 1), 1 / n_classes)
-        return shares
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,85 @@
+"""Semivalues from the utilities of all coalitions that count."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..semivalues import tabulated_semivalue
+from .design import ENTRIES, ROUND, Design, Moments
+
+
+@dataclass(frozen=True)
+class TableMoments(Moments):
+    """Utilities of coalitions in a fixed order, as far as they are known.
+
+    Adding fills the array in place, behind `count`: what is before it never changes.
+
+    Attributes
+    ----------
+    count : int
+        Utilities known.
+    utilities : ndarray
+        All of them, NaN where unknown.
+    """
+
+    count: int
+    utilities: np.ndarray
+
+    def add(self, utilities):
+        filled = self.utilities.copy() if self.count == 0 else self.utilities
+        filled[self.count : self.count + len(utilities)] = utilities
+        return replace(self, count=self.count + len(utilities), utilities=filled)
+
+
+class ExactDesign(Design):
+    """All coalitions that count: 2^n of them, or for leave-one-out n."""
+
+    exact = True
+
+    def __init__(self, q, **options):
+        self.q, self.leave_one_out = q, bool(q[-1] == 1.0)
+        self.total = len(q) if self.leave_one_out else 2 ** len(q)
+        self.cost = min(ROUND, self.total)
+        self.n_blocks = -(-self.total // self.cost)
+        super().__init__(len(q), **options)
+
+    def _no_moments(self):
+        return TableMoments(0, np.full(self.total, np.nan))
+
+    def round_of(self, block):
+        return block, block + 1
+
+    def _ask(self, blocks):
+        start, stop = self.moments.count, min((self.block + 1) * self.cost, self.total)
+        codes = np.arange(start, min(start + min(self.size, max(1, ENTRIES // self.n)), stop))
+        if self.leave_one_out:
+            return np.arange(self.n) != codes[:, None]
+        return (codes[:, None] >> np.arange(self.n)) % 2 == 1
+
+    def _tell(self, utilities):
+        moments = self.moments.add(utilities)
+        complete = moments.count == min((self.block + 1) * self.cost, self.total)
+        # One statement, so that no interruption comes between.
+        self.moments, self.block, self.asked = (
+            moments, self.block + complete, self.asked + len(utilities)
+        )  # fmt: skip
+
+    def values(self):
+        if self.leave_one_out:
+            return np.where(self._is_known(), self.full - self.moments.utilities, np.nan)
+        if self.moments.count < self.total:
+            return np.full(self.n, np.nan)
+        return tabulated_semivalue(self.moments.utilities, lambda _n: self.q)
+
+    def variances(self):
+        return np.where(self._is_known(), 0.0, np.inf), np.full(self.n, np.inf)
+
+    def _is_known(self):
+        """Players whose values are known: by leave-one-out each from one coalition."""
+        if self.leave_one_out:
+            return np.arange(self.n) < self.moments.count
+        return np.full(self.n, self.moments.count == self.total)
+
+    @property
+    def settled(self):
+        return self.moments.count == self.total

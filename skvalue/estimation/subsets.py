@@ -1,0 +1,190 @@
+"""Semivalues from random subsets, each used for all players."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..samplers import SizeStrata, draw_subsets, neyman_allocation
+from .design import ENTRIES, ROUND, Design, Moments
+
+SUBSETS = 32  # coalitions of a block
+_PILOT = 4  # blocks before the first look at their variances
+_FEW = 4  # observations below which a variance is taken from the whole stratum
+
+
+@dataclass(frozen=True)
+class SubsetMoments(Moments):
+    """Weighted sums over the coalitions of each stratum, with and without every player.
+
+    Attributes
+    ----------
+    inside, outside : ndarrays of shape (5, n_strata, n)
+        Sums of a, a v, a^2, a^2 v and a^2 v^2 over the coalitions with, or without, the player;
+        a is a coalition's importance weight and v its utility.
+    pooled : ndarray of shape (3, n_strata)
+        Number of coalitions, sum of v and of v^2.
+    """
+
+    inside: np.ndarray
+    outside: np.ndarray
+    pooled: np.ndarray
+
+    @classmethod
+    def empty(cls, n, n_strata):
+        sums = np.zeros((5, n_strata, n))
+        return cls(sums, sums, np.zeros((3, n_strata)))
+
+    def add(self, masks, labels, v, a_inside, a_outside):
+        inside, outside, pooled = self.inside.copy(), self.outside.copy(), self.pooled.copy()
+        for label in np.unique(labels):
+            rows = np.flatnonzero(labels == label)
+            with_player = masks[rows].astype(np.float64)
+            # Not a BLAS product, whose bits may depend on the number of threads.
+            for sums, a, weight in (
+                (inside, a_inside[rows], with_player),
+                (outside, a_outside[rows], 1.0 - with_player),
+            ):
+                terms = np.stack([a, a * v[rows], a**2, a**2 * v[rows], (a * v[rows]) ** 2])
+                sums[:, label] += np.einsum("fm,mn->fn", terms, weight)
+            pooled[:, label] += (len(rows), v[rows].sum(), (v[rows] ** 2).sum())
+        return SubsetMoments(inside, outside, pooled)
+
+    def merge(self, other):
+        return SubsetMoments(
+            self.inside + other.inside, self.outside + other.outside, self.pooled + other.pooled
+        )
+
+    @property
+    def count(self):
+        """Coalitions so far."""
+        return int(self.pooled[0].sum())
+
+    def _pooled_mean(self):
+        counts, sums, squares = self.pooled
+        mean = sums / np.maximum(counts, 1)
+        variance = (squares - counts * mean**2) / np.maximum(counts - 1, 1)
+        return mean, np.where(counts > 1, np.maximum(variance, 0), np.inf)
+
+    def means(self, side):
+        """Means over the coalitions of a stratum with ("inside") or without a player.
+
+        Of a player of whom there is none, the mean of the stratum.
+        """
+        a, av = getattr(self, side)[:2]
+        return np.where(a > 0, av / np.where(a > 0, a, 1), self._pooled_mean()[0][:, None])
+
+    def side_variances(self, side):
+        """Squared standard errors of `means`, and their degrees of freedom.
+
+        The error of a ratio of sums, ``sum a^2 (v - mean)^2 / (sum a)^2``, times m / (m - 1) with
+        m = (sum a)^2 / sum a^2 effective observations.
+        """
+        a, _, a2, a2v, a2v2 = getattr(self, side)
+        seen = a > 0
+        effective = np.where(seen, a**2 / np.where(seen, a2, 1), 0.0)
+        mean = self.means(side)
+        spread = np.maximum(a2v2 - 2 * mean * a2v + mean**2 * a2, 0) / np.where(seen, a, 1) ** 2
+        few = effective < _FEW
+        pooled = self._pooled_mean()[1]
+        known = np.isfinite(pooled)
+        # One more observation, with the deviation that there is in the mean stratum: coalitions
+        # that have all been equal so far need not be.
+        typical = pooled[known].mean() if known.any() else 0.0
+        own = spread * effective / np.where(few, 1, effective - 1)
+        own = own + typical / np.where(few, 1, effective) ** 2
+        of_stratum = pooled[:, None] / np.maximum(effective, 1)
+        freedom = np.maximum(np.where(few, self.pooled[0][:, None], effective) - 1, 1)
+        return np.where(few, of_stratum, own), freedom
+
+
+class SubsetDesign(Design):
+    """Random subsets of every size, each used for all players; see `skvalue.samplers.SizeStrata`.
+
+    From the first few blocks on, draws are allocated to strata by Neyman's rule.
+    """
+
+    cost = SUBSETS
+
+    def __init__(self, q, stratified, **options):
+        self.q, self.strata = q, SizeStrata.of(q, stratified)
+        self.efficient = bool(np.allclose(q, 1 / len(q), rtol=1e-9))
+        super().__init__(len(q), **options)
+
+    def _no_moments(self):
+        return SubsetMoments.empty(self.n, self.strata.n_strata)
+
+    def round_of(self, block):
+        # 0-4, 4-8, 8-16, then blocks by 32: looks at the variances come early first.
+        if block < _PILOT:
+            return 0, _PILOT
+        length = min(2 ** int(np.log2(block)), ROUND // SUBSETS)
+        return block - block % length, block - block % length + length
+
+    def _ask(self, blocks):
+        first, last = self.round_of(self.block)
+        if self.plan_first != first:
+            self.plan, self.plan_first = self._allocate((last - first) * SUBSETS), first
+        count = max(1, min(self.size, max(ENTRIES // self.n, SUBSETS)) // SUBSETS)
+        self._drawn = []
+        for block in blocks[:count]:
+            labels = self.plan[(block - first) * SUBSETS :][:SUBSETS]
+            masks = draw_subsets(self.random(block), self.strata, labels)
+            self._drawn.append((masks, labels))
+        return np.concatenate([masks for masks, _ in self._drawn])
+
+    def _allocate(self, count):
+        """Strata of the coalitions of a round, mixed so that any part of it is like the whole."""
+        counts = neyman_allocation(self._spread(), count)
+        labels = np.repeat(np.arange(len(counts)), counts)
+        place = np.concatenate([(np.arange(count) + 0.5) / count for count in counts])
+        return labels[np.argsort(place, kind="stable")]
+
+    def _tell(self, utilities):
+        moments, strata, gains = self.moments, self.strata, utilities - self.empty_utility
+        for i, (masks, labels) in enumerate(self._drawn):
+            sizes, v = masks.sum(axis=1), gains[i * SUBSETS :][:SUBSETS]
+            moments = moments.add(masks, labels, v, strata.inside[sizes], strata.outside[sizes])
+        blocks, self._drawn = len(self._drawn), None
+        # One statement, so that no interruption comes between.
+        self.moments, self.block, self.asked = (
+            moments, self.block + blocks, self.asked + blocks * SUBSETS
+        )  # fmt: skip
+
+    def _weights(self):
+        return self.strata.inside_share[:, None], self.strata.outside_share[:, None]
+
+    def _spread(self):
+        """Standard deviation that one draw adds to a value, the mean over players."""
+        variances = np.zeros(self.strata.n_strata)
+        with np.errstate(invalid="ignore"):  # 0 * inf, where nothing is known
+            for side, weight in zip(("inside", "outside"), self._weights()):
+                variances += (weight**2 * self.moments.side_variances(side)[0]).mean(axis=1)
+            spread = np.sqrt(variances * self.moments.pooled[0])
+        return np.where(np.isfinite(spread), spread, np.nan)
+
+    def values(self):
+        (inside, outside), gain = self._weights(), self.full - self.empty_utility
+        moments = self.moments
+        values = (inside * moments.means("inside") - outside * moments.means("outside")).sum(axis=0)
+        values += self.q[-1] * gain
+        # The Shapley values' sum is known: all are moved by the same to have it.
+        return values + (gain - values.sum()) / self.n if self.efficient else values
+
+    def variances(self):
+        parts, degrees = [], []
+        for side, weight in zip(("inside", "outside"), self._weights()):
+            variances, freedom = self.moments.side_variances(side)
+            with np.errstate(invalid="ignore"):
+                parts.append(np.where(weight > 0, weight**2 * variances, 0.0))
+            degrees.append(freedom)
+        parts, degrees = np.concatenate(parts), np.concatenate(degrees)
+        total = parts.sum(axis=0)
+        finite = np.isfinite(total) & (total > 0)
+        scaled = np.divide(parts, total, out=np.zeros_like(parts), where=finite)
+        # Satterthwaite's degrees of freedom of a sum of variances.
+        freedom = 1 / np.where(finite, (scaled**2 / degrees).sum(axis=0), 1.0)
+        return total, np.maximum(freedom, 1.0)
+
+    @property
+    def settled(self):
+        return self.moments.count >= ROUND

@@ -1,0 +1,121 @@
+"""What a `ModelGame` trains its models on, checked."""
+
+from numbers import Real
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    get_routing_for_object,
+    process_routing,
+)
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import has_fit_parameter
+
+from .solvers import Training, check_scorer, empty_utility_of
+
+
+def make_training(
+    estimator, X, y, X_val, y_val, *, scoring, error_score, empty_utility, sample_weight,
+    sample_weight_val, random_state, device,
+):  # fmt: skip
+    """What all models of a game have in common, and the utility of the empty coalition."""
+    if device not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"device must be 'auto', 'cpu' or 'cuda'. Got {device!r}.")
+    check_consistent_length(X, y)
+    check_consistent_length(X_val, y_val)
+    classifier = is_classifier(estimator)
+    if not classifier and not is_regressor(estimator):
+        raise ValueError(f"estimator must be a classifier or a regressor. Got {estimator!r}.")
+    y, y_val, classes = _targets(y, y_val, classifier)
+    sample_weight = _weights(sample_weight, len(y), "sample_weight")
+    if sample_weight is not None:
+        check_takes_weights(estimator, sample_weight)
+    weights_val = _weights(sample_weight_val, len(y_val), "sample_weight_val")
+    if weights_val is not None and np.ptp(weights_val) == 0:
+        weights_val = None  # equal weights are none: not every scorer takes them
+    scorer = check_scorer(estimator, scoring, weights_val, classes)
+    if empty_utility is None:
+        empty_utility = empty_utility_of(scoring, 0 if classes is None else len(classes))
+    training = Training(
+        _seeded(estimator, random_state), X, y, classes, sample_weight, X_val, y_val, weights_val,
+        scoring, scorer, _error_score(error_score, empty_utility), device,
+    )  # fmt: skip
+    return training, empty_utility
+
+
+def _seeded(estimator, random_state):
+    """A copy with every `random_state` that is None set."""
+    estimator = clone(estimator)
+    if random_state is not None:
+        free = {
+            name: random_state
+            for name, value in estimator.get_params().items()
+            if value is None and name.split("__")[-1] == "random_state"
+        }
+        estimator.set_params(**free)
+    return estimator
+
+
+def check_takes_weights(estimator, weights):
+    """Refuse an estimator whose fit takes no weights. With routing a pipeline, too, may take them.
+
+    A pipeline whose steps do not say whether they want them is refused by scikit-learn.
+    """
+    if has_fit_parameter(estimator, "sample_weight"):
+        return
+    if get_config()["enable_metadata_routing"]:
+        if isinstance(get_routing_for_object(estimator), MetadataRouter):
+            process_routing(estimator, "fit", sample_weight=weights)
+        if get_routing_for_object(estimator).consumes("fit", ["sample_weight"]):
+            return
+    raise ValueError(
+        f"sample_weight needs an estimator whose fit takes it. Got {estimator!r}. A pipeline takes "
+        "it with sklearn.set_config(enable_metadata_routing=True) and set_fit_request."
+    )
+
+
+def _targets(y, y_val, classifier):
+    """Targets, and the sorted classes or None."""
+    y, y_val = column_or_1d(y), column_or_1d(y_val)
+    if not classifier:
+        return y, y_val, None
+    if type_of_target(y) == "continuous":
+        raise ValueError(
+            "estimator must be a regressor where y holds targets. Got a classifier, and y with "
+            f"continuous values such as {y[0]}."
+        )
+    classes = np.unique(y)
+    unseen = np.setdiff1d(y_val, classes)
+    if len(unseen):
+        raise ValueError(
+            "y_val must hold only labels that y has. Got unseen labels: "
+            f"{', '.join(map(repr, unseen.tolist()[:5]))}."
+        )
+    if y.dtype.kind in "ui":  # short codes of classes are not what every estimator takes
+        y, y_val, classes = (part.astype(np.int64) for part in (y, y_val, classes))
+    return y, y_val, classes
+
+
+def _weights(weights, n, name):
+    if weights is None:
+        return None
+    weights = column_or_1d(np.asarray(weights, dtype=np.float64))
+    if len(weights) != n or not np.isfinite(weights).all() or weights.min(initial=0) < 0:
+        raise ValueError(
+            f"{name} must hold {n} numbers, none of them negative. Got {len(weights)} with a "
+            f"minimum of {weights.min(initial=np.inf)}."
+        )
+    return weights
+
+
+def _error_score(error_score, empty_utility):
+    if isinstance(error_score, str) and error_score == "raise":
+        return error_score
+    if isinstance(error_score, str) and error_score == "empty":
+        return float(empty_utility)
+    if isinstance(error_score, Real) and np.isfinite(error_score):
+        return float(error_score)
+    raise ValueError(f"error_score must be 'empty', 'raise' or a number. Got {error_score!r}.")

@@ -1,0 +1,96 @@
+"""Compiled loops of a regularised mean logistic loss, to a proved tolerance. Imports numba."""
+
+import numpy as np
+
+from ..._utils.compiled import compiled
+from .dual_kernels import loss, solve_dual
+from .logistic_kernels import invert
+from .status import SOLVED, UNSOLVED
+
+
+@compiled
+def solve_primal(rows, t, k, c, rtol, kappa, max_steps, coef, scratch, inverse):
+    """Minimise ``c sum log(1 + exp(-+z)) + |coef|^2 / 2`` by Newton's method; from coef = 0.
+
+    Ends when the norm of the gradient is at most ``c k rtol kappa``; returns whether it came to it.
+    """
+    z, dz, gradient, step, column = scratch
+    p = len(coef)
+    coef[:] = 0.0
+    z[:k] = 0.0
+    for _ in range(max_steps):
+        gradient[:] = coef
+        inverse[:] = 0.0
+        for a in range(p):
+            inverse[a, a] = 1.0
+        before = 0.0
+        for a in range(p):
+            before += 0.5 * coef[a] * coef[a]
+        for i in range(k):
+            s = 1.0 / (1.0 + np.exp(-z[i]))
+            h, g = c * s * (1.0 - s), c * (s - t[i])
+            before += c * loss(z[i], t[i] > 0.5)
+            for a in range(p):
+                gradient[a] += g * rows[i, a]
+                scaled = h * rows[i, a]
+                for b in range(p):
+                    inverse[a, b] += scaled * rows[i, b]
+        norm = np.sqrt(np.dot(gradient, gradient))
+        if norm <= c * k * rtol * kappa:
+            return True
+        invert(inverse, column)
+        np.dot(inverse, gradient, step)
+        slope = -np.dot(gradient, step)
+        for i in range(k):
+            dz[i] = -np.dot(rows[i], step)
+        scale = 1.0
+        for _ in range(40):
+            after = 0.0
+            for a in range(p):
+                after += 0.5 * (coef[a] - scale * step[a]) ** 2
+            for i in range(k):
+                after += c * loss(z[i] + scale * dz[i], t[i] > 0.5)
+            if after <= before + 1e-4 * scale * slope + 1e-13 * abs(before):
+                break
+            scale *= 0.5
+        for a in range(p):
+            coef[a] -= scale * step[a]
+        for i in range(k):
+            z[i] = np.dot(rows[i], coef)
+    return False
+
+
+@compiled
+def stable_tile(Z, t, members, starts, c, rtol, kappa, max_steps, coefs, status):
+    """Coefficients (m, p) of the coalitions ``members[starts[i] : starts[i + 1]]``.
+
+    Those of fewer rows than columns are solved in the dual.
+    """
+    p, most = Z.shape[1], 1
+    for row in range(len(c)):
+        most = max(most, starts[row + 1] - starts[row])
+    few = min(most, p)
+    work, gram = np.empty((8 + few, few)), np.empty((few, few))
+    rows, labels, a = np.empty((most, p)), np.empty(most), np.empty(few)
+    scratch = (np.empty(most), np.empty(most), np.empty(p), np.empty(p), np.empty(p))
+    inverse = np.empty((p, p))
+    for row in range(len(c)):
+        first = starts[row]
+        k = starts[row + 1] - first
+        for i in range(k):
+            rows[i] = Z[members[first + i]]
+            labels[i] = t[members[first + i]]
+        if k > p:
+            solved = solve_primal(
+                rows, labels, k, c[row], rtol, kappa, max_steps, coefs[row], scratch, inverse
+            )
+        else:
+            for i in range(k):
+                for j in range(i + 1):
+                    gram[i, j] = gram[j, i] = np.dot(rows[i], rows[j])
+            _, solved = solve_dual(gram, labels, k, c[row], False, rtol, max_steps, a, work)
+            coefs[row] = 0.0
+            for i in range(k):
+                for j in range(p):
+                    coefs[row, j] += a[i] * rows[i, j]
+        status[row] = SOLVED if solved else UNSOLVED

@@ -1,0 +1,111 @@
+"""The rows within a radius of points: counted by class, and summed over, whatever the engine."""
+
+from functools import cached_property
+
+import numpy as np
+from sklearn import get_config
+
+from .._utils.parallel import n_workers, thread_map, tiles
+
+
+def ball_parts(engine, n_rows, n_points, workers=1):
+    """Cut the points into tiles that one task should take.
+
+    Parameters
+    ----------
+    engine : object
+        Of `get_engine`.
+    n_rows, n_points : int
+        Sizes of the problem.
+    workers : int, default=1
+        Number of tasks at a time.
+
+    Returns
+    -------
+    parts : list of slices
+        The tiles.
+    """
+    return tiles(n_points, engine.ball_tile_size(n_rows, n_points, workers))
+
+
+def balls(engine, space, points, radius, self_index=None, n_jobs=1):
+    """Find the rows within a closed ball around each point.
+
+    Parameters
+    ----------
+    engine : object
+        Of `get_engine`.
+    space : Space
+        The rows and their classes.
+    points : ndarray or Rows of shape (n_points, d)
+        The points.
+    radius : float
+        Radius of the balls.
+    self_index : ndarray of int of shape (n_points,), default=None
+        A row that is not in the ball of the point, whatever its distance; -1 for none.
+    n_jobs : int, default=1
+        Number of threads.
+
+    Returns
+    -------
+    found : object
+        ``found.counts``, (n_classes, n_points), are the rows of each class in each ball, and
+        ``found.sum(weights)`` is, for each row, the sum over the balls that it is in of the weight
+        of its class there; ``weights`` has the shape of the counts.
+    """
+    parts = ball_parts(engine, len(space), len(points), n_workers(n_jobs))
+    if len(parts) <= 1:
+        return engine.balls(space, points, radius, self_index)
+    return BallTiles(parts, engine, space, points, radius, self_index, n_jobs)
+
+
+class BallTiles:
+    """Tiles that look like one: a release needs all counts before the first weight.
+
+    What is found is kept if it fits in the working memory, otherwise it is found again.
+    """
+
+    def __init__(self, parts, engine, space, points, radius, self_index, n_jobs):
+        self._parts, self._n_jobs = parts, n_jobs
+        self._engine, self._space, self._radius = engine, space, radius
+        self._tasks = [
+            (engine, space, points[p], radius, None if self_index is None else self_index[p])
+            for p in parts
+        ]
+        n_bytes = engine.bytes_per_pair * len(space) * len(points)
+        self._keeps = n_bytes <= get_config()["working_memory"] * 2**20
+
+    @cached_property
+    def _tiles(self):
+        return list(thread_map(_find, self._tasks, self._n_jobs))
+
+    @cached_property
+    def counts(self):
+        if self._keeps:
+            return np.concatenate([tile.counts for tile in self._tiles], axis=1)
+        return np.concatenate(list(thread_map(_count, self._tasks, self._n_jobs)), axis=1)
+
+    def sum(self, weights):
+        weights = [np.ascontiguousarray(weights[:, part]) for part in self._parts]
+        if self._keeps:
+            return sum(thread_map(_sum, list(zip(self._tiles, weights)), self._n_jobs))
+        tasks = [(some, *task) for some, task in zip(weights, self._tasks)]
+        return sum(thread_map(_find_and_sum, tasks, self._n_jobs))
+
+
+def _find(engine, *ball):
+    return engine.balls(*ball)
+
+
+def _count(engine, *ball):
+    with engine.turn():
+        return engine.balls(*ball).counts
+
+
+def _sum(tile, weights):
+    return tile.sum(weights)
+
+
+def _find_and_sum(weights, engine, *ball):
+    with engine.turn():
+        return engine.balls(*ball).sum(weights)

@@ -1,0 +1,85 @@
+"""Rows in order of distance from points, whatever the engine."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._utils.parallel import tiles
+
+
+class Order(NamedTuple):
+    """Rows in order of distance from some points.
+
+    Attributes
+    ----------
+    rows : ndarray of int of shape (n_points, n_sorted)
+        ``rows[v, :n_ranked[v]]`` are the rows from near to far, ``~i`` where row ``i`` is tied with
+        the one before it.
+    n_ranked : ndarray of int of shape (n_points,)
+        Number of rows that are ranked: `max_rank`, and those tied with the last of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.neighbors import get_engine, make_space, ranks
+    >>> space = make_space(np.array([[2.0], [0.0], [1.0]]), "euclidean")
+    >>> [(_, order)] = ranks(get_engine("numba"), space, np.array([[0.5]]))
+    >>> order.rows.tolist(), order.n_ranked.tolist()  # 1 and 2 are tied
+    ([[1, -3, 0]], [3])
+    """
+
+    rows: np.ndarray
+    n_ranked: np.ndarray
+
+
+def rank_parts(engine, n_rows, n_points, n_features, max_rank=None, workers=1):
+    """Cut the points into tiles that one task should take.
+
+    Parameters
+    ----------
+    engine : object
+        Of `get_engine`.
+    n_rows, n_points, n_features : int
+        Sizes of the problem.
+    max_rank : int, default=None
+        Number of ranks needed; all by default.
+    workers : int, default=1
+        Number of tasks at a time.
+
+    Returns
+    -------
+    parts : list of slices
+        The tiles.
+    """
+    size = engine.rank_tile_size(n_rows, n_points, n_features, workers, max_rank or n_rows)
+    return tiles(n_points, size)
+
+
+def ranks(engine, space, points, self_index=None, max_rank=None):
+    """Rank the rows for any number of points, as many at a time as the engine takes.
+
+    Parameters
+    ----------
+    engine : object
+        Of `get_engine`.
+    space : Space
+        The rows.
+    points : ndarray or Rows of shape (n_points, d)
+        The points.
+    self_index : ndarray of int of shape (n_points,), default=None
+        A row that is not ranked for the point; -1 for none.
+    max_rank : int, default=None
+        Number of ranks needed; all by default.
+
+    Yields
+    ------
+    places : ndarray of int
+        Positions of some of the points.
+    order : Order
+        The rows in order of their distance from these points. The arrays are reused.
+    """
+    for tile in rank_parts(engine, len(space), len(points), points.shape[1], max_rank):
+        some = None if self_index is None else self_index[tile]
+        places = np.arange(tile.start, tile.stop)
+        for part, order in engine.ranks(space, points[tile], some, max_rank):
+            yield places[part], order

@@ -1,0 +1,134 @@
+"""From ranks to values: of rows that play, at some validation points, and of rows that join."""
+
+import numpy as np
+
+from ...base import Part
+from ...neighbors import Order, ranks
+
+
+def value_part(split, engine, space, y, points, game, class_counts, max_rank):
+    """The part of a split that a tile of points is."""
+    values, unranked, utility = value_points(engine, space, y, points, game, class_counts, max_rank)
+    if max_rank < game.n:
+        values += unranked[-1] + unranked[y]
+    return Part(split, values, utility)
+
+
+def value_points(engine, space, y, points, game, class_counts, max_rank):
+    """Values of all rows at a tile of points, and the utility of all rows at each.
+
+    Values are sums over the points of weight times value. Those of rows that are not ranked come
+    apart: one a class, and a last one for all.
+    """
+    values, unranked = np.zeros(len(y)), np.zeros(len(class_counts) + 1)
+    utility = np.empty(len(points))
+    left_out = _left_out(points)
+    for part, order in engine.ranks(space, points.X, points.self_index, max_rank):
+        utility[part] = _add_values(
+            game, order, y, class_counts, points.y[part], points.weights[part], left_out[part],
+            values, unranked,
+        )  # fmt: skip
+    return values, unranked, utility
+
+
+def each_point(engine, space, y, points, game, class_counts, max_rank):
+    """Yield points of a tile, and the values of all rows at each of them."""
+    left_out, one = _left_out(points), np.ones(1)
+    places = np.arange(len(points))
+    for part, order in engine.ranks(space, points.X, points.self_index, max_rank):
+        for line, v in enumerate(places[part]):
+            values, unranked = np.zeros(len(y)), np.zeros(len(class_counts) + 1)
+            here = slice(line, line + 1)
+            some = Order(order.rows[here], order.n_ranked[here])
+            _add_values(
+                game, some, y, class_counts, points.y[v : v + 1], one, left_out[v : v + 1], values,
+                unranked,
+            )  # fmt: skip
+            if order.n_ranked[line] < game.n:
+                values += unranked[-1] + unranked[y]
+            yield v, values
+
+
+def point_moments(groups, n_players, engine, space, y, points, *game):
+    """Sums over a tile of points of squared weight times value, and times squared value."""
+    moments = np.zeros((2, n_players))
+    for v, values in each_point(engine, space, y, points, *game):
+        if groups is not None:
+            values = np.bincount(groups, weights=values, minlength=n_players)
+        square = points.weights[v] ** 2
+        moments[0] += square * values
+        moments[1] += square * values**2
+    return moments
+
+
+def point_values(players, engine, space, y, points, *game):
+    """Value of some rows together at each point of a tile."""
+    found = np.empty(len(points))
+    for v, values in each_point(engine, space, y, points, *game):
+        found[v] = values[players].sum()
+    return found
+
+
+def _left_out(points):
+    return np.full(len(points), -1) if points.self_index is None else points.self_index
+
+
+def _add_values(game, order, y, class_counts, codes, weights, left_out, values, unranked):
+    """Add the values at some points, whose targets are ``codes``; returns the utility at each."""
+    utility = np.empty(len(codes))
+    if len(class_counts):
+        from ._class_kernels import add_class_values
+
+        add_class_values(
+            game, *order, y, class_counts, codes, weights, left_out, values, unranked, utility
+        )
+    else:
+        from ._target_kernels import add_target_values
+
+        add_target_values(game, *order, y, codes, weights, values, utility)
+    return utility
+
+
+# Rows that join ---------------------------------------------------------------------------------
+
+
+def join_classes(engine, both, y, points, game, n_classes):
+    """Value of each new row in a game of one row more: what all its labels have, and by label.
+
+    ``both`` holds the players, of classes y, then the new rows.
+    """
+    from ._class_kernels import join_class_values
+
+    n_new = len(both) - len(y)
+    left_out, counts = _left_out(points), np.bincount(y, minlength=n_classes)
+    common, by_label = np.zeros(n_new), np.zeros((n_new, n_classes))
+    for part, order in ranks(engine, both, points.X, points.self_index):
+        join_class_values(
+            game, *order, len(y), y, counts, points.y[part], points.weights[part], left_out[part],
+            common, by_label,
+        )  # fmt: skip
+    return common, by_label
+
+
+def join_targets(engine, both, y, points, game):
+    """Value of each new row as a polynomial in its target: (n_new, 3) coefficients."""
+    from ._target_kernels import join_target_values
+
+    terms = np.zeros((len(both) - len(y), 3))
+    for part, order in ranks(engine, both, points.X, points.self_index):
+        join_target_values(game, *order, len(y), y, points.y[part], points.weights[part], terms)
+    return terms
+
+
+def predict_at(engine, space, y, X_new, votes, n_classes):
+    """What the model predicts at new rows: class probabilities, or mean and mean square."""
+    from ._class_kernels import neighbour_shares
+    from ._target_kernels import neighbour_moments
+
+    count = neighbour_shares if n_classes else neighbour_moments
+    out = np.zeros((len(X_new), n_classes or 2))
+    for part, order in ranks(engine, space, X_new, None, votes):
+        some = np.zeros((len(part), out.shape[1]))
+        count(*order, votes, y, some)
+        out[part] = some
+    return out

@@ -1,0 +1,570 @@
+"""The contract that every per-row valuer inherits, on the two neighbour methods."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from test_axioms import EXACT, by_name, problem
+
+from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue.exceptions import IncompleteFitWarning, QuadraticCostWarning
+
+from ..watch import Watch
+
+
+def data(name, rng, **sizes):
+    valuer, n_classes = EXACT[name]
+    return clone(valuer), *problem(rng, n_classes, **sizes)
+
+
+# Who judges whom -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name, (_, n_classes) in EXACT.items() if n_classes])
+def test_leave_one_out_is_the_mean_of_n_games(name, rng):
+    # The regression, whose prior mean is that of all rows, is compared with enumeration.
+    valuer, X, y, *_ = data(name, rng, n=25)
+    y[:8] = np.tile(np.arange(4), 2) % len(set(y))  # no class of a single row
+    total = np.zeros(25)
+    for i in range(25):
+        rest = np.delete(np.arange(25), i)
+        game = clone(valuer).fit(X[rest], y[rest], X_val=X[[i]], y_val=y[[i]])
+        total[rest] += game.values_ / 25
+    np.testing.assert_allclose(valuer.fit(X, y).values_, total, atol=1e-13)
+    assert valuer.set_params(cv=LeaveOneOut()).fit(X, y).values_ == pytest.approx(total, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    "cv", [4, KFold(5), RepeatedStratifiedKFold(n_splits=3, n_repeats=2)], ids=str
+)
+@pytest.mark.parametrize("name", ["knn", "tknn-euclidean"])
+def test_cross_judging_is_the_mean_over_splits(name, cv, rng):
+    valuer, X, y, *_ = data(name, rng)
+    if isinstance(cv, RepeatedStratifiedKFold):
+        cv.random_state = 0
+    splits = list((StratifiedKFold(4) if cv == 4 else cv).split(X, y))
+    total, utility = np.zeros(len(X)), []
+    for players, judges in splits:
+        game = clone(valuer).fit(X[players], y[players], X_val=X[judges], y_val=y[judges])
+        total[players] += game.values_ / len(splits)
+        utility.append(game.utility_)
+    valuer.set_params(cv=cv).fit(X, y)
+    np.testing.assert_allclose(valuer.values_, total, atol=1e-13)
+    assert valuer.utility_ == pytest.approx(np.mean(utility))
+    assert clone(valuer).set_params(cv=splits).fit(X, y).values_ == pytest.approx(total)
+
+
+@by_name
+def test_groups_sum_their_rows(name, rng):
+    valuer, X, y, X_val, y_val = data(name, rng)
+    groups = np.array(["north", "south", "east"])[rng.integers(0, 3, len(X))]
+    rows = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val).values_
+    values = valuer.fit_transform(X, y, X_val=X_val, y_val=y_val, groups=groups)
+    assert list(valuer.groups_) == ["east", "north", "south"]
+    expected = {g: rows[groups == g].sum() for g in valuer.groups_}
+    np.testing.assert_allclose(valuer.values_, list(expected.values()))
+    np.testing.assert_allclose(values[:, 0], [expected[g] for g in groups])
+    valuer.fit(X, y)
+    assert not hasattr(valuer, "groups_")
+
+
+def test_a_group_never_judges_itself(rng):
+    X, y = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
+    groups = np.arange(30) // 3
+    valuer = KNNShapleyValuer(1).fit(X, y, groups=groups)
+    doubled = np.r_[X, X + 1e-9]  # twins in the same group would judge each other
+    twins = KNNShapleyValuer(1).fit(doubled, np.r_[y, y], groups=np.r_[groups, groups])
+    assert twins.utility_ == pytest.approx(valuer.utility_)
+    assert KNNShapleyValuer(1).fit(doubled, np.r_[y, y]).utility_ == pytest.approx(1)
+
+
+# Rows that were not in fit -------------------------------------------------------------------
+
+
+@by_name
+@pytest.mark.parametrize("judging", ["validation", "leave-one-out"])
+def test_unseen_rows_are_valued_by_the_game_with_them(name, rng, judging):
+    valuer, X, y, X_val, y_val = data(name, rng, n=30)
+    extra = {"X_val": X_val, "y_val": y_val} if judging == "validation" else {}
+    X_new, y_new = rng.integers(-2, 3, (6, 3)) / 2.0 + 0.25, rng.choice(y, 6)
+    scores = valuer.fit(X, y, **extra).score_samples(X_new, y_new)
+    for score, row, label in zip(scores, X_new, y_new):
+        if judging == "leave-one-out" and name.startswith("knn-regression"):
+            # The prior mean stays that of the fitted rows, see the docstring.
+            label = y.mean()
+            score = valuer.score_samples([row], [label])[0]
+        grown = clone(valuer).fit(np.r_[X, [row]], np.r_[y, label], **extra)
+        assert grown.values_[-1] == pytest.approx(score, abs=1e-12)
+
+
+@by_name
+def test_seen_rows_have_their_fitted_values(name, rng):
+    valuer, X, y, X_val, y_val = data(name, rng)
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    same = (X[:, None] == X).all(axis=2)
+    np.testing.assert_allclose(valuer.transform(X)[:, 0], same @ valuer.values_ / same.sum(axis=1))
+    same &= y[:, None] == y
+    np.testing.assert_allclose(valuer.score_samples(X, y), same @ valuer.values_ / same.sum(axis=1))
+
+
+@pytest.mark.parametrize("name", ["knn", "tknn", "tknn-euclidean"])
+def test_unknown_labels_are_averaged(name, rng):
+    valuer, X, y, X_val, y_val = data(name, rng)
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    X_new = np.r_[rng.integers(-2, 3, (8, 3)) / 2.0 + 0.25, [[99.0, -3, 5]]]
+    by_label = np.array([valuer.score_samples(X_new, np.full(9, c)) for c in valuer.classes_])
+    metric = valuer.metric
+    distances = 1 - X_new @ X.T / np.outer(
+        np.linalg.norm(X_new, axis=1), np.maximum(np.linalg.norm(X, axis=1), 1e-9)
+    )
+    if metric == "euclidean":
+        distances = np.sqrt(((X_new[:, None] - X) ** 2).sum(axis=2))
+    for score, labels, d in zip(valuer.score_samples(X_new), by_label.T, distances):
+        if name.startswith("tknn"):
+            weights = (d <= valuer.radius + 1e-12).astype(float)
+        else:
+            cut = np.sort(d)[valuer.n_neighbors - 1]
+            inside, tied = d < cut - 1e-12, np.abs(d - cut) < 1e-12
+            weights = inside + tied * (valuer.n_neighbors - inside.sum()) / tied.sum()
+        shares = np.bincount(y, weights, minlength=len(labels))
+        shares = shares / weights.sum() if weights.any() else np.full(len(labels), 1 / len(labels))
+        assert score == pytest.approx(shares @ labels, abs=1e-13)
+
+
+def test_float32_rows_are_found_again(rng):
+    X, y = rng.normal(size=(20, 3)).astype(np.float32), rng.integers(0, 2, 20)
+    valuer = KNNShapleyValuer().fit(X, y)
+    np.testing.assert_allclose(valuer.transform(X.astype(np.float64))[:, 0], valuer.values_)
+
+
+# Data that changes ---------------------------------------------------------------------------
+
+
+@by_name
+@pytest.mark.parametrize("judging", ["validation", "leave-one-out", 4])
+def test_adding_and_removing_rows_equals_a_refit(name, rng, judging):
+    valuer, X, y, X_val, y_val = data(name, rng)
+    extra = {"X_val": X_val, "y_val": y_val} if judging == "validation" else {}
+    valuer.set_params(**({} if judging == "validation" else {"cv": judging}))
+    if judging == 4 and name.startswith("tknn"):
+        valuer.set_params(cv=KFold(4))
+    whole = clone(valuer).fit(X, y, **extra)
+    grown = clone(valuer).fit(X[:60], y[:60], **extra).add_rows(X[60:], y[60:])
+    np.testing.assert_allclose(grown.values_, whole.values_, atol=1e-14)
+    assert grown.utility_ == pytest.approx(whole.utility_)
+    cut = whole.remove_rows(np.arange(60, 80)).remove_rows(np.arange(60) == 3)
+    rest = np.delete(np.arange(60), 3)
+    refit = clone(valuer).fit(X[rest], y[rest], **extra)
+    np.testing.assert_allclose(cut.values_, refit.values_, atol=1e-14)
+    np.testing.assert_allclose(cut.transform(X[:4]), refit.transform(X[:4]), atol=1e-14)
+
+
+@by_name
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_adding_validation_points_equals_a_refit(name, rng, weighted, grouped):
+    valuer, X, y, X_val, y_val = data(name, rng)
+    w = rng.random(30) if weighted else None
+    groups = {"groups": np.arange(80) % 4} if grouped else {}
+    whole = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=w, **groups)
+    first, second = (None, None) if w is None else (w[:20], w[20:])
+    part = clone(valuer).fit(
+        X, y, X_val=X_val[:20], y_val=y_val[:20], sample_weight_val=first, **groups
+    )
+    assert part.validation_error_.shape == part.values_.shape  # must not survive the change
+    part.add_validation(X_val[20:], y_val[20:], sample_weight_val=second)
+    for attribute in ("values_", "utility_", "empty_utility_", "validation_error_"):
+        np.testing.assert_allclose(
+            getattr(part, attribute), getattr(whole, attribute), atol=1e-13, err_msg=attribute
+        )
+    np.testing.assert_allclose(part.transform(X[:5] + 0.1), whole.transform(X[:5] + 0.1))
+    if hasattr(whole, "counts_"):
+        np.testing.assert_array_equal(part.counts_, whole.counts_)
+
+
+def test_new_label_and_group_by_add_rows(rng):
+    X, y = rng.normal(size=(20, 2)), np.repeat(["a", "b"], 10)
+    valuer = KNNShapleyValuer().fit(X, y, groups=np.arange(20) % 3)
+    valuer.add_rows(X[:4] + 1, ["c"] * 4, groups=[7, 7, 1, 1])
+    assert list(valuer.classes_) == ["a", "b", "c"]
+    assert list(valuer.groups_) == [0, 1, 2, 7]
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+@pytest.mark.parametrize("kind", ["object", "str", "string", "category"])
+def test_labels_that_are_missing(missing, kind, rng):
+    X, y = rng.normal(size=(20, 2)), pd.Series(["a", "b"] * 10, dtype=kind)
+    y[3] = missing
+    with pytest.raises(ValueError, match="y must hold no missing labels. Got .* at place 3."):
+        KNNShapleyValuer().fit(X, y)
+
+
+# Callbacks and interruptions -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer()])
+@pytest.mark.parametrize("cv", ["leave-one-out", 3])
+def test_callbacks_see_every_task(valuer, cv, rng):
+    X, y = rng.normal(size=(900, 2)), rng.integers(0, 2, 900)
+    watch = Watch()
+    plain = clone(valuer).set_params(cv=cv).fit(X, y).values_
+    watched = clone(valuer).set_params(cv=cv).set_callbacks(watch).fit(X, y)
+    assert watch.begun == watch.ended == watch.expected > 1
+    assert watch.set_up == watch.torn_down == 1
+    np.testing.assert_array_equal(watched.values_, plain)
+
+
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(n_jobs=2), TKNNShapleyValuer(n_jobs=2)])
+def test_a_callback_stops_the_fit_and_values_stand_on_the_judges_done(valuer, rng):
+    X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
+    X_val, y_val = rng.normal(size=(3000, 2)), rng.integers(0, 2, 3000)
+    valuer.set_callbacks(Watch(stop_at=2))
+    with pytest.warns(IncompleteFitWarning, match="stopped by a callback: .* judged until then"):
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    done = len(valuer.contributions(0).contributions)
+    assert 0 < done < 3000
+    part = clone(valuer).set_callbacks().fit(X, y, X_val=X_val[:done], y_val=y_val[:done])
+    np.testing.assert_allclose(valuer.values_, part.values_, atol=1e-13)
+    assert valuer.utility_ == pytest.approx(part.utility_)
+    np.testing.assert_allclose(valuer.transform(X + 1), part.transform(X + 1))
+
+
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(n_jobs=2), TKNNShapleyValuer(n_jobs=2)])
+def test_updates_after_an_early_stop(valuer, rng):
+    X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
+    X_val, y_val = rng.normal(size=(6000, 2)), rng.integers(0, 2, 6000)
+    w = rng.random(6000)
+    valuer.set_callbacks(Watch(stop_at=2))
+    with pytest.warns(IncompleteFitWarning):
+        valuer.fit(X, y, X_val=X_val[:3000], y_val=y_val[:3000], sample_weight_val=w[:3000])
+    first = len(valuer.contributions(0).contributions)
+    valuer.set_callbacks(Watch(stop_at=1))
+    with pytest.warns(IncompleteFitWarning):
+        valuer.add_validation(X_val[3000:], y_val[3000:], sample_weight_val=w[3000:])
+    second = len(valuer.contributions(0).contributions) - first
+    assert 0 < first < 3000
+    assert 0 < second < 3000
+    done = np.r_[:first, 3000 : 3000 + second]
+    whole = clone(valuer).set_callbacks()
+    whole.fit(X, y, X_val=X_val[done], y_val=y_val[done], sample_weight_val=w[done])
+    np.testing.assert_allclose(valuer.values_, whole.values_, atol=1e-13)
+    assert valuer.utility_ == pytest.approx(whole.utility_)
+    valuer.set_callbacks().remove_rows([0])
+    np.testing.assert_allclose(valuer.values_, whole.remove_rows([0]).values_, atol=1e-13)
+
+
+def test_control_c_keeps_what_there_is(rng):
+    X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
+    X_val, y_val = rng.normal(size=(3000, 2)), rng.integers(0, 2, 3000)
+    watch = Watch(interrupt_at=3)
+    valuer = KNNShapleyValuer().set_callbacks(watch)
+    with pytest.raises(KeyboardInterrupt):
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    assert watch.torn_down == 1
+    gap = valuer.values_.sum() - (valuer.utility_ - valuer.empty_utility_)
+    assert abs(gap) < 1e-12
+    assert np.count_nonzero(valuer.values_) == 50
+
+
+class Impatient(Watch):
+    """Interrupts a task before it has begun."""
+
+    def on_fit_task_begin(self, estimator, context):
+        super().on_fit_task_begin(estimator, context)
+        if self.begun == self.interrupt_at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer(0.1)])
+def test_control_c_before_anybody_has_judged(valuer, rng):
+    X, y = rng.normal(size=(900, 2)), rng.integers(0, 2, 900)
+    valuer = clone(valuer).set_callbacks(Impatient(interrupt_at=1))
+    with pytest.raises(KeyboardInterrupt):
+        valuer.fit(X, y, X_val=X, y_val=y)
+    assert not hasattr(valuer, "values_")
+    # The first fold is done, the second is left out of the means.
+    folds = [(np.arange(450), np.arange(450, 900)), (np.arange(450, 900), np.arange(450))]
+    watch = Watch()
+    valuer.set_params(cv=folds).set_callbacks(watch).fit(X, y)
+    assert watch.begun % 2 == 0
+    valuer.set_callbacks(Impatient(interrupt_at=watch.begun // 2 + 1))
+    with pytest.raises(KeyboardInterrupt):
+        valuer.fit(X, y)
+    first = clone(valuer).set_callbacks().fit(X[:450], y[:450], X_val=X[450:], y_val=y[450:])
+    np.testing.assert_allclose(valuer.values_[:450], first.values_)
+    np.testing.assert_array_equal(valuer.values_[450:], 0)
+    assert valuer.utility_ == pytest.approx(first.utility_)
+    assert len(valuer.contributions(3).contributions) == 900
+
+
+def test_progress_bar(rng, capsys):
+    pytest.importorskip("rich")
+    from sklearn.callback import ProgressBar
+
+    X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
+    KNNShapleyValuer().set_callbacks(ProgressBar()).fit(X, y)
+    assert "KNNShapleyValuer" in capsys.readouterr().out
+
+
+# Metadata ------------------------------------------------------------------------------------
+
+
+def test_grid_search_slices_a_validation_set_as_long_as_x(rng):
+    # scikit-learn's rule for metadata; the user guide warns of it.
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    seen = []
+
+    class Spy(KNNShapleyValuer):
+        def fit(self, X, y, *, X_val=None, y_val=None):
+            seen.append(len(X_val))
+            return super().fit(X, y, X_val=X_val, y_val=y_val)
+
+        def score(self, X, y):
+            return self.utility_
+
+    for n_val, expected in [(40, 20), (30, 30)]:
+        seen.clear()
+        search = GridSearchCV(Spy(), {"n_neighbors": [1, 2]}, cv=2, refit=False)
+        with config_context(enable_metadata_routing=True):
+            search.estimator.set_fit_request(X_val=True, y_val=True)
+            search.fit(X, y, X_val=X[:n_val], y_val=y[:n_val])
+        assert seen == [expected] * 4
+
+
+def test_pipeline_with_groups(rng):
+    X, y, groups = rng.normal(size=(40, 2)), np.arange(40) % 2, np.arange(40) % 5
+    with config_context(enable_metadata_routing=True):
+        step = KNNShapleyValuer(cv=GroupKFold(5)).set_fit_request(groups=True)
+        values = make_pipeline(StandardScaler(), step).fit_transform(X, y, groups=groups)
+    assert len(np.unique(values)) == 5
+
+
+def test_weights_whose_sum_overflows_are_weights(rng):
+    X, y, w = rng.normal(size=(20, 2)), np.arange(20) % 2, rng.random(20)
+    expected = KNNShapleyValuer().fit(X, y, X_val=X, y_val=y, sample_weight_val=w)
+    for scale in (1e308, 1e-300):
+        huge = KNNShapleyValuer().fit(X, y, X_val=X, y_val=y, sample_weight_val=w * scale)
+        np.testing.assert_allclose(huge.values_, expected.values_, rtol=1e-12)
+
+
+# Bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_one_bad_number_among_many_is_found(bad):
+    X = np.zeros((1050, 1000), dtype=np.float32)
+    y = np.arange(1050) % 2
+    X[-1, -1] = bad
+    with pytest.raises(ValueError, match="Input X contains (NaN|infinity)"):
+        KNNShapleyValuer().fit(X, y)
+    X[-1, -1] = 1e30  # finite, though its square is not
+    with pytest.raises(ValueError, match="squared norms that fit its precision"):
+        KNNShapleyValuer().fit(X, y)
+
+
+X0 = np.arange(20.0).reshape(10, 2)
+Y0 = np.array(["a", "b"] * 5)
+NAN = np.where(X0 == 4, np.nan, X0)
+
+BAD = {
+    "NaN in X": ((NAN, Y0), {}, "Input X contains NaN"),
+    "NaN in X_val": ((X0, Y0), dict(X_val=NAN, y_val=Y0), "X_val must be like X: Input.*NaN"),
+    "one class": ((X0, ["a"] * 10), {}, "y must have at least 2 classes. Got one class: 'a'"),
+    "no y": ((X0, None), {}, "requires y to be passed, but the target y is None"),
+    "X_val alone": ((X0, Y0), dict(X_val=X0), "X_val and y_val must be passed together. Got X_val"),
+    "y_val alone": ((X0, Y0), dict(y_val=Y0), "X_val and y_val must be passed together. Got y_val"),
+    "empty": ((X0, Y0), dict(X_val=X0[:0], y_val=Y0[:0]), "Got an empty validation set"),
+    "lengths": ((X0, Y0), dict(X_val=X0, y_val=Y0[:3]), "must have the same length. Got 10 and 3"),
+    "columns": (
+        (X0, Y0),
+        dict(X_val=X0[:, :1], y_val=Y0),
+        "X_val must be like X: X has 1 features",
+    ),
+    "unseen": ((X0, Y0), dict(X_val=X0[:2], y_val=["a", "z"]), "labels that y has. Got .* 'z'"),
+    "other kind": ((X0, Y0), dict(X_val=X0[:2], y_val=[1, 2]), "labels that y has. Got unseen"),
+    "groups": (
+        (X0, Y0),
+        dict(groups=[1, 2]),
+        r"groups must have one entry a row of X \(10\). Got 2",
+    ),
+    "one group": (
+        (X0, Y0),
+        dict(groups=[1] * 10),
+        "groups must name at least 2 groups. Got one: 1",
+    ),
+    "groups of two columns": (
+        (X0, Y0),
+        dict(groups=np.c_[Y0, Y0]),
+        "groups must be one column. Got an array of shape",
+    ),
+    **{
+        f"groups with {name}": (
+            (X0, Y0),
+            dict(groups=np.array([name, *rest], dtype=object)),
+            "groups must hold names of one kind, and no None, NaN or NA",
+        )
+        for name, rest in [(None, "a" * 9), (np.nan, range(9)), (pd.NA, "a" * 9), (1, "a" * 9)]
+    },
+    "weights": ((X0, Y0), dict(X_val=X0, y_val=Y0, sample_weight_val=[1.0]), r"\(10\). Got 1"),
+    "weights of two columns": (
+        (X0, Y0),
+        dict(X_val=X0, y_val=Y0, sample_weight_val=np.ones((10, 2))),
+        "sample_weight_val must be one column. Got an array of shape",
+    ),
+    "y_val of two columns": (
+        (X0, Y0),
+        dict(X_val=X0, y_val=np.c_[Y0, Y0]),
+        "y_val must be one column. Got an array of shape",
+    ),
+    "negative weight": (
+        (X0, Y0),
+        dict(X_val=X0, y_val=Y0, sample_weight_val=[-1.0] * 10),
+        "sample_weight_val must be non-negative with a positive sum",
+    ),
+    "weights of nobody": (
+        (X0, Y0),
+        dict(sample_weight_val=[1] * 10),
+        "sample_weight_val needs X_val",
+    ),
+    "two columns of y": ((X0, np.c_[Y0, Y0]), {}, "y should be a 1d array|must be one column"),
+    "labels of no type": ((X0, np.arange(10).astype(object)), {}, r"objects .* y\.astype\(int\)\."),
+    "one row": ((X0[:1], Y0[:1]), {}, "minimum of 2 is required"),
+}
+
+
+@pytest.mark.parametrize("cls", [KNNShapleyValuer, TKNNShapleyValuer])
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused_before_work_starts(cls, case, monkeypatch):
+    arguments, keywords, message = BAD[case]
+    monkeypatch.setattr(cls, "_parts", lambda *a, **k: pytest.fail("work started"))
+    with pytest.raises(ValueError, match=message):
+        cls().fit(*arguments, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("cv", "groups", "message"),
+    [
+        (ShuffleSplit(3, random_state=0), None, "must let every row play equally often"),
+        ([(np.arange(5), np.arange(5))], None, "must not put a row on both sides of a split"),
+        (
+            [(np.arange(5), np.arange(5, 10))] * 2,
+            np.arange(10) % 3,
+            "must keep every group on one side of a split",
+        ),
+        (20, None, "n_splits=20"),
+        ("leave-two-out", None, "'cv' parameter of KNNShapleyValuer must be"),
+    ],
+)
+def test_uneven_splitters_are_refused(cv, groups, message):
+    with pytest.raises(ValueError, match=message):
+        KNNShapleyValuer(cv=cv).fit(X0, Y0, groups=groups)
+
+
+def test_messages_after_fit():
+    valuer = KNNShapleyValuer()
+    for call in (valuer.transform, valuer.score_samples, valuer.contributions):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            call(X0)
+    valuer.fit(X0, Y0)
+    cases = [
+        (lambda: valuer.transform(X0[:, :1]), "X has 1 features, but .* expecting 2"),
+        (
+            lambda: valuer.score_samples(X0, Y0[:3]),
+            r"y must have one entry a row of X \(10\). Got 3",
+        ),
+        (lambda: valuer.score_samples(X0[:1], ["q"]), "y must hold only labels that y has. Got"),
+        (lambda: valuer.add_rows(X0, Y0[:2]), r"y must have one entry a row of X \(10\). Got 2"),
+        (lambda: valuer.add_rows(X0, Y0, groups=Y0), "groups must be passed to both fit and add"),
+        (lambda: valuer.add_rows(X0[:2], [1, 2]), "y must be of the kind that fit had"),
+        (lambda: valuer.remove_rows([0.5]), "rows must be positions or a mask. Got .* float64"),
+        (lambda: valuer.remove_rows([10]), "rows must be between 0 and 9. Got 10 to 10"),
+        (
+            lambda: valuer.remove_rows([True]),
+            r"rows must have one entry a row of fit \(10\). Got 1",
+        ),
+        (lambda: valuer.remove_rows(np.arange(9)), "must leave at least 2 rows. Got 1 of 10"),
+        (lambda: valuer.add_validation(X0, Y0), "add_validation needs validation points of their"),
+    ]
+    before = valuer.values_.copy()
+    for call, message in cases:
+        with pytest.raises(ValueError, match=message):
+            call()
+    np.testing.assert_array_equal(valuer.values_, before)  # nothing is lost
+    judged = clone(valuer).fit(X0, Y0, X_val=X0, y_val=Y0)
+    for weights, message in [
+        ([np.nan], "sample_weight_val contains NaN"),
+        ([-1.0], "must be non-negative"),
+        ([[1.0, 1.0]], "must be one column"),
+        ([1.0, 1.0], r"\(1\). Got 2"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            judged.add_validation(X0[:1], Y0[:1], sample_weight_val=weights)
+
+
+def test_a_refused_change_leaves_all_attributes_of_a_fit(rng):
+    X, y, groups = rng.normal(size=(12, 2)), np.arange(12) % 3, np.arange(12) // 3
+    valuer = KNNShapleyValuer(2, cv=4).fit(X, y, groups=groups)
+    scores = valuer.score_samples(X[:2] + 9, y[:2])
+    with pytest.raises(ValueError, match="groups must be of the kind"):
+        valuer.add_rows(X[:2], y[:2], groups=["a", "b"])
+    with pytest.raises(ValueError, match="number of groups"):
+        valuer.remove_rows(groups == 3)
+    for refused in (dict(y=np.zeros(12)), dict(y=y, groups=groups % 2)):  # 4 folds of 2 groups
+        with pytest.raises(ValueError, match="2 classes|number of groups"):
+            valuer.fit(X, **refused)
+    assert valuer.classes_.tolist() == [0, 1, 2]
+    assert valuer.groups_.tolist() == [0, 1, 2, 3]
+    np.testing.assert_array_equal(valuer.score_samples(X[:2] + 9, y[:2]), scores)
+
+
+def test_a_change_of_rows_does_not_change_the_game(rng):
+    X, y = rng.normal(size=(12, 2)), np.arange(12) % 3
+    valuer = KNNShapleyValuer(2).fit(X, y)
+    with pytest.raises(ValueError, match="with the change it is a regression. Set task="):
+        valuer.add_rows(X[:1], [0.5])
+    valuer.fit(X, np.r_[y[:-1], 0.5])
+    assert not hasattr(valuer, "classes_")
+    with pytest.raises(ValueError, match="with the change it is a classification. Set task="):
+        valuer.remove_rows([11])
+    valuer.set_params(task="regression").fit(X, np.r_[y[:-1], 0.5]).remove_rows([11])
+    np.testing.assert_allclose(
+        valuer.values_, clone(valuer).fit(X[:-1], y[:-1]).values_, atol=1e-12
+    )
+
+
+def test_leave_one_out_of_many_rows_warns(monkeypatch):
+    monkeypatch.setattr("skvalue.base._problem.LEAVE_ONE_OUT_LIMIT", 9)
+    with pytest.warns(
+        QuadraticCostWarning, match="compares 100 pairs of rows. Pass X_val and y_val"
+    ):
+        KNNShapleyValuer().fit(X0, Y0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KNNShapleyValuer(cv=5).fit(X0, Y0)
+
+
+@pytest.mark.parametrize("labels", [["x", "y"], [3, 17], [True, False], [1.0, 2.0], ["1", "10"]])
+def test_labels_of_any_kind(labels, rng):
+    X, codes = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
+    y = np.array(labels)[codes]
+    plain = KNNShapleyValuer().fit(X, codes, X_val=X[:9] + 0.1, y_val=codes[:9])
+    order = 1 if labels == sorted(labels) else -1
+    valuer = KNNShapleyValuer().fit(X, pd.Series(y), X_val=X[:9] + 0.1, y_val=list(y[:9]))
+    np.testing.assert_array_equal(valuer.classes_, labels[::order])
+    np.testing.assert_allclose(valuer.values_, plain.values_)
+    np.testing.assert_allclose(valuer.score_samples(X, y), plain.score_samples(X, codes))
