@@ -109,11 +109,12 @@ class BaseGradientValuer(BaseInSampleValuer):
             return EXACT
         return self._release_of(attributes["clip_"], groups=problem.groups is not None)
 
-    def _release_of(self, clip, groups):
+    def _release_of(self, clip, **parties):
+        """The release of all gradients of norm ``clip``; the rest is for `gradient_report`."""
         event = self._event(clip)
         report = gradient_report(
-            event, self.delta, trust=self.trust, unit=self.unit, groups=groups,
-            noise_random_state=self.noise_random_state,
+            event, self.delta, trust=self.trust, unit=self.unit,
+            noise_random_state=self.noise_random_state, **parties,
         )  # fmt: skip
         label = f"{type(self).__name__}: perturbed gradients"
         return Release(
