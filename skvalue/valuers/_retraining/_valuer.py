@@ -291,11 +291,14 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         plan = None
         for plan in parts:  # noqa: B007
             pass
-        if plan is None or not plan.run.valued:
+        if plan is None:
             return None
-        run, sampled, played = plan.run, plan.sampled, plan.run.valued
-        run.drop_unfinished()
-        error = run.error
+        run = plan.run
+        run.finish()
+        played = run.valued
+        if not played:
+            return None
+        sampled, error = plan.sampled, run.error
         if not isinstance(error, OSError):
             try:
                 Checkpoint(self.checkpoint).write(sampled.arrays)
