@@ -1723,13 +1723,17 @@ def collaborative(record):
         return lambda: send(module.LogisticRelease, classes, epsilons, **params)
 
     record.add("surprise gaussian", valued, module.GaussianMean(0.3), one("gaussian"))
-    record.add("surprise bernoulli", valued, module.BetaBernoulli(2, 3), one("bernoulli"))
-    record.add("surprise poisson", valued, module.GammaPoisson(2, 3), one("poisson"))
+    record.add(
+        "surprise bernoulli", valued, module.BetaBernoulli(2, 3), one("bernoulli"), reward=False
+    )
+    record.add("surprise poisson", valued, module.GammaPoisson(2, 3), one("poisson"), reward=False)
     quick = dict(n_particles=150, min_ess=20)
     T = np.eye(2) / 9
     linear = partial(module.BayesianLinear, 0.105, x_covariance=T)
     record.add("surprise linear", valued, linear(), gram(), **quick)
-    record.add("surprise linear, clear", valued, linear(noise_aware=False), gram(), **quick)
+    record.add(
+        "surprise linear, clear", valued, linear(noise_aware=False), gram(), reward=False, **quick
+    )
     record.add(
         "surprise linear, intercept",
         valued,

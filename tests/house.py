@@ -136,6 +136,10 @@ def private_imports_of_tests():
     return private_imports(files(TESTS))
 
 
+def private_imports_of_examples():
+    return private_imports(files(ROOT / "examples"))
+
+
 # Private attributes of objects --------------------------------------------------------------
 
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
@@ -170,6 +174,11 @@ def definitions():
                 names.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 names.add(node.id)
+            elif isinstance(node, ast.keyword):  # of what becomes attributes, by vars(self).update
+                names.add(node.arg or "")
+            elif isinstance(node, ast.Dict):
+                keys = (getattr(key, "value", None) for key in node.keys)
+                names.update(key for key in keys if isinstance(key, str))
         for name in names:
             if is_private(name):
                 found.setdefault(name, set()).add(path)
@@ -476,8 +485,8 @@ def judges():
 
 # The way from `fit` to the compiled loop ------------------------------------------------------
 
-# Checks, threads and progress hand no array on.
-BESIDE_THE_WAY = {"_utils/parallel.py", "_utils/progress.py", "base/_progress.py"}
+# Checks, threads and progress hand no array on, nor does what folds the parts, which it asks for.
+BESIDE_THE_WAY = {"_utils/parallel.py", "_utils/progress.py", "base/_points.py"}
 WALK = """
 import os, sys
 os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiled functions then have frames
@@ -603,7 +612,9 @@ def crowded_valuers():
 
 
 def shown_work():
-    """Functions of skvalue outside base/ and _utils/ that run when a notebook shows a valuer."""
+    """Functions that compute, and run when a notebook shows a valuer: engines and hooks."""
+    engines = {"neighbors", "gradients", "games", "estimation", "samplers", "semivalues"}
+    computing = {*hooks(), "validation_error_"}
     offenders = []
     for name, valuer in fitted().items():
         if isinstance(valuer, str):
@@ -621,12 +632,7 @@ def shown_work():
         finally:
             sys.setprofile(None)
         for path, function in sorted(called):
-            room = path.relative_to(PACKAGE).parts[0]
-            read = function.startswith("__") or isinstance(
-                inspect.getattr_static(valuer, function, None), property
-            )
-            works = room not in ("base", "_utils", "__init__.py") and not read
-            if works or function == "validation_error_" or function.startswith("_point"):
+            if path.relative_to(PACKAGE).parts[0] in engines or function in computing:
                 offenders.append(f"{name}: {short(path)} {function}")
     return offenders
 
@@ -635,11 +641,13 @@ def shown_private_values():
     """Attributes for the curator alone that a notebook shows of a private fit."""
     offenders = []
     for name, valuer in fitted().items():
-        if name.endswith("private") and not isinstance(valuer, str):
+        if isinstance(valuer, str) or valuer._takes.values_are_public:
+            continue
+        if name.endswith("private"):
             html = valuer._repr_html_()
             offenders += [
                 f"{name}: {attribute}"
-                for attribute in ("values_", "values_error_", "validation_error_", "noise_random")
+                for attribute in ("values_", "values_error_", "validation_error_")
                 if f"{attribute}<" in html
             ]
     return offenders
@@ -665,6 +673,7 @@ MEASURES = {
 # Printed, but not (yet) asked for by a test.
 REPORTED = {
     "private imports of tests": private_imports_of_tests,
+    "private imports of examples": private_imports_of_examples,
     "lines with 'judg'": judges,
 }
 

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 import skvalue
 from skvalue.base import BaseInSampleValuer
-from skvalue.base._old_in_sample import BaseInSampleValuer as OldValuer
 from skvalue.valuers._retraining._text import documented
 
 # Sets of a few rows fail and are imprecise: tests of these warnings are with the valuers.
@@ -40,11 +39,14 @@ INIT_PARAMS = {
     "ValueFilteredClassifier": {"estimator": LogisticRegression()},
     "ValueFilteredRegressor": {"estimator": Ridge()},
 }
+# Rooms whose estimators value whole data sets: their checks are in tests of their own.
+OF_DATA_SETS = ("skvalue.collaborative", "skvalue.priarta")
 
 
 def estimators(base=BaseEstimator):
-    """All public, concrete estimator classes of the package."""
-    public = (getattr(import_module(module), name) for name, module in skvalue._PUBLIC.items())
+    """All public, concrete estimator classes of the package that take rows."""
+    rooms = {n: m for n, m in skvalue._PUBLIC.items() if m not in OF_DATA_SETS}
+    public = (getattr(import_module(module), name) for name, module in rooms.items())
     classes = {
         cls
         for cls in public
@@ -57,7 +59,7 @@ def build(cls):
     return cls(**INIT_PARAMS.get(cls.__name__, {}))
 
 
-VALUERS = estimators((BaseInSampleValuer, OldValuer))
+VALUERS = estimators(BaseInSampleValuer)
 each_valuer = pytest.mark.parametrize("cls", VALUERS)
 each_judged = pytest.mark.parametrize("cls", [cls for cls in VALUERS if build(cls)._takes.points])
 

@@ -5,8 +5,6 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-__all__ = ["compiled", "exp_parts"]
-
 _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
 _TAYLOR = tuple(float(c) for c in 1.0 / np.cumprod(np.r_[1.0, np.arange(1, 14)]))
 

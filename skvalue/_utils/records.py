@@ -11,21 +11,6 @@ from numbers import Integral, Real
 
 import numpy as np
 
-__all__ = [
-    "checked_array",
-    "choice",
-    "flag",
-    "from_base64",
-    "integer",
-    "named_arrays",
-    "named_fields",
-    "number",
-    "read_record",
-    "read_text",
-    "refuse",
-    "to_base64",
-]
-
 
 def refuse(name, rule, value):
     """Raise the ValueError of a field that is not as it must be."""

@@ -282,11 +282,13 @@ class BaseInSampleValuer(
         return self._fitted
 
     def __dir__(self):
-        # Notebooks show every member whose name ends in "_", and so compute every property.
+        # Notebooks show every member whose name ends in "_", and so compute every property; so does
+        # scikit-learn's own __dir__, which leaves out what raises AttributeError.
         hidden = {"validation_error_"}
         if "_fitted" in vars(self) and self._fitted.hides_values:
             hidden |= {"values_", "groups_"}
-        return [name for name in super().__dir__() if name not in hidden]
+        names = (name for name in object.__dir__(self) if name not in hidden)
+        return [name for name in names if hasattr(self, name)]
 
     def __getstate__(self):
         state = super().__getstate__()

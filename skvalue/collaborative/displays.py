@@ -6,8 +6,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._utils.plotting import BLUE, GREEN, GREY, RED, open_axes
 
-__all__ = ["CoalitionValueDisplay", "PosteriorMarginalsDisplay", "PrivacyTradeOffDisplay"]
-
 
 class PrivacyTradeOffDisplay:
     """Value and reward of a party against the epsilon it asks for: what more privacy costs it.

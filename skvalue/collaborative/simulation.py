@@ -13,8 +13,6 @@ from .mediator import BayesianSurpriseScorer, RhoShapleyReward
 from .models import BayesianLinear
 from .party import GramRelease
 
-__all__ = ["PrivateCollaboration"]
-
 
 class PrivateCollaboration(BaseEstimator):
     """Simulate a collaboration: every party releases, the mediator values and rewards.

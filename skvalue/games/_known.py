@@ -4,8 +4,6 @@ import numpy as np
 
 from ._protocol import FunctionGame
 
-__all__ = ["airport_game", "gloves_game", "voting_game"]
-
 
 def airport_game(costs):
     """A coalition of aeroplanes needs the longest runway that one of them needs.

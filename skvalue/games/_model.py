@@ -14,8 +14,6 @@ from ._protocol import Game
 from ._training import make_training
 from .solvers import find_solver, fit_and_score
 
-__all__ = ["ModelGame"]
-
 _TASKS_A_WORKER = 4  # chunks of coalitions; sizes are spread over them
 
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from ..exceptions import FailedCoalitionsWarning
 
-__all__ = ["FunctionGame", "Game"]
-
 _MANY_FAILED = 0.1
 _LONG_ENOUGH, _ENOUGH = 0.05, 2000  # seconds and coalitions of a measurement
 

@@ -10,8 +10,6 @@ from ..privacy import clip_rows
 from ._protocol import Game
 from .solvers import SOLVED
 
-__all__ = ["StableLogisticGame", "stability"]
-
 _STEEPEST = float(lambertw(np.exp(-1)).real)  # largest t sigmoid(-t)
 _TOLERANCE = 1e-11
 _MAX_STEPS = 200

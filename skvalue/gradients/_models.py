@@ -7,8 +7,6 @@ import numpy as np
 from .._utils.parallel import tiles
 from ..privacy import grid_width
 
-__all__ = ["GradientModel", "LinearGradientModel", "gradients_at"]
-
 _TILE = 2**17  # outputs that are evaluated at a time, about a megabyte
 _FEW = 16  # parameters whose products with validation points need no BLAS
 

@@ -14,8 +14,6 @@ from ._models import GradientModel
 from ._torch_modules import prepared_module, starting_point, trained_parts, tried_out
 from ._torch_walks import gradients_of, walk_together
 
-__all__ = ["TorchGradientModel"]
-
 _PROBE = 8  # public rows on which a module is tried out
 _FEW = 16  # rows of a large network, together on a CPU: fewer are slower each
 _CACHE = 2**24  # bytes of a CPU's cache that steps of many walks, or validation points, may share

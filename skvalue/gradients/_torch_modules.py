@@ -5,8 +5,6 @@ import warnings
 
 import torch
 
-__all__ = ["prepared_module", "starting_point", "trained_parts", "tried_out"]
-
 _BATCH_NORMS = (
     torch.nn.BatchNorm1d,
     torch.nn.BatchNorm2d,

@@ -7,8 +7,6 @@ from torch.func import grad, vmap
 from .._utils.parallel import tiles
 from ..privacy import grid_width
 
-__all__ = ["gradients_of", "walk_together", "with_noise"]
-
 
 def gradients_of(model, thetas, players):
     """Clipped gradients of players, each at parameters of its own.

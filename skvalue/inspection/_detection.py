@@ -10,8 +10,6 @@ from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, 
 from .._utils.sklearn import HasMethods, Interval, safe_indexing, validate_params
 from ._scores import noisy_label_auc
 
-__all__ = ["detection_curve", "detection_limit"]
-
 _COUNT = Interval(Integral, 1, None, closed="left")
 
 

@@ -4,8 +4,6 @@ import numpy as np
 
 from .._utils.plotting import BLUE, GREY, RED, open_axes
 
-__all__ = ["DetectionDisplay"]
-
 _COLORS = (BLUE, RED, "#edae49", GREY, "#00798c")
 
 

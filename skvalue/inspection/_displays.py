@@ -8,8 +8,6 @@ from .._utils.checks import check_names
 from .._utils.plotting import BLUE, GREY, RED, open_axes
 from ._curves import value_removal_curve
 
-__all__ = ["ValueDistributionDisplay", "ValueRemovalDisplay"]
-
 _CURVE_COLORS = {"lowest": BLUE, "highest": RED}
 _MANY_KINDS = 20  # more cannot be told apart in one picture
 

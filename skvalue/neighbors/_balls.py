@@ -7,8 +7,6 @@ from sklearn import get_config
 
 from .._utils.parallel import n_workers, thread_map, tiles
 
-__all__ = ["ball_parts", "balls"]
-
 
 def ball_parts(engine, n_rows, n_points, workers=1):
     """Cut the points into tiles that one task should take.

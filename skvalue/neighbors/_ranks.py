@@ -6,8 +6,6 @@ import numpy as np
 
 from .._utils.parallel import tiles
 
-__all__ = ["Order", "rank_parts", "ranks"]
-
 
 class Order(NamedTuple):
     """Rows in order of distance from some points.

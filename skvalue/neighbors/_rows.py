@@ -11,8 +11,6 @@ from .._utils.parallel import tiles
 
 _MAPPED = 2**24  # bytes of a file that are mapped at a time
 
-__all__ = ["Rows", "as_rows", "concatenate_rows", "read_rows"]
-
 
 def _mapping(array):
     """The `np.memmap` that owns the memory of an array, or None."""

@@ -13,8 +13,6 @@ from .._utils.parallel import row_map
 from ._rows import read_rows
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 
-__all__ = ["METRICS", "Buffers", "DenseSpace", "Space"]
-
 POINTS = "What is compared with X (X_val, or rows to value)"  # in messages
 
 # Metrics by name. The first two are one matrix product; the others go through scikit-learn. SciPy's

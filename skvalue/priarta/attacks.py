@@ -12,8 +12,6 @@ from .._utils.sklearn import Interval, validate_params
 from ..privacy import detection_ceiling, svec_index
 from .maps import as_model
 
-__all__ = ["MembershipAttack", "membership_attack"]
-
 
 @dataclass(frozen=True)
 class MembershipAttack:

@@ -4,8 +4,6 @@ import numpy as np
 
 from .._utils.plotting import BLUE, GREY, RED, open_axes
 
-__all__ = ["DirectionsDisplay", "PairwiseDistancesDisplay", "SellerScoresDisplay"]
-
 
 def _names(names, n):
     names = [f"seller {i + 1}" for i in range(n)] if names is None else list(map(str, names))

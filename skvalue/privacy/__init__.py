@@ -4,9 +4,9 @@ A release is a frozen event; its cost is computed from it; the ledger is charged
 drawn; a report says what was guaranteed.
 """
 
+from .._utils.checks import check_delta as check_delta
+from .._utils.checks import check_epsilon as check_epsilon
 from . import audit
-from ._checks import check_delta as check_delta
-from ._checks import check_epsilon as check_epsilon
 from .accounting import get_delta, get_epsilon
 from .calibration import (
     calibrate,
@@ -65,8 +65,6 @@ __all__ = [
     "calibrate_discrete_laplace",
     "calibrate_gaussian",
     "calibrate_laplace",
-    "check_delta",
-    "check_epsilon",
     "clip_rows",
     "clipping_margin",
     "convert",

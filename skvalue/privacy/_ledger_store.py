@@ -5,8 +5,6 @@ import sqlite3
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-__all__ = ["FileStore", "MemoryStore"]
-
 _PATIENCE = 300.0  # seconds to wait for another process that is charging
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS terms (dataset_name TEXT NOT NULL, epsilon REAL NOT NULL, "

@@ -15,8 +15,6 @@ from .events import (
     PoissonSampledEvent,
 )
 
-__all__ = ["compose_plds"]
-
 _INTERVAL = 1e-4  # of the grid of losses, where they are small; rounding on it is pessimistic
 _LONGEST = 50.0  # largest loss on so fine a grid
 _REACH = 9.5  # deviations of the loss on the grid; the mass beyond (1e-21) counts as infinite loss

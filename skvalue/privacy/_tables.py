@@ -11,8 +11,6 @@ from functools import lru_cache
 
 import numpy as np
 
-__all__ = ["discrete_gaussian", "discrete_laplace"]
-
 _UNIT = 192  # weights are multiples of 2^-192
 _TAIL = 140  # tables end where the weight falls below 2^-140
 _WIDEST = 1000  # largest scale with a table of its own

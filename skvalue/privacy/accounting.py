@@ -13,7 +13,7 @@ from functools import singledispatch
 import numpy as np
 from scipy.optimize import brentq
 
-from ._checks import check_delta, check_epsilon
+from .._utils.checks import check_delta, check_epsilon
 from ._lattice import lattice_delta
 from ._pld import compose_plds
 from .events import (
@@ -28,8 +28,6 @@ from .events import (
 )
 from .gdp import delta_from_mu, epsilon_from_mu
 from .relations import convert
-
-__all__ = ["get_delta", "get_epsilon"]
 
 # Total variation distance between a drawn integer and the law its event states is below this, see
 # `mechanisms`. Only the coordinates that differ between neighbours matter.

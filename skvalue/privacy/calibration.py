@@ -5,18 +5,10 @@ from numbers import Real
 
 from scipy.optimize import brentq
 
-from ._checks import check_count, check_delta, check_epsilon, check_positive, check_relation
+from .._utils.checks import check_count, check_delta, check_epsilon, check_positive, check_relation
 from .accounting import get_delta
 from .events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
 from .gdp import delta_from_mu, mu_from_epsilon
-
-__all__ = [
-    "calibrate",
-    "calibrate_counts",
-    "calibrate_discrete_laplace",
-    "calibrate_gaussian",
-    "calibrate_laplace",
-]
 
 
 def calibrate_gaussian(epsilon, delta, sensitivity=1.0, relation="replace"):

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["clip_rows", "clipping_margin"]
-
 
 def clipping_margin(n_features, dtype=np.float64):
     """Relative distance from the bound at which `clip_rows` leaves the rows that it shrinks.

@@ -13,20 +13,7 @@ is another event.
 
 from dataclasses import dataclass, fields
 
-from ._checks import check_count, check_delta, check_epsilon, check_positive, check_relation
-
-__all__ = [
-    "ComposedEvent",
-    "DiscreteGaussianEvent",
-    "DiscreteLaplaceEvent",
-    "GaussianEvent",
-    "LaplaceEvent",
-    "OpaqueEvent",
-    "PoissonSampledEvent",
-    "SelfComposedEvent",
-    "event_from_dict",
-    "event_to_dict",
-]
+from .._utils.checks import check_count, check_delta, check_epsilon, check_positive, check_relation
 
 
 def _set(event, **values):

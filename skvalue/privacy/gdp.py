@@ -9,9 +9,7 @@ import math
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr, roots_legendre
 
-from ._checks import check_delta, check_epsilon, check_positive, check_relation
-
-__all__ = ["delta_from_mu", "detection_ceiling", "epsilon_from_mu", "mu_from_epsilon"]
+from .._utils.checks import check_delta, check_epsilon, check_positive, check_relation
 
 # Relative margin on delta, above the rounding error of `_log_delta` and of D / (D / mu). It moves a
 # noise scale by less than 1e-11 of itself.

@@ -8,14 +8,12 @@ import weakref
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ._checks import check_count, check_delta, check_epsilon, check_relation
+from .._utils.checks import check_count, check_delta, check_epsilon, check_relation
 from ._ledger_store import FileStore, MemoryStore
 from .accounting import get_delta, get_epsilon
 from .calibration import calibrate_gaussian
 from .events import ComposedEvent, SelfComposedEvent, event_from_dict, event_to_dict
 from .relations import convert
-
-__all__ = ["Charge", "Ledger"]
 
 _OPEN = weakref.WeakValueDictionary()  # memory ledgers of this process by their key
 

@@ -17,22 +17,10 @@ from numbers import Integral
 import numpy as np
 from scipy.special import ndtri
 
+from .._utils.checks import check_count, check_positive
 from . import _tables
-from ._checks import check_count, check_positive
 from .clipping import clip_rows
 from .events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
-
-__all__ = [
-    "SeededNoiseWarning",
-    "add_noise",
-    "draw_noise",
-    "grid_width",
-    "noise_engine",
-    "noise_source",
-    "on_grid",
-    "poisson_sample",
-    "release",
-]
 
 _DISCRETE = (DiscreteGaussianEvent, DiscreteLaplaceEvent)
 

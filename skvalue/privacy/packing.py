@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 
-__all__ = ["smat", "svec", "svec_index"]
-
 
 def svec_index(size):
     """Places of the packed entries of a symmetric matrix, and their weights.

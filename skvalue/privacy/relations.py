@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 from functools import singledispatch
 
-from ._checks import check_relation
+from .._utils.checks import check_relation
 from .events import (
     ComposedEvent,
     DiscreteGaussianEvent,
@@ -16,8 +16,6 @@ from .events import (
     SelfComposedEvent,
     require_event,
 )
-
-__all__ = ["convert"]
 
 
 def convert(event, relation):

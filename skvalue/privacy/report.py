@@ -3,7 +3,7 @@
 import textwrap
 from dataclasses import asdict, dataclass
 
-from ._checks import check_delta, check_epsilon, check_relation
+from .._utils.checks import check_delta, check_epsilon, check_relation
 from .accounting import get_epsilon
 from .events import (
     ComposedEvent,
@@ -16,8 +16,6 @@ from .events import (
     SelfComposedEvent,
 )
 from .gdp import detection_ceiling
-
-__all__ = ["PrivacyReport", "describe_noise", "make_report"]
 
 NOTIONS = {
     "central": "a trusted curator holds the clear data and releases only noisy results",

@@ -5,6 +5,7 @@ the chances of sizes of `skvalue.semivalues.size_weights`.
 """
 
 from .layers import (
+    ALLOCATIONS,
     all_subsets,
     circle_blocks,
     distinct_subsets,
@@ -12,11 +13,13 @@ from .layers import (
     partitions,
     subset_ranks,
     systematic_counts,
+    uniform_subsets,
 )
 from .permutations import ORDERS, draw_orders, prefix_marginals, prefix_masks
 from .subsets import SizeStrata, draw_subsets, neyman_allocation
 
 __all__ = [
+    "ALLOCATIONS",
     "ORDERS",
     "SizeStrata",
     "all_subsets",
@@ -31,4 +34,5 @@ __all__ = [
     "prefix_masks",
     "subset_ranks",
     "systematic_counts",
+    "uniform_subsets",
 ]

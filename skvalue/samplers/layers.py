@@ -10,20 +10,10 @@ from math import comb
 
 import numpy as np
 
-__all__ = [
-    "all_subsets",
-    "circle_blocks",
-    "distinct_subsets",
-    "layer_counts",
-    "partitions",
-    "subset_ranks",
-    "systematic_counts",
-]
-
-ALLOCATIONS = ("paper", "neyman")
+ALLOCATIONS = ("bound", "neyman")
 
 
-def layer_counts(bounds, accuracy, failure, allocation="paper"):
+def layer_counts(bounds, accuracy, failure, allocation="bound"):
     """Coalitions that a player's layers need for an (accuracy, failure) estimate.
 
     Of independent draws, at least one a layer, so many give
@@ -36,9 +26,10 @@ def layer_counts(bounds, accuracy, failure, allocation="paper"):
         0, 1, ..., n_layers - 1. Of size 0 there is one coalition.
     accuracy, failure : float
         Largest error (the paper's alpha), and the chance of a larger one (beta).
-    allocation : {"paper", "neyman"}, default="paper"
-        "paper": every layer's mean is within the accuracy, ``m = (2 c)^2 ln(2 K / failure) / (2
-        accuracy^2)`` for a bound c and K layers, so that m falls as 1 / k^2 where c falls as 1 / k.
+    allocation : {"bound", "neyman"}, default="bound"
+        "bound", as in the paper: every layer's mean is within the accuracy, ``m = (2 c)^2 ln(2 K /
+        failure) / (2 accuracy^2)`` for a bound c and K layers, so that m falls as 1 / k^2 where c
+        falls as 1 / k.
         Contributions within c of 0 have a range of 2 c, of which the paper has half.
         "neyman": the mean of all layers is within the accuracy, by Hoeffding's inequality for the
         sum of all draws, with m in proportion to c.
@@ -63,7 +54,7 @@ def layer_counts(bounds, accuracy, failure, allocation="paper"):
     bounds = np.asarray(bounds, dtype=np.float64)
     counts = np.full(len(bounds), np.inf)
     sampled = bounds[1:]
-    if allocation == "paper":
+    if allocation == "bound":
         counts[1:] = 2 * sampled**2 * np.log(2 * len(bounds) / failure) / accuracy**2
     else:
         total = sampled.sum() * np.log(2 / failure)
@@ -218,6 +209,29 @@ def subset_ranks(subsets):
     return ranks
 
 
+def uniform_subsets(rng, n, size, count):
+    """Independent uniform subsets of one size.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Source of random numbers.
+    n, size, count : int
+        Players, size of the subsets, and number of subsets.
+
+    Returns
+    -------
+    subsets : ndarray of int of shape (count, size)
+        Players of each, in random order.
+
+    Examples
+    --------
+    >>> uniform_subsets(np.random.default_rng(0), 8, 3, count=2).shape
+    (2, 3)
+    """
+    return rng.permuted(np.tile(np.arange(n), (count, 1)), axis=1)[:, :size]
+
+
 def distinct_subsets(rng, n, size, mean):
     """Every subset of one size, independently with the same chance.
 
@@ -250,8 +264,7 @@ def distinct_subsets(rng, n, size, mean):
         return all_subsets(n, size)[np.sort(rng.permutation(total)[:count])]
     seen = np.zeros((0, size), dtype=np.int64)
     while len(seen) < count:
-        draws = np.tile(np.arange(n), (count - len(seen), 1))
-        more = np.sort(rng.permuted(draws, axis=1)[:, :size], axis=1)
+        more = np.sort(uniform_subsets(rng, n, size, count - len(seen)), axis=1)
         together = np.concatenate([seen, more])
         first = np.unique(together, axis=0, return_index=True)[1]
         seen = together[np.sort(first)]

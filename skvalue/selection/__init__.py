@@ -1,7 +1,7 @@
 """Dropping or weighting rows by their values."""
 
-from ._filter import ValueFilter
-from ._filtered_classifier import ValueFilteredClassifier
-from ._filtered_regressor import ValueFilteredRegressor
+from ._classifier import ValueFilteredClassifier
+from ._regressor import ValueFilteredRegressor
+from ._row_filter import ValueFilter
 
 __all__ = ["ValueFilter", "ValueFilteredClassifier", "ValueFilteredRegressor"]

@@ -8,8 +8,6 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from .._utils.sklearn import safe_indexing
 
-__all__ = ["as_rows", "given", "requested", "route", "take_rows"]
-
 # Passed on whole, even where they happen to be as long as X.
 _WHOLE = {"X_val", "y_val", "sample_weight_val"}
 
@@ -36,19 +34,7 @@ def _is_per_row(value, n_rows):
 def take_rows(params, rows, n_rows):
     """Cut per-row metadata to some rows.
 
-    Parameters
-    ----------
-    params : dict
-        Metadata by name. What has `n_rows` entries belongs to the rows, but for a validation set.
-    rows : ndarray of int
-        The rows.
-    n_rows : int
-        Number of rows before the cut.
-
-    Returns
-    -------
-    params : dict
-        The same names.
+    What has ``n_rows`` entries belongs to the rows, but for a validation set.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from .data_shapley import DataShapleyValuer
 from .federated_semivalue import FederatedSemivalueValuer
 from .gradient_semivalue import GradientSemivalueValuer
 from .knn_shapley import KNNShapleyValuer
-from .layered_shapley import CoreSet, LayeredShapleyValuer, published_scale, suggest_bound
+from .layered_shapley import CoreSet, LayeredShapleyValuer, suggest_bound
 from .leave_one_out import LeaveOneOutValuer
 from .semivalue import SemivalueValuer
 from .tknn_shapley import TKNNShapleyValuer, public_baseline, suggest_radius
@@ -26,7 +26,6 @@ __all__ = [
     "SemivalueValuer",
     "TKNNShapleyValuer",
     "public_baseline",
-    "published_scale",
     "suggest_bound",
     "suggest_radius",
 ]

@@ -39,13 +39,13 @@ class BaseGradientValuer(BaseInSampleValuer):
 
     @property
     def _takes(self):
+        built_in = isinstance(self.model, str)
+        wanted = BUILT_IN.get(self.model) if built_in else None
         return Takes(
-            targets=("classification", "regression"), task=_task_of(self.model, self.task),
-            nd=not isinstance(self.model, str), squares=False, values_are_public=True,
-            part=self._part, done=self._done,
+            targets=("classification", "regression"), task=wanted or self.task, nd=not built_in,
+            squares=False, values_are_public=True, part=self._part, done=self._done,
         )  # fmt: skip
 
-    @property
     def _n_skipped(self):
         """Releases whose utilities do not count."""
         burn_in = self.burn_in
@@ -57,6 +57,17 @@ class BaseGradientValuer(BaseInSampleValuer):
         """Refuse parameters of the model that do not fit each other, or the target."""
         check_semivalue(self.semivalue, custom=True)
         if isinstance(self.model, str):
+            if self.model not in BUILT_IN:
+                raise ValueError(
+                    "model must be 'auto', 'logistic', 'softmax', 'linear' or a torch module. Got "
+                    f"{self.model!r}."
+                )
+            wanted = BUILT_IN[self.model]
+            if wanted is not None and self.task not in ("auto", wanted):
+                raise ValueError(
+                    f"task must be 'auto' or {wanted!r} with model={self.model!r}. Got "
+                    f"{self.task!r}."
+                )
             if self.loss is not None:
                 raise ValueError(
                     f"loss must be None for model={self.model!r}, which has its own. Got "
@@ -202,21 +213,6 @@ def players_of(problem, split):
 def is_named(noise, name):
     """Whether the parameter `noise` is this name, and no array."""
     return isinstance(noise, str) and noise == name
-
-
-def _task_of(model, task):
-    """The kind of target that the model wants, or the user."""
-    if not isinstance(model, str):
-        return task
-    if model not in BUILT_IN:
-        raise ValueError(
-            "model must be 'auto', 'logistic', 'softmax', 'linear' or a torch module. Got "
-            f"{model!r}."
-        )
-    wanted = BUILT_IN[model]
-    if wanted is not None and task not in ("auto", wanted):
-        raise ValueError(f"task must be 'auto' or {wanted!r} with model={model!r}. Got {task!r}.")
-    return wanted or task
 
 
 def _normalised(weights):

@@ -6,8 +6,6 @@ from .._utils.sklearn import Interval
 from ._retraining._text import documented
 from ._retraining._valuer import BaseSemivalueValuer
 
-__all__ = ["BetaShapleyValuer"]
-
 
 @documented
 class BetaShapleyValuer(BaseSemivalueValuer):

@@ -13,8 +13,6 @@ from ..base import Result, Takes
 from ..games import check_takes_weights, train
 from ._retraining._base import BaseRetrainingValuer
 
-__all__ = ["DataOOBValuer", "bootstrap", "out_of_bag_mean"]
-
 _CHUNK = 16  # models of a task; the same for any number of workers, so that sums have the same bits
 
 

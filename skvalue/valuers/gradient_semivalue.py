@@ -20,8 +20,6 @@ from ..gradients import (
 from ..semivalues import size_weights
 from ._gradients import BaseGradientValuer, is_named, noise_factors, players_of, start_noise
 
-__all__ = ["GradientSemivalueValuer"]
-
 
 class GradientSemivalueValuer(BaseGradientValuer):
     """Values of parties by what one gradient step along each of them adds to a model.
@@ -285,7 +283,7 @@ class GradientSemivalueValuer(BaseGradientValuer):
         make, noise_std = self._model_maker(problem, points, clip, basis), 0.0
         if self._is_private:
             noise_std = noise_factors(self.unit, players).mean() * step_noise_std(
-                self.noise, self._event(clip).event.scale, self.n_permutations, self._n_skipped
+                self.noise, self._event(clip).event.scale, self.n_permutations, self._n_skipped()
             )
         return public_learning_rate(
             lambda rows, players, some: make(points.X[rows], points.y[rows], players, some),
@@ -322,7 +320,7 @@ class GradientSemivalueValuer(BaseGradientValuer):
             attributes["learning_rate_"],
             attributes["seeds"][number],
             noise=noise,
-            skip=self._n_skipped,
+            skip=self._n_skipped(),
             names=present if problem.groups is None else problem.group_names[present],
             n_jobs=self.n_jobs,
         )
@@ -334,7 +332,7 @@ class GradientSemivalueValuer(BaseGradientValuer):
         if not sums.n_splits and parts.stopped:
             raise RuntimeError(
                 "The fit was stopped by a callback before a permutation counted: the first "
-                f"{self._n_skipped} are the burn-in."
+                f"{self._n_skipped()} are the burn-in."
             )
         if not sums.n_splits:
             return None

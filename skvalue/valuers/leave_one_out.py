@@ -3,8 +3,6 @@
 from ._retraining._text import documented
 from ._retraining._valuer import BaseSemivalueValuer
 
-__all__ = ["LeaveOneOutValuer"]
-
 
 @documented
 class LeaveOneOutValuer(BaseSemivalueValuer):

@@ -136,7 +136,7 @@ def test_texts(valuer, texts, stateless):
     vectors = clone(embedding).fit(X[:40]).transform(X).toarray()
     plain = clone(valuer).fit(vectors[:40], y[:40], X_val=vectors[40:], y_val=y[40:])
     np.testing.assert_allclose(other.values_, plain.values_, atol=1e-12)
-    assert sparse.issparse(other._X.source)  # 2**18 columns, never dense
+    assert sparse.issparse(other._fitted.problem.X.source)  # 2**18 columns, never dense
     assert other.utility_ > 0.9
     assert other.transform(["good great fine", "bad poor"]).shape == (2, 1)
     assert clone(other).fit(np.array(X), y).values_.shape == (60,)

@@ -451,7 +451,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_refused_before_work_starts(cls, case, monkeypatch):
     arguments, keywords, message = BAD[case]
-    monkeypatch.setattr(cls, "_value", lambda *a, **k: pytest.fail("work started"))
+    monkeypatch.setattr(cls, "_parts", lambda *a, **k: pytest.fail("work started"))
     with pytest.raises(ValueError, match=message):
         cls().fit(*arguments, **keywords)
 
@@ -548,7 +548,7 @@ def test_a_change_of_rows_does_not_change_the_game(rng):
 
 
 def test_leave_one_out_of_many_rows_warns(monkeypatch):
-    monkeypatch.setattr("skvalue.base._old_in_sample._LEAVE_ONE_OUT_LIMIT", 9)
+    monkeypatch.setattr("skvalue.base._problem.LEAVE_ONE_OUT_LIMIT", 9)
     with pytest.warns(
         QuadraticCostWarning, match="compares 100 pairs of rows. Pass X_val and y_val"
     ):

@@ -125,7 +125,7 @@ def test_harmful_would_notice_a_wrong_error(rng, monkeypatch):
     X_val, y_val = rng.normal(size=(600, 2)), rng.integers(0, 2, 600)
     valuer = KNNShapleyValuer(5).fit(X, y, X_val=X_val, y_val=y_val)
     right = valuer.harmful(fdr=0.1).sum()
-    valuer._lazy["error"] = valuer.validation_error_ / 3
+    valuer._fitted.cache["error"] = valuer.validation_error_ / 3
     assert valuer.harmful(fdr=0.1).sum() > right + 20
 
 

@@ -313,7 +313,7 @@ def layers():
         for name, options in (("l2", dict(l2=1.0)), ("logistic", dict(scoring="neg_log_loss"))):
             line(f"layers, {design}, {name}", layered, design=design, max_evaluations=2000,
                  **options)  # fmt: skip
-    line("private layers", layered, l2=1.0, n_layers=3, epsilon=1.0, release="all")
+    line("private layers", layered, l2=1.0, n_layers=3, accuracy=0.2, epsilon=1.0, release="all")
 
 
 def layered(**params):
@@ -357,7 +357,7 @@ def surprise(n):
 
     sent = releases(n)()
     model = BayesianLinear(0.105, a0=20, b0=0.5, x_covariance=0.15 * np.eye(2))
-    options = {"n_particles": 150 if n == 3 else 40, "min_ess": 1}
+    options = {"n_particles": 150 if n == 3 else 25, "min_ess": 1}
     return lambda: BayesianSurpriseScorer(model, random_state=0, **options).fit(sent)
 
 

@@ -15,8 +15,7 @@ from sklearn.metrics import log_loss
 from skvalue import LayeredShapleyValuer
 from skvalue.games import FunctionGame
 from skvalue.samplers import all_subsets, layer_counts
-from skvalue.valuers.layered_shapley._designs import Utilities, play
-from skvalue.valuers.layered_shapley._plan import make_plan
+from skvalue.valuers.layered_shapley import Utilities, make_plan, play
 
 pytestmark = pytest.mark.bench
 
@@ -160,7 +159,7 @@ def loop(X, y, X_val, y_val, sizes, rng):
 
 
 @pytest.mark.parametrize("utility", ["logistic", "l2"])
-@pytest.mark.parametrize("design", ["blocks", "paper"])
+@pytest.mark.parametrize("design", ["blocks", "poisson"])
 def test_all_values_of_a_hundred_rows(design, utility, capsys):
     # The paper's setting, alpha = beta = 0.05, with c = 1 and the range that Hoeffding asks for.
     n, rng = 100, np.random.default_rng(0)

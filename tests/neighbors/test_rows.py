@@ -171,7 +171,7 @@ def test_never_more_than_a_block_is_read(kind, valuer, rng, tmp_path, monkeypatc
     lengths = []
     read = Rows.read
     monkeypatch.setattr(Rows, "read", lambda self: lengths.append(len(self)) or read(self))
-    monkeypatch.setattr("skvalue._utils.checks._BLOCK", 4096)
+    monkeypatch.setattr("skvalue.base._rows._BLOCK", 4096)
     with config_context(working_memory=1):
         valuer.fit(convert(X, kind, tmp_path), y, X_val=X[:50] + 0.1, y_val=y[:50])
     np.testing.assert_allclose(valuer.values_, plain, atol=1e-13)

@@ -112,7 +112,7 @@ def test_an_untrusted_folder_is_checked(plane):
         refuses(rf"config\['{name}'\] must be .* Got {value}", config=config | {name: value})
     refuses("encoder.0.weight must be a float32 array of shape", config=config | {"hidden_dim": 6})
     refuses(r"centre must be a float64 array of shape \(9\)", config=config | {"n_features": 9})
-    refuses("scale must be positive. Got -1", arrays | {"scale": np.array([-1.0])})
+    refuses("scale must be of positive numbers. Got -1", arrays | {"scale": np.array([-1.0])})
     refuses("centre must hold finite", arrays | {"centre": arrays["centre"] * np.nan})
     refuses("0.bias.* is missing", {k: a for k, a in arrays.items() if k != "encoder.0.bias"})
     sizes = {"n_features": 1, "hidden_dim": 2**20, "latent_dim": 2**20}

@@ -7,15 +7,20 @@ rows that it is in by all of the bound for k.
 
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib import import_module
 from unittest.mock import patch
 
 import numpy as np
 
 from skvalue import LayeredShapleyValuer
 from skvalue.games import StableLogisticGame
-from skvalue.privacy import Ledger, draw_noise
+from skvalue.privacy import LaplaceEvent, Ledger, draw_noise
 from skvalue.privacy.audit import search_sensitivity
-from skvalue.valuers.layered_shapley import _private as _layered_private
+from skvalue.valuers.layered_shapley import Utilities, plan_release, secret_value
+
+# Where controls are patched.
+PRIVATE = import_module("skvalue.valuers.layered_shapley._private")
+RELEASE = import_module("skvalue.valuers.layered_shapley._release")
 
 N, K = 7, 3  # sizes of blocks divide the number of others: a row is in a block of every layer
 JUDGES = dict(X_val=np.array([[1.0], [-1.0]]), y_val=np.array([1, 0]))
@@ -56,7 +61,7 @@ def playing(utility, **patches):
         if not patches:
             yield
             return
-        with patch.multiple(_layered_private, **patches):
+        with patch.multiple(PRIVATE, **patches):
             yield
 
 
@@ -78,7 +83,7 @@ def half_bounds(*args, **kwargs):
     return true_bounds(*args, **kwargs) / 2
 
 
-true_bounds = _layered_private.replace_bounds
+true_bounds = PRIVATE.replace_bounds
 
 
 # One value ----------------------------------------------------------------------------------
@@ -100,7 +105,7 @@ def one_clean(rows, utility=worst_alone):
 @lru_cache
 def one_scale(halved=False):
     with playing(worst_alone, **({"replace_bounds": half_bounds} if halved else {})):
-        return fit(ROWS)._queries.release.noise
+        return one_claim()
 
 
 def one_scores(n, halved=False):
@@ -141,9 +146,7 @@ def random_count(release, utilities, players, seeds):
 
 
 def random_clean(rows):
-    from skvalue.valuers.layered_shapley import _release as _layered_release
-
-    with playing(worst_alone), patch.object(_layered_release, "private_values", random_count):
+    with playing(worst_alone), patch.object(RELEASE, "private_values", random_count):
         return fit(rows, epsilon=1e12).values_for(ASKED)
 
 
@@ -197,7 +200,7 @@ TINY = [(1.0, 1)] * 3
 
 
 def intercept_noise():
-    return _layered_private.plan_release(3, 1, epsilon=1.0, delta=1e-5, accuracy=2.0).noise
+    return plan_release(3, 1, epsilon=1.0, delta=1e-5, accuracy=2.0).noise
 
 
 def intercept_scores(n, utility):
@@ -228,21 +231,21 @@ def secret_claim():
 @lru_cache
 def secret_scores(n, public=False):
     """Values of many queries on fresh coalitions; or all on those of which the canary is one."""
+    plan = plan_release(N, 2, epsilon=1.0, delta=1e-5, design="iid", accuracy=2.0)
     with playing(worst_alone):
         scores = []
         for rows in neighbours():
-            queries = fit(rows, design="iid", n_layers=2)._queries
-            noise = draw_noise(queries.release.noise, n)
+            scale = fit(rows, design="iid", n_layers=2).noise_scale_
+            noise = draw_noise(LaplaceEvent(scale, 1.0), n)
             if public:
                 bounds = true_bounds(3, 1.0, 1.0)
                 label = 1.0 if rows[CANARY][1] else -1.0
                 change = label * (bounds[:-1] + bounds[1:]).sum() / N / 2
                 scores.append(change + noise)
                 continue
-            clean = [
-                _layered_private.secret_value(queries.release, queries.utilities, ASKED)
-                for _ in range(n)
-            ]
+            x, y = np.array(rows).T
+            game = StableLogisticGame(x[:, None], y.astype(int), *JUDGES.values())
+            clean = [secret_value(plan, Utilities(game), ASKED) for _ in range(n)]
             scores.append(np.array(clean) + noise)
     return scores
 

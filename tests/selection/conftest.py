@@ -32,9 +32,11 @@ class CountingValuer(KNNShapleyValuer):
 
     fits = 0
 
-    def _prepare(self, X_val, y_val):
-        super()._prepare(X_val, y_val)
+    def fit(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None):
         type(self).fits += 1
+        return super().fit(
+            X, y, X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
+        )
 
 
 @pytest.fixture

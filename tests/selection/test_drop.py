@@ -1,115 +1,183 @@
+"""Which rows go, and what they weigh, as filters show it."""
+
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.model_selection import KFold
 
-from skvalue.selection._auto import DROP_CANDIDATES, careful_choice
-from skvalue.selection._drop import drop_count, keep_every_class, lowest, rank_weights
-from skvalue.selection._metadata import take_rows
+from skvalue.selection import ValueFilter, ValueFilteredClassifier, ValueFilteredRegressor
+
+CANDIDATES = [0, 0.05, 0.1, 0.2, 0.3, 0.4]  # of drop="auto"
 
 
-@pytest.mark.parametrize("n", [1, 7, 100, 1437])
-def test_a_fraction_is_rounded_down_and_leaves_a_row(n):
+class Counter(RegressorMixin, BaseEstimator):
+    """Keeps the metadata of its fit, and the number of its rows."""
+
+    def fit(self, X, y, sample_weight=None, **params):
+        self.n_rows_, self.weights_, self.params_ = len(X), sample_weight, params
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+@pytest.fixture
+def dropped(first_column):
+    """Positions that a filter drops of rows of given values; their targets are no classes."""
+
+    def of(values, drop, y=None, groups=None):
+        y = np.linspace(0.1, 0.9, len(values)) if y is None else y
+        row_filter = ValueFilter(first_column(), drop=drop)
+        return row_filter.fit(np.c_[values], y, groups=groups).dropped_indices_.tolist()
+
+    return of
+
+
+@pytest.fixture
+def weights(first_column):
+    """Weights that rows of given values get."""
+
+    def of(values, drop, fdr=0.1):
+        model = ValueFilteredRegressor(Counter(), first_column(), drop, mode="weight", fdr=fdr)
+        X, y = np.c_[values], np.linspace(0.1, 0.9, len(values))
+        return model.fit(X, y, X_val=X, y_val=y).estimator_.weights_
+
+    return of
+
+
+@pytest.mark.parametrize("n", [2, 7, 100, 1437])
+def test_a_fraction_is_rounded_down_and_leaves_a_row(n, dropped):
     for hundredth in range(100):
-        assert drop_count(hundredth / 100, n) == hundredth * n // 100 < n
-    assert drop_count(0.999999, n) < n
+        assert len(dropped(np.arange(n), hundredth / 100)) == hundredth * n // 100 < n
+    assert len(dropped(np.arange(n), 0.999999)) < n
 
 
-def test_a_count_is_taken_as_it_is():
-    assert [drop_count(count, 3) for count in (0, 1, 2, np.int64(2))] == [0, 1, 2, 2]
+def test_a_count_is_taken_as_it_is(dropped):
+    assert [len(dropped(np.arange(3), count)) for count in (0, 1, 2, np.int64(2))] == [0, 1, 2, 2]
 
 
-def test_lowest_of_equal_values_are_the_first():
+def test_lowest_of_equal_values_are_the_first(dropped):
     values = np.array([1.0, 0.0, 0.0, 2.0, 0.0])
-    assert np.flatnonzero(lowest(values, 2)).tolist() == [1, 2]
-    assert lowest(values, 0).sum() == 0
+    assert dropped(values, 2) == [1, 2]
+    assert dropped(values, 0) == []
 
 
-def test_every_class_keeps_its_best():
+def test_every_class_keeps_its_best(dropped):
     values = np.array([-3.0, -2.0, -1.0, 5.0, -4.0])
     labels = np.array(["b", "b", "c", "a", "a"])
-    dropped, saved = keep_every_class(values < 0, values, labels)
-    assert saved == ["b", "c"]
-    assert np.flatnonzero(dropped).tolist() == [0, 4]
-    dropped, saved = keep_every_class(values < -2.5, values, labels)
-    assert saved == []
-    assert np.flatnonzero(dropped).tolist() == [0, 4]
+    with pytest.warns(UserWarning, match="would leave no row of 'b', 'c': the row of the highest"):
+        assert dropped(values, "negative", labels) == [0, 4]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert dropped(values, 2, labels) == [0, 4]
 
 
-def test_a_class_is_kept_with_its_whole_group():
-    players = np.array([0, 0, 1, 2, 2])
-    labels = np.array([1, 2, 1, 2, 2])
-    dropped, saved = keep_every_class(
-        np.array([True, False, True]), np.array([-1.0, 0.5, -2.0]), labels, players
-    )
-    assert saved == [2]
-    assert dropped.tolist() == [False, False, True]
+def test_a_class_is_kept_with_its_whole_group(dropped):
+    # Values of the groups: -1, 0.5 and -2.
+    values, labels = np.array([-0.5, -0.5, 0.5, -1.0, -1.0]), np.array([1, 2, 1, 2, 2])
+    with pytest.warns(UserWarning, match="would leave no row of 2: the row of the highest"):
+        assert dropped(values, "negative", labels, groups=[0, 0, 1, 2, 2]) == [3, 4]
 
 
-def test_weights_rise_with_the_rank_to_one():
+def test_weights_rise_with_the_rank_to_one(weights):
     rng = np.random.default_rng(0)
     values = rng.normal(size=50)
-    weights = rank_weights(values, 0.3)
-    by_value = weights[np.argsort(values)]
+    found = weights(values, 0.3)
+    by_value = found[np.argsort(values)]
     np.testing.assert_allclose(by_value[:15], (np.arange(15) + 0.5) / 15)
     assert (by_value[15:] == 1).all()
     shuffled = rng.permutation(50)
-    np.testing.assert_array_equal(rank_weights(values[shuffled], 0.3), weights[shuffled])
-    assert (rank_weights(values, 0) == 1).all()
+    np.testing.assert_array_equal(weights(values[shuffled], 0.3), found[shuffled])
+    assert (weights(values, 0) == 1).all()
 
 
-def test_equal_values_weigh_the_same():
-    weights = rank_weights(np.array([2.0, 1.0, 1.0, 0.0]), 1.0)
-    assert weights.tolist() == [0.875, 0.5, 0.5, 0.125]
+def test_equal_values_weigh_the_same(weights):
+    assert weights([2.0, 1.0, 1.0, -1.0], 0.5).tolist() == [1, 1, 1, 0.25]
+    assert weights([2.0, 1.0, 1.0, 0.0], 3).tolist() == [1, 2 / 3, 2 / 3, 1 / 6]
 
 
-def test_rows_named_rank_below_all_others():
-    weights = rank_weights(np.arange(4.0), 0.5, np.array([False, False, True, True]))
-    assert weights.tolist() == [1, 1, 0.25, 0.75]
+def test_rows_named_rank_below_all_others(first_column):
+    class Valuer(first_column):
+        def harmful(self, fdr=0.1):
+            return self.values_ > 1
+
+    model = ValueFilteredRegressor(Counter(), Valuer(), drop="significant", mode="weight")
+    X, y = np.c_[np.arange(4.0)], np.linspace(0.1, 0.9, 4)
+    assert model.fit(X, y, X_val=X, y_val=y).estimator_.weights_.tolist() == [1, 1, 0.25, 0.75]
 
 
 class TestCarefulChoice:
-    def test_noise_does_not_drop(self):
+    """The fraction that drop="auto" chooses by a table of scores, candidates by splits."""
+
+    @pytest.fixture
+    def choice(self, first_column):
+        def of(table):
+            n_splits = len(table[0])
+            cv = KFold(n_splits) if n_splits > 1 else [(np.arange(20), np.arange(20, 40))]
+            n, size = 20 * max(n_splits, 2), 20
+            n_train = n - size
+            kept = {n_train - int(drop * n_train): i for i, drop in enumerate(CANDIDATES)}
+
+            def score(model, X, y):
+                row = kept[model.n_rows_]
+                split = int(X[0, 0]) // size if n_splits > 1 else 0
+                return table[row][split] if row < len(table) else -1e9
+
+            X, y = np.c_[np.arange(float(n))], np.linspace(0.1, 0.9, n)
+            model = ValueFilteredRegressor(
+                Counter(), first_column(), drop="auto", scoring=score, cv=cv
+            ).fit(X, y)
+            assert model.drop_scores_.shape == (6, n_splits)
+            return CANDIDATES.index(model.drop_)
+
+        return of
+
+    def test_noise_does_not_drop(self, choice):
         rng = np.random.default_rng(0)
-        picks = [
-            careful_choice(0.8 + 0.02 * rng.normal(size=(len(DROP_CANDIDATES), 5)))
-            for _ in range(500)
-        ]
+        picks = [choice(0.8 + 0.02 * rng.normal(size=(6, 5))) for _ in range(60)]
         assert np.mean(np.array(picks) == 0) > 0.65
 
-    def test_a_clear_gain_drops_as_little_as_will_do(self):
+    def test_a_clear_gain_drops_as_little_as_will_do(self, choice):
         base = np.array([0.7, 0.75, 0.8])
         scores = np.array([base, base + 0.05, base + 0.1, base + 0.1, base + 0.02])
-        assert careful_choice(scores) == 2
+        assert choice(scores) == 2
 
-    def test_within_one_error_of_the_best_is_enough(self):
+    def test_within_one_error_of_the_best_is_enough(self, choice):
         base = np.array([0.7, 0.75, 0.8])
         gains = np.array([[0.0, 0, 0], [0.02, 0.03, 0.02], [0.1, 0.13, 0.1], [0.12, 0.11, 0.12]])
-        assert careful_choice(base + gains) == 2
+        assert choice(base + gains) == 2
         assert np.argmax(gains.mean(axis=1)) == 3
 
-    def test_a_gain_of_less_than_two_errors_is_none(self):
+    def test_a_gain_of_less_than_two_errors_is_none(self, choice):
         # Means 0.1, standard errors 0.052 and 0.040.
-        assert careful_choice(np.array([[0, 0, 0], [0.01, 0.1, 0.19]])) == 0
-        assert careful_choice(np.array([[0, 0, 0], [0.03, 0.1, 0.17]])) == 1
+        assert choice(np.array([[0, 0, 0], [0.01, 0.1, 0.19]])) == 0
+        assert choice(np.array([[0, 0, 0], [0.03, 0.1, 0.17]])) == 1
 
-    def test_ties_take_the_smaller(self):
-        assert careful_choice(np.full((6, 5), 0.9)) == 0
+    def test_ties_take_the_smaller(self, choice):
+        assert choice(np.full((6, 5), 0.9)) == 0
 
-    def test_one_split(self):
-        assert careful_choice(np.array([[0.5], [0.6], [0.6]])) == 1
-        assert careful_choice(np.array([[0.6], [0.6], [0.5]])) == 0
+    def test_one_split(self, choice):
+        assert choice(np.array([[0.5], [0.6], [0.6]])) == 1
+        assert choice(np.array([[0.6], [0.6], [0.5]])) == 0
 
 
-def test_a_validation_set_as_long_as_the_rows_is_not_cut():
+def test_a_validation_set_as_long_as_the_rows_is_not_cut(first_column):
     params = {
         "sample_weight": np.arange(4),
-        "X_val": np.eye(4),
-        "y_val": np.arange(4),
-        "sample_weight_val": np.arange(4),
         "verbose": True,
         "name": "abcd",
-        "other": None,
+        "prices": [3, 4, 5, 6],
         "short": [1, 2],
+        "other": None,
     }
-    cut = take_rows(params, np.array([3, 1]), 4)
-    assert cut["sample_weight"].tolist() == [3, 1]
-    assert {name for name in params if cut[name] is not params[name]} == {"sample_weight"}
+    validation = {"X_val": np.eye(4), "y_val": np.arange(4), "sample_weight_val": np.arange(4)}
+    model = ValueFilteredClassifier(Counter(), first_column(), drop=1)
+    X, y = np.c_[[5.0, 2.0, 3.0, 6.0]], np.array([0, 1, 1, 0])
+    model.fit(X, y, **validation, **params)
+    assert model.sample_indices_.tolist() == [0, 2, 3]
+    assert model.estimator_.weights_.tolist() == [0, 2, 3]
+    seen = model.estimator_.params_
+    assert seen == {"verbose": True, "name": "abcd", "prices": [3, 5, 6], "short": [1, 2]}
+    assert all(model.valuer_.seen_[name] is validation[name] for name in validation)

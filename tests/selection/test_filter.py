@@ -244,6 +244,20 @@ def test_clone_and_pickle():
     assert fresh.valuer.n_neighbors == 3
 
 
+def test_a_fit_that_fails_leaves_the_former(first_column, rows):
+    X, y = rows
+    row_filter = ValueFilter(first_column(), drop="auto", estimator=LogisticRegression(), cv=2)
+    row_filter.fit(X, y)
+    before = dict(vars(row_filter))
+    with pytest.raises(ValueError, match="names all"):
+        row_filter.set_params(drop="negative").fit(-np.abs(X[:, :1]) - 1, np.linspace(0, 1, 6))
+    row_filter.set_params(drop="auto")
+    assert vars(row_filter).keys() == before.keys()
+    assert all(vars(row_filter)[name] is before[name] for name in before if name.endswith("_"))
+    row_filter.set_params(drop=1).fit(X, y)
+    assert not hasattr(row_filter, "drop_scores_")
+
+
 def test_a_continuous_target_has_no_class_to_keep(first_column):
     X = np.column_stack([np.arange(8.0), np.ones(8)])
     row_filter = ValueFilter(first_column(), drop=7)
@@ -301,6 +315,7 @@ class TestPrivateValuers:
         if mode is not None:
             row_filter = ValueFilteredClassifier(LogisticRegression(), valuer, mode=mode)
         row_filter.fit(X[:40], y[:40], X_val=X[40:], y_val=y[40:])
+        assert ("values_" in dir(row_filter)) == ("report_" in dir(row_filter)) == (epsilon is None)
         assert (">values_" in row_filter._repr_html_()) == (epsilon is None)
         again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(row_filter))))
         np.testing.assert_array_equal(again.select(np.arange(40)), row_filter.select(np.arange(40)))
@@ -311,7 +326,7 @@ class TestPrivateValuers:
             assert len(again.report_.row) == n_lowered
         else:
             for name in ("values_", "report_"):
-                with pytest.raises(AttributeError, match=f"{name} stands on .* the curator"):
+                with pytest.raises(AttributeError, match=f"{name} is based on .* the curator"):
                     getattr(again, name)
 
     def test_refuses_to_store_or_to_spend_in_every_fold(self, first_column, rows, tmp_path):

@@ -9,8 +9,7 @@ import pytest
 from skvalue.games import FunctionGame
 from skvalue.samplers import all_subsets, layer_counts
 from skvalue.semivalues import enumerate_semivalue
-from skvalue.valuers.layered_shapley._designs import Utilities, play
-from skvalue.valuers.layered_shapley._plan import DESIGNS, make_plan
+from skvalue.valuers.layered_shapley import DESIGNS, Utilities, make_plan, play
 
 
 def random_game(n, rng):
@@ -95,10 +94,10 @@ def test_everything_enumerated_is_exact(design, rng):
     np.testing.assert_allclose(found.values, values, atol=1e-12)
     assert not found.variance.any()
     assert utilities.n_asked <= 2**7
-    assert plan.cost == 2**7 - 1  # all but nobody
+    assert plan.cost == 2**7 - 1  # all but the empty coalition
 
 
-@pytest.mark.parametrize("design", ["blocks", "paper"])
+@pytest.mark.parametrize("design", ["blocks", "poisson"])
 def test_nothing_drawn_is_no_reason_to_be_sure(design, rng):
     game, _ = random_game(8, rng)
     plan = make_plan(design, 8, np.r_[np.inf, np.full(7, 1e-9)], n_shuffles=3)
@@ -211,7 +210,7 @@ def test_a_table_is_the_same_game(design, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("allocation", "accuracy"), [("paper", 0.3), ("neyman", 0.1)])
+@pytest.mark.parametrize(("allocation", "accuracy"), [("bound", 0.3), ("neyman", 0.1)])
 def test_coverage_of_independent_draws(allocation, accuracy, rng):
     # The worst case of Hoeffding's inequality for player 0, who adds c / k or takes it away.
     n, c, failure = 12, 1.0, 0.01

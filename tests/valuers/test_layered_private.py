@@ -13,12 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from skvalue import LayeredShapleyValuer
 from skvalue.games import StableLogisticGame
 from skvalue.privacy import GaussianEvent, LaplaceEvent, Ledger, get_epsilon, mu_from_epsilon
-from skvalue.valuers.layered_shapley._designs import Utilities
-from skvalue.valuers.layered_shapley._private import (
+from skvalue.valuers.layered_shapley import (
+    Utilities,
     participation,
     plan_release,
     private_values,
-    published_scale,
     value_sensitivity,
 )
 
@@ -186,7 +185,9 @@ def test_queries_at_the_same_time_are_no_more_than_asked_for(rng, monkeypatch):
 def test_queries_are_answered_as_the_fit_promised(rng):
     ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
     valuer = fit(data(rng), ledger=ledger)
-    valuer.set_params(max_queries=9, ledger=None, noise="paper", noise_random_state=0, epsilon=9.0)
+    valuer.set_params(
+        max_queries=9, ledger=None, noise="gaussian", noise_random_state=0, epsilon=9.0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of noise from a seed
         valuer.values_for(0)
@@ -264,20 +265,6 @@ def test_secret_coalitions_are_fresh(rng):
     assert np.mean(found) == pytest.approx(clear, abs=6 * np.std(found) / np.sqrt(30) + 1e-3)
 
 
-def test_the_published_noise_guarantees_nothing(rng):
-    problem = data(rng)
-    valuer = fit(problem, noise="paper", design="paper", bound=0.5)
-    assert valuer.privacy_.guarantee is None
-    assert "NO PRIVACY IS GUARANTEED: noise='paper'" in " ".join(str(valuer.privacy_).split())
-    scale = published_scale(40, 1.0, kappa=np.sqrt(2), bound=0.5, accuracy=0.5)
-    assert valuer.noise_scale_ == pytest.approx(scale)
-    assert np.isfinite([valuer.values_for(i) for i in range(3)]).all()
-    # The formula's chance that a row is used is 19 at the paper's setting: it inflates the noise.
-    inflated = published_scale(100, 1.0, bound=0.5)
-    assert inflated == pytest.approx(0.601, abs=1e-3)
-    assert inflated / published_scale(100, 1.0, bound=0.5, clamp=True) == pytest.approx(11.6, 0.01)
-
-
 def test_refusals(rng):
     problem = data(rng)
     X, y, judges = problem
@@ -292,11 +279,11 @@ def test_refusals(rng):
     with pytest.raises(ValueError, match="n_layers must be at most 38 with epsilon and 40 rows"):
         fit(problem, n_layers=39)
     with pytest.raises(ValueError, match="design must be 'blocks' or 'iid' with epsilon"):
-        fit(problem, design="paper")
+        fit(problem, design="poisson")
+    with pytest.raises(ValueError, match="design must be 'blocks' with release='all' or 'publish'"):
+        fit(problem, design="iid", release="all")
     with pytest.raises(ValueError, match="max_evaluations must be None and include_empty True"):
         fit(problem, max_evaluations=100)
-    with pytest.raises(ValueError, match="ledger must be None with noise='paper'"):
-        fit(problem, noise="paper", ledger=Ledger(None, "rows", epsilon=1.0, delta=1e-5))
     with pytest.raises(ValueError, match="max_queries is for release='query'. Got max_queries=3"):
         fit(problem, release="all", max_queries=3)
     with pytest.raises(ValueError, match="groups must be None with epsilon"):

@@ -8,6 +8,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from skvalue import DataShapleyValuer, LayeredShapleyValuer
 from skvalue.samplers import layer_counts
 from skvalue.valuers import CoreSet, suggest_bound
+from skvalue.valuers.layered_shapley import DESIGNS, marginal_bounds
 
 ALL = dict(accuracy=1e-4, random_state=0)  # so many coalitions that all are enumerated
 
@@ -19,7 +20,7 @@ def problem(rng, n=8, d=3, n_val=20):
     return X[:n], y[:n], dict(X_val=X[n:], y_val=y[n:])
 
 
-@pytest.mark.parametrize("design", ["blocks", "iid", "paper"])
+@pytest.mark.parametrize("design", DESIGNS)
 def test_many_coalitions_give_the_shapley_value(design, rng):
     X, y, judges = problem(rng)
     valuer = LayeredShapleyValuer(design=design, **ALL).fit(X, y, **judges)
@@ -71,7 +72,7 @@ def test_a_new_row_has_the_value_of_one_that_joins(parameters, rng):
     np.testing.assert_array_equal(valuer.transform(X[::-1])[::-1, 0], valuer.values_)
 
 
-@pytest.mark.parametrize("design", ["blocks", "iid", "paper"])
+@pytest.mark.parametrize("design", DESIGNS)
 def test_core_sets_of_samples_value_new_rows(design, rng):
     # Mean over fits of the values of a new row, against the value in the game with it.
     X, y, judges = problem(rng, n=9)
@@ -92,7 +93,9 @@ def test_core_sets_of_samples_value_new_rows(design, rng):
 @pytest.mark.parametrize("parameters", [{"l2": 0.5}, {"estimator": LogisticRegression(C=2.0)}])
 def test_core_sets_are_saved_without_pickle(parameters, rng, tmp_path):
     X, y, judges = problem(rng, n=30)
-    valuer = LayeredShapleyValuer(max_evaluations=300, design="paper", random_state=0, **parameters)
+    valuer = LayeredShapleyValuer(
+        max_evaluations=300, design="poisson", random_state=0, **parameters
+    )
     core = valuer.fit(X, y, **judges).core_sets()[0]
     core.save(tmp_path / "core.npz")
     estimator = parameters.get("estimator")
@@ -113,7 +116,7 @@ def test_core_sets_are_saved_without_pickle(parameters, rng, tmp_path):
 def test_core_sets_leave_out_rows_in_no_coalition(rng):
     X, y, judges = problem(rng, n=40)
     valuer = LayeredShapleyValuer(
-        l2=1.0, design="paper", n_layers=2, accuracy=0.5, bound=0.3, random_state=1
+        l2=1.0, design="poisson", n_layers=2, accuracy=0.5, bound=0.3, random_state=1
     ).fit(X, y, **judges)
     core = valuer.core_sets()[0]
     assert 0 < len(core.X) < 40
@@ -132,8 +135,9 @@ def test_value_of_a_group(rng):
     many = valuer.value_of_group(range(20))
     assert many.value == pytest.approx(many.row_values.sum())
     assert many.mean == pytest.approx(many.value / 20)
-    # A twentieth of the chance of failure: the logarithm of the number of rows.
-    counts = layer_counts(valuer._bounds(20)[0], 0.4, 0.05)[2:]  # layers 0 and 1 are enumerated
+    # A twentieth of the probability of failure: the logarithm of the number of rows.
+    bounds = marginal_bounds(20, n_layers=4, game=(1.0, 1.0, True))[0]
+    counts = layer_counts(bounds, 0.4, 0.05)[2:]  # layers 0 and 1 are enumerated
     for_all = counts * (1 + np.log(20) / np.log(2 * 5 / 0.05))
     more = np.ceil(for_all - np.ceil(counts))
     assert more.min() > 5
@@ -198,7 +202,7 @@ def test_errors_of_parameters(rng):
         LayeredShapleyValuer(l2=1.0).fit(X, X[:, 0], X_val=X, y_val=X[:, 0])
     with pytest.raises(ValueError, match="'n_shuffles' parameter of LayeredShapleyValuer must be"):
         fit(n_shuffles=1)
-    with pytest.raises(ValueError, match="rows with the label 'no' are all among the judges"):
+    with pytest.raises(ValueError, match="label 'no' are all among the validation points"):
         LayeredShapleyValuer(cv=[(np.arange(4), np.arange(4, 8)), (np.arange(4, 8), np.arange(4))]
         ).fit(X, ["yes"] * 4 + ["no"] * 4)  # fmt: skip
 

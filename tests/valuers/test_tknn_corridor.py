@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import skvalue
-from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue import TKNNShapleyValuer
 from skvalue.neighbors.kernels import ball as ball_kernels
 
 PACKAGE = Path(skvalue.__file__).parent
@@ -62,38 +62,3 @@ def test_a_private_fit_goes_the_same_way(ways):
     fit(epsilon=1.0)
     exact, private = ways
     assert exact == private
-
-
-@pytest.mark.parametrize("valuer", [TKNNShapleyValuer(), KNNShapleyValuer()])
-def test_a_fitted_valuer_has_few_private_attributes(valuer, rng):
-    X, y = rng.normal(size=(30, 3)), rng.integers(0, 2, 30)
-    names = [name for name in vars(valuer.fit(X, y)) if name.startswith("_")]
-    assert len([name for name in names if name not in vars(type(valuer)())]) <= 3
-
-
-def test_no_function_of_neighbors_takes_a_function(engine, rng):
-    """But a metric, which may be one."""
-    X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
-    public, seen = dict(X_val=X[:70] + 0.1, y_val=y[:70]), set()
-
-    def watch(frame, event, _):
-        code = frame.f_code
-        if event == "call" and "/skvalue/neighbors/" in code.co_filename:
-            for name in code.co_varnames[: code.co_argcount]:
-                seen.add((code.co_name, name, callable(frame.f_locals.get(name))))
-
-    for valuer in (
-        TKNNShapleyValuer(0.5), KNNShapleyValuer(), KNNShapleyValuer(max_rank=9),
-        TKNNShapleyValuer(0.5, epsilon=1.0),
-    ):  # fmt: skip
-        if valuer.epsilon is None:
-            valuer.set_params(engine=engine, device="cpu")
-        valuer.set_params(n_jobs=1)
-        sys.setprofile(watch)
-        try:
-            valuer.fit(X, y, **public).transform(X[:5] + 1)
-        finally:
-            sys.setprofile(None)
-    assert {"balls", "ranks"} <= {function for function, _, _ in seen}
-    functions = {(function, name) for function, name, is_callable in seen if is_callable}
-    assert {name for _, name in functions} <= {"metric", "cls"}

@@ -4,12 +4,3 @@ from ._gibbs import gibbs_draws
 from .posterior import PosteriorClassifier, PosteriorDraws, PosteriorRegressor
 from .reward import RhoShapleyReward
 from .surprise import BayesianSurpriseScorer
-
-__all__ = [
-    "BayesianSurpriseScorer",
-    "PosteriorClassifier",
-    "PosteriorDraws",
-    "PosteriorRegressor",
-    "RhoShapleyReward",
-    "gibbs_draws",
-]

@@ -8,8 +8,6 @@ from ..models import loglik_table
 from ._gibbs import check_gibbs, divergences, gibbs_draws
 from ._pool import Pool
 
-__all__ = ["CONTROLS", "Rewards"]
-
 _TAUS = np.geomspace(1e-3, 1e5, 33)
 _NOISE_POOL = 6000  # particles of the noise control's search
 _KAPPAS = np.array([0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0])

@@ -5,8 +5,6 @@ import numpy as np
 from ...samplers import draw_orders, prefix_marginals, prefix_masks
 from ...semivalues import tabulated_semivalue
 
-__all__ = ["AllCoalitions", "PrefixCoalitions"]
-
 
 class AllCoalitions:
     """All 2^n coalitions; bit i of a coalition's number is party i."""

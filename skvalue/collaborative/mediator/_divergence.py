@@ -4,8 +4,6 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import digamma, gammaln
 
-__all__ = ["entropy", "one_sample_divergence", "two_sample_divergence"]
-
 
 def _whiten(draws, *others):
     mean = draws.mean(axis=0)

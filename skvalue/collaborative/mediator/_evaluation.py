@@ -8,8 +8,6 @@ from ..models import anneal
 from ._gibbs import gibbs_values
 from ._pool import Pool, grid_pool, refined_pool, sampled_pool
 
-__all__ = ["Evaluation", "by_chains", "by_grid", "by_particles"]
-
 ISLANDS = 8
 _ROUNDS, _MORE_ANCHORS = 3, 8
 _REFINEMENTS, _FEW_NODES = 8, 30  # of a grid, where a coalition has fewer nodes

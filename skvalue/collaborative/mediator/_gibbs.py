@@ -9,8 +9,6 @@ import numpy as np
 from ..models import BayesianLinear, inverse_wishart_prior, joint_moments, nig_sample, nig_update
 from ._divergence import one_sample_divergence, two_sample_divergence
 
-__all__ = ["check_gibbs", "divergences", "gibbs_draws", "gibbs_values"]
-
 _CHAINS, _BURN_IN, _THIN = 20, 1500, 10
 
 

@@ -13,8 +13,6 @@ from scipy.special import logsumexp
 
 from ..models import loglik_table, metropolis
 
-__all__ = ["Pool", "coalition_rows", "grid_pool", "refined_pool", "sampled_pool"]
-
 _BLOCK = 4_000_000  # entries of a block of weights
 _WIDENINGS = 60  # of a grid, each of which doubles it
 _POWER = 1 / 3  # of densities that a grid's nodes follow: no gap begins where a tail matters

@@ -5,8 +5,6 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 
-__all__ = ["PosteriorClassifier", "PosteriorDraws", "PosteriorRegressor", "make_posterior"]
-
 _CHUNK = 2_000_000  # draws times rows at once
 
 

@@ -19,8 +19,6 @@ from ._controls import CONTROLS
 from .posterior import make_posterior
 from .surprise import BayesianSurpriseScorer
 
-__all__ = ["RhoShapleyReward"]
-
 
 class RhoShapleyReward(BaseEstimator):
     """Rewards every party with draws of its own posterior, whose value is fair.

@@ -21,8 +21,6 @@ from ._designs import AllCoalitions, PrefixCoalitions
 from ._evaluation import by_chains, by_grid, by_particles
 from ._pool import Pool
 
-__all__ = ["BayesianSurpriseScorer", "Evidence"]
-
 _EXACT_PARTIES = 12
 
 

@@ -15,34 +15,3 @@ from .counts import BetaBernoulli, GammaPoisson, beta_kl, gamma_kl
 from .families import GaussianMean, gaussian_kl
 from .linear import BayesianLinear
 from .logistic import BayesianLogistic, statistic_moments
-
-__all__ = [
-    "NIG",
-    "BayesianLinear",
-    "BayesianLogistic",
-    "BetaBernoulli",
-    "GammaPoisson",
-    "GaussianMean",
-    "SecondMoments",
-    "anneal",
-    "beta_kl",
-    "check_prior",
-    "check_releases",
-    "fourth_moments",
-    "gamma_kl",
-    "gaussian_kl",
-    "inverse_wishart_prior",
-    "joint_moments",
-    "loglik_table",
-    "metropolis",
-    "nig_kl",
-    "nig_log_density",
-    "nig_sample",
-    "nig_update",
-    "noisy_gram_loglik",
-    "plugin_second_moments",
-    "posterior_second_moments",
-    "second_moments_loglik",
-    "statistic_moments",
-    "warn_of_few_rows",
-]

@@ -10,8 +10,6 @@ import numpy as np
 from ...privacy import svec_index
 from ..party import gram_weights
 
-__all__ = ["joint_moments", "log_normal", "noisy_gram_loglik", "second_moments_loglik"]
-
 _HUGE = 1e280
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import warnings
-from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,18 +12,9 @@ from ..._utils.sklearn import check_parameters
 from ...exceptions import NormalApproximationWarning
 from ..party import FEW_ROWS, Release
 
-__all__ = [
-    "PriorModel",
-    "check_prior",
-    "check_releases",
-    "common_facts",
-    "positive_definite",
-    "warn_of_few_rows",
-]
 
-
-class PriorModel(BaseEstimator, metaclass=ABCMeta):
-    """A model of releases: a prior that can be stated, and a likelihood of what parties sent."""
+class PriorModel(BaseEstimator):
+    """A model of releases: the methods that `BayesianSurpriseScorer` names, and a stated prior."""
 
     _prior_parameters = ()
 
@@ -41,26 +31,6 @@ class PriorModel(BaseEstimator, metaclass=ABCMeta):
         check_parameters(self)
         facts = {name: _stated(getattr(self, name)) for name in self._prior_parameters}
         return json.dumps({"model": type(self).__name__, **facts})
-
-    @abstractmethod
-    def bind(self, releases):
-        """Copy of the model that suits the releases, after a check of them."""
-
-    @abstractmethod
-    def sample_prior(self, size, rng):
-        """Draws from the prior, (size, n_parameters)."""
-
-    @abstractmethod
-    def log_prior(self, phi):
-        """Log density of the prior, (n_draws,)."""
-
-    @abstractmethod
-    def party_loglik(self, phi, release):
-        """Log-likelihood of one party's release, (n_draws,)."""
-
-    @abstractmethod
-    def predict_logpdf(self, phi, X, y):
-        """Log density of targets at every draw, (n_draws, n_rows)."""
 
 
 def _stated(value):

@@ -6,14 +6,6 @@ from ...privacy import svec_index
 from ._gaussian import second_moments_loglik
 from ._smc import anneal
 
-__all__ = [
-    "NEEDS",
-    "fourth_moments",
-    "inverse_wishart_prior",
-    "plugin_second_moments",
-    "posterior_second_moments",
-]
-
 NEEDS = ("plugin", "noisy", "hierarchical")
 _PARTICLES, _ISLANDS, _MOVES = 256, 8, 10
 _DEGREES = 3  # of freedom of the inverse Wishart prior, beyond the number of features

@@ -5,8 +5,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, gammaln
 
-__all__ = ["NIG", "nig_kl", "nig_log_density", "nig_sample", "nig_update"]
-
 
 class NIG(NamedTuple):
     """Parameters, of one law or of a stack of them."""

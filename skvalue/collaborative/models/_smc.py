@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["anneal", "loglik_table", "metropolis"]
-
 _CHUNK = 20_000  # rows of one call of a likelihood
 _LOWEST = -1e300
 _ESS = 0.6  # share of effective particles after a step of the temperature

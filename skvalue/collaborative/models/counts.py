@@ -10,8 +10,6 @@ from scipy.stats import gamma as gamma_law
 from ..._utils.sklearn import Interval
 from .families import Family
 
-__all__ = ["BetaBernoulli", "GammaPoisson", "beta_kl", "gamma_kl"]
-
 _STEPS = 60  # to each side of the largest term of a sum over counts
 _BISECTIONS = 70
 

@@ -9,8 +9,6 @@ from sklearn.base import clone
 from ..._utils.sklearn import Interval, check_parameters
 from ._models import PriorModel, common_facts
 
-__all__ = ["Family", "GaussianMean", "gaussian_kl"]
-
 
 def gaussian_kl(mean, variance, prior_mean, prior_variance):
     """Divergence of one normal law of one dimension from another."""

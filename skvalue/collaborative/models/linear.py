@@ -12,8 +12,6 @@ from ._models import PriorModel, common_facts, positive_definite
 from ._moments import NEEDS, fourth_moments, plugin_second_moments, posterior_second_moments
 from ._nig import NIG, nig_kl, nig_log_density, nig_sample, nig_update
 
-__all__ = ["BayesianLinear"]
-
 
 class BayesianLinear(PriorModel):
     """Linear regression: w | s2 ~ N(mean, s2 precision^-1), s2 ~ InverseGamma(a0, b0).

@@ -13,8 +13,6 @@ from ._gaussian import log_normal
 from ._models import PriorModel, common_facts, positive_definite
 from ._moments import plugin_second_moments, posterior_second_moments
 
-__all__ = ["BayesianLogistic", "chebyshev_coefficients", "gaussian_kl", "statistic_moments"]
-
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 

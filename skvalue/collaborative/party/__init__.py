@@ -19,25 +19,3 @@ from ._statistics import (
 )
 from .parties import GramRelease, LogisticRelease, MeanRelease
 from .release import Release
-
-__all__ = [
-    "FEW_ROWS",
-    "GramRelease",
-    "LogisticRelease",
-    "MeanRelease",
-    "Release",
-    "gram_size",
-    "gram_vector",
-    "gram_weights",
-    "linear_sensitivity",
-    "logistic_sensitivity",
-    "logistic_size",
-    "logistic_vector",
-    "moment_sensitivity",
-    "moment_size",
-    "moment_vector",
-    "moment_weight",
-    "split_logistic",
-    "to_fourth",
-    "to_gram",
-]

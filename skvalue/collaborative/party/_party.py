@@ -13,8 +13,6 @@ from ..._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from ...exceptions import NestedReleasesWarning, NormalApproximationWarning, VoidGuaranteeWarning
 from ...privacy import GaussianEvent, Ledger, draw_noise, make_report, on_grid
 
-__all__ = ["BOUND", "FEW_ROWS", "PartyRelease"]
-
 BOUND = [Interval(Real, 0, None, closed="neither"), StrOptions({"data"})]
 FEW_ROWS = 50  # below, sums of rows are far from normal
 _STATEMENT = {

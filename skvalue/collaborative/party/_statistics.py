@@ -12,24 +12,6 @@ import numpy as np
 
 from ...privacy import svec_index
 
-__all__ = [
-    "CROSS_WEIGHTS",
-    "gram_size",
-    "gram_vector",
-    "gram_weights",
-    "linear_sensitivity",
-    "logistic_sensitivity",
-    "logistic_size",
-    "logistic_vector",
-    "moment_sensitivity",
-    "moment_size",
-    "moment_vector",
-    "moment_weight",
-    "split_logistic",
-    "to_fourth",
-    "to_gram",
-]
-
 CROSS_WEIGHTS = {"svec": math.sqrt(2), "cross": 1.0}
 
 

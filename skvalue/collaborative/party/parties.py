@@ -24,8 +24,6 @@ from ._statistics import (
 )
 from .release import Release
 
-__all__ = ["GramRelease", "LogisticRelease", "MeanRelease"]
-
 
 class GramRelease(PartyRelease):
     """A party's release for linear regression: the Gram matrix of (x, y), clipped and noisy.

@@ -21,8 +21,6 @@ from ._statistics import (
     moment_weight,
 )
 
-__all__ = ["Release"]
-
 _FORMAT, _VERSION = "skvalue.collaborative.Release", 1
 _FAMILIES = ("gaussian", "bernoulli", "poisson")
 _KINDS = ("linear", "logistic", *_FAMILIES)

@@ -11,17 +11,3 @@ from .metrics import (
     wasserstein,
 )
 from .scorer import PriArTaScorer
-
-__all__ = [
-    "PriArTaScorer",
-    "Prior",
-    "diversity_relevance",
-    "estimate_summaries",
-    "min_max",
-    "principal_contributions",
-    "priors_of",
-    "psd_factor",
-    "shrink_moments",
-    "symmetric_kl",
-    "wasserstein",
-]

@@ -8,8 +8,6 @@ import numpy as np
 from ._shrinkage import priors_of, shrink_moments
 from .metrics import diversity_relevance, factored_wasserstein, psd_factor, symmetric_kl
 
-__all__ = ["METRICS", "Buyer", "Estimates", "estimate", "estimate_summaries", "outer"]
-
 METRICS = ("wasserstein", "kl", "diversity", "relevance")
 _RIDGE = 0.01  # of the buyer's mean variance, for the divergence of matrices without full rank
 

@@ -4,8 +4,6 @@ import numpy as np
 
 from ..seller import ReleasePlan, read_summary
 
-__all__ = ["read_summaries"]
-
 
 def read_summaries(model, sources, plans=False):
     """Summaries, or those in files, of a `BuyerModel`; if `plans`, plans of them as well."""

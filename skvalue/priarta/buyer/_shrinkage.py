@@ -12,8 +12,6 @@ from sklearn.decomposition import PCA
 
 from ...privacy import smat, svec, svec_index
 
-__all__ = ["Prior", "priors_of", "shrink_moments"]
-
 _FLOOR = 0.02  # of the mean variance; no direction is ruled out
 _MOST_DIRECTIONS = 128
 _MOST_ROWS = 2000

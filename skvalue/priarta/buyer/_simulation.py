@@ -6,8 +6,6 @@ from ..seller import calibrated_scale, noise_of, statistic_sensitivity
 from ._estimates import estimate, outer
 from .metrics import psd_factor
 
-__all__ = ["DEFAULT_WEIGHT", "choose_weight", "noise_floor", "score_error", "simulate_scores"]
-
 DEFAULT_WEIGHT = 0.6
 WEIGHTS = (0.3, 0.45, 0.6, 0.85, 1.2)
 _FLOOR_QUANTILE = 0.95

@@ -6,15 +6,6 @@ leading axes are broadcast.
 
 import numpy as np
 
-__all__ = [
-    "diversity_relevance",
-    "min_max",
-    "principal_contributions",
-    "psd_factor",
-    "symmetric_kl",
-    "wasserstein",
-]
-
 _RESIDUAL_BELOW = 1e-4  # share of the traces below which a difference of sums has lost its digits
 
 

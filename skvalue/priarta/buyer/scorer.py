@@ -33,8 +33,6 @@ from ._reading import read_summaries
 from ._simulation import DEFAULT_WEIGHT, choose_weight, noise_floor, score_error
 from .metrics import factored_wasserstein, principal_contributions
 
-__all__ = ["PriArTaScorer"]
-
 _AUTO_QUANTILE = 0.95  # of the buyer's norms
 _NEAREST, _FARTHEST, _LARGEST = 1e-50, 1e50, 1e100  # of latent rows: what moments have room for
 _AT_ONCE = 50  # sellers whose matrices the cache holds

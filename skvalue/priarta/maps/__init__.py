@@ -16,52 +16,26 @@ from ._modules import (
 from .linear import FittedMap, Identity, PrincipalComponents
 from .model import BuyerModel, as_model, map_rows
 
-# Name -> file that defines it, imported at first use: the networks need torch.
+# File -> names that it defines, imported at first use: the networks need torch.
 _LAZY = {
-    "AUGMENTATIONS": "augmentations",
-    "BACKBONES": "networks",
-    "Examples": "_examples",
-    "GaussianVAE": "vae",
-    "SimCLR": "simclr",
-    "Training": "_training",
-    "choose_backbone": "networks",
-    "corrupt_features": "augmentations",
-    "example_shape": "_examples",
-    "image_augmentations": "augmentations",
-    "learning_rate_factor": "_training",
-    "make_augmentations": "augmentations",
-    "make_backbone": "networks",
-    "mlp": "networks",
-    "negative_elbo": "vae",
-    "nt_xent_loss": "simclr",
-    "outputs_of": "networks",
-    "projection_head": "networks",
-    "resnet18": "networks",
-    "small_cnn": "networks",
-    "with_head": "networks",
+    "_examples": ["Examples", "example_shape"],
+    "_training": ["Training", "learning_rate_factor"],
+    "augmentations": ["corrupt_features", "image_augmentations", "make_augmentations"],
+    "networks": [
+        "choose_backbone",
+        "make_backbone",
+        "mlp",
+        "projection_head",
+        "resnet18",
+        "small_cnn",
+    ],
+    "simclr": ["SimCLR", "nt_xent_loss"],
+    "vae": ["GaussianVAE", "negative_elbo"],
 }
-
-__all__ = [
-    *_LAZY,
-    "LATENTS",
-    "REPRESENTATIONS",
-    "BuyerModel",
-    "ExportableMap",
-    "FittedMap",
-    "Identity",
-    "PrincipalComponents",
-    "Representation",
-    "as_model",
-    "as_rows",
-    "class_named",
-    "count_rows",
-    "map_rows",
-    "name_of",
-    "unit_of",
-]
 
 
 def __getattr__(name):
-    if name in _LAZY:
-        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    for module, names in _LAZY.items():
+        if name in names:
+            return getattr(import_module(f".{module}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,9 +5,7 @@ Importing this imports torch.
 
 import torch
 
-from ..._utils.records import named_arrays, refuse
-
-__all__ = ["load_arrays", "state_arrays"]
+from ..._utils.records import checked_array, named_arrays, refuse
 
 _COUNTER = "num_batches_tracked"  # of batch norms: only training uses it
 
@@ -43,3 +41,12 @@ def load_arrays(build, arrays):
     }
     network.load_state_dict(state, assign=True)
     return network.eval()
+
+
+def read_scale(arrays, n_centres, n_scales):
+    """Centre and scale among the arrays of a map, and the arrays that are left."""
+    centre = checked_array(arrays.get("centre"), "centre", (n_centres,))
+    scale = checked_array(arrays.get("scale"), "scale", (n_scales,))
+    if not (scale > 0).all():
+        refuse("scale", "of positive numbers", float(scale.min()))
+    return centre, scale, {k: a for k, a in arrays.items() if k not in ("centre", "scale")}

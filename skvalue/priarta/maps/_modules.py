@@ -10,17 +10,6 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-__all__ = [
-    "LATENTS",
-    "NETWORKS",
-    "REPRESENTATIONS",
-    "ExportableMap",
-    "Representation",
-    "class_named",
-    "count_rows",
-    "unit_of",
-]
-
 # Name -> "module:class", imported when a user asks for it. A folder that a buyer exports names its
 # maps by these words, so a seller's machine loads no other code than this.
 REPRESENTATIONS = {

@@ -202,6 +202,19 @@ class TrainedTransformer(
             **patience,
         )
 
+    def _set_loaded(self, network, learnt, n_features):
+        """Set what came from a folder: a network that was trained elsewhere."""
+        swap_in(
+            self,
+            network_=network,
+            loss_curve_=[],
+            validation_loss_curve_=[],
+            n_iter_=0,
+            n_features_in_=n_features,
+            _learnt=learnt,
+        )
+        return self
+
     @abstractmethod
     def _prepare(self, X, former):
         """What a fit to X begins with: a `Training`, the record of what is learnt, and columns.

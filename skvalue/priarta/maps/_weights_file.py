@@ -9,8 +9,6 @@ import os
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-__all__ = ["load_weights", "save_weights"]
-
 _NETWORK, _PLAIN = "weights.safetensors", "weights.npz"
 
 

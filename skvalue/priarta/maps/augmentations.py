@@ -5,8 +5,6 @@ Importing this imports torch; kornia is imported by the sets for images.
 
 import torch
 
-__all__ = ["AUGMENTATIONS", "corrupt_features", "image_augmentations", "make_augmentations"]
-
 AUGMENTATIONS = ("colour", "digits", "table")
 
 

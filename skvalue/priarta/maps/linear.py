@@ -13,8 +13,6 @@ from ..._utils.records import flag, integer, named_arrays, named_fields, refuse
 from ..._utils.sklearn import Interval, fit_context
 from ._modules import unit_of
 
-__all__ = ["FittedMap", "Identity", "PrincipalComponents"]
-
 
 class Identity(BaseEstimator):
     """Rows as they are; for embeddings and tables that were prepared beforehand.

@@ -12,8 +12,6 @@ from ...privacy import clip_rows
 from ._modules import LATENTS, NETWORKS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
 from ._weights_file import load_weights, save_weights
 
-__all__ = ["BuyerModel", "as_model", "map_rows"]
-
 _FORMAT, _VERSION = "skvalue.priarta.BuyerModel", 1
 _CONFIG = "config.json"
 _MOST_CONFIG_BYTES = 4_000_000

@@ -5,8 +5,6 @@ import math
 import torch
 from torch import nn
 
-__all__ = ["BACKBONES", "make_backbone", "mlp", "projection_head", "resnet18", "small_cnn"]
-
 BACKBONES = ("mlp", "resnet18", "small_cnn")
 _SIDES = {"small_cnn": (8, 28), "resnet18": (29, 96)}  # shorter side of images, for "auto"
 

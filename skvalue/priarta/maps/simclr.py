@@ -14,18 +14,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ..._utils.fits import blank_of, columns_on, swap_in
+from ..._utils.fits import blank_of, columns_on
 from ..._utils.parallel import tiles
-from ..._utils.records import checked_array, choice, flag, integer, named_fields, refuse
+from ..._utils.records import choice, flag, integer, named_fields, refuse
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ..._utils.torch_device import find_device, seeded, undisturbed
-from ._arrays import load_arrays, state_arrays
+from ._arrays import load_arrays, read_scale, state_arrays
 from ._examples import Examples, read_examples
 from ._training import TrainedTransformer
 from .augmentations import AUGMENTATIONS, make_augmentations
 from .networks import BACKBONES, choose_backbone, make_backbone, outputs_of, with_head
-
-__all__ = ["SimCLR", "nt_xent_loss"]
 
 _ROWS = 512  # that the network takes at a time when it does not learn
 
@@ -398,11 +396,8 @@ class SimCLR(TrainedTransformer):
             output=partial(choice, among=("backbone", "projection")),
             projection_dim=partial(integer, lowest=1, highest=2**16),
         )
-        arrays = dict(arrays)
         n_scales = shape[0] if len(shape) == 1 else 1
-        scales = [checked_array(arrays.pop(k, None), k, (n_scales,)) for k in ("centre", "scale")]
-        if not (scales[1] > 0).all():
-            refuse("scale", "of positive numbers", float(scales[1].min()))
+        *scales, arrays = read_scale(arrays, n_scales, n_scales)
 
         def build():
             backbone, n_outputs = make_backbone(name, shape)
@@ -418,16 +413,8 @@ class SimCLR(TrainedTransformer):
         network = load_arrays(build, arrays)
         with torch.device("meta"):
             n_outputs = make_backbone(name, shape)[1]
-        swap_in(
-            simclr,
-            network_=network,
-            loss_curve_=[],
-            validation_loss_curve_=[],
-            n_iter_=0,
-            n_features_in_=int(np.prod(shape)),
-            _learnt=_Learnt(Examples(shape, is_bytes, *scales), name, n_outputs, dim, None),
-        )
-        return simclr
+        learnt = _Learnt(Examples(shape, is_bytes, *scales), name, n_outputs, dim, None)
+        return simclr._set_loaded(network, learnt, int(np.prod(shape)))
 
 
 class _Learnt(NamedTuple):

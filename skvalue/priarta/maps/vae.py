@@ -14,16 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from ..._utils.fits import blank_of, columns_on, swap_in
+from ..._utils.fits import blank_of, columns_on
 from ..._utils.parallel import tiles
-from ..._utils.records import checked_array, integer, named_fields, refuse
+from ..._utils.records import integer, named_fields
 from ..._utils.sklearn import Interval, fit_context
 from ..._utils.torch_device import find_device, seeded, undisturbed
-from ._arrays import load_arrays, state_arrays
+from ._arrays import load_arrays, read_scale, state_arrays
 from ._modules import unit_of
 from ._training import TrainedTransformer
-
-__all__ = ["GaussianVAE", "negative_elbo"]
 
 _ROWS = 4096  # that the encoder takes at a time
 _LIMIT = 1e4  # a row's distance from the centre, in scales, that the encoder sees at most
@@ -316,22 +314,11 @@ class GaussianVAE(TrainedTransformer):
         n_features, hidden, latent = named_fields(
             config, "config", n_features=size, hidden_dim=size, latent_dim=size
         )
-        arrays = dict(arrays)
-        centre = checked_array(arrays.pop("centre", None), "centre", (n_features,))
-        scale = checked_array(arrays.pop("scale", None), "scale", (1,))
-        if scale[0] <= 0:
-            refuse("scale", "positive", float(scale[0]))
+        centre, scale, arrays = read_scale(arrays, n_features, 1)
         vae = cls(latent, hidden_dim=hidden)
-        swap_in(
-            vae,
-            network_=load_arrays(lambda: _network(n_features, hidden, latent, False), arrays),
-            loss_curve_=[],
-            validation_loss_curve_=[],
-            n_iter_=0,
-            n_features_in_=n_features,
-            _learnt=_Learnt(centre, float(scale[0]), hidden, latent, None),
-        )
-        return vae
+        network = load_arrays(lambda: _network(n_features, hidden, latent, False), arrays)
+        learnt = _Learnt(centre, float(scale[0]), hidden, latent, None)
+        return vae._set_loaded(network, learnt, n_features)
 
 
 class _Learnt(NamedTuple):

@@ -15,21 +15,3 @@ from .plan import ReleasePlan
 from .reading import read_summary
 from .release import RELEASE_CONSTRAINTS, SellerRelease, check_release
 from .summary import Summary
-
-__all__ = [
-    "COUNT_WEIGHT",
-    "RELEASE_CONSTRAINTS",
-    "Noise",
-    "ReleasePlan",
-    "SellerRelease",
-    "Summary",
-    "amplified",
-    "calibrated_scale",
-    "check_release",
-    "moment_statistic",
-    "most_bytes",
-    "noise_of",
-    "read_summary",
-    "row_sensitivity",
-    "statistic_sensitivity",
-]

@@ -8,8 +8,6 @@ import numpy as np
 from ..._utils.records import choice, integer, number, refuse
 from ...privacy import get_epsilon
 
-__all__ = ["MOST_DIMENSIONS", "check_clear", "checked_moments", "checked_plan"]
-
 MOST_DIMENSIONS = 4096
 _MOST_SAMPLES = 10**12
 _MECHANISMS = ("central", "local", "none")

@@ -5,8 +5,6 @@ import json
 from ..._utils.records import from_base64, read_record, to_base64
 from ._checks import MOST_DIMENSIONS
 
-__all__ = ["decode", "encode", "most_bytes"]
-
 _FORMAT, _VERSION = "skvalue.priarta.Summary", 1
 _VECTORS = ("centre", "mean", "moment")
 

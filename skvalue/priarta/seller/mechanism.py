@@ -24,20 +24,6 @@ from ...privacy import (
     svec_index,
 )
 
-__all__ = [
-    "COUNT_WEIGHT",
-    "Noise",
-    "amplified",
-    "calibrated_scale",
-    "claimed_event",
-    "moment_statistic",
-    "noise_of",
-    "row_sensitivity",
-    "sensitivity_of",
-    "statistic_sensitivity",
-    "unpack",
-]
-
 COUNT_WEIGHT = 0.5
 _ROUNDING = 1e-12  # relative; of the formulas below: no row is longer than 1, see `clip_rows`
 

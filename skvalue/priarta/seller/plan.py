@@ -7,8 +7,6 @@ import numpy as np
 from ._checks import checked_plan
 from .mechanism import claimed_event, noise_of, sensitivity_of
 
-__all__ = ["ReleasePlan"]
-
 
 @dataclass(frozen=True, eq=False)
 class ReleasePlan:

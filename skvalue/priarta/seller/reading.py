@@ -6,8 +6,6 @@ from ..._utils.records import read_text
 from ._summary_file import most_bytes
 from .summary import Summary
 
-__all__ = ["read_summary"]
-
 
 def read_summary(source, n_dimensions):
     """A summary from a file or object; a file longer than n_dimensions need is not read."""

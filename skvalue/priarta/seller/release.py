@@ -14,8 +14,6 @@ from .mechanism import calibrated_scale, moment_statistic, sensitivity_of, unpac
 from .plan import ReleasePlan
 from .summary import Summary
 
-__all__ = ["RELEASE_CONSTRAINTS", "SellerRelease", "check_release", "report_of"]
-
 RELEASE_CONSTRAINTS = {
     "epsilon": [Interval(Real, 0, None, closed="neither"), None],
     "delta": [Interval(Real, 0, 1, closed="neither")],

@@ -10,8 +10,6 @@ from ._checks import check_clear, checked_moments
 from ._summary_file import decode, encode
 from .plan import ReleasePlan
 
-__all__ = ["Summary"]
-
 
 @dataclass(frozen=True, eq=False)
 class Summary(ReleasePlan):

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
-from .._checks import check_count, check_delta
+from ..._utils.checks import check_count, check_delta
 from ..accounting import get_delta
-
-__all__ = ["DistinguishReport", "distinguish", "distinguish_scores"]
 
 _EPSILONS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 _QUANTILES = np.concatenate(

@@ -6,9 +6,7 @@ from numbers import Integral
 
 import numpy as np
 
-from .._checks import check_count
-
-__all__ = ["MembershipReport", "membership_inference"]
+from ..._utils.checks import check_count
 
 
 @dataclass(frozen=True)

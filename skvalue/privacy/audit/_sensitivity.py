@@ -5,9 +5,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from .._checks import check_count, check_positive, check_relation
-
-__all__ = ["SensitivityReport", "search_sensitivity"]
+from ..._utils.checks import check_count, check_positive, check_relation
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ from scipy.special import gammaincinv
 
 from ..events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
 
-__all__ = ["VarianceReport", "check_variance"]
-
 
 @dataclass(frozen=True)
 class VarianceReport:

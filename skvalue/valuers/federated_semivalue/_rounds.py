@@ -11,17 +11,6 @@ from ...games import FunctionGame
 from ...gradients import gradients_at
 from ...privacy import release
 
-__all__ = [
-    "RationedNoise",
-    "Rounds",
-    "coalition_parameters",
-    "public_utility",
-    "recent_fractions",
-    "release_updates",
-    "round_values",
-    "train_together",
-]
-
 
 def recent_fractions(n_rounds):
     """Weight of the newest update in what is averaged, for every round.

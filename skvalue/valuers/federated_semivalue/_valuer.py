@@ -23,8 +23,6 @@ from ._rounds import (
     train_together,
 )
 
-__all__ = ["FederatedSemivalueValuer"]
-
 _ROUND_SCHEDULES = {"iid", "correlated", "recent"}
 
 
@@ -479,7 +477,7 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         if not played and parts.stopped:
             raise RuntimeError(
                 "The fit was stopped by a callback before a round counted: the first "
-                f"{self._n_skipped} are the burn-in."
+                f"{self._n_skipped()} are the burn-in."
             )
         return mean_over_trainings(problem, played) if played else None
 
@@ -497,7 +495,7 @@ class FederatedSemivalueValuer(BaseGradientValuer):
 
     def _new_rounds(self, utilities, fractions, rate, seed):
         options = {"semivalue": self.semivalue, "aggregate": self.aggregate, "seed": seed}
-        return Rounds(utilities, fractions, options, rate, self._n_skipped, self.n_permutations)
+        return Rounds(utilities, fractions, options, rate, self._n_skipped(), self.n_permutations)
 
     def _check_elsewhere(self):
         """Refuse what is made of validation points, of which a training elsewhere shows none."""

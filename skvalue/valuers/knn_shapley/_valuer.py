@@ -31,8 +31,6 @@ from ._values import (
     value_part,
 )
 
-__all__ = ["KNNShapleyValuer", "class_game", "max_rank_bound", "target_game"]
-
 
 class KNNShapleyValuer(BaseValuer):
     """Exact KNN-Shapley: what each row adds to a K-nearest-neighbour model.

@@ -1,5 +1,14 @@
 """Layered Shapley: values from many small coalitions and few large ones."""
 
-from ._valuer import CoreSet, LayeredShapleyValuer, published_scale, suggest_bound
+from ._bounds import marginal_bounds, suggest_bound
+from ._core import CoreSet
+from ._designs import Utilities, play
+from ._plan import DESIGNS, make_plan
+from ._private import participation, plan_release, private_values, secret_value, value_sensitivity
+from ._valuer import LayeredShapleyValuer
 
-__all__ = ["CoreSet", "LayeredShapleyValuer", "published_scale", "suggest_bound"]
+__all__ = [
+    "DESIGNS", "CoreSet", "LayeredShapleyValuer", "Utilities", "make_plan", "marginal_bounds",
+    "participation", "plan_release", "play", "private_values", "secret_value", "suggest_bound",
+    "value_sensitivity",
+]  # fmt: skip

@@ -1,8 +1,8 @@
-"""What the designs of Layered Shapley ask of a game, and what they make of the answers.
+"""How the designs of Layered Shapley evaluate a game, and what they estimate of its layers.
 
 `play` draws the coalitions of a `Plan`, some of them at a time. A coalition and its extension, or a
 coalition and what is left of it without each of its members, serve many players at once; the draws
-of one player have the law that the design states.
+of one player have the distribution that the design states.
 """
 
 from dataclasses import dataclass, field
@@ -20,9 +20,7 @@ from ...samplers import (
 )
 from ._plan import n_subsets
 
-__all__ = ["LayerEstimate", "Utilities", "class_counts", "mean_over_games", "n_steps", "play"]
-
-_ENTRIES = 2**24  # of the masks that are made at once
+ENTRIES = 2**24  # of the masks that are made at once
 
 
 class Utilities:
@@ -74,9 +72,9 @@ class Utilities:
         size = sets.shape[1]
         if size in self.tables:
             return self.tables[size][subset_ranks(np.sort(sets, axis=1))]
-        step = max(1, _ENTRIES // self.n)
+        step = max(1, ENTRIES // self.n)
         parts = [
-            self.of_masks(self._masks(sets[start : start + step]))
+            self.of_masks(coalition_masks(sets[start : start + step], self.n))
             for start in range(0, max(len(sets), 1), step)
         ]
         return np.concatenate(parts)
@@ -88,45 +86,41 @@ class Utilities:
 
     def without_each(self, sets):
         """Utilities of sets, (m,), and of each without each of its members, (m, size)."""
-        m, size = sets.shape
-        if size in self.tables or size - 1 in self.tables:
-            rest = np.stack([self.of(np.delete(sets, j, axis=1)) for j in range(size)], axis=1)
-            return self.of(sets), rest
-        tops, rests = np.empty(m), np.empty((m, size))
-        step = max(1, _ENTRIES // (self.n * (size + 1)))
-        for start in range(0, m, step):
-            some = sets[start : start + step]
-            # A set and its subsets in turn: solvers go from one to the next.
-            masks = self._masks(some).repeat(size + 1, axis=0).reshape(len(some), size + 1, self.n)
-            row, place = np.indices(some.shape)
-            masks[row, place + 1, some] = False
-            found = self.of_masks(masks.reshape(-1, self.n)).reshape(len(some), size + 1)
-            tops[start : start + step], rests[start : start + step] = found[:, 0], found[:, 1:]
-        return tops, rests
+        if sets.shape[1] in self.tables or sets.shape[1] - 1 in self.tables:
+            rests = [self.of(np.delete(sets, j, axis=1)) for j in range(sets.shape[1])]
+            return self.of(sets), np.stack(rests, axis=1)
+        return self._next_to(sets, sets, joined=False)
 
     def joined_by_each(self, sets, players):
         """Utilities of sets, (m,), and of each with each of some players, (m, count)."""
-        m, size = sets.shape
-        count = players.shape[1]
-        if size in self.tables or size + 1 in self.tables:
-            joined = [self.of(np.column_stack([sets, players[:, j]])) for j in range(count)]
+        if sets.shape[1] in self.tables or sets.shape[1] + 1 in self.tables:
+            joined = [self.of(np.column_stack([sets, who])) for who in players.T]
             return self.of(sets), np.stack(joined, axis=1)
-        bases, joined = np.empty(m), np.empty((m, count))
-        step = max(1, _ENTRIES // (self.n * (count + 1)))
-        for start in range(0, m, step):
-            some, who = sets[start : start + step], players[start : start + step]
-            masks = self._masks(some).repeat(count + 1, axis=0)
-            masks = masks.reshape(len(some), count + 1, self.n)
-            row, place = np.indices(who.shape)
-            masks[row, place + 1, who] = True
-            found = self.of_masks(masks.reshape(-1, self.n)).reshape(len(some), count + 1)
-            bases[start : start + step], joined[start : start + step] = found[:, 0], found[:, 1:]
-        return bases, joined
+        return self._next_to(sets, players, joined=True)
 
-    def _masks(self, sets):
-        masks = np.zeros((len(sets), self.n), dtype=bool)
-        np.put_along_axis(masks, sets, True, axis=1)
-        return masks
+    def _next_to(self, sets, players, joined):
+        """Utilities of sets, and of each when each of some players has joined, or has left."""
+        m, count = players.shape
+        own, changed = np.empty(m), np.empty((m, count))
+        step = max(1, ENTRIES // (self.n * (count + 1)))
+        for start in range(0, m, step):
+            part = slice(start, start + step)
+            who = players[part]
+            # A set and those next to it in turn: solvers go from one to the next.
+            masks = coalition_masks(sets[part], self.n).repeat(count + 1, axis=0)
+            masks = masks.reshape(len(who), count + 1, self.n)
+            row, place = np.indices(who.shape)
+            masks[row, place + 1, who] = joined
+            found = self.of_masks(masks.reshape(-1, self.n)).reshape(len(who), count + 1)
+            own[part], changed[part] = found[:, 0], found[:, 1:]
+        return own, changed
+
+
+def coalition_masks(sets, n):
+    """Masks of n players from the sets in the rows of an int array."""
+    masks = np.zeros((len(sets), n), dtype=bool)
+    np.put_along_axis(masks, sets, True, axis=1)
+    return masks
 
 
 def class_counts(y, n_classes, groups=None):
@@ -140,62 +134,19 @@ def class_counts(y, n_classes, groups=None):
 
 @dataclass
 class LayerEstimate:
-    """What is known of the layers of one game.
+    """What is known of the layers of one game."""
 
-    Attributes
-    ----------
-    layers : ndarray of shape (K + 1, n)
-        Mean marginal contribution of every player to the coalitions of each size.
-    variance : ndarray of shape (n,)
-        Squared standard errors of the values.
-    core : list of tuples
-        Coalitions to value other rows on: (members, weights, utilities) of one size each. The
-        weights of a size add up to one, at least in the mean.
-    done : int
-        Shuffles, or layers, that are complete.
-    """
-
-    layers: np.ndarray
-    variance: np.ndarray
+    layers: np.ndarray  # (K + 1, n): mean marginal contribution of each player, by size
+    variance: np.ndarray  # (n,): squared standard errors of the values
+    # Coalitions to value other rows on: (members, weights, utilities) of one size each. The weights
+    # of a size sum to one, at least on average.
     core: list = field(default_factory=list)
-    done: int = 0
+    done: int = 0  # shuffles, or designs without shuffles, that are complete
 
     @property
     def values(self):
         """The values."""
         return self.layers.sum(axis=0) / self.layers.shape[1]
-
-
-def mean_over_games(plans, players, estimates, n):
-    """What has been estimated of n players in several games; one that does not play gains nothing.
-
-    Parameters
-    ----------
-    plans : list of Plan
-        Of each game.
-    players : list of ndarray of int
-        Who plays it.
-    estimates : list of LayerEstimate
-        What came out.
-    n : int
-        Number of players of all games.
-
-    Returns
-    -------
-    layers : ndarray of shape (K + 1, n)
-        What each layer contributes to a value; they add up to the values.
-    errors : ndarray of shape (n,)
-        Standard errors of the values.
-    counts : ndarray of shape (K + 1,)
-        Coalitions of each size that a player joins.
-    """
-    share, deepest = 1 / len(plans), max(len(plan.counts) for plan in plans)
-    layers, variance, counts = np.zeros((deepest, n)), np.zeros(n), np.zeros(deepest)
-    for plan, own, estimate in zip(plans, players, estimates):
-        layers[: len(estimate.layers), own] += share * estimate.layers / plan.n
-        variance[own] += share**2 * estimate.variance
-        counts[: len(plan.counts)] += share * plan.counts
-    return layers, np.sqrt(variance), counts
 
 
 def n_steps(plan):
@@ -222,9 +173,9 @@ def play(plan, utilities, seeds):
         yield exact
         return
     if plan.design != "blocks":
-        yield exact  # nothing to keep yet, but somebody may stop here
+        yield exact  # nothing to keep yet, but a callback may stop the fit here
         known = len(exact.core)
-        draw = _play_iid if plan.design == "iid" else _play_paper
+        draw = _play_iid if plan.design == "iid" else _play_poisson
         for k in plan.sampled:
             draw(int(k), plan, utilities, seeds(1 + int(k)), exact)
         if plan.design == "iid":
@@ -301,7 +252,7 @@ def _play_blocks(plan, utilities, rng, core):
 def _leave_blocks(k, count, n, utilities, rng, core, weight):
     """Each player leaves blocks of k + 1 of independent partitions; gains (count, n)."""
     gains = np.empty((count, n))
-    step = max(1, _ENTRIES // (n * n))
+    step = max(1, ENTRIES // (n * n))
     for start in range(0, count, step):
         some = min(step, count - start)
         sets, own = partitions(rng, n, k + 1, some)
@@ -333,10 +284,10 @@ def _variance_of_single_draws(plan, layers):
     return differences * len(single) / (2 * (len(single) - 1) * plan.n**2)
 
 
-def _play_paper(k, plan, utilities, rng, estimate):
-    """Every coalition with the same chance, for every player; see `distinct_subsets`."""
+def _play_poisson(k, plan, utilities, rng, estimate):
+    """Each coalition with the same probability, for each player; see `distinct_subsets`."""
     n, count = plan.n, plan.counts[k]
-    chance = count / n_subsets(n - 1, k)
+    probability = count / n_subsets(n - 1, k)
     sets = distinct_subsets(rng, n, k + 1, n * count / (k + 1))
     if len(sets) == 0:
         return
@@ -344,7 +295,7 @@ def _play_paper(k, plan, utilities, rng, estimate):
     gains = (tops[:, None] - rests) / count
     estimate.layers[k] = np.bincount(sets.ravel(), gains.ravel(), n)
     squares = np.bincount(sets.ravel(), gains.ravel() ** 2, n)
-    estimate.variance += (1 - chance) * squares / n**2
-    kept = rng.random(len(sets)) < (k + 1) / n  # as many as a player joins, in the mean
+    estimate.variance += (1 - probability) * squares / n**2
+    kept = rng.random(len(sets)) < (k + 1) / n  # as many as a player joins, on average
     members, known = sets[kept, 1:], rests[kept, 0]
     estimate.core.append((members, np.full(len(members), 1 / count), known))

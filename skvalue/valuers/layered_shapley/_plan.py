@@ -1,4 +1,4 @@
-"""What rows can add by size in Layered Shapley, how many coalitions follow, and their cost."""
+"""How many coalitions of each size Layered Shapley draws, and what they cost."""
 
 from dataclasses import dataclass
 from math import comb
@@ -6,19 +6,7 @@ from math import comb
 import numpy as np
 from scipy.special import binom
 
-from ...games import stability
-
-__all__ = [
-    "DESIGNS",
-    "Plan",
-    "contribution_bounds",
-    "make_plan",
-    "marginal_bounds",
-    "n_subsets",
-    "replace_bounds",
-]
-
-DESIGNS = ("blocks", "iid", "paper")
+DESIGNS = ("blocks", "iid", "poisson")
 _ENUMERATED = 2**20  # coalitions of a layer that are enumerated because it is cheaper, at most
 
 
@@ -28,101 +16,15 @@ def n_subsets(n, k):
     return float(comb(n, int(k)) if small else binom(n, k))
 
 
-def replace_bounds(n_sizes, l2, max_norm, fit_intercept=True):
-    """Most by which the utility of 1, 2, ..., n_sizes rows moves when one is replaced.
-
-    Of the game `skvalue.games.StableLogisticGame`; ``2 (kappa L)^2 / (l2 k)`` and what solvers
-    leave.
-    """
-    kappa, slope, tolerance = stability(l2, max_norm, fit_intercept)
-    steep = kappa * slope
-    return (2 * steep**2 / np.arange(1, n_sizes + 1) + 2 * steep * tolerance) / l2
-
-
-def contribution_bounds(n_layers, l2, max_norm, fit_intercept=True):
-    """Largest marginal contribution to coalitions of 0, 1, ..., n_layers rows.
-
-    A row that joins k others, which changes their weights in the mean loss too, moves a utility by
-    no more than a row replaced among k + 1.
-
-    Parameters
-    ----------
-    n_layers : int
-        Largest size.
-    l2, max_norm, fit_intercept : float, float, bool
-        As in `skvalue.games.StableLogisticGame`.
-
-    Returns
-    -------
-    bounds : ndarray of shape (n_layers + 1,)
-        The bounds.
-
-    Examples
-    --------
-    >>> contribution_bounds(2, l2=1.0, max_norm=1.0, fit_intercept=False).round(3).tolist()
-    [0.791, 0.396, 0.264]
-    """
-    return replace_bounds(n_layers + 1, l2, max_norm, fit_intercept)
-
-
-def marginal_bounds(n, bound=None, n_layers=None, game=(None, 1.0, True)):
-    """Bounds of what a row adds by size, up to `n_layers`, and what the layers beyond can add.
-
-    Parameters
-    ----------
-    n : int
-        Number of players.
-    bound : float, default=None
-        The constant c of ``c / k``; None takes 1, or what is proved where `game` has a penalty.
-    n_layers : int, default=None
-        Largest size; None: all.
-    game : tuple of (float or None, float, bool), default=(None, 1.0, True)
-        ``l2``, ``max_norm`` and ``fit_intercept`` of `LayeredShapleyValuer`.
-
-    Returns
-    -------
-    bounds : ndarray of shape (K + 1,)
-        Of layers 0, ..., K.
-    left_out : float
-        Sum of the bounds of layers K + 1, ..., n - 1, over n.
-
-    Examples
-    --------
-    >>> bounds, left_out = marginal_bounds(5, n_layers=2)
-    >>> bounds.tolist(), round(left_out, 4)
-    ([1.0, 1.0, 0.5], 0.1167)
-    """
-    if game[0] is not None and bound is None:
-        bounds = contribution_bounds(n - 1, *game)
-    else:
-        bounds = (1.0 if bound is None else bound) / np.maximum(np.arange(n), 1)
-    layers = n if n_layers is None else n_layers + 1
-    return bounds[:layers], float(bounds[layers:].sum() / n)
-
-
 @dataclass(frozen=True)
 class Plan:
-    """How many coalitions of each size 0..K a player joins.
+    """How many coalitions of each size 0..K a player joins."""
 
-    Attributes
-    ----------
-    design : {"blocks", "iid", "paper"}
-        How they are drawn.
-    n : int
-        Number of players.
-    counts : ndarray of shape (K + 1,)
-        Their number; a mean where it is not an integer. 0 leaves a layer out.
-    enumerated : ndarray of bool of shape (K + 1,)
-        Layers of which all coalitions are evaluated.
-    n_shuffles : int
-        Independent parts of the design "blocks", over which there is an error.
-    """
-
-    design: str
-    n: int
-    counts: np.ndarray
-    enumerated: np.ndarray
-    n_shuffles: int
+    design: str  # one of DESIGNS
+    n: int  # players
+    counts: np.ndarray  # (K + 1,): the numbers; means if they are no integers. 0 leaves a layer out
+    enumerated: np.ndarray  # (K + 1,): layers of which all coalitions are evaluated
+    n_shuffles: int  # independent parts of the design "blocks", from which errors are estimated
 
     @property
     def sampled(self):
@@ -136,28 +38,30 @@ class Plan:
 
     @property
     def data_fraction(self):
-        """Mean share of the other rows in the coalitions that one value stands on."""
+        """Mean fraction of the other rows in the coalitions that one value is based on."""
         n, misses = self.n, 1.0
         if n == 1 or self.enumerated[1:].any():
             return 1.0
         for k in self.sampled:
-            share, count = k / (n - 1), self.counts[k]
-            if self.design == "paper":  # binom(n - 2, k - 1) coalitions, each with a chance
-                chance = count / n_subsets(n - 1, k)
-                rate = np.log1p(-chance) / chance if chance > 1e-12 else -1.0
-                misses *= np.exp(share * count * rate)
+            fraction, count = k / (n - 1), self.counts[k]
+            if self.design == "poisson":  # binom(n - 2, k - 1) coalitions, each with a probability
+                drawn = count / n_subsets(n - 1, k)
+                rate = np.log1p(-drawn) / drawn if drawn > 1e-12 else -1.0
+                misses *= np.exp(fraction * count * rate)
             elif self.design == "iid":
-                misses *= (1 - share) ** count
+                misses *= (1 - fraction) ** count
             else:
                 per = count / self.n_shuffles
                 most = (n - 1) // k
                 if per < 1:
-                    misses *= (1 - per * share) ** self.n_shuffles
+                    misses *= (1 - per * fraction) ** self.n_shuffles
                 elif self.in_circles(k):
                     whole, rest = divmod(int(per), int(most))
-                    misses *= ((1 - most * share) ** whole * (1 - rest * share)) ** self.n_shuffles
+                    misses *= (
+                        (1 - most * fraction) ** whole * (1 - rest * fraction)
+                    ) ** self.n_shuffles
                 else:
-                    misses *= (1 - share) ** count
+                    misses *= (1 - fraction) ** count
         return float(1 - misses)
 
     def _enumerated_cost(self):
@@ -172,7 +76,7 @@ class Plan:
     def _cost(self, k):
         n, count, sets = self.n, float(self.counts[k]), -(-self.n // (int(k) + 1))
         known = k > 0 and bool(self.enumerated[k - 1])
-        if self.design == "paper":
+        if self.design == "poisson":
             return n * count / (k + 1) * (1 if known else k + 2)
         if self.design == "blocks" and self.in_circles(k):
             rounds = self.n_shuffles * -(-count // (self.n_shuffles * ((n - 1) // k)))
@@ -181,11 +85,11 @@ class Plan:
 
 
 def make_plan(design, n, counts, *, n_shuffles=8, include_empty=True, max_evaluations=None):
-    """Plan for n players and about so many coalitions a player and layer.
+    """Plan for n players, from the number of coalitions wanted for each player and layer.
 
     Parameters
     ----------
-    design : {"blocks", "iid", "paper"}
+    design : {"blocks", "iid", "poisson"}
         How coalitions are drawn.
     n : int
         Number of players.
@@ -196,7 +100,7 @@ def make_plan(design, n, counts, *, n_shuffles=8, include_empty=True, max_evalua
     include_empty : bool, default=True
         Whether the empty coalition counts.
     max_evaluations : int, default=None
-        Scale the counts so that about so many coalitions are evaluated in all.
+        Scale the counts so that about this many coalitions are evaluated in all.
 
     Returns
     -------

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...games import stability
 from ...privacy import (
     LaplaceEvent,
     OpaqueEvent,
@@ -16,18 +15,10 @@ from ...privacy import (
     make_report,
 )
 from ...samplers import circle_blocks, layer_counts
-from ._plan import contribution_bounds, replace_bounds
-
-__all__ = [
-    "Release",
-    "participation",
-    "plan_release",
-    "published_scale",
-    "value_sensitivity",
-]
+from ._bounds import contribution_bounds, replace_bounds
 
 RELEASES = ("query", "all", "publish")
-NOISES = ("auto", "laplace", "gaussian", "paper")
+NOISES = ("auto", "laplace", "gaussian")
 
 
 def value_sensitivity(n, n_layers, l2, max_norm, fit_intercept=True, design="blocks"):
@@ -67,7 +58,7 @@ def own_sensitivity(n, n_layers, l2, max_norm, fit_intercept=True):
 
 
 def participation(n, counts):
-    """Chance that a given other row is in one of a query's independent coalitions.
+    """Probability that a given other row is in one of a query's independent coalitions.
 
     Parameters
     ----------
@@ -78,7 +69,7 @@ def participation(n, counts):
 
     Returns
     -------
-    chance : float
+    probability : float
         ``1 - prod_k (1 - k / (n - 1))^m_k``.
 
     Examples
@@ -91,89 +82,25 @@ def participation(n, counts):
         return float(-np.expm1((np.asarray(counts) * np.log1p(-sizes / (n - 1))).sum()))
 
 
-def published_scale(
-    n, epsilon, *, l2=1.0, kappa=1.0, lipschitz=1.0, bound=1.0, accuracy=0.05, failure=0.05,
-    clamp=False,
-):  # fmt: skip
-    """Scale of Laplace noise as published, of which no guarantee is known.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    epsilon : float
-        The paper's epsilon, of one query.
-    l2, kappa, lipschitz : float, default=1.0
-        Penalty, norm of rows, Lipschitz constant.
-    bound : float, default=1.0
-        The paper's c.
-    accuracy, failure : float, default=0.05
-        The paper's alpha and beta.
-    clamp : bool, default=False
-        Whether the chance p that a row is used is at most 1; as published it may be 19.
-
-    Returns
-    -------
-    scale : float
-        ``L^2 kappa^2 / (n l2 ln((e^epsilon - 1) / p + 1)) sum_{k < n} 1 / k``.
-
-    References
-    ----------
-    The paper's Appendix D, which replaces the formula of its Theorem 3.5. It needs twice the bound
-    of a row left out for one replaced, a number of coalitions that is not random, and a penalty
-    that grows with coalitions; and p sums k / n in place of k / (n - 1).
-
-    Examples
-    --------
-    >>> round(published_scale(100, 1.0, bound=0.5), 3)
-    0.601
-    >>> round(published_scale(100, 1.0, clamp=True), 4)
-    0.0518
-    """
-    p = bound**2 * math.log(n) / (2 * accuracy**2 * n) * math.log(2 * n / failure)
-    p = min(p, 1.0) if clamp else p
-    total = (1 / np.arange(1, n)).sum()
-    steep = (lipschitz * kappa) ** 2 / (n * l2)
-    return float(steep * total / math.log1p(math.expm1(epsilon) / p))
-
-
 @dataclass(frozen=True)
-class Release:
-    """What is released, and what with.
+class ReleasePlan:
+    """What will be released, and with which noise. It depends on no row."""
 
-    Attributes
-    ----------
-    kind : {"query", "all", "publish"}
-        Single values when asked; every value to its owner; the vector to everybody.
-    noise : event
-        The noise on one value (or on the vector), a `LaplaceEvent` or `GaussianEvent`.
-    charge : event
-        What one release costs: the noise, or less where coalitions are secret.
-    total : event
-        What all releases cost.
-    delta : float
-        Of the guarantee; 0 for Laplace noise.
-    counts : ndarray of int of shape (K + 1,)
-        Coalitions of each size that a value stands on.
-    n_shuffles : ndarray of int of shape (K + 1,)
-        For blocks: shuffles, of which each is cut into ``(n - 1) // k`` blocks.
-    void : str
-        What voids the guarantee.
-    """
-
-    kind: str
-    noise: object
-    charge: object
-    total: object
-    delta: float
-    counts: np.ndarray
-    n_shuffles: np.ndarray
-    void: str = ""
+    kind: str  # "query": single values when asked; "all": each to its owner; "publish": the vector
+    design: str  # "blocks" or "iid"
+    epsilon: float  # of everything that is released
+    max_queries: int  # for "query": number of values released
+    noise: object  # on one value, or on the vector: a `LaplaceEvent` or `GaussianEvent`
+    charge: object  # what one release costs: the noise, or less where coalitions are secret
+    total: object  # what all releases cost
+    delta: float  # of the guarantee; 0 with Laplace noise
+    counts: np.ndarray  # (K + 1,): coalitions of each size that a value is based on
+    n_shuffles: np.ndarray  # (K + 1,): for blocks, shuffles that are cut into (n - 1) // k each
 
 
 def plan_release(
     n, n_layers, *, epsilon, delta, release="query", noise="auto", max_queries=1, design="blocks",
-    l2=1.0, max_norm=1.0, fit_intercept=True, accuracy=0.05, failure=0.05, bound=None,
+    l2=1.0, max_norm=1.0, fit_intercept=True, accuracy=0.05, failure=0.05,
 ):  # fmt: skip
     """Noise and coalitions of a private fit. They depend on no row.
 
@@ -185,8 +112,8 @@ def plan_release(
         The privacy asked, of everything that is released.
     release : {"query", "all", "publish"}, default="query"
         What is released.
-    noise : {"auto", "laplace", "gaussian", "paper"}, default="auto"
-        Its law; "auto" takes the one of smaller deviation. "paper" is that of `published_scale`.
+    noise : {"auto", "laplace", "gaussian"}, default="auto"
+        Its distribution; "auto" takes the one of smaller standard deviation.
     max_queries : int, default=1
         For "query": number of values released.
     design : {"blocks", "iid"}, default="blocks"
@@ -195,12 +122,10 @@ def plan_release(
         Of the game.
     accuracy, failure : float, default=0.05
         From which the number of coalitions follows, by `skvalue.samplers.layer_counts`.
-    bound : float, default=None
-        For "paper": its constant c; None is 1.
 
     Returns
     -------
-    release : Release
+    plan : ReleasePlan
         What will be released.
     """
     game = (l2, max_norm, fit_intercept)
@@ -210,19 +135,6 @@ def plan_release(
     shuffles = np.maximum(1, -(-wanted // blocks)) if design == "blocks" else 0 * blocks
     counts = np.r_[1, blocks * shuffles if design == "blocks" else np.maximum(wanted, 1)]
     shuffles = np.r_[0, shuffles]
-    if noise == "paper":
-        kappa = stability(*game)[0]
-        scale = published_scale(
-            n, epsilon, l2=l2, kappa=kappa, bound=1.0 if bound is None else bound,
-            accuracy=accuracy, failure=failure,
-        )  # fmt: skip
-        event = LaplaceEvent(scale, scale * epsilon)
-        void = (
-            "noise='paper' is the published calibration, whose proof has gaps: it takes half the "
-            "change that a replaced row makes, and a number of coalitions that is random; and its "
-            "epsilon is that of one value"
-        )
-        return Release(release, event, event, event, 0.0, counts, shuffles, void)
     one = value_sensitivity(n, n_layers, *game, design)
     if release != "query":
         norms = [np.sqrt(n - 1) * one, (n - 1) * one]  # L2, L1
@@ -230,23 +142,25 @@ def plan_release(
             own = own_sensitivity(n, n_layers, *game)
             norms = [math.hypot(norms[0], own), norms[1] + own]
         event, delta = _quieter(epsilon, delta, noise, *norms)
-        return Release(release, event, event, event, delta, counts, shuffles)
-    if design == "iid":
-        each = epsilon / max_queries
-        odds = each + math.log(-math.expm1(-each)) - math.log(participation(n, counts[1:]))
-        scale = one / float(np.logaddexp(odds, 0.0))  # ln(1 + (exp(epsilon) - 1) / p)
-        charge, event = OpaqueEvent(each), LaplaceEvent(scale * (1 + 1e-12), one)
+        charge = total = event
+    else:
+        if design == "iid":
+            each = epsilon / max_queries
+            odds = each + math.log(-math.expm1(-each)) - math.log(participation(n, counts[1:]))
+            scale = one / float(np.logaddexp(odds, 0.0))  # ln(1 + (exp(epsilon) - 1) / p)
+            charge, event, delta = OpaqueEvent(each), LaplaceEvent(scale * (1 + 1e-12), one), 0.0
+        else:
+            norms = math.sqrt(max_queries) * one, max_queries * one
+            event, delta = _quieter(epsilon, delta, noise, *norms)
+            charge = event = replace(event, sensitivity=one)
         total = charge if max_queries == 1 else SelfComposedEvent(charge, max_queries)
-        return Release(release, event, charge, total, 0.0, counts, shuffles)
-    norms = math.sqrt(max_queries) * one, max_queries * one
-    event, delta = _quieter(epsilon, delta, noise, *norms)
-    charge = replace(event, sensitivity=one)
-    total = charge if max_queries == 1 else SelfComposedEvent(charge, max_queries)
-    return Release(release, charge, charge, total, delta, counts, shuffles)
+    return ReleasePlan(
+        release, design, epsilon, max_queries, event, charge, total, delta, counts, shuffles
+    )
 
 
 def _quieter(epsilon, delta, noise, l2_norm, l1_norm):
-    """The event of smaller deviation of the laws asked for, and its delta."""
+    """The event of smaller standard deviation among those allowed, and its delta."""
     gaussian = calibrate_gaussian(epsilon, delta, l2_norm)
     laplace = calibrate_laplace(epsilon, l1_norm)
     if noise == "gaussian" or (noise == "auto" and gaussian.scale < math.sqrt(2) * laplace.scale):
@@ -254,17 +168,17 @@ def _quieter(epsilon, delta, noise, l2_norm, l1_norm):
     return laplace, 0.0
 
 
-def private_values(release, utilities, players, seeds):
-    """Clear values of some players, layer by layer, on disjoint blocks of the others.
+def private_values(plan, utilities, players, seeds):
+    """Values without noise of some players, layer by layer, on disjoint blocks of the others.
 
     Parameters
     ----------
-    release : Release
+    plan : ReleasePlan
         Says how many shuffles.
     utilities : Utilities
         Of the game.
     players : ndarray of int or None
-        Whose values; None: everybody's, at the cost of half as many coalitions each.
+        Whose values; None: those of all players, at the cost of half as many coalitions each.
     seeds : callable
         ``seeds(k, shuffle)`` gives the random generator of an order.
 
@@ -273,21 +187,21 @@ def private_values(release, utilities, players, seeds):
     values : ndarray
         The values.
     """
-    n, everybody = utilities.n, players is None
-    players = np.arange(n) if everybody else np.asarray(players)
+    n, all_players = utilities.n, players is None
+    players = np.arange(n) if all_players else np.asarray(players)
     layers = utilities.of(players[:, None]) - utilities.game.empty_utility
-    for k in range(1, len(release.counts)):
+    for k in range(1, len(plan.counts)):
         count, gains = (n - 1) // k, np.zeros(len(players))
-        for shuffle in range(release.n_shuffles[k]):
+        for shuffle in range(plan.n_shuffles[k]):
             order = seeds(k, shuffle).permutation(n)
-            if everybody:
+            if all_players:
                 blocks, who = circle_blocks(order, k, count)
                 bases, joined = utilities.joined_by_each(blocks, who)
                 found = np.bincount(who.ravel(), (joined - bases[:, None]).ravel(), n)
             else:
                 found = np.array([_gains(utilities, order, k, count, i) for i in players])
             gains += found / count
-        layers = layers + gains / release.n_shuffles[k]
+        layers = layers + gains / plan.n_shuffles[k]
     return layers / n
 
 
@@ -299,29 +213,29 @@ def _gains(utilities, order, k, count, i):
     return (utilities.of(joined) - utilities.of(blocks)).sum()
 
 
-def secret_value(release, utilities, i, noise_random_state=None):
-    """Clear value of one player on fresh independent coalitions that nobody will see."""
+def secret_value(plan, utilities, i, noise_random_state=None):
+    """Exact value of one player on fresh independent coalitions, which stay secret."""
     draw = (
         random.SystemRandom() if noise_random_state is None else random.Random(noise_random_state)
     )
     n = utilities.n
     others = [j for j in range(n) if j != i]
     total = (utilities.of(np.array([[i]])) - utilities.game.empty_utility)[0]
-    for k in range(1, len(release.counts)):
-        sets = np.array([draw.sample(others, k) for _ in range(release.counts[k])])
+    for k in range(1, len(plan.counts)):
+        sets = np.array([draw.sample(others, k) for _ in range(plan.counts[k])])
         joined = np.column_stack([sets, np.full(len(sets), i)])
         total += (utilities.of(joined) - utilities.of(sets)).mean()
     return total / n
 
 
-def layered_report(release, *, max_queries, noise_random_state=None):
+def layered_report(plan, noise_random_state=None):
     """The report of a private fit."""
-    vector = release.kind == "publish"
+    vector = plan.kind == "publish"
     protects = "what a row holds, in the values of other rows"
     if vector:
         protects = "what every row holds, in the vector of all values"
-    elif release.kind == "query":
-        protects += f" that are asked for ({max_queries} at most)"
+    elif plan.kind == "query":
+        protects += f" that are asked for ({plan.max_queries} at most)"
     not_protected = [
         "the validation points X_val and y_val, which are public",
         "the number of rows",
@@ -333,8 +247,8 @@ def layered_report(release, *, max_queries, noise_random_state=None):
             "rows from whoever holds the fitted object, which is for the curator",
         ]
     report = make_report(
-        release.total,
-        release.delta,
+        plan.total,
+        plan.delta,
         notion="central" if vector else "joint",
         unit="row",
         protects=protects,
@@ -348,4 +262,4 @@ def layered_report(release, *, max_queries, noise_random_state=None):
         ),
         noise_random_state=noise_random_state,
     )
-    return replace(report, void=release.void, detection_ceiling=None)
+    return replace(report, detection_ceiling=None)

@@ -2,25 +2,25 @@
 
 from numbers import Integral, Real
 
-import numpy as np
-from sklearn.utils import check_random_state
-
+from ..._utils.checks import seed_of
 from ..._utils.sklearn import HasMethods, Interval, StrOptions
-from ...base._old_in_sample import BaseInSampleValuer
-from ...base._old_judges import Progress, check_judged_labels
-from ...base._old_private import PRIVACY_CONSTRAINTS
-from ...samplers import layer_counts
-from ._core import CoreSet, GameSettings, suggest_bound
-from ._designs import Utilities, class_counts, mean_over_games, n_steps, play
-from ._plan import DESIGNS, make_plan, marginal_bounds
-from ._private import NOISES, RELEASES, published_scale
-from ._queries import CoreQueriesMixin
-from ._release import PrivateQueriesMixin
+from ...base import (
+    EXACT,
+    PRIVACY_CONSTRAINTS,
+    BaseScoringValuer,
+    Takes,
+    refuse_unseen_labels,
+)
+from ...samplers import ALLOCATIONS
+from ._plan import DESIGNS
+from ._private import NOISES, RELEASES
+from ._queries import core_set, joining_values, value_of_group
+from ._release import check_private_fit, planned_release, private_result
+from ._settings import LayerSettings
+from ._splits import mean_over_splits, play_splits, set_up_splits
 
-__all__ = ["CoreSet", "LayeredShapleyValuer", "published_scale", "suggest_bound"]
 
-
-class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleValuer):
+class LayeredShapleyValuer(BaseScoringValuer):
     """Shapley values of training a model, from many small coalitions and few large ones.
 
     What a row adds to a coalition of k others falls as c / k where learning is stable. So layer k,
@@ -41,43 +41,45 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         chosen by looking at private rows.
     fit_intercept : bool, default=True
         For `l2`: whether there is an intercept, penalised like any coefficient.
-    design : {"blocks", "iid", "paper"}, default="blocks"
+    design : {"blocks", "iid", "poisson"}, default="blocks"
         How coalitions are drawn. "blocks": shuffles of the others are cut into disjoint blocks;
         layers that need less than a coalition are played in some of `n_shuffles` independent parts.
         "iid": independent uniform coalitions, at least one of every size; the claim of `accuracy`
-        and `failure` is proved for it. "paper": Algorithm 1, every coalition of a layer with the
-        same chance. A layer of which all coalitions are wanted is enumerated.
+        and `failure` is proved for it. "poisson": Poisson sampling, as in the paper's Algorithm 1:
+        each coalition of a layer is drawn independently, with the same probability. A layer of
+        which all coalitions are wanted is enumerated.
     n_layers : int, default=None
         Largest number of others that a row joins; None: all of them. What is left out is at most
         `truncation_bias_`.
     accuracy : float, default=0.05
         Largest error of a value (the paper's alpha), for the number of coalitions.
     failure : float, default=0.05
-        Chance of a larger error (the paper's beta).
+        Probability of a larger error (the paper's beta).
     bound : float, default=None
         The constant c: a row adds at most c / k, in absolute value, to a coalition of k rows. None
         takes 1, or what is proved for `l2`. `suggest_bound` estimates it from public data.
-    allocation : {"paper", "neyman"}, default="paper"
-        Whether the number of coalitions falls as 1 / k^2 or as 1 / k; see
-        `skvalue.samplers.layer_counts`.
+    allocation : {"bound", "neyman"}, default="bound"
+        Whether the number of coalitions falls as 1 / k^2, as the square of the bound of what a row
+        adds, or as 1 / k; see `skvalue.samplers.layer_counts`.
     include_empty : bool, default=True
-        Whether what a row adds to nobody counts. The paper leaves it out.
+        Whether what a row adds to the empty coalition counts. The paper leaves it out.
     max_evaluations : int, default=None
-        Coalitions to evaluate, about, in place of those that `accuracy` asks for; shared between
+        Coalitions to evaluate, about, in place of those that `accuracy` asks for; divided among
         layers in the same proportions.
     n_shuffles : int, default=8
         Independent parts of the design "blocks", over which `values_error_` is taken.
     scoring : str or callable, default=None
         Scorer of the utility; None takes the estimator's own score (accuracy or R2).
     empty_utility : float, default=None
-        Utility of nobody. None knows it for accuracy (1/C), ROC AUC, log-loss and R2; other scorers
-        need a number.
+        Utility of the empty coalition. With None it is known for accuracy (1/C), ROC AUC, log-loss
+        and R2; other scorers need a number.
     error_score : "empty", "raise" or float, default="empty"
-        Utility of a coalition whose fit or score fails: that of nobody, an error, or a number.
+        Utility of a coalition whose fit or score fails: that of the empty coalition, an error,
+        or a number.
     task : {"auto", "classification", "regression"}, default="auto"
         Kind of target; "auto" decides by `sklearn.utils.multiclass.type_of_target`.
     cv : int, "leave-one-out", splitter or iterable, default=5
-        Which rows judge which when there is no validation set; every row must play equally often.
+        Which rows evaluate which without a validation set; every row must play equally often.
     batch : {"auto", "never"}, default="auto"
         Whether many coalitions are trained at once where the estimator allows it.
     memory : str or object with the interface of `joblib.Memory`, default=None
@@ -90,16 +92,15 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         Privacy of the rows: the total of everything released. Needs `l2`, `n_layers`, a public
         validation set, and the design "blocks" or "iid".
     delta : float, default=1e-5
-        Chance by which the bound of epsilon may fail, where the noise is Gaussian.
+        Probability that the bound of epsilon fails, where the noise is Gaussian.
     release : {"query", "all", "publish"}, default="query"
         What epsilon is for. "query": `fit` releases nothing; `values_for` releases up to
         `max_queries` values, each to its owner. "all": every value, each to its owner. "publish":
-        the vector of all values, to everybody.
+        the vector of all values, to everyone.
     max_queries : int, default=1
         For "query": number of rows whose values can be asked for.
-    noise : {"auto", "laplace", "gaussian", "paper"}, default="auto"
-        Law of the noise; "auto" takes the one of smaller deviation. "paper" reproduces the
-        published calibration, of which nothing is guaranteed.
+    noise : {"auto", "laplace", "gaussian"}, default="auto"
+        Distribution of the noise; "auto" takes the one of smaller standard deviation.
     reader : {"curator"}, default=None
         Who reads the result of `fit_transform`, which is refused to others with epsilon, unless the
         vector is published.
@@ -122,7 +123,7 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
     truncation_bias_ : float
         With `n_layers`: the most that the layers left out can add to a value, if `bound` holds.
     data_fraction_ : float
-        Share of the other rows that are in the coalitions of one value, in the mean.
+        Fraction of the other rows that are in the coalitions of one value, on average.
     counts_ : ndarray of shape (n_layers + 1,)
         Coalitions of each size that a row joins; a mean where less than one.
     privacy_ : PrivacyReport
@@ -149,6 +150,13 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
     --------
     DataShapleyValuer : The same values from coalitions of all sizes, with stopping rules.
     TKNNShapleyValuer : Private values of a game that is kinder to privacy.
+
+    Notes
+    -----
+    `transform` and `score_samples` let a row that was not in fit join the coalitions that fit has
+    stored. Without a label, it joins with each label in turn, and the values are averaged by the
+    probabilities of the estimator fitted on all rows (in a regression, its prediction is the
+    target). A private fit stores no coalitions, so there they raise a ValueError.
 
     References
     ----------
@@ -180,7 +188,7 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         "accuracy": [Interval(Real, 0, None, closed="neither")],
         "failure": [Interval(Real, 0, 1, closed="neither")],
         "bound": [Interval(Real, 0, None, closed="neither"), None],
-        "allocation": [StrOptions({"paper", "neyman"})],
+        "allocation": [StrOptions(set(ALLOCATIONS))],
         "include_empty": ["boolean"],
         "max_evaluations": [Interval(Integral, 2, None, closed="left"), None],
         "n_shuffles": [Interval(Integral, 2, None, closed="left")],
@@ -202,9 +210,6 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         "ledger": PRIVACY_CONSTRAINTS["ledger"],
         "noise_random_state": PRIVACY_CONSTRAINTS["noise_random_state"],
     }
-    _tasks = ("classification", "regression")
-    _leave_one_out_at_once = False
-    _done = "coalitions evaluated"
 
     def __init__(
         self,
@@ -218,7 +223,7 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         accuracy=0.05,
         failure=0.05,
         bound=None,
-        allocation="paper",
+        allocation="bound",
         include_empty=True,
         max_evaluations=None,
         n_shuffles=8,
@@ -271,122 +276,104 @@ class LayeredShapleyValuer(PrivateQueriesMixin, CoreQueriesMixin, BaseInSampleVa
         self.ledger = ledger
         self.noise_random_state = noise_random_state
 
-    def _prepare(self, X_val, y_val):
-        self._check_private_parameters()
-        if self.l2 is None:
-            return
-        given = [
-            n for n in ("estimator", "scoring", "empty_utility") if getattr(self, n) is not None
-        ]
-        if given:
-            raise ValueError(
-                f"{given[0]} must be None with l2, which has a utility of its own. Got "
-                f"{getattr(self, given[0])!r}."
+    @property
+    def _takes(self):
+        refused = ""
+        if self.release == "query":
+            refused = (
+                "release must be 'all' or 'publish' for fit_transform with epsilon: with 'query' "
+                "fit releases nothing. Got release='query'."
             )
-        if self._n_classes != 2:
-            kind = f"{self._n_classes} classes" if self._n_classes else "a continuous target"
-            raise ValueError(f"l2 needs two classes. Got {kind}.")
-
-    def _settings(self):
-        names = (
-            "estimator", "l2", "max_norm", "fit_intercept", "scoring", "empty_utility",
-            "error_score", "batch", "memory", "n_jobs",
-        )  # fmt: skip
-        return GameSettings(**{name: getattr(self, name) for name in names})
-
-    def _bounds(self, n):
-        """Largest marginal contributions by size, and the mean of those of the layers left out."""
-        game = (self.l2, self.max_norm, self.fit_intercept)
-        return marginal_bounds(n, self.bound, self.n_layers, game)
-
-    def _plan(self, n, n_games):
-        counts = layer_counts(self._bounds(n)[0], self.accuracy, self.failure, self.allocation)
-        limit = self.max_evaluations
-        return make_plan(
-            self.design, n, counts, n_shuffles=self.n_shuffles, include_empty=self.include_empty,
-            max_evaluations=None if limit is None else limit // n_games,
+        return Takes(
+            targets=("classification", "regression"), task=self.task, part="coalitions",
+            done="coalitions evaluated", values_are_public=self.release == "publish",
+            fit_transform_error=refused,
         )  # fmt: skip
 
-    def _seeds(self, number):
-        entropy = self._entropy
+    def _prepare(self, problem):
+        if self.epsilon is not None:
+            check_private_fit(self, problem)
+        if self.l2 is not None:
+            check_stable_game(self, problem)
+        if self.epsilon is None:
+            refuse_unseen_labels(problem, self.cv)
+        return {}
 
-        def generator(*key):
-            key = (number, *(part + 1 for part in key))
-            return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=key))
+    def _release(self, problem, attributes):
+        return EXACT if self.epsilon is None else planned_release(self, len(problem.X))
 
-        return generator
+    def _parts(self, problem, attributes, release):
+        settings, seed = LayerSettings.of(self), seed_of(self.random_state)
+        if release.is_exact:
+            splits, n_parts = set_up_splits(problem, settings, seed)
+            return play_splits(splits), n_parts
+        return (private_result(problem, release, settings, seed) for _ in range(1)), 1
 
-    def _draw_entropy(self):
-        if self.random_state is None:
-            return np.random.SeedSequence().entropy
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+    def _combine(self, problem, attributes, parts):
+        state = list(parts)[-1:]  # what is found grows in place, from part to part
+        if not state or self.epsilon is not None:
+            return state[0] if state else None
+        return mean_over_splits(problem, LayerSettings.of(self), state[0])
 
-    def _game(self, number, games=None, X=None, y=None, groups=None):
-        if games is None:
-            games, X, y, groups = self._games, self._X, self._y, self._groups
-        rows, judges = games[number]
-        rows = slice(None) if rows is None else rows
-        classes = self.classes_ if self._n_classes else None
-        return self._settings().game(
-            X[rows], y[rows], judges, classes, None if groups is None else groups[rows]
+    def _score_new(self, fitted, number, X, y):
+        self._record("Valuing rows that were not in fit", needs_rows=True)
+        return joining_values(fitted, LayerSettings.of(self), number, X, y)
+
+    def value_of_group(self, indices, accuracy=None, failure=None):
+        """Value of several rows of fit together: the sum of their values.
+
+        With probability 1 - `failure`, all their values are within `accuracy`, and so is their
+        mean: each value may fail with that probability divided by their number, so that the number
+        of coalitions grows with its logarithm (Section 3.4 of the paper). What is stored is not
+        evaluated again.
+
+        Parameters
+        ----------
+        indices : array-like of int of shape (w,)
+            Rows of fit, or places in `groups_`.
+        accuracy, failure : float, default=None
+            None takes the parameters of the valuer.
+
+        Returns
+        -------
+        group : Bunch
+            ``value``, ``mean``, ``row_values`` (w,), ``n_evaluations`` (coalitions added).
+
+        Raises
+        ------
+        ValueError
+            If there is no such row; or after a private fit.
+        """
+        fitted = self._record("value_of_group", needs_rows=True)
+        return value_of_group(fitted, LayerSettings.of(self), indices, accuracy, failure)
+
+    def core_sets(self):
+        """Core sets of the fit, one for every split: what `transform` values unseen rows on.
+
+        Returns
+        -------
+        core_sets : list of skvalue.valuers.CoreSet
+            Without rows that are in no coalition. They can be saved, without pickle, and loaded.
+
+        Raises
+        ------
+        ValueError
+            After a private fit.
+        """
+        fitted, settings = self._record("core_sets", needs_rows=True), LayerSettings.of(self)
+        return [core_set(fitted, settings, i).pruned() for i in range(len(fitted.statistic))]
+
+
+def check_stable_game(valuer, problem):
+    """Refuse what the utility of ``l2`` has no place for."""
+    given = [n for n in ("estimator", "scoring", "empty_utility") if getattr(valuer, n) is not None]
+    if given:
+        raise ValueError(
+            f"{given[0]} must be None with l2, which has a utility of its own. Got "
+            f"{getattr(valuer, given[0])!r}."
         )
-
-    def _play(self, games, X, y, groups):
-        self._entropy = self._draw_entropy()
-        for rows, judges in games if self._n_classes else ():
-            check_judged_labels(judges.y, y if rows is None else y[rows], self.classes_, self.cv)
-        played = [self._game(number, games, X, y, groups) for number in range(len(games))]
-        self._plans = [self._plan(game.n_players, len(games)) for game in played]
-        self._players, self._utilities = [], []
-        for game, (rows, _) in zip(played, games):
-            part = slice(None) if rows is None else rows
-            own = None if groups is None else groups[part]
-            counts = class_counts(y[part], self._n_classes, own) if self._n_classes else None
-            self._utilities.append(Utilities(game, counts))
-            self._players.append(np.arange(len(X))[part] if groups is None else np.unique(own))
-        steps = sum(map(n_steps, self._plans))
-        progress = Progress(self, steps)
-        self._estimates = [None] * len(games)
-        for number, estimate in progress.follow(self._steps(), steps, "coalitions"):
-            self._estimates[number] = estimate
-        done = [i for i, e in enumerate(self._estimates) if e is not None and self._is_value(i, e)]
-        if not done:
-            if progress.interrupted:
-                raise KeyboardInterrupt
-            raise RuntimeError(
-                "The fit was stopped by a callback before there was a value to keep."
-            )
-        for kept in ("_estimates", "_plans", "_players"):
-            setattr(self, kept, [getattr(self, kept)[i] for i in done])
-        self._publish(len(X) if groups is None else int(groups.max()) + 1)
-        # That small coalitions hold one class is in their nature.
-        failed = [played[i] for i in done if played[i].n_failed > self._utilities[i].n_one_class]
-        progress.warn = lambda: [game.warn_failed() for game in failed]
-        self.n_failed_ = sum(game.n_failed for game in played)
-        self.n_evaluations_ = sum(u.n_asked for u in self._utilities)
-        utility = np.mean([self._utilities[i].full for i in done])
-        empty = np.mean([played[i].empty_utility for i in done])
-        del self._utilities
-        return [games[i] for i in done], self.layer_values_.sum(axis=0), utility, empty, progress
-
-    def _steps(self):
-        for number, (plan, utilities) in enumerate(zip(self._plans, self._utilities)):
-            for estimate in play(plan, utilities, self._seeds(number)):
-                yield number, estimate
-
-    def _is_value(self, number, estimate):
-        return estimate.done > 0 or len(self._plans[number].sampled) == 0
-
-    def _publish(self, n):
-        """Attributes that say how the values have come about: means over games."""
-        self.layer_values_, self.values_error_, self.counts_ = mean_over_games(
-            self._plans, self._players, self._estimates, n
+    if problem.n_classes != 2:
+        n = problem.n_classes
+        raise ValueError(
+            f"l2 needs two classes. Got {f'{n} classes' if n else 'a continuous target'}."
         )
-        self.data_fraction_ = float(np.mean([plan.data_fraction for plan in self._plans]))
-        self.truncation_bias_ = float(np.mean([self._bounds(plan.n)[1] for plan in self._plans]))
-
-    def _set_values(self, values):
-        self.values_ = values
-        self._row_values = values

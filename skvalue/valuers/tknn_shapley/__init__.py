@@ -1,5 +1,8 @@
 """Threshold-KNN-Shapley: exact or private values of the threshold-neighbour classifier."""
 
-from ._valuer import TKNNShapleyValuer, neighbour_values, public_baseline, suggest_radius
+from ._game import neighbour_values
+from ._private import public_baseline
+from ._radius import suggest_radius
+from ._valuer import TKNNShapleyValuer
 
 __all__ = ["TKNNShapleyValuer", "neighbour_values", "public_baseline", "suggest_radius"]

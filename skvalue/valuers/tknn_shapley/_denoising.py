@@ -27,8 +27,6 @@ from scipy.special import ndtr, ndtri
 
 from ...semivalues import absence_moments
 
-__all__ = ["Posterior", "count_posterior", "real_neighbour_values", "value_sizes"]
-
 _SCALES = 10.0 ** np.arange(0, 6.01, 0.5)
 _LENGTHS = (0.1, 0.3, 0.9)  # in radii
 _NUGGET = 1e-6  # share of unsmooth signal, which makes exact counts come out exactly

@@ -28,18 +28,6 @@ from ...privacy import (
 from ._denoising import count_posterior, value_sizes
 from ._game import by_label, neighbour_values, threshold_utility
 
-__all__ = [
-    "CappedBalls",
-    "NoisyCounts",
-    "ball_event",
-    "count_noise",
-    "noisy_counts",
-    "overlap_bound",
-    "public_baseline",
-    "public_geometry",
-    "release_counts",
-]
-
 # "l2" is "euclidean" as scikit-learn rounds it: far from the origin no triangle inequality holds.
 TRUE_METRICS = {"cityblock", "cosine", "euclidean", "l1", "manhattan"}
 _MAX_SAMPLE = 2**21  # rows sampled at a time, unless a ball alone holds more

@@ -13,11 +13,9 @@ from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Part, Release, Takes, mean_
 from ...neighbors import METRICS, ball_parts, balls, get_engine, make_space, read_rows
 from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
-from ._game import by_label, game_at_points, neighbour_values, same_and_other
-from ._private import CappedBalls, noisy_counts, public_baseline
+from ._game import by_label, game_at_points, same_and_other
+from ._private import CappedBalls, noisy_counts
 from ._radius import suggest_radius
-
-__all__ = ["TKNNShapleyValuer", "neighbour_values", "public_baseline", "suggest_radius"]
 
 
 class ExactCounts(Release):

@@ -1,15 +1,14 @@
 """Dropping rows as a step of its own."""
 
 from sklearn import get_config
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import has_fit_parameter
 
 from .._utils.sklearn import HasMethods, fit_context, safe_indexing
-from ._base import BaseValueFilter
+from ._base_filter import BaseValueFilter
 from ._metadata import given
-from ._valuing import fresh_valuer
-
-__all__ = ["ValueFilter"]
+from ._valuer import fresh_valuer
 
 
 class ValueFilter(BaseValueFilter):
@@ -153,13 +152,13 @@ class ValueFilter(BaseValueFilter):
             raise ValueError(
                 "drop='auto' needs an estimator to cross-validate: pass estimator=. Got None."
             )
-        validation = {
-            "X_val": X_val,
-            "y_val": y_val,
-            "groups": groups,
-            "sample_weight_val": sample_weight_val,
-        }
-        self._choose(X, y, validation, {}, mode="drop", task="auto", of_valuer=self._routed(params))
+        validation = dict(
+            X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
+        )
+        *_, attributes = self._choose(
+            X, y, validation, {}, mode="drop", task="auto", of_valuer=self._routed(params)
+        )
+        self._swap_in(attributes)
         return self
 
     def fit_resample(
@@ -185,15 +184,10 @@ class ValueFilter(BaseValueFilter):
         y_kept : array-like of shape (n_kept,)
             Their labels or targets.
         """
-        self.fit(
-            X,
-            y,
-            X_val=X_val,
-            y_val=y_val,
-            groups=groups,
-            sample_weight_val=sample_weight_val,
-            **params,
+        validation = dict(
+            X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
         )
+        self.fit(X, y, **validation, **params)
         return safe_indexing(X, self.sample_indices_), safe_indexing(y, self.sample_indices_)
 
     def _routed(self, params):
@@ -228,7 +222,7 @@ class ValueFilter(BaseValueFilter):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._valuer_tags().input_tags.sparse
+        tags.input_tags.sparse = get_tags(fresh_valuer(self.valuer)).input_tags.sparse
         tags.target_tags.required = True
         tags.target_tags.one_d_labels = True
         return tags

@@ -1,12 +1,9 @@
 """A classifier that is fitted without the rows of low value."""
 
-from sklearn.base import ClassifierMixin
-from sklearn.utils import get_tags
+from sklearn.utils import ClassifierTags, get_tags
 from sklearn.utils.metaestimators import available_if
 
-from ._filtered import BaseValueFiltered
-
-__all__ = ["ValueFilteredClassifier"]
+from ._base_model import BaseFilteredModel
 
 
 def _has(method):
@@ -19,7 +16,7 @@ def _has(method):
     return check
 
 
-class ValueFilteredClassifier(ClassifierMixin, BaseValueFiltered):
+class ValueFilteredClassifier(BaseFilteredModel):
     """Fit a classifier without the rows of low value.
 
     In fit the rows are valued, the lowest are dropped (or weigh less), and the estimator is fitted
@@ -119,7 +116,6 @@ class ValueFilteredClassifier(ClassifierMixin, BaseValueFiltered):
     """
 
     _task = "classification"
-    score = BaseValueFiltered.score  # the estimator's own, not the mixin's
 
     @property
     def classes_(self):
@@ -182,6 +178,7 @@ class ValueFilteredClassifier(ClassifierMixin, BaseValueFiltered):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags = get_tags(self.estimator).classifier_tags or tags.classifier_tags
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = get_tags(self.estimator).classifier_tags or ClassifierTags()
         tags.classifier_tags.multi_label = False
         return tags

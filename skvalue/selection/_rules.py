@@ -5,8 +5,6 @@ from numbers import Integral
 import numpy as np
 from scipy.stats import rankdata
 
-__all__ = ["drop_count", "keep_every_class", "lowest", "rank_weights"]
-
 
 def drop_count(drop, n):
     """Number of rows that a fraction (a float, rounded down) or a count (an int) means.
@@ -36,25 +34,10 @@ def lowest(values, count):
 
 
 def keep_every_class(dropped, values, labels, players=None):
-    """Keep, of every class that would go as a whole, the player of the highest value.
+    """Keep, of each class that would go as a whole, the player of the highest value.
 
-    Parameters
-    ----------
-    dropped : ndarray of shape (n_players,)
-        Mask of the players to drop.
-    values : ndarray of shape (n_players,)
-        Their values.
-    labels : ndarray of shape (n_samples,)
-        Class of every row.
-    players : ndarray of shape (n_samples,), default=None
-        Player of every row; None: every row is one.
-
-    Returns
-    -------
-    dropped : ndarray of shape (n_players,)
-        The mask without the players kept.
-    saved : list
-        The classes that would have gone.
+    ``players`` has the player of each row; None: each row is one. Returns the mask of the players
+    to drop without those kept, and the classes that would have gone.
 
     Examples
     --------
@@ -77,25 +60,11 @@ def keep_every_class(dropped, values, labels, players=None):
     return dropped, saved
 
 
-def rank_weights(values, share, first=None):
-    """Weights that rise with the rank of the value: clip(percentile / share, 0, 1).
+def rank_weights(values, fraction, first=None):
+    """Weights that rise with the rank of the value: clip(percentile / fraction, 0, 1), all above 0.
 
     The percentile of a row is (rank - 1/2) / n, tied rows having their mean rank, so that the
-    lowest rows count little but never nothing, and equal values weigh the same.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        The values.
-    share : float
-        Share of rows whose weight is lowered; 0 lowers none.
-    first : ndarray of shape (n,), default=None
-        Mask of rows that rank below all others, whatever their values.
-
-    Returns
-    -------
-    weights : ndarray of shape (n,)
-        The weights, in (0, 1].
+    lowest row does not weigh 0. Rows in the mask ``first`` rank below all others.
 
     Examples
     --------
@@ -104,9 +73,9 @@ def rank_weights(values, share, first=None):
     [1.0, 0.25, 0.75, 1.0]
     """
     n = len(values)
-    if share == 0:
+    if fraction == 0:
         return np.ones(n)
     ranks = rankdata(values)
     if first is not None:
         ranks = rankdata(np.where(first, ranks, ranks + n))
-    return np.clip((ranks - 0.5) / n / share, 0.0, 1.0)
+    return np.clip((ranks - 0.5) / n / fraction, 0.0, 1.0)

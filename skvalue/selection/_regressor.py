@@ -1,14 +1,11 @@
 """A regressor that is fitted without the rows of low value."""
 
-from sklearn.base import RegressorMixin
-from sklearn.utils import get_tags
+from sklearn.utils import RegressorTags, get_tags
 
-from ._filtered import BaseValueFiltered
-
-__all__ = ["ValueFilteredRegressor"]
+from ._base_model import BaseFilteredModel
 
 
-class ValueFilteredRegressor(RegressorMixin, BaseValueFiltered):
+class ValueFilteredRegressor(BaseFilteredModel):
     """Fit a regressor without the rows of low value.
 
     In fit the rows are valued, the lowest are dropped (or weigh less), and the estimator is fitted
@@ -100,9 +97,9 @@ class ValueFilteredRegressor(RegressorMixin, BaseValueFiltered):
     """
 
     _task = "regression"
-    score = BaseValueFiltered.score  # the estimator's own, not the mixin's
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.regressor_tags = get_tags(self.estimator).regressor_tags or tags.regressor_tags
+        tags.estimator_type = "regressor"
+        tags.regressor_tags = get_tags(self.estimator).regressor_tags or RegressorTags()
         return tags

@@ -10,16 +10,15 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._utils.sklearn import HasMethods, StrOptions, fit_context
-from ._auto import fit_on_choice
-from ._base import BaseValueFilter
+from ._base_filter import BaseValueFilter
+from ._choice import fit_on_choice
 from ._metadata import given, requested, route
-
-__all__ = ["BaseValueFiltered"]
+from ._valuer import fresh_valuer
 
 _DELEGATED = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score")
 
 
-class BaseValueFiltered(BaseValueFilter):
+class BaseFilteredModel(BaseValueFilter):
     """Base class of models that value their rows before they are fitted."""
 
     _parameter_constraints: dict = {
@@ -27,7 +26,7 @@ class BaseValueFiltered(BaseValueFilter):
         "estimator": [HasMethods(["fit", "predict"])],
         "mode": [StrOptions({"drop", "weight"})],
     }
-    _task = None
+    _task = None  # the kind of target
 
     def __init__(
         self,
@@ -87,22 +86,18 @@ class BaseValueFiltered(BaseValueFilter):
             If no row would be left, drop="significant" comes without X_val, mode="weight" with an
             estimator that takes no sample_weight, or the valuer or estimator refuses the rows.
         """
-        validation = {
-            "X_val": X_val,
-            "y_val": y_val,
-            "groups": groups,
-            "sample_weight_val": sample_weight_val,
-        }
+        validation = dict(
+            X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
+        )
         if self.mode == "weight":
             self._check_weighable()
         of_estimator, of_valuer = route(self, "fit", given(**params))
         of_estimator = {**requested(self.estimator, given(**validation)), **of_estimator}
-        X, y, choice = self._choose(
+        X, y, choice, attributes = self._choose(
             X, y, validation, of_estimator, mode=self.mode, task=self._task, of_valuer=of_valuer
         )
-        self.estimator_ = fit_on_choice(
-            clone(self.estimator), X, y, of_estimator, choice, self.mode
-        )
+        fitted = fit_on_choice(clone(self.estimator), X, y, of_estimator, choice, self.mode)
+        self._swap_in({**attributes, "estimator_": fitted})
         return self
 
     def _check_weighable(self):
@@ -176,7 +171,7 @@ class BaseValueFiltered(BaseValueFilter):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        valuer, estimator = self._valuer_tags(), get_tags(self.estimator)
+        valuer, estimator = get_tags(fresh_valuer(self.valuer)), get_tags(self.estimator)
         for name in ("sparse", "allow_nan", "categorical", "string"):
             both = getattr(valuer.input_tags, name) and getattr(estimator.input_tags, name)
             setattr(tags.input_tags, name, both)

@@ -7,10 +7,9 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import GroupKFold, check_cv
 
 from .._utils.sklearn import safe_indexing
+from ._choice import fit_on_choice, select_rows
 from ._metadata import take_rows
-from ._valuing import fit_valuer, lower_weights, select_rows
-
-__all__ = ["DROP_CANDIDATES", "careful_choice", "choose_drop", "fit_on_choice"]
+from ._valuer import fit_valuer
 
 # Fractions that drop="auto" tries.
 DROP_CANDIDATES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
@@ -23,15 +22,7 @@ def careful_choice(scores):
     difference over the splits. Then it is the smallest one that is within one standard error, of
     its own paired difference, of the best.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_candidates, n_splits)
-        Scores of ascending fractions, 0 first; higher is better.
-
-    Returns
-    -------
-    index : int
-        The candidate.
+    ``scores``, (n_candidates, n_splits), are those of ascending fractions, 0 first.
 
     Examples
     --------
@@ -52,39 +43,6 @@ def careful_choice(scores):
     return int(np.argmax(mean <= errors))
 
 
-def fit_on_choice(estimator, X, y, params, choice, mode):
-    """Fit the estimator on the rows that stay, or on all rows with lower weights.
-
-    Parameters
-    ----------
-    estimator : estimator
-        An unfitted estimator.
-    X, y : array-likes
-        All rows.
-    params : dict
-        Metadata of its fit, cut with the rows.
-    choice : Choice
-        As `select_rows` gives it.
-    mode : {"drop", "weight"}
-        What happens to the rows of the choice.
-
-    Returns
-    -------
-    estimator : estimator
-        The fitted estimator.
-    """
-    if mode == "drop":
-        kept = np.flatnonzero(~choice.dropped_rows)
-        if len(kept) < len(choice.dropped_rows):
-            params = take_rows(params, kept, len(choice.dropped_rows))
-            X, y = safe_indexing(X, kept), safe_indexing(y, kept)
-        return estimator.fit(X, y, **params)
-    weights = lower_weights(choice)
-    if params.get("sample_weight") is not None:
-        weights = weights * np.asarray(params["sample_weight"])
-    return estimator.fit(X, y, **{**params, "sample_weight": weights})
-
-
 def _score_split(valuer, estimator, X, y, split, valuer_params, params, options):
     """Scores of all candidates on one split; the rows are valued once."""
     n_rows = len(y)
@@ -97,11 +55,7 @@ def _score_split(valuer, estimator, X, y, split, valuer_params, params, options)
     scores = []
     for drop in DROP_CANDIDATES:
         choice = select_rows(
-            valuer,
-            drop,
-            y_train,
-            classes=options["classes"],
-            groups=valuer_params.get("groups"),
+            valuer, drop, y_train, classes=options["classes"], groups=valuer_params.get("groups")
         )
         fitted = fit_on_choice(clone(estimator), X_train, y_train, params, choice, options["mode"])
         scores.append(options["scorer"](fitted, X_test, y_test))
@@ -115,14 +69,7 @@ def choose_drop(
 
     In each split the training rows are valued anew, and the model is fitted on them without the
     fraction of lowest values and scored on the test rows, all of which stay; `careful_choice`
-    weighs the scores.
-
-    Returns
-    -------
-    drop : float
-        One of `DROP_CANDIDATES`.
-    scores : ndarray of shape (n_candidates, n_splits)
-        The scores.
+    chooses by the scores. Returns the fraction, and the scores (n_candidates, n_splits).
     """
     groups = valuer_params.get("groups")
     if groups is not None and isinstance(cv, int):

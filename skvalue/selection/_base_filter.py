@@ -1,0 +1,186 @@
+"""The parameters, the checks and the attributes that all filters share."""
+
+import warnings
+from abc import ABCMeta
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._utils.checks import check_task
+from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions, safe_indexing
+from ._auto_drop import choose_drop
+from ._choice import lower_weights, select_rows
+from ._metadata import as_rows, given
+from ._valuer import check_request, fit_valuer, fresh_valuer
+
+
+class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
+    """Base class of what drops rows by their values."""
+
+    # A validation set is ours wherever it comes from; only groups may mean two things.
+    __metadata_request__fit = {"X_val": True, "y_val": True, "sample_weight_val": True}
+
+    _parameter_constraints: dict = {
+        "valuer": [HasMethods(["fit"]), None],
+        "drop": [
+            Interval(RealNotInt, 0, 1, closed="left"),
+            Interval(Integral, 0, None, closed="left"),
+            StrOptions({"negative", "significant", "auto"}),
+        ],
+        "fdr": [Interval(Real, 0, 1, closed="neither")],
+        "scoring": [str, callable, None],
+        "cv": ["cv_object"],
+        "memory": [str, HasMethods(["cache"]), None],
+        "n_jobs": [Integral, None],
+    }
+
+    # What a user calls ----------------------------------------------------------------------
+
+    @property
+    def values_(self):
+        """Value of each row; with groups, its group's."""
+        return self._of_curator("values_").values
+
+    @property
+    def report_(self):
+        """The rows that were dropped, or whose weight was lowered: the ones to look at again.
+
+        A `Bunch` of arrays, lowest value first, which ``pandas.DataFrame(report_)`` makes a table:
+        ``row`` (position in X), ``value``, ``weight`` (0 for a dropped row) and ``reason``.
+        """
+        return self._of_curator("report_").report
+
+    def select(self, *arrays):
+        """Cut other arrays to the rows that were kept.
+
+        Parameters
+        ----------
+        *arrays : array-likes of length n_samples
+            Weights, groups, identifiers: anything with an entry for every row of fit.
+
+        Returns
+        -------
+        selected : array-like or list of array-likes
+            The entries of the rows kept; one array for one array, else a list.
+
+        Raises
+        ------
+        ValueError
+            If an array has another length than X in fit.
+        """
+        check_is_fitted(self)
+        n = len(self.sample_indices_) + len(self.dropped_indices_)
+        for array in arrays:
+            length = array.shape[0] if hasattr(array, "shape") else len(array)
+            if length != n:
+                raise ValueError(
+                    f"arrays must have one entry for every row of fit ({n}). Got {length}."
+                )
+        cut = [safe_indexing(array, self.sample_indices_) for array in arrays]
+        return cut[0] if len(cut) == 1 else cut
+
+    # Plumbing -------------------------------------------------------------------------------
+
+    def _choose(self, X, y, validation, params, *, mode, task, of_valuer):
+        """Value the rows and choose those that go.
+
+        Returns X and y as what can be cut, the choice, and the fitted attributes by name.
+        """
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        valuer = fresh_valuer(self.valuer, task)
+        blank = type(self)(**self.get_params(deep=False))  # a fit that fails changes nothing
+        validate_data(blank, X, y, skip_check_array=True)
+        attributes = {name: value for name, value in vars(blank).items() if name.endswith("_")}
+        X, y = as_rows(X, y)
+        valuer_params = {**given(**validation), **of_valuer}
+        for weights in (params.get("sample_weight"), valuer_params.get("sample_weight")):
+            if np.ndim(weights) and len(weights) != len(y):  # or it would not be cut with the rows
+                raise ValueError(
+                    f"sample_weight must have one entry a row of X ({len(y)}). Got {len(weights)}."
+                )
+        groups = valuer_params.get("groups")
+        check_request(valuer, self.drop, self.memory, valuer_params.get("X_val"), groups, len(y))
+        fitted = fit_valuer(valuer, X, y, valuer_params, self.memory)
+        if task == "auto":
+            task = getattr(valuer, "task", "auto")
+        classes = check_task(task, y) == "classification"
+        drop, chosen = self.drop, ""
+        if drop == "auto":
+            drop, attributes["drop_scores_"] = choose_drop(
+                fresh_valuer(self.valuer, task), self.estimator, X, y,
+                valuer_params=valuer_params, params=params, mode=mode, classes=classes,
+                scoring=self.scoring, cv=self.cv, memory=self.memory, n_jobs=self.n_jobs,
+            )  # fmt: skip
+            chosen = f" (drop={drop} chosen by 'auto')"
+        choice = select_rows(fitted, drop, y, classes=classes, groups=groups, fdr=self.fdr)
+        if choice.saved and mode == "drop":
+            warnings.warn(
+                f"drop={drop!r} would leave no row of {', '.join(map(repr, choice.saved))}: the "
+                "row of the highest value is kept of every class.",
+                UserWarning,
+                stacklevel=4,
+            )
+        dropped, weights = choice.dropped_rows, (~choice.dropped_rows).astype(np.float64)
+        if mode == "weight":
+            dropped, weights = np.zeros_like(dropped), lower_weights(choice)
+        values = choice.values[choice.players]
+        # The notion of a private fit whose values are shown to their owners, not side by side.
+        private = getattr(getattr(fitted, "privacy_", None), "notion", None) == "joint"
+        report = _report(values, weights, choice.reason + chosen)
+        attributes |= {
+            "valuer_": fitted,
+            "drop_": drop,
+            "sample_indices_": np.flatnonzero(~dropped),
+            "dropped_indices_": np.flatnonzero(dropped),
+            "_chosen": ChosenRows(values, report, private),
+        }
+        return X, y, choice, attributes
+
+    def _swap_in(self, attributes):
+        """Replace all that the former fit has set by what this one has found."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        vars(self).update(attributes)
+
+    def _of_curator(self, name):
+        check_is_fitted(self)
+        if self._chosen.values is None:
+            raise AttributeError(
+                f"{name} is based on values of a private fit, which are for the curator: they are "
+                "not pickled. sample_indices_ and dropped_indices_ are."
+            )
+        return self._chosen
+
+    def __dir__(self):
+        # Notebooks show, and keep, every member whose name ends in "_".
+        private = "_chosen" in vars(self) and self._chosen.private
+        hidden = {"values_", "report_"} if private else set()
+        return [name for name in super().__dir__() if name not in hidden]
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenRows:
+    """Values of the rows, and what is reported of those that go; private ones are not pickled."""
+
+    values: np.ndarray | None
+    report: Bunch | None
+    private: bool
+
+    def __getstate__(self):
+        return {**vars(self), "values": None, "report": None} if self.private else vars(self)
+
+
+def _report(values, weights, reason):
+    """The rows whose weight is below one, lowest value first."""
+    rows = np.flatnonzero(weights < 1)
+    rows = rows[np.argsort(values[rows], kind="stable")]
+    return Bunch(
+        row=rows, value=values[rows], weight=weights[rows], reason=np.full(len(rows), reason)
+    )

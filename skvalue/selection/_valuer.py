@@ -1,0 +1,80 @@
+"""The valuer of a filter: a fresh copy, what is refused, and its fit."""
+
+import warnings
+from numbers import Integral
+
+from sklearn.base import clone
+from sklearn.utils.validation import check_memory
+
+from .._utils.checks import check_groups
+from ..valuers import KNNShapleyValuer
+
+
+def fresh_valuer(valuer, task="auto"):
+    """An unfitted copy of the valuer; None is `KNNShapleyValuer`.
+
+    A valuer whose own ``task`` is "auto" gets ``task``, so that numbers that a regressor predicts
+    are not taken for classes.
+    """
+    valuer = KNNShapleyValuer() if valuer is None else clone(valuer)
+    if task != "auto" and valuer.get_params(deep=False).get("task") == "auto":
+        valuer.set_params(task=task)
+    return valuer
+
+
+def check_request(valuer, drop, memory, X_val, groups, n_rows):
+    """Refuse, before any work, what cannot be done; warn of a private valuer."""
+    name = type(valuer).__name__
+    if isinstance(drop, Integral):
+        names, _ = check_groups(groups, n_rows)
+        n, what = (n_rows, "n_samples") if names is None else (len(names), "n_groups")
+        if drop >= n:
+            raise ValueError(f"drop must be less than {what}={n}. Got {drop}.")
+    if drop == "significant":
+        if not hasattr(valuer, "harmful"):
+            raise ValueError(
+                f"drop='significant' needs a valuer that has the method harmful. Got {name}."
+            )
+        if X_val is None:
+            raise ValueError(
+                "drop='significant' needs X_val and y_val: it asks whether a value would be below "
+                "zero on fresh validation points. Got no X_val."
+            )
+    epsilon = getattr(valuer, "epsilon", None)
+    if epsilon is None:
+        return
+    if drop == "auto":
+        raise ValueError(
+            "drop must not be 'auto' with a private valuer: every inner fold would be a release of "
+            f"its own. Got {name} with epsilon={epsilon}."
+        )
+    if drop == "significant":
+        raise ValueError(
+            "drop must not be 'significant' with a private valuer: the test needs the rows, which "
+            f"a private fit does not keep. Got {name} with epsilon={epsilon}."
+        )
+    if memory is not None:
+        raise ValueError(
+            "memory must be None with a private valuer: its values are not to be stored. Got "
+            f"{name} with epsilon={epsilon}."
+        )
+    warnings.warn(
+        f"The rows are chosen by private values ({name} with epsilon={epsilon}), but a model "
+        "trained on them is not private: it reads the rows themselves.",
+        UserWarning,
+        stacklevel=5,
+    )
+
+
+def _fit(valuer, X, y, params):
+    return valuer.fit(X, y, **params)
+
+
+def fit_valuer(valuer, X, y, params, memory=None):
+    """Fit the valuer, or load from memory the one that was fitted on the same rows before."""
+    fitted = check_memory(memory).cache(_fit)(valuer, X, y, params)
+    if not hasattr(fitted, "values_"):
+        raise ValueError(
+            f"valuer must have values_ after fit, as valuers have. Got {type(valuer).__name__}."
+        )
+    return fitted

@@ -1,0 +1,115 @@
+"""The parameters of a valuer that its functions read, in frozen records."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from ...games import ModelGame, StableLogisticGame
+from ...samplers import layer_counts
+from ._bounds import marginal_bounds
+from ._plan import make_plan
+
+_PLAIN = (str, float, int, type(None))
+
+
+@dataclass(frozen=True)
+class GameSettings:
+    """How a game is made of rows and validation points; the names are those of the valuer."""
+
+    estimator: object = None
+    l2: float | None = None
+    max_norm: float = 1.0
+    fit_intercept: bool = True
+    scoring: object = None
+    empty_utility: float | None = None
+    error_score: object = "empty"
+    batch: str = "auto"
+    memory: object = None
+    n_jobs: int | None = None
+
+    @classmethod
+    def of(cls, valuer):
+        """The settings that are parameters of a valuer."""
+        return cls(**{field.name: getattr(valuer, field.name) for field in fields(cls)})
+
+    def game_of(self, problem, split):
+        """The game of one split of a problem, with groups as players if there are any."""
+        points, groups = split.points, problem.groups
+        return self.game(
+            *problem.rows(split), points.X, points.y, points.weights, problem.classes,
+            None if groups is None else groups[split.players],
+        )  # fmt: skip
+
+    def game(self, X, y, X_val, y_val, weights_val, classes, groups=None):
+        """The game of rows X with codes or targets y; ``classes`` is None in a regression."""
+        if self.l2 is not None:
+            codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
+            return StableLogisticGame(
+                X, y, X_val, y_val, l2=self.l2, max_norm=self.max_norm,
+                fit_intercept=self.fit_intercept, sample_weight_val=weights_val, groups=codes,
+                n_jobs=self.n_jobs,
+            )  # fmt: skip
+        if classes is not None:
+            y, y_val = classes[y], classes[y_val]
+        return ModelGame(
+            self.model(classes), X, y, X_val, y_val, scoring=self.scoring,
+            error_score=self.error_score, empty_utility=self.empty_utility,
+            sample_weight_val=weights_val, groups=groups, batch=self.batch, random_state=0,
+            memory=self.memory, n_jobs=self.n_jobs,
+        )  # fmt: skip
+
+    def model(self, classes):
+        """The estimator that coalitions train, or one like that of the proved utility."""
+        if self.estimator is not None:
+            return self.estimator
+        return Ridge() if classes is None else LogisticRegression()
+
+    def plain(self):
+        """The settings that the values depend on, fit for JSON; an estimator by its name."""
+        names = ("l2", "max_norm", "fit_intercept", "scoring", "empty_utility", "error_score")
+        record = {name: getattr(self, name) for name in names}
+        for name, value in record.items():
+            if not isinstance(value, _PLAIN):
+                raise ValueError(f"{name} must be a string or a number to be saved. Got {value!r}.")
+        return {**record, "estimator": None if self.estimator is None else repr(self.estimator)}
+
+
+@dataclass(frozen=True)
+class LayerSettings:
+    """Which layers are played, and how often; the names are those of the valuer."""
+
+    game: GameSettings
+    design: str
+    n_layers: int | None
+    accuracy: float
+    failure: float
+    bound: float | None
+    allocation: str
+    include_empty: bool
+    max_evaluations: int | None
+    n_shuffles: int
+
+    @classmethod
+    def of(cls, valuer):
+        """The settings that are parameters of a valuer."""
+        own = {field.name: getattr(valuer, field.name) for field in fields(cls)[1:]}
+        return cls(GameSettings.of(valuer), **own)
+
+    def bounds(self, n):
+        """Largest marginal contributions by size, and the mean of those of the layers left out."""
+        game = self.game.l2, self.game.max_norm, self.game.fit_intercept
+        return marginal_bounds(n, self.bound, self.n_layers, game)
+
+    def counts(self, n):
+        """Coalitions of each size that the accuracy asks for."""
+        return layer_counts(self.bounds(n)[0], self.accuracy, self.failure, self.allocation)
+
+    def plan(self, n, n_games):
+        """The plan of one of several games of n players."""
+        limit = self.max_evaluations
+        return make_plan(
+            self.design, n, self.counts(n), n_shuffles=self.n_shuffles,
+            include_empty=self.include_empty,
+            max_evaluations=None if limit is None else limit // n_games,
+        )  # fmt: skip

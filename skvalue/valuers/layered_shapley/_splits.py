@@ -1,0 +1,102 @@
+"""Layers of all splits of a problem: how they are played, and their means."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...base import Result
+from ._designs import LayerEstimate, Utilities, class_counts, n_steps, play
+from ._plan import Plan
+
+
+@dataclass(eq=False)
+class SplitLayers:
+    """One split while it is played, with its latest estimate; a fit keeps it without utilities."""
+
+    plan: Plan
+    players: np.ndarray  # of all players, those that are in this split
+    seed: int  # of the fit
+    number: int  # of the split among all that were to be played: its random streams
+    utilities: Utilities | None
+    estimate: LayerEstimate | None = None
+
+    @property
+    def streams(self):
+        """Random generators by keys."""
+        return random_streams(self.seed, self.number)
+
+    @property
+    def has_values(self):
+        """Whether the estimate is one of the values, and not just of the first layers."""
+        return self.estimate is not None and (self.estimate.done > 0 or len(self.plan.sampled) == 0)
+
+
+def random_streams(seed, number):
+    """Independent random generators of one split by keys, which are integers from -1 on."""
+
+    def generator(*key):
+        key = (number, *(part + 1 for part in key))
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+    return generator
+
+
+def set_up_splits(problem, settings, seed):
+    """The splits of a problem with their games and plans, before any coalition is evaluated."""
+    games = [settings.game.game_of(problem, split) for split in problem.splits]
+    splits = []
+    for number, (game, split) in enumerate(zip(games, problem.splits)):
+        groups = None if problem.groups is None else problem.groups[split.players]
+        players = problem.row_numbers(split) if groups is None else np.unique(groups)
+        y, n_classes = problem.rows(split)[1], problem.n_classes
+        counts = class_counts(y, n_classes, groups) if n_classes else None
+        plan = settings.plan(game.n_players, len(games))
+        splits.append(SplitLayers(plan, players, seed, number, Utilities(game, counts)))
+    return splits, sum(n_steps(split.plan) for split in splits)
+
+
+def play_splits(splits):
+    """Play one split after the other; yields them all whenever an estimate is new."""
+    for split in splits:
+        for estimate in play(split.plan, split.utilities, split.streams):
+            split.estimate = estimate
+            yield splits
+
+
+def mean_over_splits(problem, settings, splits):
+    """Result of the splits that have values; None if there is none.
+
+    Where a player is not in a split, it gains nothing.
+    """
+    done = [split for split in splits if split.has_values]
+    if not done:
+        return None
+    weight, deepest = 1 / len(done), max(len(split.plan.counts) for split in done)
+    layers, variance = np.zeros((deepest, problem.n_players)), np.zeros(problem.n_players)
+    counts = np.zeros(deepest)
+    for split in done:
+        plan, estimate = split.plan, split.estimate
+        layers[: len(estimate.layers), split.players] += weight * estimate.layers / plan.n
+        variance[split.players] += weight**2 * estimate.variance
+        counts[: len(plan.counts)] += weight * plan.counts
+    # That small coalitions hold one class is in their nature.
+    played = [split.utilities for split in done]
+    failed = [u.game for u in played if u.game.n_failed > u.n_one_class]
+    attributes = {
+        "layer_values_": layers,
+        "values_error_": np.sqrt(variance),
+        "counts_": counts,
+        "data_fraction_": float(np.mean([split.plan.data_fraction for split in done])),
+        "truncation_bias_": float(np.mean([settings.bounds(split.plan.n)[1] for split in done])),
+        "n_failed_": sum(split.utilities.game.n_failed for split in splits),
+        "n_evaluations_": sum(split.utilities.n_asked for split in splits),
+    }
+    return Result(
+        values=layers.sum(axis=0),
+        utility=float(np.mean([utilities.full for utilities in played])),
+        empty_utility=float(np.mean([utilities.game.empty_utility for utilities in played])),
+        problem=replace(problem, splits=tuple(problem.splits[split.number] for split in done)),
+        statistic=[replace(split, utilities=None) for split in done],
+        attributes=attributes,
+        warn=lambda: [game.warn_failed() for game in failed],
+    )
