@@ -137,9 +137,15 @@ class Run:
             arrays |= {f"{number}/{name}": x for name, x in design.arrays().items()}
         return arrays
 
-    def drop_unfinished(self):
-        """Forget the coalitions of blocks that are not complete."""
+    def finish(self):
+        """Forget the coalitions of blocks that are not complete.
+
+        A first round of orders that was complete as the budget ended is added: there would be no
+        value without it.
+        """
         for design in self.designs:
+            if not design.has_values:
+                design.end_round()
             design.drop_unfinished()
 
     def restore(self, arrays):

@@ -171,6 +171,7 @@ class Game(ABC):
             )
 
     def _failed_rule(self):
+        """What utility coalitions have that failed."""
         return ""
 
     def _count(self, utilities, failed):

@@ -93,7 +93,7 @@ def test_random_state_is_given_to_what_has_none():
     assert game._training.estimator[-1].random_state == 5
     assert pipeline[-1].random_state is None
     fixed = RandomForestClassifier(2, random_state=1)
-    assert ModelGame(fixed, X, y, X, y, random_state=5).estimator.random_state == 1
+    assert ModelGame(fixed, X, y, X, y, random_state=5)._training.estimator.random_state == 1
 
 
 def test_sample_weight_is_cut_with_the_coalition(data, masks, rng):

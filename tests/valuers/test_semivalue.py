@@ -551,6 +551,15 @@ def test_a_default_count_leaves_room_for_two_replicates():
     assert np.isfinite(valuer.values_error_).all()
 
 
+def test_truncation_that_saves_nothing_keeps_its_only_round():
+    options = dict(sampler="permutation", max_evaluations=300, random_state=0)
+    options["scoring"] = "neg_log_loss"
+    valuer = fit(SemivalueValuer(truncation=1e-9, **options))
+    plain = fit(SemivalueValuer(**options))
+    np.testing.assert_allclose(valuer.values_, plain.values_, atol=1e-8)
+    assert valuer.n_evaluations_ == plain.n_evaluations_
+
+
 def test_truncation_reports_its_bias():
     valuer = fit(quick(truncation=0.05, max_evaluations=3000), 40)
     assert valuer.sampler_ == "antithetic"

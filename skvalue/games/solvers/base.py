@@ -27,6 +27,7 @@ class BatchedSolver(ABC):
     """
 
     name = ""  # as `ModelGame.solver` says it
+    in_threads = True  # whether tiles are computed side by side
     methods = ("predict",)  # what it answers of what a scorer may ask
 
     def __init__(self, training, X, X_val):
@@ -84,7 +85,7 @@ class BatchedSolver(ABC):
         tasks = [
             (masks[part], masks[part].sum(axis=1)) for part in tiles(len(masks), self.tile)
         ]  # fmt: skip
-        parts = list(ordered_map(self.tile_scores, tasks, n_jobs))
+        parts = list(ordered_map(self.tile_scores, tasks, n_jobs if self.in_threads else 1))
         utilities, status = (np.concatenate(part) for part in zip(*parts))
         failed = (status == ONE_CLASS) | (status == FAILED)
         raises = isinstance(self.training.error_score, str)

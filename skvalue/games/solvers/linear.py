@@ -1,5 +1,7 @@
 """Least squares and ridge regression on many coalitions at once."""
 
+from abc import abstractmethod
+
 import numpy as np
 from scipy.linalg import lstsq
 from sklearn.linear_model import LinearRegression, Ridge
@@ -11,19 +13,45 @@ _MAX_PRODUCTS = 20_000_000  # of pairs of columns, kept for all rows
 _NEARBY = 4  # rows between two coalitions, up to which the second is computed from the first
 
 
-class RidgeSolver(BatchedSolver):
-    """Minimises ``sum of squares + alpha |coef|^2``, the intercept free, in closed form.
+class CompiledForm:
+    """Coefficients in closed form by compiled loops."""
 
-    What `tol`, `max_iter` and `solver` of the estimator say does not matter.
-    """
+    def __init__(self, solver):
+        self.solver, self.products = solver, None
 
-    name = "ridge"
-    estimator = Ridge
+    def prepare(self):
+        """Compute, once, what all coalitions share."""
+        if self.products is None:
+            solver = self.solver
+            rows, columns = np.tril_indices(solver.X.shape[1])
+            width = len(rows) if len(solver.X) * len(rows) <= _MAX_PRODUCTS else 0
+            weighted = solver.X * solver.weights[:, None]
+            self.right = weighted * (solver.y - solver.shift)[:, None]
+            self.products = weighted[:, rows[:width]] * solver.X[:, columns[:width]]
 
-    @staticmethod
-    def allows(parameters):
-        alpha = parameters["alpha"]
-        return np.ndim(alpha) == 0 and 0 < alpha < np.inf and not parameters["positive"]
+    def coefs(self, masks, widest):
+        """Coefficients (m, p), and which could be computed."""
+        from .linear_kernels import ridge_tile
+
+        solver = self.solver
+        coefs = np.empty((len(masks), solver.X.shape[1]))
+        numbers = np.full(len(masks), -1)
+        fresh = np.ones(len(masks), dtype=bool)
+        fresh[1:] = np.count_nonzero(masks[1:] != masks[:-1], axis=1) > _NEARBY
+        if self.products.shape[1]:
+            numbers[fresh] = np.arange(np.count_nonzero(fresh))
+        some = masks[fresh].astype(np.float64)
+        solved = ridge_tile(
+            solver.X, solver.y - solver.shift, solver.weights, solver.penalty, masks, _NEARBY,
+            widest, some @ self.products, some @ self.right, numbers, coefs,
+        )  # fmt: skip
+        return coefs, solved
+
+
+class LinearSolver(BatchedSolver):
+    """Minimises ``sum of squares + alpha |coef|^2``, the intercept free, in closed form."""
+
+    engine_class = CompiledForm
 
     def __init__(self, training, X, X_val):
         super().__init__(training, X, X_val)
@@ -36,44 +64,37 @@ class RidgeSolver(BatchedSolver):
         if self.fit_intercept:
             self.X, self.X_val = (np.c_[part, np.ones(len(part))] for part in (self.X, self.X_val))
             self.penalty = np.r_[self.penalty, 0.0]
-        self.products = None
+        self.engine = self.engine_class(self)
+
+    @abstractmethod
+    def alpha(self):
+        """The penalty."""
+
+    def prepare(self):
+        self.engine.prepare()
+
+
+class RidgeSolver(LinearSolver):
+    """Ridge regression. The estimator's `tol`, `max_iter` and `solver` do not matter."""
+
+    name = "ridge"
+    estimator = Ridge
+
+    @staticmethod
+    def allows(parameters):
+        alpha = parameters["alpha"]
+        return np.ndim(alpha) == 0 and 0 < alpha < np.inf and not parameters["positive"]
 
     def alpha(self):
         return float(self.training.estimator.alpha)
 
     def tile_scores(self, masks, sizes):
-        coefs, solved = self._closed(masks, np.inf)
+        coefs, solved = self.engine.coefs(masks, np.inf)
         predictions = coefs @ self.X_val.T + self.shift
         return self.scores.of_targets(predictions, sizes), np.where(solved, SOLVED, UNSOLVED)
 
-    def prepare(self):
-        if self.products is None:
-            p = self.X.shape[1]
-            rows, columns = np.tril_indices(p)
-            width = len(rows) if len(self.X) * len(rows) <= _MAX_PRODUCTS else 0
-            weighted = self.X * self.weights[:, None]
-            self.right = weighted * (self.y - self.shift)[:, None]
-            self.products = weighted[:, rows[:width]] * self.X[:, columns[:width]]
 
-    def _closed(self, masks, widest):
-        """Coefficients in closed form, and which could be computed."""
-        from .linear_kernels import ridge_tile
-
-        coefs = np.empty((len(masks), self.X.shape[1]))
-        numbers = np.full(len(masks), -1)
-        fresh = np.ones(len(masks), dtype=bool)
-        fresh[1:] = np.count_nonzero(masks[1:] != masks[:-1], axis=1) > _NEARBY
-        if self.products.shape[1]:
-            numbers[fresh] = np.arange(np.count_nonzero(fresh))
-        some = masks[fresh].astype(np.float64)
-        solved = ridge_tile(
-            self.X, self.y - self.shift, self.weights, self.penalty, masks, _NEARBY, widest,
-            some @ self.products, some @ self.right, numbers, coefs,
-        )  # fmt: skip
-        return coefs, solved
-
-
-class LeastSquaresSolver(RidgeSolver):
+class LeastSquaresSolver(LinearSolver):
     """The least-squares fit, of least norm where there are many.
 
     Coalitions of hardly more rows than features are solved one by one, as the estimator does.
@@ -94,7 +115,7 @@ class LeastSquaresSolver(RidgeSolver):
         solved = sizes > 2 * self.X.shape[1]
         # The estimator cuts singular values below `tol`: there must be none.
         widest = 1e-2 / max(self.training.estimator.tol, 1e-5) ** 2
-        coefs[solved], solved[solved] = self._closed(masks[solved], widest)
+        coefs[solved], solved[solved] = self.engine.coefs(masks[solved], widest)
         for i in np.flatnonzero(~solved):
             coefs[i] = self._least_norm(masks[i])
         predictions = coefs @ self.X_val.T + self.shift

@@ -17,6 +17,39 @@ _NEARBY = 4  # rows between two coalitions, up to which the second starts from t
 _MAX_COEFFICIENTS = 200
 
 
+class CompiledNewton:
+    """Newton's method by compiled loops."""
+
+    def __init__(self, solver):
+        self.solver = solver
+
+    def solve(self, masks, positive, start):
+        """Coefficients (m, p) of two classes, and status."""
+        from .logistic_kernels import solve_tile
+
+        solver = self.solver
+        coefs = np.zeros((len(masks), solver.X.shape[1]))
+        status = np.zeros(len(masks), dtype=np.int64)
+        solve_tile(
+            solver.X, positive.astype(np.float64), solver.weights, solver.scale, solver.penalty,
+            masks, start, _NEARBY, TOLERANCE, MAX_STEPS, coefs, status,
+        )  # fmt: skip
+        return coefs, status
+
+    def solve_many(self, masks, counts):
+        """Coefficients (m, C, p) of coalitions of three classes or more, and status of all."""
+        from .softmax_kernels import solve_tile
+
+        solver = self.solver
+        coefs = np.zeros((len(masks), solver.n_classes, solver.X.shape[1]))
+        status = np.zeros(len(masks), dtype=np.int64)
+        solve_tile(
+            solver.X, solver.y, solver.weights, solver.scale, solver.penalty, masks,
+            solver.n_classes, _NEARBY, TOLERANCE, MAX_STEPS, coefs, status,
+        )  # fmt: skip
+        return coefs, status
+
+
 class LogisticSolver(BatchedSolver):
     """Minimises ``C * sum of log-losses + |coef|^2 / 2``, the intercept free, to the optimum.
 
@@ -26,6 +59,7 @@ class LogisticSolver(BatchedSolver):
     name = "logistic"
     estimator = LogisticRegression
     methods = ("predict", "predict_proba", "decision_function")
+    engine_class = CompiledNewton
     has_dual = True  # whether coalitions of few rows are solved in the dual, on the CPU
 
     @staticmethod
@@ -49,6 +83,7 @@ class LogisticSolver(BatchedSolver):
             self.penalty = np.r_[self.penalty, 0.0]
         self.scale = (self.weights @ np.abs(self.X)) / len(X)
         self._start = self._dual = None
+        self.engine = self.engine_class(self)
 
     def fits(self):
         if self.n_classes == 2:
@@ -61,7 +96,7 @@ class LogisticSolver(BatchedSolver):
         if self.n_classes == 2 and self._start is None:  # all rows: where large coalitions start
             whole = np.ones((1, len(self.X)), dtype=bool)
             zero = np.zeros(self.X.shape[1])
-            self._start = self._solve(whole, self.y == 1, zero)[0][0]
+            self._start = self.engine.solve(whole, self.y == 1, zero)[0][0]
             free = bool(self.penalty[-1] == 0)
             d = len(self.penalty) - free
             unweighted = self.training.sample_weight is None
@@ -97,7 +132,7 @@ class LogisticSolver(BatchedSolver):
     def _two(self, masks, counts, sizes):
         """Margins (m, V) of models of two classes; those of few rows are solved in the dual."""
         if self._dual is None:
-            coefs, status = self._solve(masks, self.y == 1, self._start)
+            coefs, status = self.engine.solve(masks, self.y == 1, self._start)
             return coefs @ self.X_val.T, status
         margins = np.zeros((len(masks), len(self.X_val)))
         status = np.full(len(masks), ONE_CLASS)
@@ -106,42 +141,19 @@ class LogisticSolver(BatchedSolver):
         if (two & few).any():
             margins[two & few], status[two & few] = self._dual.margins(masks[two & few])
         if not few.all():
-            coefs, status[~few] = self._solve(masks[~few], self.y == 1, self._start)
+            coefs, status[~few] = self.engine.solve(masks[~few], self.y == 1, self._start)
             margins[~few] = coefs @ self.X_val.T
         return margins, status
 
-    def _solve(self, masks, positive, start):
-        from .logistic_kernels import solve_tile
-
-        coefs = np.zeros((len(masks), self.X.shape[1]))
-        status = np.zeros(len(masks), dtype=np.int64)
-        solve_tile(
-            self.X, positive.astype(np.float64), self.weights, self.scale, self.penalty, masks,
-            start, _NEARBY, TOLERANCE, MAX_STEPS, coefs, status,
-        )  # fmt: skip
-        return coefs, status
-
-    def _solve_many(self, masks, counts):
-        """Coefficients (m, C, p) of coalitions of three classes or more, and status of all."""
-        from .softmax_kernels import solve_tile
-
-        coefs = np.zeros((len(masks), self.n_classes, self.X.shape[1]))
-        status = np.zeros(len(masks), dtype=np.int64)
-        solve_tile(
-            self.X, self.y, self.weights, self.scale, self.penalty, masks, self.n_classes, _NEARBY,
-            TOLERANCE, MAX_STEPS, coefs, status,
-        )  # fmt: skip
-        return coefs, status
-
     def _many(self, masks, counts):
         """Margins (m, V, C), minus infinity for a class that a coalition lacks."""
-        coefs, status = self._solve_many(masks, counts)
+        coefs, status = self.engine.solve_many(masks, counts)
         # scikit-learn trains two classes as two, with half the penalty of the softmax.
         for pair in combinations(range(self.n_classes), 2):
             asked = np.flatnonzero((status == TWO_CLASSES) & (counts[:, pair] > 0).all(axis=1))
             if len(asked):
                 start = np.zeros(self.X.shape[1])
-                part = self._solve(masks[asked], self.y == pair[1], start)
+                part = self.engine.solve(masks[asked], self.y == pair[1], start)
                 coefs[asked, pair[1]], status[asked] = part
         margins = (coefs @ self.X_val.T).transpose(0, 2, 1)
         return np.where((counts > 0)[:, None, :], margins, -np.inf), status

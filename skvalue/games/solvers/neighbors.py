@@ -11,16 +11,14 @@ from .status import ONE_CLASS, SOLVED, UNSOLVED
 _MAX_PAIRS = 50_000_000  # of rows and validation points, whose order is kept
 
 
-class NeighborsSolver(BatchedSolver):
-    """Votes of the nearest rows; all rows are sorted once at every validation point.
+class BaseNeighborsSolver(BatchedSolver):
+    """Means over the nearest rows; all rows are sorted once at every validation point.
 
     Rows at the same distance come in the order in which the estimator has them among all rows.
     Coalitions of fewer rows than neighbours are left to the estimator, which mostly refuses them.
     """
 
     name = "neighbours"
-    estimator = KNeighborsClassifier
-    methods = ("predict", "predict_proba")
 
     @staticmethod
     def allows(parameters):
@@ -55,6 +53,13 @@ class NeighborsSolver(BatchedSolver):
         )  # fmt: skip
         return out
 
+
+class NeighborsSolver(BaseNeighborsSolver):
+    """Votes of the nearest rows."""
+
+    estimator = KNeighborsClassifier
+    methods = ("predict", "predict_proba")
+
     def tile_scores(self, masks, sizes):
         counts, shares = self.counts(masks), self.means(masks)
         few = sizes < self.training.estimator.n_neighbors
@@ -68,10 +73,9 @@ class NeighborsSolver(BatchedSolver):
         return self.scores.of_classes(answers, sizes), status
 
 
-class NeighborsRegressionSolver(NeighborsSolver):
+class NeighborsRegressionSolver(BaseNeighborsSolver):
     """Means of the nearest rows' targets."""
 
-    name = "neighbours"
     estimator = KNeighborsRegressor
     methods = ("predict",)
 

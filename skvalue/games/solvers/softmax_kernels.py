@@ -56,7 +56,7 @@ def hessian_inverse(X, R, y, w, penalty, inverse):
     for a in range(p):
         for c in range(k):
             inverse[c * p + a, c * p + a] += 1e-12 * top + 1e-300
-            if penalty[a] == 0:  # flat where all classes move together, a way nobody goes
+            if penalty[a] == 0:  # flat where all classes move together, a way that no step takes
                 for e in range(k):
                     inverse[c * p + a, e * p + a] += top / k
     invert(inverse, np.empty(k * p))

@@ -21,23 +21,24 @@ _ENOUGH = 1e-4  # share of the expected decrease that a step must bring
 _ROUNDING = 1e-12  # of the objective
 
 
-class TorchSolver:
-    """What the solvers share: arrays on the device, tiles that fit, sums of products of columns."""
+class TorchEngine:
+    """What the engines share: arrays on the device, tiles that fit, sums of products of columns."""
 
-    def __init__(self, training, X, X_val):
-        super().__init__(training, X, X_val)
-        self.device = find_device(training.device)
-        self.name = f"{self.name} (torch, {self.device})"
-        (n, p), blocks = self.X.shape, max(self.n_classes, 1) if self.n_classes != 2 else 1
+    def __init__(self, solver):
+        self.solver, self.device = solver, find_device(solver.training.device)
+        solver.name = f"{solver.name} (torch, {self.device})"
+        solver.in_threads = False  # torch spreads a tile over threads by itself
+        n_classes, (n, p) = solver.n_classes, solver.X.shape
+        blocks = max(n_classes, 1) if n_classes != 2 else 1
         self.rows, self.columns = np.tril_indices(p)
-        self.X_ = self.to(self.X)
-        self.weights_, self.penalty_ = self.to(self.weights), self.to(self.penalty)
+        self.X = self.to(solver.X)
+        self.weights, self.penalty = self.to(solver.weights), self.to(solver.penalty)
         # Pairs of columns take half of the room, for all rows or some at a time.
         self.step = int(np.clip(self._room() // (16 * len(self.rows)), 1, n))
         self.pairs = None
         each = 8 * (8 * n * blocks + 4 * (p * blocks) ** 2)
-        width = max(self.n_classes, 1) * len(X_val)
-        self.tile = int(np.clip(min(ANSWERS // width, self._room() // (2 * each)), 1, _MAX_TILE))
+        width = max(n_classes, 1) * len(solver.X_val)
+        solver.tile = int(np.clip(min(ANSWERS // width, self._room() // (2 * each)), 1, _MAX_TILE))
 
     def _room(self):
         """Bytes for one block."""
@@ -47,20 +48,13 @@ class TorchSolver:
         """A copy on the device, float64."""
         return torch.tensor(np.asarray(array, dtype=np.float64), device=self.device)
 
-    def utilities(self, masks, n_jobs):
-        with (
-            undisturbed(),
-            torch.no_grad(),
-        ):  # one tile at a time: torch spreads it over threads by itself
-            return super().utilities(masks, 1)
-
     def grams(self, D):
         """``X' diag(d) X`` for every row d of D, (m, p, p)."""
-        n, p = self.X_.shape
+        n, p = self.X.shape
         total = 0
         for start in range(0, n, self.step):
             if self.pairs is None or self.step < n:
-                X = self.X_[start : start + self.step]
+                X = self.X[start : start + self.step]
                 self.pairs = X[:, self.rows] * X[:, self.columns]
             total = total + D[:, start : start + self.step] @ self.pairs
         out = torch.empty((len(D), p, p), dtype=torch.float64, device=self.device)
@@ -68,16 +62,17 @@ class TorchSolver:
         return out
 
 
-class TorchLogisticSolver(TorchSolver, LogisticSolver):
-    """Logistic regression by Newton steps, of two classes or more."""
+class TorchNewton(TorchEngine):
+    """Newton's method for logistic regression, of two classes or more."""
 
-    has_dual = False
+    def __init__(self, solver):
+        super().__init__(solver)
+        self.flat = FLAT * self.to(solver.scale)
 
-    def __init__(self, training, X, X_val):
-        super().__init__(training, X, X_val)
-        self.flat = FLAT * self.to(self.scale)
-
-    def _solve(self, masks, positive, start):
+    @undisturbed()
+    @torch.no_grad()
+    def solve(self, masks, positive, start):
+        """Coefficients (m, p) of two classes, and status."""
         first = masks[:, positive].any(axis=1)
         both = first & masks[:, ~positive].any(axis=1)
         coefs = np.where((masks.sum(axis=1) >= len(start))[:, None], start, 0.0)
@@ -87,8 +82,11 @@ class TorchLogisticSolver(TorchSolver, LogisticSolver):
         status[both] = np.where(solved, SOLVED, UNSOLVED)
         return coefs, status
 
-    def _solve_many(self, masks, counts):
-        coefs = np.zeros((len(masks), self.n_classes, self.X.shape[1]))
+    @undisturbed()
+    @torch.no_grad()
+    def solve_many(self, masks, counts):
+        """Coefficients (m, C, p) of coalitions of three classes or more, and status of all."""
+        coefs = np.zeros((len(masks), self.solver.n_classes, self.X.shape[1]))
         present = counts > 0
         n_present = present.sum(axis=1)
         status = np.where(n_present < 2, ONE_CLASS, TWO_CLASSES)
@@ -106,10 +104,10 @@ class TorchLogisticSolver(TorchSolver, LogisticSolver):
 class TwoClasses:
     """The penalised log-loss of coalitions; coefficients (m, p)."""
 
-    def __init__(self, solver, positive):
-        self.solver, self.X = solver, solver.X_
-        self.y, self.penalty = solver.to(positive), solver.penalty_
-        self.width, self.flat = self.X.shape[1], solver.flat
+    def __init__(self, engine, positive):
+        self.engine, self.X = engine, engine.X
+        self.y, self.penalty = engine.to(positive), engine.penalty
+        self.width, self.flat = self.X.shape[1], engine.flat
 
     def value(self, coefs, W):
         Z = coefs @ self.X.T
@@ -119,7 +117,7 @@ class TwoClasses:
     def derivatives(self, coefs, W):
         S = torch.sigmoid(coefs @ self.X.T)
         gradient = (W * (S - self.y)) @ self.X + self.penalty * coefs
-        H = self.solver.grams(W * S * (1 - S))
+        H = self.engine.grams(W * S * (1 - S))
         diagonal = H.diagonal(dim1=1, dim2=2)
         diagonal += self.penalty
         # A far-away intercept has no curvature of its own.
@@ -130,12 +128,12 @@ class TwoClasses:
 class ManyClasses:
     """The penalised cross-entropy of coalitions of the given classes; coefficients (m, k p)."""
 
-    def __init__(self, solver, classes):
-        self.solver, self.X = solver, solver.X_
+    def __init__(self, engine, classes):
+        self.engine, self.X = engine, engine.X
         self.k, p = len(classes), self.X.shape[1]
-        self.onehot = solver.to(solver.onehot[:, classes].T)
-        self.penalty = solver.penalty_.repeat(self.k)
-        self.width, self.flat = self.k * p, solver.flat.repeat(self.k)
+        self.onehot = engine.to(engine.solver.onehot[:, classes].T)
+        self.penalty = engine.penalty.repeat(self.k)
+        self.width, self.flat = self.k * p, engine.flat.repeat(self.k)
 
     def _margins(self, coefs):
         return coefs.reshape(len(coefs), self.k, self.X.shape[1]) @ self.X.T
@@ -152,15 +150,15 @@ class ManyClasses:
         H = torch.empty((len(coefs), k, p, k, p), dtype=torch.float64, device=coefs.device)
         for c in range(k):
             for e in range(c + 1):
-                block = self.solver.grams(W * Q[:, c] * (float(c == e) - Q[:, e]))
+                block = self.engine.grams(W * Q[:, c] * (float(c == e) - Q[:, e]))
                 H[:, c, :, e] = H[:, e, :, c] = block
         H = H.reshape(len(coefs), k * p, k * p)
         diagonal = H.diagonal(dim1=1, dim2=2)
         diagonal += self.penalty
         top = diagonal.amax(dim=1, keepdim=True)
         diagonal += 1e-12 * top + 1e-300
-        # Flat where an intercept of all classes moves together, a way nobody goes.
-        for a in np.flatnonzero(self.solver.penalty == 0):
+        # Flat where an intercept of all classes moves together, a way that no step takes.
+        for a in np.flatnonzero(self.engine.solver.penalty == 0):
             H[:, a::p, a::p] += top[:, :, None] / k
         return gradient, H
 
@@ -186,7 +184,7 @@ def minimise(problem, masks, coefs):
     solved : ndarray of bool of shape (m,)
         Which were found.
     """
-    W, sizes = masks * problem.solver.weights_, masks.sum(dim=1)
+    W, sizes = masks * problem.engine.weights, masks.sum(dim=1)
     solved = torch.zeros(len(coefs), dtype=torch.bool, device=coefs.device)
     active = torch.arange(len(coefs), device=coefs.device)
     for _ in range(MAX_STEPS):
@@ -217,19 +215,30 @@ def minimise(problem, masks, coefs):
     return coefs.cpu().numpy(), solved.cpu().numpy()
 
 
-class TorchRidgeSolver(TorchSolver, RidgeSolver):
-    """Ridge regression in closed form."""
+class TorchForm(TorchEngine):
+    """Coefficients of least squares in closed form."""
 
+    def __init__(self, solver):
+        super().__init__(solver)
+        self.products = None
+
+    @undisturbed()
+    @torch.no_grad()
     def prepare(self):
+        """Compute, once, what all coalitions share."""
         if self.products is None:
-            self.products = self.X_ * self.to(self.y - self.shift)[:, None]
-            self.squares = (self.X_**2).sum(dim=1)
+            solver = self.solver
+            self.products = self.X * self.to(solver.y - solver.shift)[:, None]
+            self.squares = (self.X**2).sum(dim=1)
 
-    def _closed(self, masks, widest):
-        W = self.to(masks) * self.weights_
+    @undisturbed()
+    @torch.no_grad()
+    def coefs(self, masks, widest):
+        """Coefficients (m, p), and which could be computed."""
+        W = self.to(masks) * self.weights
         H = self.grams(W)
         diagonal = H.diagonal(dim1=1, dim2=2)
-        diagonal += self.penalty_
+        diagonal += self.penalty
         scale = diagonal.clamp(min=1e-300).rsqrt()  # to a unit diagonal: columns may have any unit
         factor, info = torch.linalg.cholesky_ex(H * scale[:, :, None] * scale[:, None, :])
         right = scale * (W @ self.products)
@@ -237,13 +246,27 @@ class TorchRidgeSolver(TorchSolver, RidgeSolver):
         inverse = torch.cholesky_inverse(factor).diagonal(dim1=1, dim2=2)
         solved = (info == 0) & (inverse.amax(dim=1) < 1 / _SAFE)
         # The product of the two traces is above the condition number.
-        traces = (self.penalty_.sum() + W @ self.squares) * (inverse * scale**2).sum(dim=1)
+        traces = (self.penalty.sum() + W @ self.squares) * (inverse * scale**2).sum(dim=1)
         solved &= traces < widest
         return torch.where(solved[:, None], coefs, 0.0).cpu().numpy(), solved.cpu().numpy()
 
 
-class TorchLeastSquaresSolver(TorchRidgeSolver, LeastSquaresSolver):
-    """Least squares; coalitions of hardly more rows than features are solved on the CPU."""
+class TorchLogisticSolver(LogisticSolver):
+    """Logistic regression by torch."""
+
+    engine_class, has_dual = TorchNewton, False
+
+
+class TorchRidgeSolver(RidgeSolver):
+    """Ridge regression by torch."""
+
+    engine_class = TorchForm
+
+
+class TorchLeastSquaresSolver(LeastSquaresSolver):
+    """Least squares by torch; coalitions of hardly more rows than features go one by one."""
+
+    engine_class = TorchForm
 
 
 SOLVERS = [TorchLeastSquaresSolver, TorchLogisticSolver, TorchRidgeSolver]

@@ -231,7 +231,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
             raise ValueError(
                 f"merge needs a valuer of the same class. Got a {type(other).__name__}."
             )
-        sampled = merged(fitted.statistic, other._fitted.statistic)
+        sampled = merged(self._sampled, other._sampled)
         values, attributes = self._found(sampled)
         result = replace(
             fitted.result, values=values, statistic=sampled,
@@ -291,11 +291,14 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         plan = None
         for plan in parts:  # noqa: B007
             pass
-        if plan is None or not plan.run.valued:
+        if plan is None:
             return None
-        run, sampled, played = plan.run, plan.sampled, plan.run.valued
-        run.drop_unfinished()
-        error = run.error
+        run = plan.run
+        run.finish()
+        played = run.valued
+        if not played:
+            return None
+        sampled, error = plan.sampled, run.error
         if not isinstance(error, OSError):
             try:
                 Checkpoint(self.checkpoint).write(sampled.arrays)
@@ -419,10 +422,15 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
     def _resumes_last_fit(self):
         return self.warm_start and hasattr(self, "_fitted")
 
+    @property
+    def _sampled(self):
+        """What the last fit has found."""
+        return self._fitted.statistic
+
     def _former(self):
         """Arrays of the run to resume, or None."""
         if self._resumes_last_fit:
-            return self._fitted.statistic.arrays
+            return self._sampled.arrays
         return None if self.checkpoint is None else read_arrays(self.checkpoint)
 
     def _found(self, sampled):
