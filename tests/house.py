@@ -210,13 +210,13 @@ def private_attributes_of_others():
 
 
 def private_attributes_of_rooms():
-    """Private attributes of an object, other than self, that only other folders define."""
+    """Private attributes that only other folders define, of what is no object of the own class."""
     offenders = []
     for path in files():
         for line, of, name, _ in attributes(path):
             rooms = {other.parent for other in definitions().get(name, ())}
             inside = not rooms or any(path.is_relative_to(room) for room in rooms)
-            if of not in ("self", "cls") and not inside:
+            if of not in ("self", "cls", "other") and not inside:
                 offenders.append(f"{short(path)}:{line} {of or '...'}.{name}")
     return sorted(set(offenders))
 

@@ -1,27 +1,8 @@
-"""Fits that end before their end."""
+"""What a fit sets on an estimator: all at once, when it has it."""
 
-from contextlib import contextmanager
+from .sklearn import get_feature_names
 
-from .sklearn import CALLBACK_ATTRIBUTES, get_feature_names
-
-
-@contextmanager
-def former_fit_kept(estimator):
-    """Bring the attributes of a former fit back, if this one ends before it has set its own.
-
-    Parameters
-    ----------
-    estimator : estimator
-        What is fitted in this context.
-    """
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        of_callbacks = {k: v for k, v in vars(estimator).items() if k in CALLBACK_ATTRIBUTES}
-        vars(estimator).clear()
-        vars(estimator).update({**before, **of_callbacks})
-        raise
+__all__ = ["blank_of", "columns_of", "columns_on", "swap_in"]
 
 
 def swap_in(estimator, **attributes):

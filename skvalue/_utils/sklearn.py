@@ -18,9 +18,6 @@ from sklearn.utils._param_validation import (
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _get_feature_names as get_feature_names
 
-# What `CallbackSupportMixin` holds on an estimator while it is fitted.
-CALLBACK_ATTRIBUTES = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
-
 
 def callback_context(estimator, max_subtasks):
     """What callbacks see of a fit that begins, of at most this number of subtasks (None: any)."""
@@ -33,7 +30,6 @@ def check_parameters(estimator):
 
 
 __all__ = [
-    "CALLBACK_ATTRIBUTES",
     "BaseScorer",
     "HasMethods",
     "Interval",

@@ -32,6 +32,7 @@ def mean_over_splits(problem, parts, empty_utility):
             total += part.values
             utilities.append(part.utility)
             kept.append(part.statistic)
+            del part  # its values are large, and the next are being made
         utilities = np.concatenate(utilities)
         points = split.points.first(len(utilities))
         # Weights sum to one, except over the points of a fit that was stopped.

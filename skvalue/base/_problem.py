@@ -34,7 +34,7 @@ class Takes:
     task: str = "auto"  # the kind that the user, or the model, asks for
     dtypes: tuple = (np.float64, np.float32)  # precisions kept; any other becomes the first
     blocks: bool = False  # whether X may be `skvalue.neighbors.Rows`
-    nd: bool = False  # whether X may have more than two dimensions
+    allow_nd: bool = False  # whether X may have more than two dimensions
     squares: bool = True  # whether targets are squared, so that they must not be too large
     points: bool = True  # whether there are validation points, given or held out
     leave_one_out_at_once: bool = False  # whether one game, without each point itself, stands for n

@@ -36,7 +36,8 @@ def check_rows(estimator, X, y="no_validation", *, like=None, name="X"):
         rows = validate_data(
             estimator, X, y, dtype=list(dtypes), order="C", reset=fit,
             accept_sparse="csr" if isinstance(rows, Rows) else False,
-            ensure_min_samples=2 if fit else 1, ensure_all_finite=not large, allow_nd=takes.nd,
+            ensure_min_samples=2 if fit else 1, ensure_all_finite=not large,
+            allow_nd=takes.allow_nd,
         )  # fmt: skip
         rows, y = rows if fit else (rows, None)
         if large and not row_map(_has_finite_norm, rows).all():  # or the norm alone overflows

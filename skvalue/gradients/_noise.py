@@ -242,13 +242,15 @@ class RunningReleases:
 
 
 def gradient_report(
-    event, delta, *, trust, unit, groups=False, trained_on_rows=False, noise_random_state=None
+    event, delta, *, trust, unit, groups=False, elsewhere=False, noise_random_state=None
 ):
-    """The report of a private fit."""
+    """The report of a private fit, or of a training that runs elsewhere."""
     whole = "row" if not groups else "party" if unit == "party" else "row of a party"
     not_protected = [
-        "the validation points X_val and y_val, which are public",
-        "how many parties there are, and how many rows each has",
+        "what the utility looks at, such as validation points: it must be public"
+        if elsewhere
+        else "the validation points X_val and y_val, which are public",
+        "how many parties there are, what they are called, and how many rows each has",
         "running times and error messages",
     ]
     if groups and unit == "example":
@@ -261,6 +263,8 @@ def gradient_report(
         "no row is held by two parties",
         "other releases on the same rows are accounted for together with this one (Ledger)",
     ]
+    if elsewhere:
+        assumptions.insert(0, "nothing of an update leaves but what this valuer made of it")
     if trust == "server":
         assumptions.insert(0, "the server sees clipped gradients in the clear, and adds the noise")
     report = make_report(

@@ -105,7 +105,10 @@ class NumbaEngine:
         columns = np.ascontiguousarray(work.T)
         threshold, point_slack = threshold.astype(dtype), point_slack.astype(dtype)
         counts = np.zeros((space.n_classes, n_points), dtype=np.int64)
-        bits = np.empty((len(blocks.classes), n_points), dtype=np.uint8)
+        bits = space.buffers.take("bits")
+        if bits is None or bits.size < len(blocks.classes) * n_points:
+            bits = np.empty(len(blocks.classes) * n_points, dtype=np.uint8)
+        found = BlockBalls(space, blocks, bits, counts)
         buffer = space.buffers.take("products")
         if buffer is None or buffer.size < _ROWS * n_points:
             buffer = np.empty(_ROWS * n_points, dtype)
@@ -127,12 +130,12 @@ class NumbaEngine:
                 np.matmul(rows, columns, out=tile)
             ball_kernels.pack_blocks(
                 space.kind, tile, half, space.ball_tolerance * sizes, threshold, point_slack, order,
-                space.X, points, limit, blocks.classes[part], bits[part], counts,
+                space.X, points, limit, blocks.classes[part], found.bits[part], counts,
             )  # fmt: skip
         space.buffers.give("products", buffer)
         if self_index is not None:
-            ball_kernels.remove_self(bits, counts, blocks.position, space.codes, self_index)
-        return BlockBalls(blocks, bits, counts)
+            ball_kernels.remove_self(found.bits, counts, blocks.position, space.codes, self_index)
+        return found
 
 
 class ClassBlocks:
@@ -163,14 +166,20 @@ def _class_blocks(space):
 class BlockBalls:
     """The balls of a tile: one byte for a block of rows and a point, one bit a row."""
 
-    def __init__(self, blocks, bits, counts):
-        self._blocks, self._bits, self.counts = blocks, bits, counts
+    def __init__(self, space, blocks, memory, counts):
+        self._buffers, self._blocks = space.buffers, blocks
+        self._memory, self.counts = memory, counts
+        shape = len(blocks.classes), counts.shape[1]
+        self.bits = memory[: shape[0] * shape[1]].reshape(shape)
+
+    def __del__(self):
+        self._buffers.give("bits", self._memory)  # for the next tile
 
     def sum(self, weights):
         """Sum for each row the weights of the balls that it is in."""
         total = np.zeros(len(self._blocks.order))
         weights = np.ascontiguousarray(weights, dtype=np.float64)
-        ball_kernels.add_weights(self._bits, self._blocks.classes, weights, total)
+        ball_kernels.add_weights(self.bits, self._blocks.classes, weights, total)
         return total[self._blocks.position]
 
 

@@ -10,7 +10,7 @@ from .._utils.parallel import tiles
 class Order(NamedTuple):
     """Rows in order of distance from some points.
 
-    Attributes
+    Parameters
     ----------
     rows : ndarray of int of shape (n_points, n_sorted)
         ``rows[v, :n_ranked[v]]`` are the rows from near to far, ``~i`` where row ``i`` is tied with

@@ -150,15 +150,52 @@ class Space(ABC):
 
     @abstractmethod
     def read(self, points):
-        """Points in memory, of the kind of the rows."""
+        """Read points into memory, of the kind of the rows.
+
+        Parameters
+        ----------
+        points : ndarray or Rows of shape (n_points, d)
+            The points.
+
+        Returns
+        -------
+        points : ndarray or csr_array of shape (n_points, d)
+            The points.
+        """
 
     @abstractmethod
     def queries(self, points):
-        """Points as the product takes them, and half their squared norms (0 if not needed)."""
+        """Prepare points for the product.
+
+        Parameters
+        ----------
+        points : ndarray or Rows of shape (n_points, d)
+            The points, in the precision of the rows.
+
+        Returns
+        -------
+        work : ndarray or csr_array of shape (n_points, d)
+            The points in the form that the product takes.
+        half : ndarray of shape (n_points,)
+            Half their squared norms; zeros where the metric has no use for them.
+        """
 
     @abstractmethod
     def distances(self, points, rows=slice(None)):
-        """Distances (n_points, n_rows) of a metric that is no product, to some rows."""
+        """Compute distances of a metric that is no product.
+
+        Parameters
+        ----------
+        points : ndarray or Rows of shape (n_points, d)
+            The points.
+        rows : slice or ndarray of int, default=slice(None)
+            The rows asked for; all of them by default.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_points, n_rows)
+            The distances.
+        """
 
     def __len__(self):
         return len(self.X)

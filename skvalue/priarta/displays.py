@@ -17,7 +17,7 @@ class _MarketDisplay:
 
     @classmethod
     def from_summaries(cls, scorer, summaries, *, names=None, ax=None):
-        """Let a scorer judge summaries, and draw.
+        """Let a scorer read summaries, and draw.
 
         Parameters
         ----------
@@ -35,7 +35,7 @@ class _MarketDisplay:
         display : object of this class
             The drawn display.
         """
-        return cls(**cls._judged(scorer, summaries), names=names).plot(ax=ax)
+        return cls(**cls._facts_of(scorer, summaries), names=names).plot(ax=ax)
 
     def plot(self, ax=None):
         """Draw.
@@ -113,7 +113,7 @@ class SellerScoresDisplay(_MarketDisplay):
         self.names = names
 
     @staticmethod
-    def _judged(scorer, summaries):
+    def _facts_of(scorer, summaries):
         return {
             "scores": scorer.score_summaries(summaries)[:, 0],
             "errors": scorer.score_errors(summaries),
@@ -177,7 +177,7 @@ class PairwiseDistancesDisplay(_MarketDisplay):
         self.names = names
 
     @staticmethod
-    def _judged(scorer, summaries):
+    def _facts_of(scorer, summaries):
         return {"distances": scorer.pairwise_distances(summaries)}
 
     def _draw(self, ax, distances, names):
@@ -232,7 +232,7 @@ class DirectionsDisplay(_MarketDisplay):
         self.names = names
 
     @staticmethod
-    def _judged(scorer, summaries):
+    def _facts_of(scorer, summaries):
         return {"contributions": scorer.explain(summaries)}
 
     def _draw(self, ax, contributions, names):

@@ -261,8 +261,8 @@ def grid_width(scale):
 
     Examples
     --------
-    >>> grid_width(3.0) == 2.0**-19
-    True
+    >>> float(grid_width(3.0)) * 2**19
+    1.0
     """
     return np.maximum(np.exp2(np.floor(np.log2(scale)) - 20), 2.0**-1022)
 

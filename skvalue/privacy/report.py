@@ -18,7 +18,8 @@ from .events import (
 from .gdp import detection_ceiling
 
 NOTIONS = {
-    "central": "a trusted curator holds the clear data and releases only noisy results",
+    "central": "a trusted curator sees the clear data, or what is computed from them, and releases "
+    "only noisy results",
     "joint": "a trusted curator holds the clear data and shows each owner results that protect "
     "every other owner, also when the others pool what they see",
     "local": "each party adds the noise before anything leaves it and trusts nobody",
@@ -145,11 +146,12 @@ class PrivacyReport:
         else:
             head = f"This release satisfies {self.guarantee}."
         odds = (
-            f"Compare the data with what they would be {neighbours}: no released result is more "
-            f"than exp({self.epsilon:.6g}) times as likely under one as under the other"
+            f"Compare the data with what they would be {neighbours}: any statement about "
+            f"the released results is at most exp({self.epsilon:.6g}) times as probable under one "
+            "as under the other"
         )
         if self.delta:
-            odds += f", but for a chance of at most {self.delta:.6g}"
+            odds += f", plus {self.delta:.6g}"
         parts = [
             head,
             odds + ".",

@@ -42,7 +42,8 @@ class BaseGradientValuer(BaseInSampleValuer):
         built_in = isinstance(self.model, str)
         wanted = BUILT_IN.get(self.model) if built_in else None
         return Takes(
-            targets=("classification", "regression"), task=wanted or self.task, nd=not built_in,
+            targets=("classification", "regression"), task=wanted or self.task,
+            allow_nd=not built_in,
             squares=False, values_are_public=True, part=self._part, done=self._done,
         )  # fmt: skip
 
@@ -108,11 +109,12 @@ class BaseGradientValuer(BaseInSampleValuer):
             return EXACT
         return self._release_of(attributes["clip_"], groups=problem.groups is not None)
 
-    def _release_of(self, clip, groups):
+    def _release_of(self, clip, **parties):
+        """The release of all gradients of norm ``clip``; the rest is for `gradient_report`."""
         event = self._event(clip)
         report = gradient_report(
-            event, self.delta, trust=self.trust, unit=self.unit, groups=groups,
-            noise_random_state=self.noise_random_state,
+            event, self.delta, trust=self.trust, unit=self.unit,
+            noise_random_state=self.noise_random_state, **parties,
         )  # fmt: skip
         label = f"{type(self).__name__}: perturbed gradients"
         return Release(

@@ -357,11 +357,11 @@ def surprise(n):
 
     sent = releases(n)()
     model = BayesianLinear(0.105, a0=20, b0=0.5, x_covariance=0.15 * np.eye(2))
-    options = {"n_particles": 150 if n == 3 else 25, "min_ess": 1}
+    options = {"n_particles": 150 if n == 3 else 40, "min_ess": 1}
     return lambda: BayesianSurpriseScorer(model, random_state=0, **options).fit(sent)
 
 
-def summaries(n_sellers=50, d=64):
+def summaries(n_sellers=30, d=64):
     from skvalue.priarta import PriArTaScorer, SellerRelease
 
     rng = np.random.default_rng(0)
@@ -384,7 +384,7 @@ def sellers(n_sellers=40, d=64):
 def buyer():
     from skvalue.priarta import PriArTaScorer
 
-    X = np.random.default_rng(0).normal(size=(2000, 32))
+    X = np.random.default_rng(0).normal(size=(1000, 32))
     return lambda: PriArTaScorer("pca", epsilon=1.0).fit(X)
 
 
@@ -402,7 +402,7 @@ def grid(memory):
     from skvalue.selection import ValueFilteredClassifier
 
     rng = np.random.default_rng(0)
-    y = rng.integers(2, size=1500)
+    y = rng.integers(2, size=600)
     X = rng.normal(size=(len(y), 20)) + y[:, None]
 
     def search():

@@ -18,11 +18,14 @@ from skvalue.privacy import (
     SeededNoiseWarning,
     _tables,
     add_noise,
+    clip_rows,
     draw_noise,
+    grid_width,
     mechanisms,
     noise_engine,
     on_grid,
     poisson_sample,
+    release,
 )
 from skvalue.privacy.audit import check_variance
 
@@ -188,6 +191,19 @@ def test_the_last_bits_of_noise_stay(kind, scale):
     extreme = np.array([1e300, -1e-310, 0.0])
     assert on_grid(extreme, 1e-320).tolist() == [1e300, -0.0, 0.0]
     np.testing.assert_allclose(on_grid(extreme, 1e300), [1e300, 0.0, 0.0], rtol=1e-6)
+
+
+def test_release_clips_adds_noise_and_rounds(rng):
+    vectors, noise = 3 * rng.normal(size=(50, 7)), rng.normal(size=(50, 7))
+    vectors[0], vectors[1, 3] = np.nan, np.inf
+    stds = rng.uniform(1, 9, size=(50, 1))
+    released = release(vectors, 2.0, stds * noise, stds)
+    clean = clip_rows(np.vstack([np.zeros((2, 7)), vectors[2:]]), 2.0)  # an error would tell
+    np.testing.assert_array_equal(released, on_grid(clean + stds * noise, stds))
+    assert not (released % grid_width(stds)).any()
+    assert np.abs(released - clean - stds * noise).max() < 1e-6 * stds.max()
+    np.testing.assert_array_equal(release(vectors[2:], 2.0), clean[2:])
+    np.testing.assert_array_equal(release(vectors[2:], None), vectors[2:])
 
 
 def test_add_noise_refuses_before_it_charges():

@@ -104,7 +104,7 @@ def test_pure_privacy():
     pure = make_report(calibrate_discrete_laplace(0.5, 3), 0, **WORDS)
     assert pure.epsilon == pytest.approx(0.5)
     assert pure.guarantee == "(0.5)-joint differential privacy"
-    assert "but for a chance" not in str(pure)
+    assert ", plus" not in str(pure)
     with pytest.raises(ValueError, match=r"delta must be in \(0, 1\)"):
         make_report(calibrate_gaussian(1.0, 1e-5), 0, **WORDS)
 

@@ -202,6 +202,29 @@ def test_values_stand_after_every_round(rng):
     assert len(valuer.round_values_) == 0
 
 
+def test_a_round_that_fails_leaves_the_former(rng):
+    fails = []
+
+    def flaky(thetas):
+        if fails:
+            raise RuntimeError("no utility")
+        return bowl(thetas)
+
+    valuer = make().start(flaky, 3)
+    valuer.add_round(np.zeros(2), rng.normal(size=(3, 2)))
+    before = valuer.values_.copy(), vars(valuer).copy()
+    fails.append(1)
+    with pytest.raises(RuntimeError, match="no utility"):
+        valuer.add_round(np.zeros(2), rng.normal(size=(3, 2)))
+    np.testing.assert_array_equal(valuer.values_, before[0])
+    assert vars(valuer) == before[1]
+    fails.clear()
+    valuer.add_round(np.zeros(2), rng.normal(size=(3, 2)))
+    assert len(valuer.round_values_) == 2
+    names = [name for name in vars(valuer) if name.startswith("_")]
+    assert set(names) - {"_n_features_out"} == {"_fitted"}
+
+
 def test_noise_is_what_the_guarantee_needs():
     valuer = make(epsilon=1.0, delta=5e-5, clip=2.0, n_rounds=9).start(bowl, 300)
     assert valuer.privacy_.epsilon == pytest.approx(1.0)

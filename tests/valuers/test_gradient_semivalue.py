@@ -1,28 +1,20 @@
 """Semivalues from gradients against plain loops and enumeration, traps and errors."""
 
-from itertools import permutations
-
 import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
-from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from skvalue import GradientSemivalueValuer
 from skvalue.datasets import flip_labels
 from skvalue.exceptions import ConstantColumnsWarning, IncompleteFitWarning
 from skvalue.gradients import (
-    GradientModel,
-    LinearGradientModel,
     column_scales,
-    optimal_fraction,
-    walk_permutations,
-    walk_steps,
 )
 from skvalue.inspection import noisy_label_auc
-from skvalue.semivalues import enumerate_semivalue, size_weights
+from skvalue.semivalues import size_weights
 from skvalue.valuers.gradient_semivalue import PermutationSums
 
 from ..watch import Watch
@@ -181,106 +173,6 @@ def test_errors_over_permutations(rng):
     np.testing.assert_allclose(sums.errors(), np.sqrt(variances))
     assert sums.utilities().tolist() == [1.0, 3.0]
     assert sums.n_evaluations == 5 * 3 + 7 * 4
-
-
-class Bits(GradientModel):
-    """A game as a model: a step writes a player down, and a table knows the utilities."""
-
-    def __init__(self, n, utility):
-        self.n_players = self.n_parameters = n
-        self.utility, self.order, self.orders = utility, [], []
-
-    def initial(self, rng):
-        self.order = []
-        self.orders.append(self.order)
-        return np.zeros(self.n_parameters)
-
-    def gradients(self, thetas, players):
-        self.order += players.tolist()
-        return -np.eye(self.n_parameters)[players]
-
-    def utilities(self, thetas):
-        return np.array([self.utility(tuple(np.flatnonzero(np.rint(t)))) for t in thetas])
-
-
-@pytest.mark.parametrize("semivalue", SEMIVALUES, ids=str)
-def test_weights_of_permutations_equal_enumeration(rng, semivalue):
-    table = {}
-    model = Bits(5, lambda players: table.setdefault(players, rng.normal()))
-    walks = walk_permutations(
-        model, 5 * size_weights(semivalue, 5), 1500, 1.0, np.random.SeedSequence(0)
-    )
-    marginals = [found for found, _ in walks]
-    by_order = dict(zip(map(tuple, model.orders), marginals))
-    assert set(by_order) == set(permutations(range(5)))
-    expected = enumerate_semivalue(lambda players: table[players], 5, semivalue)
-    np.testing.assert_allclose(np.mean(list(by_order.values()), axis=0), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("noise", ["none", "iid", "correlated", "optimal"])
-def test_compiled_walks_equal_plain_ones(rng, kind, noise):
-    X, y, X_val, y_val = problem(rng, KINDS[kind])
-    groups = rng.permutation(np.arange(24) % 5)
-    model = LinearGradientModel(
-        X, y, groups, X_val, y_val, np.full(15, 1 / 15), kind=kind, n_classes=KINDS[kind],
-        clip=0.5, unit="example", utility="neg_loss",
-    )  # fmt: skip
-    past = np.zeros((5 if noise in ("correlated", "optimal") else 0, model.n_parameters))
-    pasts = [past, past.copy()]
-    for t in (1, 2, 3):
-        fractions = np.full(5, 1 / t if noise == "correlated" else optimal_fraction(t, 2.0, 0.5))
-        order, stds = np.array([3, 1, 0, 4, 2]), np.arange(1, 6) / 5
-        z = stds[order, None] * rng.normal(size=(5, model.n_parameters))
-        z = z[:0] if noise == "none" else z
-        results = []
-        for steps, own in zip((model.walk, lambda *a: walk_steps(model, *a, clip=0.5)), pasts):
-            thetas = np.zeros((6, model.n_parameters))
-            bad, spread = steps(order, 0.4, z, stds, own, fractions, t, thetas)
-            assert bad == -1
-            results.append((thetas, spread))
-        np.testing.assert_allclose(results[0][0], results[1][0], atol=1e-12)
-        assert results[0][1] == pytest.approx(results[1][1])
-        np.testing.assert_allclose(*pasts, atol=1e-12)
-
-
-@pytest.mark.parametrize("equal", [True, False])
-def test_losses_equal_those_of_scikit_learn(rng, equal):
-    n_classes, m = 12, 700  # products of so many sums would overflow
-    X_val, y_val = rng.normal(size=(m, 4)), rng.integers(0, n_classes, m)
-    weights = np.full(m, 1 / m) if equal else rng.dirichlet(np.ones(m))
-    model = LinearGradientModel(
-        X_val, y_val, np.arange(m), X_val, y_val, weights, kind="softmax", n_classes=n_classes,
-        clip=1.0, unit="party", utility="neg_loss",
-    )  # fmt: skip
-    thetas = rng.normal(size=(30, n_classes * 5)) * np.geomspace(0.01, 300, 30)[:, None]
-    for theta, found in zip(thetas, model.utilities(thetas)):
-        z = np.column_stack([X_val, np.ones(m)]) @ theta.reshape(n_classes, 5).T
-        z -= z.max(axis=1, keepdims=True)
-        losses = np.log(np.exp(z).sum(axis=1)) - z[np.arange(m), y_val]
-        assert found == pytest.approx(-weights @ losses, rel=1e-12)
-    z = thetas[5].reshape(n_classes, 5)
-    z = np.column_stack([X_val, np.ones(m)]) @ z.T
-    shares = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    expected = -log_loss(y_val, shares, sample_weight=weights, labels=np.arange(n_classes))
-    assert model.utilities(thetas)[5] == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 20])  # few parameters have a kernel of their own
-@pytest.mark.parametrize("equal", [True, False])
-def test_losses_of_two_classes(rng, d, equal):
-    m = 1100  # points in three blocks
-    X_val, y_val = rng.normal(size=(m, d)), rng.integers(0, 2, m)
-    weights = np.full(m, 1 / m) if equal else rng.dirichlet(np.ones(m))
-    model = LinearGradientModel(
-        X_val, y_val, np.arange(m), X_val, y_val, weights, kind="logistic", n_classes=2, clip=1.0,
-        unit="party", utility="neg_loss",
-    )  # fmt: skip
-    assert model._few == (d < 20)
-    thetas = rng.normal(size=(30, d + 1)) * np.geomspace(0.01, 1000, 30)[:, None]
-    z = np.column_stack([X_val, np.ones(m)]) @ thetas.T * np.where(y_val, 1, -1)[:, None]
-    expected = -weights @ np.logaddexp(0, -z)
-    np.testing.assert_allclose(model.utilities(thetas), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -71,7 +71,7 @@ class Training:
         self._schedule = torch.optim.lr_scheduler.LambdaLR(
             self._optimizer, lambda step: learning_rate_factor(step, n_steps)
         )
-        self._judge_seed = rng.randint(2**31)
+        self._held_out_seed = rng.randint(2**31)
         self._best, self._best_weights, self._waited = math.inf, None, 0
 
     def _loss(self, rows):
@@ -91,10 +91,10 @@ class Training:
             total = total + loss.detach()
         return float(total) / n_batches
 
-    def _judge(self):
+    def _held_out_loss(self):
         self.network.eval()
         parts = self.held_out.split(self.batch_size)
-        with seeded(self._judge_seed, self.device), torch.no_grad():
+        with seeded(self._held_out_seed, self.device), torch.no_grad():
             total = sum(float(self._loss(rows)) * len(rows) for rows in parts if len(rows) > 1)
         return total / sum(len(rows) for rows in parts if len(rows) > 1)
 
@@ -116,16 +116,16 @@ class Training:
                 return
 
     def _remember(self):
-        judged = self._judge()
-        self.held_out_losses.append(judged)
-        self._waited = 0 if judged < self._best - self.tol else self._waited + 1
-        if judged < self._best:
-            self._best = judged
+        loss = self._held_out_loss()
+        self.held_out_losses.append(loss)
+        self._waited = 0 if loss < self._best - self.tol else self._waited + 1
+        if loss < self._best:
+            self._best = loss
             self._best_weights = copy.deepcopy(self.network.state_dict())
         self.stopped_early = self._waited >= self.patience
 
     def finish(self):
-        """The best weights back if epochs were judged; the network on the CPU, evaluating."""
+        """The best weights back if epochs were evaluated; the network on the CPU, evaluating."""
         if self._best_weights is not None:
             self.network.load_state_dict(self._best_weights)
         return self.network.cpu().eval()

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ...privacy import GaussianEvent, Ledger, draw_noise, make_report, on_grid
+from ...privacy import GaussianEvent, Ledger, add_noise, make_report
 from ..maps import as_model, count_rows
 from .mechanism import calibrated_scale, moment_statistic, sensitivity_of, unpack
 from .plan import ReleasePlan
@@ -219,8 +219,7 @@ class SellerRelease(BaseEstimator):
 
         def noisy(values):
             event = GaussianEvent(plan.noise_scale)
-            noise = draw_noise(event, values.shape, noise_random_state=self.noise_random_state)
-            return on_grid(values + noise, plan.noise_scale)
+            return add_noise(values, event, noise_random_state=self.noise_random_state)
 
         if plan.mechanism == "local":
             rows = noisy(rows)

@@ -308,7 +308,9 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         check_semivalue(self.semivalue, custom=True)
         fractions = self._fractions()
         rate = 1.0 if self.learning_rate == "auto" else float(self.learning_rate)
-        release = EXACT if not self._is_private else self._release_of(self.clip, groups=True)
+        release = EXACT
+        if self._is_private:
+            release = self._release_of(self.clip, groups=True, elsewhere=True)
         draw = start_noise(release)
         training = Training(
             self._new_rounds(utility, fractions, rate, seed_of(self.random_state)),

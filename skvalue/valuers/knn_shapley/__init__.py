@@ -1,5 +1,6 @@
 """KNN-Shapley: exact values of the K-nearest-neighbour model."""
 
-from ._valuer import KNNShapleyValuer, class_game, max_rank_bound, target_game
+from ._games import class_game, max_rank_bound, target_game
+from ._valuer import KNNShapleyValuer
 
 __all__ = ["KNNShapleyValuer", "class_game", "max_rank_bound", "target_game"]

@@ -47,9 +47,9 @@ def _vote(order, n_ranked, votes, labels, code):
 
 
 @compiled
-def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights, own, values, rest,
-                     utility):  # fmt: skip
-    """Add the values of every judge of a tile, and its utility.
+def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights, left_out, values,
+                     rest, utility):  # fmt: skip
+    """Add the values of every point of a tile, and its utility.
 
     Players beyond ``n_ranked`` share one value a label: it goes to ``rest`` (one entry a class, and
     a last one for all), for the caller to hand out.
@@ -64,7 +64,7 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
         is_code[:] = 0.0
         is_code[code] = 1.0
         matches = class_counts[code]
-        if own[v] >= 0 and labels[own[v]] == code:
+        if left_out[v] >= 0 and labels[left_out[v]] == code:
             matches -= 1
         base = matches * game.base_match + game.base
         later = 0.0  # sum of drop_j over the matches behind the current rank
@@ -82,10 +82,10 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
             rest[n_classes] += shift
             rest[code] += bonus
             later = (matches - found) * (inv[ranked] - inv[n]) / size
-            if own[v] >= 0:
-                values[own[v]] -= shift + (bonus if labels[own[v]] == code else 0.0)
+            if left_out[v] >= 0:
+                values[left_out[v]] -= shift + (bonus if labels[left_out[v]] == code else 0.0)
         agree = w * gain - bonus
-        if tables_for != (w, agree):  # the same for all judges, unless they have weights
+        if tables_for != (w, agree):  # the same for all points, unless they have weights
             tables_for = w, agree
             for p in range(n):
                 gains[p] = agree + w * inv[p + 1]
@@ -134,8 +134,8 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
 
 
 @compiled
-def join_class_values(game, order, n_ranked, n_players, labels, class_counts, codes, weights, own,
-                      rest, extra):  # fmt: skip
+def join_class_values(game, order, n_ranked, n_players, labels, class_counts, codes, weights,
+                      left_out, rest, extra):  # fmt: skip
     """Values of rows that join the game one at a time; rows from ``n_players`` on are the new ones.
 
     ``game`` is that of one player more. A new row of class c gets ``rest[x] + extra[x, c]``.
@@ -145,9 +145,9 @@ def join_class_values(game, order, n_ranked, n_players, labels, class_counts, co
         row, code, w = order[v], codes[v], weights[v]
         matches = class_counts[code]
         before = n_players
-        if own[v] >= 0:
+        if left_out[v] >= 0:
             before -= 1
-            if labels[own[v]] == code:
+            if labels[left_out[v]] == code:
                 matches -= 1
         differ = matches * game.base_match + game.base
         agree = differ + game.base_match + game.gain

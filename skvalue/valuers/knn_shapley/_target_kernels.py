@@ -14,7 +14,7 @@ from ..._utils.compiled import compiled
 class TargetGame(NamedTuple):
     """Tables of the regression game of n players, see `knn_shapley.target_game`.
 
-    With z_r the centred target at rank r, u the centred judge's, and Z_r the sum of z before r, the
+    With z_r the centred target at rank r, u the centred point's, and Z_r the sum of z before r, the
     value at rank r is ``base - a_r z_r^2 - 2 z_r (b_r Z_r + sum_{j > r} b_{j-1} z_j) + 2 u q_r z_r
     + sum_{j > r} ((a_{j-1} - a_j) z_j^2 + 2 (b_{j-1} - b_j) z_j Z_j - 2 u (q_{j-1} - q_j) z_j)``.
     """
@@ -100,21 +100,21 @@ def _target_utility(game, row, n_ranked, targets, shift, u):
 
 
 @compiled
-def add_target_values(game, order, n_ranked, targets, judge_targets, weights, values, utility):
-    """Add the values of the regression game for every judge of a tile, and its utility."""
+def add_target_values(game, order, n_ranked, targets, point_targets, weights, values, utility):
+    """Add the values of the regression game for every point of a tile, and its utility."""
     n, a, b, q = game.n, game.a, game.b, game.q
     before = np.empty(n + 1)
-    for v in range(len(judge_targets)):
+    for v in range(len(point_targets)):
         row, w = order[v], weights[v]
-        shift = judge_targets[v] if game.soft else 0.0
-        u = 0.0 if game.soft else judge_targets[v]
+        shift = point_targets[v] if game.soft else 0.0
+        u = 0.0 if game.soft else point_targets[v]
         total = squares = 0.0
         for p in range(n):
             before[p] = total
             z = targets[row[p] if row[p] >= 0 else ~row[p]] - shift
             total += z
             squares += z * z
-        empty = -(judge_targets[v] ** 2)
+        empty = -(point_targets[v] ** 2)
         base = -(u * u + empty) + 2 * u * game.d1 * total + game.e1 * squares
         base = (base + game.e2 * (total * total - squares)) / n
         with_later = later = 0.0  # sums over the ranks behind: of b z, and of what is not z_r's
@@ -170,17 +170,17 @@ def add_target_values(game, order, n_ranked, targets, judge_targets, weights, va
 
 
 @compiled
-def join_target_values(game, order, n_ranked, n_players, targets, judge_targets, weights, out):
+def join_target_values(game, order, n_ranked, n_players, targets, point_targets, weights, out):
     """Coefficients, in the new row's target, of the value of rows that join one at a time.
 
     Rows from ``n_players`` on are the new ones; ``game`` is that of one player more. A new row of
     target y gets ``out[x, 0] + out[x, 1] * y + out[x, 2] * y**2``.
     """
     a, b, q = game.a, game.b, game.q
-    for v in range(len(judge_targets)):
+    for v in range(len(point_targets)):
         row, w = order[v], weights[v]
-        shift = judge_targets[v] if game.soft else 0.0
-        u = 0.0 if game.soft else judge_targets[v]
+        shift = point_targets[v] if game.soft else 0.0
+        u = 0.0 if game.soft else point_targets[v]
         total = squares = 0.0
         before = 0
         for p in range(n_ranked[v]):
@@ -190,7 +190,7 @@ def join_target_values(game, order, n_ranked, n_players, targets, judge_targets,
                 total += z
                 squares += z * z
                 before += 1
-        empty = -(judge_targets[v] ** 2)
+        empty = -(point_targets[v] ** 2)
         base0 = -(u * u + empty) + 2 * u * game.d1 * total + game.e1 * squares
         base0 = (base0 + game.e2 * (total * total - squares)) / game.n
         base1 = 2 * (u * game.d1 + game.e2 * total) / game.n

@@ -1,0 +1,169 @@
+"""Noise on the gradients of walks: what it is, how it is averaged, and what it relies on."""
+
+import numpy as np
+import pytest
+
+from skvalue.gradients import (
+    GradientModel,
+    GradientNoise,
+    gradient_event,
+    optimal_fraction,
+    own_fractions,
+    step_noise_std,
+    walk_permutations,
+)
+from skvalue.gradients._noise import RunningReleases
+
+
+class Still(GradientModel):
+    """No gradient at all: what moves is noise."""
+
+    def __init__(self, n, p):
+        self.n_players, self.n_parameters = n, p
+        self.steps = []
+
+    def initial(self, rng):
+        return np.zeros(self.n_parameters)
+
+    def gradients(self, thetas, players):
+        return np.zeros(thetas.shape)
+
+    def utilities(self, thetas):
+        self.thetas = np.array(thetas)
+        return np.zeros(len(thetas))
+
+
+def released_steps(noise, n, p, k, clip=2.0, multiplier=0.3, **options):
+    """What k permutations step along, in the order of the players, (k, n, p)."""
+    event = gradient_event(k, clip, noise_multiplier=multiplier)
+    z = np.random.default_rng(0)
+    noise = GradientNoise(
+        lambda shape, stream: z.normal(scale=event.event.scale, size=shape), event.event.scale,
+        clip, np.ones(n), noise, **options,
+    )  # fmt: skip
+    model, steps = Still(n, p), []
+    seed = np.random.SeedSequence(0)
+    for t, _ in enumerate(walk_permutations(model, np.ones(n), k, 1.0, seed, noise=noise)):
+        moved = -np.diff(model.thetas, axis=0)
+        order = np.random.default_rng(_child(t)).permutation(n)
+        found = np.empty((n, p))
+        found[order] = moved
+        steps.append(found)
+    return np.array(steps)
+
+
+def _child(t):
+    return np.random.SeedSequence(0).spawn(t + 1)[t]
+
+
+def test_variance_of_correlated_noise():
+    k, clip, multiplier = 20, 2.0, 0.3
+    steps = released_steps("correlated", 100, 1000, k, clip, multiplier)
+    for t in (1, 2, 5, 20):  # 1e5 draws each; five deviations of a variance are 2.2 %
+        expected = k * (clip * multiplier) ** 2 / t
+        assert steps[t - 1].var() == pytest.approx(expected, rel=0.022)
+    # W_t and W_s share the releases until the earlier one.
+    assert np.mean(steps[4] * steps[19]) == pytest.approx(
+        k * (clip * multiplier) ** 2 / 20, rel=0.1
+    )
+    iid = released_steps("iid", 100, 1000, 3, clip, multiplier)
+    assert iid.var(axis=(1, 2)) == pytest.approx(3 * (clip * multiplier) ** 2, rel=0.022)
+    assert abs(np.mean(iid[0] * iid[1])) < 0.05
+
+
+def release_matrix(shares):
+    """X, by which releases A become what is stepped along: W = X A."""
+    k = len(shares)
+    past = np.divide(1 - shares, np.arange(k), out=np.zeros(k), where=np.arange(k) > 0)
+    return np.tril(np.repeat(past[:, None], k, axis=1), -1) + np.diag(shares)
+
+
+@pytest.mark.parametrize("noise", ["iid", "correlated", lambda t, k: 1 / t**0.5])
+def test_deviation_of_steps(noise):
+    X = release_matrix(own_fractions(noise, 30))
+    for skip in (0, 20, 29):
+        expected = 3 * np.sqrt((X[skip:] ** 2).sum(axis=1).mean())
+        assert step_noise_std(noise, 3.0, 30, skip) == pytest.approx(expected)
+    assert 0 < step_noise_std(noise, 3.0, 1_000_000, 900_000) <= 3  # no matrix of 8 TB
+
+
+@pytest.mark.parametrize(
+    "noise",
+    ["correlated", "optimal", lambda t, k: 1.0 if t == 1 else 0.75 - 0.7 * t / k],
+    ids=["correlated", "optimal", "federated"],
+)
+def test_steps_are_a_matrix_times_releases(noise):
+    own = dict(gradient_variance=0.2) if noise == "optimal" else {}
+    releases = released_steps("iid", 6, 4, 9)
+    steps = released_steps(noise, 6, 4, 9, **own)
+    X = release_matrix(own_fractions(noise, 9, 9 * 0.36, 0.2))
+    np.testing.assert_allclose(X.sum(axis=1), 1)
+    np.testing.assert_allclose(steps, np.einsum("ts,sjp->tjp", X, releases), atol=1e-12)
+
+
+@pytest.mark.parametrize("noise", ["correlated", "optimal", [1.0, 0.5, 0.4]], ids=str)
+def test_fractions_are_settled_before_a_gradient_is_seen(monkeypatch, noise):
+    calls = []
+
+    def settled(*args):
+        calls.append("fractions")
+        return own_fractions(*args)
+
+    class Seen(Still):
+        def gradients(self, thetas, players):
+            calls.append("gradient")
+            return super().gradients(thetas, players)
+
+    monkeypatch.setattr("skvalue.gradients._noise.own_fractions", settled)
+    noise = GradientNoise(
+        lambda shape, stream: np.ones(shape), 1.0, 1.0, np.ones(4), noise,
+        0.2 if noise == "optimal" else None,
+    )  # fmt: skip
+    releases = RunningReleases(noise, 4, 2, 3)
+    with pytest.raises(ValueError, match="read-only"):
+        releases._fractions[1] = 0.0
+    calls.clear()
+    seed = np.random.SeedSequence(0)
+    list(walk_permutations(Seen(4, 2), np.ones(4), 3, 1.0, seed, noise=noise))
+    assert calls == ["fractions"] + 12 * ["gradient"]
+
+
+def test_optimal_fractions_minimise_the_error():
+    S, s, t = 3.0, 2.0, 7
+    fraction = optimal_fraction(t, S, s)
+
+    def error(x):
+        past = np.full(t - 1, (1 - x) / (t - 1))
+        return S * (past @ past + x**2) + s * (past @ past + (1 - x) ** 2)
+
+    assert error(fraction) <= min(error(fraction + 1e-3), error(fraction - 1e-3))
+    np.testing.assert_allclose(optimal_fraction(np.arange(1, 5), S, 0.0), 1 / np.arange(1, 5))
+
+
+def test_gradient_variance_is_estimated_from_releases():
+    rng, n, p, k, S, s = np.random.default_rng(0), 40, 50, 30, 2.0, 0.8
+    noise = GradientNoise(None, S**0.5, 1.0, np.ones(n), "optimal", None)
+    releases = RunningReleases(noise, n, p, k)
+    past = np.zeros((n, p))
+    for t in range(k):
+        fractions = releases.fractions(t)
+        release = 3 + rng.normal(scale=(S + s) ** 0.5, size=(n, p))
+        spread = ((release - past) ** 2).sum()
+        past += (release - past) / (t + 1)
+        releases.learn(t, spread)
+    assert fractions[0] == pytest.approx(optimal_fraction(k, S, s), rel=0.05)
+    assert (fractions == fractions[0]).all()
+
+
+class Loud(Still):
+    def gradients(self, thetas, players):
+        return np.full(thetas.shape, 3.0)
+
+
+def test_noise_relies_on_clipped_gradients():
+    noise = GradientNoise(lambda shape, stream: np.zeros(shape), 1.0, 1.0, np.ones(4))
+    walks = walk_permutations(
+        Loud(4, 2), np.ones(4), 2, 1.0, np.random.SeedSequence(0), noise=noise
+    )
+    with pytest.raises(RuntimeError, match="the model must clip gradients to norm 1"):
+        list(walks)

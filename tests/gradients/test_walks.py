@@ -1,0 +1,174 @@
+"""Models that are walked: weights of permutations, and compiled walks against plain ones."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+from skvalue.gradients import (
+    GradientModel,
+    LinearGradientModel,
+    optimal_fraction,
+    walk_permutations,
+    walk_steps,
+)
+from skvalue.privacy import release
+from skvalue.semivalues import enumerate_semivalue, size_weights
+
+from ..valuers.test_gradient_semivalue import KINDS, SEMIVALUES, problem
+
+
+class Bits(GradientModel):
+    """A game as a model: a step writes a player down, and a table knows the utilities."""
+
+    def __init__(self, n, utility):
+        self.n_players = self.n_parameters = n
+        self.utility, self.order, self.orders = utility, [], []
+
+    def initial(self, rng):
+        self.order = []
+        self.orders.append(self.order)
+        return np.zeros(self.n_parameters)
+
+    def gradients(self, thetas, players):
+        self.order += players.tolist()
+        return -np.eye(self.n_parameters)[players]
+
+    def utilities(self, thetas):
+        return np.array([self.utility(tuple(np.flatnonzero(np.rint(t)))) for t in thetas])
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES, ids=str)
+def test_weights_of_permutations_equal_enumeration(rng, semivalue):
+    table = {}
+    model = Bits(5, lambda players: table.setdefault(players, rng.normal()))
+    walks = walk_permutations(
+        model, 5 * size_weights(semivalue, 5), 1500, 1.0, np.random.SeedSequence(0)
+    )
+    marginals = [found for found, _ in walks]
+    by_order = dict(zip(map(tuple, model.orders), marginals))
+    assert set(by_order) == set(permutations(range(5)))
+    expected = enumerate_semivalue(lambda players: table[players], 5, semivalue)
+    np.testing.assert_allclose(np.mean(list(by_order.values()), axis=0), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("noise", ["none", "iid", "correlated", "optimal"])
+def test_compiled_walks_equal_plain_ones(rng, kind, noise):
+    X, y, X_val, y_val = problem(rng, KINDS[kind])
+    groups = rng.permutation(np.arange(24) % 5)
+    model = LinearGradientModel(
+        X, y, groups, X_val, y_val, np.full(15, 1 / 15), kind=kind, n_classes=KINDS[kind],
+        clip=0.5, unit="example", utility="neg_loss",
+    )  # fmt: skip
+    past = np.zeros((5 if noise in ("correlated", "optimal") else 0, model.n_parameters))
+    pasts = [past, past.copy()]
+    for t in (1, 2, 3):
+        fractions = np.full(5, 1 / t if noise == "correlated" else optimal_fraction(t, 2.0, 0.5))
+        order, stds = np.array([3, 1, 0, 4, 2]), np.arange(1, 6) / 5
+        z = stds[order, None] * rng.normal(size=(5, model.n_parameters))
+        z = z[:0] if noise == "none" else z
+        results = []
+        for steps, own in zip((model.walk, lambda *a: walk_steps(model, *a, clip=0.5)), pasts):
+            thetas = np.zeros((6, model.n_parameters))
+            bad, spread = steps(order, 0.4, z, stds, own, fractions, t, thetas)
+            assert bad == -1
+            results.append((thetas, spread))
+        np.testing.assert_allclose(results[0][0], results[1][0], atol=1e-12)
+        assert results[0][1] == pytest.approx(results[1][1])
+        np.testing.assert_allclose(*pasts, atol=1e-12)
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_losses_equal_those_of_scikit_learn(rng, equal):
+    n_classes, m = 12, 700  # products of so many sums would overflow
+    X_val, y_val = rng.normal(size=(m, 4)), rng.integers(0, n_classes, m)
+    weights = np.full(m, 1 / m) if equal else rng.dirichlet(np.ones(m))
+    model = LinearGradientModel(
+        X_val, y_val, np.arange(m), X_val, y_val, weights, kind="softmax", n_classes=n_classes,
+        clip=1.0, unit="party", utility="neg_loss",
+    )  # fmt: skip
+    thetas = rng.normal(size=(30, n_classes * 5)) * np.geomspace(0.01, 300, 30)[:, None]
+    for theta, found in zip(thetas, model.utilities(thetas)):
+        z = np.column_stack([X_val, np.ones(m)]) @ theta.reshape(n_classes, 5).T
+        z -= z.max(axis=1, keepdims=True)
+        losses = np.log(np.exp(z).sum(axis=1)) - z[np.arange(m), y_val]
+        assert found == pytest.approx(-weights @ losses, rel=1e-12)
+    z = thetas[5].reshape(n_classes, 5)
+    z = np.column_stack([X_val, np.ones(m)]) @ z.T
+    shares = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    expected = -log_loss(y_val, shares, sample_weight=weights, labels=np.arange(n_classes))
+    assert model.utilities(thetas)[5] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 20])  # few parameters have a kernel of their own
+@pytest.mark.parametrize("equal", [True, False])
+def test_losses_of_two_classes(rng, d, equal):
+    m = 1100  # points in three blocks
+    X_val, y_val = rng.normal(size=(m, d)), rng.integers(0, 2, m)
+    weights = np.full(m, 1 / m) if equal else rng.dirichlet(np.ones(m))
+    model = LinearGradientModel(
+        X_val, y_val, np.arange(m), X_val, y_val, weights, kind="logistic", n_classes=2, clip=1.0,
+        unit="party", utility="neg_loss",
+    )  # fmt: skip
+    assert model._few == (d < 20)
+    thetas = rng.normal(size=(30, d + 1)) * np.geomspace(0.01, 1000, 30)[:, None]
+    z = np.column_stack([X_val, np.ones(m)]) @ thetas.T * np.where(y_val, 1, -1)[:, None]
+    expected = -weights @ np.logaddexp(0, -z)
+    np.testing.assert_allclose(model.utilities(thetas), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("unit", ["party", "example"])
+def test_compiled_walks_release_the_same_bits(rng, kind, unit):
+    X, y, X_val, y_val = problem(rng, KINDS[kind], n=200)
+    model = LinearGradientModel(
+        X, y, np.arange(200) // 2, X_val, y_val, np.full(15, 1 / 15), kind=kind,
+        n_classes=KINDS[kind], clip=0.5, unit=unit, utility="neg_loss",
+    )  # fmt: skip
+    p, none, ones = model.n_parameters, np.empty((0, model.n_parameters)), np.ones(100)
+    noise_std = 7.3 / np.arange(1, 101)
+    for j in range(100):
+        noise = rng.normal(scale=noise_std[j], size=(1, p))
+        noise[0, 0] *= 1e18 if j == 0 else 1.0  # beyond the grid
+        thetas = np.zeros((2, p))
+        model.walk(np.array([j]), 1.0, noise, noise_std, none, ones, 1, thetas)
+        expected = release(model.gradient(thetas[0], j)[None], None, noise, noise_std[j])
+        np.testing.assert_array_equal(-thetas[1], expected[0])
+
+
+def test_labels_that_no_validation_point_has(rng):
+    X, _, X_val, y_val = problem(rng, 2, n=3)
+    for kind, n_classes in (("logistic", 2), ("softmax", 2)):
+        model = LinearGradientModel(
+            X, np.array([0, 1, 2]), np.arange(3), X_val, y_val, np.full(15, 1 / 15), kind=kind,
+            n_classes=n_classes, clip=9.0, unit="party", utility="neg_loss",
+        )  # fmt: skip
+        found = model.gradient(np.zeros(model.n_parameters), 2)
+        # No gradient with one output; away from both classes with two.
+        row = np.append(X[2], 1.0)
+        expected = np.zeros(4) if kind == "logistic" else np.r_[row, row] / 2
+        np.testing.assert_allclose(found, expected)
+
+
+def test_a_row_without_a_finite_gradient_moves_no_other():
+    # Else it would wipe out what the other rows of its party add, by more than 2 C.
+    X_val, y_val = np.ones((2, 1)), np.array([0.0, 1.0])
+    found = []
+    for row in (1.0, 1e300):
+        X, y = np.array([[3.0], [2.0], [row]]), np.array([9.0, 9.0, 1e300])
+        model = LinearGradientModel(
+            X, y, np.zeros(3, int), X_val, y_val, np.full(2, 0.5), kind="linear", n_classes=0,
+            clip=0.7, unit="example", utility="neg_loss",
+        )  # fmt: skip
+        thetas, none, ones = np.zeros((2, 2)), np.empty((0, 2)), np.ones(1)
+        order = np.zeros(1, int)
+        bad, _ = model.walk(order, 1.0, np.zeros((1, 2)), 1e-9 * ones, none, ones, 1, thetas)
+        assert bad == -1
+        found.append(-3 * thetas[1])
+        if row > 1:
+            assert model.walk(order, 1.0, none, ones, none, ones, 1, thetas)[0] == 0
+            assert np.isnan(model.gradient(thetas[0], 0)).all()
+    assert np.linalg.norm(found[1]) > 1.3  # of two rows, nearly in one direction
+    assert np.linalg.norm(found[0] - found[1]) <= 0.7 + 1e-12
