@@ -55,18 +55,10 @@ class LeaveOneOutValuer(BaseSemivalueValuer):
     _parameter_constraints: dict = {
         name: BaseSemivalueValuer._parameter_constraints[name]
         for name in (
-            "estimator",
-            "scoring",
-            "empty_utility",
-            "error_score",
-            "task",
-            "cv",
-            "batch",
-            "device",
-            "memory",
-            "n_jobs",
+            "estimator", "scoring", "empty_utility", "error_score", "task", "cv", "batch",
+            "device", "memory", "n_jobs",
         )
-    }
+    }  # fmt: skip
 
     sampler = "exact"
     truncation = max_evaluations = max_time = tol = sign_level = stable_bottom = None

@@ -93,27 +93,12 @@ class SemivalueValuer(BaseSemivalueValuer):
         random_state=None,
     ):
         super().__init__(
-            estimator,
-            scoring=scoring,
-            empty_utility=empty_utility,
-            error_score=error_score,
-            sampler=sampler,
-            truncation=truncation,
-            max_evaluations=max_evaluations,
-            max_time=max_time,
-            tol=tol,
-            sign_level=sign_level,
-            stable_bottom=stable_bottom,
-            task=task,
-            cv=cv,
-            batch=batch,
-            device=device,
-            memory=memory,
-            checkpoint=checkpoint,
-            warm_start=warm_start,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
+            estimator, scoring=scoring, empty_utility=empty_utility, error_score=error_score,
+            sampler=sampler, truncation=truncation, max_evaluations=max_evaluations,
+            max_time=max_time, tol=tol, sign_level=sign_level, stable_bottom=stable_bottom,
+            task=task, cv=cv, batch=batch, device=device, memory=memory, checkpoint=checkpoint,
+            warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+        )  # fmt: skip
         self.semivalue = semivalue
 
     @property

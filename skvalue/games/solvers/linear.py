@@ -17,24 +17,23 @@ class CompiledForm:
     """Coefficients in closed form by compiled loops."""
 
     def __init__(self, solver):
-        self.solver, self.products = solver, None
+        self.X, self.y, self.products = solver.X, solver.y - solver.shift, None
+        self.weights, self.penalty = solver.weights, solver.penalty
 
     def prepare(self):
         """Compute, once, what all coalitions share."""
         if self.products is None:
-            solver = self.solver
-            rows, columns = np.tril_indices(solver.X.shape[1])
-            width = len(rows) if len(solver.X) * len(rows) <= _MAX_PRODUCTS else 0
-            weighted = solver.X * solver.weights[:, None]
-            self.right = weighted * (solver.y - solver.shift)[:, None]
-            self.products = weighted[:, rows[:width]] * solver.X[:, columns[:width]]
+            rows, columns = np.tril_indices(self.X.shape[1])
+            width = len(rows) if len(self.X) * len(rows) <= _MAX_PRODUCTS else 0
+            weighted = self.X * self.weights[:, None]
+            self.right = weighted * self.y[:, None]
+            self.products = weighted[:, rows[:width]] * self.X[:, columns[:width]]
 
     def coefs(self, masks, widest):
         """Coefficients (m, p), and which could be computed."""
         from .linear_kernels import ridge_tile
 
-        solver = self.solver
-        coefs = np.empty((len(masks), solver.X.shape[1]))
+        coefs = np.empty((len(masks), self.X.shape[1]))
         numbers = np.full(len(masks), -1)
         fresh = np.ones(len(masks), dtype=bool)
         fresh[1:] = np.count_nonzero(masks[1:] != masks[:-1], axis=1) > _NEARBY
@@ -42,7 +41,7 @@ class CompiledForm:
             numbers[fresh] = np.arange(np.count_nonzero(fresh))
         some = masks[fresh].astype(np.float64)
         solved = ridge_tile(
-            solver.X, solver.y - solver.shift, solver.weights, solver.penalty, masks, _NEARBY,
+            self.X, self.y, self.weights, self.penalty, masks, _NEARBY,
             widest, some @ self.products, some @ self.right, numbers, coefs,
         )  # fmt: skip
         return coefs, solved

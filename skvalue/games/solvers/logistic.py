@@ -21,18 +21,18 @@ class CompiledNewton:
     """Newton's method by compiled loops."""
 
     def __init__(self, solver):
-        self.solver = solver
+        self.X, self.y, self.n_classes = solver.X, solver.y, solver.n_classes
+        self.terms = solver.weights, solver.scale, solver.penalty
 
     def solve(self, masks, positive, start):
         """Coefficients (m, p) of two classes, and status."""
         from .logistic_kernels import solve_tile
 
-        solver = self.solver
-        coefs = np.zeros((len(masks), solver.X.shape[1]))
+        coefs = np.zeros((len(masks), self.X.shape[1]))
         status = np.zeros(len(masks), dtype=np.int64)
         solve_tile(
-            solver.X, positive.astype(np.float64), solver.weights, solver.scale, solver.penalty,
-            masks, start, _NEARBY, TOLERANCE, MAX_STEPS, coefs, status,
+            self.X, positive.astype(np.float64), *self.terms, masks, start, _NEARBY, TOLERANCE,
+            MAX_STEPS, coefs, status,
         )  # fmt: skip
         return coefs, status
 
@@ -40,12 +40,11 @@ class CompiledNewton:
         """Coefficients (m, C, p) of coalitions of three classes or more, and status of all."""
         from .softmax_kernels import solve_tile
 
-        solver = self.solver
-        coefs = np.zeros((len(masks), solver.n_classes, solver.X.shape[1]))
+        coefs = np.zeros((len(masks), self.n_classes, self.X.shape[1]))
         status = np.zeros(len(masks), dtype=np.int64)
         solve_tile(
-            solver.X, solver.y, solver.weights, solver.scale, solver.penalty, masks,
-            solver.n_classes, _NEARBY, TOLERANCE, MAX_STEPS, coefs, status,
+            self.X, self.y, *self.terms, masks, self.n_classes, _NEARBY, TOLERANCE, MAX_STEPS,
+            coefs, status,
         )  # fmt: skip
         return coefs, status
 

@@ -25,10 +25,11 @@ class TorchEngine:
     """What the engines share: arrays on the device, tiles that fit, sums of products of columns."""
 
     def __init__(self, solver):
-        self.solver, self.device = solver, find_device(solver.training.device)
+        self.device = find_device(solver.training.device)
         solver.name = f"{solver.name} (torch, {self.device})"
         solver.in_threads = False  # torch spreads a tile over threads by itself
         n_classes, (n, p) = solver.n_classes, solver.X.shape
+        self.n_classes, self.unpenalised = n_classes, np.flatnonzero(solver.penalty == 0)
         blocks = max(n_classes, 1) if n_classes != 2 else 1
         self.rows, self.columns = np.tril_indices(p)
         self.X = self.to(solver.X)
@@ -67,7 +68,7 @@ class TorchNewton(TorchEngine):
 
     def __init__(self, solver):
         super().__init__(solver)
-        self.flat = FLAT * self.to(solver.scale)
+        self.flat, self.onehot = FLAT * self.to(solver.scale), self.to(solver.onehot.T)
 
     @undisturbed()
     @torch.no_grad()
@@ -86,7 +87,7 @@ class TorchNewton(TorchEngine):
     @torch.no_grad()
     def solve_many(self, masks, counts):
         """Coefficients (m, C, p) of coalitions of three classes or more, and status of all."""
-        coefs = np.zeros((len(masks), self.solver.n_classes, self.X.shape[1]))
+        coefs = np.zeros((len(masks), self.n_classes, self.X.shape[1]))
         present = counts > 0
         n_present = present.sum(axis=1)
         status = np.where(n_present < 2, ONE_CLASS, TWO_CLASSES)
@@ -131,7 +132,7 @@ class ManyClasses:
     def __init__(self, engine, classes):
         self.engine, self.X = engine, engine.X
         self.k, p = len(classes), self.X.shape[1]
-        self.onehot = engine.to(engine.solver.onehot[:, classes].T)
+        self.onehot = engine.onehot[classes]
         self.penalty = engine.penalty.repeat(self.k)
         self.width, self.flat = self.k * p, engine.flat.repeat(self.k)
 
@@ -158,7 +159,7 @@ class ManyClasses:
         top = diagonal.amax(dim=1, keepdim=True)
         diagonal += 1e-12 * top + 1e-300
         # Flat where an intercept of all classes moves together, a way that no step takes.
-        for a in np.flatnonzero(self.engine.solver.penalty == 0):
+        for a in self.engine.unpenalised:
             H[:, a::p, a::p] += top[:, :, None] / k
         return gradient, H
 
@@ -220,15 +221,14 @@ class TorchForm(TorchEngine):
 
     def __init__(self, solver):
         super().__init__(solver)
-        self.products = None
+        self.y, self.products = self.to(solver.y - solver.shift), None
 
     @undisturbed()
     @torch.no_grad()
     def prepare(self):
         """Compute, once, what all coalitions share."""
         if self.products is None:
-            solver = self.solver
-            self.products = self.X * self.to(solver.y - solver.shift)[:, None]
+            self.products = self.X * self.y[:, None]
             self.squares = (self.X**2).sum(dim=1)
 
     @undisturbed()
