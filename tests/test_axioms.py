@@ -13,7 +13,6 @@ from sklearn.model_selection import (
 )
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
-from skvalue.neighbors import get_engine
 
 # Name -> (valuer, number of classes; 0 is a regression).
 EXACT = {
@@ -37,15 +36,15 @@ by_name = pytest.mark.parametrize("name", EXACT)
 
 @pytest.fixture(autouse=True)
 def every_engine(request, engine, monkeypatch):
-    """Let "auto" mean each exact engine in turn."""
+    """Give the valuers of the table each exact engine in turn."""
     name = request.node.name
     if engine == "faiss" and "manhattan" in name:
         pytest.skip("FAISS has Euclidean and cosine distances, and says so")
     if engine != "numba" and "5000_rows" in name:
         pytest.skip("not the engine for so many games of all rows")
-    monkeypatch.setattr(
-        "skvalue.valuers._neighbors.get_engine", lambda *_: get_engine(engine, "cpu")
-    )
+    for key, (valuer, n_classes) in EXACT.items():
+        on_engine = clone(valuer).set_params(engine=engine, device="cpu")
+        monkeypatch.setitem(EXACT, key, (on_engine, n_classes))
 
 
 def problem(rng, n_classes, n=80, n_judges=30, d=3):

@@ -234,7 +234,7 @@ def test_a_callback_stops_the_fit_and_values_stand_on_the_judges_done(valuer, rn
     X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
     X_val, y_val = rng.normal(size=(3000, 2)), rng.integers(0, 2, 3000)
     valuer.set_callbacks(Watch(stop_at=2))
-    with pytest.warns(IncompleteFitWarning, match="stopped by a callback: .* judged until then"):
+    with pytest.warns(IncompleteFitWarning, match="stopped by a callback: .* evaluated until then"):
         valuer.fit(X, y, X_val=X_val, y_val=y_val)
     done = len(valuer.contributions(0).contributions)
     assert 0 < done < 3000
