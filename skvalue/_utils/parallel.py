@@ -133,21 +133,9 @@ def beside(function, items, threaded=True):
 
     One item ahead of the reader. It leaves BLAS alone: see `one_blas_thread`.
     """
-    if not threaded:
-        for item in items:
-            yield function(*item)
-        return
-    pool, running = ThreadPoolExecutor(1), None
-    try:
-        for item in items:
-            submitted = pool.submit(function, *item)
-            if running is not None:
-                yield running.result()
-            running = submitted
-        if running is not None:
-            yield running.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    if threaded:
+        return _threaded(function, items, workers=1)
+    return (function(*item) for item in items)
 
 
 class _OneBlasThread:

@@ -18,6 +18,7 @@ from .._utils.checks import (
     refuse_missing_labels,
 )
 from .._utils.embedding import fit_embedding, learns_from_rows
+from .._utils.fits import blank_of
 from ..exceptions import QuadraticCostWarning
 from ..privacy import check_delta, check_epsilon
 from ._labels import codes_or_other, public_classes
@@ -158,7 +159,7 @@ def make_problem(
     `validate_data` writes on the estimator that it is given. It is given a blank one, so that a fit
     that fails leaves the fitted estimator as it was.
     """
-    blank = type(estimator)(**estimator.get_params(deep=False))
+    blank = blank_of(estimator)
     refuse_missing_labels(y)
     if getattr(blank, "embedding", None) is not None:
         if estimator._is_private and learns_from_rows(blank.embedding):

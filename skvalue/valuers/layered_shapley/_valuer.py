@@ -4,13 +4,7 @@ from numbers import Integral, Real
 
 from ..._utils.checks import seed_of
 from ..._utils.sklearn import HasMethods, Interval, StrOptions
-from ...base import (
-    EXACT,
-    PRIVACY_CONSTRAINTS,
-    BaseScoringValuer,
-    Takes,
-    refuse_unseen_labels,
-)
+from ...base import EXACT, PRIVACY_CONSTRAINTS, BaseScoringValuer, Takes, refuse_unseen_labels
 from ...samplers import ALLOCATIONS
 from ._plan import DESIGNS
 from ._private import NOISES, RELEASES
