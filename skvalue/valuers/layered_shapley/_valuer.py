@@ -195,14 +195,10 @@ class LayeredShapleyValuer(BaseScoringValuer):
         "memory": [str, HasMethods(["cache"]), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
-        "epsilon": PRIVACY_CONSTRAINTS["epsilon"],
-        "delta": PRIVACY_CONSTRAINTS["delta"],
         "release": [StrOptions(set(RELEASES))],
         "max_queries": [Interval(Integral, 1, None, closed="left")],
         "noise": [StrOptions(set(NOISES))],
-        "reader": PRIVACY_CONSTRAINTS["reader"],
-        "ledger": PRIVACY_CONSTRAINTS["ledger"],
-        "noise_random_state": PRIVACY_CONSTRAINTS["noise_random_state"],
+        **{name: rule for name, rule in PRIVACY_CONSTRAINTS.items() if name != "relation"},
     }
 
     def __init__(
