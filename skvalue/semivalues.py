@@ -5,7 +5,6 @@ A semivalue of a game v of n players gives player i the sum over coalitions S wi
 ``sum_k binom(n - 1, k) p[k] = 1`` (Dubey, Neyman and Weber 1981).
 """
 
-from itertools import combinations
 from numbers import Integral
 
 import numpy as np
@@ -273,19 +272,9 @@ def enumerate_semivalue(utility, n, semivalue="shapley"):
     """
     if n > 20:
         raise ValueError(f"n must be at most 20 to enumerate 2^n coalitions. Got {n}.")
-    weights = coalition_weights(semivalue, n)
-    values = np.zeros(n)
-    table = {}
-    for size in range(n + 1):
-        for players in combinations(range(n), size):
-            table[players] = utility(players)
-    for players, value in table.items():
-        size = len(players)
-        inside = set(players)
-        for i in range(n):
-            # With i the coalition is S + i for an S one smaller, without i it is S itself.
-            values[i] += value * weights[size - 1] if i in inside else -value * weights[size]
-    return values
+    coalition_weights(semivalue, n)  # refuses either before 2^n utilities are asked for
+    coalitions = (tuple(i for i in range(n) if code >> i & 1) for code in range(2**n))
+    return tabulated_semivalue([utility(players) for players in coalitions], semivalue)
 
 
 def tabulated_semivalue(utilities, semivalue="shapley"):

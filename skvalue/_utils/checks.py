@@ -119,11 +119,7 @@ def raw_validation_weights(weights, n_points):
     if weights is None:
         return np.ones(n_points)
     weights = _check_weights(weights, "sample_weight_val")
-    if len(weights) != n_points:
-        raise ValueError(
-            f"sample_weight_val must have one entry a row of X_val ({n_points}). Got "
-            f"{len(weights)}."
-        )
+    check_length(weights, "sample_weight_val", n_points, of="X_val")
     if weights.min() < 0:
         raise ValueError(
             "sample_weight_val must be non-negative with a positive sum. Got a minimum of "
@@ -137,15 +133,18 @@ def _check_weights(weights, name):
     return one_column(weights, name)
 
 
+def check_length(values, name, n, of="X"):
+    """Refuse values that are not one a row."""
+    if len(values) != n:
+        raise ValueError(f"{name} must have one entry a row of {of} ({n}). Got {len(values)}.")
+
+
 def check_sample_weight(weights, n_rows):
     """Weights of the rows in fits as float64, or None."""
     if weights is None:
         return None
     weights = _check_weights(weights, "sample_weight")
-    if len(weights) != n_rows:
-        raise ValueError(
-            f"sample_weight must have one entry a row of X ({n_rows}). Got {len(weights)}."
-        )
+    check_length(weights, "sample_weight", n_rows)
     if weights.min() < 0 or weights.max() == 0:
         raise ValueError(
             "sample_weight must not be negative, nor zero for all rows. Got weights from "
@@ -174,8 +173,7 @@ def check_groups(groups, n_rows):
     if groups is None:
         return None, None
     groups = one_column(groups, "groups")
-    if len(groups) != n_rows:
-        raise ValueError(f"groups must have one entry a row of X ({n_rows}). Got {len(groups)}.")
+    check_length(groups, "groups", n_rows)
     names, codes = check_names(groups, "groups")
     if len(names) < 2:
         raise ValueError(f"groups must name at least 2 groups. Got one: {names.tolist()[0]!r}.")

@@ -58,12 +58,9 @@ def n_workers(n_jobs):
         return backend.effective_n_jobs(backend.default_n_jobs)
     if n_jobs is not None or _configured():
         return effective_n_jobs(n_jobs)
-    threads = [lib["num_threads"] for lib in _thread_pools().info() if _is_blas(lib)]
+    libraries = _thread_pools().info()
+    threads = [lib["num_threads"] for lib in libraries if lib["user_api"] == "blas"]
     return max(threads, default=1)
-
-
-def _is_blas(lib):
-    return lib["user_api"] == "blas"
 
 
 def ordered_map(function, tasks, n_jobs=None, n_tasks=None):
@@ -133,21 +130,9 @@ def beside(function, items, threaded=True):
 
     One item ahead of the reader. It leaves BLAS alone: see `one_blas_thread`.
     """
-    if not threaded:
-        for item in items:
-            yield function(*item)
-        return
-    pool, running = ThreadPoolExecutor(1), None
-    try:
-        for item in items:
-            submitted = pool.submit(function, *item)
-            if running is not None:
-                yield running.result()
-            running = submitted
-        if running is not None:
-            yield running.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    if threaded:
+        return _threaded(function, items, workers=1)
+    return (function(*item) for item in items)
 
 
 class _OneBlasThread:

@@ -29,30 +29,6 @@ def check_parameters(estimator):
     estimator._validate_params()
 
 
-__all__ = [
-    "BaseScorer",
-    "HasMethods",
-    "Interval",
-    "Options",
-    "RealNotInt",
-    "StrOptions",
-    "callback_context",
-    "check_feature_names",
-    "check_parameters",
-    "fit_context",
-    "get_feature_names",
-    "is_pandas_na",
-    "is_scalar_nan",
-    "metric_name",
-    "response_methods",
-    "safe_indexing",
-    "takes_sample_weight",
-    "validate_parameter_constraints",
-    "validate_params",
-    "with_labels",
-]
-
-
 def metric_name(scorer):
     """Name of the metric of a scorer, if it has one."""
     return getattr(scorer._score_func, "__name__", None)

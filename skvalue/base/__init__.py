@@ -3,37 +3,8 @@
 from ._in_sample import BaseInSampleValuer
 from ._labels import codes_or_other, public_classes
 from ._points import Part, mean_over_splits
-from ._problem import (
-    Points,
-    Problem,
-    Split,
-    Takes,
-    make_problem,
-    refuse_unseen_labels,
-)
+from ._problem import Points, Problem, Split, Takes, make_problem, refuse_unseen_labels
 from ._record import Fitted, Result
 from ._release import EXACT, PRIVACY_CONSTRAINTS, Release
 from ._rows import check_rows
 from ._valuer import BaseScoringValuer, BaseValuer
-
-__all__ = [
-    "EXACT",
-    "PRIVACY_CONSTRAINTS",
-    "BaseInSampleValuer",
-    "BaseScoringValuer",
-    "BaseValuer",
-    "Fitted",
-    "Part",
-    "Points",
-    "Problem",
-    "Release",
-    "Result",
-    "Split",
-    "Takes",
-    "check_rows",
-    "codes_or_other",
-    "make_problem",
-    "mean_over_splits",
-    "public_classes",
-    "refuse_unseen_labels",
-]

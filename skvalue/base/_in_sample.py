@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._utils.fits import swap_in
 from .._utils.progress import Progress
 from .._utils.sklearn import fit_context
 from ..exceptions import IncompleteFitWarning
@@ -250,8 +251,6 @@ class BaseInSampleValuer(
     def _swap_in(self, result, attributes, release):
         """Replace all that the former fit has set by the record of this one."""
         fitted, problem = Fitted.of(result, attributes, release), result.problem
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
         public = {
             "classes_": problem.classes,
             "utility_": result.utility,
@@ -262,10 +261,9 @@ class BaseInSampleValuer(
             **result.attributes,
         }
         # `None` is a value of some attributes of methods, and the absence of the others.
-        absent = {"classes_", "privacy_"}
-        shown = {k: v for k, v in public.items() if k.endswith("_")}
-        vars(self).update({k: v for k, v in shown.items() if v is not None or k not in absent})
-        self._fitted, self._n_features_out = fitted, 1
+        absent = {name for name in ("classes_", "privacy_") if public[name] is None}
+        shown = {k: v for k, v in public.items() if k.endswith("_") and k not in absent}
+        swap_in(self, **shown, _fitted=fitted, _n_features_out=1)
 
     def _record(self, what, needs_rows=False, needs_points=False, error=ValueError):
         """The record of the fit, if it has what is asked for."""

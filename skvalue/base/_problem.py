@@ -7,6 +7,7 @@ import numpy as np
 
 from .._utils.checks import (
     check_groups,
+    check_length,
     check_numeric_target,
     check_sample_weight,
     check_target_scale,
@@ -18,6 +19,7 @@ from .._utils.checks import (
     refuse_missing_labels,
 )
 from .._utils.embedding import fit_embedding, learns_from_rows
+from .._utils.fits import blank_of
 from ..exceptions import QuadraticCostWarning
 from ..privacy import check_delta, check_epsilon
 from ._labels import codes_or_other, public_classes
@@ -87,7 +89,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What a fit is about, validated. A private fit keeps it `without_rows`."""
+    """What a fit is about, validated. A private fit keeps it without the rows."""
 
     X: np.ndarray | None
     y: np.ndarray | None  # codes of the classes, or targets; private: ``n_classes`` is "any other"
@@ -140,25 +142,16 @@ class Problem:
             return row_values
         return np.bincount(self.groups, weights=row_values, minlength=len(self.group_names))
 
-    def without_rows(self):
-        """The same problem without the rows, for the record of a private fit."""
-        return replace(self, X=None, y=None, sample_weight=None)
 
-    def without_groups(self):
-        """The same problem without the groups, for a pickle of that record."""
-        return replace(self, groups=None, group_names=None)
-
-
-def make_problem(
-    estimator, X, y, X_val=None, y_val=None, *, groups=None, sample_weight=None,
-    sample_weight_val=None,
-):  # fmt: skip
+def make_problem(estimator, X, y, X_val=None, y_val=None, **metadata):
     """Validate what was passed to ``fit``. Sets nothing on the estimator.
+
+    The metadata are the keywords of `build_problem`.
 
     `validate_data` writes on the estimator that it is given. It is given a blank one, so that a fit
     that fails leaves the fitted estimator as it was.
     """
-    blank = type(estimator)(**estimator.get_params(deep=False))
+    blank = blank_of(estimator)
     refuse_missing_labels(y)
     if getattr(blank, "embedding", None) is not None:
         if estimator._is_private and learns_from_rows(blank.embedding):
@@ -171,10 +164,7 @@ def make_problem(
     X, y = check_rows(blank, X, y)
     X_val, y_val = check_validation_set(blank, X_val, y_val, X)
     columns = {name: value for name, value in vars(blank).items() if name.endswith("_")}
-    return build_problem(
-        estimator, X, y, X_val, y_val, columns, groups=groups, sample_weight=sample_weight,
-        sample_weight_val=sample_weight_val,
-    )  # fmt: skip
+    return build_problem(estimator, X, y, X_val, y_val, columns, **metadata)
 
 
 def build_problem(
@@ -194,8 +184,7 @@ def build_problem(
                 "the private rows. Got no X_val."
             )
     group_names, group_codes = check_groups(groups, len(X))
-    if len(y) != len(X):
-        raise ValueError(f"y must have one entry a row of X ({len(X)}). Got {len(y)}.")
+    check_length(y, "y", len(X))
     encode = _encode_private if estimator._is_private else _encode
     classes, y, y_val = encode(type(estimator).__name__, takes, y, y_val)
     problem = Problem(

@@ -38,7 +38,8 @@ class Fitted:
         """The record of a fit; that of a private one holds no row."""
         result = replace(result, error=None, warn=None)
         if not release.is_exact:
-            result = replace(result, problem=result.problem.without_rows())
+            problem = replace(result.problem, X=None, y=None, sample_weight=None)
+            result = replace(result, problem=problem)
         return cls(result, attributes, release)
 
     @property
@@ -79,7 +80,7 @@ class Fitted:
         # Values of a private fit are for the curator, and stay in the process that fitted.
         state = {**vars(self), "cache": {}}
         if self.hides_values:
-            problem = self.problem.without_groups()
+            problem = replace(self.problem, groups=None, group_names=None)
             state["result"] = replace(self.result, values=None, problem=problem)
         if self.is_private:  # a seed would take the noise off again
             state["release"] = replace(self.release, noise_random_state=None)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._utils.checks import check_task, label_codes, raw_validation_weights
+from .._utils.checks import check_length, check_task, label_codes, raw_validation_weights
 from ..neighbors import concatenate_rows
 from ._problem import Points, Split, build_problem
 from ._rows import check_rows, check_validation_set
@@ -14,8 +14,7 @@ def with_rows(estimator, problem, X, y, groups):
     """The problem with more rows, which come after those it had."""
     X = check_rows(estimator, X, like=problem.X)
     y = np.asarray(y)
-    if len(y) != len(X):
-        raise ValueError(f"y must have one entry a row of X ({len(X)}). Got {len(y)}.")
+    check_length(y, "y", len(X))
     if (groups is None) != (problem.groups is None):
         raise ValueError("groups must be passed to both fit and add_rows, or to neither.")
     if groups is not None:
@@ -29,8 +28,8 @@ def without_rows(estimator, problem, rows):
     n, rows = len(problem.X), np.asarray(rows)
     if rows.size and rows.dtype.kind not in "iub":
         raise ValueError(f"rows must be positions or a mask. Got entries of {rows.dtype}.")
-    if rows.dtype == bool and len(rows) != n:
-        raise ValueError(f"rows must have one entry a row of fit ({n}). Got {len(rows)}.")
+    if rows.dtype == bool:
+        check_length(rows, "rows", n, of="fit")
     if rows.dtype != bool and rows.size and not (-n <= rows.min() and rows.max() < n):
         raise ValueError(f"rows must be between 0 and {n - 1}. Got {rows.min()} to {rows.max()}.")
     keep = np.ones(n, dtype=bool)

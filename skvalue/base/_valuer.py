@@ -4,7 +4,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from .._utils.checks import check_target_scale
+from .._utils.checks import check_length, check_target_scale
 from .._utils.sklearn import fit_context
 from . import _inference, _updates
 from ._in_sample import BaseInSampleValuer
@@ -66,8 +66,7 @@ class BaseScoringValuer(BaseInSampleValuer):
         X = check_rows(self, X, like=problem.splits[0].points.X)
         codes = None
         if y is not None:
-            if len(y) != len(X):
-                raise ValueError(f"y must have one entry a row of X ({len(X)}). Got {len(y)}.")
+            check_length(y, "y", len(X))
             if problem.n_classes:
                 codes = known_codes(y, problem.classes, fitted.is_private)
             else:

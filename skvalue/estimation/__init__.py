@@ -19,20 +19,3 @@ from .orders import OrderDesign
 from .run import Run, combine
 from .stopping import Stopping, default_evaluations
 from .subsets import SUBSETS
-
-__all__ = [
-    "SAMPLERS",
-    "SUBSETS",
-    "Checkpoint",
-    "OrderDesign",
-    "Run",
-    "Stopping",
-    "bernstein_halfwidth",
-    "choose_sampler",
-    "combine",
-    "decided",
-    "default_evaluations",
-    "make_design",
-    "read_arrays",
-    "t_halfwidth",
-]

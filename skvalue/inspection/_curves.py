@@ -7,7 +7,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, indexable
 
-from .._utils.checks import check_sample_weight
+from .._utils.checks import check_length, check_sample_weight
 from .._utils.sklearn import HasMethods, Interval, StrOptions, validate_params
 from ..games import check_scorer, train
 
@@ -34,8 +34,7 @@ def _check_values(values, n_rows):
     values = column_or_1d(
         check_array(values, ensure_2d=False, dtype=np.float64, input_name="values")
     )
-    if len(values) != n_rows:
-        raise ValueError(f"values must have one entry a row of X ({n_rows}). Got {len(values)}.")
+    check_length(values, "values", n_rows)
     return values
 
 

@@ -26,6 +26,15 @@ def _library():
     return privacy_loss_distribution
 
 
+def _grid(interval, probability):
+    """Options of the mechanisms of dp-accounting: the grid of losses, and the sampling."""
+    return {
+        "value_discretization_interval": interval,
+        "sampling_prob": probability,
+        "use_connect_dots": True,  # not the default for discrete Gaussians, then a third is wasted
+    }
+
+
 def compose_plds(parts):
     """Privacy loss distribution of ``{event: count}``; events are neither composed nor nested."""
     return _composed(frozenset(parts.items()))
@@ -42,8 +51,7 @@ def _composed(parts):
 @lru_cache(maxsize=64)
 def _event_pld(event, interval):
     if isinstance(event, PoissonSampledEvent):
-        replaced = event.relation == "replace"
-        return _noise_pld(event.event, event.probability, replaced, interval)
+        return _noise_pld(event.event, event.probability, event.relation == "replace", interval)
     return _noise_pld(event, 1.0, False, interval)
 
 
@@ -73,32 +81,22 @@ def _(event: GaussianEvent, probability, replaced, interval):
     relation = NeighboringRelation.REPLACE_ONE if replaced else NeighboringRelation.REPLACE_SPECIAL
     return _library().from_gaussian_mechanism(
         event.scale / event.sensitivity,
-        value_discretization_interval=interval,
-        sampling_prob=probability,
-        use_connect_dots=True,
         neighboring_relation=relation,
+        **_grid(interval, probability),
     )
 
 
 @_noise_pld.register
 def _(event: LaplaceEvent, probability, replaced, interval):
     # One coordinate that moves by all of the L1 sensitivity is the worst case.
-    return _library().from_laplace_mechanism(
-        event.scale / event.sensitivity,
-        value_discretization_interval=interval,
-        sampling_prob=probability,
-        use_connect_dots=True,
-    )
+    scale = event.scale / event.sensitivity
+    return _library().from_laplace_mechanism(scale, **_grid(interval, probability))
 
 
 @_noise_pld.register
 def _(event: DiscreteLaplaceEvent, probability, replaced, interval):
     return _library().from_discrete_laplace_mechanism(
-        1 / event.scale,
-        sensitivity=event.sensitivity,
-        value_discretization_interval=interval,
-        sampling_prob=probability,
-        use_connect_dots=True,
+        1 / event.scale, sensitivity=event.sensitivity, **_grid(interval, probability)
     )
 
 
@@ -114,13 +112,8 @@ def _(event: OpaqueEvent, probability, replaced, interval):
 @_noise_pld.register
 def _(event: DiscreteGaussianEvent, probability, replaced, interval):
     if event.contributions == 1:
-        # use_connect_dots is False by default there, and then wasteful by a third.
         return _library().from_discrete_gaussian_mechanism(
-            event.scale,
-            sensitivity=event.step,
-            value_discretization_interval=interval,
-            sampling_prob=probability,
-            use_connect_dots=True,
+            event.scale, sensitivity=event.step, **_grid(interval, probability)
         )
     end = math.ceil(_largest_loss(event) / interval) + 1
     losses = np.arange(-end, end + 1) * interval

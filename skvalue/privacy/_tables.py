@@ -8,6 +8,7 @@ drawn law is within 2^-100 of the stated one in total variation. Time of a draw 
 import decimal
 import math
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 
@@ -78,12 +79,9 @@ def _geometric_table(scale, unit, length):
 
 def _thresholds(weights):
     """High and low words of the cumulated weights in units of 2^-128, the last one left out."""
-    total, running, high, low = sum(weights), 0, [], []
-    for weight in weights[:-1]:
-        running += weight
-        threshold = min((running << 128) // total, _ALL)
-        high.append(threshold >> 64)
-        low.append(threshold & _LOW)
+    total = sum(weights)
+    thresholds = [min((running << 128) // total, _ALL) for running in accumulate(weights[:-1])]
+    high, low = [part >> 64 for part in thresholds], [part & _LOW for part in thresholds]
     return np.array(high, dtype=np.uint64), np.array(low, dtype=np.uint64)
 
 

@@ -15,10 +15,18 @@ from dataclasses import dataclass, fields
 
 from .._utils.checks import check_count, check_delta, check_epsilon, check_positive, check_relation
 
+_CHECKS = {float: check_positive, int: check_count, str: check_relation}
+
 
 def _set(event, **values):
     for name, value in values.items():
         object.__setattr__(event, name, value)
+
+
+def _check_fields(event):
+    """Check every field of a noise event by its type."""
+    checks = {field.name: _CHECKS[field.type] for field in fields(event)}
+    _set(event, **{name: check(getattr(event, name), name) for name, check in checks.items()})
 
 
 @dataclass(frozen=True)
@@ -47,13 +55,7 @@ class GaussianEvent:
     sensitivity: float = 1.0
     relation: str = "replace"
 
-    def __post_init__(self):
-        _set(
-            self,
-            scale=check_positive(self.scale, "scale"),
-            sensitivity=check_positive(self.sensitivity, "sensitivity"),
-            relation=check_relation(self.relation),
-        )
+    __post_init__ = _check_fields
 
 
 @dataclass(frozen=True)
@@ -86,14 +88,7 @@ class DiscreteGaussianEvent:
     step: int = 1
     relation: str = "add_remove"
 
-    def __post_init__(self):
-        _set(
-            self,
-            scale=check_positive(self.scale, "scale"),
-            contributions=check_count(self.contributions, "contributions"),
-            step=check_count(self.step, "step"),
-            relation=check_relation(self.relation),
-        )
+    __post_init__ = _check_fields
 
 
 @dataclass(frozen=True)
@@ -122,7 +117,7 @@ class LaplaceEvent:
     sensitivity: float = 1.0
     relation: str = "replace"
 
-    __post_init__ = GaussianEvent.__post_init__
+    __post_init__ = _check_fields
 
 
 @dataclass(frozen=True)
@@ -151,13 +146,7 @@ class DiscreteLaplaceEvent:
     sensitivity: int = 1
     relation: str = "add_remove"
 
-    def __post_init__(self):
-        _set(
-            self,
-            scale=check_positive(self.scale, "scale"),
-            sensitivity=check_count(self.sensitivity, "sensitivity"),
-            relation=check_relation(self.relation),
-        )
+    __post_init__ = _check_fields
 
 
 @dataclass(frozen=True)

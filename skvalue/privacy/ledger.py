@@ -171,14 +171,12 @@ class Ledger:
         TypeError
             If event is not an event.
         """
-        self._require_usable()
         record = json.dumps(event_to_dict(event))
         # dp-accounting takes a second to import and compose: not while others wait for the file.
         self._require_affordable(event, *self._read())
         with self._lock, self._store.transaction() as (terms, rows, append):
             relation = terms["relation"] or event.relation
-            charged = [event_from_dict(json.loads(row["event"])) for row in rows]
-            self._require_affordable(event, relation, charged)
+            self._require_affordable(event, relation, _events(rows))
             time = datetime.now(UTC).isoformat(timespec="seconds")
             number = append(record, str(label), time, os.getpid(), relation)
         return Charge(number, event, str(label), time, os.getpid())
@@ -213,7 +211,6 @@ class Ledger:
         RuntimeError
             If a ledger in memory is used outside its process.
         """
-        self._require_usable()
         n_fits = check_count(n_fits, "n_fits")
         if event is not None and epsilon is not None:
             raise ValueError("event and epsilon must not both be given: they say the same twice.")
@@ -231,42 +228,43 @@ class Ledger:
     @property
     def charges(self):
         """Everything charged, in order."""
-        self._require_usable()
-        return tuple(
-            Charge(
-                row["number"],
-                event_from_dict(json.loads(row["event"])),
-                row["label"],
-                row["time"],
-                row["process"],
-            )
-            for row in self._store.read()[1]
-        )
+        rows = self._contents()[1]
+        return tuple(Charge(**{**row, "event": event}) for row, event in zip(rows, _events(rows)))
 
     @property
     def n_charges(self):
         """How many charges there were."""
-        self._require_usable()
-        return len(self._store.read()[1])
+        return len(self._contents()[1])
 
     @property
     def relation(self):
         """Neighbouring relation of the budget; None before the first charge of a free choice."""
-        self._require_usable()
-        return self._store.read()[0]["relation"]
+        return self._contents()[0]["relation"]
 
     @property
     def spent(self):
         """Epsilon of everything charged, at the budget's delta."""
-        self._require_usable()
-        relation, charged = self._read()
-        return get_epsilon(_compose(charged, relation), self.delta) if charged else 0.0
+        return self._epsilon_of(*self._read())
 
     # Plumbing -------------------------------------------------------------------------------
 
+    def _contents(self):
+        """The terms, and the charges as rows."""
+        if not self._store.usable():
+            raise RuntimeError(
+                "a Ledger in memory counts in the process that made it only. Pass a path, as in "
+                f"Ledger('budget.sqlite', {self.dataset_name!r}, ...), to share it with other "
+                "processes (n_jobs) or other days."
+            )
+        return self._store.read()
+
     def _read(self):
-        terms, rows = self._store.read()
-        return terms["relation"], [event_from_dict(json.loads(row["event"])) for row in rows]
+        """The relation, and the events charged."""
+        terms, rows = self._contents()
+        return terms["relation"], _events(rows)
+
+    def _epsilon_of(self, relation, charged):
+        return get_epsilon(_compose(charged, relation), self.delta) if charged else 0.0
 
     def _fits(self, events, relation):
         return get_delta(_compose(events, relation), self.epsilon) <= self.delta
@@ -282,7 +280,7 @@ class Ledger:
             ) from error
         if self._fits([*charged, event], relation):
             return
-        spent = get_epsilon(_compose(charged, relation), self.delta) if charged else 0.0
+        spent = self._epsilon_of(relation, charged)
         asked = "the release" if n_fits == 1 else f"the {n_fits} fits"
         raise ValueError(
             f"{asked} must fit what is left of the budget epsilon={self.epsilon:g}, delta="
@@ -306,14 +304,6 @@ class Ledger:
             middle = (low + high) / 2
             low, high = (middle, high) if fits(middle) else (low, middle)
         return low
-
-    def _require_usable(self):
-        if not self._store.usable():
-            raise RuntimeError(
-                "a Ledger in memory counts in the process that made it only. Pass a path, as in "
-                f"Ledger('budget.sqlite', {self.dataset_name!r}, ...), to share it with other "
-                "processes (n_jobs) or other days."
-            )
 
     def __sklearn_clone__(self):
         return self
@@ -340,6 +330,10 @@ class Ledger:
             f"{self.epsilon:g} spent at delta={self.delta:g} ({self.relation or 'no'} relation) in "
             f"{count} {'charge' if count == 1 else 'charges'}."
         )
+
+
+def _events(rows):
+    return [event_from_dict(json.loads(row["event"])) for row in rows]
 
 
 def _compose(events, relation):

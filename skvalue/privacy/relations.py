@@ -87,10 +87,8 @@ def _(event: DiscreteGaussianEvent, relation):
 def _(event: OpaqueEvent, relation):
     if relation != "replace":
         return replace(event, relation=relation)
-    delta = min(
-        (1 + math.exp(min(event.epsilon, 700.0))) * event.delta, 1 - 1e-16
-    )  # privacy of two steps
-    return OpaqueEvent(2 * event.epsilon, delta, relation)
+    delta = (1 + math.exp(min(event.epsilon, 700.0))) * event.delta  # privacy of two steps
+    return OpaqueEvent(2 * event.epsilon, min(delta, 1 - 1e-16), relation)
 
 
 @_restate.register

@@ -10,16 +10,6 @@ from .scoring import check_scorer, empty_utility_of
 from .status import SOLVED
 from .training import Training
 
-__all__ = [
-    "SOLVED",
-    "Training",
-    "check_scorer",
-    "empty_utility_of",
-    "find_solver",
-    "fit_and_score",
-    "train",
-]
-
 SOLVERS = [
     BayesSolver,
     CentroidSolver,

@@ -6,9 +6,3 @@ from ._designs import Utilities, play
 from ._plan import DESIGNS, make_plan
 from ._private import participation, plan_release, private_values, secret_value, value_sensitivity
 from ._valuer import LayeredShapleyValuer
-
-__all__ = [
-    "DESIGNS", "CoreSet", "LayeredShapleyValuer", "Utilities", "make_plan", "marginal_bounds",
-    "participation", "plan_release", "play", "private_values", "secret_value", "suggest_bound",
-    "value_sensitivity",
-]  # fmt: skip

@@ -143,11 +143,6 @@ class LayerEstimate:
     core: list = field(default_factory=list)
     done: int = 0  # shuffles, or designs without shuffles, that are complete
 
-    @property
-    def values(self):
-        """The values."""
-        return self.layers.sum(axis=0) / self.layers.shape[1]
-
 
 def n_steps(plan):
     """Number of estimates that `play` yields."""

@@ -9,6 +9,7 @@ from sklearn.utils import Bunch
 from ...samplers import uniform_subsets
 from ._core import CoreSet
 from ._designs import Utilities
+from ._settings import GameSettings
 
 
 def core_set(fitted, settings, number):
@@ -27,12 +28,12 @@ def _make_core(fitted, settings, number):
         groups = np.searchsorted(layers.players, problem.groups[split.players])
     coalitions = list(layers.estimate.core)
     if settings.n_layers is None or settings.n_layers >= n:
-        full = settings.game.game_of(problem, split).utility(np.ones((1, n), dtype=bool))
+        full = settings.game_of(problem, split).utility(np.ones((1, n), dtype=bool))
         coalitions.append((np.arange(n)[None], np.ones(1), full))
     points = split.points
     return CoreSet(
-        settings.game, *problem.rows(split), points.X, points.y, problem.classes, coalitions, n,
-        settings.include_empty, groups, points.weights,
+        GameSettings.of(settings), *problem.rows(split), points.X, points.y, problem.classes,
+        coalitions, n, settings.include_empty, groups, points.weights,
     )  # fmt: skip
 
 
@@ -45,14 +46,14 @@ def joining_values(fitted, settings, number, X, y):
     core = core_set(fitted, settings, number)
     if y is not None:
         return core.joining(X, y)
-    return sum(core.joining(X, label) * p for label, p in _predictions(fitted, settings.game, X))
+    return sum(core.joining(X, label) * p for label, p in _predictions(fitted, settings, X))
 
 
-def _predictions(fitted, game, X):
+def _predictions(fitted, settings, X):
     """(codes, probabilities) of rows without labels; (targets, 1) in a regression."""
     problem = fitted.problem
     if "model" not in fitted.cache:
-        model = clone(game.model(problem.classes))
+        model = clone(settings.model(problem.classes))
         fitted.cache["model"] = model.fit(problem.X, problem.labels(problem.y))
     model = fitted.cache["model"]
     if problem.classes is None:
@@ -79,7 +80,7 @@ def value_of_group(fitted, settings, indices, accuracy, failure):
         mine = np.flatnonzero(np.isin(players, indices))
         missing = settings.counts(plan.n) - plan.counts
         extra = np.where(plan.enumerated | (plan.counts < 1), 0, missing)
-        utilities = Utilities(settings.game.game_of(fitted.problem, split))
+        utilities = Utilities(settings.game_of(fitted.problem, split))
         rng = layers.streams(-1)
         places = np.searchsorted(indices, players[mine])
         for k in np.flatnonzero(extra > 0).tolist():

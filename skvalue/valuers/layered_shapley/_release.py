@@ -135,7 +135,7 @@ def planned_release(valuer, n):
 def private_result(problem, release, settings, seed):
     """Result of a private fit: all values, released here; or what answers queries later."""
     n, plan = len(problem.X), release.plan
-    game = settings.game.game_of(problem, problem.splits[0])
+    game = settings.game_of(problem, problem.splits[0])
     values, statistic, utilities = np.full(n, np.nan), None, Utilities(game)
     if release.by_query:
         statistic = Queries(release, utilities, seed)

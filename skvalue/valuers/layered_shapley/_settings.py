@@ -13,7 +13,7 @@ from ._plan import make_plan
 _PLAIN = (str, float, int, type(None))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GameSettings:
     """How a game is made of rows and validation points; the names are those of the valuer."""
 
@@ -75,11 +75,10 @@ class GameSettings:
         return {**record, "estimator": None if self.estimator is None else repr(self.estimator)}
 
 
-@dataclass(frozen=True)
-class LayerSettings:
+@dataclass(frozen=True, kw_only=True)
+class LayerSettings(GameSettings):
     """Which layers are played, and how often; the names are those of the valuer."""
 
-    game: GameSettings
     design: str
     n_layers: int | None
     accuracy: float
@@ -90,15 +89,9 @@ class LayerSettings:
     max_evaluations: int | None
     n_shuffles: int
 
-    @classmethod
-    def of(cls, valuer):
-        """The settings that are parameters of a valuer."""
-        own = {field.name: getattr(valuer, field.name) for field in fields(cls)[1:]}
-        return cls(GameSettings.of(valuer), **own)
-
     def bounds(self, n):
         """Largest marginal contributions by size, and the mean of those of the layers left out."""
-        game = self.game.l2, self.game.max_norm, self.game.fit_intercept
+        game = self.l2, self.max_norm, self.fit_intercept
         return marginal_bounds(n, self.bound, self.n_layers, game)
 
     def counts(self, n):

@@ -43,7 +43,7 @@ def random_streams(seed, number):
 
 def set_up_splits(problem, settings, seed):
     """The splits of a problem with their games and plans, before any coalition is evaluated."""
-    games = [settings.game.game_of(problem, split) for split in problem.splits]
+    games = [settings.game_of(problem, split) for split in problem.splits]
     splits = []
     for number, (game, split) in enumerate(zip(games, problem.splits)):
         groups = None if problem.groups is None else problem.groups[split.players]

@@ -4,13 +4,7 @@ from numbers import Integral, Real
 
 from ..._utils.checks import seed_of
 from ..._utils.sklearn import HasMethods, Interval, StrOptions
-from ...base import (
-    EXACT,
-    PRIVACY_CONSTRAINTS,
-    BaseScoringValuer,
-    Takes,
-    refuse_unseen_labels,
-)
+from ...base import EXACT, PRIVACY_CONSTRAINTS, BaseScoringValuer, Takes, refuse_unseen_labels
 from ...samplers import ALLOCATIONS
 from ._plan import DESIGNS
 from ._private import NOISES, RELEASES
@@ -201,14 +195,10 @@ class LayeredShapleyValuer(BaseScoringValuer):
         "memory": [str, HasMethods(["cache"]), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
-        "epsilon": PRIVACY_CONSTRAINTS["epsilon"],
-        "delta": PRIVACY_CONSTRAINTS["delta"],
         "release": [StrOptions(set(RELEASES))],
         "max_queries": [Interval(Integral, 1, None, closed="left")],
         "noise": [StrOptions(set(NOISES))],
-        "reader": PRIVACY_CONSTRAINTS["reader"],
-        "ledger": PRIVACY_CONSTRAINTS["ledger"],
-        "noise_random_state": PRIVACY_CONSTRAINTS["noise_random_state"],
+        **{name: rule for name, rule in PRIVACY_CONSTRAINTS.items() if name != "relation"},
     }
 
     def __init__(
