@@ -6,11 +6,7 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    get_routing_for_object,
-    process_routing,
-)
+from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_object, process_routing
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import has_fit_parameter
 

@@ -10,35 +10,8 @@ from ._noise import (
     own_fractions,
     step_noise_std,
 )
-from ._public import (
-    RATES,
-    column_scales,
-    public_directions,
-    public_learning_rate,
-    target_scale,
-)
+from ._public import RATES, column_scales, public_directions, public_learning_rate, target_scale
 from ._walk import walk_permutations, walk_steps
-
-__all__ = [
-    "RATES",
-    "SCHEDULES",
-    "GradientModel",
-    "GradientNoise",
-    "LinearGradientModel",
-    "TorchGradientModel",
-    "column_scales",
-    "gradient_event",
-    "gradient_report",
-    "gradients_at",
-    "optimal_fraction",
-    "own_fractions",
-    "public_directions",
-    "public_learning_rate",
-    "step_noise_std",
-    "target_scale",
-    "walk_permutations",
-    "walk_steps",
-]
 
 
 def __getattr__(name):

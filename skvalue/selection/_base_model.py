@@ -2,11 +2,7 @@
 
 from sklearn.base import clone
 from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    get_routing_for_object,
-)
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._utils.sklearn import HasMethods, StrOptions, fit_context

@@ -15,14 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...privacy import (
-    GaussianEvent,
-    OpaqueEvent,
-    calibrate_gaussian,
-    get_epsilon,
-    svec,
-    svec_index,
-)
+from ...privacy import GaussianEvent, OpaqueEvent, calibrate_gaussian, get_epsilon, svec, svec_index
 
 COUNT_WEIGHT = 0.5
 _ROUNDING = 1e-12  # relative; of the formulas below: no row is longer than 1, see `clip_rows`

@@ -22,14 +22,7 @@ from ...neighbors import (
 )
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
 from ._games import class_game, max_rank_bound, target_game
-from ._values import (
-    join_classes,
-    join_targets,
-    point_moments,
-    point_values,
-    predict_at,
-    value_part,
-)
+from ._values import join_classes, join_targets, point_moments, point_values, predict_at, value_part
 
 
 class KNNShapleyValuer(BaseValuer):
