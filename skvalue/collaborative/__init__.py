@@ -8,13 +8,7 @@ from .mediator import (
     PosteriorRegressor,
     RhoShapleyReward,
 )
-from .models import (
-    BayesianLinear,
-    BayesianLogistic,
-    BetaBernoulli,
-    GammaPoisson,
-    GaussianMean,
-)
+from .models import BayesianLinear, BayesianLogistic, BetaBernoulli, GammaPoisson, GaussianMean
 from .party import GramRelease, LogisticRelease, MeanRelease, Release
 from .simulation import PrivateCollaboration
 

@@ -3,7 +3,7 @@
 from numbers import Real
 
 import numpy as np
-from scipy.special import betaln, digamma, gammaln, log_expit, logsumexp
+from scipy.special import betaln, gammaln, log_expit, logsumexp
 from scipy.stats import beta as beta_law
 from scipy.stats import gamma as gamma_law
 
@@ -12,28 +12,6 @@ from .families import Family
 
 _STEPS = 60  # to each side of the largest term of a sum over counts
 _BISECTIONS = 70
-
-
-def beta_kl(a, b, prior_a, prior_b):
-    """Divergence of Beta(a, b) from Beta(prior_a, prior_b)."""
-    return (
-        betaln(prior_a, prior_b)
-        - betaln(a, b)
-        + (a - prior_a) * digamma(a)
-        + (b - prior_b) * digamma(b)
-        + (prior_a - a + prior_b - b) * digamma(a + b)
-    )
-
-
-def gamma_kl(a, b, prior_a, prior_b):
-    """Divergence of Gamma(a, rate b) from Gamma(prior_a, rate prior_b)."""
-    return (
-        (a - prior_a) * digamma(a)
-        - gammaln(a)
-        + gammaln(prior_a)
-        + prior_a * np.log(b / prior_b)
-        + a * (prior_b - b) / b
-    )
 
 
 def _log_noisy_counts(log_mass, slope, bend, release, highest):
