@@ -256,13 +256,8 @@ class BayesianLinear(PriorModel):
             The matrix.
         """
         size = gram_size(release.n_features, release.intercept)
-        gram = to_gram(
-            release.vector[:size],
-            release.n_samples,
-            release.n_features,
-            release.intercept,
-            release.layout,
-        )
+        facts = release.n_samples, release.n_features, release.intercept, release.layout
+        gram = to_gram(release.vector[:size], *facts)
         if release.epsilon is not None and not self.noise_aware:
             values, vectors = np.linalg.eigh(gram)
             gram = (vectors * np.maximum(values, 1e-3)) @ vectors.T

@@ -7,10 +7,10 @@ Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Mac
 from numbers import Real
 
 import numpy as np
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
-from ..._utils.checks import check_numeric_target
+from ..._utils.checks import check_numbers, check_numeric_target
 from ..._utils.fits import blank_of, columns_on
 from ..._utils.sklearn import Interval, StrOptions
 from ...privacy import clip_rows
@@ -316,7 +316,7 @@ class MeanRelease(PartyRelease):
         self.upper = upper
 
     def _clean(self, X, y):
-        numbers = column_or_1d(check_array(X, ensure_2d=False, dtype=np.float64, input_name="X"))
+        numbers = check_numbers(X, "X")
         lower = self.lower if self.family == "gaussian" else 0.0
         upper = 1.0 if self.family == "bernoulli" else self.upper
         if not lower < upper:
