@@ -3,9 +3,9 @@
 Arrays in, arrays out: whoever computed the values, and whatever the parties are.
 """
 
-from numbers import Real
-
 import numpy as np
+
+from ._utils.checks import check_positive
 
 __all__ = ["largest_rho", "rho_targets", "shares"]
 
@@ -17,12 +17,6 @@ def _finite(values, name):
     if not np.isfinite(values).all():
         raise ValueError(f"{name} must be finite. Got {values.tolist()}.")
     return values
-
-
-def _positive(number, name):
-    if not isinstance(number, Real) or isinstance(number, bool) or not 0 < number < np.inf:
-        raise ValueError(f"{name} must be a finite number above 0. Got {number!r}.")
-    return float(number)
 
 
 def rho_targets(values, grand_value, rho):
@@ -62,7 +56,7 @@ def rho_targets(values, grand_value, rho):
     [2.5, 5.0, 0.0]
     """
     values = _finite(values, "values")
-    grand_value, rho = _positive(grand_value, "grand_value"), _positive(rho, "rho")
+    grand_value, rho = check_positive(grand_value, "grand_value"), check_positive(rho, "rho")
     if values.max() <= 0:
         raise ValueError(f"values must have one above 0. Got at most {values.max():g}.")
     return grand_value * (np.maximum(values, 0.0) / values.max()) ** rho
@@ -105,7 +99,7 @@ def largest_rho(values, standalone, grand_value):
     1.0
     """
     values, standalone = _finite(values, "values"), _finite(standalone, "standalone")
-    grand_value = _positive(grand_value, "grand_value")
+    grand_value = check_positive(grand_value, "grand_value")
     if len(values) != len(standalone):
         raise ValueError(
             "values and standalone must have one entry a party each. Got "
@@ -164,7 +158,7 @@ def shares(values, budget, unit=None):
     >>> shares([1.0, 1.0, 1.0], budget=1.0, unit=0.01).tolist()
     [0.34, 0.33, 0.33]
     """
-    values, budget = _finite(values, "values"), _positive(budget, "budget")
+    values, budget = _finite(values, "values"), check_positive(budget, "budget")
     parts = np.maximum(values, 0.0)
     if not parts.any():
         raise ValueError(f"values must have one above 0. Got at most {values.max():g}.")
@@ -172,7 +166,7 @@ def shares(values, budget, unit=None):
     parts = budget * (parts / parts.sum())
     if unit is None:
         return parts
-    coins = budget / _positive(unit, "unit")
+    coins = budget / check_positive(unit, "unit")
     if abs(coins - round(coins)) > 1e-6 * max(1.0, coins * 1e-6):
         raise ValueError(f"budget must be a multiple of unit={unit!r}. Got {budget!r}.")
     scaled = parts / budget * round(coins)

@@ -21,6 +21,12 @@ def one_column(values, name, warn=False):
     return column_or_1d(values, warn=warn)
 
 
+def check_numbers(values, name, **options):
+    """The values as float64 of one dimension, finite unless `options` allow more."""
+    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name, **options)
+    return column_or_1d(values)
+
+
 def check_task(task, y, name="y"):
     """Return "classification" or "regression"; "auto" decides by the type of the target."""
     kind = type_of_target(y, input_name=name)

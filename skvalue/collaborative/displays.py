@@ -86,14 +86,8 @@ class PrivacyTradeOffDisplay:
             fitted = clone(scorer).fit({**others, party: release})
             rewards = clone(scheme).fit(fitted)
             i = fitted.parties_.index(party)
-            table.append(
-                [
-                    fitted.grand_value_,
-                    rewards.attained_rewards_[i],
-                    fitted.standalone_values_[i],
-                    fitted.values_[i],
-                ]
-            )
+            attained, alone = rewards.attained_rewards_[i], fitted.standalone_values_[i]
+            table.append([fitted.grand_value_, attained, alone, fitted.values_[i]])
         curves = dict(zip(labels, np.array(table).T))
         return cls([release.epsilon for release in path], curves, party=party).plot(ax=ax)
 
@@ -121,16 +115,10 @@ class PrivacyTradeOffDisplay:
             self.lines_.append(line)
             if len(values) > 1:
                 error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-                self.bands_.append(
-                    ax.fill_between(
-                        self.epsilons, mean - error, mean + error, color=color, alpha=0.2, lw=0
-                    )
-                )
-        ax.set(
-            xscale="log",
-            xlabel=f"epsilon of {self.party} (left: more private)",
-            ylabel="nats",
-        )
+                low, high = mean - error, mean + error
+                band = ax.fill_between(self.epsilons, low, high, color=color, alpha=0.2, lw=0)
+                self.bands_.append(band)
+        ax.set(xscale="log", xlabel=f"epsilon of {self.party} (left: more private)", ylabel="nats")
         ax.legend(frameon=False)
         return self
 

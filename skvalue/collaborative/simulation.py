@@ -80,10 +80,7 @@ class PrivateCollaboration(BaseEstimator):
 
     _parameter_constraints: dict = {
         "release": [HasMethods(["fit", "set_params"]), None],
-        "model": [
-            HasMethods(["sample_prior", "log_prior", "party_loglik", "predict_logpdf"]),
-            None,
-        ],
+        "model": [*BayesianSurpriseScorer._parameter_constraints["model"], None],
         "scorer": [BayesianSurpriseScorer, None],
         "scheme": [RhoShapleyReward, None],
         "epsilon": "no_validation",

@@ -9,10 +9,7 @@ from sklearn.utils.multiclass import type_of_target
 from .._utils.checks import encode_labels
 from .._utils.sklearn import Interval, StrOptions, validate_params
 
-_FRACTION = [
-    Interval(Real, 0, 1, closed="both"),
-    Interval(Integral, 0, None, closed="left"),
-]
+_FRACTION = [Interval(Real, 0, 1, closed="both"), Interval(Integral, 0, None, closed="left")]
 
 # Size of a column, by which noise is measured.
 _COLUMN_SIZES = {

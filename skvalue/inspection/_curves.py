@@ -5,9 +5,9 @@ from numbers import Integral
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
-from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, indexable
+from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
 
-from .._utils.checks import check_length, check_sample_weight
+from .._utils.checks import check_numbers, check_sample_weight
 from .._utils.sklearn import HasMethods, Interval, StrOptions, validate_params
 from ..games import check_scorer, train
 
@@ -29,22 +29,11 @@ _CONSTRAINTS = {
 }
 
 
-def _check_values(values, n_rows):
-    """Return the values as finite float64, one a row."""
-    values = column_or_1d(
-        check_array(values, ensure_2d=False, dtype=np.float64, input_name="values")
-    )
-    check_length(values, "values", n_rows)
-    return values
-
-
 def _check_fractions(fractions, default, allowed, rule):
     """Return ascending fractions as float64."""
     if fractions is None:
         return default
-    fractions = column_or_1d(
-        check_array(fractions, ensure_2d=False, dtype=np.float64, input_name="fractions")
-    )
+    fractions = check_numbers(fractions, "fractions")
     wrong = fractions[~allowed(fractions)]
     if len(wrong):
         raise ValueError(f"fractions must lie in {rule}. Got {wrong[0]}.")
@@ -94,11 +83,8 @@ def _refit_along(
         for seed, rows in tasks.values()
     )
     found = dict(zip(tasks, scores))
-    return list(
-        np.array([found[key] for key in keys], dtype=np.float64).reshape(
-            len(orders), len(orders[0]), len(counts)
-        )
-    )
+    shape = len(orders), len(orders[0]), len(counts)
+    return list(np.array([found[key] for key in keys], dtype=np.float64).reshape(shape))
 
 
 def _orders(values, n_repeats, baseline, rng):
@@ -124,7 +110,9 @@ def _curve(
     """Both curves: rows are removed from the end of the order in which others are added."""
     X, y = indexable(X, y)
     y = column_or_1d(y, warn=True) if np.shape(y)[1:] in ((), (1,)) else np.asarray(y)
-    values = _check_values(values, len(y))
+    values = check_numbers(values, "values")
+    if len(values) != len(y):
+        raise ValueError(f"values must have one entry a row of X ({len(y)}). Got {len(values)}.")
     options["sample_weight"] = check_sample_weight(options["sample_weight"], len(y))
     fractions = _check_fractions(fractions, *_FRACTIONS[kind])
     counts = (fractions * len(y) + 1e-9).astype(np.int64)

@@ -159,16 +159,14 @@ def detection_curve(
         data = safe_indexing(X, rows), safe_indexing(y, rows)
         for which, epsilon in enumerate([*epsilons, None]):
             for repeat in range(n_repeats):
-                fitted = clone(valuer).set_params(
-                    epsilon=epsilon, random_state=int(rng.randint(np.iinfo(np.int32).max))
-                )
+                seed = int(rng.randint(np.iinfo(np.int32).max))
+                fitted = clone(valuer).set_params(epsilon=epsilon, random_state=seed)
                 fitted.fit(*data, groups=codes[rows], X_val=X_val, y_val=y_val)
                 scores[at, which, repeat] = noisy_label_auc(fitted.values_, wrong)
             if epsilon is not None:
                 per_row = getattr(fitted, "unit", "party") == "example"
-                limits[at, which] = detection_limit(
-                    fitted.privacy_, min(size, counts.max()) if per_row else 1
-                )
+                n_replaced = min(size, counts.max()) if per_row else 1
+                limits[at, which] = detection_limit(fitted.privacy_, n_replaced)
     return Bunch(
         epsilons=epsilons,
         sizes=sizes,

@@ -7,13 +7,12 @@ from .._utils.plotting import BLUE, GREY, RED, open_axes
 _COLORS = (BLUE, RED, "#edae49", GREY, "#00798c")
 
 
-def _draw(ax, x, scores, label, color, line_kw, **style):
+def _draw(ax, x, scores, label, color, line_kw):
     """Mean over repeats (last axis) as a line, their range as a band."""
-    style = {"color": color, "marker": "o", "markersize": 4, "label": label, **style}
-    (line,) = ax.plot(x, scores.mean(axis=-1), **{**style, **(line_kw or {})})
-    ax.fill_between(
-        x, scores.min(axis=-1), scores.max(axis=-1), color=line.get_color(), alpha=0.2, lw=0
-    )
+    style = {"color": color, "marker": "o", "markersize": 4, "label": label, **(line_kw or {})}
+    (line,) = ax.plot(x, scores.mean(axis=-1), **style)
+    low, high = scores.min(axis=-1), scores.max(axis=-1)
+    ax.fill_between(x, low, high, color=line.get_color(), alpha=0.2, lw=0)
     return line
 
 
@@ -106,9 +105,7 @@ class DetectionDisplay:
         ]
         limits = np.take(first.limits, 0, axis=1 - over)
         dark = {"color": "0.2", "linewidth": 1.2}
-        (self.limit_line_,) = ax.plot(
-            x, limits, linestyle="--", label="limit of any method", **dark
-        )
+        (self.limit_line_,) = ax.plot(x, limits, "--", label="limit of any method", **dark)
         clean = np.broadcast_to(first.clean_scores.mean(axis=-1), len(x))
         (self.clean_line_,) = ax.plot(x, clean, label="no noise, no privacy", **dark)
         words = {"sizes": "rows of a party", "epsilons": "epsilon"}

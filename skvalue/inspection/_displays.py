@@ -1,10 +1,10 @@
 """Pictures of values, in scikit-learn's Display convention; matplotlib is imported to draw only."""
 
 import numpy as np
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.checks import check_names
+from .._utils.checks import check_names, check_numbers
 from .._utils.plotting import BLUE, GREY, RED, open_axes
 from ._curves import value_removal_curve
 
@@ -310,9 +310,7 @@ class ValueDistributionDisplay:
             If values hold NaN or infinity, or `by` has another length, lacks names, or has more
             than 20 of them.
         """
-        values = column_or_1d(
-            check_array(values, ensure_2d=False, dtype=np.float64, input_name="values")
-        )
+        values = check_numbers(values, "values")
         if by is not None:
             by = column_or_1d(by)
             if len(by) != len(values):

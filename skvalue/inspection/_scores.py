@@ -2,7 +2,9 @@
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import column_or_1d
+
+from .._utils.checks import check_numbers
 
 
 def noisy_label_auc(values, is_noisy):
@@ -42,9 +44,7 @@ def noisy_label_auc(values, is_noisy):
     >>> noisy_label_auc([-0.2, 0.1, 0.1, 0.3], [True, True, False, False])
     0.875
     """
-    values = column_or_1d(
-        check_array(values, ensure_2d=False, dtype=np.float64, input_name="values")
-    )
+    values = check_numbers(values, "values")
     is_noisy = column_or_1d(is_noisy)
     if len(values) != len(is_noisy):
         raise ValueError(
@@ -98,15 +98,8 @@ def mean_adjusted_variance(values, errors):
     >>> round(mean_adjusted_variance([0.5, -1.0], [0.1, 0.2]), 6)
     0.03
     """
-    values, errors = (
-        column_or_1d(
-            check_array(
-                part, ensure_2d=False, dtype=np.float64, input_name=name,
-                ensure_all_finite=name == "values",
-            )
-        )
-        for part, name in ((values, "values"), (errors, "errors"))
-    )  # fmt: skip
+    values = check_numbers(values, "values")
+    errors = check_numbers(errors, "errors", ensure_all_finite=False)
     if len(values) != len(errors) or not errors.min() >= 0:
         raise ValueError(
             "errors must have one entry a value, none of them negative or NaN. Got "

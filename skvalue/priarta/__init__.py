@@ -15,18 +15,6 @@ from .maps import BuyerModel, Identity, PrincipalComponents
 from .seller import ReleasePlan, SellerRelease, Summary
 
 # Imported at first use: the networks need torch.
-_LAZY = {
-    "GaussianVAE",
-    "SimCLR",
-    "corrupt_features",
-    "image_augmentations",
-    "mlp",
-    "negative_elbo",
-    "nt_xent_loss",
-    "resnet18",
-    "small_cnn",
-}
-
 __all__ = [
     "BuyerModel",
     "DirectionsDisplay",
@@ -58,7 +46,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name in _LAZY:
+    if name in __all__:  # what needs torch
         return getattr(maps, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -6,6 +6,7 @@ Needs skvalue and the buyer's folder, and nothing else of the buyer's.
 import argparse
 import os
 import sys
+from functools import partial
 
 import numpy as np
 
@@ -116,7 +117,8 @@ def _read(path, kind, key):
     if key is not None and kind != ".npz":
         raise ValueError(f"--key is for an .npz file. Got {path}.")
     if kind == ".csv":
-        return _loaded(path, ".csv file of numbers without a header", _read_csv, path)
+        read = partial(np.loadtxt, delimiter=",", ndmin=2)
+        return _loaded(path, ".csv file of numbers without a header", read, path)
     if kind not in (".npz", ".npy"):
         raise ValueError(f"rows must be an .npz, .npy or .csv file. Got {path}.")
     what = f"whole {kind} file of numbers"
@@ -133,10 +135,6 @@ def _read(path, kind, key):
         if key not in arrays.files:
             raise ValueError(f"--key must be one of {', '.join(arrays.files)}. Got {key!r}.")
         return _loaded(path, what, arrays.__getitem__, key)
-
-
-def _read_csv(path):
-    return np.loadtxt(path, delimiter=",", ndmin=2)
 
 
 def _loaded(path, what, load, *args):

@@ -107,12 +107,8 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
         apart = ((some[:, None] - some[None]) ** 2).sum(axis=2)
         rows = [X[i] for i in np.unravel_index(apart.argmax(), apart.shape)]
     neighbours = [np.concatenate([X[:-1], np.asarray(row)[None]]) for row in rows]
-    clear = [
-        _vector(
-            clone(seller).set_params(epsilon=None, ledger=None, subset_size=None).fit(rows).summary_
-        )
-        for rows in neighbours
-    ]
+    exact = clone(seller).set_params(epsilon=None, ledger=None, subset_size=None)
+    clear = [_vector(exact.fit(rows).summary_) for rows in neighbours]
     seller = clone(seller).set_params(ledger=None)
     releases = [[seller.fit(rows).summary_ for _ in range(n_runs)] for rows in neighbours]
     plan = releases[0][0]

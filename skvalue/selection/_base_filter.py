@@ -11,6 +11,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._utils.checks import check_task
+from .._utils.fits import blank_of, columns_on
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions, safe_indexing
 from ._auto_drop import choose_drop
 from ._choice import lower_weights, select_rows
@@ -85,7 +86,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     # Plumbing -------------------------------------------------------------------------------
 
-    def _choose(self, X, y, validation, params, *, mode, task, of_valuer):
+    def _choose(self, X, y, passed, params, *, mode, task, of_valuer):
         """Value the rows and choose those that go.
 
         Returns X and y as what can be cut, the choice, and the fitted attributes by name.
@@ -95,11 +96,11 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         valuer = fresh_valuer(self.valuer, task)
-        blank = type(self)(**self.get_params(deep=False))  # a fit that fails changes nothing
+        blank = blank_of(self)  # a fit that fails changes nothing
         validate_data(blank, X, y, skip_check_array=True)
-        attributes = {name: value for name, value in vars(blank).items() if name.endswith("_")}
+        attributes = columns_on(blank)
         X, y = as_rows(X, y)
-        valuer_params = {**given(**validation), **of_valuer}
+        valuer_params = {**given(**passed), **of_valuer}
         for weights in (params.get("sample_weight"), valuer_params.get("sample_weight")):
             if np.ndim(weights) and len(weights) != len(y):  # or it would not be cut with the rows
                 raise ValueError(
@@ -143,12 +144,6 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         }
         return X, y, choice, attributes
 
-    def _swap_in(self, attributes):
-        """Replace all that the former fit has set by what this one has found."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
-        vars(self).update(attributes)
-
     def _of_curator(self, name):
         check_is_fitted(self)
         if self._chosen.values is None:
@@ -181,6 +176,5 @@ def _report(values, weights, reason):
     """The rows whose weight is below one, lowest value first."""
     rows = np.flatnonzero(weights < 1)
     rows = rows[np.argsort(values[rows], kind="stable")]
-    return Bunch(
-        row=rows, value=values[rows], weight=weights[rows], reason=np.full(len(rows), reason)
-    )
+    reasons = np.full(len(rows), reason)
+    return Bunch(row=rows, value=values[rows], weight=weights[rows], reason=reasons)

@@ -5,6 +5,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from .._utils.fits import swap_in
 from .._utils.sklearn import HasMethods, StrOptions, fit_context
 from ._base_filter import BaseValueFilter
 from ._choice import fit_on_choice
@@ -82,25 +83,22 @@ class BaseFilteredModel(BaseValueFilter):
             If no row would be left, drop="significant" comes without X_val, mode="weight" with an
             estimator that takes no sample_weight, or the valuer or estimator refuses the rows.
         """
-        validation = dict(
-            X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
-        )
+        passed = dict(X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
         if self.mode == "weight":
             self._check_weighable()
         of_estimator, of_valuer = route(self, "fit", given(**params))
-        of_estimator = {**requested(self.estimator, given(**validation)), **of_estimator}
+        of_estimator = {**requested(self.estimator, given(**passed)), **of_estimator}
         X, y, choice, attributes = self._choose(
-            X, y, validation, of_estimator, mode=self.mode, task=self._task, of_valuer=of_valuer
+            X, y, passed, of_estimator, mode=self.mode, task=self._task, of_valuer=of_valuer
         )
         fitted = fit_on_choice(clone(self.estimator), X, y, of_estimator, choice, self.mode)
-        self._swap_in({**attributes, "estimator_": fitted})
+        swap_in(self, **attributes, estimator_=fitted)
         return self
 
     def _check_weighable(self):
-        if has_fit_parameter(self.estimator, "sample_weight"):
-            return
         routing = get_routing_for_object(self.estimator)
-        if not routing.consumes("fit", ["sample_weight"]):
+        takes = has_fit_parameter(self.estimator, "sample_weight")
+        if not takes and not routing.consumes("fit", ["sample_weight"]):
             raise ValueError(
                 "mode='weight' needs an estimator whose fit takes sample_weight. Got "
                 f"{type(self.estimator).__name__}."

@@ -58,16 +58,8 @@ def select_rows(valuer, drop, y, *, classes, groups=None, fdr=0.1):
         raise ValueError(
             f"drop must leave at least one row. Got {drop!r}, which names all {n} {what}."
         )
-    return Choice(
-        values=values,
-        dropped=dropped,
-        named=named,
-        fraction=fraction,
-        ordered=drop != "significant",
-        players=slice(None) if codes is None else codes,
-        reason=reason,
-        saved=saved,
-    )
+    ordered, players = drop != "significant", slice(None) if codes is None else codes
+    return Choice(values, dropped, named, fraction, ordered, players, reason, saved)
 
 
 def lower_weights(choice):

@@ -5,6 +5,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import has_fit_parameter
 
+from .._utils.fits import swap_in
 from .._utils.sklearn import HasMethods, fit_context, safe_indexing
 from ._base_filter import BaseValueFilter
 from ._metadata import given
@@ -152,13 +153,11 @@ class ValueFilter(BaseValueFilter):
             raise ValueError(
                 "drop='auto' needs an estimator to cross-validate: pass estimator=. Got None."
             )
-        validation = dict(
-            X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
-        )
+        passed = dict(X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
         *_, attributes = self._choose(
-            X, y, validation, {}, mode="drop", task="auto", of_valuer=self._routed(params)
+            X, y, passed, {}, mode="drop", task="auto", of_valuer=self._routed(params)
         )
-        self._swap_in(attributes)
+        swap_in(self, **attributes)
         return self
 
     def fit_resample(
@@ -184,10 +183,8 @@ class ValueFilter(BaseValueFilter):
         y_kept : array-like of shape (n_kept,)
             Their labels or targets.
         """
-        validation = dict(
-            X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val
-        )
-        self.fit(X, y, **validation, **params)
+        passed = dict(X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
+        self.fit(X, y, **passed, **params)
         return safe_indexing(X, self.sample_indices_), safe_indexing(y, self.sample_indices_)
 
     def _routed(self, params):

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+from scipy.special import betaln, digamma
 
 from skvalue.collaborative import BayesianLinear, GramRelease
 from skvalue.collaborative.mediator import gibbs_draws
@@ -50,3 +51,20 @@ def quick_gibbs(monkeypatch):
     """Fewer sweeps: enough where noise is not large, so that chains forget in some tens of them."""
     monkeypatch.setitem(gibbs_draws.__kwdefaults__, "burn_in", 200)
     monkeypatch.setitem(gibbs_draws.__kwdefaults__, "thin", 5)
+
+
+def beta_kl(a, b, prior_a, prior_b):
+    """Divergence of Beta(a, b) from Beta(prior_a, prior_b)."""
+    return (
+        betaln(prior_a, prior_b)
+        - betaln(a, b)
+        + (a - prior_a) * digamma(a)
+        + (b - prior_b) * digamma(b)
+        + (prior_a - a + prior_b - b) * digamma(a + b)
+    )
+
+
+def gaussian_kl(mean, variance, prior_mean, prior_variance):
+    """Divergence of one normal distribution of one dimension from another."""
+    ratio = variance / prior_variance
+    return 0.5 * (ratio - 1 - np.log(ratio) + (mean - prior_mean) ** 2 / prior_variance)

@@ -18,9 +18,7 @@ from skvalue.collaborative import (
 )
 from skvalue.collaborative.models import (
     NIG,
-    beta_kl,
     gamma_kl,
-    gaussian_kl,
     joint_moments,
     nig_kl,
     nig_log_density,
@@ -29,7 +27,7 @@ from skvalue.collaborative.models import (
 )
 from skvalue.collaborative.party import gram_weights, logistic_vector
 
-from .parties import linear_model, quietly, release_all, simulate
+from .parties import beta_kl, gaussian_kl, linear_model, quietly, release_all, simulate
 
 
 def members(number, n):

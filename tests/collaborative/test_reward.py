@@ -17,9 +17,8 @@ from skvalue.collaborative import (
     RhoShapleyReward,
 )
 from skvalue.collaborative.mediator._controls import _first_crossing
-from skvalue.collaborative.models import gaussian_kl
 
-from .parties import linear_model, quick_gibbs, quietly, release_all, simulate
+from .parties import gaussian_kl, linear_model, quick_gibbs, quietly, release_all, simulate
 
 
 @pytest.fixture(scope="module")

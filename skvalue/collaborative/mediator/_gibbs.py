@@ -120,8 +120,8 @@ def chain_ess(draws):
     within = draws.var(axis=1).mean(axis=0)
     between = draws.mean(axis=1).var(axis=0, ddof=1)
     total = within * (n_kept - 1) / max(n_kept, 1) + between
-    return float(np.min(np.minimum(n_chains * total / np.maximum(between, 1e-300),
-                                   n_chains * n_kept)))  # fmt: skip
+    ess = n_chains * total / np.maximum(between, 1e-300)
+    return float(np.min(np.minimum(ess, n_chains * n_kept)))
 
 
 def divergences(model, draws, kind, rng):

@@ -9,9 +9,9 @@ from ._moments import (
     plugin_second_moments,
     posterior_second_moments,
 )
-from ._nig import NIG, nig_kl, nig_log_density, nig_sample, nig_update
+from ._nig import NIG, gamma_kl, nig_kl, nig_log_density, nig_sample, nig_update
 from ._smc import anneal, loglik_table, metropolis
-from .counts import BetaBernoulli, GammaPoisson, beta_kl, gamma_kl
-from .families import GaussianMean, gaussian_kl
+from .counts import BetaBernoulli, GammaPoisson
+from .families import GaussianMean
 from .linear import BayesianLinear
 from .logistic import BayesianLogistic, statistic_moments

@@ -39,6 +39,35 @@ def log_normal(residual, covariance):
     return -0.5 * np.sum(factor[:, m, :m] ** 2, axis=1) - log_det - 0.5 * m * np.log(2 * np.pi)
 
 
+def gaussian_kl(mean, precision, prior_mean, prior_precision, scale=1.0):
+    """Divergence of one normal distribution from another, by their precisions.
+
+    `scale` is a factor on the square of the shift.
+    """
+    shift = mean - prior_mean
+    return 0.5 * float(
+        np.trace(np.linalg.solve(precision, prior_precision))
+        - len(shift)
+        + np.linalg.slogdet(precision)[1]
+        - np.linalg.slogdet(prior_precision)[1]
+        + scale * shift @ prior_precision @ shift
+    )
+
+
+def covariance_of_products(second, rows, columns, intercept):
+    """Covariance of the products u_i u_j of normal u of these second moments (Isserlis, 1918).
+
+    Their means are zero but, with an intercept, those in the first row.
+    """
+    i, j = rows[:, None], columns[:, None]
+    covariance = second[..., i, rows] * second[..., j, columns]
+    covariance += second[..., i, columns] * second[..., j, rows]
+    if intercept:
+        product = second[..., 0, rows] * second[..., 0, columns]
+        covariance -= 2 * product[..., :, None] * product[..., None, :]
+    return covariance
+
+
 def _rotated(moments, gram, count, variance):
     """The same where the noise is the same in every direction: a rotation makes all independent."""
     values, vectors = np.linalg.eigh(moments)
@@ -54,16 +83,8 @@ def _rotated(moments, gram, count, variance):
 def _sums_loglik(moments, vector, index, count, variance, intercept):
     """Log densities of weighted sums of products of jointly normal columns."""
     rows, columns, weights = index
-    mean = moments[:, rows, columns]
-    covariance = (
-        moments[:, rows[:, None], rows] * moments[:, columns[:, None], columns]
-        + moments[:, rows[:, None], columns] * moments[:, columns[:, None], rows]
-    )
-    if intercept:
-        first = moments[:, 0]
-        product = first[:, rows] * first[:, columns]
-        covariance -= 2 * product[:, :, None] * product[:, None, :]
-    return _weighted_loglik(mean, covariance, vector, weights, count, variance)
+    covariance = covariance_of_products(moments, rows, columns, intercept)
+    return _weighted_loglik(moments[:, rows, columns], covariance, vector, weights, count, variance)
 
 
 def _weighted_loglik(mean, covariance, vector, weights, count, variance):

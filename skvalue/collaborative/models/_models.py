@@ -100,6 +100,15 @@ def positive_definite(value, size, name):
     return matrix
 
 
+def known_second(x_covariance, n_features, intercept):
+    """Second moments of ([1,] x) where the user knows those of x, else None."""
+    if x_covariance is None:
+        return None
+    second = np.eye(n_features + intercept)
+    second[intercept:, intercept:] = positive_definite(x_covariance, n_features, "x_covariance")
+    return second
+
+
 def check_releases(releases):
     """Releases by party, from a mapping or a sequence; refuses anything else, rows above all."""
     if isinstance(releases, Mapping):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...privacy import svec_index
-from ._gaussian import second_moments_loglik
+from ._gaussian import covariance_of_products, second_moments_loglik
 from ._smc import anneal
 
 NEEDS = ("plugin", "noisy", "hierarchical")
@@ -31,9 +31,7 @@ def plugin_second_moments(sums, count, variance, bound, intercept=False):
     trust = size**2 / (size**2 + noise + 2 * size**2 / max(count, 1.0))
     shrunk = trust * inner + (1 - trust) * size * np.eye(p)
     values, vectors = np.linalg.eigh(shrunk)
-    floor = (0.02 + 0.3 * (1 - trust)) * size
-    if noise == 0:
-        floor = 1e-9 * size
+    floor = ((0.02 + 0.3 * (1 - trust)) if noise else 1e-9) * size
     shrunk = (vectors * np.clip(values, floor, bound**2)) @ vectors.T
     if not intercept:
         return shrunk
@@ -55,13 +53,7 @@ def fourth_moments(sums, count, variance, second, intercept=False):
     """
     rows, columns, weights = (some[int(intercept) :] for some in svec_index(len(second)))
     mean = second[rows, columns]
-    guess = (
-        second[np.ix_(rows, rows)] * second[np.ix_(columns, columns)]
-        + second[np.ix_(rows, columns)] * second[np.ix_(columns, rows)]
-    )
-    if intercept:
-        product = second[0, rows] * second[0, columns]
-        guess -= 2 * np.outer(product, product)
+    guess = covariance_of_products(second, rows, columns, intercept)
     guess *= weights[:, None] * weights
     square = np.outer(mean * weights, mean * weights)
     size = np.mean((guess + square) ** 2)

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from ._gaussian import gaussian_kl
+
 
 class NIG(NamedTuple):
     """Parameters, of one law or of a stack of them."""
@@ -28,23 +30,20 @@ def nig_update(prior, gram, count):
 
 def nig_kl(posterior, prior):
     """Kullback-Leibler divergence of one law from another."""
-    shift = posterior.mean - prior.mean
-    weights = 0.5 * (
-        np.trace(np.linalg.solve(posterior.precision, prior.precision))
-        - len(prior.mean)
-        + np.linalg.slogdet(posterior.precision)[1]
-        - np.linalg.slogdet(prior.precision)[1]
-        + posterior.a / posterior.b * shift @ prior.precision @ shift
+    scale = posterior.a / posterior.b
+    weights = gaussian_kl(posterior.mean, posterior.precision, prior.mean, prior.precision, scale)
+    return weights + float(gamma_kl(posterior.a, posterior.b, prior.a, prior.b))
+
+
+def gamma_kl(a, b, prior_a, prior_b):
+    """Divergence of Gamma(a, b) from Gamma(prior_a, prior_b)."""
+    return (
+        (a - prior_a) * digamma(a)
+        - gammaln(a)
+        + gammaln(prior_a)
+        + prior_a * np.log(b / prior_b)
+        + a * (prior_b - b) / b
     )
-    a1, b1, a0, b0 = posterior.a, posterior.b, prior.a, prior.b
-    variance = (
-        (a1 - a0) * digamma(a1)
-        - gammaln(a1)
-        + gammaln(a0)
-        + a0 * np.log(b1 / b0)
-        + a1 * (b0 - b1) / b1
-    )
-    return float(weights + variance)
 
 
 def nig_log_density(phi, law):

@@ -3,7 +3,7 @@
 from numbers import Real
 
 import numpy as np
-from scipy.special import betaln, digamma, gammaln, log_expit, logsumexp
+from scipy.special import betaln, gammaln, log_expit, logsumexp
 from scipy.stats import beta as beta_law
 from scipy.stats import gamma as gamma_law
 
@@ -12,28 +12,6 @@ from .families import Family
 
 _STEPS = 60  # to each side of the largest term of a sum over counts
 _BISECTIONS = 70
-
-
-def beta_kl(a, b, prior_a, prior_b):
-    """Divergence of Beta(a, b) from Beta(prior_a, prior_b)."""
-    return (
-        betaln(prior_a, prior_b)
-        - betaln(a, b)
-        + (a - prior_a) * digamma(a)
-        + (b - prior_b) * digamma(b)
-        + (prior_a - a + prior_b - b) * digamma(a + b)
-    )
-
-
-def gamma_kl(a, b, prior_a, prior_b):
-    """Divergence of Gamma(a, rate b) from Gamma(prior_a, rate prior_b)."""
-    return (
-        (a - prior_a) * digamma(a)
-        - gammaln(a)
-        + gammaln(prior_a)
-        + prior_a * np.log(b / prior_b)
-        + a * (prior_b - b) / b
-    )
 
 
 def _log_noisy_counts(log_mass, slope, bend, release, highest):
@@ -68,7 +46,21 @@ def _beta_lower_logit(u, a, b):
     return np.where(log_x < -14, log_x, np.log(x) - np.log1p(-x))
 
 
-class BetaBernoulli(Family):
+class _CountFamily(Family):
+    """Families whose conjugate prior has the parameters a and b."""
+
+    _parameter_constraints: dict = {
+        "a": [Interval(Real, 0, None, closed="neither")],
+        "b": [Interval(Real, 0, None, closed="neither")],
+    }
+    _prior_parameters = ("a", "b")
+
+    def __init__(self, a=1.0, b=1.0):
+        self.a = a
+        self.b = b
+
+
+class BetaBernoulli(_CountFamily):
     """The chance of a 1 among zeros and ones, with a Beta prior.
 
     The mediator's model of ``MeanRelease(family="bernoulli")``; phi is the logit of the chance. The
@@ -95,16 +87,7 @@ class BetaBernoulli(Family):
     [1.2795]
     """
 
-    _parameter_constraints: dict = {
-        "a": [Interval(Real, 0, None, closed="neither")],
-        "b": [Interval(Real, 0, None, closed="neither")],
-    }
     _kind = "bernoulli"
-    _prior_parameters = ("a", "b")
-
-    def __init__(self, a=1.0, b=1.0):
-        self.a = a
-        self.b = b
 
     def prior_quantile(self, u):
         """Quantiles of the prior of the logit.
@@ -190,7 +173,7 @@ class BetaBernoulli(Family):
         return log_expit(np.where(np.asarray(y) == 1, 1.0, -1.0) * phi)
 
 
-class GammaPoisson(Family):
+class GammaPoisson(_CountFamily):
     """The rate of Poisson counts, with a Gamma prior.
 
     The mediator's model of ``MeanRelease(family="poisson")``; phi is the logarithm of the rate. The
@@ -218,13 +201,7 @@ class GammaPoisson(Family):
     [1.908]
     """
 
-    _parameter_constraints: dict = BetaBernoulli._parameter_constraints
     _kind = "poisson"
-    _prior_parameters = ("a", "b")
-
-    def __init__(self, a=1.0, b=1.0):
-        self.a = a
-        self.b = b
 
     def prior_quantile(self, u):
         """Quantiles of the prior of the log rate.

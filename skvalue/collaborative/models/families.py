@@ -10,12 +10,6 @@ from ..._utils.sklearn import Interval, check_parameters
 from ._models import PriorModel, common_facts
 
 
-def gaussian_kl(mean, variance, prior_mean, prior_variance):
-    """Divergence of one normal law of one dimension from another."""
-    ratio = variance / prior_variance
-    return 0.5 * (ratio - 1 - np.log(ratio) + (mean - prior_mean) ** 2 / prior_variance)
-
-
 class Family(PriorModel):
     """What the families share."""
 

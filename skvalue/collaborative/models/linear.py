@@ -8,7 +8,7 @@ from sklearn.base import clone
 from ..._utils.sklearn import Interval, StrOptions, check_parameters
 from ..party import gram_size, to_fourth, to_gram
 from ._gaussian import noisy_gram_loglik
-from ._models import PriorModel, common_facts, positive_definite
+from ._models import PriorModel, common_facts, known_second, positive_definite
 from ._moments import NEEDS, fourth_moments, plugin_second_moments, posterior_second_moments
 from ._nig import NIG, nig_kl, nig_log_density, nig_sample, nig_update
 
@@ -135,11 +135,7 @@ class BayesianLinear(PriorModel):
         mean = np.broadcast_to(np.asarray(self.mean, float), size)
         precision = positive_definite(self.precision, size, "precision")
         bound.prior_ = NIG(mean, precision, float(self.a0), float(self.b0))
-        bound._second = None
-        if self.x_covariance is not None:
-            second = positive_definite(self.x_covariance, facts["n_features"], "x_covariance")
-            bound._second = np.eye(size)
-            bound._second[bound.intercept_ :, bound.intercept_ :] = second
+        bound._second = known_second(self.x_covariance, bound.n_features_in_, bound.intercept_)
         bound._seen = {}
         return bound
 
@@ -202,10 +198,9 @@ class BayesianLinear(PriorModel):
         if second.ndim == 2:
             return noisy_gram_loglik(w, s2, second, release, gram, more)
         # What y adds to the sums of x alone, whose law the draws have already.
-        total = np.full(len(w), -np.inf)
-        for draw, own in zip(second, more):
-            total = np.logaddexp(total, noisy_gram_loglik(w, s2, draw, release, gram) - own)
-        return total
+        draws = zip(second, more)
+        logs = [noisy_gram_loglik(w, s2, draw, release, gram) - own for draw, own in draws]
+        return np.logaddexp.reduce(logs)
 
     def release_facts(self, release):
         """What the likelihood of a release is made of, computed once a release.
@@ -261,13 +256,8 @@ class BayesianLinear(PriorModel):
             The matrix.
         """
         size = gram_size(release.n_features, release.intercept)
-        gram = to_gram(
-            release.vector[:size],
-            release.n_samples,
-            release.n_features,
-            release.intercept,
-            release.layout,
-        )
+        facts = release.n_samples, release.n_features, release.intercept, release.layout
+        gram = to_gram(release.vector[:size], *facts)
         if release.epsilon is not None and not self.noise_aware:
             values, vectors = np.linalg.eigh(gram)
             gram = (vectors * np.maximum(values, 1e-3)) @ vectors.T

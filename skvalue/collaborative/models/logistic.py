@@ -9,8 +9,8 @@ from sklearn.base import clone
 from ..._utils.sklearn import Interval, StrOptions, check_parameters
 from ...privacy import svec_index
 from ..party import split_logistic
-from ._gaussian import log_normal
-from ._models import PriorModel, common_facts, positive_definite
+from ._gaussian import covariance_of_products, gaussian_kl, log_normal
+from ._models import PriorModel, common_facts, known_second, positive_definite
 from ._moments import plugin_second_moments, posterior_second_moments
 
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
@@ -27,18 +27,6 @@ def chebyshev_coefficients(radius):
     f = log_expit(radius * t)
     a0, a1, a2 = f.mean(), 2 * np.mean(f * t), 2 * np.mean(f * (2 * t * t - 1))
     return a0 - a2, a1 / radius, 2 * a2 / radius**2
-
-
-def gaussian_kl(mean, precision, prior_mean, prior_precision):
-    """Divergence of one normal law from another, by their precisions."""
-    shift = mean - prior_mean
-    return 0.5 * float(
-        np.trace(np.linalg.solve(precision, prior_precision))
-        - len(shift)
-        + np.linalg.slogdet(precision)[1]
-        - np.linalg.slogdet(prior_precision)[1]
-        + shift @ prior_precision @ shift
-    )
 
 
 def statistic_moments(w, second, intercept=False):
@@ -77,11 +65,7 @@ def statistic_moments(w, second, intercept=False):
     cross = (moments - mean_yu[:, :, None] * second[rows, columns]) * weights
     covariance[:, :size, size:] = cross
     covariance[:, size:, :size] = np.swapaxes(cross, 1, 2)
-    fourth = (
-        second[rows[:, None], rows] * second[columns[:, None], columns]
-        + second[rows[:, None], columns] * second[columns[:, None], rows]
-        - 2 * np.outer(ai * aj, ai * aj)
-    )
+    fourth = covariance_of_products(second, rows, columns, intercept)
     covariance[:, size:, size:] = fourth * weights[:, None] * weights
     mean = np.empty((len(w), whole))
     mean[:, :size], mean[:, size:] = mean_yu, second[rows, columns] * weights
@@ -208,11 +192,7 @@ class BayesianLogistic(PriorModel):
         bound.prior_mean_ = np.broadcast_to(np.asarray(self.mean, float), p).copy()
         bound.prior_precision_ = positive_definite(self.precision, p, "precision")
         bound._factor = np.linalg.cholesky(bound.prior_precision_)
-        bound._second = None
-        if self.x_covariance is not None:
-            second = positive_definite(self.x_covariance, bound.n_features_in_, "x_covariance")
-            bound._second = np.eye(p)
-            bound._second[bound.intercept_ :, bound.intercept_ :] = second
+        bound._second = known_second(self.x_covariance, bound.n_features_in_, bound.intercept_)
         bound._seen = {}
         bound._coefficients = chebyshev_coefficients(self.radius)
         return bound
@@ -278,10 +258,8 @@ class BayesianLogistic(PriorModel):
         if own is None:
             return self._noisy_loglik(phi, release, second)
         # What y adds to the sums of x alone, whose law the draws have already.
-        total = np.full(len(phi), -np.inf)
-        for draw, of_x in zip(second, own):
-            total = np.logaddexp(total, self._noisy_loglik(phi, release, draw) - of_x)
-        return total
+        logs = [self._noisy_loglik(phi, release, draw) - of_x for draw, of_x in zip(second, own)]
+        return np.logaddexp.reduce(logs)
 
     def _noisy_loglik(self, phi, release, second):
         count, variance = float(release.n_samples), release.noise_scale**2

@@ -12,6 +12,7 @@ from ..._utils.fits import swap_in
 from ..._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from ...exceptions import NestedReleasesWarning, NormalApproximationWarning, VoidGuaranteeWarning
 from ...privacy import GaussianEvent, Ledger, draw_noise, make_report, on_grid
+from .release import Release
 
 BOUND = [Interval(Real, 0, None, closed="neither"), StrOptions({"data"})]
 FEW_ROWS = 50  # below, sums of rows are far from normal
@@ -41,6 +42,14 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
         "noise_random_state": [Integral, None],
     }
     _normal_approximation = True
+
+    def __init__(self, epsilon, renyi_order, prior, delta, ledger, noise_random_state):
+        self.epsilon = epsilon
+        self.renyi_order = renyi_order
+        self.prior = prior
+        self.delta = delta
+        self.ledger = ledger
+        self.noise_random_state = noise_random_state
 
     @abstractmethod
     def _clean(self, X, y):
@@ -171,10 +180,13 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
         )
         return replace(report, noise=report.noise + renyi, void=void)
 
-    def _stated_prior(self):
-        return (
-            self.prior.prior_statement() if hasattr(self.prior, "prior_statement") else self.prior
-        )
+    def _exact(self, kind, n_samples, statistic, bounds, **facts):
+        """What the party would publish without noise."""
+        prior = self.prior
+        if hasattr(prior, "prior_statement"):
+            prior = prior.prior_statement()
+        order, statistic = self.renyi_order, tuple(statistic)
+        return Release(kind, n_samples, statistic, None, order, bounds, prior=prior, **facts)
 
     def _bound(self, name, sizes):
         """A public bound, or with a warning the largest size among the rows."""
@@ -198,6 +210,6 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
 
 def _seed_of_step(seed, step):
     """Seeds of a path's steps, which are no seeds that other parties are likely to have."""
-    return (
-        int(seed) if step == 0 else int(np.random.SeedSequence([seed, step]).generate_state(1)[0])
-    )
+    if step:
+        seed = np.random.SeedSequence([seed, step]).generate_state(1)[0]
+    return int(seed)

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ...privacy import svec_index
+from ...privacy import smat, svec, svec_index
 
 CROSS_WEIGHTS = {"svec": math.sqrt(2), "cross": 1.0}
 
@@ -28,9 +28,20 @@ def gram_weights(n_features, intercept, layout):
     return rows[keep], columns[keep], weights[keep]
 
 
+def _triangle(size):
+    return size * (size + 1) // 2
+
+
 def gram_size(n_features, intercept):
-    size = n_features + intercept + 1
-    return size * (size + 1) // 2 - intercept
+    return _triangle(n_features + intercept + 1) - intercept
+
+
+def _unpacked(vector, index, size, first):
+    """The symmetric matrix of a vector of weighted entries; `first` is what is not among them."""
+    rows, columns, weights = index
+    matrix = np.full((size, size), float(first))
+    matrix[rows, columns] = matrix[columns, rows] = np.asarray(vector) / weights
+    return matrix
 
 
 def gram_vector(X, y, intercept, layout):
@@ -42,13 +53,8 @@ def gram_vector(X, y, intercept, layout):
 
 def to_gram(vector, n_samples, n_features, intercept, layout):
     """The Gram matrix that a linear statistic stands for."""
-    rows, columns, weights = gram_weights(n_features, intercept, layout)
-    size = n_features + intercept + 1
-    gram = np.zeros((size, size))
-    gram[rows, columns] = gram[columns, rows] = np.asarray(vector) / weights
-    if intercept:
-        gram[0, 0] = n_samples
-    return gram
+    index = gram_weights(n_features, intercept, layout)
+    return _unpacked(vector, index, n_features + intercept + 1, n_samples)
 
 
 def linear_sensitivity(x_bound, y_bound, intercept=False, layout="svec"):
@@ -82,9 +88,7 @@ def linear_sensitivity(x_bound, y_bound, intercept=False, layout="svec"):
 
 
 def moment_size(n_features, intercept):
-    size = n_features + intercept
-    size = size * (size + 1) // 2 - intercept
-    return size * (size + 1) // 2
+    return _triangle(_triangle(n_features + intercept) - intercept)
 
 
 def moment_vector(X, intercept):
@@ -92,18 +96,12 @@ def moment_vector(X, intercept):
     U = np.column_stack([np.ones((len(X), int(intercept))), X])
     rows, columns, weights = svec_index(U.shape[1])
     V = (U[:, rows] * U[:, columns] * weights)[:, int(intercept) :]
-    rows, columns, weights = svec_index(V.shape[1])
-    return (V.T @ V)[rows, columns] * weights
+    return svec(V.T @ V)
 
 
 def to_fourth(vector, n_features, intercept):
     """The matrix that `moment_vector` stands for."""
-    size = n_features + intercept
-    size = size * (size + 1) // 2 - intercept
-    rows, columns, weights = svec_index(size)
-    matrix = np.zeros((size, size))
-    matrix[rows, columns] = matrix[columns, rows] = np.asarray(vector) / weights
-    return matrix
+    return smat(np.asarray(vector), _triangle(n_features + intercept) - intercept)
 
 
 def moment_sensitivity(x_bound, intercept=False):
@@ -125,28 +123,20 @@ def moment_weight(sensitivity, x_bound, intercept, share):
 
 
 def logistic_size(n_features, intercept=False):
-    size = n_features + intercept
-    return size + size * (size + 1) // 2 - intercept
+    return n_features + _triangle(n_features + intercept)
 
 
 def logistic_vector(X, signs, intercept=False):
     """Degree-2 statistic of clipped rows; signs are -1 and 1."""
     U = np.column_stack([np.ones((len(X), int(intercept))), X])
-    rows, columns, weights = svec_index(U.shape[1])
-    second = ((U.T @ U)[rows, columns] * weights)[int(intercept) :]
-    return np.concatenate([signs @ U, second])
+    return np.concatenate([signs @ U, svec(U.T @ U)[int(intercept) :]])
 
 
 def split_logistic(vector, n_features, intercept=False, n_samples=0):
     """Sums of y u and of u u' of a logistic statistic."""
-    vector = np.asarray(vector)
     size = n_features + intercept
-    rows, columns, weights = (some[int(intercept) :] for some in svec_index(size))
-    gram = np.zeros((size, size))
-    gram[rows, columns] = gram[columns, rows] = vector[size:] / weights
-    if intercept:
-        gram[0, 0] = n_samples
-    return vector[:size], gram
+    index = [some[int(intercept) :] for some in svec_index(size)]
+    return np.asarray(vector)[:size], _unpacked(vector[size:], index, size, n_samples)
 
 
 def logistic_sensitivity(x_bound, intercept=False):

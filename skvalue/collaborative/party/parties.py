@@ -7,10 +7,10 @@ Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Mac
 from numbers import Real
 
 import numpy as np
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
-from ..._utils.checks import check_numeric_target
+from ..._utils.checks import check_numbers, check_numeric_target
 from ..._utils.fits import blank_of, columns_on
 from ..._utils.sklearn import Interval, StrOptions
 from ...privacy import clip_rows
@@ -22,7 +22,6 @@ from ._statistics import (
     moment_vector,
     moment_weight,
 )
-from .release import Release
 
 
 class GramRelease(PartyRelease):
@@ -117,17 +116,12 @@ class GramRelease(PartyRelease):
         ledger=None,
         noise_random_state=None,
     ):
-        self.epsilon = epsilon
-        self.renyi_order = renyi_order
+        super().__init__(epsilon, renyi_order, prior, delta, ledger, noise_random_state)
         self.x_bound = x_bound
         self.y_bound = y_bound
         self.fit_intercept = fit_intercept
         self.layout = layout
         self.moments_share = moments_share
-        self.prior = prior
-        self.delta = delta
-        self.ledger = ledger
-        self.noise_random_state = noise_random_state
 
     def _clean(self, X, y):
         host = blank_of(self)
@@ -136,23 +130,14 @@ class GramRelease(PartyRelease):
         x_bound, void = self._bound("x_bound", np.linalg.norm(X, axis=1))
         y_bound, void_y = self._bound("y_bound", np.abs(y))
         X, y = clip_rows(X, x_bound), np.clip(y, -y_bound, y_bound)
-        facts = dict(
-            kind="linear",
-            epsilon=None,
-            renyi_order=self.renyi_order,
-            bounds=(x_bound, y_bound),
-            n_features=X.shape[1],
-            intercept=self.fit_intercept,
-            layout=self.layout,
-            moments_share=self.moments_share,
-            prior=self._stated_prior(),
-        )
         statistic = gram_vector(X, y, self.fit_intercept, self.layout)
         if self.moments_share:
             alone = linear_sensitivity(x_bound, y_bound, self.fit_intercept, self.layout)
             weight = moment_weight(alone, x_bound, self.fit_intercept, self.moments_share)
             statistic = np.append(statistic, weight * moment_vector(X, self.fit_intercept))
-        release = Release(n_samples=len(X), statistic=tuple(statistic), **facts)
+        facts = dict(n_features=X.shape[1], intercept=self.fit_intercept, layout=self.layout)
+        bounds, part = (x_bound, y_bound), self.moments_share
+        release = self._exact("linear", len(X), statistic, bounds, moments_share=part, **facts)
         return release, "; ".join(filter(None, [void, void_y])), columns_on(host)
 
 
@@ -234,15 +219,10 @@ class LogisticRelease(PartyRelease):
         ledger=None,
         noise_random_state=None,
     ):
-        self.epsilon = epsilon
-        self.renyi_order = renyi_order
+        super().__init__(epsilon, renyi_order, prior, delta, ledger, noise_random_state)
         self.x_bound = x_bound
         self.classes = classes
         self.fit_intercept = fit_intercept
-        self.prior = prior
-        self.delta = delta
-        self.ledger = ledger
-        self.noise_random_state = noise_random_state
 
     def _clean(self, X, y):
         if len(self.classes) != 2 or self.classes[0] == self.classes[1]:
@@ -256,18 +236,9 @@ class LogisticRelease(PartyRelease):
             raise ValueError(f"y must hold the labels of classes={self.classes!r} only.")
         x_bound, void = self._bound("x_bound", np.linalg.norm(X, axis=1))
         X = clip_rows(X, x_bound)
-        release = Release(
-            kind="logistic",
-            n_samples=len(X),
-            statistic=tuple(logistic_vector(X, np.where(positive, 1.0, -1.0), self.fit_intercept)),
-            epsilon=None,
-            renyi_order=self.renyi_order,
-            bounds=(x_bound,),
-            n_features=X.shape[1],
-            intercept=self.fit_intercept,
-            classes=labels,
-            prior=self._stated_prior(),
-        )
+        statistic = logistic_vector(X, np.where(positive, 1.0, -1.0), self.fit_intercept)
+        facts = dict(n_features=X.shape[1], intercept=self.fit_intercept, classes=labels)
+        release = self._exact("logistic", len(X), statistic, (x_bound,), **facts)
         return release, void, columns_on(host)
 
 
@@ -339,18 +310,13 @@ class MeanRelease(PartyRelease):
         ledger=None,
         noise_random_state=None,
     ):
-        self.epsilon = epsilon
+        super().__init__(epsilon, renyi_order, prior, delta, ledger, noise_random_state)
         self.family = family
-        self.renyi_order = renyi_order
         self.lower = lower
         self.upper = upper
-        self.prior = prior
-        self.delta = delta
-        self.ledger = ledger
-        self.noise_random_state = noise_random_state
 
     def _clean(self, X, y):
-        numbers = column_or_1d(check_array(X, ensure_2d=False, dtype=np.float64, input_name="X"))
+        numbers = check_numbers(X, "X")
         lower = self.lower if self.family == "gaussian" else 0.0
         upper = 1.0 if self.family == "bernoulli" else self.upper
         if not lower < upper:
@@ -359,13 +325,7 @@ class MeanRelease(PartyRelease):
             raise ValueError("X must hold 0 and 1 only for family='bernoulli'.")
         if self.family == "poisson" and ((numbers < 0) | (numbers % 1 != 0)).any():
             raise ValueError("X must hold counts only for family='poisson'.")
-        release = Release(
-            kind=self.family,
-            n_samples=len(numbers),
-            statistic=(float(np.clip(numbers, lower, upper).sum()),),
-            epsilon=None,
-            renyi_order=self.renyi_order,
-            bounds=(float(lower), float(upper)),
-            prior=self._stated_prior(),
-        )
+        total = float(np.clip(numbers, lower, upper).sum())
+        bounds = float(lower), float(upper)
+        release = self._exact(self.family, len(numbers), [total], bounds)
         return release, "", {}

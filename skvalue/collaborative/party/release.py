@@ -136,16 +136,12 @@ class Release:
             fix(self, "epsilon", _number(self.epsilon, "epsilon", "None or a number above 0"))
         order = _number(self.renyi_order, "renyi_order", "a finite number above 1", 1.0)
         fix(self, "renyi_order", order)
-        lowest = 0 if self.kind in _FAMILIES else 1
-        highest = 0 if self.kind in _FAMILIES else _MOST_FEATURES
+        lowest, highest = (0, 0) if self.kind in _FAMILIES else (1, _MOST_FEATURES)
         n_features = integer(self.n_features, "n_features", lowest, highest)
         fix(self, "n_features", n_features)
         if not isinstance(self.intercept, bool) or (self.intercept and self.kind in _FAMILIES):
-            refuse(
-                "intercept",
-                "a bool, and True for kind='linear' or kind='logistic' only",
-                self.intercept,
-            )
+            rule = "a bool, and True for kind='linear' or kind='logistic' only"
+            refuse("intercept", rule, self.intercept)
         if not isinstance(self.layout, str) or self.layout not in CROSS_WEIGHTS:
             refuse("layout", f"one of {', '.join(CROSS_WEIGHTS)}", self.layout)
         rule = "0, or for kind='linear' of at most 40 features a number below 1"
@@ -162,16 +158,14 @@ class Release:
         self._check_statistic()
 
     def _check_bounds(self):
-        size = {"linear": 2, "logistic": 1}.get(self.kind, 2)
+        size = 1 if self.kind == "logistic" else 2
         bounds = self.bounds
         if not isinstance(bounds, list | tuple) or len(bounds) != size:
             refuse("bounds", f"a sequence of {size} numbers for kind={self.kind!r}", bounds)
         if self.kind in ("linear", "logistic"):
             bounds = tuple(_number(bound, "bounds") for bound in bounds)
         else:
-            bounds = tuple(
-                _number(bound, "bounds", "finite numbers", -math.inf) for bound in bounds
-            )
+            bounds = tuple(_number(end, "bounds", "finite numbers", -math.inf) for end in bounds)
             if not bounds[0] < bounds[1]:
                 refuse("bounds", "in increasing order", bounds)
             if self.kind == "bernoulli" and bounds != (0.0, 1.0):
@@ -202,11 +196,8 @@ class Release:
         reach = self.n_samples * self._largest_term() * (1 + 1e-9) + 40 * self.noise_scale
         largest = max(map(abs, numbers))
         if largest > reach:
-            refuse(
-                "statistic",
-                f"within {reach:g}, what {self.n_samples} rows, their bounds and the noise allow",
-                largest,
-            )
+            allowed = f"what {self.n_samples} rows, their bounds and the noise allow"
+            refuse("statistic", f"within {reach:g}, {allowed}", largest)
         object.__setattr__(self, "statistic", numbers)
 
     def _largest_term(self):
@@ -308,15 +299,11 @@ class Release:
         if tau == 0:
             return self
         scale = math.sqrt(0.5 * self.renyi_order * tau) * self.sensitivity
-        noise = draw_noise(
-            GaussianEvent(scale, self.sensitivity),
-            len(self.statistic),
-            noise_random_state=noise_random_state,
-        )
+        event = GaussianEvent(scale, self.sensitivity)
+        noise = draw_noise(event, len(self.statistic), noise_random_state=noise_random_state)
         release = self.shifted(tau, noise)
-        return replace(
-            release, statistic=tuple(on_grid(release.vector, release.noise_scale).tolist())
-        )
+        noisy = on_grid(release.vector, release.noise_scale)
+        return replace(release, statistic=tuple(noisy.tolist()))
 
     def shifted(self, tau, noise):
         """Release with given noise of `add_noise`'s variance, not rounded.

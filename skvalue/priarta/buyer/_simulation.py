@@ -43,9 +43,8 @@ def noise_floor(buyer, noise, n_samples, shrink):
     n = 1 / (1 / n_samples + 1 / buyer.n_samples)
     n_draws = max(100, min(400, 500_000 // len(buyer.mean) ** 2))
     rng = np.random.default_rng(buyer.seed)
-    scores = simulate_scores(
-        buyer, buyer.mean, buyer.factor, noise, n_samples, n, shrink, n_draws, rng
-    )
+    own = buyer.mean, buyer.factor
+    scores = simulate_scores(buyer, *own, noise, n_samples, n, shrink, n_draws, rng)
     return float(np.quantile(scores, _FLOOR_QUANTILE))
 
 
@@ -67,15 +66,12 @@ def choose_weight(buyer, rows, epsilon, delta, relation, shrink):
         scale = calibrated_scale(epsilon, delta, sensitivity, relation, None)
         noise = noise_of("central", relation, scale, weight, n, d, buyer.max_norm)
         rng = np.random.default_rng(buyer.seed)
-        squares = [
-            (
-                simulate_scores(buyer, mean, factor, noise, n, 1e12, shrink, n_draws, rng)
-                - buyer.score(mean[None], factor[None])
-            )
-            ** 2
+        gaps = [
+            simulate_scores(buyer, mean, factor, noise, n, 1e12, shrink, n_draws, rng)
+            - buyer.score(mean[None], factor[None])
             for mean, factor in moments
         ]
-        errors.append(np.mean(squares) if squares else 0.0)
+        errors.append(np.mean(np.square(gaps)) if gaps else 0.0)
     best = int(np.argmin(errors))
     return WEIGHTS[best] if errors[best] < errors[WEIGHTS.index(DEFAULT_WEIGHT)] else DEFAULT_WEIGHT
 

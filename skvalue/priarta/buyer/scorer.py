@@ -195,7 +195,7 @@ class PriArTaScorer(BaseEstimator):
         n_rows = count_rows(X)
         if n_rows < 2:
             raise ValueError(f"X must have at least 2 rows. Got {n_rows}.")
-        check_release(self.max_norm, *self._asked())
+        check_release(self, self.max_norm)
         columns = columns_of(X)
         random = check_random_state(self.random_state)
         representation = _fit_map(self.representation, REPRESENTATIONS, X, random)
@@ -236,27 +236,16 @@ class PriArTaScorer(BaseEstimator):
         epsilon = self.epsilon or 1.0
         return choose_weight(buyer, rows, epsilon, self.delta, self.relation, self.shrink)
 
-    def _asked(self):
-        """What sellers are asked for, in the order of `check_release`."""
-        return (
-            self.epsilon,
-            self.mechanism,
-            self.relation,
-            self.subset_size,
-            self.secret_subset,
-        )
-
     def _seller(self, model, noise_random_state=None):
         """A seller that does as it is asked."""
-        epsilon, mechanism, relation, subset_size, secret_subset = self._asked()
         return SellerRelease(
             model,
-            epsilon,
+            self.epsilon,
             delta=self.delta,
-            mechanism=mechanism,
-            relation=relation,
-            subset_size=subset_size,
-            secret_subset=secret_subset,
+            mechanism=self.mechanism,
+            relation=self.relation,
+            subset_size=self.subset_size,
+            secret_subset=self.secret_subset,
             noise_random_state=noise_random_state,
         )
 
@@ -287,8 +276,7 @@ class PriArTaScorer(BaseEstimator):
                 "datasets must be a sequence of data sets, one a seller. Got a mapping: pass its "
                 "values()."
             )
-        alone = getattr(datasets, "ndim", 3) < 3  # a table, not a sequence of them
-        if alone:
+        if getattr(datasets, "ndim", 3) < 3:  # a table, not a sequence of them
             raise ValueError(
                 "datasets must be a sequence of data sets, one a seller. Got a table of shape "
                 f"{datasets.shape}; for one seller pass [X]."

@@ -74,12 +74,11 @@ class Examples:
         if not self.is_table and self.bytes != (X.dtype == np.uint8):
             want, got = ("uint8", str(X.dtype)) if self.bytes else ("floating-point", "uint8")
             raise ValueError(f"X must hold {want} images, as those of fit. Got {got}.")
-        if X.dtype != np.uint8 or self.is_table:
-            X = (X.astype(float) - self.centre) / self.scale if self.is_table else X
-            if self.is_table:
-                X = X.clip(-_LIMIT, _LIMIT)
-            else:
-                X = ((X - self.centre[0]) / self.scale[0]).clip(0.0, 1.0)
+        if self.is_table:
+            X = ((X.astype(float) - self.centre) / self.scale).clip(-_LIMIT, _LIMIT)
+        elif X.dtype != np.uint8:
+            X = ((X - self.centre[0]) / self.scale[0]).clip(0.0, 1.0)
+        if X.dtype != np.uint8:
             X = X.astype(np.float32)
         if not self.is_table:
             channels, height, width = self.shape

@@ -10,11 +10,13 @@ import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 
-from ..._utils.fits import swap_in
+from ..._utils.fits import blank_of, columns_on, swap_in
 from ..._utils.progress import Progress
 from ..._utils.sklearn import Interval, StrOptions
-from ..._utils.torch_device import gains_from_bfloat16, seeded
+from ..._utils.torch_device import find_device, gains_from_bfloat16, seeded
 from ...exceptions import IncompleteFitWarning
+
+_OF_TRAINING = ("n_epochs", "batch_size", "learning_rate", "weight_decay", "mixed_precision")
 
 
 def learning_rate_factor(step, n_steps):
@@ -179,28 +181,11 @@ class TrainedTransformer(
                     f"early_stopping holds out {n_held_out} of {n_rows} rows and needs 2 to train "
                     "on. Pass more rows or a smaller validation_fraction."
                 )
-            patience = {
-                "patience": self.n_iter_no_change,
-                "tol": self.tol,
-                "n_held_out": n_held_out,
-            }
-        return Training(
-            network,
-            loss_of,
-            n_rows,
-            n_epochs=self.n_epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            rng=rng,
-            device=device,
-            mixed_precision=(
-                gains_from_bfloat16(device)
-                if self.mixed_precision == "auto"
-                else self.mixed_precision
-            ),
-            **patience,
-        )
+            patience = dict(patience=self.n_iter_no_change, tol=self.tol, n_held_out=n_held_out)
+        asked = {name: getattr(self, name) for name in _OF_TRAINING}
+        if asked["mixed_precision"] == "auto":
+            asked["mixed_precision"] = gains_from_bfloat16(device)
+        return Training(network, loss_of, n_rows, rng=rng, device=device, **asked, **patience)
 
     def _set_loaded(self, network, learnt, n_features):
         """Set what came from a folder: a network that was trained elsewhere."""
@@ -216,10 +201,11 @@ class TrainedTransformer(
         return self
 
     @abstractmethod
-    def _prepare(self, X, former):
-        """What a fit to X begins with: a `Training`, the record of what is learnt, and columns.
+    def _prepare(self, X, host, former, device):
+        """The network, its loss as a function of chosen rows, their number, and what is learnt.
 
-        `former` is the record of the fit that this one goes on from, or None. Sets nothing.
+        `former` is the record of the fit that this one goes on from, or None. Only `host` is
+        touched: it gets what X says of the columns.
         """
 
     def _fitted(self, X):
@@ -228,8 +214,10 @@ class TrainedTransformer(
         Curves go on where a fit goes on. A fit that fails, or is interrupted before its first epoch
         is over, leaves the former as it was.
         """
-        former = self._former()
-        training, learnt, columns = self._prepare(X, former)
+        former, device = self._former(), find_device(self.device)
+        host = blank_of(self) if former is None else self
+        network, loss_of, n_rows, learnt = self._prepare(X, host, former, device)
+        training = self._training(network, loss_of, n_rows, learnt.rng, device)
         progress = Progress(self, training.epochs(), training.n_epochs, "epochs")
         for _ in progress:
             pass
@@ -243,7 +231,7 @@ class TrainedTransformer(
             validation_loss_curve_=curves[1] + training.held_out_losses,
             n_iter_=len(curves[0]) + len(training.losses),
             _learnt=learnt,
-            **columns,
+            **columns_on(host),
         )
         progress.end()
         if progress.interrupted:

@@ -131,11 +131,7 @@ def make_augmentations(name, shape, pool, rate=0.3):
             f"Got {name!r}."
         )
     if (name == "table") != (len(shape) == 1) or (name == "colour" and shape[0] != 3):
-        takes = {
-            "table": "rows of a table",
-            "digits": "images",
-            "colour": "images of three channels",
-        }
+        takes = dict(table="rows of a table", digits="images", colour="images of three channels")
         raise ValueError(
             f"augmentations={name!r} takes {takes[name]}. Got examples of shape {tuple(shape)}."
         )

@@ -294,14 +294,11 @@ class FittedMap:
         self : object
             The fitted map.
         """
-        if hasattr(self.inner, "transform"):
-            self.fitted_ = (
-                clone(self.inner, safe=False) if _is_estimator(self.inner) else self.inner
-            )
-            if hasattr(self.fitted_, "fit"):
-                self.fitted_.fit(X)
-        else:
-            self.fitted_ = self.inner
+        estimator = hasattr(self.inner, "get_params") and not isinstance(self.inner, type)
+        transforms = hasattr(self.inner, "transform")
+        self.fitted_ = clone(self.inner, safe=False) if transforms and estimator else self.inner
+        if transforms and hasattr(self.fitted_, "fit"):
+            self.fitted_.fit(X)
         return self
 
     def transform(self, X):
@@ -329,10 +326,6 @@ class FittedMap:
         inner = self.inner
         kind = type(inner) if not isinstance(inner, type(_dense)) else inner
         return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _is_estimator(thing):
-    return hasattr(thing, "get_params") and not isinstance(thing, type)
 
 
 def _dense(values):

@@ -235,17 +235,13 @@ def _check_record(record, part):
 
 def _load_map(record, part, names, arrays):
     cls = class_named(record["name"], names)
-    own = {
-        key.removeprefix(f"{part}/"): array
-        for key, array in arrays.items()
-        if key.startswith(f"{part}/")
-    }
+    part = f"{part}/"
+    own = {key.removeprefix(part): a for key, a in arrays.items() if key.startswith(part)}
     return cls.from_arrays(own, record["config"])
 
 
 def _positive(value, name, largest):
-    good = isinstance(value, Real) and not isinstance(value, bool) and 0 < value <= largest
-    if not good:
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value <= largest:
         refuse(name, f"a number above 0, up to {largest:g}", value)
     return float(value)
 

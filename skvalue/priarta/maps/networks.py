@@ -9,23 +9,22 @@ BACKBONES = ("mlp", "resnet18", "small_cnn")
 _SIDES = {"small_cnn": (8, 28), "resnet18": (29, 96)}  # shorter side of images, for "auto"
 
 
+def _convolution(n_in, n_out, stride=1, kernel=3, around=1):
+    """A convolution without bias and the batch norm after it."""
+    convolution = nn.Conv2d(n_in, n_out, kernel, stride, around, bias=False)
+    return convolution, nn.BatchNorm2d(n_out)
+
+
 class _Residual(nn.Module):
     """Two convolutions of 3 x 3 and a way around them."""
 
     def __init__(self, n_in, n_out, stride):
         super().__init__()
-        self.body = nn.Sequential(
-            nn.Conv2d(n_in, n_out, 3, stride, 1, bias=False),
-            nn.BatchNorm2d(n_out),
-            nn.ReLU(),
-            nn.Conv2d(n_out, n_out, 3, 1, 1, bias=False),
-            nn.BatchNorm2d(n_out),
-        )
+        first, second = _convolution(n_in, n_out, stride), _convolution(n_out, n_out)
+        self.body = nn.Sequential(*first, nn.ReLU(), *second)
         self.around = nn.Identity()
         if stride != 1 or n_in != n_out:
-            self.around = nn.Sequential(
-                nn.Conv2d(n_in, n_out, 1, stride, bias=False), nn.BatchNorm2d(n_out)
-            )
+            self.around = nn.Sequential(*_convolution(n_in, n_out, stride, 1, 0))
 
     def forward(self, x):
         return torch.relu(self.body(x) + self.around(x))
@@ -55,8 +54,7 @@ def resnet18(n_channels=3, side=32):
        CVPR, 2016, Table 1.
     """
     stride = 2 if side >= 64 else 1
-    layers = [nn.Conv2d(n_channels, 64, 3, stride, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
-    n_in = 64
+    layers, n_in = [*_convolution(n_channels, 64, stride), nn.ReLU()], 64
     for n_out in (64, 128, 256, 512):
         layers += [_Residual(n_in, n_out, 1 if n_out == 64 else 2), _Residual(n_out, n_out, 1)]
         n_in = n_out
@@ -82,11 +80,7 @@ def small_cnn(n_channels=1, side=28, width=16):
     """
     layers, n_in = [], n_channels
     for n_out, stride in ((width, 1 if side < 16 else 2), (2 * width, 2), (4 * width, 2)):
-        layers += [
-            nn.Conv2d(n_in, n_out, 3, stride, 1, bias=False),
-            nn.BatchNorm2d(n_out),
-            nn.ReLU(),
-        ]
+        layers += [*_convolution(n_in, n_out, stride), nn.ReLU()]
         n_in = n_out
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 

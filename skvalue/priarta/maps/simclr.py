@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ..._utils.fits import blank_of, columns_on
 from ..._utils.parallel import tiles
 from ..._utils.records import choice, flag, integer, named_fields, refuse
 from ..._utils.sklearn import Interval, StrOptions, fit_context
@@ -247,9 +246,7 @@ class SimCLR(TrainedTransformer):
         """
         return self._fitted(X)
 
-    def _prepare(self, X, former):
-        device = find_device(self.device)
-        host = blank_of(self) if former is None else self
+    def _prepare(self, X, host, former, device):
         X = read_examples(host, X, image_shape=self.image_shape, reset=former is None)
         examples = Examples.of(X, self.image_shape) if former is None else former.examples
         rows = examples.tensor(X)
@@ -270,14 +267,11 @@ class SimCLR(TrainedTransformer):
             projected = network.head(network.backbone(views).flatten(1))
             return nt_xent_loss(*projected.chunk(2), self.temperature)
 
-        training = self._training(network, loss_of, len(rows), rng, device)
-        return training, learnt, columns_on(host)
+        return network, loss_of, len(rows), learnt
 
     def _build(self, examples, rng):
         """Backbone and head with fresh weights, and the record of a fit that begins with them."""
-        name = self.backbone
-        if isinstance(name, str):
-            name = choose_backbone(examples.shape) if name == "auto" else name
+        name = choose_backbone(examples.shape) if self.backbone == "auto" else self.backbone
         with seeded(rng.randint(2**31)):
             if isinstance(name, str):
                 backbone, n_outputs = make_backbone(name, examples.shape)
@@ -404,12 +398,8 @@ class SimCLR(TrainedTransformer):
             return with_head(backbone, n_outputs, dim if output == "projection" else None)
 
         channels, *sides = shape
-        simclr = cls(
-            name,
-            image_shape=(*sides, channels) if sides else None,
-            output=output,
-            projection_dim=dim,
-        )
+        image_shape = (*sides, channels) if sides else None
+        simclr = cls(name, image_shape=image_shape, output=output, projection_dim=dim)
         network = load_arrays(build, arrays)
         with torch.device("meta"):
             n_outputs = make_backbone(name, shape)[1]

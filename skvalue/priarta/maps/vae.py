@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from ..._utils.fits import blank_of, columns_on
 from ..._utils.parallel import tiles
 from ..._utils.records import integer, named_fields
 from ..._utils.sklearn import Interval, fit_context
@@ -205,9 +204,7 @@ class GaussianVAE(TrainedTransformer):
         """
         return self._fitted(X)
 
-    def _prepare(self, X, former):
-        device = find_device(self.device)
-        host = blank_of(self) if former is None else self
+    def _prepare(self, X, host, former, device):
         X = validate_data(host, X, reset=former is None, dtype=float, ensure_min_samples=2)
         if former is None:
             rng = check_random_state(self.random_state)
@@ -227,8 +224,7 @@ class GaussianVAE(TrainedTransformer):
             drawn = mean + torch.randn_like(mean) * torch.exp(0.5 * log_variance)
             return negative_elbo(x, network.decoder(drawn).float(), mean, log_variance, self.beta)
 
-        training = self._training(network, loss_of, len(rows), learnt.rng, device)
-        return training, learnt, columns_on(host)
+        return network, loss_of, len(rows), learnt
 
     @property
     def _n_features_out(self):
@@ -261,10 +257,8 @@ class GaussianVAE(TrainedTransformer):
         means = np.empty((len(X), self._n_features_out))
         with torch.no_grad():
             for part in tiles(len(X), _ROWS):
-                mean, _ = encoder(self._learnt.tensor(X[part]).to(device, torch.float64)).chunk(
-                    2, dim=1
-                )
-                means[part] = mean.cpu().numpy()
+                x = self._learnt.tensor(X[part]).to(device, torch.float64)
+                means[part] = encoder(x).chunk(2, dim=1)[0].cpu().numpy()
         return means
 
     def to_arrays(self):
@@ -339,11 +333,11 @@ class _Learnt(NamedTuple):
 def _network(n_features, hidden, latent, with_decoder=True):
     """Encoder to means and log variances, and decoder, as one module."""
     network = nn.Module()
-    network.encoder = nn.Sequential(
-        nn.Linear(n_features, hidden), nn.LeakyReLU(), nn.Linear(hidden, 2 * latent)
-    )
+    network.encoder = _two_layers(n_features, hidden, 2 * latent)
     if with_decoder:
-        network.decoder = nn.Sequential(
-            nn.Linear(latent, hidden), nn.LeakyReLU(), nn.Linear(hidden, n_features)
-        )
+        network.decoder = _two_layers(latent, hidden, n_features)
     return network
+
+
+def _two_layers(n_in, hidden, n_out):
+    return nn.Sequential(nn.Linear(n_in, hidden), nn.LeakyReLU(), nn.Linear(hidden, n_out))

@@ -72,11 +72,8 @@ def checked_moments(summary):
     ):
         largest = np.abs(array).max()
         if not largest <= reach * (1 + 1e-9):
-            refuse(
-                name,
-                f"within {reach:g}, what the radius, {summary.n_samples} rows and the noise allow",
-                float(largest),
-            )
+            allowed = f"what the radius, {summary.n_samples} rows and the noise allow"
+            refuse(name, f"within {reach:g}, {allowed}", float(largest))
     return {"mean": mean, "moment": moment}
 
 

@@ -172,14 +172,7 @@ class SellerRelease(BaseEstimator):
     # Computation ------------------------------------------------------------------------------
 
     def _plan(self, model, n_rows):
-        check_release(
-            model.max_norm,
-            self.epsilon,
-            self.mechanism,
-            self.relation,
-            self.subset_size,
-            self.secret_subset,
-        )
+        check_release(self, model.max_norm)
         size = n_rows if self.subset_size is None else self.subset_size
         if n_rows < 2 or size > n_rows:
             why = "to have a covariance" if self.subset_size is None else "to draw subset_size from"
@@ -243,15 +236,16 @@ class SellerRelease(BaseEstimator):
         return tags
 
 
-def check_release(max_norm, epsilon, mechanism, relation, subset_size, secret_subset):
+def check_release(asked, max_norm):
     """Refuse parameters of a release that contradict one another; `max_norm` is the radius."""
-    if epsilon is None:
+    relation, subset_size = asked.relation, asked.subset_size
+    if asked.epsilon is None:
         return
     if max_norm is None:
         raise ValueError(
             "max_norm must be a number with epsilon: without a radius no noise is enough. Got None."
         )
-    if relation == "add_remove" and mechanism == "local":
+    if relation == "add_remove" and asked.mechanism == "local":
         raise ValueError(
             "relation must be 'replace' or 'null' for mechanism='local': every row sends its own "
             "noisy copy, so that their number is known. Got 'add_remove'."
@@ -263,7 +257,7 @@ def check_release(max_norm, epsilon, mechanism, relation, subset_size, secret_su
             "subset_size must be None for relation='add_remove': the size of a subset bounds the "
             f"number of rows, which is private. Got {subset_size}."
         )
-    if secret_subset and mechanism == "central" and relation != "replace":
+    if asked.secret_subset and asked.mechanism == "central" and relation != "replace":
         raise ValueError(
             "relation must be 'replace' for a secret subset to count as privacy; or pass "
             f"secret_subset=False. Got {relation!r}."
@@ -274,18 +268,16 @@ def report_of(summary):
     """The guarantee of a summary as a report; None without noise."""
     if summary.mechanism == "none":
         return None
-    local = summary.mechanism == "local"
-    count = ["the number of rows, which is released as it is"]
+    hidden = summary.relation == "add_remove"  # the number of rows
     report = make_report(
         summary.event,
         summary.delta,
-        notion="local" if local else "central",
+        notion=summary.mechanism,
         unit="row",
-        protects="what any one row of the seller holds"
-        + (", and whether it is there" if summary.relation == "add_remove" else ""),
+        protects=f"what any one row of the seller holds{', and whether it is there' * hidden}",
         against="the buyer, the other sellers and everybody whom they tell",
         not_protected=(
-            *([] if summary.relation == "add_remove" else count),
+            *([] if hidden else ["the number of rows, which is released as it is"]),
             "anything true of many rows at once, such as which classes the seller has",
             "running times and error messages",
             "the buyer's data: weights, centre and radius of its model are in the sellers' hands",

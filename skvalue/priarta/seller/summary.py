@@ -92,9 +92,8 @@ object
         text : str
             JSON; arrays are base64 of little-endian float64.
         """
-        return encode(
-            {field.name: getattr(self, field.name) for field in fields(self)}, self.guarantee
-        )
+        record = {field.name: getattr(self, field.name) for field in fields(self)}
+        return encode(record, self.guarantee)
 
     def save(self, path):
         """Write the summary to a file.
