@@ -10,13 +10,7 @@ from ._noise import (
     own_fractions,
     step_noise_std,
 )
-from ._public import (
-    RATES,
-    column_scales,
-    public_directions,
-    public_learning_rate,
-    target_scale,
-)
+from ._public import RATES, column_scales, public_directions, public_learning_rate, target_scale
 from ._walk import walk_permutations, walk_steps
 
 __all__ = [
