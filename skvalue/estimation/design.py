@@ -104,6 +104,11 @@ class Design(ABC):
         """Add a round that is complete and was not added yet; returns whether there was one."""
         return False
 
+    def _advance(self, moments, blocks, asked):
+        """Take sums with so many blocks and coalitions more."""
+        # One statement, so that no interruption comes between.
+        self.moments, self.block, self.asked = moments, self.block + blocks, self.asked + asked
+
     # What all have --------------------------------------------------------------------------
 
     def ask(self):

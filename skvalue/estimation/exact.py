@@ -59,10 +59,7 @@ class ExactDesign(Design):
     def _tell(self, utilities):
         moments = self.moments.add(utilities)
         complete = moments.count == min((self.block + 1) * self.cost, self.total)
-        # One statement, so that no interruption comes between.
-        self.moments, self.block, self.asked = (
-            moments, self.block + complete, self.asked + len(utilities)
-        )  # fmt: skip
+        self._advance(moments, complete, len(utilities))
 
     def values(self):
         if self.leave_one_out:

@@ -181,8 +181,7 @@ class OrderDesign(Design):
             moments = moments.add(x, self._bias(orders, utilities, drawn.ends[part]))
         blocks = (drawn.added - first) // self.n_orders
         cost = blocks * self.cost if self.truncation is None else drawn.cost
-        # One statement, so that no interruption comes between.
-        self.moments, self.block, self.asked = moments, self.block + blocks, self.asked + cost
+        self._advance(moments, blocks, cost)
 
     def _bias(self, orders, utilities, ends):
         bias = np.zeros(self.n)

@@ -96,7 +96,7 @@ class Run:
         self.turn = (self.turn + 1) % len(self.designs)
 
     def _look_at_goals(self):
-        if self.stopping.has_goals and all(design.settled for design in self.designs):
+        if self.stopping.goals and all(design.settled for design in self.designs):
             self.reason = self.stopping.reached(*self.result(), self.asked)
 
     @property
@@ -154,11 +154,7 @@ class Run:
         self.stopping.restore(arrays)
         for number, design in enumerate(self.designs):
             prefix = f"{number}/"
-            own = {
-                name.removeprefix(prefix): arrays[name]
-                for name in arrays
-                if name.startswith(prefix)
-            }
+            own = {k.removeprefix(prefix): x for k, x in arrays.items() if k.startswith(prefix)}
             design.restore(own)
         self._planned = self.planned
 

@@ -42,31 +42,22 @@ class Stopping:
     stable: bool = False
 
     @property
-    def has_goals(self):
-        """Whether any goal is set."""
-        return not (self.tol is self.sign_level is self.stable_bottom is None)
+    def goals(self):
+        """Names of the goals that are set."""
+        names = ("tol", "sign_level", "stable_bottom")
+        return [name for name in names if getattr(self, name) is not None]
 
     def reached(self, values, errors, freedom, asked):
         """Names of the goals if all are reached, else None."""
         if self.stable_bottom is not None:
             self._look_at_bottom(values, asked)
-        if not self.has_goals:
-            return None
-        names = []
-        rows_done = np.zeros(len(values), dtype=bool)
+        rows_done = np.full(len(values), self.tol is self.sign_level is None)
         if self.tol is not None:
-            names.append("tol")
             rows_done |= errors <= self.tol
         if self.sign_level is not None:
-            names.append("sign_level")
             rows_done |= decided(values, t_halfwidth(errors, freedom, self.sign_level))
-        if names and not rows_done.all():
-            return None
-        if self.stable_bottom is not None:
-            names.append("stable_bottom")
-            if not self.stable:
-                return None
-        return ", ".join(names)
+        all_done = rows_done.all() and (self.stable_bottom is None or self.stable)
+        return ", ".join(self.goals) if all_done and self.goals else None
 
     def _look_at_bottom(self, values, asked):
         if self.anchor is not None and asked < 2 * self.anchor[0]:

@@ -145,10 +145,7 @@ class SubsetDesign(Design):
             sizes, v = masks.sum(axis=1), gains[i * SUBSETS :][:SUBSETS]
             moments = moments.add(masks, labels, v, strata.inside[sizes], strata.outside[sizes])
         blocks, self._drawn = len(self._drawn), None
-        # One statement, so that no interruption comes between.
-        self.moments, self.block, self.asked = (
-            moments, self.block + blocks, self.asked + blocks * SUBSETS
-        )  # fmt: skip
+        self._advance(moments, blocks, blocks * SUBSETS)
 
     def _weights(self):
         return self.strata.inside_share[:, None], self.strata.outside_share[:, None]

@@ -182,10 +182,7 @@ class Game(ABC):
     def _recall(self, masks):
         """Utilities from the memo, the missing ones computed, each once."""
         keys = [_key(row) for row in np.packbits(masks, axis=1)]
-        missing = {}
-        for position, key in enumerate(keys):
-            if key not in self._memo:
-                missing.setdefault(key, position)
+        missing = {key: place for place, key in enumerate(keys) if key not in self._memo}
         if missing:
             found = self._count(*self._compute(masks[list(missing.values())]))
             self._memo.update(zip(missing, found.tolist()))

@@ -108,10 +108,8 @@ def _weights(weights, n, name):
 
 
 def _error_score(error_score, empty_utility):
-    if isinstance(error_score, str) and error_score == "raise":
-        return error_score
-    if isinstance(error_score, str) and error_score == "empty":
-        return float(empty_utility)
+    if isinstance(error_score, str) and error_score in ("empty", "raise"):
+        return error_score if error_score == "raise" else float(empty_utility)
     if isinstance(error_score, Real) and np.isfinite(error_score):
         return float(error_score)
     raise ValueError(f"error_score must be 'empty', 'raise' or a number. Got {error_score!r}.")

@@ -137,11 +137,7 @@ class LinearGradientModel(GradientModel):
         from . import _kernels as kernels
 
         self._kernels = kernels
-        self._kind = {
-            "logistic": kernels.LOGISTIC,
-            "softmax": kernels.SOFTMAX,
-            "linear": kernels.LINEAR,
-        }[kind]
+        self._kind = getattr(kernels, kind.upper())
         rows, counts = np.argsort(players, kind="stable"), np.bincount(players)
         self._bounds = np.concatenate([[0], np.cumsum(counts)])
         self._X = _with_constant(X[rows])
@@ -200,14 +196,11 @@ class LinearGradientModel(GradientModel):
             some = thetas[part]
             outputs = some.reshape(-1, len(self._test)) @ self._test
             outputs = outputs.reshape(len(some), self._n_outputs, m)
+            args = self._kind, outputs, self._y_test, self._weights
             if self._accuracy:
-                self._kernels.accuracy_utilities(
-                    self._kind, outputs, self._y_test, self._weights, out[part]
-                )
+                self._kernels.accuracy_utilities(*args, out[part])
             else:
-                self._kernels.loss_utilities(
-                    self._kind, outputs, self._y_test, self._weights, self._equal, out[part]
-                )
+                self._kernels.loss_utilities(*args, self._equal, out[part])
         return out
 
 

@@ -206,11 +206,10 @@ class RunningReleases:
         self.averages = noise is not None and noise.averages
         self.past = np.zeros((n if self.averages else 0, p))
         self._n, self._p, self._squares, self._count = n, p, 0.0, 0
-        self._fractions = None
+        self._fractions = np.ones((n_permutations, 1))
         if not self.averages:
-            self._fractions = np.ones((n_permutations, 1))
             return
-        schedule = noise.schedule
+        schedule, self._fractions = noise.schedule, None
         self._noise_variance = (noise.noise_std * noise.factors) ** 2
         optimal = isinstance(schedule, str) and schedule == "optimal"
         if not optimal or noise.gradient_variance is not None:

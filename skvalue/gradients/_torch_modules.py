@@ -4,21 +4,8 @@ import copy
 import warnings
 
 import torch
-
-_BATCH_NORMS = (
-    torch.nn.BatchNorm1d,
-    torch.nn.BatchNorm2d,
-    torch.nn.BatchNorm3d,
-    torch.nn.SyncBatchNorm,
-)
-_DROPOUTS = (
-    torch.nn.Dropout,
-    torch.nn.Dropout1d,
-    torch.nn.Dropout2d,
-    torch.nn.Dropout3d,
-    torch.nn.AlphaDropout,
-    torch.nn.FeatureAlphaDropout,
-)
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 
 
 def prepared_module(module):
@@ -27,13 +14,13 @@ def prepared_module(module):
         raise TypeError(f"module must be a torch.nn.Module. Got {type(module).__name__}.")
     parts = list(module.named_modules())
     for name, part in parts:
-        if isinstance(part, _BATCH_NORMS) and (part.training or not part.track_running_stats):
+        if isinstance(part, _BatchNorm) and (part.training or not part.track_running_stats):
             raise ValueError(
                 f"module must not mix rows: batch norm in training mode would mix those of all "
                 f"parties. Got {type(part).__name__} ({name!r}): call module.eval(), which makes "
                 "its running statistics public constants, or take GroupNorm or LayerNorm."
             )
-    if any(isinstance(part, _DROPOUTS) and part.training and part.p > 0 for _, part in parts):
+    if any(isinstance(part, _DropoutNd) and part.training and part.p > 0 for _, part in parts):
         warnings.warn(
             "Dropout is off: values shall not depend on what it drops. Call module.eval() to say "
             "that this is meant.",

@@ -162,12 +162,9 @@ class _Walks:
     def evaluated(self, *blocks):
         """The same blocks with utilities in place of parameters."""
         # The first parameters of a later block are the last of the one before.
+        utilities = self.model.utilities
         return [
-            (
-                order,
-                part,
-                None if thetas is None else self.model.utilities(thetas[part.start > 0 :]),
-            )
+            (order, part, None if thetas is None else utilities(thetas[part.start > 0 :]))
             for order, part, thetas in blocks
         ]
 

@@ -1,10 +1,12 @@
 """What valuers of parties that send clipped gradients share."""
 
 from abc import abstractmethod
+from numbers import Integral, Real
 
 import numpy as np
 
-from ..base import EXACT, BaseInSampleValuer, Release, Takes
+from .._utils.sklearn import Interval, StrOptions
+from ..base import EXACT, PRIVACY_CONSTRAINTS, BaseInSampleValuer, Release, Takes
 from ..gradients import (
     LinearGradientModel,
     column_scales,
@@ -26,16 +28,45 @@ _POINTS = 1000  # validation points whose gradients are looked at, at most
 class BaseGradientValuer(BaseInSampleValuer):
     """Base class of valuers of parties that send clipped gradients, with noise or without.
 
-    A method writes `_n_releases`, `_prepare`, `_parts` and `_combine`. What `_prepare` returns has
-    `clip_`, on which `_release` relies.
+    A method writes `_prepare`, `_of_split` and `_combine`. What `_prepare` returns has `clip_`, on
+    which `_release` relies, and for every split one of the `bases` and `seeds`.
     """
 
+    _parameter_constraints: dict = {
+        "model": "no_validation",
+        "semivalue": [str, tuple, list, callable],
+        "loss": [callable, None],
+        "utility": [StrOptions({"neg_loss", "accuracy"})],
+        "n_permutations": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "clip": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "standardize": ["boolean"],
+        **{
+            name: PRIVACY_CONSTRAINTS[name]
+            for name in ("epsilon", "delta", "ledger", "noise_random_state")
+        },
+        "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
+        "trust": [StrOptions({"local", "server"})],
+        "unit": [StrOptions({"party", "example"})],
+        "task": [StrOptions({"auto", "classification", "regression"})],
+        "cv": ["cv_object", StrOptions({"leave-one-out"})],
+        "device": [str],
+        "random_state": ["random_state"],
+    }
     _part = _done = ""  # what callbacks, and messages, call the parts of a fit
 
     @property
-    @abstractmethod
     def _n_releases(self):
-        """How often a party releases a gradient."""
+        """How often a party releases a gradient: once in every part of a fit."""
+        return getattr(self, f"n_{self._part}")
+
+    @abstractmethod
+    def _of_split(self, model, names, factors, draw, seed, attributes):
+        """Iterate over the parts of one split, whose model it is; ``draw`` is None or gives noise.
+
+        The players are called ``names``, and their noise is taken times ``factors``.
+        """
 
     @property
     def _takes(self):
@@ -95,6 +126,31 @@ class BaseGradientValuer(BaseInSampleValuer):
             raise ValueError(
                 "clip must be a number where gradients are private: it bounds what one of them "
                 "can be. Got None."
+            )
+
+    def _parts(self, problem, attributes, release):
+        parts = self._numbered_parts(problem, attributes, start_noise(release))
+        return parts, len(problem.splits) * self._n_releases
+
+    def _numbered_parts(self, problem, attributes, draw):
+        """Number of the split, and a part of it, one after the other."""
+        for number, split in enumerate(problem.splits):
+            present, players = players_of(problem, split)
+            basis = attributes["bases"][number]
+            make = self._model_maker(problem, split.points, attributes["clip_"], basis)
+            for part in self._of_split(
+                make(*problem.rows(split), players),
+                present if problem.groups is None else problem.group_names[present],
+                noise_factors(self.unit, players), draw, attributes["seeds"][number], attributes,
+            ):  # fmt: skip
+                yield number, part
+
+    def _without_values(self, parts):
+        """Refuse a callback's stop before any part counted; after an interruption that is None."""
+        if parts.stopped:
+            raise RuntimeError(
+                f"The fit was stopped by a callback before a {self._part[:-1]} counted: the first "
+                f"{self._n_skipped()} are the burn-in."
             )
 
     def _event(self, clip):

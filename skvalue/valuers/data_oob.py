@@ -1,5 +1,6 @@
 """Data-OOB: how well models that have not seen a row predict it. Kwon and Zou (2023)."""
 
+from collections import deque
 from numbers import Integral
 
 import numpy as np
@@ -245,12 +246,10 @@ class DataOOBValuer(BaseRetrainingValuer):
         yield total, squares, count, trained
 
     def _combine(self, problem, attributes, parts):
-        sums = None
-        for sums in parts:  # noqa: B007
-            pass
-        if sums is None or sums[2].min() < 2:
+        last = deque(parts, maxlen=1)
+        if not last or last[0][2].min() < 2:
             return None
-        *sums, trained = sums
+        *sums, trained = last.pop()
         values, error = out_of_bag_mean(*sums)
         empty = 1 / problem.n_classes if problem.n_classes else -problem.y.var()
         attributes = {"values_error_": error, "n_evaluations_": trained}

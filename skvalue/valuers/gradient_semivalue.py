@@ -8,7 +8,7 @@ import numpy as np
 
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
-from ..base import PRIVACY_CONSTRAINTS, Result
+from ..base import Result
 from ..gradients import (
     SCHEDULES,
     GradientNoise,
@@ -18,7 +18,7 @@ from ..gradients import (
     walk_permutations,
 )
 from ..semivalues import size_weights
-from ._gradients import BaseGradientValuer, is_named, noise_factors, players_of, start_noise
+from ._gradients import BaseGradientValuer, is_named, noise_factors, players_of
 
 
 class GradientSemivalueValuer(BaseGradientValuer):
@@ -171,30 +171,11 @@ class GradientSemivalueValuer(BaseGradientValuer):
     """
 
     _parameter_constraints: dict = {
-        "model": "no_validation",
-        "semivalue": [str, tuple, list, callable],
-        "loss": [callable, None],
-        "utility": [StrOptions({"neg_loss", "accuracy"})],
-        "n_permutations": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "clip": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "standardize": ["boolean"],
-        **{
-            name: PRIVACY_CONSTRAINTS[name]
-            for name in ("epsilon", "delta", "ledger", "noise_random_state")
-        },
-        "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
+        **BaseGradientValuer._parameter_constraints,
         "noise": [StrOptions(set(SCHEDULES)), callable, "array-like"],
         "gradient_variance": [Interval(Real, 0, None, closed="left"), None],
         "burn_in": [Interval(Real, 0, 1, closed="left"), None],
-        "trust": [StrOptions({"local", "server"})],
-        "unit": [StrOptions({"party", "example"})],
-        "task": [StrOptions({"auto", "classification", "regression"})],
-        "cv": ["cv_object", StrOptions({"leave-one-out"})],
-        "device": [str],
         "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
     _part, _done = "permutations", "permutations walked"
 
@@ -251,10 +232,6 @@ class GradientSemivalueValuer(BaseGradientValuer):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @property
-    def _n_releases(self):
-        return self.n_permutations
-
     def _prepare(self, problem):
         self._check_model(problem)
         optimal = is_named(self.noise, "optimal")
@@ -294,48 +271,26 @@ class GradientSemivalueValuer(BaseGradientValuer):
             noise_std,
         )
 
-    def _parts(self, problem, attributes, release):
-        draw = start_noise(release)
-        walks = (
-            (number, marginals, utilities)
-            for number in range(len(problem.splits))
-            for marginals, utilities in self._walks(problem, attributes, number, draw)
-        )
-        return walks, len(problem.splits) * self.n_permutations
-
-    def _walks(self, problem, attributes, number, draw):
+    def _of_split(self, model, names, factors, draw, seed, attributes):
         """Marginal utilities along the permutations of one split."""
-        split, clip, noise = problem.splits[number], attributes["clip_"], None
-        present, players = players_of(problem, split)
-        make = self._model_maker(problem, split.points, clip, attributes["bases"][number])
+        n, noise = len(names), None
         if draw is not None:
             noise = GradientNoise(
-                draw, draw.scale, clip, noise_factors(self.unit, players), self.noise,
-                self.gradient_variance,
-            )  # fmt: skip
+                draw, draw.scale, attributes["clip_"], factors, self.noise, self.gradient_variance
+            )
         return walk_permutations(
-            make(*problem.rows(split), players),
-            len(present) * size_weights(self.semivalue, len(present)),
-            self.n_permutations,
-            attributes["learning_rate_"],
-            attributes["seeds"][number],
-            noise=noise,
-            skip=self._n_skipped(),
-            names=present if problem.groups is None else problem.group_names[present],
+            model, n * size_weights(self.semivalue, n), self.n_permutations,
+            attributes["learning_rate_"], seed, noise=noise, skip=self._n_skipped(), names=names,
             n_jobs=self.n_jobs,
-        )
+        )  # fmt: skip
 
     def _combine(self, problem, attributes, parts):
         sums = PermutationSums(problem.n_players)
         for number, walks in groupby(parts, key=lambda part: part[0]):
-            sums.add(players_of(problem, problem.splits[number])[0], walks)
-        if not sums.n_splits and parts.stopped:
-            raise RuntimeError(
-                "The fit was stopped by a callback before a permutation counted: the first "
-                f"{self._n_skipped()} are the burn-in."
-            )
+            present, _ = players_of(problem, problem.splits[number])
+            sums.add(present, (walk for _, walk in walks))
         if not sums.n_splits:
-            return None
+            return self._without_values(parts)
         empty, utility = sums.utilities()
         return Result(
             sums.values(), float(utility), float(empty),
@@ -359,7 +314,7 @@ class PermutationSums:
         """Add the mean over walks of the marginal utilities of the players ``present``."""
         count, mean, squares = 0, np.zeros(len(present)), np.zeros(len(present))
         utilities = np.zeros(2)
-        for *_, marginals, ends in walks:
+        for marginals, ends in walks:
             if marginals is None:
                 continue
             count += 1

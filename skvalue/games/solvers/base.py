@@ -82,9 +82,7 @@ class BatchedSolver(ABC):
         The bits depend on the coalitions of the call alone, not on the number of workers.
         """
         self.prepare()
-        tasks = [
-            (masks[part], masks[part].sum(axis=1)) for part in tiles(len(masks), self.tile)
-        ]  # fmt: skip
+        tasks = [(masks[part], masks[part].sum(axis=1)) for part in tiles(len(masks), self.tile)]
         parts = list(ordered_map(self.tile_scores, tasks, n_jobs if self.in_threads else 1))
         utilities, status = (np.concatenate(part) for part in zip(*parts))
         failed = (status == ONE_CLASS) | (status == FAILED)
@@ -97,6 +95,13 @@ class BatchedSolver(ABC):
             packed = np.packbits(masks[left], axis=1)
             utilities[left], failed[left] = fit_and_score(self.training, packed)
         return utilities, failed
+
+    def score_votes(self, votes, counts, sizes, probabilities_of=None):
+        """Scores of classifiers from votes (m, V, C), and probabilities of classes made of them."""
+        if self.scores.asked() == "predict":
+            return self.scores.of_classes(votes.argmax(axis=2), sizes)
+        probabilities = votes if probabilities_of is None else probabilities_of(votes)
+        return self.scores.of_classes(complete_probabilities(probabilities, counts), sizes)
 
     def counts(self, masks):
         """Rows of each class in each coalition, (m, C)."""

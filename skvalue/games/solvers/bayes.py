@@ -4,8 +4,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.naive_bayes import GaussianNB
 
-from .base import BatchedSolver, complete_probabilities, one_class
-from .scores import ClassAnswers
+from .base import BatchedSolver, one_class
 from .status import FAILED, ONE_CLASS, SOLVED, UNSOLVED
 
 
@@ -38,11 +37,10 @@ class BayesSolver(BatchedSolver):
         )
         status[~usable & (status == SOLVED)] = UNSOLVED
         joint[status == ONE_CLASS] = np.where(counts > 0, 0.0, -np.inf)[status == ONE_CLASS, None]
-        if self.scores.asked() == "predict":
-            answers = ClassAnswers(codes=joint.argmax(axis=2))
-        else:
-            joint[(status == FAILED) | (status == UNSOLVED)] = 0.0
-            # The estimator's own form, since the loss of a rare class takes its rounding.
-            shares = np.exp(joint - logsumexp(joint, axis=2, keepdims=True))
-            answers = ClassAnswers(probabilities=complete_probabilities(shares, counts))
-        return self.scores.of_classes(answers, sizes), status
+        joint[(status == FAILED) | (status == UNSOLVED)] = 0.0
+        return self.score_votes(joint, counts, sizes, _probabilities), status
+
+
+def _probabilities(joint):
+    """The estimator's own form, since the loss of a rare class takes its rounding."""
+    return np.exp(joint - logsumexp(joint, axis=2, keepdims=True))

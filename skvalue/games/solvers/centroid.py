@@ -4,7 +4,6 @@ import numpy as np
 from sklearn.neighbors import NearestCentroid
 
 from .base import BatchedSolver, one_class
-from .scores import ClassAnswers
 from .status import FAILED, ONE_CLASS, SOLVED
 
 
@@ -38,9 +37,7 @@ class CentroidSolver(BatchedSolver):
             distances[there, :, c] = squares[:, None] - 2 * centroids @ self.X_val.T
         status = np.where(one_class(counts), ONE_CLASS, SOLVED)
         # The estimator refuses rows that are all the same.
-        alike = np.where(masks, self.kinds, -1).max(axis=1) == np.where(
-            masks, self.kinds, len(self.kinds)
-        ).min(axis=1)
+        largest = np.where(masks, self.kinds, -1).max(axis=1)
+        alike = largest == np.where(masks, self.kinds, len(self.kinds)).min(axis=1)
         status[alike & (status == SOLVED)] = FAILED
-        answers = ClassAnswers(codes=distances.argmin(axis=2))
-        return self.scores.of_classes(answers, sizes), status
+        return self.scores.of_classes(distances.argmin(axis=2), sizes), status

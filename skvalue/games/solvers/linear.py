@@ -1,7 +1,5 @@
 """Least squares and ridge regression on many coalitions at once."""
 
-from abc import abstractmethod
-
 import numpy as np
 from scipy.linalg import lstsq
 from sklearn.linear_model import LinearRegression, Ridge
@@ -59,15 +57,12 @@ class LinearSolver(BatchedSolver):
         centre = X.mean(axis=0) if self.fit_intercept else np.zeros(X.shape[1])
         self.shift = self.y.mean() if self.fit_intercept else 0.0
         self.X, self.X_val = X - centre, X_val - centre
-        self.penalty = np.full(X.shape[1], self.alpha())
+        alpha = getattr(training.estimator, "alpha", 0.0)  # least squares have none
+        self.penalty = np.full(X.shape[1], float(alpha))
         if self.fit_intercept:
             self.X, self.X_val = (np.c_[part, np.ones(len(part))] for part in (self.X, self.X_val))
             self.penalty = np.r_[self.penalty, 0.0]
         self.engine = self.engine_class(self)
-
-    @abstractmethod
-    def alpha(self):
-        """The penalty."""
 
     def prepare(self):
         self.engine.prepare()
@@ -83,9 +78,6 @@ class RidgeSolver(LinearSolver):
     def allows(parameters):
         alpha = parameters["alpha"]
         return np.ndim(alpha) == 0 and 0 < alpha < np.inf and not parameters["positive"]
-
-    def alpha(self):
-        return float(self.training.estimator.alpha)
 
     def tile_scores(self, masks, sizes):
         coefs, solved = self.engine.coefs(masks, np.inf)
@@ -106,9 +98,6 @@ class LeastSquaresSolver(LinearSolver):
     def allows(parameters):
         return not parameters["positive"]
 
-    def alpha(self):
-        return 0.0
-
     def tile_scores(self, masks, sizes):
         coefs = np.empty((len(masks), self.X.shape[1]))
         solved = sizes > 2 * self.X.shape[1]
@@ -123,11 +112,11 @@ class LeastSquaresSolver(LinearSolver):
     def _least_norm(self, mask):
         """As scikit-learn: centre by weighted means, scale by root weights, then LAPACK."""
         X, y, w = self.X[mask], self.y[mask] - self.shift, self.weights[mask]
+        root = np.sqrt(w)
         if not self.fit_intercept:
-            root = np.sqrt(w)
             return self._lstsq(X * root[:, None], y * root)
         X = X[:, :-1]
-        mean, y_mean, root = w @ X / w.sum(), w @ y / w.sum(), np.sqrt(w)
+        mean, y_mean = w @ X / w.sum(), w @ y / w.sum()
         centred, rounding = X - mean, 4 * len(X) * np.finfo(np.float64).eps
         if np.abs(centred).max() <= rounding * np.abs(X).max():  # one row, or equal ones
             return np.r_[np.zeros(X.shape[1]), y_mean]

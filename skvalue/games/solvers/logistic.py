@@ -1,5 +1,6 @@
 """Logistic regression with an L2 penalty, on many coalitions at once."""
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -8,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 
 from .base import BatchedSolver, complete_probabilities, one_class
 from .dual import DualMargins
-from .scores import ClassAnswers
 from .status import ONE_CLASS, TWO_CLASSES
 
 TOLERANCE = 1e-7  # of the Newton decrement before the last step: an error in standard errors
@@ -106,26 +106,21 @@ class LogisticSolver(BatchedSolver):
 
     def tile_scores(self, masks, sizes):
         counts = self.counts(masks)
+        if self.n_classes > 2:
+            margins, status = self._many(masks, counts)
+            return self.score_votes(margins, counts, sizes, partial(softmax, axis=2)), status
+        margins, status = self._two(masks, counts, sizes)
+        margins[counts[:, 1] == 0] = -np.inf
+        margins[counts[:, 0] == 0] = np.inf
         asked = self.scores.asked()
-        if self.n_classes == 2:
-            margins, status = self._two(masks, counts, sizes)
-            for c, end in ((0, -np.inf), (1, np.inf)):
-                margins[counts[:, 1 - c] == 0] = end
-            if asked == "predict":
-                answers = ClassAnswers(codes=margins > 0)
-            elif asked == "decision_function":
-                margins[one_class(counts)] = 0.0
-                answers = ClassAnswers(decisions=margins)
-            else:
-                shares = np.stack([expit(-margins), expit(margins)], axis=2)
-                answers = ClassAnswers(probabilities=complete_probabilities(shares, counts))
-            return self.scores.of_classes(answers, sizes), status
-        margins, status = self._many(masks, counts)
         if asked == "predict":
-            answers = ClassAnswers(codes=margins.argmax(axis=2))
+            answers = margins > 0
+        elif asked == "decision_function":
+            margins[one_class(counts)] = 0.0
+            answers = margins
         else:
-            shares = softmax(margins, axis=2)
-            answers = ClassAnswers(probabilities=complete_probabilities(shares, counts))
+            shares = np.stack([expit(-margins), expit(margins)], axis=2)
+            answers = complete_probabilities(shares, counts)
         return self.scores.of_classes(answers, sizes), status
 
     def _two(self, masks, counts, sizes):

@@ -124,7 +124,7 @@ def solve(X, y, w, scale, penalty, coef, z, residual, inverse, scratch, toleranc
 
     z and residual belong to coef and are kept up to date, as is the inverse Hessian. Ends when the
     Newton decrement, which is the error in standard errors of the fit, is below the tolerance.
-    Returns the number of steps, or -1.
+    Returns whether it came to that.
     """
     bits, powers, dz, trial, gradient, ahead, step, change, work = scratch
     n = len(y)
@@ -139,13 +139,13 @@ def solve(X, y, w, scale, penalty, coef, z, residual, inverse, scratch, toleranc
             np.dot(X, step, dz[:n])
             for i in range(n):
                 z[i] -= dz[i]
-            return count
+            return True
         if done or not slope < 0.0 or (count and count % _REFRESH == 0):
             hessian_inverse(X, z, w, penalty, inverse, work)
             np.dot(inverse, gradient, step)
             slope = -np.dot(gradient, step)
             if not slope < 0.0:
-                return -1
+                return False
         np.dot(X, step, dz[:n])
         t = 1.0
         for _ in range(30):
@@ -176,7 +176,7 @@ def solve(X, y, w, scale, penalty, coef, z, residual, inverse, scratch, toleranc
             np.dot(inverse, change, work)
             ratio = (1.0 + np.dot(change, work) / curve) / curve
             add_ranks(inverse, ratio, step, -1.0 / curve, work)
-    return -1
+    return False
 
 
 @compiled
@@ -186,8 +186,7 @@ def solve_tile(
     """Coefficients of every coalition of a tile.
 
     A coalition starts from the one before it if at most ``nearby`` rows differ, else from
-    ``start`` (or zero, where it has few rows). ``scale`` is the mean of ``w |x|``. Returns the
-    number of steps.
+    ``start`` (or zero, where it has few rows). ``scale`` is the mean of ``w |x|``.
     """
     n, p = X.shape
     bits = np.empty(n, np.int64)
@@ -198,7 +197,7 @@ def solve_tile(
     rows, place = np.empty(n, np.int64), np.full(n, -1, np.int64)
     Xs, ys, ws, zs, rs = np.empty((n, p)), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     coef, inverse = np.zeros(p), np.empty((p, p))
-    size, warm, total = 0, False, 0
+    size, warm = 0, False
     for c in range(len(masks)):
         mask = masks[c]
         differ = 0
@@ -237,12 +236,9 @@ def solve_tile(
             np.dot(Xs[:k], coef, zs[:k])
             sigmoid_less(zs[:k], ys[:k], ws[:k], bits, scratch[1], rs[:k])
             hessian_inverse(Xs[:k], zs[:k], ws[:k], penalty, inverse, scratch[8])
-        steps = solve(
+        warm = solve(
             Xs[:k], ys[:k], ws[:k], scale, penalty, coef, zs[:k], rs[:k], inverse, scratch,
             tolerance, max_steps,
         )  # fmt: skip
-        warm = steps >= 0
-        total += max(steps, 0)
         status[c] = SOLVED if warm else UNSOLVED
         coefs[c] = coef
-    return total

@@ -31,9 +31,8 @@ class OneClass(ClassifierMixin, BaseEstimator):
         return np.full(_n_rows(X), self.classes[self.present])
 
     def predict_proba(self, X):
-        counts = np.zeros(len(self.classes))
-        counts[self.present] = self.n_rows
-        return np.tile((counts + 1) / (self.n_rows + len(counts)), (_n_rows(X), 1))
+        certain = np.ones((_n_rows(X), 1))
+        return extend_probabilities(certain, [self.present], len(self.classes), self.n_rows)
 
     def decision_function(self, X):
         n_classes = len(self.classes)
@@ -42,10 +41,6 @@ class OneClass(ClassifierMixin, BaseEstimator):
 
 def _n_rows(X):
     return X.shape[0] if hasattr(X, "shape") else len(X)
-
-
-def _has_probabilities(wrapper):
-    return hasattr(wrapper.model, "predict_proba")
 
 
 class MissingClasses(ClassifierMixin, BaseEstimator):
@@ -71,12 +66,11 @@ class MissingClasses(ClassifierMixin, BaseEstimator):
     def predict(self, X):
         return self.model.predict(X)
 
-    @available_if(_has_probabilities)
+    @available_if(lambda self: hasattr(self.model, "predict_proba"))
     def predict_proba(self, X):
         seen = np.searchsorted(self.classes, self.model.classes_)
-        return extend_probabilities(
-            self.model.predict_proba(X), seen, len(self.classes), self.n_rows
-        )
+        probabilities = self.model.predict_proba(X)
+        return extend_probabilities(probabilities, seen, len(self.classes), self.n_rows)
 
     def score(self, X, y, sample_weight=None):
         given = {} if sample_weight is None else {"sample_weight": sample_weight}

@@ -4,8 +4,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from .base import BatchedSolver, complete_probabilities, one_class
-from .scores import ClassAnswers
+from .base import BatchedSolver, one_class
 from .status import ONE_CLASS, SOLVED, UNSOLVED
 
 _MAX_PAIRS = 50_000_000  # of rows and validation points, whose order is kept
@@ -66,11 +65,7 @@ class NeighborsSolver(BaseNeighborsSolver):
         status = np.where(one_class(counts), ONE_CLASS, np.where(few, UNSOLVED, SOLVED))
         alone = status == ONE_CLASS
         shares[alone] = (counts[alone] > 0)[:, None]
-        if self.scores.asked() == "predict":
-            answers = ClassAnswers(codes=shares.argmax(axis=2))
-        else:
-            answers = ClassAnswers(probabilities=complete_probabilities(shares, counts))
-        return self.scores.of_classes(answers, sizes), status
+        return self.score_votes(shares, counts, sizes), status
 
 
 class NeighborsRegressionSolver(BaseNeighborsSolver):

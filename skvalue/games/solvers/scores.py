@@ -1,8 +1,5 @@
 """Scores of many models at once, from what they answer at the validation points."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
@@ -12,37 +9,24 @@ from .loop import score_number
 from .scoring import scorer_name
 
 
-@dataclass
-class ClassAnswers:
-    """Answers of m classifiers at V validation points, as far as the scorer asks for them.
-
-    ``codes`` (m, V) are predicted classes (bool, where there are two), ``probabilities`` (m, V, C),
-    ``decisions`` (m, V).
-    """
-
-    codes: Any = None
-    probabilities: Any = None
-    decisions: Any = None
-
-
 class StandInClassifier(ClassifierMixin, BaseEstimator):
-    """What a scorer sees of one classifier: its answers, whatever X it is shown."""
+    """What a scorer sees of one classifier: answers of one method, whatever X it is shown."""
 
-    def __init__(self, classes, answers=None, row=None):
-        self.classes, self.answers, self.row = classes, answers, row
+    def __init__(self, classes, method=None, answers=None):
+        self.classes, self.method, self.answers = classes, method, answers
         self.classes_ = classes
 
-    @available_if(lambda self: self.answers.codes is not None)
+    @available_if(lambda self: self.method == "predict")
     def predict(self, X):
-        return self.classes[self.answers.codes[self.row].astype(np.intp)]
+        return self.classes[self.answers.astype(np.intp)]
 
-    @available_if(lambda self: self.answers.probabilities is not None)
+    @available_if(lambda self: self.method == "predict_proba")
     def predict_proba(self, X):
-        return self.answers.probabilities[self.row]
+        return self.answers
 
-    @available_if(lambda self: self.answers.decisions is not None)
+    @available_if(lambda self: self.method == "decision_function")
     def decision_function(self, X):
-        return self.answers.decisions[self.row]
+        return self.answers
 
 
 class StandInRegressor(RegressorMixin, BaseEstimator):
@@ -67,13 +51,10 @@ class Scores:
     def __init__(self, training):
         self.training = training
         self.name = scorer_name(training.scoring, training.classes is not None)
-        self.given = {}
         weights = training.sample_weight_val
         self.equal = weights is None
-        if self.equal:
-            weights = np.ones(len(training.y_val))
-        else:
-            self.given = {"sample_weight": weights}
+        self.given = {} if self.equal else {"sample_weight": weights}
+        weights = np.ones(len(training.y_val)) if self.equal else weights
         self.weights = weights / weights.sum()
         if training.classes is not None:
             self.y = np.searchsorted(training.classes, training.y_val)
@@ -92,21 +73,24 @@ class Scores:
         return next(known, None)
 
     def of_classes(self, answers, sizes):
-        """Scores of m classifiers, NaN where the scorer fails; ``sizes`` are their rows."""
+        """Scores of m classifiers, NaN where the scorer fails; ``sizes`` are their rows.
+
+        ``answers`` are those of the method `asked` at V validation points: codes of classes (m, V)
+        (bool, where there are two), probabilities (m, V, C), or decisions (m, V).
+        """
         if self.name == "accuracy":
-            right = answers.codes == self.y.astype(answers.codes.dtype)
+            right = answers == self.y.astype(answers.dtype)
             if self.equal:
                 return np.count_nonzero(right, axis=1) / right.shape[1]
             return right @ self.weights
         if self.name == "neg_log_loss":
-            shares = answers.probabilities
-            right = np.take_along_axis(shares, self.y[None, :, None], axis=2)[:, :, 0]
-            if shares.shape[2] == 2:  # scikit-learn takes the rest from 1, with its rounding
-                right = np.where(self.y == 1, shares[:, :, 1], 1 - shares[:, :, 1])
+            right = np.take_along_axis(answers, self.y[None, :, None], axis=2)[:, :, 0]
+            if answers.shape[2] == 2:  # scikit-learn takes the rest from 1, with its rounding
+                right = np.where(self.y == 1, answers[:, :, 1], 1 - answers[:, :, 1])
             eps = np.finfo(np.float64).eps
             return np.log(np.clip(right, eps, 1 - eps)) @ self.weights
-        classes = self.training.classes
-        models = (StandInClassifier(classes, answers, row) for row in range(len(sizes)))
+        classes, method = self.training.classes, self.asked()
+        models = (StandInClassifier(classes, method, row) for row in answers)
         return self._one_by_one(models, sizes)
 
     def of_targets(self, predictions, sizes):

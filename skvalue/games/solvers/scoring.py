@@ -36,13 +36,8 @@ def check_scorer(estimator, scoring, sample_weight_val, classes=None):
     if classes is not None and known and metric_name(scorer) in _OF_ALL_CLASSES:
         scorer = with_labels(scorer, classes)
     if sample_weight_val is not None:
-        if known:
-            takes = takes_sample_weight(scorer)
-        elif scoring is None:
-            takes = "sample_weight" in inspect.signature(estimator.score).parameters
-        else:
-            takes = "sample_weight" in inspect.signature(scorer).parameters
-        if not takes:
+        named = inspect.signature(estimator.score if scoring is None else scorer).parameters
+        if not (takes_sample_weight(scorer) if known else "sample_weight" in named):
             raise ValueError(
                 f"sample_weight_val needs a scorer that takes sample_weight. Got {scoring!r}."
             )

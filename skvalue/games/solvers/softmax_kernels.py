@@ -83,11 +83,7 @@ def row_joins_all(inverse, x, residual, y, weight, sign, vector, work):
 @compiled
 def gradient_at(X, R, coef, penalty, out):
     """``R' X + penalty * coef``, flat."""
-    k, p = coef.shape
-    product = np.dot(R.T, X)
-    for c in range(k):
-        for a in range(p):
-            out[c * p + a] = product[c, a] + penalty[a] * coef[c, a]
+    out[:] = (np.dot(R.T, X) + penalty * coef).ravel()
 
 
 @compiled
@@ -117,13 +113,13 @@ def solve(X, y, w, scale, penalty, coef, Z, R, inverse, tolerance, max_steps):
         done = slope <= 0.0 and -slope <= tolerance * tolerance
         if done and is_flat(gradient, scale, len(y)):
             coef -= step.reshape(k, p)
-            return count
+            return True
         if done or not slope < 0.0 or (count and count % _REFRESH == 0):
             hessian_inverse(X, R, y, w, penalty, inverse)
             step = np.dot(inverse, gradient)
             slope = -np.dot(gradient, step)
             if not slope < 0.0:
-                return -1
+                return False
         dZ = np.dot(X, step.reshape(k, p).T)
         t = 1.0
         for _ in range(30):
@@ -148,7 +144,7 @@ def solve(X, y, w, scale, penalty, coef, Z, R, inverse, tolerance, max_steps):
             np.dot(inverse, change, work)
             ratio = (1.0 + np.dot(change, work) / curve) / curve
             add_ranks(inverse, ratio, step, -1.0 / curve, work)
-    return -1
+    return False
 
 
 @compiled
@@ -159,7 +155,6 @@ def solve_tile(
 
     Those of a class that a coalition lacks stay as they are given. A coalition starts from the one
     before it if it holds the same classes and at most ``nearby`` rows differ, else from zero.
-    Returns the number of steps.
     """
     n, p = X.shape
     seen, before = np.zeros(n_classes, np.bool_), np.zeros(n_classes, np.bool_)
@@ -167,7 +162,7 @@ def solve_tile(
     work, vector = np.empty(n_classes * p), np.empty(n_classes * p)
     old = np.zeros(n, np.bool_)
     coef, inverse = np.zeros((0, p)), np.zeros((0, 0))
-    k, warm, total = 0, False, 0
+    k, warm = 0, False
     for c in range(len(masks)):
         mask = masks[c]
         before[:] = seen
@@ -208,18 +203,14 @@ def solve_tile(
                     one_y[0], one_w[0] = local[y[i]], w[i]
                     residuals(np.dot(X[i : i + 1], coef.T), one_y, one_w, row)
                     sign = 1.0 if mask[i] else -1.0
-                    length = k * p
                     if not row_joins_all(
-                        inverse, X[i], row[0], one_y[0], w[i], sign, vector[:length], work[:length]
+                        inverse, X[i], row[0], one_y[0], w[i], sign, vector[: k * p], work[: k * p]
                     ):
                         hessian_inverse(Xs, R, ys, ws, penalty, inverse)
                         break
-        steps = solve(Xs, ys, ws, scale, penalty, coef, Z, R, inverse, tolerance, max_steps)
-        warm = steps >= 0
-        total += max(steps, 0)
+        warm = solve(Xs, ys, ws, scale, penalty, coef, Z, R, inverse, tolerance, max_steps)
         status[c] = SOLVED if warm else UNSOLVED
         old[:] = mask
         for e in range(n_classes):
             if seen[e]:
                 coefs[c, e] = coef[local[e]]
-    return total

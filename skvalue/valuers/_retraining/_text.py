@@ -2,21 +2,20 @@
 
 from inspect import cleandoc
 
-_MODEL = """estimator : estimator, default=None
+_TEXT = {
+    "model": """estimator : estimator, default=None
         The model that coalitions train; None takes `LogisticRegression()` or `Ridge()`. Its
-        `random_state`, where None, is 0, so that a coalition has one utility."""
-
-_UTILITY = """scoring : str or callable, default=None
+        `random_state`, where None, is 0, so that a coalition has one utility.""",
+    "utility": """scoring : str or callable, default=None
         Scorer of the utility; None takes the estimator's own score (accuracy or R2).
     empty_utility : float, default=None
         Utility of the empty coalition. None is 1/C for accuracy, and what a constant prediction
         scores for ROC AUC, log-loss and R2; other scorers need a number.
     error_score : "empty", "raise" or float, default="empty"
         Utility of a coalition whose fit or score fails: that of the empty one, an error, or a
-        number."""
-
-_SAMPLING = """sampler : {"auto", "stratified", "subsets", "permutation", "antithetic", "latin", \
-            "orthogonal", "exact"}, default="auto"
+        number.""",
+    "sampling": """sampler : {"auto", "stratified", "subsets", "permutation", "antithetic", \
+            "latin", "orthogonal", "exact"}, default="auto"
         What coalitions are drawn. "stratified": subsets of all sizes, each used for all rows, most
         where utilities vary most. "subsets": the same without strata; for Banzhaf values uniform
         subsets. "permutation", "antithetic", "latin", "orthogonal": prefixes of random orders, of
@@ -41,9 +40,8 @@ _SAMPLING = """sampler : {"auto", "stratified", "subsets", "permutation", "antit
         whose standard error is larger than that.
     stable_bottom : int, default=None
         Stop when the rows of that many lowest values are the same, 19 in 20, as with half as many
-        coalitions. Where `tol`, `sign_level` and `stable_bottom` are set, all must be reached."""
-
-_DATA = """task : {"auto", "classification", "regression"}, default="auto"
+        coalitions. Where `tol`, `sign_level` and `stable_bottom` are set, all must be reached.""",
+    "data": """task : {"auto", "classification", "regression"}, default="auto"
         Kind of target; "auto" decides by `sklearn.utils.multiclass.type_of_target`.
     cv : int, "leave-one-out", splitter or iterable, default=5
         Which rows are held out to value which others when there is no validation set; every row
@@ -56,25 +54,20 @@ _DATA = """task : {"auto", "classification", "regression"}, default="auto"
         CPU.
     memory : str or object with the interface of `joblib.Memory`, default=None
         Keeps utilities on disk, call by call: a fit that asks for the same coalitions in the same
-        order finds them, batched or not. To resume a fit take `checkpoint`."""
-
-_LONG = """checkpoint : str or path-like, default=None
+        order finds them, batched or not. To resume a fit take `checkpoint`.""",
+    "long": """checkpoint : str or path-like, default=None
         File that is written about every second, and from which a fit on the same data resumes, bit
         for bit, after a crash.
     warm_start : bool, default=False
         Whether to resume the last fit, on the same data; no random number is used twice.
-        `max_evaluations` counts all fits."""
-
-_JOBS = """n_jobs : int, default=None
-        Workers, of joblib or threads. They change no bit of the values."""
-
-_RANDOM = """random_state : int, RandomState or None, default=None
-        Seed of the coalitions."""
-
-_VALUES = """values_ : ndarray of shape (n_samples,) or (n_groups,)
-        Values in the order of the rows, or of `groups_`; higher is better."""
-
-_ERRORS = """values_error_ : ndarray of shape (n_samples,) or (n_groups,)
+        `max_evaluations` counts all fits.""",
+    "jobs": """n_jobs : int, default=None
+        Workers, of joblib or threads. They change no bit of the values.""",
+    "random": """random_state : int, RandomState or None, default=None
+        Seed of the coalitions.""",
+    "values": """values_ : ndarray of shape (n_samples,) or (n_groups,)
+        Values in the order of the rows, or of `groups_`; higher is better.""",
+    "errors": """values_error_ : ndarray of shape (n_samples,) or (n_groups,)
         Standard error of every value over the draw of coalitions; infinite where one replicate
         cannot tell, 0 where values are exact.
     truncation_bias_ : ndarray of shape (n_samples,) or (n_groups,)
@@ -84,9 +77,8 @@ _ERRORS = """values_error_ : ndarray of shape (n_samples,) or (n_groups,)
         The sampler used.
     stop_reason_ : str
         "exact", "max_evaluations", "max_time", goals reached, "callback", "interrupted" or
-        "error"."""
-
-_COUNTS = """n_evaluations_ : int
+        "error".""",
+    "counts": """n_evaluations_ : int
         Coalitions asked for.
     n_failed_ : int
         Coalitions that could not be trained, or hold one class.
@@ -99,19 +91,7 @@ _COUNTS = """n_evaluations_ : int
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X had any."""
-
-_TEXT = {
-    "model": _MODEL,
-    "utility": _UTILITY,
-    "sampling": _SAMPLING,
-    "data": _DATA,
-    "long": _LONG,
-    "jobs": _JOBS,
-    "random": _RANDOM,
-    "values": _VALUES,
-    "errors": _ERRORS,
-    "counts": _COUNTS,
+        Names of the features, where X had any.""",
 }
 
 

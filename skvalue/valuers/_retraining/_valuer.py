@@ -3,6 +3,7 @@
 import os
 import warnings
 from abc import abstractmethod
+from collections import deque
 from dataclasses import replace
 from numbers import Integral, Real
 
@@ -231,7 +232,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
             raise ValueError(
                 f"merge needs a valuer of the same class. Got a {type(other).__name__}."
             )
-        sampled = merged(self._sampled, other._sampled)
+        sampled = merged(fitted.statistic, other._fitted.statistic)
         values, attributes = self._found(sampled)
         result = replace(
             fitted.result, values=values, statistic=sampled,
@@ -288,11 +289,10 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
             yield plan
 
     def _combine(self, problem, attributes, parts):
-        plan = None
-        for plan in parts:  # noqa: B007
-            pass
-        if plan is None:
+        last = deque(parts, maxlen=1)
+        if not last:
             return None
+        plan = last.pop()
         run = plan.run
         run.finish()
         played = run.valued
@@ -331,10 +331,8 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         options = {name: getattr(self, name) for name in names}
         games, players = make_games(problem, estimator, **options)
         stopping = self._stopping(problem)
-        kept = {
-            name: getattr(self, name)
-            for name in ("sampler", "scoring", "empty_utility", "error_score", "truncation")
-        }
+        names = ("sampler", "scoring", "empty_utility", "error_score", "truncation")
+        kept = {name: getattr(self, name) for name in names}
         mark = mark_of(
             problem, type(self).__name__, estimator, self._semivalue, kept, self.batch, self.device
         )
@@ -351,8 +349,10 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
             run = Run(designs, players, problem.n_players, stopping)
             if self.max_evaluations is not None:
                 refuse_few(run, sampler, self.max_evaluations)
-            header = {"fingerprint": mark, "seeds": np.array([str(seed)]), "n_failed": 0}
-            header["sampler"] = np.array(sampler)
+            header = {
+                "fingerprint": mark, "seeds": np.array([str(seed)]), "n_failed": 0,
+                "sampler": np.array(sampler),
+            }  # fmt: skip
             if former is not None:
                 header |= {"seeds": former["seeds"], "n_failed": int(former["n_failed"])}
                 run.restore(former)
@@ -384,7 +384,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         stopping = Stopping(
             self.max_evaluations, self.max_time, self.tol, self.sign_level, self.stable_bottom
         )
-        if self.max_evaluations is None and self.max_time is None and not stopping.has_goals:
+        if self.max_evaluations is None and self.max_time is None and not stopping.goals:
             sampler, n = self._named_sampler(), problem.n_players
             cost = SUBSETS
             if sampler not in ("auto", "exact"):
@@ -422,15 +422,10 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
     def _resumes_last_fit(self):
         return self.warm_start and hasattr(self, "_fitted")
 
-    @property
-    def _sampled(self):
-        """What the last fit has found."""
-        return self._fitted.statistic
-
     def _former(self):
         """Arrays of the run to resume, or None."""
         if self._resumes_last_fit:
-            return self._sampled.arrays
+            return self._fitted.statistic.arrays
         return None if self.checkpoint is None else read_arrays(self.checkpoint)
 
     def _found(self, sampled):

@@ -147,11 +147,8 @@ def coalition_parameters(theta, updates, masks, rate, aggregate="mean"):
     >>> coalition_parameters(np.zeros(1), np.array([[1.0], [3.0]]), masks, 1.0).ravel().tolist()
     [0.0, 1.0, 2.0]
     """
-    if aggregate == "mean":
-        sizes = np.maximum(masks.sum(axis=1), 1)
-    else:
-        sizes = np.full(len(masks), masks.shape[1])
-    return theta + (masks @ updates) * (rate / sizes)[:, None]
+    sizes = masks.sum(axis=1, keepdims=True) if aggregate == "mean" else masks.shape[1]
+    return theta + (masks @ updates) * (rate / np.maximum(sizes, 1))
 
 
 def round_values(utilities, theta, updates, rate, *, semivalue, aggregate, limit, seed, number):

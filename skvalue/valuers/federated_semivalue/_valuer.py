@@ -9,11 +9,11 @@ from sklearn.utils import check_array
 
 from ..._utils.checks import seed_of
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ...base import EXACT, PRIVACY_CONSTRAINTS, Problem, Result
+from ...base import EXACT, Problem, Result
 from ...gradients import RATES, own_fractions
 from ...privacy import check_delta, check_epsilon, noise_source
 from ...semivalues import check_semivalue
-from .._gradients import BaseGradientValuer, is_named, noise_factors, players_of, start_noise
+from .._gradients import BaseGradientValuer, is_named, players_of, start_noise
 from ._rounds import (
     RationedNoise,
     Rounds,
@@ -188,30 +188,11 @@ class FederatedSemivalueValuer(BaseGradientValuer):
     """
 
     _parameter_constraints: dict = {
-        "model": "no_validation",
-        "semivalue": [str, tuple, list, callable],
-        "loss": [callable, None],
-        "utility": [StrOptions({"neg_loss", "accuracy"})],
+        **BaseGradientValuer._parameter_constraints,
         "n_rounds": [Interval(Integral, 1, None, closed="left")],
-        "n_permutations": [Interval(Integral, 1, None, closed="left")],
         "aggregate": [StrOptions({"mean", "sum"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "clip": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "standardize": ["boolean"],
-        **{
-            name: PRIVACY_CONSTRAINTS[name]
-            for name in ("epsilon", "delta", "ledger", "noise_random_state")
-        },
-        "noise_multiplier": [Interval(Real, 0, None, closed="neither"), None],
         "noise": [StrOptions(_ROUND_SCHEDULES), callable, "array-like"],
         "burn_in": [Interval(Real, 0, 1, closed="left")],
-        "trust": [StrOptions({"local", "server"})],
-        "unit": [StrOptions({"party", "example"})],
-        "task": [StrOptions({"auto", "classification", "regression"})],
-        "cv": ["cv_object", StrOptions({"leave-one-out"})],
-        "device": [str],
-        "random_state": ["random_state"],
     }
     _part, _done = "rounds", "rounds played"
 
@@ -414,10 +395,6 @@ class FederatedSemivalueValuer(BaseGradientValuer):
 
     # What a fit does ------------------------------------------------------------------------
 
-    @property
-    def _n_releases(self):
-        return self.n_rounds
-
     def _prepare(self, problem):
         self._check_model(problem)
         fractions = self._fractions()
@@ -443,28 +420,12 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         found = [public_utility(model, rate, self.n_rounds, seed) for rate in RATES]
         return RATES[int(np.argmax(found))]
 
-    def _parts(self, problem, attributes, release):
-        draw = start_noise(release)
-        rounds = (
-            (number, rounds)
-            for number in range(len(problem.splits))
-            for rounds in self._training(problem, attributes, number, draw)
-        )
-        return rounds, len(problem.splits) * self.n_rounds
-
-    def _training(self, problem, attributes, number, draw):
+    def _of_split(self, model, names, factors, draw, seed, attributes):
         """The rounds of one split, one after the other."""
-        split, seed = problem.splits[number], attributes["seeds"][number]
-        _, players = players_of(problem, split)
-        make = self._model_maker(
-            problem, split.points, attributes["clip_"], attributes["bases"][number]
-        )
-        model = make(*problem.rows(split), players)
         rounds = self._new_rounds(
             model.utilities, attributes["fractions"], attributes["learning_rate_"],
             int(seed.generate_state(1)[0]),
         )  # fmt: skip
-        factors = noise_factors(self.unit, players)
         return train_together(
             model, rounds, np.random.default_rng(seed), self.n_rounds, draw, factors
         )
@@ -476,12 +437,7 @@ class FederatedSemivalueValuer(BaseGradientValuer):
             for number, rounds in trainings.items()
             if rounds.counted
         ]
-        if not played and parts.stopped:
-            raise RuntimeError(
-                "The fit was stopped by a callback before a round counted: the first "
-                f"{self._n_skipped()} are the burn-in."
-            )
-        return mean_over_trainings(problem, played) if played else None
+        return mean_over_trainings(problem, played) if played else self._without_values(parts)
 
     def _fractions(self):
         """Weights of the newest updates in what is used; refuses parameters of the noise."""
