@@ -26,10 +26,6 @@ class OrderMoments(Moments):
     squares: np.ndarray
     bias: np.ndarray
 
-    @classmethod
-    def empty(cls, n):
-        return cls(0, np.zeros(n), np.zeros(n), np.zeros(n))
-
     def add(self, x, bias):
         count = self.count + 1
         step = x - self.mean
@@ -60,11 +56,6 @@ class OrderMoments(Moments):
             return np.full(len(self.mean), np.inf)
         own = self.squares / (self.count - 1)
         return (own + own.mean() / self.count) / self.count
-
-    @property
-    def freedom(self):
-        """Degrees of freedom of the variances."""
-        return np.full(len(self.mean), max(self.count - 1.0, 1.0))
 
 
 @dataclass
@@ -110,7 +101,7 @@ class OrderDesign(Design):
         self.round_size = max(1, ROUND // max(self.cost, 1))
 
     def _no_moments(self):
-        return OrderMoments.empty(self.n)
+        return OrderMoments(0, *np.zeros((3, self.n)))
 
     def round_of(self, block):
         first = block - block % self.round_size
@@ -195,7 +186,7 @@ class OrderDesign(Design):
         return self.moments.mean
 
     def variances(self):
-        return self.moments.variances, self.moments.freedom
+        return self.moments.variances, np.full(self.n, max(self.moments.count - 1.0, 1.0))
 
     @property
     def settled(self):

@@ -29,11 +29,6 @@ class SubsetMoments(Moments):
     outside: np.ndarray
     pooled: np.ndarray
 
-    @classmethod
-    def empty(cls, n, n_strata):
-        sums = np.zeros((5, n_strata, n))
-        return cls(sums, sums, np.zeros((3, n_strata)))
-
     def add(self, masks, labels, v, a_inside, a_outside):
         inside, outside, pooled = self.inside.copy(), self.outside.copy(), self.pooled.copy()
         for label in np.unique(labels):
@@ -111,7 +106,8 @@ class SubsetDesign(Design):
         super().__init__(len(q), **options)
 
     def _no_moments(self):
-        return SubsetMoments.empty(self.n, self.strata.n_strata)
+        n_strata = self.strata.n_strata
+        return SubsetMoments(*np.zeros((2, 5, n_strata, self.n)), np.zeros((3, n_strata)))
 
     def round_of(self, block):
         # 0-4, 4-8, 8-16, then blocks by 32: looks at the variances come early first.

@@ -4,23 +4,32 @@ import copy
 import warnings
 
 import torch
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.dropout import _DropoutNd
+from torch import nn
+
+_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+_DROPOUTS = (
+    nn.Dropout,
+    nn.Dropout1d,
+    nn.Dropout2d,
+    nn.Dropout3d,
+    nn.AlphaDropout,
+    nn.FeatureAlphaDropout,
+)
 
 
 def prepared_module(module):
     """Return a copy in evaluation mode of a module that has something to train."""
-    if not isinstance(module, torch.nn.Module):
+    if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module. Got {type(module).__name__}.")
     parts = list(module.named_modules())
     for name, part in parts:
-        if isinstance(part, _BatchNorm) and (part.training or not part.track_running_stats):
+        if isinstance(part, _BATCH_NORMS) and (part.training or not part.track_running_stats):
             raise ValueError(
                 f"module must not mix rows: batch norm in training mode would mix those of all "
                 f"parties. Got {type(part).__name__} ({name!r}): call module.eval(), which makes "
                 "its running statistics public constants, or take GroupNorm or LayerNorm."
             )
-    if any(isinstance(part, _DropoutNd) and part.training and part.p > 0 for _, part in parts):
+    if any(isinstance(part, _DROPOUTS) and part.training and part.p > 0 for _, part in parts):
         warnings.warn(
             "Dropout is off: values shall not depend on what it drops. Call module.eval() to say "
             "that this is meant.",
@@ -28,7 +37,7 @@ def prepared_module(module):
             stacklevel=3,
         )
     parameters = list(module.parameters())
-    if any(isinstance(p, torch.nn.UninitializedParameter) for p in parameters):
+    if any(isinstance(p, nn.UninitializedParameter) for p in parameters):
         raise ValueError("module must be initialised: run its lazy layers once on a public row.")
     trained = [p for p in parameters if p.requires_grad]
     if not trained:

@@ -138,11 +138,10 @@ class BaseGradientValuer(BaseInSampleValuer):
             present, players = players_of(problem, split)
             basis = attributes["bases"][number]
             make = self._model_maker(problem, split.points, attributes["clip_"], basis)
-            for part in self._of_split(
-                make(*problem.rows(split), players),
-                present if problem.groups is None else problem.group_names[present],
-                noise_factors(self.unit, players), draw, attributes["seeds"][number], attributes,
-            ):  # fmt: skip
+            model, factors = make(*problem.rows(split), players), noise_factors(self.unit, players)
+            names = present if problem.groups is None else problem.group_names[present]
+            seed = attributes["seeds"][number]
+            for part in self._of_split(model, names, factors, draw, seed, attributes):
                 yield number, part
 
     def _without_values(self, parts):

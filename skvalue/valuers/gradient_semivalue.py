@@ -279,10 +279,16 @@ class GradientSemivalueValuer(BaseGradientValuer):
                 draw, draw.scale, attributes["clip_"], factors, self.noise, self.gradient_variance
             )
         return walk_permutations(
-            model, n * size_weights(self.semivalue, n), self.n_permutations,
-            attributes["learning_rate_"], seed, noise=noise, skip=self._n_skipped(), names=names,
+            model,
+            n * size_weights(self.semivalue, n),
+            self.n_permutations,
+            attributes["learning_rate_"],
+            seed,
+            noise=noise,
+            skip=self._n_skipped(),
+            names=names,
             n_jobs=self.n_jobs,
-        )  # fmt: skip
+        )
 
     def _combine(self, problem, attributes, parts):
         sums = PermutationSums(problem.n_players)

@@ -130,20 +130,13 @@ def dual_tile(gram, gram_val, t, masks, c, free, rtol, max_steps, margins, statu
     ``gram`` (n, n) are products of the rows, ``gram_val`` (n, V) of rows and validation points;
     ``c`` (m,) is the weight of each coalition's losses.
     """
-    n, most = len(t), 0
+    most = 0
     for row in range(len(masks)):
-        size = 0
-        for i in range(n):
-            size += masks[row, i]
-        most = max(most, size)
-    work, own = np.empty((8 + most, max(most, 1))), np.empty((most, most))
-    rows, labels, a = np.empty(most, np.int64), np.empty(most), np.empty(most)
+        most = max(most, masks[row].sum())
+    work, own, a = np.empty((8 + most, max(most, 1))), np.empty((most, most)), np.empty(most)
     for row in range(len(masks)):
-        k = 0
-        for i in range(n):
-            if masks[row, i]:
-                rows[k], labels[k] = i, t[i]
-                k += 1
+        rows = np.flatnonzero(masks[row])
+        labels, k = t[rows], len(rows)
         for i in range(k):
             for j in range(k):
                 own[i, j] = gram[rows[i], rows[j]]

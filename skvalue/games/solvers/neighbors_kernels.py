@@ -13,10 +13,7 @@ def neighbour_means(order, distances, values, masks, n_neighbors, by_distance, o
     width = values.shape[1]
     for m in range(len(masks)):
         mask = masks[m]
-        size = 0
-        for i in range(n):
-            size += mask[i]
-        if size < n_neighbors:
+        if mask.sum() < n_neighbors:
             continue
         for v in range(n_val):
             found, total, exact = 0, 0.0, False

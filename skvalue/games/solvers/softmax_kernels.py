@@ -167,11 +167,9 @@ def solve_tile(
         mask = masks[c]
         before[:] = seen
         seen[:] = False
-        differ = size = 0
+        differ = 0
         for i in range(n):
-            if mask[i]:
-                seen[y[i]] = True
-                size += 1
+            seen[y[i]] |= mask[i]
             differ += mask[i] != old[i]
         present = seen.sum()
         if present < 3:
@@ -186,13 +184,9 @@ def solve_tile(
                     local[e] = k
                     k += 1
             coef, inverse = np.zeros((k, p)), np.empty((k * p, k * p))
-        Xs, ys, ws = np.empty((size, p)), np.empty(size, np.int64), np.empty(size)
-        at = 0
-        for i in range(n):
-            if mask[i]:
-                Xs[at], ys[at], ws[at] = X[i], local[y[i]], w[i]
-                at += 1
-        Z, R = np.dot(Xs, coef.T), np.empty((size, k))
+        rows = np.flatnonzero(mask)
+        Xs, ys, ws = X[rows], local[y[rows]], w[rows]
+        Z, R = np.dot(Xs, coef.T), np.empty((len(rows), k))
         residuals(Z, ys, ws, R)
         if not warm:
             hessian_inverse(Xs, R, ys, ws, penalty, inverse)

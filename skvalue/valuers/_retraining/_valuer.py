@@ -349,10 +349,8 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
             run = Run(designs, players, problem.n_players, stopping)
             if self.max_evaluations is not None:
                 refuse_few(run, sampler, self.max_evaluations)
-            header = {
-                "fingerprint": mark, "seeds": np.array([str(seed)]), "n_failed": 0,
-                "sampler": np.array(sampler),
-            }  # fmt: skip
+            header = {"fingerprint": mark, "seeds": np.array([str(seed)]), "n_failed": 0}
+            header["sampler"] = np.array(sampler)
             if former is not None:
                 header |= {"seeds": former["seeds"], "n_failed": int(former["n_failed"])}
                 run.restore(former)
