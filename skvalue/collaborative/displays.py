@@ -148,7 +148,7 @@ class CoalitionValueDisplay:
 
     See Also
     --------
-    BayesianSurpriseScorer : The values.
+    skvalue.BayesianSurpriseScorer : The values.
 
     Examples
     --------

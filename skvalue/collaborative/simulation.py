@@ -56,7 +56,7 @@ class PrivateCollaboration(BaseEstimator):
 
     See Also
     --------
-    BayesianSurpriseScorer : The mediator's values.
+    skvalue.BayesianSurpriseScorer : The mediator's values.
 
     References
     ----------

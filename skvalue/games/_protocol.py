@@ -154,8 +154,13 @@ class Game(ABC):
         places = rng.permuted(orders, axis=1).repeat(length, axis=0)[:count]
         return places < (first + np.arange(count) % length)[:, None]
 
-    def warn_failed(self):
+    def warn_failed(self, stacklevel=2):
         """Warn if more than a tenth of the coalitions computed could not be trained.
+
+        Parameters
+        ----------
+        stacklevel : int, default=2
+            As in `warnings.warn`; 2 is the line that calls this method.
 
         Warns
         -----
@@ -167,7 +172,7 @@ class Game(ABC):
                 f"{self.n_failed} of {self.n_evaluations} coalitions could not be trained or hold "
                 f"one class. {self._failed_rule()}",
                 FailedCoalitionsWarning,
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
 
     def _failed_rule(self):

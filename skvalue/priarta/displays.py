@@ -95,7 +95,7 @@ class SellerScoresDisplay(_MarketDisplay):
 
     See Also
     --------
-    PriArTaScorer.noise_floor : Where floors come from.
+    skvalue.PriArTaScorer.noise_floor : Where floors come from.
 
     Examples
     --------
@@ -161,7 +161,7 @@ class PairwiseDistancesDisplay(_MarketDisplay):
 
     See Also
     --------
-    PriArTaScorer.pairwise_distances : Where they come from.
+    skvalue.PriArTaScorer.pairwise_distances : Where they come from.
 
     Examples
     --------
@@ -216,7 +216,7 @@ class DirectionsDisplay(_MarketDisplay):
 
     See Also
     --------
-    PriArTaScorer.explain : Where they come from.
+    skvalue.PriArTaScorer.explain : Where they come from.
 
     Examples
     --------

@@ -67,7 +67,7 @@ class RhoShapleyReward(BaseEstimator):
 
     See Also
     --------
-    BayesianSurpriseScorer : The values.
+    skvalue.BayesianSurpriseScorer : The values.
     skvalue.rewards.shares : Money in place of models.
 
     References

@@ -99,8 +99,8 @@ class BayesianSurpriseScorer(BaseEstimator):
 
     See Also
     --------
-    RhoShapleyReward : From values to rewards.
-    GramRelease : A party's side.
+    skvalue.collaborative.RhoShapleyReward : From values to rewards.
+    skvalue.collaborative.GramRelease : A party's side.
 
     References
     ----------

@@ -46,7 +46,7 @@ class BayesianLinear(PriorModel):
 
     See Also
     --------
-    BayesianSurpriseScorer : Values releases by a model.
+    skvalue.BayesianSurpriseScorer : Values releases by a model.
 
     References
     ----------

@@ -71,7 +71,7 @@ class GramRelease(PartyRelease):
 
     See Also
     --------
-    BayesianSurpriseScorer : The mediator, who values releases.
+    skvalue.BayesianSurpriseScorer : The mediator, who values releases.
     LogisticRelease : Two classes in place of a number.
 
     References

@@ -100,7 +100,7 @@ class PriArTaScorer(BaseEstimator):
 
     See Also
     --------
-    SellerRelease : A seller's side.
+    skvalue.priarta.SellerRelease : A seller's side.
 
     References
     ----------

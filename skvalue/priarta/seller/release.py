@@ -65,7 +65,7 @@ class SellerRelease(BaseEstimator):
 
     See Also
     --------
-    PriArTaScorer : The buyer's side.
+    skvalue.PriArTaScorer : The buyer's side.
 
     References
     ----------

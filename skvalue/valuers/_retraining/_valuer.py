@@ -453,7 +453,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
 
     def _warn(self, plan, values, attributes):
         for game in plan.games:
-            game.warn_failed()
+            game.warn_failed(stacklevel=7)  # where `fit` was called
         by_default = self.max_evaluations is None and plan.run.stopping.max_evaluations is not None
         if by_default and attributes["stop_reason_"] == "max_evaluations":
             warnings.warn(
@@ -463,5 +463,5 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
                 f"{np.std(values):.2g}. Set max_evaluations, max_time or tol for another "
                 "precision.",
                 ImpreciseValuesWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
