@@ -82,6 +82,11 @@ def mean_over_splits(problem, settings, splits):
     # That small coalitions hold one class is in their nature.
     played = [split.utilities for split in done]
     failed = [u.game for u in played if u.game.n_failed > u.n_one_class]
+
+    def warn():
+        for game in failed:
+            game.warn_failed(stacklevel=6)  # where `fit` was called
+
     attributes = {
         "layer_values_": layers,
         "values_error_": np.sqrt(variance),
@@ -98,5 +103,5 @@ def mean_over_splits(problem, settings, splits):
         problem=replace(problem, splits=tuple(problem.splits[split.number] for split in done)),
         statistic=[replace(split, utilities=None) for split in done],
         attributes=attributes,
-        warn=lambda: [game.warn_failed() for game in failed],
+        warn=warn,
     )
