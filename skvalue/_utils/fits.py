@@ -20,7 +20,10 @@ def columns_of(X):
 
 def blank_of(estimator):
     """An estimator of the same parameters on which `validate_data` may write; see `columns_on`."""
-    return type(estimator)(**estimator.get_params(deep=False))
+    blank = object.__new__(type(estimator))  # to look at the signature of `__init__` takes longer
+    parameters = (item for item in vars(estimator).items() if item[0].strip("_") == item[0])
+    vars(blank).update(parameters)
+    return blank
 
 
 def columns_on(estimator):
