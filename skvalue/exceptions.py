@@ -22,7 +22,7 @@ class ImpreciseValuesWarning(UserWarning):
 
 
 class QuadraticCostWarning(UserWarning):
-    """Leave-one-out judging compares every row with every other, and there are many rows."""
+    """Leave-one-out compares every row with every other, and there are many rows."""
 
 
 class FewValidationPointsWarning(UserWarning):

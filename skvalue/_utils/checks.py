@@ -192,10 +192,10 @@ def is_leave_one_out(cv):
 
 
 def make_splits(cv, X, y, group_codes, classifier):
-    """List the (players, judges) splits of ``cv``.
+    """List the (players, held-out rows) splits of ``cv``.
 
-    Raises ValueError unless every row plays equally often, is judged by others only, and no group
-    stands on both sides of a split.
+    Raises ValueError unless each row plays equally often and no row or group is on both sides of a
+    split.
     """
     n = len(y)
     if is_leave_one_out(cv):
@@ -204,17 +204,17 @@ def make_splits(cv, X, y, group_codes, classifier):
         cv = GroupKFold(cv)
     cv = check_cv(cv, y, classifier=classifier)
     splits = [
-        (np.sort(players), np.sort(judges)) for players, judges in cv.split(X, y, group_codes)
+        (np.sort(players), np.sort(held_out)) for players, held_out in cv.split(X, y, group_codes)
     ]
     plays = np.zeros(n, dtype=np.int64)
-    for players, judges in splits:
-        if len(players) == 0 or len(judges) == 0:
+    for players, held_out in splits:
+        if len(players) == 0 or len(held_out) == 0:
             raise ValueError(f"cv={cv!r} must give splits with at least one row on either side.")
-        if np.intersect1d(players, judges).size:
+        if np.intersect1d(players, held_out).size:
             raise ValueError(f"cv={cv!r} must not put a row on both sides of a split.")
         plays[players] += 1
         if group_codes is not None:
-            both = np.intersect1d(group_codes[players], group_codes[judges])
+            both = np.intersect1d(group_codes[players], group_codes[held_out])
             if both.size:
                 raise ValueError(
                     f"With groups, cv={cv!r} must keep every group on one side of a split: use "
