@@ -187,8 +187,9 @@ def _one_by_one(walks, n_jobs):
     """Blocks of every permutation, with utilities; each goes on from the releases before it."""
     numbers, done = range(walks.n_permutations), []
     blocks = _bundles((block for t in numbers for block in walks.blocks(t)), walks.bundle)
+    threaded = may_overlap(n_jobs)  # asked before BLAS is held to one thread
     with one_blas_thread():
-        for block in chain.from_iterable(beside(walks.evaluated, blocks, may_overlap(n_jobs))):
+        for block in chain.from_iterable(beside(walks.evaluated, blocks, threaded)):
             done.append(block)
             if block[1].stop == walks.model.n_players:
                 yield done
