@@ -128,6 +128,7 @@ class _Walks:
         self.names = range(n) if names is None else names
         self.clip = None if noise is None else noise.clip
         self.noise_std = np.ones(n) if noise is None else noise.factors * noise.noise_std
+        self.is_scaled = noise is not None and bool((noise.factors != 1).any())
         self.releases = RunningReleases(noise, n, p, n_permutations)
         self.block = _block_size(n, p)
         # Short walks go together: threads would spend their time on waiting for each other.
@@ -179,7 +180,8 @@ class _Walks:
             for start in range(part.start, part.stop, grain)
         ]
         found = found[0] if len(found) == 1 else np.concatenate(found)
-        found *= self.noise.factors[order[part], None]
+        if self.is_scaled:
+            found *= self.noise.factors[order[part], None]
         return found
 
 
