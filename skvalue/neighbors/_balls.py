@@ -7,6 +7,8 @@ from sklearn import get_config
 
 from .._utils.parallel import n_workers, thread_map, tiles
 
+_FEW_PAIRS = 2**18  # below this, starting threads takes longer than the work
+
 
 def ball_parts(engine, n_rows, n_points, workers=1):
     """Cut the points into tiles that one task should take.
@@ -53,7 +55,8 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
         ``found.sum(weights)`` is, for each row, the sum over the balls that it is in of the weight
         of its class there; ``weights`` has the shape of the counts.
     """
-    parts = ball_parts(engine, len(space), len(points), n_workers(n_jobs))
+    few = len(space) * len(points) < _FEW_PAIRS
+    parts = ball_parts(engine, len(space), len(points), 1 if few else n_workers(n_jobs))
     if len(parts) <= 1:
         return engine.balls(space, points, radius, self_index)
     return BallTiles(parts, engine, space, points, radius, self_index, n_jobs)

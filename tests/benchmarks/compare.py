@@ -239,7 +239,7 @@ def semivalues():
         "orthogonal": dict(sampler="orthogonal"),
         "truncated": dict(sampler="antithetic", truncation=0.02),
     }.items():
-        line(f"semivalues, {name}", fit, "SemivalueValuer", data, max_evaluations=1200, n_jobs=1,
+        line(f"semivalues, {name}", fit, "SemivalueValuer", data, max_evaluations=1600, n_jobs=1,
              random_state=0, **options)  # fmt: skip
     line("semivalues, the loop", fit, "SemivalueValuer", data, batch="never", sampler="stratified",
          max_evaluations=150, n_jobs=1, random_state=0)  # fmt: skip
