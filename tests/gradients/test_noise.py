@@ -43,7 +43,9 @@ def released_steps(noise, n, p, k, clip=2.0, multiplier=0.3, **options):
     )  # fmt: skip
     model, steps = Still(n, p), []
     seed = np.random.SeedSequence(0)
-    for t, _ in enumerate(walk_permutations(model, np.ones(n), k, 1.0, seed, noise=noise)):
+    for t, _ in enumerate(
+        walk_permutations(model, np.ones(n), k, 1.0, seed, noise=noise, n_jobs=1)
+    ):
         moved = -np.diff(model.thetas, axis=0)
         order = np.random.default_rng(_child(t)).permutation(n)
         found = np.empty((n, p))
