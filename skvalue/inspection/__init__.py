@@ -1,4 +1,4 @@
-"""Judging values: numbers here, matplotlib displays in files of their own."""
+"""Numbers and figures that evaluate values; matplotlib displays in files of their own."""
 
 from ._curves import value_addition_curve, value_removal_curve
 from ._detection import detection_curve, detection_limit
