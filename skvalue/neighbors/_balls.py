@@ -55,8 +55,8 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
         ``found.sum(weights)`` is, for each row, the sum over the balls that it is in of the weight
         of its class there; ``weights`` has the shape of the counts.
     """
-    few = len(space) * len(points) < _FEW_PAIRS
-    parts = ball_parts(engine, len(space), len(points), 1 if few else n_workers(n_jobs))
+    alone = n_jobs == 1 or len(space) * len(points) < _FEW_PAIRS
+    parts = ball_parts(engine, len(space), len(points), 1 if alone else n_workers(n_jobs))
     if len(parts) <= 1:
         return engine.balls(space, points, radius, self_index)
     return BallTiles(parts, engine, space, points, radius, self_index, n_jobs)
