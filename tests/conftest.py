@@ -9,6 +9,8 @@ import pytest
 
 from skvalue.neighbors import APPROXIMATE, ENGINES, get_engine
 
+from .cpu_time import CPUTime
+
 GPU_DRIVER = shutil.which("nvidia-smi")
 
 
@@ -18,6 +20,13 @@ def pytest_addoption(parser):
         action="store_true",
         help="device='auto' is a device that stands in for a GPU, see tests/simulated_gpu.py",
     )
+    parser.addoption(
+        "--cpu-durations",
+        type=int,
+        default=0,
+        metavar="N",
+        help="print the N tests of most CPU time",
+    )
 
 
 def pytest_configure(config):
@@ -25,6 +34,7 @@ def pytest_configure(config):
     if getattr(config.option, "numprocesses", None):
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(name, "1")  # the workers inherit it
+    config.pluginmanager.register(CPUTime(config), "cpu_time")
 
 
 def pytest_collection_finish(session):

@@ -1,0 +1,64 @@
+"""CPU time of a test run, child processes included: its sum, and with `--cpu-durations` its tests.
+
+Registered by tests/conftest.py. Wall time depends on what else the machine does; CPU time hardly.
+"""
+
+import resource
+
+import psutil
+import pytest
+
+LIMIT = 10  # minutes, of the default tier with compiled loops cached
+
+
+def cpu_seconds():
+    """CPU seconds of this process and of all its children, those alive included."""
+    seconds = sum(
+        sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    for child in psutil.Process().children(recursive=True):
+        try:
+            seconds += sum(child.cpu_times()[:4])
+        except psutil.Error:  # it has ended meanwhile
+            continue
+    return seconds
+
+
+class CPUTime:
+    """Measures the tests of one process; the controller of pytest-xdist adds up its workers."""
+
+    def __init__(self, config):
+        self.config = config
+        self.workers = 0.0
+        self.by_test = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item):
+        if not self.config.getoption("--cpu-durations"):
+            return (yield)
+        before = cpu_seconds()
+        result = yield
+        self.by_test[item.nodeid] = cpu_seconds() - before
+        return result
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self):
+        if hasattr(self.config, "workeroutput"):
+            self.config.workeroutput["cpu_time"] = (cpu_seconds(), self.by_test)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node):
+        seconds, by_test = getattr(node, "workeroutput", {}).get("cpu_time", (0.0, {}))
+        self.workers += seconds
+        self.by_test.update(by_test)
+
+    def pytest_terminal_summary(self, terminalreporter):
+        # Workers are children of the controller: they are counted once, by what they report.
+        own = sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) if self.workers else cpu_seconds()
+        shown = self.config.getoption("--cpu-durations")
+        for test in sorted(self.by_test, key=self.by_test.get, reverse=True)[:shown]:
+            terminalreporter.write_line(f"{self.by_test[test]:8.2f} s CPU  {test}")
+        terminalreporter.write_line(
+            f"CPU time, child processes included: {(own + self.workers) / 60:.1f} min "
+            f"(limit of the default tier: {LIMIT}, with compiled loops cached)"
+        )
