@@ -108,15 +108,15 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
         rows = [X[i] for i in np.unravel_index(apart.argmax(), apart.shape)]
     neighbours = [np.concatenate([X[:-1], np.asarray(row)[None]]) for row in rows]
     exact = clone(seller).set_params(epsilon=None, ledger=None, subset_size=None)
-    clear = [_vector(exact.fit(rows).summary_) for rows in neighbours]
+    exact_moments = [_vector(exact.fit(rows).summary_) for rows in neighbours]
     seller = clone(seller).set_params(ledger=None)
     releases = [[seller.fit(rows).summary_ for _ in range(n_runs)] for rows in neighbours]
     plan = releases[0][0]
     # Along the change, in units of the noise.
     unit = np.where(
-        np.arange(len(clear[0])) < plan.n_dimensions, plan.mean_noise, plan.moment_noise
+        np.arange(len(exact_moments[0])) < plan.n_dimensions, plan.mean_noise, plan.moment_noise
     )
-    direction = (clear[0] - clear[1]) / unit**2
+    direction = (exact_moments[0] - exact_moments[1]) / unit**2
     first, second = (np.array([_vector(s) for s in found]) @ direction for found in releases)
     ranks = rankdata(np.concatenate([first, second]))[:n_runs]
     auroc = (ranks.sum() - n_runs * (n_runs + 1) / 2) / n_runs**2

@@ -47,7 +47,7 @@ def test_clean_statistics(rows):
 def test_statistics_of_batches_add_up(rows):
     X, y = rows
     for party in (
-        GramRelease(None, fit_intercept=True, moments_share=0.2, x_bound=2),
+        GramRelease(None, fit_intercept=True, moments_fraction=0.2, x_bound=2),
         LogisticRelease(None, fit_intercept=True),
     ):
         target = y > 0 if isinstance(party, LogisticRelease) else y

@@ -87,8 +87,8 @@ def scaled(evidence, targets, grand_value, n_draws, min_ess, rng):
     """Counts, sums and sensitivity scaled, and posteriors sampled by Gibbs, as the paper does."""
     model, releases = evidence.model, evidence.releases
     check_gibbs(model, releases)
-    everybody = np.ones((1, len(releases)))
-    rows = np.repeat(everybody, len(_KAPPAS), axis=0)
+    all_parties = np.ones((1, len(releases)))
+    rows = np.repeat(all_parties, len(_KAPPAS), axis=0)
     draws = gibbs_draws(model, releases, rows, _KAPPAS, 1000, rng)
     curve = [divergences(model, d, "one-sample", rng)[0].mean() for d in draws]
     curve = np.maximum.accumulate(np.maximum(curve, 0.0))
@@ -99,7 +99,7 @@ def scaled(evidence, targets, grand_value, n_draws, min_ess, rng):
     kappas[targets == 0] = 0.0
     sampled = np.flatnonzero(kappas)
     draws = gibbs_draws(
-        model, releases, np.repeat(everybody, len(sampled), axis=0), kappas[sampled],
+        model, releases, np.repeat(all_parties, len(sampled), axis=0), kappas[sampled],
         max(n_draws, 200), rng,
     )  # fmt: skip
     samples = [model.sample_prior(n_draws, rng) for _ in targets]

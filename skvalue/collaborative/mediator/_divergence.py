@@ -31,7 +31,7 @@ def two_sample_divergence(draws, prior_draws, k=4):
     """Divergence from a prior of which there are draws (Wang, Kulkarni and Verdu, 2009)."""
     (white, prior), _ = _whiten(draws, prior_draws)
     n, d = white.shape
-    own = cKDTree(white).query(white, k=k + 1)[0][:, k]
-    other = cKDTree(prior).query(white, k=[k])[0][:, 0]
-    ratio = np.mean(np.log(np.maximum(other, 1e-300)) - np.log(np.maximum(own, 1e-300)))
+    among_draws = cKDTree(white).query(white, k=k + 1)[0][:, k]
+    to_prior = cKDTree(prior).query(white, k=[k])[0][:, 0]
+    ratio = np.mean(np.log(np.maximum(to_prior, 1e-300)) - np.log(np.maximum(among_draws, 1e-300)))
     return d * ratio + np.log(len(prior) / (n - 1))

@@ -182,16 +182,16 @@ def sampled_pool(model, releases, stages, prior, n_islands):
     log_z -= powers @ shift
     log_base, log_z = _mixture_weights(logs, counts, log_z)
     starts = np.searchsorted(island, np.arange(n_islands))
-    own = np.concatenate(
+    log_island = np.concatenate(
         [
             _mixture_weights(logs[island == g], counts / n_islands, log_z)[0]
             for g in range(n_islands)
         ]
     )
-    return Pool(phi, loglik, log_base, starts, own - log_base)
+    return Pool(phi, loglik, log_base, starts, log_island - log_base)
 
 
-def _shares(model, releases, phi, power=1.0):
+def _node_masses(model, releases, phi, power=1.0):
     """Shares that nodes have of the prior, of every party's posterior, and of that of all.
 
     Densities are raised to a power: below 1, tails count for more.
@@ -207,35 +207,36 @@ def grid_pool(model, releases, size=4001):
     """A pool of nodes of one dimension, dense where prior, parties or all of them together are."""
     ends = model.prior_quantile(np.array([1e-12, 1 - 1e-12]))
     for _ in range(_WIDENINGS):
-        share = _shares(model, releases, np.linspace(*ends, 501))[[0, -1]]
-        cut = share[:, 1:].max(axis=1) > 10 * share[:, 0] + 1e-10  # releases that outdo the prior
+        mass = _node_masses(model, releases, np.linspace(*ends, 501))[[0, -1]]
+        # Where a posterior has far more mass at an end than the prior, the grid is too short.
+        cut = mass[:, 1:].max(axis=1) > 10 * mass[:, 0] + 1e-10
         if not cut.any():
             break
         ends = ends + cut * np.array([-1, 1]) * (ends[1] - ends[0])
     phi = np.linspace(*ends, size)
     for _ in range(3):
-        phi = _denser(phi, _shares(model, releases, phi, _POWER).mean(axis=1), size)
+        phi = _denser(phi, _node_masses(model, releases, phi, _POWER).mean(axis=1), size)
     return _nodes(model, releases, phi)
 
 
-def refined_pool(model, releases, pool, members):
-    """A grid with more nodes where some coalitions are, one of ``members`` (m, n_parties) a row.
+def refined_pool(model, releases, pool, coalitions):
+    """A grid with more nodes where some coalitions are, one of ``coalitions`` (m, n_parties) a row.
 
     They are elsewhere than prior, parties and all together where parties disagree.
     """
-    phi, share = pool.phi[:, 0], 0.0
+    phi, mass = pool.phi[:, 0], 0.0
     widths = np.log(np.gradient(phi))
-    for start in range(0, len(members), _TOGETHER):
-        rows = members[start : start + _TOGETHER].astype(float) @ pool.loglik.T + pool.log_base
+    for start in range(0, len(coalitions), _TOGETHER):
+        rows = coalitions[start : start + _TOGETHER].astype(float) @ pool.loglik.T + pool.log_base
         rows = _POWER * (rows - widths) + widths
-        share = share + np.exp(rows - logsumexp(rows, axis=1, keepdims=True)).sum(axis=0)
-    size = min(_MORE_NODES, 100 * len(members))
-    return _nodes(model, releases, _denser(phi, share / len(members), size, keep=len(phi)))
+        mass = mass + np.exp(rows - logsumexp(rows, axis=1, keepdims=True)).sum(axis=0)
+    size = min(_MORE_NODES, 100 * len(coalitions))
+    return _nodes(model, releases, _denser(phi, mass / len(coalitions), size, keep=len(phi)))
 
 
-def _denser(phi, share, size, keep=None):
+def _denser(phi, weights, size, keep=None):
     """Nodes, `keep` of those there are, and more where their shares are large."""
-    places = np.concatenate([[0.0], np.cumsum(share)[:-1] + share[1:] * 0.5])
+    places = np.concatenate([[0.0], np.cumsum(weights)[:-1] + weights[1:] * 0.5])
     nodes = np.interp(np.linspace(0, 1, size), places, phi)
     return np.unique(np.concatenate([phi[:: max(1, len(phi) // (keep or size))], nodes]))
 

@@ -185,21 +185,21 @@ class BayesianSurpriseScorer(BaseEstimator):
         warn_of_few_rows(releases)
         seeds = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
         rng, n = np.random.default_rng(seeds), len(ordered)
-        every = n <= _EXACT_PARTIES
-        if every:
+        enumerated = n <= _EXACT_PARTIES
+        if enumerated:
             design = AllCoalitions(n)
         else:
             design = PrefixCoalitions(n, self.n_permutations, rng.spawn(1)[0])
         found = self._evaluate(model, ordered, design, rng)
         back = np.argsort(order)
         values, errors = design.shapley(found.values)
-        spread = np.array([design.shapley(column)[0] for column in found.islands.T])
+        by_island = np.array([design.shapley(column)[0] for column in found.islands.T])
         learnt = dict(
             releases_=releases,
             parties_=list(releases),
             model_=model,
             values_=values[back],
-            values_error_=np.hypot(errors, _error(spread.T))[back],
+            values_error_=np.hypot(errors, _error(by_island.T))[back],
             standalone_values_=found.values[design.singles][back],
             grand_value_=float(found.values[design.grand]),
             grand_value_error_=float(_error(found.islands[design.grand])),
@@ -207,7 +207,7 @@ class BayesianSurpriseScorer(BaseEstimator):
             acceptance_=found.acceptance,
             n_evaluations_=len(design.masks),
         )
-        if every:
+        if enumerated:
             numbers = _renumber(order)
             learnt |= dict(
                 ess_=found.ess[numbers],
@@ -250,9 +250,9 @@ class BayesianSurpriseScorer(BaseEstimator):
             raise ValueError(f"coalition must name parties of parties_. Got {unknown!r}.")
         if not isinstance(temper, Real) or not 0 <= temper <= 1:
             raise ValueError(f"temper must be in [0, 1]. Got {temper!r}.")
-        members = np.zeros(len(self.parties_))
-        members[[self.parties_.index(party) for party in coalition]] = temper
-        return members[self._evidence.order]
+        powers = np.zeros(len(self.parties_))
+        powers[[self.parties_.index(party) for party in coalition]] = temper
+        return powers[self._evidence.order]
 
     def _pooled(self):
         """The evidence, with its pool."""

@@ -58,9 +58,9 @@ def check_prior(model, releases):
             "model must have a method prior_statement where releases state a prior. Got "
             f"{type(model).__name__}."
         )
-    (theirs,), own = stated, model.prior_statement()
-    if theirs != own:
-        raise ValueError(f"model must have the prior that releases state, {theirs}. Got {own}.")
+    (wanted,), held = stated, model.prior_statement()
+    if wanted != held:
+        raise ValueError(f"model must have the prior that releases state, {wanted}. Got {held}.")
 
 
 def common_facts(releases, kinds, names, model):
@@ -100,7 +100,7 @@ def positive_definite(value, size, name):
     return matrix
 
 
-def known_second(x_covariance, n_features, intercept):
+def public_moments(x_covariance, n_features, intercept):
     """Second moments of ([1,] x) where the user knows those of x, else None."""
     if x_covariance is None:
         return None

@@ -39,10 +39,10 @@ def plugin_second_moments(sums, count, variance, bound, intercept=False):
     mean *= min(1.0, bound / max(np.linalg.norm(mean), 1e-300))
     # What is known of the mean is part of the second moments.
     values, vectors = np.linalg.eigh(shrunk - np.outer(mean, mean))
-    spread = (vectors * np.maximum(values, floor)) @ vectors.T
+    covariance = (vectors * np.maximum(values, floor)) @ vectors.T
     full = np.empty((p + 1, p + 1))
     full[0, 0], full[0, 1:], full[1:, 0] = 1.0, mean, mean
-    full[1:, 1:] = spread + np.outer(mean, mean)
+    full[1:, 1:] = covariance + np.outer(mean, mean)
     return full
 
 
@@ -104,13 +104,13 @@ class SecondMoments:
         factor[:, diagonal, diagonal] = np.exp(np.clip(phi[:, : self.p], -20, 20))
         factor[:, self.below[0], self.below[1]] = phi[:, self.p : self.p + n_below]
         root = np.sqrt(self.scale) * np.swapaxes(np.linalg.inv(factor), 1, 2)
-        spread = root @ np.swapaxes(root, 1, 2)
+        covariance = root @ np.swapaxes(root, 1, 2)
         if not self.intercept:
-            return spread
+            return covariance
         mean = (root @ phi[:, self.p + n_below :, None])[:, :, 0]
         full = np.ones((len(phi), self.p + 1, self.p + 1))
         full[:, 0, 1:] = full[:, 1:, 0] = mean
-        full[:, 1:, 1:] = spread + mean[:, :, None] * mean[:, None, :]
+        full[:, 1:, 1:] = covariance + mean[:, :, None] * mean[:, None, :]
         return full
 
     def party_loglik(self, phi, release):

@@ -46,25 +46,25 @@ def gamma_kl(a, b, prior_a, prior_b):
     )
 
 
-def nig_log_density(phi, law):
+def nig_log_density(phi, nig):
     """Log density of phi = (w, log s2), one a row."""
     w, log_s2 = phi[:, :-1], np.clip(phi[:, -1], -40.0, 40.0)
     p = w.shape[1]
-    factor = np.linalg.cholesky(law.precision)
-    square = np.sum(((w - law.mean) @ factor) ** 2, axis=1)
+    factor = np.linalg.cholesky(nig.precision)
+    square = np.sum(((w - nig.mean) @ factor) ** 2, axis=1)
     return (
         np.log(np.diag(factor)).sum()
         - 0.5 * p * (np.log(2 * np.pi) + log_s2)
-        + law.a * np.log(law.b)
-        - gammaln(law.a)
-        - law.a * log_s2
-        - (law.b + 0.5 * square) * np.exp(-log_s2)
+        + nig.a * np.log(nig.b)
+        - gammaln(nig.a)
+        - nig.a * log_s2
+        - (nig.b + 0.5 * square) * np.exp(-log_s2)
     )
 
 
-def nig_sample(law, size, rng):
+def nig_sample(nig, size, rng):
     """Draws of (w, log s2), one a row."""
-    s2 = law.b / rng.gamma(law.a, size=size)
-    factor = np.linalg.cholesky(law.precision)
-    z = np.linalg.solve(factor.T, rng.standard_normal((len(law.mean), size))).T
-    return np.column_stack([law.mean + np.sqrt(s2)[:, None] * z, np.log(s2)])
+    s2 = nig.b / rng.gamma(nig.a, size=size)
+    factor = np.linalg.cholesky(nig.precision)
+    z = np.linalg.solve(factor.T, rng.standard_normal((len(nig.mean), size))).T
+    return np.column_stack([nig.mean + np.sqrt(s2)[:, None] * z, np.log(s2)])

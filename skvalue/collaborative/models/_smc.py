@@ -22,11 +22,11 @@ def _weighted(model, releases, phi, weights):
     """Sum over parties of weight times log-likelihood; phi (B, N, d), weights (B, n)."""
     total = np.zeros(phi.shape[:2])
     for i, release in enumerate(releases):
-        members = np.flatnonzero(weights[:, i])
-        if len(members):
-            flat = phi[members].reshape(-1, phi.shape[2])
-            part = loglik_table(model, [release], flat).reshape(len(members), -1)
-            total[members] += weights[members, i, None] * part
+        rows = np.flatnonzero(weights[:, i])
+        if len(rows):
+            flat = phi[rows].reshape(-1, phi.shape[2])
+            part = loglik_table(model, [release], flat).reshape(len(rows), -1)
+            total[rows] += weights[rows, i, None] * part
     return np.maximum(total, _LOWEST)
 
 
@@ -111,7 +111,7 @@ def anneal(model, releases, anchors, n_particles, n_islands, n_moves, rng):
     stages, rates = [], []
     active = np.flatnonzero(anchors.any(axis=1))
     while len(active):
-        part, own = loglik[active], anchors[active]
+        part, targets = loglik[active], anchors[active]
         step, done = _next_step(part, 1 - kappa[active])
         log_weights = step[:, None] * part
         top = log_weights.max(axis=1)
@@ -120,7 +120,7 @@ def anneal(model, releases, anchors, n_particles, n_islands, n_moves, rng):
         places = _resample(log_weights, n_islands, rng)
         moved = np.take_along_axis(phi[active], places[:, :, None], axis=1)
         part = np.take_along_axis(part, places, axis=1)
-        powers = kappa[active, None] * own
+        powers = kappa[active, None] * targets
         moved, tempered, steps[active], rate = metropolis(
             model, releases, powers, moved, kappa[active, None] * part, _factors(moved),
             steps[active], n_moves, rng,

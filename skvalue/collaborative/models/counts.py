@@ -3,9 +3,8 @@
 from numbers import Real
 
 import numpy as np
+from scipy import stats
 from scipy.special import betaln, gammaln, log_expit, logsumexp
-from scipy.stats import beta as beta_law
-from scipy.stats import gamma as gamma_law
 
 from ..._utils.sklearn import Interval
 from .families import Family
@@ -42,7 +41,7 @@ def _log_noisy_counts(log_mass, slope, bend, release, highest):
 def _beta_lower_logit(u, a, b):
     """Logit of the lower quantiles of a Beta law; near 0 its distribution is a power of x."""
     log_x = (np.log(u) + np.log(a) + betaln(a, b)) / a
-    x = beta_law.ppf(np.where(log_x < -14, 0.5, u), a, b)
+    x = stats.beta.ppf(np.where(log_x < -14, 0.5, u), a, b)
     return np.where(log_x < -14, log_x, np.log(x) - np.log1p(-x))
 
 
@@ -217,7 +216,7 @@ class GammaPoisson(_CountFamily):
             Quantiles.
         """
         rates = np.where(
-            u <= 0.5, gamma_law.ppf(u, self.a), gamma_law.isf(np.minimum(1 - u, 0.5), self.a)
+            u <= 0.5, stats.gamma.ppf(u, self.a), stats.gamma.isf(np.minimum(1 - u, 0.5), self.a)
         )
         return np.log(np.maximum(rates, 1e-300)) - np.log(self.b)
 

@@ -148,8 +148,8 @@ class GaussianMean(Family):
         count = release.n_samples
         if count == 0:
             return np.zeros(len(phi))
-        spread = count * self.variance + release.noise_scale**2
-        return -0.5 * (release.statistic[0] - count * phi[:, 0]) ** 2 / spread
+        variance = count * self.variance + release.noise_scale**2
+        return -0.5 * (release.statistic[0] - count * phi[:, 0]) ** 2 / variance
 
     def noisy_posterior(self, releases, weights=None):
         """Mean and variance of the posterior given noisy releases.

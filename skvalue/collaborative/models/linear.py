@@ -8,7 +8,7 @@ from sklearn.base import clone
 from ..._utils.sklearn import Interval, StrOptions, check_parameters
 from ..party import gram_size, to_fourth, to_gram
 from ._gaussian import noisy_gram_loglik
-from ._models import PriorModel, common_facts, known_second, positive_definite
+from ._models import PriorModel, common_facts, positive_definite, public_moments
 from ._moments import NEEDS, fourth_moments, plugin_second_moments, posterior_second_moments
 from ._nig import NIG, nig_kl, nig_log_density, nig_sample, nig_update
 
@@ -34,8 +34,8 @@ class BayesianLinear(PriorModel):
     moments : {"plugin", "noisy", "hierarchical"}, default="plugin"
         How moments of x that are not public are treated. "plugin" takes second moments from each
         party's own release, shrunk towards a sphere, for known. "noisy" also takes fourth moments,
-        which releases must hold (``GramRelease(moments_share=...)``), in place of those of a normal
-        law. "hierarchical" integrates over each party's second moments given its own release, with
+        which releases must hold (``GramRelease(moments_fraction=...)``), in place of those of a
+        normal distribution. "hierarchical" integrates over each party's second moments given its own release, with
         an inverse Wishart prior, by `moment_draws` draws: more honest where noise is large, and as
         many times slower.
     moment_draws : int, default=32
@@ -125,17 +125,17 @@ class BayesianLinear(PriorModel):
         bound.n_features_in_, bound.intercept_ = facts["n_features"], facts["intercept"]
         known = self.x_covariance is not None or not self.noise_aware
         if self.moments == "noisy" and not known:
-            lacking = sum(r.epsilon is not None and not r.moments_share for r in releases)
+            lacking = sum(r.epsilon is not None and not r.moments_fraction for r in releases)
             if lacking:
                 raise ValueError(
-                    "releases must hold fourth moments (GramRelease(moments_share=...)) for "
+                    "releases must hold fourth moments (GramRelease(moments_fraction=...)) for "
                     f"moments='noisy'. Got {lacking} of {len(releases)} without."
                 )
         size = bound.n_features_in_ + bound.intercept_
         mean = np.broadcast_to(np.asarray(self.mean, float), size)
         precision = positive_definite(self.precision, size, "precision")
         bound.prior_ = NIG(mean, precision, float(self.a0), float(self.b0))
-        bound._second = known_second(self.x_covariance, bound.n_features_in_, bound.intercept_)
+        bound._second = public_moments(self.x_covariance, bound.n_features_in_, bound.intercept_)
         bound._seen = {}
         return bound
 
@@ -199,7 +199,7 @@ class BayesianLinear(PriorModel):
             return noisy_gram_loglik(w, s2, second, release, gram, more)
         # What y adds to the sums of x alone, whose law the draws have already.
         draws = zip(second, more)
-        logs = [noisy_gram_loglik(w, s2, draw, release, gram) - own for draw, own in draws]
+        logs = [noisy_gram_loglik(w, s2, draw, release, gram) - m for draw, m in draws]
         return np.logaddexp.reduce(logs)
 
     def release_facts(self, release):

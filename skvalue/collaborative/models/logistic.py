@@ -10,7 +10,7 @@ from ..._utils.sklearn import Interval, StrOptions, check_parameters
 from ...privacy import svec_index
 from ..party import split_logistic
 from ._gaussian import covariance_of_products, gaussian_kl, log_normal
-from ._models import PriorModel, common_facts, known_second, positive_definite
+from ._models import PriorModel, common_facts, positive_definite, public_moments
 from ._moments import plugin_second_moments, posterior_second_moments
 
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
@@ -192,7 +192,7 @@ class BayesianLogistic(PriorModel):
         bound.prior_mean_ = np.broadcast_to(np.asarray(self.mean, float), p).copy()
         bound.prior_precision_ = positive_definite(self.precision, p, "precision")
         bound._factor = np.linalg.cholesky(bound.prior_precision_)
-        bound._second = known_second(self.x_covariance, bound.n_features_in_, bound.intercept_)
+        bound._second = public_moments(self.x_covariance, bound.n_features_in_, bound.intercept_)
         bound._seen = {}
         bound._coefficients = chebyshev_coefficients(self.radius)
         return bound
@@ -254,11 +254,11 @@ class BayesianLogistic(PriorModel):
             return phi @ sums + np.sum((phi @ gram) * phi, axis=1)
         if release not in self._seen:
             self._seen[release] = self._learn(release)
-        second, own = self._seen[release]
-        if own is None:
+        second, marginals = self._seen[release]
+        if marginals is None:
             return self._noisy_loglik(phi, release, second)
         # What y adds to the sums of x alone, whose law the draws have already.
-        logs = [self._noisy_loglik(phi, release, draw) - of_x for draw, of_x in zip(second, own)]
+        logs = [self._noisy_loglik(phi, release, draw) - m for draw, m in zip(second, marginals)]
         return np.logaddexp.reduce(logs)
 
     def _noisy_loglik(self, phi, release, second):

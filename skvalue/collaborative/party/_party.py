@@ -52,7 +52,7 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
         self.noise_random_state = noise_random_state
 
     @abstractmethod
-    def _clean(self, X, y):
+    def _summarize(self, X, y):
         """A Release of the rows without noise, why it would be void, and the columns of X."""
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -77,8 +77,8 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
             If X or y hold what they must not, or the ledger's budget would be overrun; nothing is
             drawn then.
         """
-        clean, void, columns = self._clean(X, y)
-        release = self._noisy(clean, [self.epsilon], void)[0]
+        exact, void, columns = self._summarize(X, y)
+        release = self._noisy(exact, [self.epsilon], void)[0]
         swap_in(self, release_=release, privacy_=self._report(release, void), **columns)
         return self
 
@@ -120,21 +120,21 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
             NestedReleasesWarning,
             stacklevel=3,
         )
-        clean, void, _ = self._clean(X, y)
-        return self._noisy(clean, list(epsilons), void)
+        exact, void, _ = self._summarize(X, y)
+        return self._noisy(exact, list(epsilons), void)
 
-    def _noisy(self, clean, epsilons, void):
-        """Nested releases of a clean one: the largest epsilon first drawn, then more noise."""
-        if self._normal_approximation and clean.n_samples < FEW_ROWS:
+    def _noisy(self, exact, epsilons, void):
+        """Nested releases of a exact one: the largest epsilon first drawn, then more noise."""
+        if self._normal_approximation and exact.n_samples < FEW_ROWS:
             warnings.warn(
-                f"This party has {clean.n_samples} rows: with fewer than {FEW_ROWS} the normal "
+                f"This party has {exact.n_samples} rows: with fewer than {FEW_ROWS} the normal "
                 "approximation that mediators use is rough.",
                 NormalApproximationWarning,
                 stacklevel=4,
             )
         if None in epsilons:
-            return [clean]
-        marked = [replace(clean, epsilon=e, renyi_order=self.renyi_order) for e in epsilons]
+            return [exact]
+        marked = [replace(exact, epsilon=e, renyi_order=self.renyi_order) for e in epsilons]
         if self.ledger is not None:
             if void:
                 raise ValueError(
@@ -142,7 +142,7 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
                     "numbers."
                 )
             self.ledger.charge(marked[int(np.argmax(epsilons))].event, label=type(self).__name__)
-        releases, vector, variance = {}, clean.vector, 0.0
+        releases, vector, variance = {}, exact.vector, 0.0
         for step, place in enumerate(np.argsort(epsilons, kind="stable")[::-1]):
             release = marked[place]
             more = release.noise_scale**2 - variance

@@ -114,9 +114,10 @@ def moment_sensitivity(x_bound, intercept=False):
     return math.sqrt(2) * ((float(x_bound) ** 2 + c) ** 2 - c)
 
 
-def moment_weight(sensitivity, x_bound, intercept, share):
-    """Factor on fourth moments that gives them a share of the budget of one isotropic release."""
-    return sensitivity / moment_sensitivity(x_bound, intercept) * math.sqrt(share / (1 - share))
+def moment_weight(sensitivity, x_bound, intercept, fraction):
+    """Factor on fourth moments that spends this fraction of the budget on them."""
+    ratio = math.sqrt(fraction / (1 - fraction))
+    return sensitivity / moment_sensitivity(x_bound, intercept) * ratio
 
 
 # Logistic: y u, then the isometric lower triangle of u u' without the count, u = ([1,] x) --------

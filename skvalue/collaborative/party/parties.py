@@ -45,7 +45,7 @@ class GramRelease(PartyRelease):
         columns, has the least noise on products of a feature with the target where their bounds
         are alike; "cross", with 1 for those, has a quarter less noise on everything else and 6 %
         more on them.
-    moments_share : float, default=0
+    moments_fraction : float, default=0
         Share of epsilon spent on noisy fourth moments of x, for mediators that ask for them
         (``BayesianLinear(moments="noisy")``); in [0, 1).
     prior : model or str, default=None
@@ -98,7 +98,7 @@ class GramRelease(PartyRelease):
         "y_bound": BOUND,
         "fit_intercept": [bool],
         "layout": [StrOptions({"svec", "cross"})],
-        "moments_share": [Interval(Real, 0, 1, closed="left")],
+        "moments_fraction": [Interval(Real, 0, 1, closed="left")],
     }
 
     def __init__(
@@ -110,7 +110,7 @@ class GramRelease(PartyRelease):
         y_bound=1.0,
         fit_intercept=False,
         layout="svec",
-        moments_share=0,
+        moments_fraction=0,
         prior=None,
         delta=1e-5,
         ledger=None,
@@ -121,9 +121,9 @@ class GramRelease(PartyRelease):
         self.y_bound = y_bound
         self.fit_intercept = fit_intercept
         self.layout = layout
-        self.moments_share = moments_share
+        self.moments_fraction = moments_fraction
 
-    def _clean(self, X, y):
+    def _summarize(self, X, y):
         host = blank_of(self)
         X, y = validate_data(host, X, y, dtype=np.float64, y_numeric=True)
         y = check_numeric_target(y, "y")
@@ -131,13 +131,13 @@ class GramRelease(PartyRelease):
         y_bound, void_y = self._bound("y_bound", np.abs(y))
         X, y = clip_rows(X, x_bound), np.clip(y, -y_bound, y_bound)
         statistic = gram_vector(X, y, self.fit_intercept, self.layout)
-        if self.moments_share:
+        if self.moments_fraction:
             alone = linear_sensitivity(x_bound, y_bound, self.fit_intercept, self.layout)
-            weight = moment_weight(alone, x_bound, self.fit_intercept, self.moments_share)
+            weight = moment_weight(alone, x_bound, self.fit_intercept, self.moments_fraction)
             statistic = np.append(statistic, weight * moment_vector(X, self.fit_intercept))
         facts = dict(n_features=X.shape[1], intercept=self.fit_intercept, layout=self.layout)
-        bounds, part = (x_bound, y_bound), self.moments_share
-        release = self._exact("linear", len(X), statistic, bounds, moments_share=part, **facts)
+        bounds, part = (x_bound, y_bound), self.moments_fraction
+        release = self._exact("linear", len(X), statistic, bounds, moments_fraction=part, **facts)
         return release, "; ".join(filter(None, [void, void_y])), columns_on(host)
 
 
@@ -224,7 +224,7 @@ class LogisticRelease(PartyRelease):
         self.classes = classes
         self.fit_intercept = fit_intercept
 
-    def _clean(self, X, y):
+    def _summarize(self, X, y):
         if len(self.classes) != 2 or self.classes[0] == self.classes[1]:
             raise ValueError(f"classes must be two different labels. Got {self.classes!r}.")
         labels = tuple(label.item() if hasattr(label, "item") else label for label in self.classes)
@@ -315,7 +315,7 @@ class MeanRelease(PartyRelease):
         self.lower = lower
         self.upper = upper
 
-    def _clean(self, X, y):
+    def _summarize(self, X, y):
         numbers = check_numbers(X, "X")
         lower = self.lower if self.family == "gaussian" else 0.0
         upper = 1.0 if self.family == "bernoulli" else self.upper

@@ -75,7 +75,7 @@ class Release:
         Number of rows of the party; public.
     statistic : sequence of float
         The noisy statistic: for "linear" the weighted lower triangle of the Gram matrix of
-        (1 if `intercept`, x, y) without the count, and fourth moments of x if `moments_share` is
+        (1 if `intercept`, x, y) without the count, and fourth moments of x if `moments_fraction` is
         not 0; for "logistic" the sum of y u, u = (1 if `intercept`, x), and the weighted lower
         triangle of the sum of u u' without the count; else one sum.
     epsilon : float or None
@@ -90,7 +90,7 @@ class Release:
         Whether "linear" or "logistic" has a constant feature.
     layout : {"svec", "cross"}, default="svec"
         Weights of the entries of "linear", see `GramRelease`.
-    moments_share : float, default=0.0
+    moments_fraction : float, default=0.0
         Share of epsilon that "linear" spends on fourth moments of x, in [0, 1).
     classes : tuple of two labels, default=()
         Labels that count as -1 and 1 in "logistic"; none are not compared.
@@ -123,7 +123,7 @@ class Release:
     n_features: int = 0
     intercept: bool = False
     layout: str = "svec"
-    moments_share: float = 0.0
+    moments_fraction: float = 0.0
     classes: tuple = ()
     prior: str | None = None
 
@@ -145,10 +145,10 @@ class Release:
         if not isinstance(self.layout, str) or self.layout not in CROSS_WEIGHTS:
             refuse("layout", f"one of {', '.join(CROSS_WEIGHTS)}", self.layout)
         rule = "0, or for kind='linear' of at most 40 features a number below 1"
-        share = _number(self.moments_share, "moments_share", rule, 0.0, strict=False)
-        if share >= 1 or (share and (self.kind != "linear" or n_features > _MOST_MOMENTS)):
-            refuse("moments_share", rule, self.moments_share)
-        fix(self, "moments_share", share)
+        fraction = _number(self.moments_fraction, "moments_fraction", rule, 0.0, strict=False)
+        if fraction >= 1 or (fraction and (self.kind != "linear" or n_features > _MOST_MOMENTS)):
+            refuse("moments_fraction", rule, self.moments_fraction)
+        fix(self, "moments_fraction", fraction)
         fix(self, "classes", _labels(self.classes, self.kind))
         if self.prior is not None and (
             not isinstance(self.prior, str) or not 0 < len(self.prior) <= _MOST_WORDS
@@ -183,7 +183,7 @@ class Release:
             "linear": gram_size(self.n_features, self.intercept),
             "logistic": logistic_size(self.n_features, self.intercept),
         }.get(self.kind, 1)
-        if self.moments_share:
+        if self.moments_fraction:
             size += moment_size(self.n_features, self.intercept)
         given = self.statistic
         if not isinstance(given, list | tuple | np.ndarray) or len(given) != size:
@@ -205,7 +205,7 @@ class Release:
         if self.kind == "linear":
             x_bound, y_bound = self.bounds
             largest = math.sqrt(2) * (float(self.intercept) + x_bound**2 + y_bound**2)
-            if not self.moments_share:
+            if not self.moments_fraction:
                 return largest
             return max(largest, self.moments_weight * moment_sensitivity(x_bound, self.intercept))
         if self.kind == "logistic":
@@ -229,7 +229,7 @@ class Release:
         if self.kind == "linear":
             alone = linear_sensitivity(*bounds, self.intercept, self.layout)
             # Fourth moments are weighted so that they have their share of the squared distance.
-            return alone / math.sqrt(1 - self.moments_share)
+            return alone / math.sqrt(1 - self.moments_fraction)
         if self.kind == "logistic":
             return logistic_sensitivity(*bounds, self.intercept)
         return bounds[1] - bounds[0]
@@ -238,7 +238,7 @@ class Release:
     def moments_weight(self):
         """Factor on the fourth moments in the statistic."""
         alone = linear_sensitivity(*self.bounds, self.intercept, self.layout)
-        return moment_weight(alone, self.bounds[0], self.intercept, self.moments_share)
+        return moment_weight(alone, self.bounds[0], self.intercept, self.moments_fraction)
 
     @property
     def sensitivity(self):

@@ -52,11 +52,11 @@ class Prior:
         times = np.ones(len(values))
         times[-1:] = max(free, 1)
         # (sizes, directions) and (sizes, k): log likelihoods, up to what all sizes share.
-        spread = 1 + _SIZES[:, None] * values
-        fit = -0.5 * ((times * np.log(spread)).sum(axis=1)[:, None] + (1 / spread) @ squares.T)
+        variance = 1 + _SIZES[:, None] * values
+        fit = -0.5 * ((times * np.log(variance)).sum(axis=1)[:, None] + (1 / variance) @ squares.T)
         fit = np.where(_SIZES[:, None] * gap.shape[1] > longest**2, -np.inf, fit)
         weight = np.exp(fit - fit.max(axis=0))
-        kept = (weight / weight.sum(axis=0)).T @ (1 - 1 / spread)
+        kept = (weight / weight.sum(axis=0)).T @ (1 - 1 / variance)
         if not free:
             return (kept * along) @ self.directions.T
         rest = kept[:, -1:]

@@ -19,8 +19,8 @@ def simulate_scores(buyer, mean, factor, noise, n_samples, n_effective, shrink, 
     d = len(mean)
     means = mean + rng.standard_normal((n_draws, d)) @ factor.T / np.sqrt(n_effective)
     # Wishart matrices, by their normal approximation.
-    spread = np.eye(d) + _symmetric(rng, n_draws, d) * np.sqrt(2 / n_effective)
-    moments = (1 - 1 / n_samples) * (factor @ spread @ factor.T) + outer(means)
+    wishart = np.eye(d) + _symmetric(rng, n_draws, d) * np.sqrt(2 / n_effective)
+    moments = (1 - 1 / n_samples) * (factor @ wishart @ factor.T) + outer(means)
     if noise.count is not None:  # sums over a noisy number of rows
         by = 1 + rng.standard_normal((n_draws, 1)) * noise.count / n_samples
         means, moments = by * means, by[:, :, None] * moments
@@ -43,8 +43,8 @@ def noise_floor(buyer, noise, n_samples, shrink):
     n = 1 / (1 / n_samples + 1 / buyer.n_samples)
     n_draws = max(100, min(400, 500_000 // len(buyer.mean) ** 2))
     rng = np.random.default_rng(buyer.seed)
-    own = buyer.mean, buyer.factor
-    scores = simulate_scores(buyer, *own, noise, n_samples, n, shrink, n_draws, rng)
+    moments = buyer.mean, buyer.factor
+    scores = simulate_scores(buyer, *moments, noise, n_samples, n, shrink, n_draws, rng)
     return float(np.quantile(scores, _FLOOR_QUANTILE))
 
 

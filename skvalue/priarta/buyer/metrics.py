@@ -38,8 +38,8 @@ def psd_factor(covariance):
     """
     values, vectors = np.linalg.eigh(_square(covariance))
     largest = np.abs(values).max(axis=-1, keepdims=True)
-    dust = values.shape[-1] * np.finfo(float).eps * largest
-    return vectors * np.sqrt(np.where(values > dust, values, 0.0))[..., None, :]
+    rounding = values.shape[-1] * np.finfo(float).eps * largest
+    return vectors * np.sqrt(np.where(values > rounding, values, 0.0))[..., None, :]
 
 
 def wasserstein(mean, covariance, mean_other, covariance_other):
@@ -100,14 +100,14 @@ def factored_wasserstein(mean, factor, mean_other, factor_other):
     """
     cross = np.swapaxes(factor, -1, -2) @ factor_other
     total = (factor**2).sum(axis=(-1, -2)) + (factor_other**2).sum(axis=(-1, -2))
-    spread = np.atleast_1d(total - 2 * np.linalg.svd(cross, compute_uv=False).sum(axis=-1))
-    close = spread <= _RESIDUAL_BELOW * np.atleast_1d(total)
+    bures = np.atleast_1d(total - 2 * np.linalg.svd(cross, compute_uv=False).sum(axis=-1))
+    close = bures <= _RESIDUAL_BELOW * np.atleast_1d(total)
     if close.any():
-        shape = spread.shape + factor.shape[-2:]
+        shape = bures.shape + factor.shape[-2:]
         first, second = (np.broadcast_to(part, shape)[close] for part in (factor, factor_other))
-        spread[close] = (_residual(first, second) ** 2).sum(axis=(-1, -2))
+        bures[close] = (_residual(first, second) ** 2).sum(axis=(-1, -2))
     shift = ((mean - mean_other) ** 2).sum(axis=-1)
-    return np.sqrt(shift + spread.reshape(np.shape(total)))
+    return np.sqrt(shift + bures.reshape(np.shape(total)))
 
 
 def _residual(factor, factor_other):
@@ -158,9 +158,9 @@ def principal_contributions(mean, covariance, mean_other, covariance_other, axes
     mean_other, covariance_other = _moments(mean_other, covariance_other)
     axes = np.asarray(axes, dtype=np.float64)
     moved = axes @ _residual(psd_factor(covariance), psd_factor(covariance_other))
-    spread = (moved**2).sum(axis=-1)
+    bures = (moved**2).sum(axis=-1)
     shift = ((mean - mean_other) @ axes.T) ** 2
-    return np.stack(np.broadcast_arrays(shift, spread), axis=-2)
+    return np.stack(np.broadcast_arrays(shift, bures), axis=-2)
 
 
 def symmetric_kl(mean, covariance, mean_other, covariance_other, *, ridge=0.0):
@@ -202,8 +202,8 @@ def symmetric_kl(mean, covariance, mean_other, covariance_other, *, ridge=0.0):
     first, second, whole = [], [], True
     for matrix, places in ((covariance, first), (covariance_other, second)):
         values, vectors = np.linalg.eigh(matrix)
-        dust = d * np.finfo(float).eps * np.abs(values).max(axis=-1, keepdims=True)
-        values = np.where(values > dust, values, 0.0) + ridge
+        rounding = d * np.finfo(float).eps * np.abs(values).max(axis=-1, keepdims=True)
+        values = np.where(values > rounding, values, 0.0) + ridge
         whole = whole & (values > 0).all(axis=-1)
         safe = np.where(values > 0, values, 1.0)
         scaled = np.swapaxes(vectors, -1, -2)
@@ -271,12 +271,12 @@ def diversity_relevance(covariance, covariance_other, *, threshold=0.01):
     kept = values > max(threshold, values.size * np.finfo(float).eps) * values.max()
     if not kept.any() or values.max() <= 0:
         raise ValueError("covariance must have a positive eigenvalue. Got none.")
-    own = values[kept]
-    theirs = np.linalg.norm(covariance_other @ vectors[:, kept], axis=-2)
-    larger = np.maximum(own, theirs)
+    buyer = values[kept]
+    seller = np.linalg.norm(covariance_other @ vectors[:, kept], axis=-2)
+    larger = np.maximum(buyer, seller)
     with np.errstate(divide="ignore"):
-        diversity = np.exp(np.log(np.abs(own - theirs) / larger).mean(axis=-1))
-        relevance = np.exp(np.log(np.minimum(own, theirs) / larger).mean(axis=-1))
+        diversity = np.exp(np.log(np.abs(buyer - seller) / larger).mean(axis=-1))
+        relevance = np.exp(np.log(np.minimum(buyer, seller) / larger).mean(axis=-1))
     return diversity, relevance
 
 

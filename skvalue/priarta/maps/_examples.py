@@ -16,13 +16,13 @@ def example_shape(shape, image_shape):
     >>> example_shape((10, 784), (28, 28)), example_shape((10, 32, 32, 3), None)
     ((1, 28, 28), (3, 32, 32))
     """
-    own = tuple(shape[1:])
+    given = tuple(shape[1:])
     if image_shape is None:
-        image_shape = own
-        if len(own) == 1:
-            return own
+        image_shape = given
+        if len(given) == 1:
+            return given
     image_shape = tuple(int(side) for side in image_shape)
-    fits = own == image_shape or own == (int(np.prod(image_shape)),)
+    fits = given == image_shape or given == (int(np.prod(image_shape)),)
     if len(image_shape) not in (2, 3) or min(image_shape) < 1:
         raise ValueError(
             "Images must be (height, width) or (height, width, channels), by image_shape or by "
@@ -31,7 +31,7 @@ def example_shape(shape, image_shape):
     if not fits:
         raise ValueError(
             f"X must hold images of image_shape {image_shape}, as they are or flat. Got examples "
-            f"of shape {own}."
+            f"of shape {given}."
         )
     height, width, *channels = image_shape
     return (channels[0] if channels else 1, height, width)

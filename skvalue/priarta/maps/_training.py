@@ -112,12 +112,12 @@ class Training:
                 )
             self.losses.append(loss)
             if self.patience is not None:
-                self._remember()
+                self._keep_best()
             yield loss
             if self.stopped_early:
                 return
 
-    def _remember(self):
+    def _keep_best(self):
         loss = self._held_out_loss()
         self.held_out_losses.append(loss)
         self._waited = 0 if loss < self._best - self.tol else self._waited + 1
@@ -182,10 +182,10 @@ class TrainedTransformer(
                     "on. Pass more rows or a smaller validation_fraction."
                 )
             patience = dict(patience=self.n_iter_no_change, tol=self.tol, n_held_out=n_held_out)
-        asked = {name: getattr(self, name) for name in _OF_TRAINING}
-        if asked["mixed_precision"] == "auto":
-            asked["mixed_precision"] = gains_from_bfloat16(device)
-        return Training(network, loss_of, n_rows, rng=rng, device=device, **asked, **patience)
+        settings = {name: getattr(self, name) for name in _OF_TRAINING}
+        if settings["mixed_precision"] == "auto":
+            settings["mixed_precision"] = gains_from_bfloat16(device)
+        return Training(network, loss_of, n_rows, rng=rng, device=device, **settings, **patience)
 
     def _set_loaded(self, network, learnt, n_features):
         """Set what came from a folder: a network that was trained elsewhere."""

@@ -236,8 +236,8 @@ def _check_record(record, part):
 def _load_map(record, part, names, arrays):
     cls = class_named(record["name"], names)
     part = f"{part}/"
-    own = {key.removeprefix(part): a for key, a in arrays.items() if key.startswith(part)}
-    return cls.from_arrays(own, record["config"])
+    weights = {key.removeprefix(part): a for key, a in arrays.items() if key.startswith(part)}
+    return cls.from_arrays(weights, record["config"])
 
 
 def _positive(value, name, largest):

@@ -77,7 +77,7 @@ def checked_moments(summary):
     return {"mean": mean, "moment": moment}
 
 
-def check_clear(mean, second_moment):
+def check_exact(mean, second_moment):
     """Refuse moments without noise that no rows have."""
     least = np.linalg.eigvalsh(second_moment - np.outer(mean, mean)).min()
     if least < -1e-9 * max(np.trace(second_moment), 1e-300):

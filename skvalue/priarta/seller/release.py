@@ -236,16 +236,16 @@ class SellerRelease(BaseEstimator):
         return tags
 
 
-def check_release(asked, max_norm):
+def check_release(parameters, max_norm):
     """Refuse parameters of a release that contradict one another; `max_norm` is the radius."""
-    relation, subset_size = asked.relation, asked.subset_size
-    if asked.epsilon is None:
+    relation, subset_size = parameters.relation, parameters.subset_size
+    if parameters.epsilon is None:
         return
     if max_norm is None:
         raise ValueError(
             "max_norm must be a number with epsilon: without a radius no noise is enough. Got None."
         )
-    if relation == "add_remove" and asked.mechanism == "local":
+    if relation == "add_remove" and parameters.mechanism == "local":
         raise ValueError(
             "relation must be 'replace' or 'null' for mechanism='local': every row sends its own "
             "noisy copy, so that their number is known. Got 'add_remove'."
@@ -257,7 +257,7 @@ def check_release(asked, max_norm):
             "subset_size must be None for relation='add_remove': the size of a subset bounds the "
             f"number of rows, which is private. Got {subset_size}."
         )
-    if asked.secret_subset and asked.mechanism == "central" and relation != "replace":
+    if parameters.secret_subset and parameters.mechanism == "central" and relation != "replace":
         raise ValueError(
             "relation must be 'replace' for a secret subset to count as privacy; or pass "
             f"secret_subset=False. Got {relation!r}."

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from ..._utils.records import refuse
-from ._checks import check_clear, checked_moments
+from ._checks import check_exact, checked_moments
 from ._summary_file import decode, encode
 from .plan import ReleasePlan
 
@@ -58,7 +58,7 @@ object
         for name, value in checked_moments(self).items():
             object.__setattr__(self, name, value)
         if self.mechanism == "none":
-            check_clear(self.mean, self.second_moment)
+            check_exact(self.mean, self.second_moment)
 
     @cached_property
     def second_moment(self):
