@@ -65,7 +65,7 @@ def test_what_privacy_says(rows):
     assert (report.notion, report.relation) == ("local", "replace")
     said = " ".join(str(report).split())
     assert "Renyi divergence of order 2 is at most 0.1" in said
-    assert "number of rows, which is released as it is" in said
+    assert "number of rows, which is released exactly" in said
     assert "running times and error messages" in report.not_protected
     assert report.guarantee.endswith("local differential privacy")
     assert not hasattr(GramRelease(None).fit(*rows).release_, "rows")

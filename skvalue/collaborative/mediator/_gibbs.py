@@ -1,7 +1,7 @@
-"""The paper's sampler: exact statistics given the model, then the model given exact statistics.
+"""The paper's Gibbs sampler: exact statistics given parameters, then parameters given statistics.
 
 After G. Bernstein and D. Sheldon, "Differentially Private Bayesian Linear Regression" (NeurIPS
-2019). All coalitions, temperatures and chains move at once.
+2019). All coalitions, temperatures and chains are sampled at once.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def _positive(matrices, floor):
 
 
 def _inverse_wishart(degrees, scale, rng):
-    """Draws by Bartlett's factor, for stacks of degrees of freedom and scale matrices."""
+    """Draws by the Bartlett decomposition, for stacked degrees of freedom and scale matrices."""
     p = scale.shape[-1]
     factor = np.tril(rng.standard_normal(scale.shape), -1)
     for i in range(p):
@@ -35,15 +35,15 @@ def _inverse_wishart(degrees, scale, rng):
 def gibbs_draws(model, releases, coalitions, kappas, n_draws, rng, *, burn_in=_BURN_IN, thin=_THIN):
     """Draws from the posteriors of coalitions, with counts, sums and noise scaled by kappas.
 
-    One row of coalitions (n_rows, n_parties) and of kappas (n_rows,) a coalition, as in the paper's
-    App. E.3; of shape (n_rows, n_chains, n_draws / n_chains, d), rounded up.
+    `coalitions` (n_rows, n_parties) and `kappas` (n_rows,) have one row per coalition (the paper's
+    App. E.3). Returns an array (n_rows, n_chains, ceil(n_draws / n_chains), d).
     """
     coalitions = np.repeat(np.asarray(coalitions, float), _CHAINS, axis=0)
     kappas = np.repeat(np.asarray(kappas, float), _CHAINS)[:, None]
     n_rows, n_parties = coalitions.shape
     facts = [model.release_facts(release) for release in releases]
     grams = np.array([gram for gram, *_ in facts])
-    # The second moments of x of a party whose statistic is exact play no part: its noise is 0.
+    # For an exact statistic the noise is 0, and the second moments of x have no effect.
     second = np.array(
         [
             gram[:-1, :-1] / max(release.n_samples, 1)
@@ -73,7 +73,7 @@ def gibbs_draws(model, releases, coalitions, kappas, n_draws, rng, *, burn_in=_B
         )
         values, vectors = np.linalg.eigh(moments)
         roots = np.sqrt(np.maximum(values, 1e-12))
-        # Matheron's rule in the eigenbasis: a draw of sums and noise, corrected by what was seen.
+        # Matheron's rule in the eigenbasis: draw sums and noise, then correct by the residual.
         scales = roots[..., :, None] * roots[..., None, :]
         sums = np.sqrt(2 * c) * scales * _symmetric((n_rows, n_parties, size, size), rng)
         errors = np.sqrt(variance) * _symmetric((n_rows, n_parties, size, size), rng)
@@ -102,7 +102,7 @@ def gibbs_draws(model, releases, coalitions, kappas, n_draws, rng, *, burn_in=_B
 
 
 def check_gibbs(model, releases):
-    """Refuse what the sampler is not written for."""
+    """Raise a ValueError if the sampler does not support the model or the releases."""
     if not isinstance(model, BayesianLinear):
         raise ValueError(f"method='gibbs' is for BayesianLinear models. Got {model!r}.")
     if releases[0].intercept or releases[0].layout != "svec":
@@ -115,7 +115,7 @@ def check_gibbs(model, releases):
 
 
 def chain_ess(draws):
-    """Effective sample size from the spread of the chains' means, least over parameters."""
+    """Effective sample size by the variance of the chains' means: the minimum over parameters."""
     n_chains, n_kept, _ = draws.shape
     within = draws.var(axis=1).mean(axis=0)
     between = draws.mean(axis=1).var(axis=0, ddof=1)
@@ -125,7 +125,7 @@ def chain_ess(draws):
 
 
 def divergences(model, draws, kind, rng):
-    """Four estimates of the divergence from the prior, around that of all draws; and the ESS."""
+    """Four estimates of the divergence from the prior, whose mean is that of all draws; the ESS."""
     ess = chain_ess(draws)
     flat = draws.reshape(-1, draws.shape[-1])
     order = rng.permutation(len(flat))
@@ -138,12 +138,12 @@ def divergences(model, draws, kind, rng):
 
     whole = estimate(flat)
     estimates = np.array([estimate(flat[part]) for part in parts])
-    # Their mean is that of all the draws; their spread says how sure it is.
+    # Their mean is the estimate from all draws; their standard deviation gives its error.
     return whole + estimates - estimates.mean(), ess
 
 
 def gibbs_values(model, releases, coalitions, n_draws, kind, rng):
-    """Values of coalitions, four estimates each around the one of all draws, and their ESS."""
+    """Four estimates of each coalition's value, see `divergences`, and the ESS of its draws."""
     check_gibbs(model, releases)
     rows = np.flatnonzero(coalitions.any(axis=1))
     draws = gibbs_draws(model, releases, coalitions[rows], np.ones(len(rows)), n_draws, rng)

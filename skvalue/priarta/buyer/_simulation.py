@@ -1,4 +1,4 @@
-"""Releases made up by the buyer: errors of scores, noise floors, and the weight of the mean."""
+"""Simulated releases: standard errors of scores, noise floors, and the weight of the mean."""
 
 import numpy as np
 
@@ -12,9 +12,9 @@ _FLOOR_QUANTILE = 0.95
 
 
 def simulate_scores(buyer, mean, factor, noise, n_samples, n_effective, shrink, n_draws, rng):
-    """Scores of releases with a `Noise`, of rows from a Gaussian distribution (mean, factor).
+    """Scores of simulated releases with a `Noise`, of normal rows with (mean, factor).
 
-    ``n_effective`` is the number of rows for the sampling error of the moments.
+    ``n_effective`` is the number of rows that determines the sampling error of the moments.
     """
     d = len(mean)
     means = mean + rng.standard_normal((n_draws, d)) @ factor.T / np.sqrt(n_effective)
@@ -32,14 +32,14 @@ def simulate_scores(buyer, mean, factor, noise, n_samples, n_effective, shrink, 
 
 
 def score_error(buyer, mean, factor, summary, shrink, n_draws, rng):
-    """Standard deviation of scores of releases like a summary, of a seller of these moments."""
+    """Standard deviation of the scores of simulated releases like a summary, with these moments."""
     n = summary.n_samples
     args = buyer, mean, factor, summary.noise, n, n - 1, shrink, n_draws, rng
     return simulate_scores(*args).std(ddof=1)
 
 
 def noise_floor(buyer, noise, n_samples, shrink):
-    """What scores of sellers with the buyer's own distribution stay below, 95 of 100 times."""
+    """The 95 % quantile of scores of sellers with the distribution of the buyer's rows."""
     n = 1 / (1 / n_samples + 1 / buyer.n_samples)
     n_draws = max(100, min(400, 500_000 // len(buyer.mean) ** 2))
     rng = np.random.default_rng(buyer.seed)
@@ -49,10 +49,10 @@ def noise_floor(buyer, noise, n_samples, shrink):
 
 
 def choose_weight(buyer, rows, epsilon, delta, relation, shrink):
-    """Weight of the mean in a release, chosen on the buyer's centred and clipped rows alone.
+    """Weight of the mean in a release, tuned on the buyer's centred and clipped rows alone.
 
-    Sellers are made up of them: all rows, and either half along their main direction. The weight is
-    taken whose noise makes the least mean squared error of their scores.
+    It minimizes the mean squared error of the scores of simulated sellers, which have all rows or
+    one of the halves along the first principal direction.
     """
     n, d = rows.shape
     axis = np.linalg.eigh(buyer.covariance)[1][:, -1]
