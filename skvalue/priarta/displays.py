@@ -128,7 +128,7 @@ class SellerScoresDisplay(_MarketDisplay):
         self.bars_ = ax.barh(places, scores, xerr=self.errors, color=colours, **style)
         self.floors_ = None
         if self.floors is not None:
-            label = "noise floor: scores to its left do not differ from the buyer"
+            label = "noise floor: scores to its left are not significant"
             self.floors_ = ax.scatter(
                 low, places, marker="|", s=350, color=RED, linewidths=2, label=label, zorder=3
             )
