@@ -1658,7 +1658,7 @@ def collaborative(record):
             plain={},
             intercept=dict(fit_intercept=True),
             cross=dict(layout="cross"),
-            moments=dict(moments_share=0.5),
+            moments=dict(moments_fraction=0.5),
             order=dict(renyi_order=8.0),
             prior=dict(prior="weights are small", x_bound=0.5),
         ).items():
@@ -1775,7 +1775,7 @@ def collaborative(record):
             f"surprise linear, {moments}",
             valued,
             module.BayesianLinear(0.105, moments=moments, moment_draws=8),
-            gram(moments_share=0.4),
+            gram(moments_fraction=0.4),
             reward=False,
             **quick,
         )

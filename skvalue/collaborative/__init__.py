@@ -1,4 +1,4 @@
-"""Parties who release noisy statistics once, and a mediator who values and rewards them."""
+"""Parties that release one noisy statistic each, and a mediator that values and rewards them."""
 
 from .displays import CoalitionValueDisplay, PosteriorMarginalsDisplay, PrivacyTradeOffDisplay
 from .mediator import (

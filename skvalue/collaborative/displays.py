@@ -1,4 +1,4 @@
-"""Pictures of a collaboration, in scikit-learn's Display convention; matplotlib draws only."""
+"""Displays of a collaboration, in scikit-learn's Display convention."""
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -8,29 +8,29 @@ from .._utils.plotting import BLUE, GREEN, GREY, RED, open_axes
 
 
 class PrivacyTradeOffDisplay:
-    """Value and reward of a party against the epsilon it asks for: what more privacy costs it.
+    """Value and reward of a party by the epsilon of its release: the cost of stronger privacy.
 
-    It is best made by `from_releases`.
+    Use `from_releases` to create it.
 
     Parameters
     ----------
     epsilons : array-like of shape (n_points,)
-        The party's epsilons.
+        Values of epsilon.
     curves : dict of str to array-like of shape (n_points,) or (n_repeats, n_points)
-        What is drawn, by its label.
+        Curves to plot, by label; repeats are rows.
     party : str, default="the party"
-        Whose they are.
+        Name of the party, for the axis label.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
         The axes.
     figure_ : matplotlib Figure
-        Their figure.
+        Figure that contains the axes.
     lines_ : list of matplotlib Line2D
-        A line a curve: means over repeats.
+        One line per curve; for curves with repeats, the mean.
     bands_ : list of matplotlib PolyCollection
-        One standard error either way, for curves with repeats.
+        Bands of one standard error on both sides, for curves with repeats.
 
     See Also
     --------
@@ -51,27 +51,27 @@ class PrivacyTradeOffDisplay:
 
     @classmethod
     def from_releases(cls, path, others, scorer, scheme, *, party="the party", ax=None):
-        """Value the party at every point of a path, the others' releases unchanged, and draw.
+        """Value each release of a party, together with fixed releases of the others, and plot.
 
         Parameters
         ----------
         path : list of Release
-            The party's releases, of different epsilons.
+            The party's releases, with different epsilons.
         others : dict of party to Release
-            The others' releases.
+            Releases of the other parties.
         scorer : BayesianSurpriseScorer
-            Cloned for every point.
+            Scorer, cloned for every release.
         scheme : RhoShapleyReward
-            Cloned for every point.
+            Reward scheme, cloned for every release.
         party : str, default="the party"
-            Name of the party; no other has it.
+            Name of the party; it must not be in `others`.
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to plot on; if None, a new figure is created.
 
         Returns
         -------
         display : PrivacyTradeOffDisplay
-            The drawn display.
+            The display, plotted.
         """
         from sklearn.base import clone
 
@@ -92,17 +92,17 @@ class PrivacyTradeOffDisplay:
         return cls([release.epsilon for release in path], curves, party=party).plot(ax=ax)
 
     def plot(self, ax=None):
-        """Draw.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to plot on; if None, a new figure is created.
 
         Returns
         -------
         display : PrivacyTradeOffDisplay
-            The display itself.
+            The display, plotted.
         """
         self.ax_ = ax = open_axes(ax, type(self).__name__)
         self.figure_ = ax.figure
@@ -124,16 +124,16 @@ class PrivacyTradeOffDisplay:
 
 
 class CoalitionValueDisplay:
-    """Values of all coalitions, by their size, with standard errors.
+    """Values of all coalitions, sorted by size, with standard errors.
 
-    It is best made by `from_scorer`.
+    Use `from_scorer` to create it.
 
     Parameters
     ----------
     parties : sequence
-        The parties.
+        Names of the parties.
     values : array-like of shape (2**n_parties,)
-        Values; bit i of the index is party i.
+        Values of the coalitions; bit i of the index is party i.
     errors : array-like of shape (2**n_parties,), default=None
         Standard errors.
 
@@ -142,13 +142,13 @@ class CoalitionValueDisplay:
     ax_ : matplotlib Axes
         The axes.
     figure_ : matplotlib Figure
-        Their figure.
+        Figure that contains the axes.
     bars_ : BarContainer
-        One bar a coalition that is not empty.
+        One bar per coalition, without the empty one.
 
     See Also
     --------
-    skvalue.BayesianSurpriseScorer : The values.
+    skvalue.BayesianSurpriseScorer : Computes the values.
 
     Examples
     --------
@@ -165,19 +165,19 @@ class CoalitionValueDisplay:
 
     @classmethod
     def from_scorer(cls, scorer, *, ax=None):
-        """Draw the values of a fitted scorer.
+        """Plot the values of a fitted scorer.
 
         Parameters
         ----------
         scorer : BayesianSurpriseScorer
-            Fitted, on at most 6 parties.
+            Scorer fitted on at most 6 parties.
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to plot on; if None, a new figure is created.
 
         Returns
         -------
         display : CoalitionValueDisplay
-            The drawn display.
+            The display, plotted.
         """
         check_is_fitted(scorer, "values_")
         if len(scorer.parties_) > 6:
@@ -188,17 +188,17 @@ class CoalitionValueDisplay:
         return display.plot(ax=ax)
 
     def plot(self, ax=None):
-        """Draw.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to plot on; if None, a new figure is created.
 
         Returns
         -------
         display : CoalitionValueDisplay
-            The display itself.
+            The display, plotted.
         """
         n = len(self.parties)
         self.ax_ = ax = open_axes(ax, type(self).__name__, 2**n - 1)
@@ -218,14 +218,14 @@ class CoalitionValueDisplay:
 
 
 class PosteriorMarginalsDisplay:
-    """One parameter's law: prior, the party alone, its reward, all parties.
+    """Density of one parameter: prior, posterior of one party, its reward, all parties.
 
-    It is best made by `from_scheme`.
+    Use `from_scheme` to create it.
 
     Parameters
     ----------
     draws : dict of str to array-like of shape (n_draws,)
-        Draws by label.
+        Draws of the parameter, by label.
     name : str, default="parameter"
         Name of the parameter.
 
@@ -234,13 +234,13 @@ class PosteriorMarginalsDisplay:
     ax_ : matplotlib Axes
         The axes.
     figure_ : matplotlib Figure
-        Their figure.
+        Figure that contains the axes.
     lines_ : list of matplotlib Line2D
-        Smoothed densities.
+        Kernel density estimates.
 
     See Also
     --------
-    RhoShapleyReward : The rewards.
+    RhoShapleyReward : Computes the rewards.
 
     Examples
     --------
@@ -259,29 +259,29 @@ class PosteriorMarginalsDisplay:
     def from_scheme(
         cls, scorer, scheme, party, *, parameter=0, name=None, random_state=None, ax=None
     ):
-        """Draw the marginals of one party's reward.
+        """Plot the marginal densities that belong to one party's reward.
 
         Parameters
         ----------
         scorer : BayesianSurpriseScorer
             The fitted scorer.
         scheme : RhoShapleyReward
-            Fitted on it.
+            Reward scheme fitted on `scorer`.
         party : object
-            The party.
+            Name of the party.
         parameter : int, default=0
-            Which column of the draws.
+            Index of the parameter: a column of the draws.
         name : str, default=None
-            Its name; None says its number.
+            Name of the parameter; None uses its index.
         random_state : int, RandomState instance or None, default=None
-            Of the draws.
+            Controls the random draws.
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to plot on; if None, a new figure is created.
 
         Returns
         -------
         display : PosteriorMarginalsDisplay
-            The drawn display.
+            The display, plotted.
         """
         if party not in scheme.rewards_:
             raise ValueError(f"party must be one of {list(scheme.rewards_)}. Got {party!r}.")
@@ -296,17 +296,17 @@ class PosteriorMarginalsDisplay:
         return cls(draws, name=name or f"parameter {parameter}").plot(ax=ax)
 
     def plot(self, ax=None):
-        """Draw.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to plot on; if None, a new figure is created.
 
         Returns
         -------
         display : PosteriorMarginalsDisplay
-            The display itself.
+            The display, plotted.
         """
         from scipy.stats import gaussian_kde
 

@@ -1,4 +1,4 @@
-"""All roles on one machine, for research: rows with parties in, values and rewards out."""
+"""Simulation of a whole collaboration on one machine, for research."""
 
 from collections.abc import Mapping
 
@@ -15,25 +15,27 @@ from .party import GramRelease
 
 
 class PrivateCollaboration(BaseEstimator):
-    """Simulate a collaboration: every party releases, the mediator values and rewards.
+    """Simulate a collaboration: parties make releases, the mediator computes values and rewards.
 
-    For research, where one person has all rows. In earnest each party runs its own `GramRelease`
-    (or another release) and the mediator `BayesianSurpriseScorer` and `RhoShapleyReward`.
+    For research, where the rows of all parties are on one machine. In production, each party runs
+    `GramRelease` (or another release) on its own machine, and the mediator runs
+    `BayesianSurpriseScorer` and `RhoShapleyReward`.
 
     Parameters
     ----------
     release : estimator, default=None
-        What every party runs; None is ``GramRelease()``.
+        Release estimator of every party; None is ``GramRelease()``.
     model : model, default=None
         The mediator's model; None is ``BayesianLinear()``.
     scorer : BayesianSurpriseScorer, default=None
-        How it values; its model is `model`. None is the default one with `random_state`.
+        Scorer of the mediator, used with `model`; None is the default scorer with `random_state`.
     scheme : RhoShapleyReward, default=None
-        How it rewards; None is the default one with `random_state`.
+        Reward scheme of the mediator; None is the default one with `random_state`.
     epsilon : float, dict or None, default=0.1
-        Renyi loss of every party, or by party. None adds no noise.
+        Renyi divergence bound of each release: one for all parties, or by party. None adds no
+        noise.
     random_state : int, RandomState instance or None, default=None
-        Of the mediator's sampling. Noise of releases never depends on it.
+        Controls the mediator's sampling. The noise of the releases never depends on it.
 
     Attributes
     ----------
@@ -42,21 +44,21 @@ class PrivateCollaboration(BaseEstimator):
     values_error_ : ndarray of shape (n_groups,)
         Their standard errors.
     row_values_ : ndarray of shape (n_samples,)
-        A party's value, divided by its number of rows, for each of them.
+        Value of the row's party, divided by the party's number of rows.
     groups_ : ndarray of shape (n_groups,)
-        The parties.
+        Names of the parties.
     releases_ : dict
         Releases by party.
     privacy_ : dict
-        Reports by party.
+        Privacy reports by party.
     scorer_, scheme_ : estimators
-        The mediator, fitted.
+        The fitted scorer and reward scheme of the mediator.
     rewards_ : dict
         Rewards by party.
 
     See Also
     --------
-    skvalue.BayesianSurpriseScorer : The mediator's values.
+    skvalue.BayesianSurpriseScorer : Computes the parties' values.
 
     References
     ----------
@@ -71,10 +73,10 @@ class PrivateCollaboration(BaseEstimator):
     >>> X = rng.normal(size=(300, 2)) / 3
     >>> y = X @ [0.5, -0.5] + 0.1 * rng.normal(size=300)
     >>> party = np.repeat(["a", "b", "c"], 100)
-    >>> wrapper = PrivateCollaboration(epsilon={"a": 1, "b": 0.1, "c": 1}, random_state=0)
-    >>> wrapper.fit_transform(X, y, groups=party).shape
+    >>> collaboration = PrivateCollaboration(epsilon={"a": 1, "b": 0.1, "c": 1}, random_state=0)
+    >>> collaboration.fit_transform(X, y, groups=party).shape
     (300, 1)
-    >>> bool(np.isclose(wrapper.row_values_.sum(), wrapper.scorer_.grand_value_))
+    >>> bool(np.isclose(collaboration.row_values_.sum(), collaboration.scorer_.grand_value_))
     True
     """
 
@@ -113,20 +115,20 @@ class PrivateCollaboration(BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Rows of all parties.
         y : array-like of shape (n_samples,)
-            Their targets or classes.
+            Targets or classes of the rows.
         groups : array-like of shape (n_samples,)
             Party of every row.
 
         Returns
         -------
         self : object
-            The fitted wrapper.
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            If groups are missing, of a wrong length or name one party only, or epsilon is a
-            dictionary without one of them.
+            If `groups` is missing, has the wrong length or names only one party, or if `epsilon` is
+            a dictionary that lacks a party.
         """
         if groups is None:
             raise ValueError("groups must name the party of every row. Got None.")
@@ -170,14 +172,14 @@ class PrivateCollaboration(BaseEstimator):
         return self
 
     def fit_transform(self, X, y=None, *, groups=None):
-        """Run the collaboration and return a value for every row.
+        """Run the collaboration and return one value per row.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows of all parties.
         y : array-like of shape (n_samples,)
-            Their targets or classes.
+            Targets or classes of the rows.
         groups : array-like of shape (n_samples,)
             Party of every row.
 

@@ -1,4 +1,4 @@
-"""A buyer values sellers' data sets from summaries that keep their rows private."""
+"""Values of sellers' data sets for a buyer, from private summaries (PriArTa)."""
 
 from . import maps
 from .attacks import MembershipAttack, membership_attack
@@ -14,7 +14,7 @@ from .displays import DirectionsDisplay, PairwiseDistancesDisplay, SellerScoresD
 from .maps import BuyerModel, Identity, PrincipalComponents
 from .seller import ReleasePlan, SellerRelease, Summary
 
-# Imported at first use: the networks need torch.
+# Names of the networks are imported on first use, since they need torch.
 __all__ = [
     "BuyerModel",
     "DirectionsDisplay",
@@ -46,7 +46,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    if name in __all__:  # what needs torch
+    if name in __all__:  # these need torch
         return getattr(maps, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

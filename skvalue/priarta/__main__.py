@@ -1,6 +1,6 @@
-"""A seller's command: ``python -m skvalue.priarta summarize model/ rows.npz -o summary.json``.
+"""Command of a seller: ``python -m skvalue.priarta summarize model/ rows.npz -o summary.json``.
 
-Needs skvalue and the buyer's folder, and nothing else of the buyer's.
+It needs only skvalue and the folder that the buyer exported.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from .seller import SellerRelease, Summary
 
 
 def main(arguments=None):
-    """Run a command line; returns 0 where it went well, 2 where what was asked cannot be done."""
+    """Run the command line; returns 0 on success and 2 on an error."""
     options = _parser().parse_args(arguments)
     try:
         options.command(options)
@@ -31,27 +31,27 @@ def _parser():
         "python -m skvalue.priarta", description="A seller's side of PriArTa."
     )
     commands = parser.add_subparsers(required=True)
-    summarize = commands.add_parser("summarize", help="make the summary that goes to the buyer")
+    summarize = commands.add_parser("summarize", help="make the summary for the buyer")
     summarize.set_defaults(command=_summarize)
-    summarize.add_argument("model", help="the folder that the buyer sent")
+    summarize.add_argument("model", help="folder that the buyer exported")
     summarize.add_argument("rows", help="an .npz, .npy or .csv (no header) file of your rows")
-    summarize.add_argument("--key", help="which array of an .npz file; not needed if it has one")
+    summarize.add_argument("--key", help="name of the array in an .npz file that has several")
     summarize.add_argument(
         "--epsilon",
         type=float,
         required=True,
-        help="privacy loss of your rows in this release, all in all",
+        help="total privacy loss of your rows in this release",
     )
     summarize.add_argument("--delta", type=float, required=True, help="such as 1e-5, below 1/n")
     summarize.add_argument("--relation", default="replace", help="replace, null or add_remove")
     summarize.add_argument("--mechanism", default="central", help="central or local")
-    summarize.add_argument("--subset-size", type=int, help="sum up so many rows, drawn in secret")
-    summarize.add_argument("--ledger", help="file of a ledger of everything released of these rows")
-    summarize.add_argument("--dataset-name", help="their name in the ledger")
-    summarize.add_argument("-o", "--output", required=True, help="where to write the summary")
-    check = commands.add_parser("check", help="print what a summary says and guarantees")
+    summarize.add_argument("--subset-size", type=int, help="size of a secret random subset")
+    summarize.add_argument("--ledger", help="file of the ledger of these rows")
+    summarize.add_argument("--dataset-name", help="name of the rows in the ledger")
+    summarize.add_argument("-o", "--output", required=True, help="file to write the summary to")
+    check = commands.add_parser("check", help="print the size and the guarantee of a summary")
     check.set_defaults(command=_check)
-    check.add_argument("summary", help="its file")
+    check.add_argument("summary", help="file of the summary")
     return parser
 
 
@@ -59,8 +59,8 @@ def _summarize(options):
     if (options.ledger is None) != (options.dataset_name is None):
         raise ValueError("--ledger and --dataset-name must be given together.")
     if os.path.exists(options.output):
-        raise ValueError(f"--output must be a new file. Got {options.output}, which is there.")
-    open(options.output, "x").close()  # before the ledger is charged for what could not be written
+        raise ValueError(f"--output must be a new file. Got {options.output}, which exists.")
+    open(options.output, "x").close()  # fail before the ledger is charged
     try:
         seller = _release(options)
     except BaseException:
@@ -75,9 +75,9 @@ def _release(options):
     model = BuyerModel.load(options.model)
     if options.ledger is not None and not os.path.isfile(options.ledger):
         raise ValueError(
-            "--ledger must be the file of a ledger that is there. Got "
-            f"{options.ledger}: make it, with the budget of these rows, by "
-            "skvalue.privacy.Ledger(FILE, NAME, epsilon=..., delta=...) in Python."
+            "--ledger must be the file of a ledger that exists. Got "
+            f"{options.ledger}: create it in Python, with the budget of these rows, by "
+            "skvalue.privacy.Ledger(FILE, NAME, epsilon=..., delta=...)."
         )
     ledger = None if options.ledger is None else Ledger(options.ledger, options.dataset_name)
     seller = SellerRelease(
@@ -105,7 +105,7 @@ def _check(options):
 
 
 def read_rows(path, key=None):
-    """Rows from an .npz (array `key`), .npy or .csv file; nothing in it is executed."""
+    """Rows from an .npz (array `key`), .npy or .csv file; no code in it is executed."""
     rows = _read(path, os.path.splitext(path)[1].lower(), key)
     if not isinstance(rows, np.ndarray) or rows.ndim == 0 or rows.dtype.kind not in "buif":
         got = getattr(rows, "dtype", "something else")
@@ -142,7 +142,7 @@ def _loaded(path, what, load, *args):
         return load(*args)
     except OSError:
         raise
-    except Exception as error:  # whatever a damaged file makes of a reader
+    except Exception as error:  # a damaged file can raise anything
         raise ValueError(f"rows must be a {what}. Got {path}: {error}") from None
 
 

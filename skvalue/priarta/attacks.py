@@ -1,4 +1,4 @@
-"""What is left to an attacker who knows everything but one row of a seller."""
+"""Membership attack on a release, by an attacker who knows all rows except one."""
 
 import math
 from dataclasses import dataclass
@@ -15,24 +15,24 @@ from .maps import as_model
 
 @dataclass(frozen=True)
 class MembershipAttack:
-    """How well the strongest attacker tells which of two rows a seller has.
+    """Performance of the strongest attack that tests which of two rows a seller has.
 
     Parameters
     ----------
     auroc : float
-        Area under the ROC curve of its test.
+        Area under the ROC curve of the attack.
     auroc_error : float
-        Standard error of that.
+        Standard error of `auroc`.
     ceiling : float
-        What the guarantee allows: no attack does better on average.
+        Largest expected area that the guarantee allows.
     epsilon, delta : float
-        The guarantee.
+        Parameters of the guarantee.
     n_runs : int
-        Releases with either row.
+        Number of releases with each row.
 
     See Also
     --------
-    membership_attack : Makes one.
+    membership_attack : Runs the attack.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class MembershipAttack:
 
     @property
     def holds(self):
-        """Whether the area is no larger than the ceiling, but for five standard errors."""
+        """Whether the area exceeds the ceiling by at most five standard errors."""
         return self.auroc <= self.ceiling + 5 * self.auroc_error
 
 
@@ -58,33 +58,33 @@ class MembershipAttack:
     {"n_runs": [Interval(Integral, 10, None, closed="left")]}, prefer_skip_nested_validation=True
 )
 def membership_attack(seller, X, *, rows=None, n_runs=200):
-    """Attack a seller's release, knowing every row but one.
+    """Attack a seller's release with knowledge of all rows except the last.
 
-    The attacker also knows two rows, one of which the seller has, and looks at the released
-    moments along the direction in which the two would move them: for Gaussian noise no test is
-    better. This is for the seller to run on its own machine; results of it are no release.
+    The attacker knows that the last row is one of two candidates, and projects the released moments
+    on the difference between the moments with either candidate: for Gaussian noise this is the
+    optimal test. It is meant for the seller's own machine; its results must not be released.
 
     Parameters
     ----------
     seller : SellerRelease
-        The release to attack, with an epsilon.
+        The release to attack, with an `epsilon`.
     X : array-like of shape (n_samples, ...)
-        The seller's rows; the last is the one that is attacked.
+        The seller's rows; the last row is attacked.
     rows : tuple of two rows, default=None
-        The rows that the last may be. None takes the two of X that are farthest apart among 200, as
-        the model sees them.
+        The two candidates for the last row. None takes the two rows with the largest distance
+        after the model's maps, among the first 200 rows of `X`.
     n_runs : int, default=200
-        Releases with either row.
+        Number of releases with each candidate.
 
     Returns
     -------
     attack : MembershipAttack
-        What it achieves.
+        Area under the ROC curve, and the ceiling.
 
     Raises
     ------
     ValueError
-        If the seller adds no noise, or a parameter is out of range.
+        If the seller adds no noise, or a parameter is out of its range.
 
     References
     ----------
@@ -108,21 +108,21 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
         rows = [X[i] for i in np.unravel_index(apart.argmax(), apart.shape)]
     neighbours = [np.concatenate([X[:-1], np.asarray(row)[None]]) for row in rows]
     exact = clone(seller).set_params(epsilon=None, ledger=None, subset_size=None)
-    clear = [_vector(exact.fit(rows).summary_) for rows in neighbours]
+    exact_moments = [_vector(exact.fit(rows).summary_) for rows in neighbours]
     seller = clone(seller).set_params(ledger=None)
     releases = [[seller.fit(rows).summary_ for _ in range(n_runs)] for rows in neighbours]
     plan = releases[0][0]
-    # Along the change, in units of the noise.
+    # Project on the change of the moments, in units of the noise.
     unit = np.where(
-        np.arange(len(clear[0])) < plan.n_dimensions, plan.mean_noise, plan.moment_noise
+        np.arange(len(exact_moments[0])) < plan.n_dimensions, plan.mean_noise, plan.moment_noise
     )
-    direction = (clear[0] - clear[1]) / unit**2
+    direction = (exact_moments[0] - exact_moments[1]) / unit**2
     first, second = (np.array([_vector(s) for s in found]) @ direction for found in releases)
     ranks = rankdata(np.concatenate([first, second]))[:n_runs]
     auroc = (ranks.sum() - n_runs * (n_runs + 1) / 2) / n_runs**2
     error = math.sqrt((2 * n_runs + 1) / (12 * n_runs**2))
     epsilon, delta = plan.epsilon, plan.delta
-    if plan.secret_subset:  # which rows are in it is random too: the noise is not all
+    if plan.secret_subset:  # the guarantee is also due to the random choice of rows
         ceiling = _ceiling(epsilon, delta)
     else:
         ceiling = detection_ceiling(epsilon, delta, plan.relation)
@@ -130,12 +130,12 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
 
 
 def _ceiling(epsilon, delta):
-    """Largest area under a ROC curve that (epsilon, delta) alone leaves."""
+    """Largest area under a ROC curve under (epsilon, delta)-differential privacy."""
     kink = (1 - delta) / (1 + math.exp(epsilon))
     steep = (1 - delta) * kink - math.exp(epsilon) * kink**2 / 2
     return 1 - steep - math.exp(-epsilon) * (1 - delta - kink) ** 2 / 2
 
 
 def _vector(summary):
-    """Mean and isometric second moment."""
+    """Mean and second moment as one vector, the latter isometric."""
     return np.concatenate([summary.mean, summary.moment * svec_index(summary.n_dimensions)[2]])

@@ -1,4 +1,4 @@
-"""Pictures of a market, in scikit-learn's Display convention; matplotlib draws only."""
+"""Displays of sellers' summaries, in scikit-learn's Display convention."""
 
 import numpy as np
 
@@ -8,47 +8,47 @@ from .._utils.plotting import BLUE, GREY, RED, open_axes
 def _names(names, n):
     names = [f"seller {i + 1}" for i in range(n)] if names is None else list(map(str, names))
     if len(names) != n:
-        raise ValueError(f"names must be one a seller, {n}. Got {len(names)}.")
+        raise ValueError(f"names must have one entry per seller, {n}. Got {len(names)}.")
     return names
 
 
 class _MarketDisplay:
-    """What pictures of sellers share: names, the way from summaries, axes."""
+    """Base class of displays of sellers."""
 
     @classmethod
     def from_summaries(cls, scorer, summaries, *, names=None, ax=None):
-        """Let a scorer read summaries, and draw.
+        """Compute the display from summaries, and plot it.
 
         Parameters
         ----------
         scorer : PriArTaScorer
             The fitted scorer.
         summaries : sequence of Summary, str or path-like
-            What the sellers sent.
+            Summaries of the sellers, or paths to their files.
         names : sequence of str, default=None
             Names of the sellers.
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to plot on; if None, a new figure is created.
 
         Returns
         -------
         display : object of this class
-            The drawn display.
+            The display, plotted.
         """
         return cls(**cls._facts_of(scorer, summaries), names=names).plot(ax=ax)
 
     def plot(self, ax=None):
-        """Draw.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to plot on; if None, a new figure is created.
 
         Returns
         -------
         display : object of this class
-            The drawn display.
+            The display, plotted.
 
         Raises
         ------
@@ -59,7 +59,7 @@ class _MarketDisplay:
         """
         shown = np.asarray(getattr(self, self._shown), dtype=float)
         names = _names(self.names, len(shown))
-        columns = len(names) if shown.shape[1:] == shown.shape[:1] else 0  # sellers, too
+        columns = len(names) if shown.shape[1:] == shown.shape[:1] else 0  # also sellers
         ax = open_axes(ax, type(self).__name__, len(names), columns)
         self._draw(ax, shown, names)
         self.ax_, self.figure_ = ax, ax.figure
@@ -67,18 +67,18 @@ class _MarketDisplay:
 
 
 class SellerScoresDisplay(_MarketDisplay):
-    """Scores of sellers as bars, with standard errors and the noise floor of each.
+    """Bar chart of scores of sellers, with standard errors and noise floors.
 
-    It is best made by `from_summaries`.
+    Use `from_summaries` to create it.
 
     Parameters
     ----------
     scores : array-like of shape (n_sellers,)
-        Scores.
+        Scores of the sellers.
     errors : array-like of shape (n_sellers,), default=None
-        Standard errors.
+        Standard errors of the scores.
     floors : array-like of shape (n_sellers,), default=None
-        Noise floors.
+        Noise floors of the sellers.
     names : sequence of str, default=None
         Names of the sellers.
 
@@ -87,15 +87,15 @@ class SellerScoresDisplay(_MarketDisplay):
     ax_ : matplotlib Axes
         The axes.
     figure_ : matplotlib Figure
-        Their figure.
+        Figure that contains the axes.
     bars_ : matplotlib BarContainer
-        A bar a seller; grey where the score is below its floor.
+        One bar per seller; grey if the score is below its noise floor.
     floors_ : matplotlib PathCollection
-        The floors; None without them.
+        Markers of the noise floors, or None.
 
     See Also
     --------
-    skvalue.PriArTaScorer.noise_floor : Where floors come from.
+    skvalue.PriArTaScorer.noise_floor : Computes the noise floors.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class SellerScoresDisplay(_MarketDisplay):
         self.bars_ = ax.barh(places, scores, xerr=self.errors, color=colours, **style)
         self.floors_ = None
         if self.floors is not None:
-            label = "noise floor: to its left, no different from the buyer"
+            label = "noise floor: scores to its left are not significant"
             self.floors_ = ax.scatter(
                 low, places, marker="|", s=350, color=RED, linewidths=2, label=label, zorder=3
             )
@@ -139,14 +139,14 @@ class SellerScoresDisplay(_MarketDisplay):
 
 
 class PairwiseDistancesDisplay(_MarketDisplay):
-    """Heat map of distances between sellers: dark cells off the diagonal are near-duplicates.
+    """Heat map of distances between sellers; dark cells off the diagonal are near-duplicates.
 
-    It is best made by `from_summaries`.
+    Use `from_summaries` to create it.
 
     Parameters
     ----------
     distances : array-like of shape (n_sellers, n_sellers)
-        Distances.
+        Pairwise distances.
     names : sequence of str, default=None
         Names of the sellers.
 
@@ -155,13 +155,13 @@ class PairwiseDistancesDisplay(_MarketDisplay):
     ax_ : matplotlib Axes
         The axes.
     figure_ : matplotlib Figure
-        Their figure.
+        Figure that contains the axes.
     image_ : matplotlib AxesImage
-        The map.
+        The heat map.
 
     See Also
     --------
-    skvalue.PriArTaScorer.pairwise_distances : Where they come from.
+    skvalue.PriArTaScorer.pairwise_distances : Computes the distances.
 
     Examples
     --------
@@ -194,14 +194,14 @@ class PairwiseDistancesDisplay(_MarketDisplay):
 
 
 class DirectionsDisplay(_MarketDisplay):
-    """Why sellers are far: squared distance along the buyer's directions, mean and spread apart.
+    """Heat map of squared distances by direction, for the mean and the covariance.
 
-    It is best made by `from_summaries`.
+    Use `from_summaries` to create it.
 
     Parameters
     ----------
     contributions : array-like of shape (n_sellers, 2, n_dimensions)
-        What `PriArTaScorer.explain` gives.
+        Contributions as returned by `PriArTaScorer.explain`.
     names : sequence of str, default=None
         Names of the sellers.
 
@@ -210,13 +210,14 @@ class DirectionsDisplay(_MarketDisplay):
     ax_ : matplotlib Axes
         The axes.
     figure_ : matplotlib Figure
-        Their figure.
+        Figure that contains the axes.
     image_ : matplotlib AxesImage
-        The map: a row a seller; the directions twice, for the mean and for the spread.
+        The heat map, with one row per seller; the directions are shown twice, for the shift of the
+        mean and for the change of the covariance.
 
     See Also
     --------
-    skvalue.PriArTaScorer.explain : Where they come from.
+    skvalue.PriArTaScorer.explain : Computes the contributions.
 
     Examples
     --------
@@ -246,4 +247,4 @@ class DirectionsDisplay(_MarketDisplay):
         ticks = np.arange(0, d, step)
         ax.set_xticks(np.concatenate([ticks, d + ticks]), [*(ticks + 1), *(ticks + 1)])
         ax.set(yticks=np.arange(n), yticklabels=names)
-        ax.set_xlabel("the buyer's principal direction: shift of the mean | change of spread")
+        ax.set_xlabel("the buyer's principal direction: shift of the mean | change of covariance")

@@ -50,7 +50,7 @@ class TestFourth:
         terms = U[:, rows] * U[:, columns] * weights
         # The noise is small, so that the released moments are as good as exact.
         party = GramRelease(
-            1e4, fit_intercept=intercept, layout=layout, moments_share=0.3, x_bound=1.0, y_bound=3.0
+            1e4, fit_intercept=intercept, layout=layout, moments_fraction=0.3, x_bound=1, y_bound=3
         )
         party.set_params(noise_random_state=0)
         release = fit(party, X[:500], y[:500])
@@ -85,7 +85,7 @@ class TestFourth:
     def test_share_of_the_budget(self, rng):
         X, y = self.rows(rng, 200)
         plain = fit(GramRelease(0.5, noise_random_state=0), X, y)
-        party = GramRelease(0.5, moments_share=0.36, noise_random_state=0)
+        party = GramRelease(0.5, moments_fraction=0.36, noise_random_state=0)
         release = fit(party, X, y)
         size = gram_size(2, False)
         assert len(release.statistic) == size + 6
@@ -93,7 +93,7 @@ class TestFourth:
         ratio = release.sensitivity / release.noise_scale
         assert ratio == pytest.approx(plain.sensitivity / plain.noise_scale)
         assert plain.noise_scale / release.noise_scale == pytest.approx(0.8)
-        clean = fit(GramRelease(None, moments_share=0.36), X, y)
+        clean = fit(GramRelease(None, moments_fraction=0.36), X, y)
         fourth = to_fourth(clean.vector[size:] / clean.moments_weight, 2, False)
         np.testing.assert_allclose(np.diag(fourth), [200 / 16, 200 / 8, 200 / 16])
         np.testing.assert_allclose(clean.vector[:size], fit(GramRelease(None), X, y).vector)
@@ -101,7 +101,7 @@ class TestFourth:
     def test_values(self, rng):
         """Squares that do not vary say more of the noise's variance than a normal law lets them."""
         releases = [
-            fit(GramRelease(5.0, moments_share=0.3, noise_random_state=i), *self.rows(rng, 300))
+            fit(GramRelease(5.0, moments_fraction=0.3, noise_random_state=i), *self.rows(rng, 300))
             for i in range(2)
         ]
         scorer = BayesianSurpriseScorer(
@@ -202,7 +202,7 @@ class TestRefuses:
         releases = release_all(parties, (0.2, 0.5))
         with pytest.raises(ValueError, match="releases must hold fourth moments .* Got 2 of 2"):
             BayesianSurpriseScorer(linear_model(moments="noisy")).fit(releases)
-        releases = release_all(parties, (0.2, 0.5), moments_share=0.2)
+        releases = release_all(parties, (0.2, 0.5), moments_fraction=0.2)
         with pytest.raises(ValueError, match="'gibbs' needs moments 'plugin' or 'hierarchical'"):
             BayesianSurpriseScorer(linear_model(moments="noisy"), method="gibbs").fit(releases)
 

@@ -47,7 +47,7 @@ def test_clean_statistics(rows):
 def test_statistics_of_batches_add_up(rows):
     X, y = rows
     for party in (
-        GramRelease(None, fit_intercept=True, moments_share=0.2, x_bound=2),
+        GramRelease(None, fit_intercept=True, moments_fraction=0.2, x_bound=2),
         LogisticRelease(None, fit_intercept=True),
     ):
         target = y > 0 if isinstance(party, LogisticRelease) else y
@@ -65,7 +65,7 @@ def test_what_privacy_says(rows):
     assert (report.notion, report.relation) == ("local", "replace")
     said = " ".join(str(report).split())
     assert "Renyi divergence of order 2 is at most 0.1" in said
-    assert "number of rows, which is released as it is" in said
+    assert "number of rows, which is released exactly" in said
     assert "running times and error messages" in report.not_protected
     assert report.guarantee.endswith("local differential privacy")
     assert not hasattr(GramRelease(None).fit(*rows).release_, "rows")

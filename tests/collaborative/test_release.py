@@ -36,7 +36,7 @@ def test_scale_by_the_paper():
     [
         GramRelease(0.3, fit_intercept=True, layout="cross", y_bound=2.0),
         GramRelease(None),
-        GramRelease(0.3, moments_share=0.4, prior=BayesianLinear(np.eye(2) + 0.1)),
+        GramRelease(0.3, moments_fraction=0.4, prior=BayesianLinear(np.eye(2) + 0.1)),
         LogisticRelease(1.0, classes=(np.False_, np.True_), fit_intercept=True),
         MeanRelease(0.5, lower=-2.0, upper=3.0),
     ],
@@ -62,8 +62,8 @@ def test_json_there_and_back(party, rng):
         ("n_samples", 10**13, "n_samples must be an integer"),
         ("epsilon", 0, "epsilon must be None or a number above 0"),
         ("epsilon", "0.2", "epsilon must be None or a number above 0"),
-        ("epsilon", 1e-310, "epsilon must be large enough for noise that can be computed with"),
-        ("renyi_order", 1e308, "epsilon must be large enough for noise that can be computed with"),
+        ("epsilon", 1e-310, "epsilon must be large enough for a noise scale below"),
+        ("renyi_order", 1e308, "epsilon must be large enough for a noise scale below"),
         ("renyi_order", 1, "renyi_order must be a finite number above 1"),
         ("n_features", 0, "n_features must be an integer from 1"),
         ("n_features", 10**6, "n_features must be an integer from 1"),
@@ -74,9 +74,9 @@ def test_json_there_and_back(party, rng):
         ("bounds", {"x": 1}, "bounds must be a sequence"),
         ("intercept", 1, "intercept must be a bool"),
         ("layout", "upper", "layout must be one of svec, cross"),
-        ("moments_share", 1.0, "moments_share must be 0, or for kind='linear' of at most 40 feat"),
-        ("moments_share", -0.1, "moments_share must be 0, or for kind='linear'"),
-        ("moments_share", 0.5, "statistic must be a sequence of 12 numbers. Got 6"),
+        ("moments_fraction", 1.0, "moments_fraction must be 0, or for kind='linear' of at most 40"),
+        ("moments_fraction", -0.1, "moments_fraction must be 0, or for kind='linear'"),
+        ("moments_fraction", 0.5, "statistic must be a sequence of 12 numbers. Got 6"),
         ("classes", [0, 1], "classes must be two different strings or numbers for kind='logist"),
         ("prior", "", "prior must be None or a text of at most 2000 characters"),
         ("prior", {"a": 1}, "prior must be None or a text of at most 2000 characters"),
@@ -146,8 +146,8 @@ def test_classes_are_checked(classes):
     assert Release(**facts, classes=["no", "yes"]).classes == ("no", "yes")
     with pytest.raises(ValueError, match="classes must be two different strings or numbers"):
         Release(**facts, classes=classes)
-    with pytest.raises(ValueError, match="moments_share must be 0, or for kind='linear'"):
-        Release(**facts, moments_share=0.1)
+    with pytest.raises(ValueError, match="moments_fraction must be 0, or for kind='linear'"):
+        Release(**facts, moments_fraction=0.1)
 
 
 def test_added_noise_is_as_stated():

@@ -64,7 +64,7 @@ def test_directions(market):
     ],
 )
 def test_refusals(display):
-    with pytest.raises(ValueError, match="names must be one a seller, 2. Got 1"):
+    with pytest.raises(ValueError, match="names must have one entry per seller, 2. Got 1"):
         display.plot()
 
 

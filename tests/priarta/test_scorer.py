@@ -396,7 +396,7 @@ def test_tables_and_sparse_rows(market):
     tables = [pd.DataFrame(X, columns=names) for X in sellers]
     scorer = PriArTaScorer().fit(pd.DataFrame(buyer, columns=names))
     assert scorer.transform(tables) == pytest.approx(PriArTaScorer().fit(buyer).transform(sellers))
-    with pytest.raises(ValueError, match="datasets must be a sequence of data sets, one a seller"):
+    with pytest.raises(ValueError, match="datasets must be a sequence of data sets, one per"):
         scorer.transform(tables[0])
     with pytest.raises(ValueError, match="Got a mapping: pass its values"):
         scorer.transform({"a": tables[0]})

@@ -157,7 +157,7 @@ def test_files_are_measured_before_they_are_read(scorer, summary, tmp_path):
     with pytest.raises(ValueError, match="must be ASCII text"):
         scorer.score_summaries([path])
     path.write_bytes(b"{}")
-    with pytest.raises(ValueError, match="summary.json is no summary that can be used: text must"):
+    with pytest.raises(ValueError, match="summary.json is not a valid summary: text must"):
         scorer.score_summaries([path])
     if os.path.exists("/dev/zero"):
         with pytest.raises(ValueError, match="must have at most"):

@@ -173,7 +173,7 @@ PARTIES = {
         ([[-0.5, 0.75**0.5]], [0]),
     ),
     "moments": (
-        GramRelease(RENYI, moments_share=0.3),
+        GramRelease(RENYI, moments_fraction=0.3),
         ([[1.0, 0.0]], [1.0]),
         ([[0.0, 1.0]], [1.0]),
     ),

@@ -1,4 +1,4 @@
-"""What the mediator computes: surprise, values and rewards."""
+"""The mediator's computations: values and rewards."""
 
 from ._gibbs import gibbs_draws
 from .posterior import PosteriorClassifier, PosteriorDraws, PosteriorRegressor

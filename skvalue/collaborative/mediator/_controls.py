@@ -1,4 +1,4 @@
-"""How posteriors of less value than that of all parties are made, one for every target value."""
+"""Ways to make a posterior of a given value, smaller than that of the posterior of all parties."""
 
 from typing import NamedTuple
 
@@ -9,22 +9,22 @@ from ._gibbs import check_gibbs, divergences, gibbs_draws
 from ._pool import Pool
 
 _TAUS = np.geomspace(1e-3, 1e5, 33)
-_NOISE_POOL = 6000  # particles of the noise control's search
+_NOISE_POOL = 6000  # particles for the search over tau
 _KAPPAS = np.array([0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0])
 
 
 class Rewards(NamedTuple):
-    """What every party's posterior is: how it was made, its value, its draws."""
+    """How each party's posterior was made, its value and its draws."""
 
-    setting: dict  # fitted attribute and its value
+    setting: dict  # fitted attribute `temper_` or `tau_`
     attained: np.ndarray
     similarity: np.ndarray
     samples: list
-    weak: list  # places of the parties with few effective draws
+    weak: list  # indices of the parties with few effective draws
 
 
 def tempered(evidence, targets, grand_value, n_draws, min_ess, rng):
-    """Likelihoods raised to a power in [0, 1], with which the value provably rises."""
+    """Raise the likelihood to a power in [0, 1]; the value provably increases with it."""
     pool, powers = evidence.pool, np.ones(len(evidence.releases))
     whole = pool.loglik @ powers
     kappas, attained, similarity, samples = [], [], [], []
@@ -43,7 +43,7 @@ def tempered(evidence, targets, grand_value, n_draws, min_ess, rng):
 
 
 def noisy(evidence, targets, grand_value, n_draws, min_ess, rng):
-    """Noise added to all releases; the first crossing of the target on a grid is taken."""
+    """Add noise to all releases; the first crossing of the target on a grid is taken."""
     model, pool, thin = evidence.model, evidence.pool, _thinned(evidence.pool, rng)
     whole = pool.loglik.sum(axis=1)
     taus, attained, similarity, samples, weak = [], [], [], [], []
@@ -75,7 +75,7 @@ def noisy(evidence, targets, grand_value, n_draws, min_ess, rng):
         if ess[0] < min_ess and tau > 0:
             weak.append(place)
         attained.append(grand_value if tau == 0 else float(values[0]))
-        # With no noise the same releases are summed in another order: rounding, no distance.
+        # Without noise only the order of the sum differs: set the distance to 0, not to rounding.
         similarity.append(0.0 - pool.divergence_between(whole, row) if tau > 0 else 0.0)
         there = Pool(pool.phi, row[:, None], pool.log_base)
         samples.append(there.sample(_Joint(model, given), [None], [1.0], n_draws, rng))
@@ -84,22 +84,22 @@ def noisy(evidence, targets, grand_value, n_draws, min_ess, rng):
 
 
 def scaled(evidence, targets, grand_value, n_draws, min_ess, rng):
-    """Counts, sums and sensitivity scaled, and posteriors sampled by Gibbs, as the paper does."""
+    """Scale counts, sums and sensitivity, and sample by Gibbs sampling, as the paper does."""
     model, releases = evidence.model, evidence.releases
     check_gibbs(model, releases)
-    everybody = np.ones((1, len(releases)))
-    rows = np.repeat(everybody, len(_KAPPAS), axis=0)
+    all_parties = np.ones((1, len(releases)))
+    rows = np.repeat(all_parties, len(_KAPPAS), axis=0)
     draws = gibbs_draws(model, releases, rows, _KAPPAS, 1000, rng)
     curve = [divergences(model, d, "one-sample", rng)[0].mean() for d in draws]
     curve = np.maximum.accumulate(np.maximum(curve, 0.0))
-    # The top of the curve is v_N up to the samplers' errors: on this scale targets are reached.
+    # The largest value of the curve is v_N up to sampling error: rescaled, targets are attainable.
     curve *= grand_value / curve[-1]
     logs = np.interp(targets, [0.0, *curve], np.log([1e-4, *_KAPPAS]))
     kappas = np.where(targets >= grand_value, 1.0, np.exp(logs))
     kappas[targets == 0] = 0.0
     sampled = np.flatnonzero(kappas)
     draws = gibbs_draws(
-        model, releases, np.repeat(everybody, len(sampled), axis=0), kappas[sampled],
+        model, releases, np.repeat(all_parties, len(sampled), axis=0), kappas[sampled],
         max(n_draws, 200), rng,
     )  # fmt: skip
     samples = [model.sample_prior(n_draws, rng) for _ in targets]
@@ -115,7 +115,7 @@ CONTROLS = {"temper": tempered, "noise": noisy, "scaled": scaled}
 
 
 class _Joint:
-    """A model seen as one of a single party: all of some releases together."""
+    """A model of one party: several releases taken together as one."""
 
     def __init__(self, model, releases):
         self.model, self.releases = model, releases
@@ -138,7 +138,7 @@ def _loglik_of_all(model, releases, phi):
 
 
 def _thinned(pool, rng):
-    """A pool of fewer particles, for a search."""
+    """A pool of at most `_NOISE_POOL` particles, for the search over tau."""
     if len(pool.phi) <= _NOISE_POOL:
         return Pool(pool.phi, pool.loglik, pool.log_base)
     keep = np.sort(rng.choice(len(pool.phi), _NOISE_POOL, replace=False))
@@ -146,7 +146,7 @@ def _thinned(pool, rng):
 
 
 def _first_crossing(value, target):
-    """Smallest tau of a grid's bracket at which the value falls to the target, by bisection."""
+    """The tau at which the value first falls to the target: bracketed on a grid, then bisected."""
     low = 0.0
     for high in _TAUS:
         if value(high) <= target:

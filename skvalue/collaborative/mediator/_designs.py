@@ -1,4 +1,4 @@
-"""Which coalitions of parties are evaluated, and the Shapley values that their values give."""
+"""Coalitions of parties to evaluate, and Shapley values from their values."""
 
 import numpy as np
 
@@ -7,23 +7,23 @@ from ...semivalues import tabulated_semivalue
 
 
 class AllCoalitions:
-    """All 2^n coalitions; bit i of a coalition's number is party i."""
+    """All 2^n coalitions of n parties; bit i of a coalition's number is party i."""
 
     def __init__(self, n):
         self.masks = (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(bool)
         self.singles, self.grand = 1 << np.arange(n), 2**n - 1
 
     def values_in(self, pool):
-        """Values, effective sample sizes and values by island, of a pool."""
+        """Values, effective sample sizes and values by island, computed from a pool."""
         return pool.coalitions()
 
     def shapley(self, values):
-        """Shapley values and their standard errors, which are 0."""
+        """Shapley values, and their standard errors, which are 0."""
         return tabulated_semivalue(values), np.zeros(self.masks.shape[1])
 
 
 class PrefixCoalitions:
-    """The coalitions that random orders and their reverses pass, each once, and single parties."""
+    """Distinct prefixes of random permutations and of their reverses, and the single parties."""
 
     def __init__(self, n, n_permutations, rng):
         n_pairs = (n_permutations + 1) // 2
@@ -39,11 +39,11 @@ class PrefixCoalitions:
         self.singles, self.grand = len(unique) + np.arange(n), self._places[0, 0, -1]
 
     def values_in(self, pool):
-        """Values, effective sample sizes and values by island, of a pool."""
+        """Values, effective sample sizes and values by island, computed from a pool."""
         return pool.masks(self.masks)
 
     def shapley(self, values):
-        """Mean marginal contributions, and their standard errors over pairs of orders."""
+        """Mean marginal contributions, and their standard errors over pairs of permutations."""
         n_pairs, _, n = self._pairs.shape
         utilities = np.concatenate([np.zeros((n_pairs, 2, 1)), values[self._places]], axis=2)
         gains = np.array(

@@ -1,4 +1,4 @@
-"""Kullback-Leibler divergences from draws, by distances of nearest neighbours."""
+"""Kullback-Leibler divergences estimated from draws by nearest-neighbor distances."""
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -13,7 +13,7 @@ def _whiten(draws, *others):
 
 
 def entropy(draws, k=4):
-    """Differential entropy of the law of draws (n, d), of Kozachenko and Leonenko, whitened."""
+    """Kozachenko-Leonenko estimate of differential entropy from draws (n, d), after whitening."""
     (white,), log_scale = _whiten(draws)
     n, d = white.shape
     distances = cKDTree(white).query(white, k=k + 1)[0][:, k]
@@ -23,15 +23,15 @@ def entropy(draws, k=4):
 
 
 def one_sample_divergence(draws, log_prior, k=4):
-    """Divergence from a prior whose log density at the draws is known."""
+    """Divergence from a prior, given its log density at the draws."""
     return -entropy(draws, k) - np.mean(log_prior)
 
 
 def two_sample_divergence(draws, prior_draws, k=4):
-    """Divergence from a prior of which there are draws (Wang, Kulkarni and Verdu, 2009)."""
+    """Divergence from a prior, given draws from it (Wang, Kulkarni and Verdu, 2009)."""
     (white, prior), _ = _whiten(draws, prior_draws)
     n, d = white.shape
-    own = cKDTree(white).query(white, k=k + 1)[0][:, k]
-    other = cKDTree(prior).query(white, k=[k])[0][:, 0]
-    ratio = np.mean(np.log(np.maximum(other, 1e-300)) - np.log(np.maximum(own, 1e-300)))
+    among_draws = cKDTree(white).query(white, k=k + 1)[0][:, k]
+    to_prior = cKDTree(prior).query(white, k=[k])[0][:, 0]
+    ratio = np.mean(np.log(np.maximum(to_prior, 1e-300)) - np.log(np.maximum(among_draws, 1e-300)))
     return d * ratio + np.log(len(prior) / (n - 1))

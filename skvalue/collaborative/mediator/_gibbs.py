@@ -1,7 +1,7 @@
-"""The paper's sampler: exact statistics given the model, then the model given exact statistics.
+"""The paper's Gibbs sampler: exact statistics given parameters, then parameters given statistics.
 
 After G. Bernstein and D. Sheldon, "Differentially Private Bayesian Linear Regression" (NeurIPS
-2019). All coalitions, temperatures and chains move at once.
+2019). All coalitions, temperatures and chains are sampled at once.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def _positive(matrices, floor):
 
 
 def _inverse_wishart(degrees, scale, rng):
-    """Draws by Bartlett's factor, for stacks of degrees of freedom and scale matrices."""
+    """Draws by the Bartlett decomposition, for stacked degrees of freedom and scale matrices."""
     p = scale.shape[-1]
     factor = np.tril(rng.standard_normal(scale.shape), -1)
     for i in range(p):
@@ -32,18 +32,18 @@ def _inverse_wishart(degrees, scale, rng):
     return np.swapaxes(root, -1, -2) @ root
 
 
-def gibbs_draws(model, releases, members, kappas, n_draws, rng, *, burn_in=_BURN_IN, thin=_THIN):
+def gibbs_draws(model, releases, coalitions, kappas, n_draws, rng, *, burn_in=_BURN_IN, thin=_THIN):
     """Draws from the posteriors of coalitions, with counts, sums and noise scaled by kappas.
 
-    One row of members (n_rows, n_parties) and of kappas (n_rows,) a coalition, as in the paper's
-    App. E.3; of shape (n_rows, n_chains, n_draws / n_chains, d), rounded up.
+    `coalitions` (n_rows, n_parties) and `kappas` (n_rows,) have one row per coalition (the paper's
+    App. E.3). Returns an array (n_rows, n_chains, ceil(n_draws / n_chains), d).
     """
-    members = np.repeat(np.asarray(members, float), _CHAINS, axis=0)
+    coalitions = np.repeat(np.asarray(coalitions, float), _CHAINS, axis=0)
     kappas = np.repeat(np.asarray(kappas, float), _CHAINS)[:, None]
-    n_rows, n_parties = members.shape
+    n_rows, n_parties = coalitions.shape
     facts = [model.release_facts(release) for release in releases]
     grams = np.array([gram for gram, *_ in facts])
-    # The second moments of x of a party whose statistic is exact play no part: its noise is 0.
+    # For an exact statistic the noise is 0, and the second moments of x have no effect.
     second = np.array(
         [
             gram[:-1, :-1] / max(release.n_samples, 1)
@@ -73,28 +73,28 @@ def gibbs_draws(model, releases, members, kappas, n_draws, rng, *, burn_in=_BURN
         )
         values, vectors = np.linalg.eigh(moments)
         roots = np.sqrt(np.maximum(values, 1e-12))
-        # Matheron's rule in the eigenbasis: a draw of sums and noise, corrected by what was seen.
-        spread = roots[..., :, None] * roots[..., None, :]
-        sums = np.sqrt(2 * c) * spread * _symmetric((n_rows, n_parties, size, size), rng)
+        # Matheron's rule in the eigenbasis: draw sums and noise, then correct by the residual.
+        scales = roots[..., :, None] * roots[..., None, :]
+        sums = np.sqrt(2 * c) * scales * _symmetric((n_rows, n_parties, size, size), rng)
         errors = np.sqrt(variance) * _symmetric((n_rows, n_parties, size, size), rng)
         residual = np.swapaxes(vectors, 2, 3) @ (z - c * moments) @ vectors
-        own = 2 * c * spread**2
-        gain = own / np.maximum(own + variance, 1e-300)
+        signal = 2 * c * scales**2
+        gain = signal / np.maximum(signal + variance, 1e-300)
         sums += gain * (residual - sums - errors)
         exact = c * moments + vectors @ sums @ np.swapaxes(vectors, 2, 3)
         if moments_prior is not None:
             degrees, scale = moments_prior
             inner = _positive(exact[..., :p, :p], 1e-6) + scale * np.eye(p)
             second = _inverse_wishart(degrees + scaled_counts, inner, rng)
-        total = np.einsum("bn,bnij->bij", members, exact)
+        total = np.einsum("bn,bnij->bij", coalitions, exact)
         total = _positive(total, 1e-9)
-        law = nig_update(model.prior_, total, np.sum(members * scaled_counts, axis=1))
-        s2 = np.maximum(law.b, 1e-3 * model.prior_.b) / rng.gamma(law.a)
-        factors = np.linalg.cholesky(law.precision)
+        posterior = nig_update(model.prior_, total, np.sum(coalitions * scaled_counts, axis=1))
+        s2 = np.maximum(posterior.b, 1e-3 * model.prior_.b) / rng.gamma(posterior.a)
+        factors = np.linalg.cholesky(posterior.precision)
         jump = np.linalg.solve(np.swapaxes(factors, 1, 2), rng.standard_normal((n_rows, p, 1)))[
             :, :, 0
         ]
-        phi = np.column_stack([law.mean + np.sqrt(s2)[:, None] * jump, np.log(s2)])
+        phi = np.column_stack([posterior.mean + np.sqrt(s2)[:, None] * jump, np.log(s2)])
         if sweep >= burn_in and (sweep - burn_in) % thin == 0:
             kept.append(phi)
     draws = np.array(kept).reshape(n_kept, -1, _CHAINS, p + 1)
@@ -102,7 +102,7 @@ def gibbs_draws(model, releases, members, kappas, n_draws, rng, *, burn_in=_BURN
 
 
 def check_gibbs(model, releases):
-    """Refuse what the sampler is not written for."""
+    """Raise a ValueError if the sampler does not support the model or the releases."""
     if not isinstance(model, BayesianLinear):
         raise ValueError(f"method='gibbs' is for BayesianLinear models. Got {model!r}.")
     if releases[0].intercept or releases[0].layout != "svec":
@@ -115,7 +115,7 @@ def check_gibbs(model, releases):
 
 
 def chain_ess(draws):
-    """Effective sample size from the spread of the chains' means, least over parameters."""
+    """Effective sample size by the variance of the chains' means: the minimum over parameters."""
     n_chains, n_kept, _ = draws.shape
     within = draws.var(axis=1).mean(axis=0)
     between = draws.mean(axis=1).var(axis=0, ddof=1)
@@ -125,7 +125,7 @@ def chain_ess(draws):
 
 
 def divergences(model, draws, kind, rng):
-    """Four estimates of the divergence from the prior, around that of all draws; and the ESS."""
+    """Four estimates of the divergence from the prior, whose mean is that of all draws; the ESS."""
     ess = chain_ess(draws)
     flat = draws.reshape(-1, draws.shape[-1])
     order = rng.permutation(len(flat))
@@ -137,17 +137,17 @@ def divergences(model, draws, kind, rng):
         return one_sample_divergence(some, model.log_prior(some))
 
     whole = estimate(flat)
-    spread = np.array([estimate(flat[part]) for part in parts])
-    # Their mean is that of all the draws; their spread says how sure it is.
-    return whole + spread - spread.mean(), ess
+    estimates = np.array([estimate(flat[part]) for part in parts])
+    # Their mean is the estimate from all draws; their standard deviation gives its error.
+    return whole + estimates - estimates.mean(), ess
 
 
-def gibbs_values(model, releases, members, n_draws, kind, rng):
-    """Values of coalitions, four estimates each around the one of all draws, and their ESS."""
+def gibbs_values(model, releases, coalitions, n_draws, kind, rng):
+    """Four estimates of each coalition's value, see `divergences`, and the ESS of its draws."""
     check_gibbs(model, releases)
-    rows = np.flatnonzero(members.any(axis=1))
-    draws = gibbs_draws(model, releases, members[rows], np.ones(len(rows)), n_draws, rng)
-    values, ess = np.zeros((len(members), 4)), np.full(len(members), np.inf)
+    rows = np.flatnonzero(coalitions.any(axis=1))
+    draws = gibbs_draws(model, releases, coalitions[rows], np.ones(len(rows)), n_draws, rng)
+    values, ess = np.zeros((len(coalitions), 4)), np.full(len(coalitions), np.inf)
     for row, some in zip(rows, draws):
         values[row], ess[row] = divergences(model, some, kind, rng)
     return values, ess

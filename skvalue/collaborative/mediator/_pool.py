@@ -1,11 +1,12 @@
-"""One pool of weighted particles from which the posterior of every coalition is read off.
+"""One pool of weighted particles, from which the posterior of every coalition is computed.
 
-Particles of all temperatures on the way to a few posteriors are one sample of their mixture. Its
-weights with respect to the prior (Shirts and Chodera, "Statistically optimal analysis of samples
-from multiple equilibrium states", 2008) turn it into a discrete prior; multiplied by likelihoods,
-it is a discrete posterior of any coalition, at any temperature. Every value is the divergence of
-one discrete law from another on the same particles, so that it is never negative, grows with the
-temperature, and is equal for equal parties and unchanged by a party that says nothing.
+The particles of all temperatures between the prior and a few posteriors are one sample from the
+mixture of these distributions. Weights with respect to the prior (Shirts and Chodera,
+"Statistically optimal analysis of samples from multiple equilibrium states", 2008) make the sample
+a discrete prior; multiplied by likelihoods, it is a discrete posterior of any coalition, at any
+temperature. Every value is the divergence between two discrete distributions on the same particles:
+it is never negative, grows with the power of the likelihood, is equal for parties with equal
+releases, and does not change when a party with a constant likelihood joins.
 """
 
 import numpy as np
@@ -14,16 +15,16 @@ from scipy.special import logsumexp
 from ..models import loglik_table, metropolis
 
 _BLOCK = 4_000_000  # entries of a block of weights
-_WIDENINGS = 60  # of a grid, each of which doubles it
-_POWER = 1 / 3  # of densities that a grid's nodes follow: no gap begins where a tail matters
-_TOGETHER, _MORE_NODES = 64, 20_000  # coalitions looked at together when a grid is refined
+_WIDENINGS = 60  # most doublings of the range of a grid
+_POWER = 1 / 3  # of the densities that grid nodes follow, so that tails have enough nodes
+_TOGETHER, _MORE_NODES = 64, 20_000  # coalitions per block and most new nodes of a refinement
 
 
 def coalition_rows(loglik):
     """Log-likelihoods of all 2^n coalitions, in blocks of (start, rows), rows (<= 256, J).
 
-    Bit i of a coalition's number is party i. Sums are taken party by party, so that a column of
-    zeros changes no bit of a sum.
+    Bit i of a coalition's number is party i. Parties are added one after another, so that a column
+    of zeros does not change the rounding of a sum.
     """
     n_parties = loglik.shape[1]
     columns = np.ascontiguousarray(loglik.T)
@@ -39,10 +40,10 @@ def coalition_rows(loglik):
 
 
 class Pool:
-    """Particles, their log-likelihoods by party, and log weights that make them a prior.
+    """Particles, their log-likelihoods by party, and log weights that make them a discrete prior.
 
-    Particles of an island stand together, from `starts` on; `log_ratio` is what an island's own
-    weights are of the common ones. A grid has neither.
+    Particles are sorted by island; `starts` has the first index of each. `log_ratio` is the log
+    of the weight within the island minus `log_base`. Both are None for a grid.
     """
 
     def __init__(self, phi, loglik, log_base, starts=None, log_ratio=None):
@@ -51,10 +52,10 @@ class Pool:
         self.starts, self.log_ratio = starts, log_ratio
 
     def divergences(self, rows):
-        """Divergence from the prior, effective sample size, and islands' own divergences.
+        """Divergence from the prior, effective sample size, and the divergences by island.
 
-        ``rows`` (R, J) are log-likelihoods of posteriors. The islands' are (R, G), with the same in
-        every column for a grid.
+        ``rows`` (R, J) are log-likelihoods of posteriors. The last result is (R, G) for G islands,
+        and (R, 1) for a grid.
         """
         log_weights = rows + self.log_base
         top = log_weights.max(axis=1, keepdims=True)
@@ -74,7 +75,7 @@ class Pool:
         return values, ess, np.where(np.isfinite(islands), islands, values[:, None])
 
     def coalitions(self):
-        """`divergences` of all coalitions, by number."""
+        """`divergences` of all coalitions, in the order of their numbers."""
         n = self.loglik.shape[1]
         values, ess, islands = np.zeros(2**n), np.zeros(2**n), None
         for start, rows in coalition_rows(self.loglik):
@@ -86,7 +87,7 @@ class Pool:
         return values, ess, islands
 
     def masks(self, masks):
-        """`divergences` of some coalitions, rows of 0 and 1, or of fractional powers."""
+        """`divergences` of some coalitions: rows of zeros and ones, or of powers in [0, 1]."""
         masks = np.asarray(masks, dtype=float)
         step = max(1, _BLOCK // len(self.phi))
         parts = [
@@ -96,20 +97,20 @@ class Pool:
         return tuple(np.concatenate(column) for column in zip(*parts))
 
     def weights(self, row):
-        """Weights of the posterior with log-likelihood row, which sum to 1."""
+        """Weights of the posterior with log-likelihood `row`; they sum to 1."""
         log_weights = row + self.log_base
         return np.exp(log_weights - logsumexp(log_weights))
 
     def divergence_between(self, row, other):
-        """Divergence of one posterior from another."""
+        """Kullback-Leibler divergence of the posterior `row` from the posterior `other`."""
         log_p, log_q = row + self.log_base, other + self.log_base
         log_p, log_q = log_p - logsumexp(log_p), log_q - logsumexp(log_q)
         return float(max(np.sum(np.exp(log_p) * (log_p - log_q)), 0.0))
 
     def temper(self, powers, target):
-        """Power kappa in [0, 1] at which kappa * powers has the divergence target.
+        """Power kappa in [0, 1] at which ``kappa * powers`` has the divergence `target`.
 
-        The derivative of the divergence is kappa times a variance: there is one root.
+        The derivative of the divergence is kappa times a variance, so there is one root.
         """
         row = self.loglik @ np.asarray(powers, float)
         low, high = 0.0, 1.0
@@ -122,7 +123,7 @@ class Pool:
         return 0.5 * (low + high)
 
     def sample(self, model, releases, powers, size, rng, n_moves=20):
-        """Draws of a posterior: from the weights, then moved, so that few are equal."""
+        """Draws from a posterior: resampled particles, then Metropolis moves against duplicates."""
         powers = np.asarray(powers, dtype=float)
         if not powers.any():
             return model.sample_prior(size, rng)
@@ -143,10 +144,10 @@ class Pool:
 
 
 def _mixture_weights(logs, counts, log_z):
-    """Log weights, with respect to the first component, of a sample of a mixture.
+    """Log weights of a sample from a mixture with respect to its first component.
 
-    ``logs`` (J, K) are log densities of the components over the first one's, each up to a constant
-    that ``log_z`` guesses; the constants found come second.
+    ``logs`` (J, K) are log density ratios of the components to the first one, each up to a constant
+    of which ``log_z`` is a first guess. Also returns the constants found.
     """
     logs = logs - log_z
     top = logs.max(axis=1)
@@ -165,7 +166,7 @@ def _mixture_weights(logs, counts, log_z):
 
 
 def sampled_pool(model, releases, stages, prior, n_islands):
-    """The pool of all stages of `anneal`, and draws from the prior."""
+    """Pool of the particles of all stages of `anneal` and of draws from the prior."""
     phi = np.concatenate([prior, *(stage[0] for stage in stages)])
     powers = np.array([np.zeros(len(releases)), *(stage[1] for stage in stages)])
     log_z = np.array([0.0, *(stage[2] for stage in stages)])
@@ -182,19 +183,19 @@ def sampled_pool(model, releases, stages, prior, n_islands):
     log_z -= powers @ shift
     log_base, log_z = _mixture_weights(logs, counts, log_z)
     starts = np.searchsorted(island, np.arange(n_islands))
-    own = np.concatenate(
+    log_island = np.concatenate(
         [
             _mixture_weights(logs[island == g], counts / n_islands, log_z)[0]
             for g in range(n_islands)
         ]
     )
-    return Pool(phi, loglik, log_base, starts, own - log_base)
+    return Pool(phi, loglik, log_base, starts, log_island - log_base)
 
 
-def _shares(model, releases, phi, power=1.0):
-    """Shares that nodes have of the prior, of every party's posterior, and of that of all.
+def _node_masses(model, releases, phi, power=1.0):
+    """Mass of each node under the prior, each party's posterior, and the posterior of all parties.
 
-    Densities are raised to a power: below 1, tails count for more.
+    Densities are raised to `power`: below 1, tails get more weight.
     """
     loglik = loglik_table(model, releases, phi[:, None])
     logs = np.column_stack([np.zeros(len(phi)), loglik, loglik.sum(axis=1)])
@@ -204,44 +205,45 @@ def _shares(model, releases, phi, power=1.0):
 
 
 def grid_pool(model, releases, size=4001):
-    """A pool of nodes of one dimension, dense where prior, parties or all of them together are."""
+    """Pool of grid nodes, dense where the prior, a party's or all parties' posterior has mass."""
     ends = model.prior_quantile(np.array([1e-12, 1 - 1e-12]))
     for _ in range(_WIDENINGS):
-        share = _shares(model, releases, np.linspace(*ends, 501))[[0, -1]]
-        cut = share[:, 1:].max(axis=1) > 10 * share[:, 0] + 1e-10  # releases that outdo the prior
+        mass = _node_masses(model, releases, np.linspace(*ends, 501))[[0, -1]]
+        # Where a posterior has far more mass at an end than the prior, the grid is too short.
+        cut = mass[:, 1:].max(axis=1) > 10 * mass[:, 0] + 1e-10
         if not cut.any():
             break
         ends = ends + cut * np.array([-1, 1]) * (ends[1] - ends[0])
     phi = np.linspace(*ends, size)
     for _ in range(3):
-        phi = _denser(phi, _shares(model, releases, phi, _POWER).mean(axis=1), size)
+        phi = _denser(phi, _node_masses(model, releases, phi, _POWER).mean(axis=1), size)
     return _nodes(model, releases, phi)
 
 
-def refined_pool(model, releases, pool, members):
-    """A grid with more nodes where some coalitions are, one of ``members`` (m, n_parties) a row.
+def refined_pool(model, releases, pool, coalitions):
+    """A grid with more nodes where the posteriors of `coalitions` (m, n_parties) have mass.
 
-    They are elsewhere than prior, parties and all together where parties disagree.
+    Where parties disagree, these differ from the posteriors that the first grid was made for.
     """
-    phi, share = pool.phi[:, 0], 0.0
+    phi, mass = pool.phi[:, 0], 0.0
     widths = np.log(np.gradient(phi))
-    for start in range(0, len(members), _TOGETHER):
-        rows = members[start : start + _TOGETHER].astype(float) @ pool.loglik.T + pool.log_base
+    for start in range(0, len(coalitions), _TOGETHER):
+        rows = coalitions[start : start + _TOGETHER].astype(float) @ pool.loglik.T + pool.log_base
         rows = _POWER * (rows - widths) + widths
-        share = share + np.exp(rows - logsumexp(rows, axis=1, keepdims=True)).sum(axis=0)
-    size = min(_MORE_NODES, 100 * len(members))
-    return _nodes(model, releases, _denser(phi, share / len(members), size, keep=len(phi)))
+        mass = mass + np.exp(rows - logsumexp(rows, axis=1, keepdims=True)).sum(axis=0)
+    size = min(_MORE_NODES, 100 * len(coalitions))
+    return _nodes(model, releases, _denser(phi, mass / len(coalitions), size, keep=len(phi)))
 
 
-def _denser(phi, share, size, keep=None):
-    """Nodes, `keep` of those there are, and more where their shares are large."""
-    places = np.concatenate([[0.0], np.cumsum(share)[:-1] + share[1:] * 0.5])
+def _denser(phi, weights, size, keep=None):
+    """At least `keep` of the given nodes, and more where the weights are large."""
+    places = np.concatenate([[0.0], np.cumsum(weights)[:-1] + weights[1:] * 0.5])
     nodes = np.interp(np.linspace(0, 1, size), places, phi)
     return np.unique(np.concatenate([phi[:: max(1, len(phi) // (keep or size))], nodes]))
 
 
 def _nodes(model, releases, phi):
-    """The pool of nodes."""
+    """Pool of grid nodes."""
     loglik = loglik_table(model, releases, phi[:, None])
     loglik -= loglik.max(axis=0)
     log_base = model.log_prior(phi[:, None]) + np.log(np.gradient(phi))

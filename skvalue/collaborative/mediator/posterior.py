@@ -1,15 +1,15 @@
-"""What a party receives: draws of a model's parameters, with the habits of a fitted estimator."""
+"""Rewards of the parties: draws from a posterior, as fitted estimators."""
 
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array, column_or_1d
 
-_CHUNK = 2_000_000  # draws times rows at once
+_CHUNK = 2_000_000  # draws times rows per block
 
 
 class PosteriorDraws(BaseEstimator):
-    """Draws from a posterior of any model.
+    """Draws from the posterior of a model.
 
     Parameters
     ----------
@@ -46,17 +46,17 @@ class PosteriorDraws(BaseEstimator):
         return np.asarray(self.samples)
 
     def fit(self, X=None, y=None):
-        """Do nothing: the draws are what was learned.
+        """Do nothing and return the object unchanged.
 
         Parameters
         ----------
         X, y : ignored
-            For scikit-learn's sake, as in `sklearn.frozen.FrozenEstimator`.
+            Not used, present for API consistency, as in `sklearn.frozen.FrozenEstimator`.
 
         Returns
         -------
         self : object
-            As it was.
+            The object itself.
         """
         return self
 
@@ -64,25 +64,25 @@ class PosteriorDraws(BaseEstimator):
         return True
 
     def log_density(self, X, y):
-        """Log of the mean density, over draws, of each target.
+        """Log of the predictive density of each target: the mean density over draws.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             Rows; None for models without features.
         y : array-like of shape (n_rows,)
-            Their targets or labels.
+            Targets or labels of the rows.
 
         Returns
         -------
         log_density : ndarray of shape (n_rows,)
-            Logarithms.
+            Log densities.
 
         Raises
         ------
         ValueError
-            If X has other columns than the releases, y another length, or labels that they have
-            not.
+            If `X` has another number of columns than the releases, `y` has another length, or
+            labels that are not in the releases.
         """
         y = column_or_1d(y)
         classes = getattr(self.model, "classes_", None)
@@ -106,7 +106,7 @@ class PosteriorDraws(BaseEstimator):
         return np.concatenate(parts)
 
     def _rows(self, X):
-        """Checked rows."""
+        """`X` as a checked array."""
         X = check_array(X, dtype=np.float64)
         n = getattr(self.model, "n_features_in_", X.shape[1])
         if X.shape[1] != n:
@@ -117,19 +117,19 @@ class PosteriorDraws(BaseEstimator):
         return X
 
     def mnlp(self, X, y):
-        """Mean negative log probability of test points; smaller is better.
+        """Mean negative log probability of test points; lower is better.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             Rows; None for models without features.
         y : array-like of shape (n_rows,)
-            Their targets or labels.
+            Targets or labels of the rows.
 
         Returns
         -------
         mnlp : float
-            In nats a point.
+            In nats per point.
 
         References
         ----------
@@ -197,7 +197,7 @@ class PosteriorRegressor(RegressorMixin, PosteriorDraws):
         Returns
         -------
         std : ndarray of shape (n_rows,)
-            How unsure the model is of its own mean; the noise of targets is not in it.
+            Uncertainty about the mean, without the noise of the targets.
         """
         return self.model.predict_mean(self.samples_, self._rows(X)).std(axis=0)
 
@@ -272,6 +272,6 @@ class PosteriorClassifier(ClassifierMixin, PosteriorDraws):
 
 
 def make_posterior(model, samples):
-    """The reward that suits a model's task."""
+    """`samples` as an object of the class that suits the model's task."""
     kinds = {"regression": PosteriorRegressor, "classification": PosteriorClassifier}
     return kinds.get(getattr(model, "task", "density"), PosteriorDraws)(model, samples)

@@ -1,4 +1,4 @@
-"""The mediator's rewards: a posterior for every party, worth what its Shapley value asks for.
+"""Rewards of the parties: posteriors whose values are set by the parties' Shapley values.
 
 Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine Learning"
 (NeurIPS 2023), Sections 4 and 5.
@@ -21,54 +21,55 @@ from .surprise import BayesianSurpriseScorer
 
 
 class RhoShapleyReward(BaseEstimator):
-    """Rewards every party with draws of its own posterior, whose value is fair.
+    """Reward of each party: draws from a posterior whose value depends on its Shapley value.
 
-    Party i is to receive a posterior of value ``v_N (phi_i / max phi)^rho``: the most valuable
-    party that of all parties together, the others one that is closer to the prior.
+    Party i receives a posterior of value ``v_N (phi_i / max phi)^rho``: the party with the largest
+    Shapley value the posterior of all parties, the others a posterior closer to the prior.
 
     Parameters
     ----------
     rho : float or "max", default="max"
-        Exponent. "max" takes the largest, up to 1, at which every party receives at least what it
-        has alone; a smaller one gives more to all and makes rewards more alike.
+        Exponent. "max" takes the largest value up to 1 with which every party receives at least
+        its value alone; smaller exponents give larger and more similar rewards.
     control : {"temper", "noise", "scaled"}, default="temper"
-        How posteriors of less value are made. "temper" raises the likelihood to a power in [0, 1],
-        with which the value provably rises. "noise" adds noise to all releases, where value may
-        rise and fall: the first crossing of the target on a grid is taken. "scaled" scales counts,
-        sums and sensitivity and samples by Gibbs, as the paper does (linear models); slow.
+        How posteriors of smaller value are made. "temper" raises the likelihood to a power in
+        [0, 1]; the value provably increases with it. "noise" adds noise to all releases; the value
+        may not be monotone in it, and the first crossing of the target on a grid is taken. "scaled"
+        scales counts, sums and sensitivity and samples by Gibbs sampling, as the paper does (linear
+        models only, slow).
     n_draws : int, default=1000
-        Draws in each reward.
+        Number of draws in each reward.
     random_state : int, RandomState instance or None, default=None
-        Of the draws, and of added noise.
+        Controls the random draws and the added noise.
 
     Attributes
     ----------
     parties_ : list
-        The parties.
+        Names of the parties.
     values_, standalone_values_ : ndarray of shape (n_parties,)
-        Shapley values and values alone, in the order of `parties_`.
+        Shapley values, and values of the parties alone, in the order of `parties_`.
     grand_value_ : float
-        Value of all together.
+        Value of the coalition of all parties.
     rho_, rho_max_ : float
-        The exponent used, and the bound up to which every party gains.
+        Exponent used, and the largest with which every party receives at least its value alone.
     target_rewards_, attained_rewards_ : ndarray of shape (n_parties,)
-        Values asked for, and values of the posteriors made.
+        Target values of the rewards, and values of the posteriors made.
     individually_rational_ : ndarray of bool of shape (n_parties,)
-        Whether a party's target is at least what it has alone.
+        Whether the party's target is at least its value alone.
     temper_ : ndarray of shape (n_parties,)
-        Powers (for "scaled", factors); where control is not "noise".
+        Powers of the likelihood (factors for "scaled"). Not set for ``control="noise"``.
     tau_ : ndarray of shape (n_parties,)
-        Noise added, in the paper's units; where control is "noise".
+        Added noise, in the units of the paper. Only set for ``control="noise"``.
     similarity_ : ndarray of shape (n_parties,)
-        Minus the divergence of the posterior of all parties from the reward; 0 is the same. NaN for
-        "scaled".
+        Minus the divergence of the posterior of all parties from the reward; 0 if they are equal.
+        For "scaled", NaN where they differ.
     rewards_ : dict
-        By party a `PosteriorRegressor`, `PosteriorClassifier` or `PosteriorDraws`.
+        `PosteriorRegressor`, `PosteriorClassifier` or `PosteriorDraws` of each party.
 
     See Also
     --------
-    skvalue.BayesianSurpriseScorer : The values.
-    skvalue.rewards.shares : Money in place of models.
+    skvalue.BayesianSurpriseScorer : Computes the values.
+    skvalue.rewards.shares : Shares of a payment, by the values.
 
     References
     ----------
@@ -105,26 +106,26 @@ class RhoShapleyReward(BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, scorer, y=None):
-        """Set targets and make the rewards.
+        """Compute targets and make the rewards.
 
         Parameters
         ----------
         scorer : BayesianSurpriseScorer
-            Fitted on the parties' releases, with method "pool" or "grid".
-        y : ignored
-            For scikit-learn's sake.
+            Scorer fitted on the parties' releases, with method "pool" or "grid".
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
         self : object
-            With the `rewards_`.
+            The fitted reward scheme.
 
         Raises
         ------
         TypeError
-            If scorer is no scorer.
+            If `scorer` is not a BayesianSurpriseScorer.
         ValueError
-            If no party has a value above 0, or the releases do not suit the control.
+            If no party has a value above 0, or the releases do not suit `control`.
         """
         if not isinstance(scorer, BayesianSurpriseScorer):
             raise TypeError(
@@ -137,7 +138,7 @@ class RhoShapleyReward(BaseEstimator):
         if values.max() <= 0:
             raise ValueError("scorer must have a party of a value above 0. Got none.")
         bound = largest_rho(values, alone, grand_value)
-        # Where no rho will do, a small one, so that nobody suffers much for one party's luck.
+        # If no rho is rational, a small one: all rewards are then close to the grand value.
         rho = (min(1.0, bound) if bound > 0 else 0.2) if self.rho == "max" else self.rho
         targets = rho_targets(values, grand_value, rho)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
@@ -163,11 +164,11 @@ class RhoShapleyReward(BaseEstimator):
         return self
 
     def _warn(self, weak):
-        """What is to be said of the rewards, once they are there."""
+        """Warn of targets below values alone, and of rewards with few effective draws."""
         if self.rho_max_ <= 0:
             warnings.warn(
-                "No rho gives every party at least what it has alone, as one draw of the noise can "
-                f"have it: rho={self.rho_:g} is used, see individually_rational_.",
+                "No rho gives every party at least what it has alone, which noise can cause: "
+                f"rho={self.rho_:g} is used, see individually_rational_.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -180,7 +181,7 @@ class RhoShapleyReward(BaseEstimator):
             )
         if weak:
             warnings.warn(
-                f"The rewards of {weak!r} stand on few effective draws: raise the scorer's "
+                f"The rewards of {weak!r} are based on few effective draws: increase the scorer's "
                 "n_particles.",
                 ConvergenceWarning,
                 stacklevel=4,

@@ -1,4 +1,4 @@
-"""The mediator's values: how far the parties' releases move the belief about a model.
+"""Values of parties: how far their releases move the posterior of a model from its prior.
 
 Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine Learning"
 (NeurIPS 2023), Section 3.
@@ -26,23 +26,24 @@ _EXACT_PARTIES = 12
 
 @dataclass(frozen=True)
 class Evidence:
-    """A model bound to the releases, and the draws that posteriors are read off.
+    """A model bound to the releases, and the pool that posteriors are computed from.
 
-    Parties are in an order of their own, the same whatever they are called and ordered.
+    Parties are in a canonical order, which depends neither on their names nor on the user's order.
     """
 
     model: object
     releases: list
-    order: np.ndarray  # place of each party of this order among those of the user
-    pool: Pool | None  # None where coalitions were sampled one by one
+    order: np.ndarray  # the user's index of each party in the canonical order
+    pool: Pool | None  # None for method "gibbs"
 
 
 class BayesianSurpriseScorer(BaseEstimator):
-    """Values parties by the Bayesian surprise of what they released.
+    """Value of parties by the Bayesian surprise of their releases.
 
-    The value of a coalition is the Kullback-Leibler divergence of its posterior from the prior; the
-    posterior takes the noise of every release into account, so that on average a party loses value
-    by asking for more privacy. The value of a party is its Shapley value. Nothing here sees a row.
+    The value of a coalition is the Kullback-Leibler divergence of its posterior from the prior. The
+    posterior takes the noise of every release into account, so that on average a party with
+    stronger privacy has a smaller value. The value of a party is its Shapley value. No rows are
+    needed, only the releases.
 
     Parameters
     ----------
@@ -51,45 +52,50 @@ class BayesianSurpriseScorer(BaseEstimator):
         any object with the methods ``sample_prior(size, rng)``, ``log_prior(phi)``,
         ``party_loglik(phi, release)`` and ``predict_logpdf(phi, X, y)``, see the user guide.
     method : {"auto", "pool", "grid", "gibbs"}, default="auto"
-        "pool" samples the prior, every party's posterior and that of all together once, and reads
-        off all coalitions from these draws; "grid" integrates models of one parameter; "auto" takes
-        the one that fits. "gibbs" samples every coalition's posterior on its own, as the paper
-        does, and estimates divergences by distances of neighbours (linear models, few parties).
+        "pool" samples the prior, every party's posterior and the posterior of all parties once, and
+        computes the values of all coalitions from these draws; "grid" integrates models of one
+        parameter; "auto" chooses between the two. "gibbs" samples every coalition's posterior
+        separately, as the paper does, and estimates divergences by nearest-neighbor distances
+        (linear models, few parties).
     divergence : {"one-sample", "two-sample"}, default="one-sample"
-        For "gibbs": whether the known density of the prior is used, or, as in the paper, a sample.
+        For "gibbs": use the known density of the prior, or a sample from it, as in the paper.
     n_particles : int, default=None
-        Particles of each posterior sampled; for "gibbs", draws of each coalition. None takes 600,
-        and so many fewer above 12 parties that all together stay as many.
+        Number of particles of each sampled posterior; for "gibbs", number of draws of each
+        coalition. None takes 600 (1000 for "gibbs"), and fewer above 12 parties, such that their
+        total number does not grow.
     n_moves : int, default=None
-        Moves of a particle at each temperature; None takes 8, and 12 in more than 4 dimensions.
+        Number of Metropolis moves of a particle at each temperature. None takes 8, or 12 in more
+        than 4 dimensions.
     n_permutations : int, default=400
-        Orders of the parties, in pairs of opposite ones, where there are more than 12.
+        Number of permutations of the parties, in pairs of reversed ones, above 12 parties. Up to
+        12, all coalitions are evaluated.
     min_ess : float, default=100
-        Coalitions with a smaller effective sample size are sampled themselves.
+        Posteriors of coalitions with a smaller effective sample size are sampled as well.
     random_state : int, RandomState instance or None, default=None
-        Of the sampling.
+        Controls the sampling.
 
     Attributes
     ----------
     parties_ : list
-        The parties' names.
+        Names of the parties.
     values_ : ndarray of shape (n_parties,)
         Shapley values in the order of `parties_`, in nats; they sum to `grand_value_`.
     values_error_ : ndarray of shape (n_parties,)
         Standard errors of the computation.
     coalition_values_ : ndarray of shape (2**n_parties,)
-        Values of all coalitions, up to 12 parties: bit i of the index is party i of `parties_`.
+        Values of all coalitions: bit i of the index is party i of `parties_`. Only up to 12
+        parties.
     coalition_values_error_ : ndarray of shape (2**n_parties,)
-        Their standard errors.
+        Standard errors of `coalition_values_`.
     standalone_values_ : ndarray of shape (n_parties,)
-        Values of the parties alone.
+        Values of the coalitions of one party.
     grand_value_, grand_value_error_ : float
-        Value of all together.
+        Value of the coalition of all parties, and its standard error.
     ess_ : ndarray of shape (n_coalitions,)
-        Effective sample sizes of the coalitions that were evaluated, in the order of
-        `coalition_values_` where there is one.
+        Effective sample sizes of the evaluated coalitions, in the order of `coalition_values_` if
+        it exists.
     acceptance_ : float
-        Mean acceptance of moves.
+        Mean acceptance rate of the Metropolis moves.
     n_evaluations_ : int
         Number of coalitions evaluated.
     model_ : model
@@ -99,8 +105,8 @@ class BayesianSurpriseScorer(BaseEstimator):
 
     See Also
     --------
-    skvalue.collaborative.RhoShapleyReward : From values to rewards.
-    skvalue.collaborative.GramRelease : A party's side.
+    skvalue.collaborative.RhoShapleyReward : Computes rewards from the values.
+    skvalue.collaborative.GramRelease : Makes the release of a party.
 
     References
     ----------
@@ -158,9 +164,9 @@ class BayesianSurpriseScorer(BaseEstimator):
         Parameters
         ----------
         releases : mapping of party to Release, or sequence of Release
-            What the parties sent. Parties of a sequence are called 0, 1, ...
-        y : ignored
-            For scikit-learn's sake.
+            Releases of the parties. The parties of a sequence are named 0, 1, ...
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
@@ -170,10 +176,10 @@ class BayesianSurpriseScorer(BaseEstimator):
         Raises
         ------
         TypeError
-            If releases hold anything but Release objects: rows have no place here.
+            If `releases` holds anything else than Release objects, such as rows.
         ValueError
-            If there are none, they do not suit the model, contradict one another, or state a prior
-            that is not the model's.
+            If there are no releases, they do not suit the model, are inconsistent, or state another
+            prior than that of the model.
         """
         releases = check_releases(releases)
         texts = [release.to_json() for release in releases.values()]
@@ -185,21 +191,21 @@ class BayesianSurpriseScorer(BaseEstimator):
         warn_of_few_rows(releases)
         seeds = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
         rng, n = np.random.default_rng(seeds), len(ordered)
-        every = n <= _EXACT_PARTIES
-        if every:
+        enumerated = n <= _EXACT_PARTIES
+        if enumerated:
             design = AllCoalitions(n)
         else:
             design = PrefixCoalitions(n, self.n_permutations, rng.spawn(1)[0])
         found = self._evaluate(model, ordered, design, rng)
         back = np.argsort(order)
         values, errors = design.shapley(found.values)
-        spread = np.array([design.shapley(column)[0] for column in found.islands.T])
+        by_island = np.array([design.shapley(column)[0] for column in found.islands.T])
         learnt = dict(
             releases_=releases,
             parties_=list(releases),
             model_=model,
             values_=values[back],
-            values_error_=np.hypot(errors, _error(spread.T))[back],
+            values_error_=np.hypot(errors, _error(by_island.T))[back],
             standalone_values_=found.values[design.singles][back],
             grand_value_=float(found.values[design.grand]),
             grand_value_error_=float(_error(found.islands[design.grand])),
@@ -207,7 +213,7 @@ class BayesianSurpriseScorer(BaseEstimator):
             acceptance_=found.acceptance,
             n_evaluations_=len(design.masks),
         )
-        if every:
+        if enumerated:
             numbers = _renumber(order)
             learnt |= dict(
                 ess_=found.ess[numbers],
@@ -215,12 +221,12 @@ class BayesianSurpriseScorer(BaseEstimator):
                 coalition_values_error_=_error(found.islands)[numbers],
             )
         swap_in(self, **learnt, _evidence=Evidence(model, ordered, order, found.pool))
-        if found.warning is not None:  # once the fit is there: a warning may be made an error
+        if found.warning is not None:  # last, since a filter may turn the warning into an error
             warnings.warn(found.warning, ConvergenceWarning, stacklevel=3)
         return self
 
     def _evaluate(self, model, releases, design, rng):
-        """Values of the design's coalitions, by the method asked for."""
+        """Values of the design's coalitions, by `method`."""
         n, method = len(releases), self.method
         if method == "gibbs":
             if n > _EXACT_PARTIES:
@@ -234,12 +240,12 @@ class BayesianSurpriseScorer(BaseEstimator):
         size = self.n_particles or max(160, min(600, 600 * (_EXACT_PARTIES + 1) // (n + 1)))
         return by_particles(model, releases, design, size, self.n_moves, self.min_ess, rng)
 
-    # Asking -----------------------------------------------------------------------------------
+    # Posteriors -------------------------------------------------------------------------------
 
     def _powers(self, coalition, temper):
-        """Powers of the likelihoods, in the canonical order."""
+        """Powers of the parties' likelihoods, in the canonical order."""
         if isinstance(coalition, str):
-            if coalition != "all":  # no sequence of parties called by its letters
+            if coalition != "all":  # a string is not a sequence of one-letter names
                 raise ValueError(
                     f"coalition must be 'all' or a sequence of parties, such as [{coalition!r}]. "
                     f"Got {coalition!r}."
@@ -250,36 +256,36 @@ class BayesianSurpriseScorer(BaseEstimator):
             raise ValueError(f"coalition must name parties of parties_. Got {unknown!r}.")
         if not isinstance(temper, Real) or not 0 <= temper <= 1:
             raise ValueError(f"temper must be in [0, 1]. Got {temper!r}.")
-        members = np.zeros(len(self.parties_))
-        members[[self.parties_.index(party) for party in coalition]] = temper
-        return members[self._evidence.order]
+        powers = np.zeros(len(self.parties_))
+        powers[[self.parties_.index(party) for party in coalition]] = temper
+        return powers[self._evidence.order]
 
     def _pooled(self):
-        """The evidence, with its pool."""
+        """The evidence, which must have a pool."""
         check_is_fitted(self, "values_")
         if self._evidence.pool is None:
             raise ValueError("method must be 'pool' or 'grid' for this. Got 'gibbs'.")
         return self._evidence
 
     def surprise(self, coalition="all", temper=1.0):
-        """Value of a coalition whose likelihoods are raised to a power.
+        """Value of a coalition, with its likelihood raised to a power.
 
         Parameters
         ----------
         coalition : sequence of parties or "all", default="all"
-            Its members.
+            Parties of the coalition.
         temper : float, default=1.0
-            The power, in [0, 1].
+            Power of the likelihood, in [0, 1].
 
         Returns
         -------
         value : float
-            Divergence from the prior, in nats.
+            Divergence of the posterior from the prior, in nats.
 
         Raises
         ------
         ValueError
-            If a party is not known or temper outside [0, 1].
+            If a party is unknown or `temper` is outside [0, 1].
         """
         pool = self._pooled().pool
         return float(pool.masks(self._powers(coalition, temper)[None])[0][0])
@@ -290,13 +296,13 @@ class BayesianSurpriseScorer(BaseEstimator):
         Parameters
         ----------
         coalition : sequence of parties or "all", default="all"
-            Its members.
+            Parties of the coalition.
         n_draws : int, default=1000
-            How many draws.
+            Number of draws.
         temper : float, default=1.0
-            Power of the likelihoods, in [0, 1].
+            Power of the likelihood, in [0, 1].
         random_state : int, RandomState instance or None, default=None
-            Of the draws.
+            Controls the random draws.
 
         Returns
         -------
@@ -306,7 +312,7 @@ class BayesianSurpriseScorer(BaseEstimator):
         Raises
         ------
         ValueError
-            If a party is not known or temper outside [0, 1].
+            If a party is unknown or `temper` is outside [0, 1].
         """
         evidence = self._pooled()
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
@@ -320,7 +326,7 @@ class BayesianSurpriseScorer(BaseEstimator):
 
 
 def _renumber(order):
-    """Number of each coalition in the canonical order of parties."""
+    """Number of each coalition when parties are in the canonical order."""
     numbers = np.arange(2 ** len(order))
     renumbered = np.zeros_like(numbers)
     for place, party in enumerate(order):
@@ -329,6 +335,6 @@ def _renumber(order):
 
 
 def _error(islands):
-    """Standard error of a mean of islands, on the last axis."""
+    """Standard error of the mean over islands, the last axis."""
     n = islands.shape[-1]
     return islands.std(axis=-1, ddof=1) / np.sqrt(n) if n > 1 else np.zeros(islands.shape[:-1])

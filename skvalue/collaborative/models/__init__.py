@@ -1,4 +1,4 @@
-"""Bayesian models that the mediator fits to releases."""
+"""Bayesian models of releases, for the mediator."""
 
 from ._gaussian import joint_moments, noisy_gram_loglik, second_moments_loglik
 from ._models import check_prior, check_releases, warn_of_few_rows

@@ -1,8 +1,8 @@
-"""Likelihood of a noisy linear statistic: the normal law of a sum, and the noise on top.
+"""Likelihood of a noisy linear statistic: the normal approximation of a sum, plus noise.
 
-For rows u = ([1,] x, y) that are jointly normal with second moments M (mean: the column of the
-constant, where there is one, else 0), entries of the Gram matrix of c of them have the mean c M and
-the covariance c (M_ik M_jl + M_il M_jk - 2 m_i m_j m_k m_l).
+For rows u = ([1,] x, y) that are jointly normal with second moments M and mean m (the column of the
+constant feature if there is one, else 0), the entries of the Gram matrix of c rows have the mean
+c M and the covariance c (M_ik M_jl + M_il M_jk - 2 m_i m_j m_k m_l).
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ _HUGE = 1e280
 
 
 def joint_moments(w, s2, second):
-    """Second moments of (x, y), y = x'w + noise of variance s2, for those of x, common or a row."""
+    """Second moments of (x, y), y = x'w + noise of variance s2; `second` is (p, p) or (n, p, p)."""
     cross = w @ second if second.ndim == 2 else (w[:, None, :] @ second)[:, 0]
     top = np.broadcast_to(second, (len(w), *second.shape[-2:]))
     right = np.concatenate([cross, (np.sum(w * cross, axis=1) + s2)[:, None]], axis=1)
@@ -24,10 +24,10 @@ def joint_moments(w, s2, second):
 
 
 def log_normal(residual, covariance):
-    """Log densities of normal vectors of mean 0, a covariance each.
+    """Log densities of normal vectors with mean 0, each with its own covariance.
 
-    One Cholesky factor of the covariance bordered by the residual has the whitened residual as its
-    last row.
+    The last row of the Cholesky factor of the covariance bordered by the residual is the whitened
+    residual.
     """
     m = residual.shape[1]
     bordered = np.empty((len(residual), m + 1, m + 1))
@@ -40,9 +40,9 @@ def log_normal(residual, covariance):
 
 
 def gaussian_kl(mean, precision, prior_mean, prior_precision, scale=1.0):
-    """Divergence of one normal distribution from another, by their precisions.
+    """Kullback-Leibler divergence of normal distributions, from their means and precisions.
 
-    `scale` is a factor on the square of the shift.
+    `scale` multiplies the squared distance of the means.
     """
     shift = mean - prior_mean
     return 0.5 * float(
@@ -55,9 +55,9 @@ def gaussian_kl(mean, precision, prior_mean, prior_precision, scale=1.0):
 
 
 def covariance_of_products(second, rows, columns, intercept):
-    """Covariance of the products u_i u_j of normal u of these second moments (Isserlis, 1918).
+    """Covariance of the products u_i u_j of normal u with these second moments (Isserlis, 1918).
 
-    Their means are zero but, with an intercept, those in the first row.
+    The mean of u is zero, or, with an intercept, the first row of `second`.
     """
     i, j = rows[:, None], columns[:, None]
     covariance = second[..., i, rows] * second[..., j, columns]
@@ -69,13 +69,13 @@ def covariance_of_products(second, rows, columns, intercept):
 
 
 def _rotated(moments, gram, count, variance):
-    """The same where the noise is the same in every direction: a rotation makes all independent."""
+    """Log densities for isotropic noise: in the eigenbasis all entries are independent."""
     values, vectors = np.linalg.eigh(moments)
     values = np.maximum(values, 1e-300)
     residual = np.swapaxes(vectors, 1, 2) @ (gram - count * moments) @ vectors
     variances = 2 * count * values[:, :, None] * values[:, None, :] + variance
     logs = np.log(2 * np.pi * variances)
-    # Entries i != j stand twice in the matrix and once, times sqrt 2, in the vector.
+    # Entries i != j are twice in the matrix, and once, times sqrt 2, in the vector.
     squares = np.sum(residual**2 / variances, axis=(1, 2))
     return -0.5 * (squares + 0.5 * (logs.sum(axis=(1, 2)) + np.trace(logs, axis1=1, axis2=2)))
 
@@ -96,7 +96,7 @@ def _weighted_loglik(mean, covariance, vector, weights, count, variance):
 
 
 def second_moments_loglik(second, gram, count, variance, intercept):
-    """Log density of the part of a statistic that is of ([1,] x) alone, for many second moments."""
+    """Log density of the sums of u u', u = ([1,] x), for each of many second moments."""
     if not intercept:
         return _rotated(second, gram, count, variance)
     rows, columns, weights = (some[1:] for some in svec_index(len(gram)))
@@ -105,9 +105,9 @@ def second_moments_loglik(second, gram, count, variance, intercept):
 
 
 def noisy_gram_loglik(w, s2, second, release, gram, fourth=None):
-    """Log density of a linear release at every (w, s2), rows of arrays.
+    """Log density of a linear release at every row of (w, s2).
 
-    ``fourth``, the covariance of the isometric vector of u u', takes the place of that of normal u.
+    ``fourth`` is the covariance of the isometric vector of u u'; None takes that of normal u.
     """
     count, variance = float(release.n_samples), release.noise_scale**2
     moments = joint_moments(w, s2, second)
@@ -123,10 +123,10 @@ def noisy_gram_loglik(w, s2, second, release, gram, fourth=None):
 
 
 def _covariance_from_fourth(w, s2, second, fourth, intercept):
-    """Covariance of the entries of (u, y) (u, y)', y = w'u + noise, from that of those of u u'.
+    """Covariance of the entries of (u, y) (u, y)', y = w'u + noise, from that of u u'.
 
-    Sums of u_j y are linear in the entries of u u' but for u_j times the noise, and so is that of
-    y^2 but for 2 w'u times the noise and its square (Bernstein and Sheldon, 2019, Section 4).
+    u_j y is linear in the entries of u u' plus u_j times the noise; y^2 is linear in them plus
+    2 w'u times the noise plus the squared noise (Bernstein and Sheldon, 2019, Section 4).
     """
     size = len(second)
     rows, columns, weights = (some[int(intercept) :] for some in svec_index(size))

@@ -1,4 +1,4 @@
-"""What the mediator's models share: checks of priors and of the releases' public facts."""
+"""Base of the mediator's models: checks of priors and of the public fields of releases."""
 
 import hashlib
 import json
@@ -14,19 +14,19 @@ from ..party import FEW_ROWS, Release
 
 
 class PriorModel(BaseEstimator):
-    """A model of releases: the methods that `BayesianSurpriseScorer` names, and a stated prior."""
+    """Base class of models of releases, with the methods that `BayesianSurpriseScorer` lists."""
 
     _prior_parameters = ()
 
     def prior_statement(self):
-        """The prior as a text that is the same where the prior is the same.
+        """The prior as text; equal priors have equal texts.
 
-        Parties state it in their releases, and the mediator compares it with its own.
+        Parties state it in their releases, and the mediator compares it with its model's prior.
 
         Returns
         -------
         statement : str
-            Class and parameters of the prior, as JSON; matrices by the first 16 digits of a hash.
+            Class and parameters of the prior, as JSON; arrays by the first 16 digits of a hash.
         """
         check_parameters(self)
         facts = {name: _stated(getattr(self, name)) for name in self._prior_parameters}
@@ -34,7 +34,7 @@ class PriorModel(BaseEstimator):
 
 
 def _stated(value):
-    """A number, also for a constant vector or that times the identity; or the hash of an array."""
+    """A number, also for constant vectors and multiples of the identity; else an array's hash."""
     array = np.asarray(value, dtype="<f8") + 0.0  # no -0.0
     if array.ndim == 1 and array.size and (array == array[0]).all():
         array = array[0]
@@ -46,7 +46,7 @@ def _stated(value):
 
 
 def check_prior(model, releases):
-    """Refuse releases that state a prior other than the model's, or different ones."""
+    """Raise a ValueError if releases state different priors, or another than that of the model."""
     stated = {release.prior for release in releases.values()} - {None}
     if len(stated) > 1:
         shown = ", ".join(sorted(stated))
@@ -58,13 +58,13 @@ def check_prior(model, releases):
             "model must have a method prior_statement where releases state a prior. Got "
             f"{type(model).__name__}."
         )
-    (theirs,), own = stated, model.prior_statement()
-    if theirs != own:
-        raise ValueError(f"model must have the prior that releases state, {theirs}. Got {own}.")
+    (wanted,), held = stated, model.prior_statement()
+    if wanted != held:
+        raise ValueError(f"model must have the prior that releases state, {wanted}. Got {held}.")
 
 
 def common_facts(releases, kinds, names, model):
-    """Public facts that all releases agree on; refuses those that disagree, by name."""
+    """The public fields `names`, which must be equal in all releases."""
     releases = list(releases)
     for release in releases:
         if not isinstance(release, Release):
@@ -78,7 +78,7 @@ def common_facts(releases, kinds, names, model):
     for name in names:
         found = {getattr(release, name) for release in releases}
         if name == "classes" and len(found) > 1:
-            found -= {()}  # labels not stated are not compared
+            found -= {()}  # releases without labels are not compared
         if len(found) > 1:
             shown = ", ".join(sorted(map(repr, found)))
             raise ValueError(f"releases must agree in {name}. Got {shown}.")
@@ -87,7 +87,7 @@ def common_facts(releases, kinds, names, model):
 
 
 def positive_definite(value, size, name):
-    """A symmetric positive definite matrix, from a number or from an array."""
+    """A symmetric positive definite matrix from a number (times the identity) or an array."""
     matrix = np.asarray(value, dtype=float)
     if matrix.ndim == 0:
         return float(matrix) * np.eye(size)
@@ -100,8 +100,8 @@ def positive_definite(value, size, name):
     return matrix
 
 
-def known_second(x_covariance, n_features, intercept):
-    """Second moments of ([1,] x) where the user knows those of x, else None."""
+def public_moments(x_covariance, n_features, intercept):
+    """Second moments of ([1,] x) for a given covariance of x, else None."""
     if x_covariance is None:
         return None
     second = np.eye(n_features + intercept)
@@ -110,7 +110,7 @@ def known_second(x_covariance, n_features, intercept):
 
 
 def check_releases(releases):
-    """Releases by party, from a mapping or a sequence; refuses anything else, rows above all."""
+    """Releases by party, from a mapping or a sequence of Release objects, never of rows."""
     if isinstance(releases, Mapping):
         releases = dict(releases)
     elif isinstance(releases, list | tuple):
@@ -132,7 +132,7 @@ def check_releases(releases):
 
 
 def warn_of_few_rows(releases):
-    """Name the parties whose statistics are sums of few rows."""
+    """Warn about parties with fewer than `FEW_ROWS` rows."""
     few = [
         party
         for party, release in releases.items()
@@ -143,7 +143,7 @@ def warn_of_few_rows(releases):
     if few:
         warnings.warn(
             f"Parties {few!r} have fewer than {FEW_ROWS} rows: the normal approximation of their "
-            "statistics is rough.",
+            "statistics is not accurate.",
             NormalApproximationWarning,
             stacklevel=4,
         )

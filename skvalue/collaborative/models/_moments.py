@@ -1,4 +1,4 @@
-"""What a party's own release says of the moments of its features, which are not what is valued."""
+"""Moments of a party's features, estimated from its release; nuisance parameters of the models."""
 
 import numpy as np
 
@@ -8,23 +8,24 @@ from ._smc import anneal
 
 NEEDS = ("plugin", "noisy", "hierarchical")
 _PARTICLES, _ISLANDS, _MOVES = 256, 8, 10
-_DEGREES = 3  # of freedom of the inverse Wishart prior, beyond the number of features
+_DEGREES = 3  # degrees of freedom of the inverse Wishart prior minus the number of features
 
 
 def plugin_second_moments(sums, count, variance, bound, intercept=False):
-    """Second moments of x from one party's noisy sums, shrunk towards a sphere and made positive.
+    """Second moments of x from noisy sums, shrunk towards a multiple of the identity.
 
-    Each entry is a mean of what was released and of a sphere of the same trace, weighted by the
-    variance of the noise and of sampling on one side, of the sphere's own size on the other.
+    Each entry is a weighted mean of the released matrix and a multiple of the identity of the same
+    trace; the weights depend on the variance of the noise and of sampling, relative to the size of
+    the multiple. Eigenvalues are clipped to be positive.
     """
     released = sums / max(count, 1.0)
     released = 0.5 * (released + released.T)
     start = int(intercept)
     p = len(released) - start
     inner = released[start:, start:]
-    guess = bound**2 / (p + 2)  # rows all over the ball
+    guess = bound**2 / (p + 2)  # rows uniform in the ball
     noise = variance / max(count, 1.0) ** 2
-    # The trace is p times the size: its noise is p times that of an entry, spread over p.
+    # `size` is the trace over p: its noise has 1 / p of the variance of an entry.
     trust = guess**2 / (guess**2 + noise / p + 2 * guess**2 / (p * max(count, 1.0)))
     size = float(np.clip(np.trace(inner) / p, 1e-3 * guess, bound**2))
     size = guess + trust * (size - guess)
@@ -37,19 +38,19 @@ def plugin_second_moments(sums, count, variance, bound, intercept=False):
         return shrunk
     mean = trust * released[0, 1:]
     mean *= min(1.0, bound / max(np.linalg.norm(mean), 1e-300))
-    # What is known of the mean is part of the second moments.
+    # The second moments are the covariance plus the outer product of the mean.
     values, vectors = np.linalg.eigh(shrunk - np.outer(mean, mean))
-    spread = (vectors * np.maximum(values, floor)) @ vectors.T
+    covariance = (vectors * np.maximum(values, floor)) @ vectors.T
     full = np.empty((p + 1, p + 1))
     full[0, 0], full[0, 1:], full[1:, 0] = 1.0, mean, mean
-    full[1:, 1:] = spread + np.outer(mean, mean)
+    full[1:, 1:] = covariance + np.outer(mean, mean)
     return full
 
 
 def fourth_moments(sums, count, variance, second, intercept=False):
-    """Covariance of the isometric vector of u u' from one party's noisy sums of fourth moments.
+    """Covariance of the isometric vector of u u' from noisy sums of fourth moments.
 
-    Shrunk towards that of normal u with the given second moments, and made positive.
+    It is shrunk towards that of normal u with the given second moments, and made positive definite.
     """
     rows, columns, weights = (some[int(intercept) :] for some in svec_index(len(second)))
     mean = second[rows, columns]
@@ -65,17 +66,17 @@ def fourth_moments(sums, count, variance, second, intercept=False):
 
 
 def inverse_wishart_prior(p, bound):
-    """Degrees of freedom, and scale times identity; the mean is that of rows all over the ball."""
+    """Degrees of freedom and scale (times identity), for the mean of rows uniform in the ball."""
     return p + _DEGREES, (_DEGREES - 1) * bound**2 / (p + 2)
 
 
 class SecondMoments:
-    """Prior and likelihood of one party's second moments, in the sampler's words.
+    """Prior and likelihood of one party's second moments, as a model for `anneal`.
 
-    phi is white under the prior but for logarithms: below the diagonal, the entries of the
-    triangular factor B of a Wishart matrix (Bartlett's normal ones), the logarithms of its diagonal
-    (of chi variables), and with an intercept the mean in units of a root of the covariance
-    ``scale (B B')^-1``, which is inverse Wishart; its mean is that of rows all over the ball.
+    phi holds the logarithms of the diagonal of the Bartlett factor B of a Wishart matrix (chi
+    variables), the entries of B below the diagonal (standard normal), and with an intercept the
+    mean in units of a root of the covariance (standard normal). The covariance
+    ``scale (B B')^-1`` is inverse Wishart.
     """
 
     def __init__(self, gram, count, variance, bound, intercept):
@@ -97,20 +98,20 @@ class SecondMoments:
         return logs @ self.degrees - 0.5 * (np.exp(2 * logs).sum(axis=1) + np.sum(rest**2, axis=1))
 
     def second(self, phi):
-        """The matrices, (n_draws, size, size); the first column is 1 and the mean, if any."""
+        """The matrices, (n_draws, size, size); with an intercept, 1 and the mean come first."""
         n_below = len(self.below[0])
         factor = np.zeros((len(phi), self.p, self.p))
         diagonal = np.arange(self.p)
         factor[:, diagonal, diagonal] = np.exp(np.clip(phi[:, : self.p], -20, 20))
         factor[:, self.below[0], self.below[1]] = phi[:, self.p : self.p + n_below]
         root = np.sqrt(self.scale) * np.swapaxes(np.linalg.inv(factor), 1, 2)
-        spread = root @ np.swapaxes(root, 1, 2)
+        covariance = root @ np.swapaxes(root, 1, 2)
         if not self.intercept:
-            return spread
+            return covariance
         mean = (root @ phi[:, self.p + n_below :, None])[:, :, 0]
         full = np.ones((len(phi), self.p + 1, self.p + 1))
         full[:, 0, 1:] = full[:, 1:, 0] = mean
-        full[:, 1:, 1:] = spread + mean[:, :, None] * mean[:, None, :]
+        full[:, 1:, 1:] = covariance + mean[:, :, None] * mean[:, None, :]
         return full
 
     def party_loglik(self, phi, release):
@@ -121,8 +122,8 @@ class SecondMoments:
 def posterior_second_moments(gram, count, variance, bound, intercept, n_draws):
     """Draws of a party's second moments given its noisy sums of u u', u = ([1,] x).
 
-    And the log density of the sums under each. From a seed of its own, so that equal releases have
-    equal draws.
+    Also returns the log density of the sums under each draw. The seed is fixed, so that equal
+    releases have equal draws.
     """
     model = SecondMoments(gram, count, variance, bound, intercept)
     rng = np.random.default_rng(0)

@@ -1,15 +1,15 @@
-"""Tempered sequential Monte Carlo: from the prior to the posteriors of a few coalitions at once."""
+"""Tempered sequential Monte Carlo from the prior to the posteriors of several coalitions."""
 
 import numpy as np
 
-_CHUNK = 20_000  # rows of one call of a likelihood
+_CHUNK = 20_000  # rows of phi per call of a likelihood
 _LOWEST = -1e300
-_ESS = 0.6  # share of effective particles after a step of the temperature
+_ESS = 0.6  # fraction of particles that stay effective in a temperature step
 _ACCEPTANCE = 0.25
 
 
 def loglik_table(model, releases, phi):
-    """Log-likelihood of every release at every row of phi, (n_rows, n_parties)."""
+    """Log-likelihood of every release at every row of phi: an array (n_rows, n_parties)."""
     table = np.empty((len(phi), len(releases)))
     for start in range(0, len(phi), _CHUNK):
         rows = slice(start, start + _CHUNK)
@@ -22,16 +22,16 @@ def _weighted(model, releases, phi, weights):
     """Sum over parties of weight times log-likelihood; phi (B, N, d), weights (B, n)."""
     total = np.zeros(phi.shape[:2])
     for i, release in enumerate(releases):
-        members = np.flatnonzero(weights[:, i])
-        if len(members):
-            flat = phi[members].reshape(-1, phi.shape[2])
-            part = loglik_table(model, [release], flat).reshape(len(members), -1)
-            total[members] += weights[members, i, None] * part
+        rows = np.flatnonzero(weights[:, i])
+        if len(rows):
+            flat = phi[rows].reshape(-1, phi.shape[2])
+            part = loglik_table(model, [release], flat).reshape(len(rows), -1)
+            total[rows] += weights[rows, i, None] * part
     return np.maximum(total, _LOWEST)
 
 
 def _next_step(loglik, room):
-    """Largest steps of the temperature, up to room, that keep enough particles effective."""
+    """Largest temperature steps, at most `room`, that keep enough particles effective."""
 
     def effective(step):
         w = step[:, None] * loglik
@@ -48,7 +48,7 @@ def _next_step(loglik, room):
 
 
 def _resample(log_weights, n_islands, rng):
-    """Systematic resampling within every island; places of the survivors, (B, N)."""
+    """Systematic resampling within every island; indices of the resampled particles, (B, N)."""
     n_anchors, n_particles = log_weights.shape
     size = n_particles // n_islands
     w = np.exp(log_weights - log_weights.max(axis=1, keepdims=True)) + 1e-300
@@ -70,10 +70,11 @@ def _factors(phi):
 
 
 def metropolis(model, releases, weights, phi, loglik, factors, steps, n_moves, rng):
-    """Random walks that leave prior times weighted likelihoods unchanged.
+    """Random-walk Metropolis moves for the targets prior times weighted likelihoods.
 
-    phi is (B, N, d), one target a row of weights (B, n); loglik its weighted log-likelihoods, or
-    None to compute them. Returns phi, log-likelihoods, adapted step sizes, and mean acceptance.
+    phi is (B, N, d), with one target per row of weights (B, n); loglik holds its weighted
+    log-likelihoods, or is None to compute them. Returns phi, log-likelihoods, adapted step sizes
+    and the mean acceptance rate.
     """
     n_anchors, n_particles, d = phi.shape
     if loglik is None:
@@ -97,10 +98,10 @@ def metropolis(model, releases, weights, phi, loglik, factors, steps, n_moves, r
 
 
 def anneal(model, releases, anchors, n_particles, n_islands, n_moves, rng):
-    """Particles of every temperature on the way to the posteriors of the anchors.
+    """Particles at every temperature between the prior and the posteriors of the anchors.
 
     Anchors (n_anchors, n_parties) are powers of the parties' likelihoods. Particles are in islands
-    that never mix. Returns stages (phi, powers, log evidence), and the mean acceptance of moves.
+    that never mix. Returns stages (phi, powers, log evidence) and the mean acceptance rate.
     """
     n_anchors = len(anchors)
     phi = model.sample_prior(n_anchors * n_particles, rng)
@@ -111,7 +112,7 @@ def anneal(model, releases, anchors, n_particles, n_islands, n_moves, rng):
     stages, rates = [], []
     active = np.flatnonzero(anchors.any(axis=1))
     while len(active):
-        part, own = loglik[active], anchors[active]
+        part, targets = loglik[active], anchors[active]
         step, done = _next_step(part, 1 - kappa[active])
         log_weights = step[:, None] * part
         top = log_weights.max(axis=1)
@@ -120,7 +121,7 @@ def anneal(model, releases, anchors, n_particles, n_islands, n_moves, rng):
         places = _resample(log_weights, n_islands, rng)
         moved = np.take_along_axis(phi[active], places[:, :, None], axis=1)
         part = np.take_along_axis(part, places, axis=1)
-        powers = kappa[active, None] * own
+        powers = kappa[active, None] * targets
         moved, tempered, steps[active], rate = metropolis(
             model, releases, powers, moved, kappa[active, None] * part, _factors(moved),
             steps[active], n_moves, rng,

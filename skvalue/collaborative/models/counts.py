@@ -1,26 +1,25 @@
-"""Models of one parameter for sums of integers: a chance and a rate."""
+"""Models of one parameter for sums of integers: Bernoulli and Poisson."""
 
 from numbers import Real
 
 import numpy as np
+from scipy import stats
 from scipy.special import betaln, gammaln, log_expit, logsumexp
-from scipy.stats import beta as beta_law
-from scipy.stats import gamma as gamma_law
 
 from ..._utils.sklearn import Interval
 from .families import Family
 
-_STEPS = 60  # to each side of the largest term of a sum over counts
+_STEPS = 60  # on each side of the largest term of a sum over counts
 _BISECTIONS = 70
 
 
 def _log_noisy_counts(log_mass, slope, bend, release, highest):
     """Log of the sum over counts k of mass(phi, k) times the density of the noise at z - k.
 
-    ``log_mass(k)`` is for counts of shape (n_phi, m) or (1, m), `slope` its derivative at counts of
-    shape (n_phi,), `bend` minus its second one; `highest` (n_phi,) is no less than the largest
-    count that matters. The sum goes as far to both sides of its largest term, at steps of a third
-    of its width, as the terms count: what is summed is smooth where these are longer than one.
+    ``log_mass(k)`` takes counts of shape (n_phi, m) or (1, m); `slope` is its derivative and `bend`
+    minus its second derivative, at counts of shape (n_phi,); `highest` (n_phi,) bounds the counts.
+    The sum has `_STEPS` terms on each side of the largest, in steps of a third of the width of the
+    peak, at least 1: with longer steps the terms are smooth, and each is weighted by the step.
     """
     z, scale = release.statistic[0], release.noise_scale
     if scale == 0:
@@ -40,14 +39,14 @@ def _log_noisy_counts(log_mass, slope, bend, release, highest):
 
 
 def _beta_lower_logit(u, a, b):
-    """Logit of the lower quantiles of a Beta law; near 0 its distribution is a power of x."""
+    """Logit of lower quantiles of a Beta distribution; near 0 its CDF is a power of x."""
     log_x = (np.log(u) + np.log(a) + betaln(a, b)) / a
-    x = beta_law.ppf(np.where(log_x < -14, 0.5, u), a, b)
+    x = stats.beta.ppf(np.where(log_x < -14, 0.5, u), a, b)
     return np.where(log_x < -14, log_x, np.log(x) - np.log1p(-x))
 
 
 class _CountFamily(Family):
-    """Families whose conjugate prior has the parameters a and b."""
+    """Base class of models with a conjugate prior of parameters a and b."""
 
     _parameter_constraints: dict = {
         "a": [Interval(Real, 0, None, closed="neither")],
@@ -61,10 +60,10 @@ class _CountFamily(Family):
 
 
 class BetaBernoulli(_CountFamily):
-    """The chance of a 1 among zeros and ones, with a Beta prior.
+    """Model of the probability of a 1 among zeros and ones, with a Beta prior.
 
-    The mediator's model of ``MeanRelease(family="bernoulli")``; phi is the logit of the chance. The
-    likelihood of a noisy count sums over all counts it may have been.
+    The mediator's model of ``MeanRelease(family="bernoulli")``; phi is the logit of the
+    probability. The likelihood of a noisy count is a sum over the possible exact counts.
 
     Parameters
     ----------
@@ -73,7 +72,7 @@ class BetaBernoulli(_CountFamily):
 
     See Also
     --------
-    MeanRelease : A party's side.
+    MeanRelease : Makes the release of a party.
 
     References
     ----------
@@ -95,14 +94,14 @@ class BetaBernoulli(_CountFamily):
         Parameters
         ----------
         u : ndarray
-            In (0, 1).
+            Probabilities in (0, 1).
 
         Returns
         -------
         phi : ndarray
             Quantiles.
         """
-        # The upper tail as the lower one of the other class, so that neither rounds to 1.
+        # The upper tail is the lower tail of the other class, so that neither rounds to 1.
         low = _beta_lower_logit(np.minimum(u, 0.5), self.a, self.b)
         high = -_beta_lower_logit(np.minimum(1 - u, 0.5), self.b, self.a)
         return np.clip(np.where(u <= 0.5, low, high), -700, 700)
@@ -154,7 +153,7 @@ class BetaBernoulli(_CountFamily):
         return _log_noisy_counts(log_mass, slope, bend, release, np.full(len(phi), float(n)))
 
     def predict_logpdf(self, phi, X, y):
-        """Log chance of zeros and ones at every draw.
+        """Log probability of zeros and ones at every draw.
 
         Parameters
         ----------
@@ -168,16 +167,16 @@ class BetaBernoulli(_CountFamily):
         Returns
         -------
         log_mass : ndarray of shape (n_draws, n_rows)
-            Logarithms.
+            Log probabilities.
         """
         return log_expit(np.where(np.asarray(y) == 1, 1.0, -1.0) * phi)
 
 
 class GammaPoisson(_CountFamily):
-    """The rate of Poisson counts, with a Gamma prior.
+    """Model of the rate of Poisson counts, with a Gamma prior.
 
     The mediator's model of ``MeanRelease(family="poisson")``; phi is the logarithm of the rate. The
-    likelihood of a noisy sum sums over all sums it may have been. Clipping to the bounds is not
+    likelihood of a noisy sum is a sum over the possible exact sums. Clipping to the bounds is not
     modelled: choose an upper bound that few counts reach.
 
     Parameters
@@ -187,7 +186,7 @@ class GammaPoisson(_CountFamily):
 
     See Also
     --------
-    MeanRelease : A party's side.
+    MeanRelease : Makes the release of a party.
 
     References
     ----------
@@ -209,7 +208,7 @@ class GammaPoisson(_CountFamily):
         Parameters
         ----------
         u : ndarray
-            In (0, 1).
+            Probabilities in (0, 1).
 
         Returns
         -------
@@ -217,7 +216,7 @@ class GammaPoisson(_CountFamily):
             Quantiles.
         """
         rates = np.where(
-            u <= 0.5, gamma_law.ppf(u, self.a), gamma_law.isf(np.minimum(1 - u, 0.5), self.a)
+            u <= 0.5, stats.gamma.ppf(u, self.a), stats.gamma.isf(np.minimum(1 - u, 0.5), self.a)
         )
         return np.log(np.maximum(rates, 1e-300)) - np.log(self.b)
 
@@ -265,13 +264,13 @@ class GammaPoisson(_CountFamily):
         def bend(k):
             return 1 / (k + 0.5)
 
-        # No largest count but by the terms themselves, for rows are taken as they were not clipped.
+        # Clipping is not modelled, so counts have no bound; far above the mean terms vanish.
         mean = np.exp(np.minimum(log_mean[:, 0], 600.0))
         highest = 100 + 20 * np.maximum(mean, release.statistic[0])
         return _log_noisy_counts(log_mass, slope, bend, release, highest)
 
     def predict_logpdf(self, phi, X, y):
-        """Log chance of counts at every draw.
+        """Log probability of counts at every draw.
 
         Parameters
         ----------
@@ -285,7 +284,7 @@ class GammaPoisson(_CountFamily):
         Returns
         -------
         log_mass : ndarray of shape (n_draws, n_rows)
-            Logarithms.
+            Log probabilities.
         """
         y = np.asarray(y, float)
         return y * phi - np.exp(phi) - gammaln(y + 1)

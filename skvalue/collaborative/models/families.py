@@ -1,4 +1,4 @@
-"""Models of one parameter, whose posteriors are integrated on a grid; here, a normal mean."""
+"""Models of one parameter, with posteriors integrated on a grid: base class and normal mean."""
 
 from numbers import Real
 
@@ -11,7 +11,7 @@ from ._models import PriorModel, common_facts
 
 
 class Family(PriorModel):
-    """What the families share."""
+    """Base class of models of one parameter."""
 
     task = "density"
     _names = ("bounds",)
@@ -27,12 +27,12 @@ class Family(PriorModel):
         Returns
         -------
         model : model
-            The copy.
+            The bound copy.
 
         Raises
         ------
         ValueError
-            If the releases are of another family or disagree in bounds.
+            If the releases are of another family or have different bounds.
         """
         check_parameters(self)
         common_facts(releases, (self._kind,), self._names, type(self).__name__)
@@ -44,9 +44,9 @@ class Family(PriorModel):
         Parameters
         ----------
         size : int
-            How many.
+            Number of draws.
         rng : numpy Generator
-            Source of randomness.
+            Random number generator.
 
         Returns
         -------
@@ -57,10 +57,10 @@ class Family(PriorModel):
 
 
 class GaussianMean(Family):
-    """The mean of normal numbers of known variance, with a normal prior.
+    """Model of the mean of normal numbers with known variance, with a normal prior.
 
-    The mediator's model of ``MeanRelease(family="gaussian")``; phi is the mean. Everything has a
-    closed form, noise included (`noisy_posterior`). Clipping to the bounds is not modelled: choose
+    The mediator's model of ``MeanRelease(family="gaussian")``; phi is the mean. The posterior has a
+    closed form, also with noise (`noisy_posterior`). Clipping to the bounds is not modelled: choose
     bounds that few numbers reach.
 
     Parameters
@@ -68,11 +68,11 @@ class GaussianMean(Family):
     variance : float, default=1
         Variance of the numbers.
     prior_mean, prior_variance : float, default=0, 1
-        The prior.
+        Mean and variance of the prior.
 
     See Also
     --------
-    MeanRelease : A party's side.
+    MeanRelease : Makes the release of a party.
 
     References
     ----------
@@ -106,7 +106,7 @@ class GaussianMean(Family):
         Parameters
         ----------
         u : ndarray
-            In (0, 1).
+            Probabilities in (0, 1).
 
         Returns
         -------
@@ -148,8 +148,8 @@ class GaussianMean(Family):
         count = release.n_samples
         if count == 0:
             return np.zeros(len(phi))
-        spread = count * self.variance + release.noise_scale**2
-        return -0.5 * (release.statistic[0] - count * phi[:, 0]) ** 2 / spread
+        variance = count * self.variance + release.noise_scale**2
+        return -0.5 * (release.statistic[0] - count * phi[:, 0]) ** 2 / variance
 
     def noisy_posterior(self, releases, weights=None):
         """Mean and variance of the posterior given noisy releases.
@@ -159,12 +159,12 @@ class GaussianMean(Family):
         releases : sequence of Release
             The releases.
         weights : array-like of shape (n_parties,), default=None
-            Powers of the likelihoods; None is 1 each.
+            Powers of the likelihoods; None is 1 for all.
 
         Returns
         -------
         mean, variance : float
-            Of the normal posterior.
+            Mean and variance of the normal posterior.
         """
         weights = np.ones(len(releases)) if weights is None else np.asarray(weights, float)
         counts = np.array([r.n_samples for r in releases], float)

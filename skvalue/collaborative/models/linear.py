@@ -1,4 +1,4 @@
-"""Bayesian linear regression with unknown variance, from exact or noisy Gram matrices."""
+"""Bayesian linear regression with unknown variance from exact or noisy Gram matrices."""
 
 from numbers import Integral, Real
 
@@ -8,45 +8,45 @@ from sklearn.base import clone
 from ..._utils.sklearn import Interval, StrOptions, check_parameters
 from ..party import gram_size, to_fourth, to_gram
 from ._gaussian import noisy_gram_loglik
-from ._models import PriorModel, common_facts, known_second, positive_definite
+from ._models import PriorModel, common_facts, positive_definite, public_moments
 from ._moments import NEEDS, fourth_moments, plugin_second_moments, posterior_second_moments
 from ._nig import NIG, nig_kl, nig_log_density, nig_sample, nig_update
 
 
 class BayesianLinear(PriorModel):
-    """Linear regression: w | s2 ~ N(mean, s2 precision^-1), s2 ~ InverseGamma(a0, b0).
+    """Bayesian linear regression: w | s2 ~ N(mean, s2 precision^-1), s2 ~ InverseGamma(a0, b0).
 
     The mediator's model of `GramRelease`. phi = (w, log s2), the intercept first if there is one.
-    Given phi, a noisy statistic is normal in good approximation (the statistic is a sum over the
-    party's rows), with the law of x taken as normal: centred, or with a mean where there is an
-    intercept. A release without noise has its exact likelihood.
+    Given phi, a noisy statistic, a sum over the party's rows, is approximated by a normal
+    distribution with moments computed for normal x (centred, unless there is an intercept). For a
+    release without noise the exact likelihood is used.
 
     Parameters
     ----------
     precision : float or array-like of shape (n_weights, n_weights), default=0.1
-        Prior precision of the weights, in units of 1 / s2; a number stands for that times identity.
+        Prior precision of the weights, in units of 1 / s2; a number is multiplied by the identity.
     a0, b0 : float, default=20, 0.5
         Shape and scale of the inverse gamma prior of the variance s2.
     mean : float or array-like of shape (n_weights,), default=0
         Prior mean of the weights.
     x_covariance : array-like of shape (n_features, n_features), default=None
-        Covariance of x at every party, if it is public; `moments` is not used then.
+        Covariance of x at every party, if it is public; `moments` is then ignored.
     moments : {"plugin", "noisy", "hierarchical"}, default="plugin"
-        How moments of x that are not public are treated. "plugin" takes second moments from each
-        party's own release, shrunk towards a sphere, for known. "noisy" also takes fourth moments,
-        which releases must hold (``GramRelease(moments_share=...)``), in place of those of a normal
-        law. "hierarchical" integrates over each party's second moments given its own release, with
-        an inverse Wishart prior, by `moment_draws` draws: more honest where noise is large, and as
-        many times slower.
+        How unknown moments of x are treated. "plugin" estimates second moments from each party's
+        release, with shrinkage towards a multiple of the identity, and takes them as known. "noisy"
+        also estimates fourth moments, which the releases must hold
+        (``GramRelease(moments_fraction=...)``), instead of those of a normal distribution.
+        "hierarchical" integrates over each party's second moments given its release, with an
+        inverse Wishart prior: more accurate where noise is large, and `moment_draws` times slower.
     moment_draws : int, default=32
-        Draws of "hierarchical", up to 256.
+        Number of draws for "hierarchical", at most 256.
     noise_aware : bool, default=True
-        False takes noisy statistics for exact ones, to show why one must not: a party then gains by
-        noise.
+        False treats noisy statistics as exact, to show the effect: noise then increases a party's
+        value.
 
     See Also
     --------
-    skvalue.BayesianSurpriseScorer : Values releases by a model.
+    skvalue.BayesianSurpriseScorer : Computes the value of releases by a model.
 
     References
     ----------
@@ -99,7 +99,7 @@ class BayesianLinear(PriorModel):
         self.noise_aware = noise_aware
 
     def bind(self, releases):
-        """Copy of the model that knows the size of its weights, after a check of the releases.
+        """Check the releases, and return a copy of the model with their number of weights.
 
         Parameters
         ----------
@@ -109,13 +109,14 @@ class BayesianLinear(PriorModel):
         Returns
         -------
         model : BayesianLinear
-            The copy, whose other methods work.
+            The bound copy; the other methods need it.
 
         Raises
         ------
         ValueError
-            If the releases are of another kind or disagree in number of features, intercept, layout
-            or bounds, or lack the moments asked for, or a prior parameter has the wrong shape.
+            If the releases are of another kind, differ in number of features, intercept, layout or
+            bounds, lack fourth moments for ``moments="noisy"``, or a prior parameter has the wrong
+            shape.
         """
         check_parameters(self)
         facts = common_facts(
@@ -125,17 +126,17 @@ class BayesianLinear(PriorModel):
         bound.n_features_in_, bound.intercept_ = facts["n_features"], facts["intercept"]
         known = self.x_covariance is not None or not self.noise_aware
         if self.moments == "noisy" and not known:
-            lacking = sum(r.epsilon is not None and not r.moments_share for r in releases)
+            lacking = sum(r.epsilon is not None and not r.moments_fraction for r in releases)
             if lacking:
                 raise ValueError(
-                    "releases must hold fourth moments (GramRelease(moments_share=...)) for "
+                    "releases must hold fourth moments (GramRelease(moments_fraction=...)) for "
                     f"moments='noisy'. Got {lacking} of {len(releases)} without."
                 )
         size = bound.n_features_in_ + bound.intercept_
         mean = np.broadcast_to(np.asarray(self.mean, float), size)
         precision = positive_definite(self.precision, size, "precision")
         bound.prior_ = NIG(mean, precision, float(self.a0), float(self.b0))
-        bound._second = known_second(self.x_covariance, bound.n_features_in_, bound.intercept_)
+        bound._second = public_moments(self.x_covariance, bound.n_features_in_, bound.intercept_)
         bound._seen = {}
         return bound
 
@@ -145,14 +146,14 @@ class BayesianLinear(PriorModel):
         Parameters
         ----------
         size : int
-            How many.
+            Number of draws.
         rng : numpy Generator
-            Source of randomness.
+            Random number generator.
 
         Returns
         -------
         phi : ndarray of shape (size, n_weights + 1)
-            Weights and log variance.
+            Draws of the weights and the log variance.
         """
         return nig_sample(self.prior_, size, rng)
 
@@ -167,7 +168,7 @@ class BayesianLinear(PriorModel):
         Returns
         -------
         log_density : ndarray of shape (n_draws,)
-            In phi, so with the Jacobian of the logarithm.
+            Log densities of phi, which include the Jacobian of the logarithm.
         """
         return nig_log_density(phi, self.prior_)
 
@@ -184,7 +185,7 @@ class BayesianLinear(PriorModel):
         Returns
         -------
         log_likelihood : ndarray of shape (n_draws,)
-            Up to a number that does not depend on phi.
+            Log-likelihoods, up to a constant that does not depend on phi.
         """
         if release.n_samples == 0:
             return np.zeros(len(phi))
@@ -197,13 +198,13 @@ class BayesianLinear(PriorModel):
         s2 = np.exp(log_s2)
         if second.ndim == 2:
             return noisy_gram_loglik(w, s2, second, release, gram, more)
-        # What y adds to the sums of x alone, whose law the draws have already.
+        # The likelihood given the sums of x, on which the draws are already conditioned.
         draws = zip(second, more)
-        logs = [noisy_gram_loglik(w, s2, draw, release, gram) - own for draw, own in draws]
+        logs = [noisy_gram_loglik(w, s2, draw, release, gram) - m for draw, m in draws]
         return np.logaddexp.reduce(logs)
 
     def release_facts(self, release):
-        """What the likelihood of a release is made of, computed once a release.
+        """Quantities that the likelihood of a release needs, computed once per release.
 
         Parameters
         ----------
@@ -217,7 +218,8 @@ class BayesianLinear(PriorModel):
         second : ndarray or None
             Second moments of x, or draws of them; None where the matrix is exact.
         more : ndarray or None
-            Fourth moments, or the density of the sums of x alone for every draw.
+            Covariance of products of x from fourth moments, or, for draws of second moments, the
+            log density of the sums of x under each.
         """
         if release not in self._seen:
             self._seen[release] = self._learn(release)
@@ -243,7 +245,7 @@ class BayesianLinear(PriorModel):
         return gram, second, fourth_moments(sums, facts[1], variance, second, intercept)
 
     def gram(self, release):
-        """Gram matrix of (x, y) in a release, made positive if its noise is not modelled.
+        """Gram matrix of (x, y) in a release, made positive definite if its noise is not modelled.
 
         Parameters
         ----------
@@ -253,7 +255,7 @@ class BayesianLinear(PriorModel):
         Returns
         -------
         gram : ndarray of shape (n_weights + 1, n_weights + 1)
-            The matrix.
+            The Gram matrix.
         """
         size = gram_size(release.n_features, release.intercept)
         facts = release.n_samples, release.n_features, release.intercept, release.layout
@@ -264,19 +266,19 @@ class BayesianLinear(PriorModel):
         return gram
 
     def exact_surprise(self, releases, weights):
-        """Kullback-Leibler divergence of the posterior from the prior where noise plays no part.
+        """Divergence of the posterior from the prior, for statistics without noise.
 
         Parameters
         ----------
         releases : sequence of Release
-            Releases without noise, or any with `noise_aware=False`.
+            Releases without noise, or any releases with ``noise_aware=False``.
         weights : array-like of shape (n_parties,)
-            Power of each party's likelihood: 1 for members of a coalition, else 0.
+            Power of each party's likelihood: 1 for the parties of a coalition, else 0.
 
         Returns
         -------
         surprise : float
-            In nats.
+            Kullback-Leibler divergence, in nats.
         """
         weights = np.asarray(weights, float)
         gram = np.tensordot(weights, np.array([self.gram(r) for r in releases]), 1)
@@ -293,7 +295,7 @@ class BayesianLinear(PriorModel):
         X : ndarray of shape (n_rows, n_features)
             Rows.
         y : ndarray of shape (n_rows,)
-            Their targets.
+            Targets of the rows.
 
         Returns
         -------
@@ -317,7 +319,7 @@ class BayesianLinear(PriorModel):
         Returns
         -------
         mean : ndarray of shape (n_draws, n_rows)
-            Means.
+            Mean targets.
         """
         w = phi[:, :-1]
         return w @ X.T if not self.intercept_ else w[:, :1] + w[:, 1:] @ X.T

@@ -1,4 +1,4 @@
-"""Bayesian logistic regression from exact or noisy degree-2 statistics."""
+"""Bayesian logistic regression from exact or noisy statistics of degree 2."""
 
 from numbers import Integral, Real
 
@@ -10,7 +10,7 @@ from ..._utils.sklearn import Interval, StrOptions, check_parameters
 from ...privacy import svec_index
 from ..party import split_logistic
 from ._gaussian import covariance_of_products, gaussian_kl, log_normal
-from ._models import PriorModel, common_facts, known_second, positive_definite
+from ._models import PriorModel, common_facts, positive_definite, public_moments
 from ._moments import plugin_second_moments, posterior_second_moments
 
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
@@ -18,9 +18,9 @@ _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 
 
 def chebyshev_coefficients(radius):
-    """Coefficients b0, b1, b2 of the quadratic that stands for log sigmoid(s), |s| <= radius.
+    """Coefficients b0, b1, b2 of the quadratic approximation of log sigmoid(s), |s| <= radius.
 
-    The projection on Chebyshev polynomials of degree up to 2, as in PASS-GLM; b1 is 1/2.
+    The projection on Chebyshev polynomials of degree at most 2, as in PASS-GLM; b1 is 1/2.
     """
     k = 400
     t = np.cos(np.pi * (np.arange(k) + 0.5) / k)
@@ -30,13 +30,13 @@ def chebyshev_coefficients(radius):
 
 
 def statistic_moments(w, second, intercept=False):
-    """Mean and covariance of one row's statistic (y u, svec u u'), one a row of w.
+    """Mean and covariance of the statistic (y u, svec u u') of one row, for each row of w.
 
-    For u = ([1,] x), x normal, of second moments ``second`` and the mean in their first column, or
-    0; y = 1 with chance sigmoid(w'u), so that E[y | u] = f = tanh(w'u / 2). With w'u = mu + sqrt(v)
-    d, d white, u given d is normal with the mean a + g d and the covariance rest = C - g g', C that
-    of u, g = C w / sqrt(v). Hence E[y u_i u_j u_k] is the mean over d of f times the third moments
-    of a normal law, which takes e_n = E[f d^n] for n up to 3.
+    u = ([1,] x) is normal with second moments ``second``, and mean a: their first column, or 0.
+    y = 1 with probability sigmoid(w'u), so that E[y | u] = f = tanh(w'u / 2). With w'u = mu +
+    sqrt(v) d, d standard normal, u given d is normal with mean a + g d and covariance rest = C -
+    g g', where C is the covariance of u and g = C w / sqrt(v). Hence E[y u_i u_j u_k] is the mean
+    over d of f times third moments of a normal distribution, which needs e_n = E[f d^n], n <= 3.
     """
     size = second.shape[0]
     rows, columns, weights = (some[int(intercept) :] for some in svec_index(size))
@@ -73,38 +73,39 @@ def statistic_moments(w, second, intercept=False):
 
 
 class BayesianLogistic(PriorModel):
-    """Logistic regression: w ~ N(mean, precision^-1).
+    """Bayesian logistic regression with the prior w ~ N(mean, precision^-1).
 
     The mediator's model of `LogisticRelease`; phi = w, the intercept first if there is one. By
-    default, a statistic is normal given w, with moments computed for normal x, centred or, where
-    there is an intercept, with a mean (20-node quadrature along x'w), and the noise on top.
-    `approximation="quadratic"` puts a quadratic in place of log sigmoid, as PASS-GLM does: its
-    posterior is normal, but it takes noise for data.
+    default, a statistic given w is approximated by a normal distribution, with moments computed for
+    normal x (centred, unless there is an intercept; 20-node quadrature along x'w) plus the variance
+    of the noise. ``approximation="quadratic"`` replaces log sigmoid by a quadratic, as PASS-GLM
+    does: its posterior is normal, but it does not model the noise.
 
     Parameters
     ----------
     precision : float or array-like of shape (n_weights, n_weights), default=1
-        Prior precision; a number stands for that times the identity.
+        Prior precision; a number is multiplied by the identity.
     mean : float or array-like of shape (n_weights,), default=0
         Prior mean.
     classes : tuple of two labels, default=(0, 1)
-        The negative and the positive class, as at the parties.
+        The negative and the positive class, the same as in the releases.
     x_covariance : array-like of shape (n_features, n_features), default=None
-        Covariance of x at every party, if it is public; `moments` is not used then.
+        Covariance of x at every party, if it is public; `moments` is then ignored.
     moments : {"plugin", "hierarchical"}, default="plugin"
-        How second moments of x that are not public are treated: "plugin" takes them from each
-        party's own release, shrunk towards a sphere, for known; "hierarchical" integrates over them
-        given that release, with an inverse Wishart prior, and is `moment_draws` times slower.
+        How unknown second moments of x are treated. "plugin" estimates them from each party's
+        release, with shrinkage towards a multiple of the identity, and takes them as known.
+        "hierarchical" integrates over them given that release, with an inverse Wishart prior, and
+        is `moment_draws` times slower.
     moment_draws : int, default=32
-        Draws of "hierarchical", up to 256.
+        Number of draws for "hierarchical", at most 256.
     approximation : {"normal", "quadratic"}, default="normal"
-        The likelihood.
+        Approximation of the likelihood.
     radius : float, default=4
         For "quadratic": the quadratic is fitted for x'w in [-radius, radius].
 
     See Also
     --------
-    LogisticRelease : A party's side.
+    LogisticRelease : Makes the release of a party.
 
     References
     ----------
@@ -158,7 +159,7 @@ class BayesianLogistic(PriorModel):
         self.radius = radius
 
     def bind(self, releases):
-        """Copy of the model that knows the number of features, after a check of the releases.
+        """Check the releases, and return a copy of the model with their number of features.
 
         Parameters
         ----------
@@ -168,14 +169,13 @@ class BayesianLogistic(PriorModel):
         Returns
         -------
         model : BayesianLogistic
-            The copy, whose other methods work.
+            The bound copy; the other methods need it.
 
         Raises
         ------
         ValueError
-            If the releases are of another kind or disagree in number of features, intercept, bounds
-            or classes, or their classes are not the model's, or a prior parameter has the wrong
-            shape.
+            If the releases are of another kind, differ in number of features, intercept, bounds or
+            classes, have other classes than the model, or a prior parameter has the wrong shape.
         """
         check_parameters(self)
         names = ["n_features", "intercept", "bounds", "classes"]
@@ -192,7 +192,7 @@ class BayesianLogistic(PriorModel):
         bound.prior_mean_ = np.broadcast_to(np.asarray(self.mean, float), p).copy()
         bound.prior_precision_ = positive_definite(self.precision, p, "precision")
         bound._factor = np.linalg.cholesky(bound.prior_precision_)
-        bound._second = known_second(self.x_covariance, bound.n_features_in_, bound.intercept_)
+        bound._second = public_moments(self.x_covariance, bound.n_features_in_, bound.intercept_)
         bound._seen = {}
         bound._coefficients = chebyshev_coefficients(self.radius)
         return bound
@@ -203,14 +203,14 @@ class BayesianLogistic(PriorModel):
         Parameters
         ----------
         size : int
-            How many.
+            Number of draws.
         rng : numpy Generator
-            Source of randomness.
+            Random number generator.
 
         Returns
         -------
         phi : ndarray of shape (size, n_weights)
-            Weights.
+            Draws of the weights.
         """
         z = rng.standard_normal((len(self.prior_mean_), size))
         return self.prior_mean_ + np.linalg.solve(self._factor.T, z).T
@@ -245,7 +245,7 @@ class BayesianLogistic(PriorModel):
         Returns
         -------
         log_likelihood : ndarray of shape (n_draws,)
-            Up to a number that does not depend on phi.
+            Log-likelihoods, up to a constant that does not depend on phi.
         """
         if release.n_samples == 0:
             return np.zeros(len(phi))
@@ -254,11 +254,11 @@ class BayesianLogistic(PriorModel):
             return phi @ sums + np.sum((phi @ gram) * phi, axis=1)
         if release not in self._seen:
             self._seen[release] = self._learn(release)
-        second, own = self._seen[release]
-        if own is None:
+        second, marginals = self._seen[release]
+        if marginals is None:
             return self._noisy_loglik(phi, release, second)
-        # What y adds to the sums of x alone, whose law the draws have already.
-        logs = [self._noisy_loglik(phi, release, draw) - of_x for draw, of_x in zip(second, own)]
+        # The likelihood given the sums of x, on which the draws are already conditioned.
+        logs = [self._noisy_loglik(phi, release, draw) - m for draw, m in zip(second, marginals)]
         return np.logaddexp.reduce(logs)
 
     def _noisy_loglik(self, phi, release, second):
@@ -276,7 +276,7 @@ class BayesianLogistic(PriorModel):
         )
 
     def _learn(self, release):
-        """Second moments of x, or draws of them with the density of the sums of x alone."""
+        """Second moments of x, or draws of them and the log density of the sums of x under each."""
         if self._second is not None:
             return self._second, None
         _, gram = self._split(release)
@@ -287,26 +287,26 @@ class BayesianLogistic(PriorModel):
         return plugin_second_moments(*facts), None
 
     def _quadratic(self, release):
-        """Linear and quadratic coefficients of the likelihood that stands for the logistic one."""
+        """Linear and quadratic coefficients of the approximate log-likelihood."""
         _, b1, b2 = self._coefficients
         sums, gram = self._split(release)
         values, vectors = np.linalg.eigh(gram)
         return b1 * sums, b2 * (vectors * np.maximum(values, 0.0)) @ vectors.T
 
     def exact_surprise(self, releases, weights):
-        """Kullback-Leibler divergence of the quadratic approximation's posterior from the prior.
+        """Divergence of the posterior by the quadratic approximation from the prior.
 
         Parameters
         ----------
         releases : sequence of Release
-            The releases; noise in them is taken for data.
+            The releases; their noise is not modelled.
         weights : array-like of shape (n_parties,)
-            Power of each party's likelihood: 1 for members of a coalition, else 0.
+            Power of each party's likelihood: 1 for the parties of a coalition, else 0.
 
         Returns
         -------
         surprise : float
-            In nats.
+            Kullback-Leibler divergence, in nats.
         """
         precision = self.prior_precision_.copy()
         right = self.prior_precision_ @ self.prior_mean_
@@ -327,12 +327,12 @@ class BayesianLogistic(PriorModel):
         X : ndarray of shape (n_rows, n_features)
             Rows.
         y : ndarray of shape (n_rows,)
-            Their labels, of `classes`.
+            Labels of the rows, from `classes`.
 
         Returns
         -------
         log_probability : ndarray of shape (n_draws, n_rows)
-            Logarithms.
+            Log probabilities.
         """
         signs = np.where(np.asarray(y) == self.classes_[1], 1.0, -1.0)
         w = phi[:, 1:] if self.intercept_ else phi

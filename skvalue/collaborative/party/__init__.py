@@ -1,4 +1,4 @@
-"""What a party computes and releases."""
+"""Statistics and releases of a party."""
 
 from ._party import FEW_ROWS
 from ._statistics import (

@@ -1,4 +1,4 @@
-"""What all releases share: clip, sum, charge, add noise, and say what it cost."""
+"""Base class of releases: clip, sum, charge the ledger, add noise, report the guarantee."""
 
 import warnings
 from abc import ABCMeta, abstractmethod
@@ -15,23 +15,23 @@ from ...privacy import GaussianEvent, Ledger, draw_noise, make_report, on_grid
 from .release import Release
 
 BOUND = [Interval(Real, 0, None, closed="neither"), StrOptions({"data"})]
-FEW_ROWS = 50  # below, sums of rows are far from normal
+FEW_ROWS = 50  # with fewer rows, sums are far from normal
 _STATEMENT = {
     "not_protected": (
-        "the number of rows, which is released as it is",
-        "anything true of many rows at once",
+        "the number of rows, which is released exactly",
+        "properties of many rows at once",
         "running times and error messages",
     ),
     "assumptions": (
         "bounds, preparation of the features (centring, scaling, projections) and this epsilon "
         "were chosen without looking at these rows",
-        "no other party holds a copy of a row: copies lose what all releases of them cost together",
+        "no other party holds a copy of a row: for copies, the costs of all releases add up",
     ),
 }
 
 
 class PartyRelease(BaseEstimator, metaclass=ABCMeta):
-    """Clip, sum, add noise, and say what it cost."""
+    """Base class of estimators that release a clipped, noisy sum of a party's rows."""
 
     _parameter_constraints: dict = {
         "epsilon": [Interval(Real, 0, None, closed="neither"), None],
@@ -52,8 +52,8 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
         self.noise_random_state = noise_random_state
 
     @abstractmethod
-    def _clean(self, X, y):
-        """A Release of the rows without noise, why it would be void, and the columns of X."""
+    def _summarize(self, X, y):
+        """The exact release, why its guarantee is void (or ""), and attributes of the columns."""
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
@@ -64,50 +64,50 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
         X : array-like of shape (n_samples, n_features) or, for `MeanRelease`, (n_samples,)
             The party's rows.
         y : array-like of shape (n_samples,)
-            Their targets or classes; `MeanRelease` has none.
+            Targets or classes of the rows. Ignored by `MeanRelease`.
 
         Returns
         -------
         self : object
-            With the `release_`; rows and clear statistic are not kept.
+            The fitted estimator, which keeps neither the rows nor the exact statistic.
 
         Raises
         ------
         ValueError
-            If X or y hold what they must not, or the ledger's budget would be overrun; nothing is
-            drawn then.
+            If `X` or `y` is invalid, or the release exceeds the ledger's budget; no noise is drawn
+            then.
         """
-        clean, void, columns = self._clean(X, y)
-        release = self._noisy(clean, [self.epsilon], void)[0]
+        exact, void, columns = self._summarize(X, y)
+        release = self._noisy(exact, [self.epsilon], void)[0]
         swap_in(self, release_=release, privacy_=self._report(release, void), **columns)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
     def path(self, X, y=None, *, epsilons):
-        """Releases of the same rows at several epsilons, the noise of one within the next.
+        """Releases of the same rows with several epsilons and nested noise.
 
-        To see how value and reward depend on the privacy asked. Each smaller epsilon adds noise to
-        the release of the next larger one, so that all points together cost what the largest
-        epsilon costs; points of two paths, or of a path and a fit, compose.
+        For plots of values and rewards against epsilon. Each release adds noise to the one with the
+        next larger epsilon, so that all of them together cost the largest epsilon. Releases of two
+        paths, or of a path and a fit, compose.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             The party's rows.
         y : array-like of shape (n_samples,)
-            Their targets or classes.
+            Targets or classes of the rows.
         epsilons : sequence of float
-            The levels; `epsilon` is not used.
+            Values of epsilon; the parameter `epsilon` is not used.
 
         Returns
         -------
         releases : list of Release
-            In the order of `epsilons`.
+            Releases in the order of `epsilons`.
 
         Raises
         ------
         ValueError
-            If epsilons is empty or has one that is not above 0, or as in `fit`.
+            If `epsilons` is empty or has an entry that is not above 0, or as in `fit`.
         """
         good = all(
             isinstance(e, Real) and not isinstance(e, bool) and 0 < e < np.inf for e in epsilons
@@ -115,26 +115,26 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
         if not good or len(epsilons) == 0:
             raise ValueError(f"epsilons must hold finite numbers above 0. Got {epsilons!r}.")
         warnings.warn(
-            "Whoever sees several points of one path has the guarantee of the largest epsilon "
-            "among them only, and points of two paths compose: publish one.",
+            "Several releases of one path together have only the guarantee of the largest epsilon "
+            "among them, and releases of two paths compose: publish one.",
             NestedReleasesWarning,
             stacklevel=3,
         )
-        clean, void, _ = self._clean(X, y)
-        return self._noisy(clean, list(epsilons), void)
+        exact, void, _ = self._summarize(X, y)
+        return self._noisy(exact, list(epsilons), void)
 
-    def _noisy(self, clean, epsilons, void):
-        """Nested releases of a clean one: the largest epsilon first drawn, then more noise."""
-        if self._normal_approximation and clean.n_samples < FEW_ROWS:
+    def _noisy(self, exact, epsilons, void):
+        """Nested noisy releases from the exact one: the largest epsilon first, then added noise."""
+        if self._normal_approximation and exact.n_samples < FEW_ROWS:
             warnings.warn(
-                f"This party has {clean.n_samples} rows: with fewer than {FEW_ROWS} the normal "
-                "approximation that mediators use is rough.",
+                f"This party has {exact.n_samples} rows: with fewer than {FEW_ROWS} the normal "
+                "approximation that mediators use is not accurate.",
                 NormalApproximationWarning,
                 stacklevel=4,
             )
         if None in epsilons:
-            return [clean]
-        marked = [replace(clean, epsilon=e, renyi_order=self.renyi_order) for e in epsilons]
+            return [exact]
+        marked = [replace(exact, epsilon=e, renyi_order=self.renyi_order) for e in epsilons]
         if self.ledger is not None:
             if void:
                 raise ValueError(
@@ -142,14 +142,14 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
                     "numbers."
                 )
             self.ledger.charge(marked[int(np.argmax(epsilons))].event, label=type(self).__name__)
-        releases, vector, variance = {}, clean.vector, 0.0
+        releases, vector, variance = {}, exact.vector, 0.0
         for step, place in enumerate(np.argsort(epsilons, kind="stable")[::-1]):
             release = marked[place]
             more = release.noise_scale**2 - variance
             if more > 0:
                 seed = self.noise_random_state
                 with warnings.catch_warnings():
-                    if step:  # one warning about a seed is enough
+                    if step:  # warn once about a seed
                         warnings.simplefilter("ignore")
                     vector = vector + draw_noise(
                         GaussianEvent(np.sqrt(more), release.sensitivity),
@@ -169,8 +169,8 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
             self.delta,
             notion="local",
             unit="row",
-            protects="what any one row of the party holds",
-            against="the mediator, the other parties and everybody whom they tell",
+            protects="the content of any one row of the party",
+            against="the mediator, the other parties and anyone to whom they pass it on",
             noise_random_state=self.noise_random_state,
             **_STATEMENT,
         )
@@ -181,7 +181,7 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
         return replace(report, noise=report.noise + renyi, void=void)
 
     def _exact(self, kind, n_samples, statistic, bounds, **facts):
-        """What the party would publish without noise."""
+        """The release without noise."""
         prior = self.prior
         if hasattr(prior, "prior_statement"):
             prior = prior.prior_statement()
@@ -189,7 +189,7 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
         return Release(kind, n_samples, statistic, None, order, bounds, prior=prior, **facts)
 
     def _bound(self, name, sizes):
-        """A public bound, or with a warning the largest size among the rows."""
+        """The public bound, or, with a warning, the largest of `sizes`; and why that is void."""
         bound = getattr(self, name)
         if not isinstance(bound, str):
             return float(bound), ""
@@ -209,7 +209,7 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
 
 
 def _seed_of_step(seed, step):
-    """Seeds of a path's steps, which are no seeds that other parties are likely to have."""
+    """Seeds of a path's steps, hashed so that they differ from seeds that other parties use."""
     if step:
         seed = np.random.SeedSequence([seed, step]).generate_state(1)[0]
     return int(seed)

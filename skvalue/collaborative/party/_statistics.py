@@ -1,4 +1,4 @@
-"""Sufficient statistics as vectors, and how far replacing one row can move them.
+"""Sufficient statistics as vectors, and their sensitivity to replacing one row.
 
 A linear statistic is the lower triangle of the Gram matrix of u = ([1,] x, y), each entry times a
 weight: 1 on the diagonal, sqrt 2 on products of two features, and, on products of a feature with
@@ -18,7 +18,7 @@ CROSS_WEIGHTS = {"svec": math.sqrt(2), "cross": 1.0}
 def gram_weights(n_features, intercept, layout):
     """Rows, columns and weights of the entries of a linear statistic.
 
-    The count of rows, which an intercept puts in the Gram matrix, is public and not among them.
+    The number of rows, an entry of the Gram matrix with an intercept, is public and left out.
     """
     size = n_features + intercept + 1
     rows, columns, weights = svec_index(size)
@@ -37,7 +37,7 @@ def gram_size(n_features, intercept):
 
 
 def _unpacked(vector, index, size, first):
-    """The symmetric matrix of a vector of weighted entries; `first` is what is not among them."""
+    """The symmetric matrix of a vector of weighted entries; `first` is the entry left out."""
     rows, columns, weights = index
     matrix = np.full((size, size), float(first))
     matrix[rows, columns] = matrix[columns, rows] = np.asarray(vector) / weights
@@ -45,37 +45,37 @@ def _unpacked(vector, index, size, first):
 
 
 def gram_vector(X, y, intercept, layout):
-    """Linear statistic of clipped rows."""
+    """The linear statistic of clipped rows."""
     rows, columns, weights = gram_weights(X.shape[1], intercept, layout)
     U = np.column_stack([np.ones((len(X), int(intercept))), X, y])
     return (U.T @ U)[rows, columns] * weights
 
 
 def to_gram(vector, n_samples, n_features, intercept, layout):
-    """The Gram matrix that a linear statistic stands for."""
+    """The Gram matrix of a linear statistic."""
     index = gram_weights(n_features, intercept, layout)
     return _unpacked(vector, index, n_features + intercept + 1, n_samples)
 
 
 def linear_sensitivity(x_bound, y_bound, intercept=False, layout="svec"):
-    """L2 sensitivity of a linear statistic when one row is replaced; rows of norm x_bound at most.
+    """L2 sensitivity of a linear statistic to replacing one row, for rows of norm at most x_bound.
 
     With ``|x| <= R``, ``|y| <= B``, ``c`` 1 with an intercept else 0, ``K = R^2 + c`` and ``w`` the
     weight of x-y products, the squared distance of the terms of two rows is, for
     ``t = c + <x, x'>``, ``2 K^2 - 2 t^2 + w^2 (K y^2 + K y'^2 - 2 y y' t) + (y^2 - y'^2)^2``.
-    Attained with two or more features, where without an intercept or with bounds of 1 and more.
+    It is attained with two or more features, without an intercept or with bounds of at least 1.
     """
     w2 = CROSS_WEIGHTS[layout] ** 2
     c, r2, b2 = float(intercept), float(x_bound) ** 2, float(y_bound) ** 2
     k, b = r2 + c, float(y_bound)
     if w2 * b2 / 2 < c - r2:
-        # Rows cannot be orthogonal: opposite ones are farthest apart.
+        # The best t, w^2 B^2 / 2, is below the smallest, c - R^2: x' = -x is farthest.
         return math.sqrt(8 * r2 + 4 * w2 * b2)
     if w2 * b2 / 2 <= k:
         largest = 2 * (k + w2 * b2 / 2) ** 2
     else:
         largest = 4 * w2 * k * b2
-        z = 2 * k / (w2 * b)  # from here on the best x' is -x
+        z = 2 * k / (w2 * b)  # for |y'| >= z the maximum has x' parallel to x
         largest = max(largest, (b + z) ** 2 * (w2 * k + (b - z) ** 2))
     largest = max(largest, 2 * k**2 + w2 * k * b2 + b2**2)  # y' = 0
     if b2 >= 2 * w2 * k:
@@ -100,23 +100,24 @@ def moment_vector(X, intercept):
 
 
 def to_fourth(vector, n_features, intercept):
-    """The matrix that `moment_vector` stands for."""
+    """The matrix of a `moment_vector`."""
     return smat(np.asarray(vector), _triangle(n_features + intercept) - intercept)
 
 
 def moment_sensitivity(x_bound, intercept=False):
-    """L2 sensitivity of the fourth moments when one row is replaced.
+    """L2 sensitivity of the fourth moments to replacing one row.
 
     The squared distance of two terms is ``|v|^4 + |v'|^4 - 2 <v, v'>^2``, and ``|v|^2`` is at most
-    ``(R^2 + c)^2 - c``, c 1 with an intercept else 0. Attained with two or more features.
+    ``(R^2 + c)^2 - c``, c 1 with an intercept else 0. It is attained with two or more features.
     """
     c = float(intercept)
     return math.sqrt(2) * ((float(x_bound) ** 2 + c) ** 2 - c)
 
 
-def moment_weight(sensitivity, x_bound, intercept, share):
-    """Factor on fourth moments that gives them a share of the budget of one isotropic release."""
-    return sensitivity / moment_sensitivity(x_bound, intercept) * math.sqrt(share / (1 - share))
+def moment_weight(sensitivity, x_bound, intercept, fraction):
+    """Factor on fourth moments such that they use this fraction of the budget of the release."""
+    ratio = math.sqrt(fraction / (1 - fraction))
+    return sensitivity / moment_sensitivity(x_bound, intercept) * ratio
 
 
 # Logistic: y u, then the isometric lower triangle of u u' without the count, u = ([1,] x) --------
@@ -127,7 +128,7 @@ def logistic_size(n_features, intercept=False):
 
 
 def logistic_vector(X, signs, intercept=False):
-    """Degree-2 statistic of clipped rows; signs are -1 and 1."""
+    """The logistic statistic of clipped rows; signs are -1 and 1."""
     U = np.column_stack([np.ones((len(X), int(intercept))), X])
     return np.concatenate([signs @ U, svec(U.T @ U)[int(intercept) :]])
 
@@ -140,12 +141,12 @@ def split_logistic(vector, n_features, intercept=False, n_samples=0):
 
 
 def logistic_sensitivity(x_bound, intercept=False):
-    """L2 sensitivity of the degree-2 logistic statistic when one row is replaced.
+    """L2 sensitivity of the logistic statistic to replacing one row.
 
     With c 1 with an intercept else 0 and ``K = R^2 + c``, the largest of
     ``2 K + 2 t + 2 K^2 - 2 t^2`` over ``t = c + <x, x'>`` of two rows that differ in label:
-    sqrt 2 (K + 1/2) from R^2 = 1/2 on. Below, 2 R, or ``sqrt(4 + 8 R^2)`` with an intercept.
-    Attained with two or more features.
+    sqrt 2 (K + 1/2) for R^2 >= 1/2, else 2 R, or ``sqrt(4 + 8 R^2)`` with an intercept. It is
+    attained with two or more features.
     """
     c, r2 = float(intercept), float(x_bound) ** 2
     if r2 >= 0.5:

@@ -1,4 +1,4 @@
-"""A party's side: from its rows to the one noisy statistic that leaves it.
+"""Estimators that make a party's release: one noisy statistic of its rows.
 
 Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine Learning"
 (NeurIPS 2023), Section 2.
@@ -30,49 +30,52 @@ class GramRelease(PartyRelease):
     Parameters
     ----------
     epsilon : float or None, default=0.1
-        Renyi loss of order `renyi_order`; smaller is more private. None adds no noise.
+        Bound on the Renyi divergence of order `renyi_order`; smaller is more private. None adds no
+        noise.
     renyi_order : float, default=2
         Order of the Renyi divergence, above 1.
     x_bound : float or "data", default=1
-        Rows of larger Euclidean norm are shrunk to it. A public number; "data" takes the largest
-        norm, which voids the guarantee.
+        Public bound on the Euclidean norm, to which longer rows are scaled down. "data" takes the
+        largest norm of the rows, which voids the guarantee.
     y_bound : float or "data", default=1
-        Targets are clipped to [-y_bound, y_bound]; likewise.
+        Public bound on the targets, which are clipped to [-y_bound, y_bound]. "data" as in
+        `x_bound`.
     fit_intercept : bool, default=False
         Whether a constant feature is part of the statistic.
     layout : {"svec", "cross"}, default="svec"
-        Weights of the entries before noise. "svec", sqrt 2 for all products of two different
-        columns, has the least noise on products of a feature with the target where their bounds
-        are alike; "cross", with 1 for those, has a quarter less noise on everything else and 6 %
-        more on them.
-    moments_share : float, default=0
-        Share of epsilon spent on noisy fourth moments of x, for mediators that ask for them
-        (``BayesianLinear(moments="noisy")``); in [0, 1).
+        Weights of the entries before noise is added. "svec" weights all products of two different
+        columns by sqrt 2, and has the least noise on products of a feature and the target if their
+        bounds are similar; "cross" weights these products by 1, and has 6 % more noise on them and
+        a quarter less on all other entries.
+    moments_fraction : float, default=0
+        Fraction of epsilon spent on noisy fourth moments of x, in [0, 1), for mediators with
+        ``BayesianLinear(moments="noisy")``.
     prior : model or str, default=None
-        The prior that the parties agreed on: a model (`BayesianLinear` and others) or what its
-        `prior_statement` says. The release states it, and a mediator of another prior is refused.
+        The prior that the parties agreed on: a model (such as `BayesianLinear`) or the text of its
+        `prior_statement`. The release states it, and a scorer whose model has another prior raises
+        an error.
     delta : float, default=1e-5
-        Delta at which `privacy_` states epsilon; it changes nothing in the release.
+        Delta at which `privacy_` states epsilon; it does not affect the release.
     ledger : Ledger, default=None
-        Charged before noise is drawn, see `skvalue.privacy.Ledger`.
+        Ledger to charge before noise is drawn, see `skvalue.privacy.Ledger`.
     noise_random_state : int, default=None
-        For tests and experiments only: noise from this seed, which VOIDS the guarantee.
+        Seed of the noise, for tests and experiments only: it VOIDS the guarantee.
 
     Attributes
     ----------
     release_ : Release
-        What may leave the party; ``release_.to_json()`` travels.
+        The only object that may leave the party, as ``release_.to_json()``.
     privacy_ : PrivacyReport
-        What the release guarantees; None without noise.
+        Guarantee of the release; None without noise.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X had any.
+        Names of the features, if `X` had any.
 
     See Also
     --------
-    skvalue.BayesianSurpriseScorer : The mediator, who values releases.
-    LogisticRelease : Two classes in place of a number.
+    skvalue.BayesianSurpriseScorer : Computes values of parties from their releases.
+    LogisticRelease : Release for targets of two classes.
 
     References
     ----------
@@ -98,7 +101,7 @@ class GramRelease(PartyRelease):
         "y_bound": BOUND,
         "fit_intercept": [bool],
         "layout": [StrOptions({"svec", "cross"})],
-        "moments_share": [Interval(Real, 0, 1, closed="left")],
+        "moments_fraction": [Interval(Real, 0, 1, closed="left")],
     }
 
     def __init__(
@@ -110,7 +113,7 @@ class GramRelease(PartyRelease):
         y_bound=1.0,
         fit_intercept=False,
         layout="svec",
-        moments_share=0,
+        moments_fraction=0,
         prior=None,
         delta=1e-5,
         ledger=None,
@@ -121,9 +124,9 @@ class GramRelease(PartyRelease):
         self.y_bound = y_bound
         self.fit_intercept = fit_intercept
         self.layout = layout
-        self.moments_share = moments_share
+        self.moments_fraction = moments_fraction
 
-    def _clean(self, X, y):
+    def _summarize(self, X, y):
         host = blank_of(self)
         X, y = validate_data(host, X, y, dtype=np.float64, y_numeric=True)
         y = check_numeric_target(y, "y")
@@ -131,59 +134,61 @@ class GramRelease(PartyRelease):
         y_bound, void_y = self._bound("y_bound", np.abs(y))
         X, y = clip_rows(X, x_bound), np.clip(y, -y_bound, y_bound)
         statistic = gram_vector(X, y, self.fit_intercept, self.layout)
-        if self.moments_share:
+        if self.moments_fraction:
             alone = linear_sensitivity(x_bound, y_bound, self.fit_intercept, self.layout)
-            weight = moment_weight(alone, x_bound, self.fit_intercept, self.moments_share)
+            weight = moment_weight(alone, x_bound, self.fit_intercept, self.moments_fraction)
             statistic = np.append(statistic, weight * moment_vector(X, self.fit_intercept))
         facts = dict(n_features=X.shape[1], intercept=self.fit_intercept, layout=self.layout)
-        bounds, part = (x_bound, y_bound), self.moments_share
-        release = self._exact("linear", len(X), statistic, bounds, moments_share=part, **facts)
+        bounds, part = (x_bound, y_bound), self.moments_fraction
+        release = self._exact("linear", len(X), statistic, bounds, moments_fraction=part, **facts)
         return release, "; ".join(filter(None, [void, void_y])), columns_on(host)
 
 
 class LogisticRelease(PartyRelease):
     """A party's release for logistic regression: the sums of y x and of x x', clipped and noisy.
 
-    The classes count as y = -1 and y = 1.
+    The classes are encoded as y = -1 and y = 1.
 
     Parameters
     ----------
     epsilon : float or None, default=0.1
-        Renyi loss of order `renyi_order`; smaller is more private. None adds no noise.
+        Bound on the Renyi divergence of order `renyi_order`; smaller is more private. None adds no
+        noise.
     renyi_order : float, default=2
         Order of the Renyi divergence, above 1.
     x_bound : float or "data", default=1
-        Rows of larger Euclidean norm are shrunk to it. A public number; "data" takes the largest
-        norm, which voids the guarantee.
+        Public bound on the Euclidean norm, to which longer rows are scaled down. "data" takes the
+        largest norm of the rows, which voids the guarantee.
     classes : tuple of two labels, default=(0, 1)
-        The negative and the positive class; public, the same at every party.
+        The negative and the positive class. They are public and the same at every party.
     fit_intercept : bool, default=False
-        Whether a constant feature is part of the statistic. Without, features should be centred by
+        Whether a constant feature is part of the statistic. If False, features should be centred by
         public numbers.
     prior : model or str, default=None
-        The prior that the parties agreed on: a model (`BayesianLinear` and others) or what its
-        `prior_statement` says. The release states it, and a mediator of another prior is refused.
+        The prior that the parties agreed on: a model (such as `BayesianLinear`) or the text of its
+        `prior_statement`. The release states it, and a scorer whose model has another prior raises
+        an error.
     delta : float, default=1e-5
-        Delta at which `privacy_` states epsilon; it changes nothing in the release.
+        Delta at which `privacy_` states epsilon; it does not affect the release.
     ledger : Ledger, default=None
-        Charged before noise is drawn, see `skvalue.privacy.Ledger`.
+        Ledger to charge before noise is drawn, see `skvalue.privacy.Ledger`.
     noise_random_state : int, default=None
-        For tests and experiments only: noise from this seed, which VOIDS the guarantee.
+        Seed of the noise, for tests and experiments only: it VOIDS the guarantee.
 
     Attributes
     ----------
     release_ : Release
-        What may leave the party; ``release_.to_json()`` travels.
+        The only object that may leave the party, as ``release_.to_json()``.
     privacy_ : PrivacyReport
-        What the release guarantees; None without noise.
+        Guarantee of the release; None without noise.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X had any.
+        Names of the features, if `X` had any.
 
     See Also
     --------
-    BayesianLogistic : The mediator's model of it.
+    BayesianLogistic : The mediator's model of this release.
 
     References
     ----------
@@ -224,7 +229,7 @@ class LogisticRelease(PartyRelease):
         self.classes = classes
         self.fit_intercept = fit_intercept
 
-    def _clean(self, X, y):
+    def _summarize(self, X, y):
         if len(self.classes) != 2 or self.classes[0] == self.classes[1]:
             raise ValueError(f"classes must be two different labels. Got {self.classes!r}.")
         labels = tuple(label.item() if hasattr(label, "item") else label for label in self.classes)
@@ -248,34 +253,36 @@ class MeanRelease(PartyRelease):
     Parameters
     ----------
     epsilon : float or None, default=0.1
-        Renyi loss of order `renyi_order`; smaller is more private. None adds no noise.
+        Bound on the Renyi divergence of order `renyi_order`; smaller is more private. None adds no
+        noise.
     family : {"gaussian", "bernoulli", "poisson"}, default="gaussian"
-        Law of the numbers: with an unknown mean, 0 or 1, or counts.
+        Distribution of the numbers: normal with unknown mean, zeros and ones, or counts.
     renyi_order : float, default=2
         Order of the Renyi divergence, above 1.
     lower, upper : float, default=-1, 1
-        Numbers are clipped to this range, which is public. For "bernoulli" it is (0, 1), for
-        "poisson" (0, `upper`), whatever `lower` is.
+        Public range to which numbers are clipped. "bernoulli" uses (0, 1), and "poisson" (0,
+        `upper`); they ignore `lower`.
     prior : model or str, default=None
-        The prior that the parties agreed on: a model (`BayesianLinear` and others) or what its
-        `prior_statement` says. The release states it, and a mediator of another prior is refused.
+        The prior that the parties agreed on: a model (such as `BayesianLinear`) or the text of its
+        `prior_statement`. The release states it, and a scorer whose model has another prior raises
+        an error.
     delta : float, default=1e-5
-        Delta at which `privacy_` states epsilon; it changes nothing in the release.
+        Delta at which `privacy_` states epsilon; it does not affect the release.
     ledger : Ledger, default=None
-        Charged before noise is drawn, see `skvalue.privacy.Ledger`.
+        Ledger to charge before noise is drawn, see `skvalue.privacy.Ledger`.
     noise_random_state : int, default=None
-        For tests and experiments only: noise from this seed, which VOIDS the guarantee.
+        Seed of the noise, for tests and experiments only: it VOIDS the guarantee.
 
     Attributes
     ----------
     release_ : Release
-        What may leave the party; ``release_.to_json()`` travels.
+        The only object that may leave the party, as ``release_.to_json()``.
     privacy_ : PrivacyReport
-        What the release guarantees; None without noise.
+        Guarantee of the release; None without noise.
 
     See Also
     --------
-    GaussianMean : The mediator's models of it; also `BetaBernoulli` and `GammaPoisson`.
+    GaussianMean : A model of this release; the others are `BetaBernoulli` and `GammaPoisson`.
 
     References
     ----------
@@ -315,7 +322,7 @@ class MeanRelease(PartyRelease):
         self.lower = lower
         self.upper = upper
 
-    def _clean(self, X, y):
+    def _summarize(self, X, y):
         numbers = check_numbers(X, "X")
         lower = self.lower if self.family == "gaussian" else 0.0
         upper = 1.0 if self.family == "bernoulli" else self.upper

@@ -1,4 +1,4 @@
-"""What a party sends to the mediator, once: a noisy statistic and the public facts about it."""
+"""Release of a party: a noisy statistic, sent to the mediator once, and its public parameters."""
 
 import json
 import math
@@ -27,12 +27,12 @@ _KINDS = ("linear", "logistic", *_FAMILIES)
 _MOST_CHARACTERS = 50_000_000
 _MOST_FEATURES = 1000
 _MOST_SAMPLES = 10**12
-_MOST_MOMENTS = 40  # features; of fourth moments there are then 336,610
+_MOST_MOMENTS = 40  # features with fourth moments, of which there are then 336,610
 _MOST_WORDS = 2000
 
 
 def _labels(labels, kind):
-    """Two labels that JSON can carry, or none."""
+    """Two labels that JSON can hold, or none, as a tuple."""
     good = isinstance(labels, list | tuple) and (
         len(labels) == 0
         or (
@@ -61,48 +61,48 @@ def _number(value, name, rule="a finite number above 0", lowest=0.0, strict=True
 
 @dataclass(frozen=True)
 class Release:
-    """A party's noisy sufficient statistic, and the public facts that it was made by.
+    """A party's noisy sufficient statistic and its public parameters.
 
-    The estimators `GramRelease`, `LogisticRelease` and `MeanRelease` make it at the party;
-    `to_json` and `from_json` carry it to the mediator. Everything in it is meant to be read by
-    everybody: the guarantee is about exactly these fields. They are checked when it is made.
+    The estimators `GramRelease`, `LogisticRelease` and `MeanRelease` make it on the party's
+    machine; `to_json` and `from_json` transfer it to the mediator. All fields are public: the
+    privacy guarantee is about exactly these fields. They are checked on construction.
 
     Parameters
     ----------
     kind : {"linear", "logistic", "gaussian", "bernoulli", "poisson"}
-        Which statistic.
+        Kind of the statistic.
     n_samples : int
-        Number of rows of the party; public.
+        Number of rows of the party, which is public.
     statistic : sequence of float
         The noisy statistic: for "linear" the weighted lower triangle of the Gram matrix of
-        (1 if `intercept`, x, y) without the count, and fourth moments of x if `moments_share` is
+        (1 if `intercept`, x, y) without the count, and fourth moments of x if `moments_fraction` is
         not 0; for "logistic" the sum of y u, u = (1 if `intercept`, x), and the weighted lower
         triangle of the sum of u u' without the count; else one sum.
     epsilon : float or None
-        Renyi loss of the release at `renyi_order`. None: no noise, hence no privacy.
+        Bound on the Renyi divergence of order `renyi_order`. None: no noise and no privacy.
     renyi_order : float
         Order of the Renyi divergence, above 1.
     bounds : tuple of float
-        Bounds that the rows were clipped to: (x_bound, y_bound), (x_bound,) or (lower, upper).
+        Bounds to which the rows were clipped: (x_bound, y_bound), (x_bound,) or (lower, upper).
     n_features : int, default=0
-        Number of features; 0 for the families of one number.
+        Number of features; 0 for "gaussian", "bernoulli" and "poisson".
     intercept : bool, default=False
-        Whether "linear" or "logistic" has a constant feature.
+        Whether there is a constant feature ("linear" and "logistic" only).
     layout : {"svec", "cross"}, default="svec"
-        Weights of the entries of "linear", see `GramRelease`.
-    moments_share : float, default=0.0
-        Share of epsilon that "linear" spends on fourth moments of x, in [0, 1).
+        Weights of the entries for "linear", see `GramRelease`.
+    moments_fraction : float, default=0.0
+        Fraction of epsilon spent on fourth moments of x for "linear", in [0, 1).
     classes : tuple of two labels, default=()
-        Labels that count as -1 and 1 in "logistic"; none are not compared.
+        Labels encoded as -1 and 1 for "logistic". If empty, the mediator does not compare them.
     prior : str or None, default=None
-        The prior that the party agreed to, in the words of a model's `prior_statement`. None is
-        not compared.
+        The prior that the party agreed to, as a model's `prior_statement` returns it. If None, the
+        mediator does not compare it.
 
     Raises
     ------
     ValueError
-        If a field is of the wrong type or range, or the statistic is farther out than the bounds,
-        the count and forty standard deviations of the noise let it be.
+        If a field has the wrong type or is out of range, or the statistic exceeds what the bounds,
+        the number of rows and 40 standard deviations of the noise allow.
 
     Examples
     --------
@@ -123,7 +123,7 @@ class Release:
     n_features: int = 0
     intercept: bool = False
     layout: str = "svec"
-    moments_share: float = 0.0
+    moments_fraction: float = 0.0
     classes: tuple = ()
     prior: str | None = None
 
@@ -145,10 +145,10 @@ class Release:
         if not isinstance(self.layout, str) or self.layout not in CROSS_WEIGHTS:
             refuse("layout", f"one of {', '.join(CROSS_WEIGHTS)}", self.layout)
         rule = "0, or for kind='linear' of at most 40 features a number below 1"
-        share = _number(self.moments_share, "moments_share", rule, 0.0, strict=False)
-        if share >= 1 or (share and (self.kind != "linear" or n_features > _MOST_MOMENTS)):
-            refuse("moments_share", rule, self.moments_share)
-        fix(self, "moments_share", share)
+        fraction = _number(self.moments_fraction, "moments_fraction", rule, 0.0, strict=False)
+        if fraction >= 1 or (fraction and (self.kind != "linear" or n_features > _MOST_MOMENTS)):
+            refuse("moments_fraction", rule, self.moments_fraction)
+        fix(self, "moments_fraction", fraction)
         fix(self, "classes", _labels(self.classes, self.kind))
         if self.prior is not None and (
             not isinstance(self.prior, str) or not 0 < len(self.prior) <= _MOST_WORDS
@@ -173,17 +173,17 @@ class Release:
             if self.kind == "poisson" and bounds[0] != 0:
                 refuse("bounds", "(0, upper) for kind='poisson'", bounds)
         if max(map(abs, bounds)) > 1e50 or not self.sensitivity_of(bounds) > 0:
-            refuse("bounds", "of sizes whose squares can be computed with", bounds)
+            refuse("bounds", "of sizes whose squares neither overflow nor underflow", bounds)
         object.__setattr__(self, "bounds", bounds)
         if not self.noise_scale < 1e100:
-            refuse("epsilon", "large enough for noise that can be computed with", self.epsilon)
+            refuse("epsilon", "large enough for a noise scale below 1e100", self.epsilon)
 
     def _check_statistic(self):
         size = {
             "linear": gram_size(self.n_features, self.intercept),
             "logistic": logistic_size(self.n_features, self.intercept),
         }.get(self.kind, 1)
-        if self.moments_share:
+        if self.moments_fraction:
             size += moment_size(self.n_features, self.intercept)
         given = self.statistic
         if not isinstance(given, list | tuple | np.ndarray) or len(given) != size:
@@ -201,11 +201,11 @@ class Release:
         object.__setattr__(self, "statistic", numbers)
 
     def _largest_term(self):
-        """Most that one row adds to an entry, in absolute value."""
+        """Largest absolute value that one row can add to an entry."""
         if self.kind == "linear":
             x_bound, y_bound = self.bounds
             largest = math.sqrt(2) * (float(self.intercept) + x_bound**2 + y_bound**2)
-            if not self.moments_share:
+            if not self.moments_fraction:
                 return largest
             return max(largest, self.moments_weight * moment_sensitivity(x_bound, self.intercept))
         if self.kind == "logistic":
@@ -214,31 +214,31 @@ class Release:
         return max(map(abs, self.bounds))
 
     def sensitivity_of(self, bounds):
-        """L2 sensitivity of this kind of statistic under other bounds.
+        """L2 sensitivity of this kind of statistic for given bounds.
 
         Parameters
         ----------
         bounds : tuple of float
-            Bounds, as in `bounds`.
+            Bounds in the form of `bounds`.
 
         Returns
         -------
         sensitivity : float
-            Largest distance between the statistics of data that differ in one row's content.
+            Largest distance between the statistics of two data sets that differ in one row.
         """
         if self.kind == "linear":
             alone = linear_sensitivity(*bounds, self.intercept, self.layout)
-            # Fourth moments are weighted so that they have their share of the squared distance.
-            return alone / math.sqrt(1 - self.moments_share)
+            # Fourth moments are weighted to have this fraction of the squared distance.
+            return alone / math.sqrt(1 - self.moments_fraction)
         if self.kind == "logistic":
             return logistic_sensitivity(*bounds, self.intercept)
         return bounds[1] - bounds[0]
 
     @property
     def moments_weight(self):
-        """Factor on the fourth moments in the statistic."""
+        """Factor by which fourth moments are multiplied in the statistic."""
         alone = linear_sensitivity(*self.bounds, self.intercept, self.layout)
-        return moment_weight(alone, self.bounds[0], self.intercept, self.moments_share)
+        return moment_weight(alone, self.bounds[0], self.intercept, self.moments_fraction)
 
     @property
     def sensitivity(self):
@@ -260,25 +260,28 @@ class Release:
 
     @property
     def event(self):
-        """What was released, for accounting; None without noise."""
+        """Privacy event of the release, for accounting; None without noise."""
         if self.epsilon is None:
             return None
         return GaussianEvent(self.noise_scale, self.sensitivity, "replace")
 
     def add_noise(self, tau, *, noise_random_state=None):
-        """Release with more noise, made by anybody: a stronger guarantee, (1/epsilon + tau)^-1.
+        """Release with added noise and the smaller epsilon 1 / (1 / epsilon + tau).
+
+        No access to the rows is needed.
 
         Parameters
         ----------
         tau : float
-            Noise of variance ``0.5 renyi_order sensitivity^2 tau`` is added; not negative.
+            Noise of variance ``0.5 renyi_order sensitivity^2 tau`` is added. Must not be negative.
         noise_random_state : int, default=None
-            Seed of the added noise, for experiments; what the release had before is not touched.
+            Seed of the added noise, for experiments. Noise added before is not affected.
 
         Returns
         -------
         release : Release
-            Its `epsilon` is ``epsilon / (1 + tau epsilon)``, or ``1 / tau`` if it was None.
+            Release with `epsilon` set to ``epsilon / (1 + tau epsilon)``, or ``1 / tau`` if it was
+            None.
 
         Raises
         ------
@@ -306,19 +309,19 @@ class Release:
         return replace(release, statistic=tuple(noisy.tolist()))
 
     def shifted(self, tau, noise):
-        """Release with given noise of `add_noise`'s variance, not rounded.
+        """Release with given added noise, not rounded; see `add_noise`.
 
         Parameters
         ----------
         tau : float
             As in `add_noise`.
         noise : array-like of shape (n_entries,)
-            What is added to the statistic.
+            Noise to add to the statistic.
 
         Returns
         -------
         release : Release
-            The release with more noise.
+            The release with added noise.
         """
         epsilon = 1 / tau if self.epsilon is None else self.epsilon / (1 + tau * self.epsilon)
         return replace(self, statistic=tuple(self.vector + np.asarray(noise)), epsilon=epsilon)
@@ -334,19 +337,19 @@ class Release:
         Returns
         -------
         text : str
-            JSON, from which `from_json` makes an equal release.
+            JSON, from which `from_json` reads an equal release.
         """
         fields = asdict(self)
         return json.dumps({"format": _FORMAT, "version": _VERSION, **fields}, allow_nan=False)
 
     @classmethod
     def from_json(cls, text):
-        """Read a release that somebody sent; the text is not trusted.
+        """Read a release from text, which is not trusted.
 
         Parameters
         ----------
         text : str
-            What `to_json` gave.
+            Text returned by `to_json`.
 
         Returns
         -------
@@ -356,8 +359,8 @@ class Release:
         Raises
         ------
         ValueError
-            If the text is no JSON, is too long, has missing, unknown or repeated fields, or a field
-            is not as it must be.
+            If the text is not JSON, is too long, has missing, unknown or repeated fields, or a
+            field has an invalid value.
         """
         names = set(cls.__dataclass_fields__)
         record = read_record(text, _FORMAT, _VERSION, names, _MOST_CHARACTERS)

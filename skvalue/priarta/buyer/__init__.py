@@ -1,4 +1,4 @@
-"""What the buyer computes."""
+"""The buyer's scores of summaries."""
 
 from ._estimates import estimate_summaries
 from ._shrinkage import Prior, priors_of, shrink_moments

@@ -1,4 +1,4 @@
-"""The buyer's side in arrays: from noisy moments to estimates and scores."""
+"""Estimates of sellers' moments, and the buyer's scores, from noisy moments."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -9,13 +9,13 @@ from ._shrinkage import priors_of, shrink_moments
 from .metrics import diversity_relevance, factored_wasserstein, psd_factor, symmetric_kl
 
 METRICS = ("wasserstein", "kl", "diversity", "relevance")
-_RIDGE = 0.01  # of the buyer's mean variance, for the divergence of matrices without full rank
+_RIDGE = 0.01  # fraction of the buyer's mean variance, for divergences of singular covariances
 
 
 class Buyer:
     """The buyer's moments around its centre, its metric, and priors of sellers' moments.
 
-    Made from its centred and clipped rows. The seed is that of everything it simulates.
+    They are computed from its centred and clipped rows. `seed` is for all simulations.
     """
 
     def __init__(self, rows, max_norm, metric, seed):
@@ -52,15 +52,15 @@ class Estimates(NamedTuple):
 
 
 def estimate(buyer, means, moments, n_samples, noise, shrink):
-    """Moments of k sellers, from noisy means (k, d) and second moments that are right on average.
+    """Moments of k sellers, from noisy means (k, d) and unbiased noisy second moments (k, d, d).
 
     ``noise`` (k, 2) are standard deviations on an entry of the mean and on the diagonal of the
-    second moment; `shrink` draws toward the buyer's moments. Covariances become positive
-    semidefinite, and all moments such as rows within the radius can have.
+    second moment; `shrink` shrinks towards the buyer's moments. Covariances are made positive
+    semidefinite, and moments are bounded as for rows within the radius.
     """
     d = means.shape[1]
     covariances = moments - outer(means)
-    # The noise of the mean is in its square too.
+    # The squared noise of the mean biases the covariance.
     covariances[:, range(d), range(d)] += noise[:, :1] ** 2
     noisy = noise.min(axis=1) > 0
     if shrink and noisy.any():
@@ -70,19 +70,19 @@ def estimate(buyer, means, moments, n_samples, noise, shrink):
         )
     factor = psd_factor(covariances * (n_samples / (n_samples - 1))[:, None, None])
     if buyer.max_norm is not None:
-        # Two rows at opposite ends have twice the squared radius, by the unbiased formula.
+        # The unbiased covariance of two opposite rows has trace 2 max_norm^2.
         means = means * _shorten(means, buyer.max_norm, 1)[:, None]
         factor = factor * _shorten(factor, 2**0.5 * buyer.max_norm, (1, 2))[:, None, None]
     return Estimates(means, factor)
 
 
 def _shorten(array, radius, axis):
-    """Factors that bring Euclidean norms down to a radius."""
+    """Factors at most 1 that scale Euclidean norms down to a radius."""
     return radius / np.maximum(np.sqrt((array**2).sum(axis=axis)), radius)
 
 
 def estimate_summaries(buyer, summaries, shrink):
-    """`estimate` of a list of summaries."""
+    """`estimate` for a list of summaries."""
     d = len(buyer.mean)
     means = np.array([summary.mean for summary in summaries]).reshape(-1, d)
     packed = np.array([summary.moment for summary in summaries]).reshape(-1, d * (d + 1) // 2)
@@ -94,7 +94,7 @@ def estimate_summaries(buyer, summaries, shrink):
 
 @lru_cache(maxsize=4)
 def _places(d):
-    """Where the entries of a full matrix are in its packed lower triangle."""
+    """Index in the packed lower triangle of each entry of a full symmetric matrix."""
     full = np.zeros((d, d), dtype=np.intp)
     full[np.tril_indices(d)] = np.arange(d * (d + 1) // 2)
     return np.maximum(full, full.T).ravel()

@@ -1,4 +1,4 @@
-"""Summaries that sellers sent, read for the buyer's model."""
+"""Reads summaries, and checks that they belong to the buyer's model."""
 
 import numpy as np
 
@@ -6,9 +6,9 @@ from ..seller import ReleasePlan, read_summary
 
 
 def read_summaries(model, sources, plans=False):
-    """Summaries, or those in files, of a `BuyerModel`; if `plans`, plans of them as well."""
+    """Summaries of a `BuyerModel`, from objects or files; with `plans`, also release plans."""
     if isinstance(sources, str | ReleasePlan):
-        raise TypeError("summaries must be a sequence of summaries or paths. Got one alone.")
+        raise TypeError("summaries must be a sequence of summaries or paths. Got a single one.")
     read = []
     for place, source in enumerate(sources):
         planned = plans and isinstance(source, ReleasePlan)

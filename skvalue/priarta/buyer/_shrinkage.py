@@ -1,10 +1,11 @@
-"""What a buyer makes of noisy moments: Bayes estimates, by a prior from its own rows.
+"""Bayes estimates of sellers' moments from noisy ones, with a prior from the buyer's rows.
 
-In units of its noise a seller's mean is the buyer's plus a gap plus standard normal noise, and so
-is its covariance. A priori a gap is normal with covariance ``t (C + floor)``, where C is that of
-the buyer's rows, or of their outer products: sellers differ from the buyer as the buyer's rows
-differ from one another. The size t is not known; it is summed out over a grid of its logarithm,
-with zero on it, up to gaps as long as the radius: where noise is longer, nothing is left of it.
+In units of the noise, a seller's released mean is the buyer's mean plus a gap plus standard normal
+noise; likewise its covariance. The prior of a gap is normal with covariance ``t (C + floor)``,
+where C is the covariance of the buyer's rows, or of their outer products: the directions in which
+sellers differ from the buyer are those in which the buyer's rows vary. The unknown scale t is
+integrated out over a grid of its logarithm and zero, up to gaps of the length of the radius: if the
+noise is larger than that, the estimate is the buyer's moment.
 """
 
 import numpy as np
@@ -12,17 +13,17 @@ from sklearn.decomposition import PCA
 
 from ...privacy import smat, svec, svec_index
 
-_FLOOR = 0.02  # of the mean variance; no direction is ruled out
+_FLOOR = 0.02  # fraction of the mean variance, so that every direction has prior variance
 _MOST_DIRECTIONS = 128
 _MOST_ROWS = 2000
-_MOST_NUMBERS = 2**22  # in the outer products of the rows that the prior is made of
+_MOST_NUMBERS = 2**22  # in the outer products of rows for a prior
 _SIZES = np.concatenate([[0.0], 10.0 ** np.arange(-2, 12.25, 0.25)])  # in variances of the noise
 
 
 class Prior:
-    """Directions in which sellers are likely to differ, and how much in each.
+    """Normal prior of a gap: principal directions and relative variances.
 
-    Made from vectors (n_samples, p), one a row of the buyer; None is the same in all directions.
+    Fitted to vectors (n_samples, p), one per row of the buyer; None gives an isotropic prior.
     """
 
     def __init__(self, vectors=None):
@@ -37,9 +38,9 @@ class Prior:
         self.rest = found.noise_variance_ / mean + _FLOOR
 
     def estimate(self, gap, longest):
-        """Posterior means of gaps (k, p) to the buyer, which have standard normal noise.
+        """Posterior means of gaps (k, p) to the buyer, observed with standard normal noise.
 
-        ``longest`` (k,) is the root mean square length of a gap that the prior allows at most.
+        ``longest`` (k,) bounds the root mean square length of a gap under the prior.
         """
         along = np.empty((len(gap), 0)) if self.directions is None else gap @ self.directions
         squares = along**2
@@ -51,12 +52,12 @@ class Prior:
             values = self.values
         times = np.ones(len(values))
         times[-1:] = max(free, 1)
-        # (sizes, directions) and (sizes, k): log likelihoods, up to what all sizes share.
-        spread = 1 + _SIZES[:, None] * values
-        fit = -0.5 * ((times * np.log(spread)).sum(axis=1)[:, None] + (1 / spread) @ squares.T)
+        # (scales, directions) and (scales, k): log-likelihoods up to a constant.
+        variance = 1 + _SIZES[:, None] * values
+        fit = -0.5 * ((times * np.log(variance)).sum(axis=1)[:, None] + (1 / variance) @ squares.T)
         fit = np.where(_SIZES[:, None] * gap.shape[1] > longest**2, -np.inf, fit)
         weight = np.exp(fit - fit.max(axis=0))
-        kept = (weight / weight.sum(axis=0)).T @ (1 - 1 / spread)
+        kept = (weight / weight.sum(axis=0)).T @ (1 - 1 / variance)
         if not free:
             return (kept * along) @ self.directions.T
         rest = kept[:, -1:]
@@ -66,7 +67,7 @@ class Prior:
 
 
 def priors_of(rows, seed):
-    """Priors of sellers' means and, as `svec` has them, covariances, from the buyer's rows."""
+    """Priors of sellers' means and of their covariances, as `svec`, from the buyer's rows."""
     n, d = rows.shape
     most = max(2, min(_MOST_ROWS, 2 * _MOST_NUMBERS // (d * (d + 1))))
     some = rows - rows.mean(axis=0)
@@ -78,15 +79,15 @@ def priors_of(rows, seed):
 
 
 def shrink_moments(target, means, moments, noise, priors, radius):
-    """Bayes estimates of moments of k sellers, around the target (mean, covariance) of the buyer.
+    """Bayes estimates of moments of k sellers, shrunk towards `target`, the buyer's moments.
 
-    ``noise`` (k, 2) are standard deviations on an entry of the mean and on the diagonal of the
-    second moment, above zero; the radius is the norm of rows at most.
+    ``noise`` (k, 2) are positive standard deviations on an entry of the mean and on the diagonal of
+    the second moment; `radius` bounds the norm of rows.
     """
     (mean, covariance), d = target, means.shape[1]
     a, b = noise.T
     means = mean + a[:, None] * priors[0].estimate((means - mean) / a[:, None], radius / a)
-    # The second moment's noise, and that of the square of the mean, which is taken off.
+    # The noise of the second moment, and of the squared mean that is subtracted from it.
     b = np.sqrt(b**2 + 2 * a**4 + 4 * a**2 * (means**2).sum(axis=1) / d)
     gap = svec(moments - means[:, :, None] * means[:, None, :] - covariance)
     gap = priors[1].estimate(gap / b[:, None], radius**2 / b)

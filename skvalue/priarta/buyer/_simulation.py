@@ -1,4 +1,4 @@
-"""Releases made up by the buyer: errors of scores, noise floors, and the weight of the mean."""
+"""Simulated releases: standard errors of scores, noise floors, and the weight of the mean."""
 
 import numpy as np
 
@@ -12,15 +12,15 @@ _FLOOR_QUANTILE = 0.95
 
 
 def simulate_scores(buyer, mean, factor, noise, n_samples, n_effective, shrink, n_draws, rng):
-    """Scores of releases with a `Noise`, of rows from a Gaussian distribution (mean, factor).
+    """Scores of simulated releases with a `Noise`, of normal rows with (mean, factor).
 
-    ``n_effective`` is the number of rows for the sampling error of the moments.
+    ``n_effective`` is the number of rows that determines the sampling error of the moments.
     """
     d = len(mean)
     means = mean + rng.standard_normal((n_draws, d)) @ factor.T / np.sqrt(n_effective)
     # Wishart matrices, by their normal approximation.
-    spread = np.eye(d) + _symmetric(rng, n_draws, d) * np.sqrt(2 / n_effective)
-    moments = (1 - 1 / n_samples) * (factor @ spread @ factor.T) + outer(means)
+    wishart = np.eye(d) + _symmetric(rng, n_draws, d) * np.sqrt(2 / n_effective)
+    moments = (1 - 1 / n_samples) * (factor @ wishart @ factor.T) + outer(means)
     if noise.count is not None:  # sums over a noisy number of rows
         by = 1 + rng.standard_normal((n_draws, 1)) * noise.count / n_samples
         means, moments = by * means, by[:, :, None] * moments
@@ -32,27 +32,27 @@ def simulate_scores(buyer, mean, factor, noise, n_samples, n_effective, shrink, 
 
 
 def score_error(buyer, mean, factor, summary, shrink, n_draws, rng):
-    """Standard deviation of scores of releases like a summary, of a seller of these moments."""
+    """Standard deviation of the scores of simulated releases like a summary, with these moments."""
     n = summary.n_samples
     args = buyer, mean, factor, summary.noise, n, n - 1, shrink, n_draws, rng
     return simulate_scores(*args).std(ddof=1)
 
 
 def noise_floor(buyer, noise, n_samples, shrink):
-    """What scores of sellers with the buyer's own distribution stay below, 95 of 100 times."""
+    """The 95 % quantile of scores of sellers with the distribution of the buyer's rows."""
     n = 1 / (1 / n_samples + 1 / buyer.n_samples)
     n_draws = max(100, min(400, 500_000 // len(buyer.mean) ** 2))
     rng = np.random.default_rng(buyer.seed)
-    own = buyer.mean, buyer.factor
-    scores = simulate_scores(buyer, *own, noise, n_samples, n, shrink, n_draws, rng)
+    moments = buyer.mean, buyer.factor
+    scores = simulate_scores(buyer, *moments, noise, n_samples, n, shrink, n_draws, rng)
     return float(np.quantile(scores, _FLOOR_QUANTILE))
 
 
 def choose_weight(buyer, rows, epsilon, delta, relation, shrink):
-    """Weight of the mean in a release, chosen on the buyer's centred and clipped rows alone.
+    """Weight of the mean in a release, tuned on the buyer's centred and clipped rows alone.
 
-    Sellers are made up of them: all rows, and either half along their main direction. The weight is
-    taken whose noise makes the least mean squared error of their scores.
+    It minimizes the mean squared error of the scores of simulated sellers, which have all rows or
+    one of the halves along the first principal direction.
     """
     n, d = rows.shape
     axis = np.linalg.eigh(buyer.covariance)[1][:, -1]

@@ -1,74 +1,56 @@
-"""Distances between data sets that are known by their means and covariances.
+"""Distances between data sets, given their means and covariances.
 
-All functions take stacks: a mean of shape (..., d) and a covariance of shape (..., d, d), whose
-leading axes are broadcast.
+All functions take stacks: means of shape (..., d) and covariances of shape (..., d, d), with
+leading axes that broadcast.
 """
 
 import numpy as np
 
-_RESIDUAL_BELOW = 1e-4  # share of the traces below which a difference of sums has lost its digits
+_RESIDUAL_BELOW = 1e-4  # fraction of the traces below which a difference of sums cancels
 
 
 def psd_factor(covariance):
-    """A factor B with B B' the nearest positive semidefinite matrix.
+    """A factor B such that B B' is the nearest positive semidefinite matrix; (..., d, d).
 
-    Eigenvalues that rounding cannot tell from zero are zero: their square roots would be a hundred
-    million times as large as themselves.
+    Eigenvalues below rounding error become zero, since their square roots would not be negligible.
 
-    Parameters
-    ----------
-    covariance : array-like of shape (..., d, d)
-        Symmetric matrices; negative eigenvalues (as noise makes them) become zero.
-
-    Returns
-    -------
-    factor : ndarray of shape (..., d, d)
-        Eigenvectors times square roots of eigenvalues.
-
-    Raises
-    ------
-    ValueError
-        If the matrices are not square, or hold NaN or infinity.
-
-    Examples
-    --------
     >>> psd_factor([[4.0, 0.0], [0.0, -1.0]]) ** 2
     array([[0., 4.],
            [0., 0.]])
     """
     values, vectors = np.linalg.eigh(_square(covariance))
     largest = np.abs(values).max(axis=-1, keepdims=True)
-    dust = values.shape[-1] * np.finfo(float).eps * largest
-    return vectors * np.sqrt(np.where(values > dust, values, 0.0))[..., None, :]
+    rounding = values.shape[-1] * np.finfo(float).eps * largest
+    return vectors * np.sqrt(np.where(values > rounding, values, 0.0))[..., None, :]
 
 
 def wasserstein(mean, covariance, mean_other, covariance_other):
-    """2-Wasserstein distance of Gaussian distributions.
+    """2-Wasserstein distance between Gaussian distributions.
 
     Parameters
     ----------
     mean : array-like of shape (..., d)
         Mean of one distribution.
     covariance : array-like of shape (..., d, d)
-        Its covariance, of any rank; what is negative is cut off.
+        Its covariance, of any rank; negative eigenvalues become zero.
     mean_other, covariance_other : array-like of shape (..., d), (..., d, d)
-        Those of the other.
+        Mean and covariance of the other distribution.
 
     Returns
     -------
     distance : ndarray of shape (...)
-        In the units of the data.
+        Distances, in the units of the data.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, or NaN or infinity is among the numbers.
+        If shapes do not match, or there is NaN or infinity.
 
     References
     ----------
     C. Givens, R. Shortt: "A class of Wasserstein metrics for probability distributions", Michigan
-    Math. J. 1984; the paper of PriArTa, equation 1. Sums of singular values of a product of factors
-    are used, and where the distance is small its residual, so that no digits are lost.
+    Math. J. 1984; the paper of PriArTa, equation 1. It is computed from singular values of a
+    product of factors, or, for small distances, from a residual without cancellation.
 
     Examples
     --------
@@ -84,43 +66,30 @@ def wasserstein(mean, covariance, mean_other, covariance_other):
 
 
 def factored_wasserstein(mean, factor, mean_other, factor_other):
-    """`wasserstein` of covariances that are given by factors.
-
-    Parameters
-    ----------
-    mean, mean_other : ndarray of shape (..., d)
-        Means.
-    factor, factor_other : ndarray of shape (..., d, d)
-        B of a covariance B B'.
-
-    Returns
-    -------
-    distance : ndarray of shape (...)
-        The distances.
-    """
+    """`wasserstein` distance with covariances given by factors B of B B', (..., d, d)."""
     cross = np.swapaxes(factor, -1, -2) @ factor_other
     total = (factor**2).sum(axis=(-1, -2)) + (factor_other**2).sum(axis=(-1, -2))
-    spread = np.atleast_1d(total - 2 * np.linalg.svd(cross, compute_uv=False).sum(axis=-1))
-    close = spread <= _RESIDUAL_BELOW * np.atleast_1d(total)
+    bures = np.atleast_1d(total - 2 * np.linalg.svd(cross, compute_uv=False).sum(axis=-1))
+    close = bures <= _RESIDUAL_BELOW * np.atleast_1d(total)
     if close.any():
-        shape = spread.shape + factor.shape[-2:]
+        shape = bures.shape + factor.shape[-2:]
         first, second = (np.broadcast_to(part, shape)[close] for part in (factor, factor_other))
-        spread[close] = (_residual(first, second) ** 2).sum(axis=(-1, -2))
+        bures[close] = (_residual(first, second) ** 2).sum(axis=(-1, -2))
     shift = ((mean - mean_other) ** 2).sum(axis=-1)
-    return np.sqrt(shift + spread.reshape(np.shape(total)))
+    return np.sqrt(shift + bures.reshape(np.shape(total)))
 
 
 def _residual(factor, factor_other):
-    """A - B Q with the rotation Q that makes it smallest: its squared norm is the distance's."""
+    """A - B Q with the rotation Q that minimizes its norm, the Bures distance."""
     left, _, right = np.linalg.svd(np.swapaxes(factor, -1, -2) @ factor_other)
     return factor - factor_other @ np.swapaxes(left @ right, -1, -2)
 
 
 def principal_contributions(mean, covariance, mean_other, covariance_other, axes):
-    """Squared Wasserstein distance, divided among directions.
+    """Squared 2-Wasserstein distance by direction.
 
-    The optimal transport moves a point by x - T(x); its mean square along each of orthonormal
-    directions is what that direction contributes.
+    The contribution of a direction is the mean squared displacement x - T(x) along it, where T is
+    the optimal transport map.
 
     Parameters
     ----------
@@ -129,20 +98,20 @@ def principal_contributions(mean, covariance, mean_other, covariance_other, axes
     covariance : array-like of shape (..., d, d)
         Its covariance.
     mean_other, covariance_other : array-like of shape (..., d), (..., d, d)
-        Those of the other.
+        Mean and covariance of the other distribution.
     axes : array-like of shape (d, d)
-        Orthonormal directions, one a row.
+        Orthonormal directions, one per row.
 
     Returns
     -------
     contributions : ndarray of shape (..., 2, d)
-        Of the shift of the mean, and of the change of spread; not negative. They sum to the
-        squared distance.
+        Contributions of the shift of the mean and of the change of the covariance. They are not
+        negative and sum to the squared distance.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, or NaN or infinity is among the numbers.
+        If shapes do not match, or there is NaN or infinity.
 
     Examples
     --------
@@ -158,35 +127,35 @@ def principal_contributions(mean, covariance, mean_other, covariance_other, axes
     mean_other, covariance_other = _moments(mean_other, covariance_other)
     axes = np.asarray(axes, dtype=np.float64)
     moved = axes @ _residual(psd_factor(covariance), psd_factor(covariance_other))
-    spread = (moved**2).sum(axis=-1)
+    bures = (moved**2).sum(axis=-1)
     shift = ((mean - mean_other) @ axes.T) ** 2
-    return np.stack(np.broadcast_arrays(shift, spread), axis=-2)
+    return np.stack(np.broadcast_arrays(shift, bures), axis=-2)
 
 
 def symmetric_kl(mean, covariance, mean_other, covariance_other, *, ridge=0.0):
-    """Jeffreys divergence of Gaussian distributions: KL one way plus KL the other way.
+    """Jeffreys divergence between Gaussian distributions: the sum of KL in both directions.
 
     Parameters
     ----------
     mean : array-like of shape (..., d)
         Mean of one distribution.
     covariance : array-like of shape (..., d, d)
-        Its covariance; what is negative is cut off.
+        Its covariance; negative eigenvalues become zero.
     mean_other, covariance_other : array-like of shape (..., d), (..., d, d)
-        Those of the other.
+        Mean and covariance of the other distribution.
     ridge : float, default=0.0
-        Added to every eigenvalue of both; without it the divergence is infinite where a covariance
-        has no full rank.
+        Number added to every eigenvalue of both covariances; without it, the divergence is infinite
+        if one of them is singular.
 
     Returns
     -------
     divergence : ndarray of shape (...)
-        In nats.
+        Divergences, in nats.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, ridge is negative, or NaN or infinity is among the numbers.
+        If shapes do not match, `ridge` is negative, or there is NaN or infinity.
 
     Examples
     --------
@@ -202,8 +171,8 @@ def symmetric_kl(mean, covariance, mean_other, covariance_other, *, ridge=0.0):
     first, second, whole = [], [], True
     for matrix, places in ((covariance, first), (covariance_other, second)):
         values, vectors = np.linalg.eigh(matrix)
-        dust = d * np.finfo(float).eps * np.abs(values).max(axis=-1, keepdims=True)
-        values = np.where(values > dust, values, 0.0) + ridge
+        rounding = d * np.finfo(float).eps * np.abs(values).max(axis=-1, keepdims=True)
+        values = np.where(values > rounding, values, 0.0) + ridge
         whole = whole & (values > 0).all(axis=-1)
         safe = np.where(values > 0, values, 1.0)
         scaled = np.swapaxes(vectors, -1, -2)
@@ -222,30 +191,30 @@ def symmetric_kl(mean, covariance, mean_other, covariance_other, *, ridge=0.0):
 
 
 def diversity_relevance(covariance, covariance_other, *, threshold=0.01):
-    """Diversity and relevance of a seller's data for a buyer, a baseline without means.
+    """Diversity and relevance of a seller's data for a buyer, from covariances alone.
 
-    Along the buyer's principal directions u of variance v the seller's data have w, the length of
-    S u, S being their covariance. Diversity is the geometric mean of ``|v - w| / max(v, w)`` over
-    the directions, relevance that of ``min(v, w) / max(v, w)``.
+    Let u be a principal direction of the buyer with variance v, and w the norm of S u, where S is
+    the seller's covariance. Diversity is the geometric mean of ``|v - w| / max(v, w)`` over the
+    directions, relevance that of ``min(v, w) / max(v, w)``.
 
     Parameters
     ----------
     covariance : array-like of shape (d, d)
-        The buyer's.
+        Covariance of the buyer's rows.
     covariance_other : array-like of shape (..., d, d)
-        The sellers'.
+        Covariances of the sellers' rows.
     threshold : float, default=0.01
-        Directions in which the buyer has less than this share of its largest variance are left out.
+        Directions with a variance below this fraction of the buyer's largest are left out.
 
     Returns
     -------
     diversity, relevance : ndarray of shape (...)
-        In [0, 1]; they sum to at most 1.
+        Numbers in [0, 1] that sum to at most 1.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, threshold is outside [0, 1), or the buyer's data do not vary.
+        If shapes do not match, `threshold` is outside [0, 1), or the buyer's covariance is zero.
 
     References
     ----------
@@ -271,27 +240,27 @@ def diversity_relevance(covariance, covariance_other, *, threshold=0.01):
     kept = values > max(threshold, values.size * np.finfo(float).eps) * values.max()
     if not kept.any() or values.max() <= 0:
         raise ValueError("covariance must have a positive eigenvalue. Got none.")
-    own = values[kept]
-    theirs = np.linalg.norm(covariance_other @ vectors[:, kept], axis=-2)
-    larger = np.maximum(own, theirs)
+    buyer = values[kept]
+    seller = np.linalg.norm(covariance_other @ vectors[:, kept], axis=-2)
+    larger = np.maximum(buyer, seller)
     with np.errstate(divide="ignore"):
-        diversity = np.exp(np.log(np.abs(own - theirs) / larger).mean(axis=-1))
-        relevance = np.exp(np.log(np.minimum(own, theirs) / larger).mean(axis=-1))
+        diversity = np.exp(np.log(np.abs(buyer - seller) / larger).mean(axis=-1))
+        relevance = np.exp(np.log(np.minimum(buyer, seller) / larger).mean(axis=-1))
     return diversity, relevance
 
 
 def min_max(scores):
-    """Scores on the scale from 0, the least of them, to 1, the largest.
+    """Scale scores linearly to [0, 1].
 
     Parameters
     ----------
     scores : array-like
-        Finite numbers.
+        Scores, which must be finite.
 
     Returns
     -------
     scaled : ndarray
-        In the shape of `scores`; zeros where all are equal.
+        Scaled scores, in the shape of `scores`; zeros if all are equal.
 
     Examples
     --------
@@ -319,7 +288,7 @@ def _moments(mean, covariance):
     mean = np.asarray(mean, dtype=np.float64)
     if mean.ndim == 0 or mean.shape[-1] != covariance.shape[-1]:
         raise ValueError(
-            f"mean must have {covariance.shape[-1]} entries, as the covariance has rows. Got shape "
+            f"mean must have {covariance.shape[-1]} entries, as covariance has rows. Got shape "
             f"{mean.shape}."
         )
     if not np.isfinite(mean).all():

@@ -1,7 +1,7 @@
-"""The buyer's side: fit the maps, ship them, and score what sellers send back.
+"""The buyer's estimator: fits the maps, exports them, and scores sellers' summaries.
 
 "Private, Augmentation-Robust and Task-Agnostic Data Valuation Approach for Data Marketplace"
-(PriArTa), with a release whose guarantee holds.
+(PriArTa), with another mechanism, which has a proven guarantee.
 """
 
 import warnings
@@ -34,73 +34,74 @@ from ._simulation import DEFAULT_WEIGHT, choose_weight, noise_floor, score_error
 from .metrics import factored_wasserstein, principal_contributions
 
 _AUTO_QUANTILE = 0.95  # of the buyer's norms
-_NEAREST, _FARTHEST, _LARGEST = 1e-50, 1e50, 1e100  # of latent rows: what moments have room for
-_AT_ONCE = 50  # sellers whose matrices the cache holds
+_NEAREST, _FARTHEST, _LARGEST = 1e-50, 1e50, 1e100  # of latent rows, so that moments are finite
+_AT_ONCE = 50  # sellers per block, so that their matrices fit in the cache
 
 
 class PriArTaScorer(BaseEstimator):
-    """Scores sellers' data sets by their distance from the buyer's, from private summaries.
+    """Score of sellers' data sets by their distance from the buyer's, from private summaries.
 
-    The buyer fits a representation and a latent map on its own rows and ships them; each seller
-    returns mean and covariance of its latent rows, with noise; the score is the distance of two
-    Gaussian distributions. A large score is data unlike the buyer's: new classes, or noise, which
-    no distance tells apart.
+    The buyer fits a representation and a latent map on its own rows and exports them. Each seller
+    returns the noisy moments of its latent rows. The score is the distance between the Gaussian
+    distributions with the seller's and the buyer's moments. A large score means that the data
+    differ from the buyer's: they may have new classes or be pure noise, which no distance can
+    distinguish.
 
     Parameters
     ----------
     representation : str or object, default="identity"
-        Map from a row to numbers: "identity", "pca", "simclr", or an object of these classes; or
-        any scikit-learn transformer, torch module or function of rows, which works but cannot be
-        exported. It must treat every row by itself.
+        Map from rows to vectors: "identity", "pca", "simclr", or an object of these classes. Any
+        scikit-learn transformer, torch module or function of rows is accepted as well, but cannot
+        be exported. It must transform each row separately.
     latent : str or object, default="gaussian"
-        Map of representations to the rows whose moments are released: "gaussian" leaves them as
-        they are, "pca" takes principal components, "vae" the means of a variational autoencoder.
+        Map from representations to latent rows, whose moments are released: "gaussian" is the
+        identity, "pca" takes principal components, "vae" the means of a variational autoencoder.
     metric : {"wasserstein", "kl", "diversity", "relevance"}, default="wasserstein"
-        2-Wasserstein distance; Jeffreys divergence; the two baselines of Amiri et al.
+        2-Wasserstein distance, Jeffreys divergence, or one of the two baselines of Amiri et al.
     epsilon : float or None, default=None
-        Privacy loss of each seller's rows in `summarize` and `transform`; None adds no noise. What
-        a seller on its own machine asks for is its own affair.
+        Privacy loss of each seller's rows in `summarize` and `transform`; None adds no noise.
+        Sellers that use `SellerRelease` on their own machines choose their own.
     delta : float, default=1e-5
-        With `epsilon`.
+        Delta of the guarantee.
     max_norm : float, "auto" or None, default="auto"
-        Radius around the buyer's mean that latent rows are clipped to. "auto" takes the 95 %
-        quantile of the buyer's rows; None does not clip, and then nothing can be private.
+        Radius around the buyer's mean to which latent rows are clipped. "auto" takes the 95 %
+        quantile of the norms of the buyer's rows. None does not clip, and allows no `epsilon`.
     mechanism, relation, subset_size, secret_subset : object
         As in `SellerRelease`.
     mean_weight : float or "auto", default="auto"
-        Weight of the mean in a noisy release, see `BuyerModel`. "auto" takes what is best for
-        distances between the buyer and parts of its own rows, at this epsilon (at 1 if that is
-        None): no seller's rows are used for the choice.
+        Weight of the mean in a noisy release, see `BuyerModel`. "auto" minimizes the error of
+        simulated distances between the buyer and parts of its own rows, at this epsilon (1 if that
+        is None). No seller's rows are used.
     shrink : bool, default=True
-        Whether noisy moments are drawn toward the buyer's by what the noise is known to add: a
-        Bayes estimate, to which sellers differ from the buyer as its rows differ from one another,
-        by an unknown amount. It is post-processing: better by a factor of up to ten where noise is
-        large, and a seller that asks for much noise hardly looks farther for it.
+        Whether noisy moments are shrunk towards the buyer's, by Bayes estimates with the known
+        variance of the noise. The prior assumes that sellers differ from the buyer in the
+        directions in which its rows vary, by an unknown amount. It is post-processing: it reduces
+        the error by a factor of up to ten where noise is large, and prevents that scores grow with
+        the noise.
     random_state : int, RandomState instance or None, default=0
-        Of maps that are given by name, and of simulated errors and noise floors.
+        Controls maps given by name, and simulated standard errors and noise floors.
     noise_random_state : int, default=None
-        For tests and experiments only: noise of the sellers from this seed, which VOIDS their
-        guarantees.
+        Seed of the sellers' noise, for tests and experiments only: it VOIDS their guarantees.
 
     Attributes
     ----------
     model_ : BuyerModel
-        What `export` ships; its `mean_weight` is the weight taken.
+        Model that `export` writes, with the `mean_weight` used.
     max_norm_ : float or None
-        The radius.
+        Radius to which latent rows are clipped.
     noise_floor_ : float
-        Score that a seller with the buyer's own distribution and as many rows stays below with
-        probability 0.95, under this setting: smaller scores mean nothing.
+        95 % quantile of the score of a seller with the buyer's distribution and number of rows, and
+        noise with these parameters. Smaller scores are not significant.
     components_ : ndarray of shape (n_dimensions, n_dimensions)
-        Principal directions of the buyer's latent rows, one a row, which `explain` refers to.
+        Principal directions of the buyer's latent rows, one per row, as used by `explain`.
     n_samples_ : int
         Number of the buyer's rows.
     feature_names_in_ : ndarray of shape (n_features,)
-        Names of the buyer's columns, where it had any.
+        Names of the buyer's columns, if it had any.
 
     See Also
     --------
-    skvalue.priarta.SellerRelease : A seller's side.
+    skvalue.priarta.SellerRelease : Makes the summary of a seller.
 
     References
     ----------
@@ -175,9 +176,9 @@ class PriArTaScorer(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            The buyer's rows, of whatever shape the representation takes. They are not protected.
-        y : ignored
-            For scikit-learn's sake.
+            The buyer's rows, in a shape that the representation accepts. They are not protected.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
@@ -187,8 +188,8 @@ class PriArTaScorer(BaseEstimator):
         Raises
         ------
         ValueError
-            If there are fewer than 2 rows, a map gives something else than finite numbers, or
-            parameters contradict one another.
+            If there are fewer than 2 rows, the output of a map is not finite, or parameters are
+            inconsistent.
         ImportError
             If a map needs a package that is not installed.
         """
@@ -214,7 +215,7 @@ class PriArTaScorer(BaseEstimator):
         _check_size(np.abs(clipped).max(), _NEAREST, _FARTHEST, reach)
         buyer = Buyer(clipped, max_norm, self.metric, seed)
         model = BuyerModel(representation, latent, centre, max_norm, self._weight(buyer, clipped))
-        # The noise floor of a seller with as many rows as the buyer.
+        # The noise floor is that of a seller with as many rows as the buyer.
         plan = self._seller(model).plan(max(n_rows, self.subset_size or 0))
         swap_in(
             self,
@@ -237,7 +238,7 @@ class PriArTaScorer(BaseEstimator):
         return choose_weight(buyer, rows, epsilon, self.delta, self.relation, self.shrink)
 
     def _seller(self, model, noise_random_state=None):
-        """A seller that does as it is asked."""
+        """A seller with the parameters of the scorer."""
         return SellerRelease(
             model,
             self.epsilon,
@@ -252,33 +253,33 @@ class PriArTaScorer(BaseEstimator):
     # Sellers ----------------------------------------------------------------------------------
 
     def summarize(self, datasets):
-        """Summaries that sellers with these rows would send.
+        """Simulate sellers: summaries of their data sets.
 
         Parameters
         ----------
         datasets : sequence of array-like
-            The rows of each seller, shaped as the buyer's.
+            The rows of each seller, in the shape of the buyer's rows.
 
         Returns
         -------
         summaries : list of Summary
-            One a seller, with noise under `epsilon`.
+            One summary per seller, with noise by `epsilon`.
 
         Raises
         ------
         ValueError
-            If a data set does not suit the model: a frame must have the buyer's columns, in their
-            order.
+            If a data set does not suit the model: a DataFrame must have the buyer's columns, in
+            their order.
         """
         check_is_fitted(self, "model_")
         if isinstance(datasets, Mapping):
             raise ValueError(
-                "datasets must be a sequence of data sets, one a seller. Got a mapping: pass its "
+                "datasets must be a sequence of data sets, one per seller. Got a mapping: pass its "
                 "values()."
             )
         if getattr(datasets, "ndim", 3) < 3:  # a table, not a sequence of them
             raise ValueError(
-                "datasets must be a sequence of data sets, one a seller. Got a table of shape "
+                "datasets must be a sequence of data sets, one per seller. Got a table of shape "
                 f"{datasets.shape}; for one seller pass [X]."
             )
         made = []
@@ -287,13 +288,13 @@ class PriArTaScorer(BaseEstimator):
             seed = self.noise_random_state
             seller = self._seller(self.model_, None if seed is None else seed + place)
             with warnings.catch_warnings():
-                if place:  # one warning is enough
+                if place:  # warn once
                     warnings.simplefilter("ignore", SeededNoiseWarning)
                 made.append(seller.fit(X).summary_)
         return made
 
     def transform(self, datasets):
-        """Scores of sellers, from rows that pass through `summarize`.
+        """Scores of sellers from their rows, through `summarize`.
 
         Parameters
         ----------
@@ -303,7 +304,7 @@ class PriArTaScorer(BaseEstimator):
         Returns
         -------
         scores : ndarray of shape (n_sellers, 1)
-            By the metric; fresh noise in every call.
+            Scores by `metric`, with new noise in every call.
 
         Raises
         ------
@@ -315,24 +316,24 @@ class PriArTaScorer(BaseEstimator):
     # Summaries --------------------------------------------------------------------------------
 
     def score_summaries(self, summaries):
-        """Scores of sellers from what they sent; files are not trusted.
+        """Scores of sellers from their summaries; files are not trusted.
 
         Parameters
         ----------
         summaries : sequence of Summary, str or path-like
-            Summaries, or the names of their files.
+            Summaries, or paths to their files.
 
         Returns
         -------
         scores : ndarray of shape (n_sellers, 1)
-            By the metric.
+            Scores by `metric`.
 
         Raises
         ------
         ValueError
-            If a summary was made with another model, or is damaged, too long or impossible.
+            If a summary was made with another model, or is damaged, too long or invalid.
         TypeError
-            If there is something else among them.
+            If an element is neither a summary nor a path.
         """
         check_is_fitted(self, "model_")
         summaries, scores = read_summaries(self.model_, summaries), []
@@ -343,18 +344,18 @@ class PriArTaScorer(BaseEstimator):
         return np.concatenate([*scores, []])[:, None]
 
     def score_errors(self, summaries, *, n_draws=64):
-        """Standard errors of scores, from the summaries alone: no further release is needed.
+        """Standard errors of scores, estimated from the summaries alone.
 
-        Rows are taken to come from a Gaussian distribution with the estimated moments; the error
-        is the standard deviation of scores of simulated releases, so it covers the sampling of
-        rows and the noise, but not the bias of clipping.
+        Rows are assumed to have a Gaussian distribution with the estimated moments. The error is
+        the standard deviation of the scores of simulated releases: it includes the sampling of rows
+        and the noise, but not the bias of clipping. No further release is needed.
 
         Parameters
         ----------
         summaries : sequence of Summary, str or path-like
             As in `score_summaries`.
         n_draws : int, default=64
-            Releases to simulate for each.
+            Number of simulated releases per seller.
 
         Returns
         -------
@@ -374,17 +375,17 @@ class PriArTaScorer(BaseEstimator):
         )
 
     def noise_floor(self, summaries):
-        """Scores below which a seller cannot be told from the buyer, by its summary's noise.
+        """Scores below which a seller does not differ significantly from the buyer.
 
         Parameters
         ----------
         summaries : sequence of Summary, ReleasePlan, str or path-like
-            As in `score_summaries`; a plan shows the floor before anything is released.
+            As in `score_summaries`; a plan gives the noise floor before a release.
 
         Returns
         -------
         floors : ndarray of shape (n_sellers,)
-            A seller with the buyer's own distribution stays below with probability 0.95.
+            95 % quantiles of the score of a seller with the buyer's distribution.
 
         Raises
         ------
@@ -400,7 +401,7 @@ class PriArTaScorer(BaseEstimator):
         )
 
     def pairwise_distances(self, summaries):
-        """2-Wasserstein distances between sellers: near-duplicates stand out.
+        """Pairwise 2-Wasserstein distances between sellers, to find near-duplicates.
 
         Parameters
         ----------
@@ -410,7 +411,7 @@ class PriArTaScorer(BaseEstimator):
         Returns
         -------
         distances : ndarray of shape (n_sellers, n_sellers)
-            Symmetric, with zeros on the diagonal.
+            Distances: symmetric, with zeros on the diagonal.
 
         Raises
         ------
@@ -427,7 +428,7 @@ class PriArTaScorer(BaseEstimator):
         return distances + distances.T
 
     def explain(self, summaries):
-        """Why a seller is far: its squared Wasserstein distance along the buyer's directions.
+        """Squared 2-Wasserstein distance from the buyer, by principal direction.
 
         Parameters
         ----------
@@ -437,8 +438,8 @@ class PriArTaScorer(BaseEstimator):
         Returns
         -------
         contributions : ndarray of shape (n_sellers, 2, n_dimensions)
-            Of the shift of the mean (first) and of the change of spread along each row of
-            `components_`; for a seller they sum to its squared distance.
+            Contributions of the shift of the mean (first) and of the change of the covariance,
+            along each row of `components_`. They sum to the squared distance of the seller.
 
         Raises
         ------
@@ -452,17 +453,17 @@ class PriArTaScorer(BaseEstimator):
         )
 
     def export(self, folder):
-        """Write the folder that sellers need: a file of arrays and a JSON file, no pickle.
+        """Write the model for sellers to a folder: a file of arrays and a JSON file, no pickle.
 
-        Arrays are in safetensors where a map is a network, else in npz, which numpy alone reads.
+        Arrays are in safetensors format if a map is a network, else in npz format.
 
-        THE BUYER IS NOT PROTECTED: weights, centre and radius are fitted on its rows without any
-        noise, and everybody who has the folder can learn from them.
+        THE BUYER IS NOT PROTECTED: weights, centre and radius are fitted on its rows without noise,
+        and disclose information on them to anyone with the folder.
 
         Parameters
         ----------
         folder : str or path-like
-            Made if it is not there.
+            Folder, which is created if it does not exist.
 
         Raises
         ------
@@ -475,7 +476,7 @@ class PriArTaScorer(BaseEstimator):
         self.model_.save(folder)
 
     def _estimates(self, summaries):
-        """Summaries that were made with this model, and the moments that they stand for."""
+        """Checked summaries, and the moments estimated from them."""
         check_is_fitted(self, "model_")
         summaries = read_summaries(self.model_, summaries)
         return summaries, estimate_summaries(self._buyer, summaries, self.shrink)
@@ -488,7 +489,7 @@ class PriArTaScorer(BaseEstimator):
 
 
 def _check_size(size, least, most, rule):
-    """Refuse latent rows whose moments overflow, or vanish; rows that are all the same may."""
+    """Raise a ValueError if moments would overflow or underflow; a size of 0 is accepted."""
     if size and not least <= size <= most:
         raise ValueError(
             f"X must give latent rows {rule}. Got {size:g}: scale its columns, or pass "
@@ -497,7 +498,7 @@ def _check_size(size, least, most, rule):
 
 
 def _fit_map(given, names, X, random):
-    """A fitted map, from a word or an object."""
+    """A fitted map, from a name or an object."""
     if isinstance(given, str):
         fitted = class_named(given, names)()
         if "random_state" in fitted.get_params():

@@ -1,4 +1,4 @@
-"""The maps that every row goes through, fitted by the buyer."""
+"""Maps of rows, fitted by the buyer."""
 
 from importlib import import_module
 
@@ -16,7 +16,7 @@ from ._modules import (
 from .linear import FittedMap, Identity, PrincipalComponents
 from .model import BuyerModel, as_model, map_rows
 
-# File -> names that it defines, imported at first use: the networks need torch.
+# File -> names that it defines, imported on first use, since the networks need torch.
 _LAZY = {
     "_examples": ["Examples", "example_shape"],
     "_training": ["Training", "learning_rate_factor"],

@@ -1,4 +1,4 @@
-"""Weights of a network as named arrays, and back from a folder that nobody vouches for.
+"""Weights of a network as named arrays, and a network from untrusted arrays.
 
 Importing this imports torch.
 """
@@ -7,7 +7,7 @@ import torch
 
 from ..._utils.records import checked_array, named_arrays, refuse
 
-_COUNTER = "num_batches_tracked"  # of batch norms: only training uses it
+_COUNTER = "num_batches_tracked"  # of batch norms; only used in training
 
 
 def state_arrays(network):
@@ -20,10 +20,10 @@ def state_arrays(network):
 
 
 def load_arrays(build, arrays):
-    """An evaluating network with the weights given, as `state_arrays` gives them, all checked.
+    """A network in evaluation mode with checked weights, in the form of `state_arrays`.
 
-    `build` builds it on torch's "meta" device, so that nothing of its size is allocated before the
-    arrays have been found to fit it.
+    `build` is called on torch's "meta" device, so that no memory is allocated before the arrays
+    have been checked.
     """
     with torch.device("meta"):
         network = build()
@@ -44,7 +44,7 @@ def load_arrays(build, arrays):
 
 
 def read_scale(arrays, n_centres, n_scales):
-    """Centre and scale among the arrays of a map, and the arrays that are left."""
+    """Checked centre and scale among the arrays of a map, and the remaining arrays."""
     centre = checked_array(arrays.get("centre"), "centre", (n_centres,))
     scale = checked_array(arrays.get("scale"), "scale", (n_scales,))
     if not (scale > 0).all():

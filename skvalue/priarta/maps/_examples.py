@@ -1,4 +1,4 @@
-"""Examples as users hold them (images, rows of a table) to the tensors that networks see."""
+"""Conversion of examples (images, rows of a table) to tensors for networks."""
 
 import numpy as np
 import torch
@@ -7,22 +7,22 @@ from sklearn.utils.validation import validate_data
 
 from ._modules import unit_of
 
-_LIMIT = 10.0  # standard deviations: what a table's entry is clipped to
+_LIMIT = 10.0  # standard deviations to which entries of a table are clipped
 
 
 def example_shape(shape, image_shape):
-    """Shape of one example as a network sees it: (n_features,) or (channels, height, width).
+    """Shape of one example for a network: (n_features,) or (channels, height, width).
 
     >>> example_shape((10, 784), (28, 28)), example_shape((10, 32, 32, 3), None)
     ((1, 28, 28), (3, 32, 32))
     """
-    own = tuple(shape[1:])
+    given = tuple(shape[1:])
     if image_shape is None:
-        image_shape = own
-        if len(own) == 1:
-            return own
+        image_shape = given
+        if len(given) == 1:
+            return given
     image_shape = tuple(int(side) for side in image_shape)
-    fits = own == image_shape or own == (int(np.prod(image_shape)),)
+    fits = given == image_shape or given == (int(np.prod(image_shape)),)
     if len(image_shape) not in (2, 3) or min(image_shape) < 1:
         raise ValueError(
             "Images must be (height, width) or (height, width, channels), by image_shape or by "
@@ -30,19 +30,19 @@ def example_shape(shape, image_shape):
         )
     if not fits:
         raise ValueError(
-            f"X must hold images of image_shape {image_shape}, as they are or flat. Got examples "
-            f"of shape {own}."
+            f"X must hold images of image_shape {image_shape}, flattened or not. Got examples "
+            f"of shape {given}."
         )
     height, width, *channels = image_shape
     return (channels[0] if channels else 1, height, width)
 
 
 class Examples:
-    """How X becomes tensors: the shape of an example, and the scale learnt from the buyer's rows.
+    """Conversion of X to tensors, with a shape and a scale from the buyer's rows.
 
-    Images come as numbers in [0, 1]: bytes divided by 255, other numbers by the buyer's range,
-    outside of which they are clipped. Columns of a table come centred and divided by the buyer's
-    standard deviation, clipped to 10 of them.
+    Images are scaled to [0, 1]: bytes are divided by 255, other numbers by the buyer's range, and
+    clipped. Columns of a table are centred, divided by the buyer's standard deviation and clipped
+    to 10 standard deviations.
     """
 
     def __init__(self, shape, is_bytes, centre, scale):
@@ -55,13 +55,13 @@ class Examples:
 
     @classmethod
     def of(cls, X, image_shape):
-        """Learn from the buyer's rows."""
+        """Shape and scale from the buyer's rows."""
         shape = example_shape(X.shape, image_shape)
         if len(shape) == 1:
             unit = unit_of(X, axis=0)
             scaled = X / unit
             centre, scale = unit * scaled.mean(axis=0), unit * scaled.std(axis=0)
-            # A column that is constant up to rounding carries nothing: its scale is one.
+            # The scale of a column that is constant up to rounding is one.
             constant = scale <= 1e-9 * np.maximum(np.abs(centre), 1e-300)
             return cls(shape, False, centre, np.where(constant, 1.0, scale))
         if X.dtype == np.uint8:
@@ -70,7 +70,7 @@ class Examples:
         return cls(shape, False, [low], [high - low if high > low else 1.0])
 
     def tensor(self, X):
-        """X as a tensor of shape (n, *shape): bytes as they are, other numbers scaled."""
+        """X as a tensor of shape (n, *shape): bytes unscaled, other numbers scaled."""
         if not self.is_table and self.bytes != (X.dtype == np.uint8):
             want, got = ("uint8", str(X.dtype)) if self.bytes else ("floating-point", "uint8")
             raise ValueError(f"X must hold {want} images, as those of fit. Got {got}.")
@@ -86,14 +86,14 @@ class Examples:
         return torch.from_numpy(np.ascontiguousarray(X))
 
     def unit(self, batch):
-        """A batch as the floats that augmentations and networks take."""
+        """A batch as floats, with bytes scaled to [0, 1]."""
         return batch.float() / 255.0 if batch.dtype == torch.uint8 else batch
 
 
 def read_examples(estimator, X, *, image_shape, reset):
-    """X validated: an array of finite numbers of two to four dimensions.
+    """Validated X: an array of finite numbers of two to four dimensions.
 
-    `n_features_in_` is the number of numbers in an example, whatever its shape.
+    `n_features_in_` is the number of entries of an example of any shape.
     """
     if isinstance(X, (list, tuple)):
         X = np.asarray(X)

@@ -1,8 +1,8 @@
-"""The two replaceable maps from a data set to rows of numbers, their names, and how they travel.
+"""Interfaces and names of the two maps from a data set to latent rows.
 
-Modules 1 and 2 of PriArTa: a *representation* turns raw rows (images, texts,
-tables) into rows of numbers, and a *latent map* turns those into the rows whose moments a seller
-releases. Both are objects with `fit` and `transform`; both are fitted on the buyer's rows only.
+Modules 1 and 2 of PriArTa: a *representation* maps raw rows (images, texts, tables) to vectors, and
+a *latent map* maps these to the latent rows, whose moments a seller releases. Both are objects with
+`fit` and `transform`; both are fitted on the buyer's rows only.
 """
 
 from importlib import import_module
@@ -10,8 +10,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-# Name -> "module:class", imported when a user asks for it. A folder that a buyer exports names its
-# maps by these words, so a seller's machine loads no other code than this.
+# Name -> "module:class", imported on use. The folder that a buyer exports has only these names, so
+# that a seller's machine loads no other code.
 REPRESENTATIONS = {
     "identity": "skvalue.priarta.maps.linear:Identity",
     "pca": "skvalue.priarta.maps.linear:PrincipalComponents",
@@ -27,35 +27,34 @@ NETWORKS = {"simclr", "vae"}
 
 @runtime_checkable
 class Representation(Protocol):
-    """What a representation or a latent map must do.
+    """Interface of a representation or a latent map.
 
-    `transform` works row by row: what it makes of a row depends on that row and on the buyer's
-    fitted weights, never on the other rows of the call (a network is in evaluation mode, batch
-    norms use the buyer's statistics), on no random numbers and not on the size of the call. The
-    guarantee of a seller's release rests on this.
+    The output of `transform` for a row depends only on that row and on the fitted weights: not on
+    other rows (a network is in evaluation mode, with the buyer's batch statistics), on random
+    numbers or on the number of rows. The guarantee of a seller's release depends on this.
     """
 
     def fit(self, X):
-        """Learn from the buyer's rows; a latent map gets a float64 array of two axes."""
+        """Fit to the buyer's rows; a latent map gets a two-dimensional float64 array."""
 
     def transform(self, X):
-        """Rows of finite float64 numbers, one for each row of X."""
+        """A two-dimensional array of finite float64 numbers, one row for each row of X."""
 
 
 @runtime_checkable
 class ExportableMap(Representation, Protocol):
-    """A map that a buyer can ship: its weights are arrays and the rest is JSON."""
+    """Interface of a map that can be exported, as arrays and JSON."""
 
     def to_arrays(self):
-        """Weights by name (letters, digits, "_" and "."), and what JSON can hold; no code."""
+        """Weights by name (letters, digits, "_" and "."), and a configuration for JSON."""
 
     @classmethod
     def from_arrays(cls, arrays, config):
-        """The map ready to transform, from an untrusted folder; refuses what does not fit."""
+        """The fitted map, from untrusted arrays and configuration, all of which it checks."""
 
 
 def class_named(name, names):
-    """Class that a word of `REPRESENTATIONS` or `LATENTS` stands for, imported now."""
+    """Class of a name of `REPRESENTATIONS` or `LATENTS`, which is imported."""
     if name not in names:
         known = ", ".join(sorted(names))
         raise ValueError(f"name must be one of {known}. Got {name!r}.")
@@ -64,7 +63,7 @@ def class_named(name, names):
 
 
 def name_of(fitted, names):
-    """Word under which an object's class, exactly, is registered, or None."""
+    """Name under which exactly the class of an object is registered, or None."""
     where = f"{type(fitted).__module__}:{type(fitted).__qualname__}"
     return next((name for name, target in names.items() if target == where), None)
 
@@ -80,9 +79,9 @@ def count_rows(X):
 
 
 def unit_of(X, axis=None):
-    """Power of two near the largest entries: over it, squares neither overflow nor vanish.
+    """Power of two near the largest entries of X: squares of X / unit neither over- nor underflow.
 
-    Dividing by it changes no digit.
+    Division by it is exact.
 
     >>> X = np.array([3e200, 4e200])
     >>> print(f"{unit_of(X) * np.linalg.norm(X / unit_of(X)):.3g}")
@@ -92,7 +91,7 @@ def unit_of(X, axis=None):
 
 
 def as_rows(values, n_rows, name):
-    """A map's output, checked: finite float64 numbers, n_rows rows of them."""
+    """Checked output of a map: n_rows rows of finite float64 numbers."""
     rows = np.asarray(values, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[0] != n_rows or rows.shape[1] == 0:
         raise ValueError(

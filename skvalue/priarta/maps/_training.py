@@ -1,4 +1,4 @@
-"""One training loop, for the representation and the latent map. Importing this imports torch."""
+"""Training loop of the representation and the latent map. Importing this imports torch."""
 
 import copy
 import math
@@ -20,7 +20,7 @@ _OF_TRAINING = ("n_epochs", "batch_size", "learning_rate", "weight_decay", "mixe
 
 
 def learning_rate_factor(step, n_steps):
-    """Linear warm-up over a tenth of the steps, then half a cosine down to zero.
+    """Linear warm-up over a tenth of the steps, then half a cosine to zero.
 
     >>> [round(learning_rate_factor(step, 20), 2) for step in (0, 1, 2, 11, 20)]
     [0.5, 1.0, 1.0, 0.5, 0.0]
@@ -32,13 +32,12 @@ def learning_rate_factor(step, n_steps):
 
 
 class Training:
-    """A network on its way, an epoch at a time, by AdamW.
+    """Training of a network by AdamW, one epoch at a time.
 
-    ``loss_of`` takes indices of rows, a tensor on the CPU, to the mean loss over them; ``rng``
-    gives the seed of each epoch. A last batch that is smaller is left out: which rows it holds
-    changes. With ``patience``, ``n_held_out`` random rows are not trained on and evaluate each
-    epoch; training ends after so many epochs without a loss lower by ``tol``, and the best weights
-    are kept.
+    ``loss_of`` maps indices of rows, a tensor on the CPU, to the mean loss over them; ``rng`` gives
+    the seed of each epoch. A smaller last batch is left out; its rows differ between epochs. With
+    ``patience``, ``n_held_out`` random rows are held out and evaluated after each epoch; training
+    stops after `patience` epochs without an improvement by ``tol``, and the best weights are kept.
     """
 
     def __init__(
@@ -101,7 +100,7 @@ class Training:
         return total / sum(len(rows) for rows in parts if len(rows) > 1)
 
     def epochs(self):
-        """Train, and yield the mean loss of each epoch; it must be finite."""
+        """Train, and yield the mean loss of each epoch, which must be finite."""
         for epoch in range(self.n_epochs):
             with seeded(self.rng.randint(2**31), self.device):
                 loss = self._epoch()
@@ -112,12 +111,12 @@ class Training:
                 )
             self.losses.append(loss)
             if self.patience is not None:
-                self._remember()
+                self._keep_best()
             yield loss
             if self.stopped_early:
                 return
 
-    def _remember(self):
+    def _keep_best(self):
         loss = self._held_out_loss()
         self.held_out_losses.append(loss)
         self._waited = 0 if loss < self._best - self.tol else self._waited + 1
@@ -127,7 +126,7 @@ class Training:
         self.stopped_early = self._waited >= self.patience
 
     def finish(self):
-        """The best weights back if epochs were evaluated; the network on the CPU, evaluating."""
+        """The network on the CPU in evaluation mode, with the best weights if there are any."""
         if self._best_weights is not None:
             self.network.load_state_dict(self._best_weights)
         return self.network.cpu().eval()
@@ -140,7 +139,7 @@ class TrainedTransformer(
     BaseEstimator,
     metaclass=ABCMeta,
 ):
-    """What estimators with a network share: how it is trained, with which parameters."""
+    """Base class of transformers with a network: training and its parameters."""
 
     _parameter_constraints = {
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
@@ -158,21 +157,21 @@ class TrainedTransformer(
     }
 
     def _former(self):
-        """The record of the last fit, if this one goes on from it, else None.
+        """The record of the previous fit, if this one resumes from it, else None.
 
-        Refused if that came by `from_arrays`: its weights are not all that is trained.
+        An object from `from_arrays` cannot resume, since a part of the weights may be missing.
         """
         if not (self.warm_start and hasattr(self, "_learnt")):
             return None
         if self._learnt.rng is None:
             raise ValueError(
-                "warm_start=True needs a fit of this object to go on from. Got one whose weights "
-                "came by from_arrays: fit it with warm_start=False."
+                "warm_start=True needs a fit of this object to resume from. Got weights from "
+                "from_arrays: fit with warm_start=False."
             )
         return self._learnt
 
     def _training(self, network, loss_of, n_rows, rng, device):
-        """`Training` as the parameters have it; refuses to hold out rows that it needs."""
+        """`Training` with the parameters of the estimator; checks the number of held-out rows."""
         patience = {}
         if self.early_stopping:
             n_held_out = max(2, round(self.validation_fraction * n_rows))
@@ -182,13 +181,13 @@ class TrainedTransformer(
                     "on. Pass more rows or a smaller validation_fraction."
                 )
             patience = dict(patience=self.n_iter_no_change, tol=self.tol, n_held_out=n_held_out)
-        asked = {name: getattr(self, name) for name in _OF_TRAINING}
-        if asked["mixed_precision"] == "auto":
-            asked["mixed_precision"] = gains_from_bfloat16(device)
-        return Training(network, loss_of, n_rows, rng=rng, device=device, **asked, **patience)
+        settings = {name: getattr(self, name) for name in _OF_TRAINING}
+        if settings["mixed_precision"] == "auto":
+            settings["mixed_precision"] = gains_from_bfloat16(device)
+        return Training(network, loss_of, n_rows, rng=rng, device=device, **settings, **patience)
 
     def _set_loaded(self, network, learnt, n_features):
-        """Set what came from a folder: a network that was trained elsewhere."""
+        """Set a loaded network and its record."""
         swap_in(
             self,
             network_=network,
@@ -202,17 +201,17 @@ class TrainedTransformer(
 
     @abstractmethod
     def _prepare(self, X, host, former, device):
-        """The network, its loss as a function of chosen rows, their number, and what is learnt.
+        """The network, its loss as a function of row indices, the number of rows, and the record.
 
-        `former` is the record of the fit that this one goes on from, or None. Only `host` is
-        touched: it gets what X says of the columns.
+        `former` is the record of the fit to resume from, or None. Only `host` is changed, which
+        gets the attributes of the columns of X.
         """
 
     def _fitted(self, X):
-        """Train under the callbacks and set what there is, be it stopped or interrupted.
+        """Train with callbacks, and set the fitted attributes, also if stopped or interrupted.
 
-        Curves go on where a fit goes on. A fit that fails, or is interrupted before its first epoch
-        is over, leaves the former as it was.
+        A warm start extends the curves. A fit that fails, or is interrupted in its first epoch,
+        leaves the previous fit unchanged.
         """
         former, device = self._former(), find_device(self.device)
         host = blank_of(self) if former is None else self

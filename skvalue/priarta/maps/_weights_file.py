@@ -1,7 +1,6 @@
-"""Arrays of a buyer's model in one file, without pickle: safetensors for networks, else npz.
+"""Arrays of a buyer's model in one file without pickle: safetensors for networks, else npz.
 
-Whoever runs a network has safetensors, which comes with the extra "torch"; the other maps must be
-readable with numpy alone.
+safetensors is installed with the extra "torch", which networks need; other maps need only numpy.
 """
 
 import os
@@ -13,16 +12,16 @@ _NETWORK, _PLAIN = "weights.safetensors", "weights.npz"
 
 
 def save_weights(folder, arrays, network):
-    """Write named arrays to a folder, which is made; `network`: weights of one are among them."""
+    """Write named arrays to a folder, which is created; `network` selects safetensors."""
     write = _safetensors().save_file if network else _save_npz
     os.makedirs(folder, exist_ok=True)
     write(arrays, os.path.join(folder, _NETWORK if network else _PLAIN))
 
 
 def load_weights(folder, network):
-    """Read named arrays from a folder that nobody vouches for.
+    """Read named arrays from an untrusted folder; `network` as in `save_weights`.
 
-    Together they are no larger than the file; `network` is as when they were saved.
+    The arrays are together no larger than the file.
     """
     name = _NETWORK if network else _PLAIN
     read = _safetensors().load_file if network else _load_npz
@@ -30,7 +29,7 @@ def load_weights(folder, network):
         return read(os.path.join(folder, name))
     except FileNotFoundError:
         raise
-    except Exception as error:  # whatever a damaged file makes of a reader
+    except Exception as error:  # a damaged file can raise anything
         kind = "a safetensors file" if network else "an uncompressed npz file of numbers"
         raise ValueError(f"{name} must be {kind}. Got {error}.") from None
 
@@ -41,7 +40,7 @@ def _save_npz(arrays, path):
 
 def _load_npz(path):
     with open(path, "rb") as file, NpzFile(file, allow_pickle=False) as arrays:
-        # What is compressed can fill memory from a few bytes.
+        # A small compressed file could fill the memory.
         size = sum(part.file_size for part in arrays.zip.infolist())
         if size > os.path.getsize(path):
             raise ValueError(f"{size} bytes in fewer")

@@ -1,6 +1,6 @@
-"""Random views of examples, on tensors, so that they run where the network runs.
+"""Random views of examples, as operations on tensors on the device of the network.
 
-Importing this imports torch; kornia is imported by the sets for images.
+Importing this imports torch; kornia is imported only for images.
 """
 
 import torch
@@ -19,22 +19,22 @@ def _kornia():
 
 
 def image_augmentations(name, size):
-    """A set of random transformations of images.
+    """Random transformations of images.
 
     Parameters
     ----------
     name : {"colour", "digits"}
-        "digits" is for drawings and characters, whose meaning a flip changes: shift, small
-        rotation, shear and crop, blur, contrast. "colour" is for photographs: crop, flip, colour
-        jitter, greyscale (SimCLR, Appendix A), and small rotations.
+        "digits" is for drawings and characters, which must not be flipped: shift, small rotation,
+        shear and crop, blur, contrast. "colour" is for photographs: crop, flip, colour jitter,
+        greyscale (SimCLR, Appendix A), and small rotations.
     size : tuple of int
         Height and width.
 
     Returns
     -------
     augment : torch.nn.Module
-        Images of shape (n, channels, height, width) with numbers in [0, 1] to as many, each
-        transformed on its own.
+        Map from images of shape (n, channels, height, width), with numbers in [0, 1], to images of
+        the same shape, each with its own random transformation.
 
     Raises
     ------
@@ -71,14 +71,14 @@ def image_augmentations(name, size):
 
 
 def corrupt_features(X, pool, rate):
-    """Replace entries by entries of the same column from other rows.
+    """Replace random entries by entries of the same column of other rows.
 
     Parameters
     ----------
     X : tensor of shape (n, n_features)
         Rows.
     pool : tensor of shape (n_pool, n_features)
-        Rows whose entries are taken, each column's on its own: an estimate of its distribution.
+        Rows from which replacements are drawn, independently for each entry.
     rate : float
         Probability that an entry is replaced.
 
@@ -99,7 +99,7 @@ def corrupt_features(X, pool, rate):
     tensor([[1., 1., 1.],
             [1., 1., 1.]])
     """
-    # Drawn on the CPU: the same views on every device.
+    # Drawn on the CPU, so that views are the same on every device.
     replaced = torch.rand(X.shape) < rate
     rows = torch.randint(len(pool), X.shape)
     columns = torch.arange(X.shape[1]).expand_as(rows)
@@ -108,7 +108,7 @@ def corrupt_features(X, pool, rate):
 
 
 class _Corruption:
-    """`corrupt_features` with its pool."""
+    """`corrupt_features` with a given pool and rate."""
 
     def __init__(self, pool, rate):
         self.pool, self.rate = pool, rate
@@ -118,10 +118,10 @@ class _Corruption:
 
 
 def make_augmentations(name, shape, pool, rate=0.3):
-    """A set of augmentations for examples of a shape; "auto" takes the one that suits it.
+    """Augmentations for examples of a shape, by name or "auto".
 
-    "table" replaces entries, with probability `rate`, by those of the pool (n, ...); the others
-    need kornia.
+    "table" replaces entries with probability `rate` by those of the pool (n, ...); the others need
+    kornia.
     """
     if name == "auto":
         name = "table" if len(shape) == 1 else "digits" if shape[0] == 1 else "colour"

@@ -1,4 +1,4 @@
-"""Representations and latent maps without a network, and whatever else a user hands over."""
+"""Representations and latent maps without a network, and a wrapper of other objects."""
 
 from functools import partial
 from numbers import Integral
@@ -15,7 +15,7 @@ from ._modules import unit_of
 
 
 class Identity(BaseEstimator):
-    """Rows as they are; for embeddings and tables that were prepared beforehand.
+    """Rows without a map, or standardized; for embeddings and prepared tables.
 
     Parameters
     ----------
@@ -25,11 +25,11 @@ class Identity(BaseEstimator):
     Attributes
     ----------
     mean_, scale_ : ndarray of shape (n_features,)
-        What is subtracted and divided by.
+        Mean that is subtracted, and scale by which rows are divided.
 
     See Also
     --------
-    PrincipalComponents : Fewer columns.
+    PrincipalComponents : Map to fewer columns.
 
     Examples
     --------
@@ -44,14 +44,14 @@ class Identity(BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
-        """Learn means and scales of the columns.
+        """Compute means and scales of the columns.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             The buyer's rows.
-        y : ignored
-            For scikit-learn's sake.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
@@ -61,19 +61,19 @@ class Identity(BaseEstimator):
         Raises
         ------
         ValueError
-            If X is no table of finite numbers.
+            If `X` is not a table of finite numbers.
         """
         X = _table(X)
         self.mean_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
         if self.standardize:
             unit = unit_of(X, axis=0)
             self.mean_, scale = unit * (X / unit).mean(axis=0), unit * (X / unit).std(axis=0)
-            # A column that hardly varies here must not blow up somebody else's rows.
+            # A nearly constant column must not scale up the rows of sellers.
             self.scale_ = np.where(scale > 1e-6 * np.abs(X).max(axis=0), scale, 1.0)
         return self
 
     def transform(self, X):
-        """Standardize rows, if asked.
+        """Transform rows, with standardization if `standardize` is True.
 
         Parameters
         ----------
@@ -83,49 +83,49 @@ class Identity(BaseEstimator):
         Returns
         -------
         rows : ndarray of shape (n_samples, n_features)
-            Float64 numbers.
+            Transformed rows, in float64.
 
         Raises
         ------
         ValueError
-            If X has another number of columns, or NaN or infinity.
+            If `X` has another number of columns than in `fit`, or NaN or infinity.
         """
         check_is_fitted(self)
         return (_table(X, len(self.mean_)) - self.mean_) / self.scale_
 
     def to_arrays(self):
-        """Weights and configuration, see `ExportableMap`.
+        """Arrays and configuration to export.
 
         Returns
         -------
         arrays : dict of str to ndarray
             Means and scales.
         config : dict
-            The parameters.
+            Parameters of the map.
         """
         check_is_fitted(self)
         return {"mean": self.mean_, "scale": self.scale_}, {"standardize": bool(self.standardize)}
 
     @classmethod
     def from_arrays(cls, arrays, config):
-        """The map from `to_arrays`, of an untrusted folder.
+        """The map from untrusted arrays and configuration.
 
         Parameters
         ----------
         arrays : dict of str to ndarray
             Means and scales.
         config : dict
-            The parameters.
+            Parameters of the map.
 
         Returns
         -------
         map : Identity
-            Ready to transform.
+            The fitted map.
 
         Raises
         ------
         ValueError
-            If names, shapes or values do not fit together.
+            If names, shapes or values are invalid.
         """
         (standardize,) = named_fields(config, "config", standardize=flag)
         made = cls(standardize)
@@ -142,20 +142,20 @@ class PrincipalComponents(BaseEstimator):
     Parameters
     ----------
     n_components : int, default=8
-        How many directions, at most; fewer columns or rows allow fewer.
+        Maximum number of directions; it is bounded by the numbers of columns and rows.
     whiten : bool, default=False
         Whether each coordinate is divided by its standard deviation among the buyer's rows.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        The buyer's mean.
+        Mean of the buyer's rows.
     components_ : ndarray of shape (n_components, n_features)
-        Directions, divided by standard deviations if `whiten`.
+        Principal directions, divided by standard deviations if `whiten` is True.
 
     See Also
     --------
-    Identity : All columns.
+    Identity : Map that keeps all columns.
 
     Examples
     --------
@@ -175,14 +175,14 @@ class PrincipalComponents(BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
-        """Find the directions.
+        """Compute the principal directions.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
             The buyer's rows; images are flattened.
-        y : ignored
-            For scikit-learn's sake.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
@@ -192,7 +192,7 @@ class PrincipalComponents(BaseEstimator):
         Raises
         ------
         ValueError
-            If X holds no finite numbers.
+            If `X` is not finite.
         """
         X = _table(X)
         pca = PCA(min(self.n_components, *X.shape), svd_solver="full").fit(X)
@@ -203,7 +203,7 @@ class PrincipalComponents(BaseEstimator):
         return self
 
     def transform(self, X):
-        """Coordinates of rows.
+        """Coordinates of rows along the principal directions.
 
         Parameters
         ----------
@@ -213,25 +213,25 @@ class PrincipalComponents(BaseEstimator):
         Returns
         -------
         rows : ndarray of shape (n_samples, n_components)
-            Float64 numbers.
+            Transformed rows, in float64.
 
         Raises
         ------
         ValueError
-            If X has another number of columns, or NaN or infinity.
+            If `X` has another number of columns than in `fit`, or NaN or infinity.
         """
         check_is_fitted(self)
         return (_table(X, len(self.mean_)) - self.mean_) @ self.components_.T
 
     def to_arrays(self):
-        """Weights and configuration, see `ExportableMap`.
+        """Arrays and configuration to export.
 
         Returns
         -------
         arrays : dict of str to ndarray
             Mean and directions.
         config : dict
-            The parameters.
+            Parameters of the map.
         """
         check_is_fitted(self)
         config = {"n_components": int(self.n_components), "whiten": bool(self.whiten)}
@@ -239,24 +239,24 @@ class PrincipalComponents(BaseEstimator):
 
     @classmethod
     def from_arrays(cls, arrays, config):
-        """The map from `to_arrays`, of an untrusted folder.
+        """The map from untrusted arrays and configuration.
 
         Parameters
         ----------
         arrays : dict of str to ndarray
             Mean and directions.
         config : dict
-            The parameters.
+            Parameters of the map.
 
         Returns
         -------
         map : PrincipalComponents
-            Ready to transform.
+            The fitted map.
 
         Raises
         ------
         ValueError
-            If names, shapes or values do not fit together.
+            If names, shapes or values are invalid.
         """
         size = partial(integer, lowest=1, highest=2**31)
         n, whiten = named_fields(config, "config", n_components=size, whiten=flag)
@@ -270,30 +270,13 @@ class PrincipalComponents(BaseEstimator):
 
 
 class FittedMap:
-    """A scikit-learn transformer, torch module or callable as a representation; not exportable.
-
-    Parameters
-    ----------
-    inner : object
-        What maps rows to numbers.
-    """
+    """A scikit-learn transformer, torch module or callable as a map, which cannot be exported."""
 
     def __init__(self, inner):
         self.inner = inner
 
     def fit(self, X):
-        """Fit a transformer; leave a module or function as it is.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, ...)
-            The buyer's rows.
-
-        Returns
-        -------
-        self : object
-            The fitted map.
-        """
+        """Fit a clone of a transformer to the buyer's rows; do nothing for other objects."""
         estimator = hasattr(self.inner, "get_params") and not isinstance(self.inner, type)
         transforms = hasattr(self.inner, "transform")
         self.fitted_ = clone(self.inner, safe=False) if transforms and estimator else self.inner
@@ -302,18 +285,7 @@ class FittedMap:
         return self
 
     def transform(self, X):
-        """Rows of numbers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, ...)
-            Rows.
-
-        Returns
-        -------
-        rows : ndarray of shape (n_samples, n_dimensions)
-            What the inner object makes of them.
-        """
+        """Output of the object for rows, as a dense array (n_samples, n_dimensions)."""
         if hasattr(self.fitted_, "transform"):
             return _dense(self.fitted_.transform(X))
         if hasattr(self.fitted_, "named_parameters"):
@@ -322,7 +294,7 @@ class FittedMap:
 
     @property
     def described(self):
-        """What the map is, in words."""
+        """Import path of the object or of its class."""
         inner = self.inner
         kind = type(inner) if not isinstance(inner, type(_dense)) else inner
         return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,4 +1,4 @@
-"""What the buyer ships to sellers: fitted maps, a centre and a radius, as a folder without code."""
+"""The buyer's model for sellers: fitted maps, a centre and a radius, as a folder without code."""
 
 import hashlib
 import json
@@ -18,35 +18,35 @@ _MOST_CONFIG_BYTES = 4_000_000
 
 
 class BuyerModel:
-    """The maps that a seller's rows go through, and where they are clipped.
+    """The buyer's fitted maps, and the ball to which latent rows are clipped.
 
-    Made by `PriArTaScorer`; a seller has it from a folder, by `load`.
+    `PriArTaScorer` makes it; a seller reads it from a folder with `load`.
 
     Parameters
     ----------
     representation, latent : object
         Fitted maps, see the user guide.
     centre : array-like of shape (n_dimensions,)
-        Where moments are taken around: the buyer's mean.
+        The buyer's mean, around which moments are taken.
     max_norm : float or None
-        Radius that latent rows are clipped to, around the centre; None does not clip.
+        Radius around the centre to which latent rows are clipped; None does not clip.
     mean_weight : float, default=0.6
-        Weight of the mean in a noisy release, where rows have norm at most 1: a larger one buys
-        accuracy of the mean with accuracy of the second moment.
+        Weight of the mean in a noisy release, in units where rows have norm at most 1. A larger
+        weight gives a more accurate mean and a less accurate second moment.
 
     Attributes
     ----------
     fingerprint : str
-        Hash of everything that shapes a summary; summaries of another model are refused by it.
+        Hash of all that determines a summary; a summary with another hash is not accepted.
 
     Raises
     ------
     ValueError
-        If the centre holds NaN or infinity, or a number is out of range.
+        If `centre` holds NaN or infinity, or a number is out of range.
 
     See Also
     --------
-    SellerRelease : What a seller does with it.
+    SellerRelease : Makes the summary of a seller.
 
     Examples
     --------
@@ -77,17 +77,17 @@ class BuyerModel:
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            Rows as the buyer's.
+            Rows in the shape of the buyer's rows.
 
         Returns
         -------
         rows : ndarray of shape (n_samples, n_dimensions)
-            Finite numbers.
+            Latent rows, of finite numbers.
 
         Raises
         ------
         ValueError
-            If the maps do not take X, or give something else than finite numbers.
+            If the maps do not accept `X`, or their output is not finite.
         """
         rows = map_rows(self.representation, self.latent, X)
         if rows.shape[1] != self.n_dimensions:
@@ -97,22 +97,22 @@ class BuyerModel:
         return rows
 
     def transform(self, X):
-        """Latent rows around the centre, clipped to the radius.
+        """Latent rows minus the centre, clipped to the radius.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            Rows as the buyer's.
+            Rows in the shape of the buyer's rows.
 
         Returns
         -------
         rows : ndarray of shape (n_samples, n_dimensions)
-            Of Euclidean norm at most `max_norm`.
+            Clipped rows, of Euclidean norm at most `max_norm`.
 
         Raises
         ------
         ValueError
-            As `latent_rows`.
+            As in `latent_rows`.
         """
         return clip_rows(self.latent_rows(X) - self.centre, self.max_norm)
 
@@ -124,7 +124,7 @@ class BuyerModel:
         Parameters
         ----------
         folder : str or path-like
-            Made if it is not there.
+            Folder, which is created if it does not exist.
 
         Raises
         ------
@@ -142,12 +142,12 @@ class BuyerModel:
     def load(cls, folder):
         """Read a model from a folder, which is not trusted.
 
-        No code is loaded but skvalue's own, and nothing is unpickled.
+        No code of the folder is loaded, and nothing is unpickled.
 
         Parameters
         ----------
         folder : str or path-like
-            What `save` wrote.
+            Folder written by `save`.
 
         Returns
         -------
@@ -157,9 +157,9 @@ class BuyerModel:
         Raises
         ------
         ValueError
-            If a file is too long, damaged, or not what its fingerprint says.
+            If a file is too long or damaged, or does not match the fingerprint.
         ImportError
-            If what a network needs is not installed.
+            If a package that a network needs is not installed.
         """
         text = read_text(os.path.join(folder, _CONFIG), _MOST_CONFIG_BYTES, _CONFIG)
         names = {"representation", "latent", "max_norm", "mean_weight", "fingerprint"}
@@ -183,7 +183,7 @@ class BuyerModel:
         return model
 
     def _exported(self):
-        """Configuration and arrays."""
+        """Configuration and arrays to write."""
         config = {"format": _FORMAT, "version": _VERSION}
         arrays = {"centre": self.centre}
         for part, names in (("representation", REPRESENTATIONS), ("latent", LATENTS)):
@@ -192,7 +192,7 @@ class BuyerModel:
             if name is None or not hasattr(fitted, "to_arrays"):
                 raise ValueError(
                     f"{part} must be one that can be exported, {', '.join(sorted(names))}: a "
-                    "seller's machine loads no code but skvalue's own. Got "
+                    "seller's machine loads only code of skvalue. Got "
                     f"{getattr(fitted, 'described', type(fitted).__name__)}."
                 )
             weights, details = fitted.to_arrays()
@@ -201,7 +201,7 @@ class BuyerModel:
         return {**config, "max_norm": self.max_norm, "mean_weight": self.mean_weight}, arrays
 
     def _hash(self):
-        """Fingerprint by content; for maps that cannot be exported, by their description."""
+        """Hash of configuration and arrays, or of a description of maps that cannot be exported."""
         try:
             config, arrays = self._exported()
         except ValueError:
@@ -218,7 +218,7 @@ class BuyerModel:
 
 
 def map_rows(representation, latent, X):
-    """Rows through both maps, checked."""
+    """Rows transformed by both maps, and checked."""
     rows = as_rows(representation.transform(X), count_rows(X), "representation")
     return as_rows(latent.transform(rows), len(rows), "latent")
 
@@ -236,8 +236,8 @@ def _check_record(record, part):
 def _load_map(record, part, names, arrays):
     cls = class_named(record["name"], names)
     part = f"{part}/"
-    own = {key.removeprefix(part): a for key, a in arrays.items() if key.startswith(part)}
-    return cls.from_arrays(own, record["config"])
+    weights = {key.removeprefix(part): a for key, a in arrays.items() if key.startswith(part)}
+    return cls.from_arrays(weights, record["config"])
 
 
 def _positive(value, name, largest):
@@ -247,5 +247,5 @@ def _positive(value, name, largest):
 
 
 def as_model(model):
-    """The buyer's model, from itself or its folder."""
+    """A `BuyerModel`, from an object or a folder."""
     return model if isinstance(model, BuyerModel) else BuyerModel.load(model)

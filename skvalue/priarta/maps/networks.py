@@ -10,13 +10,13 @@ _SIDES = {"small_cnn": (8, 28), "resnet18": (29, 96)}  # shorter side of images,
 
 
 def _convolution(n_in, n_out, stride=1, kernel=3, around=1):
-    """A convolution without bias and the batch norm after it."""
+    """A convolution without bias, and the batch norm that follows it."""
     convolution = nn.Conv2d(n_in, n_out, kernel, stride, around, bias=False)
     return convolution, nn.BatchNorm2d(n_out)
 
 
 class _Residual(nn.Module):
-    """Two convolutions of 3 x 3 and a way around them."""
+    """Residual block: two 3 x 3 convolutions and a skip connection."""
 
     def __init__(self, n_in, n_out, stride):
         super().__init__()
@@ -33,8 +33,8 @@ class _Residual(nn.Module):
 def resnet18(n_channels=3, side=32):
     """ResNet-18 for small images.
 
-    The first convolution is 3 x 3 and nothing is pooled after it, as is usual for images of 32
-    pixels; from 64 pixels on it has stride 2.
+    The first convolution is 3 x 3 without pooling after it, as is usual for images of 32 pixels; it
+    has stride 2 for images of at least 64 pixels.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def resnet18(n_channels=3, side=32):
     Returns
     -------
     network : torch.nn.Module
-        Images of shape (n, n_channels, height, width) to arrays of shape (n, 512).
+        Map from images of shape (n, n_channels, height, width) to arrays of shape (n, 512).
 
     References
     ----------
@@ -62,21 +62,21 @@ def resnet18(n_channels=3, side=32):
 
 
 def small_cnn(n_channels=1, side=28, width=16):
-    """Three convolutions and a mean over pixels, for images of 8 to 28 pixels.
+    """Three convolutions and average pooling, for images of 8 to 28 pixels.
 
     Parameters
     ----------
     n_channels : int
         Channels of an image.
     side : int
-        Pixels of its shorter side: below 16 the first convolution keeps the size.
+        Pixels of its shorter side; below 16 the first convolution has stride 1.
     width : int
-        Channels of the first convolution; the next have two and four times as many.
+        Channels of the first convolution; the others have two and four times as many.
 
     Returns
     -------
     network : torch.nn.Module
-        Images of shape (n, n_channels, height, width) to arrays of shape (n, 4 width).
+        Map from images of shape (n, n_channels, height, width) to arrays of shape (n, 4 width).
     """
     layers, n_in = [], n_channels
     for n_out, stride in ((width, 1 if side < 16 else 2), (2 * width, 2), (4 * width, 2)):
@@ -86,7 +86,7 @@ def small_cnn(n_channels=1, side=28, width=16):
 
 
 def mlp(n_features, width=128):
-    """Two hidden layers, for rows of a table.
+    """Multilayer perceptron of two hidden layers, for rows of a table.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def mlp(n_features, width=128):
     Returns
     -------
     network : torch.nn.Module
-        Arrays of shape (n, n_features) to arrays of shape (n, width).
+        Map from arrays of shape (n, n_features) to arrays of shape (n, width).
     """
     return nn.Sequential(
         nn.Linear(n_features, width),
@@ -111,12 +111,12 @@ def mlp(n_features, width=128):
 
 
 def projection_head(n_in, n_out):
-    """The head on which the contrastive loss is taken, thrown away after training."""
+    """The projection head, on whose outputs the contrastive loss is computed."""
     return nn.Sequential(nn.Linear(n_in, n_in), nn.ReLU(), nn.Linear(n_in, n_out))
 
 
 def choose_backbone(shape):
-    """Name of the network that suits (n_features,) or (channels, height, width)."""
+    """Name of the default network for a shape (n_features,) or (channels, height, width)."""
     if len(shape) == 1:
         return "mlp"
     side = min(shape[1:])
@@ -130,7 +130,7 @@ def choose_backbone(shape):
 
 
 def make_backbone(name, shape):
-    """A network for examples of a shape, with fresh weights, and its number of outputs."""
+    """A network with initial weights for examples of a shape, and its number of outputs."""
     if name not in BACKBONES:
         raise ValueError(f"backbone must be one of {', '.join(BACKBONES)}. Got {name!r}.")
     if (name == "mlp") != (len(shape) == 1):
@@ -151,7 +151,7 @@ def make_backbone(name, shape):
 
 
 def with_head(backbone, n_outputs, projection_dim):
-    """Backbone and head as one module; without a head where projection_dim is None."""
+    """Backbone and head as one module; without a head if projection_dim is None."""
     network = nn.Module()
     network.backbone = backbone
     if projection_dim is not None:
@@ -160,7 +160,7 @@ def with_head(backbone, n_outputs, projection_dim):
 
 
 def outputs_of(backbone, shape):
-    """Dimension of what a user's module gives."""
+    """Number of outputs of a module passed by the user."""
     mode = backbone.training
     try:
         with torch.no_grad():

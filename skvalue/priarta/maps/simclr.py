@@ -1,4 +1,4 @@
-"""SimCLR: a representation that does not change when an example is augmented.
+"""SimCLR: a representation that is robust to augmentations.
 
 Importing this imports torch.
 """
@@ -24,23 +24,24 @@ from ._training import TrainedTransformer
 from .augmentations import AUGMENTATIONS, make_augmentations
 from .networks import BACKBONES, choose_backbone, make_backbone, outputs_of, with_head
 
-_ROWS = 512  # that the network takes at a time when it does not learn
+_ROWS = 512  # per batch of `transform`
 
 
 def nt_xent_loss(first, second, temperature=0.5):
-    """Contrastive loss of two views: each example must find its other view among all others.
+    """Contrastive loss of two views of each example: cross-entropy of finding the other view.
 
     Parameters
     ----------
     first, second : tensor of shape (n, n_dimensions)
         Projections of two views of the same n examples.
     temperature : float
-        Cosines are divided by it.
+        Number by which cosines are divided.
 
     Returns
     -------
     loss : tensor
-        Mean over the 2 n views of the cross-entropy of finding the partner among the other 2 n - 1.
+        Mean over the 2 n views of the cross-entropy of finding the other view of the same example
+        among 2 n - 1.
 
     References
     ----------
@@ -49,14 +50,14 @@ def nt_xent_loss(first, second, temperature=0.5):
 
     Examples
     --------
-    Two examples whose views agree, at right angles to each other:
+    Two orthogonal examples, each with two equal views:
 
     >>> import torch
     >>> round(float(nt_xent_loss(torch.eye(2), torch.eye(2), temperature=1.0)), 4)
     0.5514
     """
     views = nn.functional.normalize(torch.cat([first, second]).float(), dim=1)
-    with torch.autocast(views.device.type, enabled=False):  # bfloat16 has two digits for a cosine
+    with torch.autocast(views.device.type, enabled=False):  # bfloat16 is too coarse for cosines
         logits = views @ views.T / temperature
     logits = logits.masked_fill(torch.eye(len(views), dtype=bool, device=views.device), -torch.inf)
     partner = torch.arange(len(views), device=views.device).roll(len(first))
@@ -64,87 +65,90 @@ def nt_xent_loss(first, second, temperature=0.5):
 
 
 class SimCLR(TrainedTransformer):
-    """Representation learnt without labels, by telling views of examples apart.
+    """Representation learned without labels, from random views of examples.
 
-    A network sees two random views of each example of a batch and is trained so that the two
-    have nearly one direction, away from the views of other examples. What the augmentations change
-    is thereby lost: a rotated copy of a data set gets nearly the rows of the original.
+    The network is trained on two random views of each example of a batch, such that the outputs of
+    the two have nearly the same direction, away from the views of other examples. The
+    representation thus ignores the augmentations: a rotated copy of a data set is mapped to nearly
+    the same rows as the original.
 
     Parameters
     ----------
     backbone : {"auto", "mlp", "resnet18", "small_cnn"} or torch.nn.Module, default="auto"
-        The network. "auto": "mlp" for rows of a table, "small_cnn" for images of 8 to 28 pixels,
-        "resnet18" for images of up to 96. A module takes tensors of shape (n, n_features) or (n,
-        channels, height, width) and gives (n, n_outputs); it is copied, and it cannot be exported.
+        The network. "auto" takes "mlp" for rows of a table, "small_cnn" for images of 8 to 28
+        pixels and "resnet18" for images of up to 96. A module takes tensors of shape (n,
+        n_features) or (n, channels, height, width) and returns (n, n_outputs); it is copied, and
+        cannot be exported.
     image_shape : tuple of int, default=None
-        (height, width) or (height, width, channels), for images that come flat.
+        (height, width) or (height, width, channels), for flattened images.
     augmentations : {"auto", "colour", "digits", "table"} or callable, default="auto"
         Random views. "digits": shift, crop, small rotation, blur, contrast. "colour": flip, jitter,
-        crop, greyscale. "table": entries replaced by those of other rows (SCARF). "auto": "table"
-        for tables, "digits" for images of one channel, "colour" for others. A callable takes and
-        gives tensors of shape (n, channels, height, width) with numbers in [0, 1], or (n,
-        n_features) with standardised columns.
+        crop, greyscale. "table": entries replaced by those of other rows (SCARF). "auto" takes
+        "table" for tables, "digits" for images of one channel, and "colour" for others. A callable
+        takes and returns tensors of shape (n, channels, height, width) with numbers in [0, 1], or
+        (n, n_features) with standardized columns.
     corruption_rate : float, default=0.3
         Probability that "table" replaces an entry.
     output : {"projection", "backbone"}, default="projection"
-        What `transform` gives: the projection, of length one, which is what the loss makes
-        the same for all views; or what goes into the projection head, which keeps
-        more of how an example is turned or lit and more that other tasks can use.
+        Output of `transform`: the projection, of norm one, which the loss makes equal for all
+        views; or the output of the backbone, which keeps more information on orientation and
+        brightness, and more that is useful for other tasks.
     projection_dim : int, default=64
         Dimension of the projection.
     temperature : float, default=0.5
-        Of the loss. Lower: similar examples are told apart harder.
+        Temperature of the loss. Lower values separate similar examples more strongly.
     n_epochs : int, default=100
-        How often every row is seen.
+        Number of passes over the rows.
     batch_size : int, default=256
-        Rows a step: an example is told apart from the 2 batch_size - 2 views of the others.
+        Rows per step. Each view is contrasted with the 2 batch_size - 2 views of other examples.
     learning_rate : float, default=3e-3
-        Highest learning rate of AdamW; it rises over a tenth of the steps and then falls to zero.
+        Maximum learning rate of AdamW. It increases over the first tenth of the steps and then
+        decreases to zero.
     weight_decay : float, default=1e-4
-        Of AdamW.
+        Weight decay of AdamW.
     early_stopping : bool, default=False
-        Whether to end when the loss on held-out rows no longer falls, and keep the best weights.
+        Whether to stop when the held-out loss no longer improves, and keep the best weights.
     validation_fraction : float, default=0.1
-        Share of rows held out for it, two at least.
+        Fraction of rows held out for early stopping; at least two rows.
     n_iter_no_change : int, default=10
-        Epochs without a loss lower by ``tol`` before it ends.
+        Number of epochs without an improvement of at least ``tol`` before training stops.
     tol : float, default=1e-3
-        See ``n_iter_no_change``.
+        Tolerance of early stopping, see ``n_iter_no_change``.
     warm_start : bool, default=False
-        Whether `fit` goes on from the weights of the last, for ``n_epochs`` more.
+        Whether `fit` resumes from the weights of the previous fit, for ``n_epochs`` more epochs.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where to compute. "auto" is "cuda" where torch sees a GPU.
+        Device to compute on. "auto" is "cuda" if torch finds a GPU.
     mixed_precision : bool or "auto", default="auto"
-        Whether the network learns in mixed precision (bfloat16). "auto": on GPUs that multiply it
-        themselves (Ampere and newer). On a CPU it is faster where there are instructions for it,
-        and slower elsewhere.
+        Whether to train in mixed precision (bfloat16). "auto" does so on GPUs with bfloat16
+        arithmetic (Ampere and newer). On a CPU it is faster if there are instructions for it, and
+        slower otherwise.
     random_state : int, RandomState instance or None, default=None
-        Weights, order and views. An integer gives the same network again on the same CPU
-        and number of threads; not across machines or devices.
+        Controls initial weights, order of rows and views. An integer gives the same network on the
+        same CPU and number of threads, but not across machines or devices.
 
     Attributes
     ----------
     network_ : torch.nn.Module
-        Backbone and projection head, on the CPU, in evaluation mode.
+        Backbone and projection head, on the CPU and in evaluation mode.
     loss_curve_ : list of float
         Mean loss of each epoch.
     validation_loss_curve_ : list of float
         Loss on the held-out rows after each epoch; empty without ``early_stopping``.
     n_iter_ : int
-        Number of epochs, those of earlier fits included with ``warm_start``.
+        Number of epochs, including those of earlier fits with ``warm_start``.
     n_features_in_ : int
-        Number of numbers in an example.
+        Number of entries of an example.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of columns, where X had them.
+        Names of columns, if `X` had any.
 
     See Also
     --------
-    GaussianVAE : The latent map that is fitted on this representation.
+    GaussianVAE : A latent map that can follow it.
 
     Notes
     -----
-    Fits seed torch's global generators for the time of an epoch and put them back, so two fits in
-    threads of one process disturb each other's random numbers; processes do not.
+    A fit seeds torch's global generators during each epoch and then restores them. Two fits in
+    threads of one process therefore change their random numbers; fits in separate processes do not.
 
     References
     ----------
@@ -227,8 +231,8 @@ class SimCLR(TrainedTransformer):
         X : array-like of shape (n, n_features), (n, height, width) or (n, height, width, channels)
             Rows of a table, flat images with ``image_shape``, or images. Images are uint8, or
             floats of any range.
-        y : None
-            Ignored.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
@@ -238,9 +242,9 @@ class SimCLR(TrainedTransformer):
         Raises
         ------
         ValueError
-            If a parameter is out of its range or does not go with X.
+            If a parameter is out of its range or does not suit `X`.
         ImportError
-            If images are augmented and kornia is not installed.
+            If images are to be augmented and kornia is not installed.
         RuntimeError
             If the loss is no longer finite.
         """
@@ -270,7 +274,7 @@ class SimCLR(TrainedTransformer):
         return network, loss_of, len(rows), learnt
 
     def _build(self, examples, rng):
-        """Backbone and head with fresh weights, and the record of a fit that begins with them."""
+        """Backbone and head with initial weights, and the record of the fit."""
         name = choose_backbone(examples.shape) if self.backbone == "auto" else self.backbone
         with seeded(rng.randint(2**31)):
             if isinstance(name, str):
@@ -288,7 +292,7 @@ class SimCLR(TrainedTransformer):
 
     @undisturbed()
     def transform(self, X):
-        """Rows of numbers that hardly change when an example is augmented.
+        """Representations of examples.
 
         Parameters
         ----------
@@ -298,7 +302,7 @@ class SimCLR(TrainedTransformer):
         Returns
         -------
         rows : ndarray of shape (n, n_outputs)
-            Projections of length one, or outputs of the backbone.
+            Projections of norm one, or outputs of the backbone.
 
         Raises
         ------
@@ -309,8 +313,8 @@ class SimCLR(TrainedTransformer):
         device = find_device(self.device)
         X = read_examples(self, X, image_shape=self.image_shape, reset=False)
         examples = self._learnt.examples
-        # Tables in double precision: small networks, whose rounding then never shows. A network of
-        # images in single precision gives a row other last bits in other company.
+        # Tables are transformed in double precision, where the effect of the other rows of a batch
+        # on rounding is negligible. For images, in single precision, last bits can depend on them.
         dtype = torch.float64 if examples.is_table else torch.float32
         network = copy.deepcopy(self.network_).to(device, dtype)
         rows = np.empty((len(X), self._n_features_out))
@@ -324,27 +328,27 @@ class SimCLR(TrainedTransformer):
         return rows
 
     def to_arrays(self):
-        """Weights by name, and what rebuilds the network around them.
+        """Weights of the network by name, and its configuration.
 
         Returns
         -------
         arrays : dict of str to ndarray
-            Weights, and the scale of examples.
+            Weights, and the centre and scale of examples.
         config : dict
-            What JSON can hold.
+            Configuration, for JSON.
 
         Raises
         ------
         ValueError
-            If the backbone is a module of the user's own.
+            If the backbone is a module passed by the user.
         """
         check_is_fitted(self)
         learnt = self._learnt
         if learnt.name is None:
             raise ValueError(
                 "A backbone that is a torch module cannot be exported: the receiver would have to "
-                f"run its code. Use one of {', '.join(BACKBONES)}, or ship the representation by "
-                "other means."
+                f"run its code. Use one of {', '.join(BACKBONES)}, or transfer the representation "
+                "by other means."
             )
         arrays = state_arrays(self.network_)
         if self.output == "backbone":
@@ -362,24 +366,24 @@ class SimCLR(TrainedTransformer):
 
     @classmethod
     def from_arrays(cls, arrays, config):
-        """The representation ready to transform, from arrays and a config nobody vouches for.
+        """The representation from untrusted arrays and configuration.
 
         Parameters
         ----------
         arrays : dict of str to ndarray
-            As `to_arrays` gave them.
+            Arrays from `to_arrays`.
         config : dict
-            As `to_arrays` gave it.
+            Configuration from `to_arrays`.
 
         Returns
         -------
         simclr : SimCLR
-            What transforms as the exported one.
+            An object with the same `transform` as the exported one.
 
         Raises
         ------
         ValueError
-            If names, shapes or values do not fit together.
+            If names, shapes or values are invalid.
         """
         name, shape, is_bytes, output, dim = named_fields(
             config,
@@ -408,17 +412,17 @@ class SimCLR(TrainedTransformer):
 
 
 class _Learnt(NamedTuple):
-    """What a fit has learnt beside the network, and the generator that goes on with it."""
+    """State of a fit except the network, and the generator with which a warm start resumes."""
 
     examples: Examples
-    name: str | None  # of the backbone; None is a module of the user's
+    name: str | None  # of the backbone; None for a module passed by the user
     n_outputs: int
     projection_dim: int
     rng: np.random.RandomState | None
 
 
 def _checked_shape(shape, name):
-    """A shape from a config: (n_features,) or (channels, height, width), of a sane size."""
+    """A shape from a config: (n_features,) or (channels, height, width), with a bounded size."""
     good = isinstance(shape, list) and len(shape) in (1, 3)
     sides = tuple(integer(side, name, 1, 2**20) for side in shape) if good else ()
     if not good or np.prod(sides, dtype=float) > 2**24:

@@ -22,19 +22,20 @@ from ._arrays import load_arrays, read_scale, state_arrays
 from ._modules import unit_of
 from ._training import TrainedTransformer
 
-_ROWS = 4096  # that the encoder takes at a time
-_LIMIT = 1e4  # a row's distance from the centre, in scales, that the encoder sees at most
+_ROWS = 4096  # per batch of `transform`
+_LIMIT = 1e4  # to which scaled entries are clipped
 
 
 def negative_elbo(x, reconstruction, mean, log_variance, beta=1.0):
-    """Bound on minus the log likelihood, up to a constant, of a decoder with noise of variance one.
+    """Negative evidence lower bound of a decoder with noise of variance one, up to a constant.
 
     Parameters
     ----------
     x, reconstruction : tensor of shape (n, n_features)
-        Rows, and what the decoder makes of a latent row drawn for each.
+        Rows, and the outputs of the decoder for one latent draw each.
     mean, log_variance : tensor of shape (n, latent_dim)
-        Of the normal law that the encoder gives each row, of independent coordinates.
+        Mean and log variance of the latent distribution of each row: normal, with independent
+        coordinates.
     beta : float
         Weight of the divergence.
 
@@ -42,7 +43,7 @@ def negative_elbo(x, reconstruction, mean, log_variance, beta=1.0):
     -------
     loss : tensor
         Mean over rows of half the squared error plus beta times the Kullback-Leibler divergence
-        from the standard normal law.
+        from the standard normal distribution.
 
     References
     ----------
@@ -62,66 +63,67 @@ def negative_elbo(x, reconstruction, mean, log_variance, beta=1.0):
 
 
 class GaussianVAE(TrainedTransformer):
-    """Few numbers a row, nearly normal over the buyer's rows: means of a variational autoencoder.
+    """Latent means of a variational autoencoder: short vectors with a nearly normal distribution.
 
-    Encoder and decoder are two linear layers each with LeakyReLU between them. Rows are centred and
-    divided by one scale, the root mean square of all their entries; then the evidence lower bound
-    is maximised. What a seller needs is the encoder.
+    Encoder and decoder have two linear layers each, with a LeakyReLU between them. Rows are centred
+    and divided by one scale, the root mean square of all entries, and the evidence lower bound is
+    maximized. Only the encoder is exported to sellers.
 
     Parameters
     ----------
     latent_dim : int, default=8
-        Dimension of the latent rows. The noise of a private release grows with it.
+        Dimension of the latent rows. The noise of a private release increases with it.
     hidden_dim : int, default=64
         Units of the hidden layers.
     beta : float, default=1.0
-        Weight of the divergence from the standard normal law.
+        Weight of the divergence from the standard normal distribution.
     n_epochs : int, default=100
-        How often every row is seen.
+        Number of passes over the rows.
     batch_size : int, default=256
-        Rows a step.
+        Rows per step.
     learning_rate : float, default=2e-3
-        Highest learning rate of AdamW; it rises over a tenth of the steps and then falls to zero.
+        Maximum learning rate of AdamW. It increases over the first tenth of the steps and then
+        decreases to zero.
     weight_decay : float, default=0.0
-        Of AdamW.
+        Weight decay of AdamW.
     early_stopping : bool, default=False
-        Whether to end when the loss on held-out rows no longer falls, and keep the best weights.
+        Whether to stop when the held-out loss no longer improves, and keep the best weights.
     validation_fraction : float, default=0.1
-        Share of rows held out for it, two at least.
+        Fraction of rows held out for early stopping; at least two rows.
     n_iter_no_change : int, default=10
-        Epochs without a loss lower by ``tol`` before it ends.
+        Number of epochs without an improvement of at least ``tol`` before training stops.
     tol : float, default=1e-3
-        See ``n_iter_no_change``.
+        Tolerance of early stopping, see ``n_iter_no_change``.
     warm_start : bool, default=False
-        Whether `fit` goes on from the weights of the last, for ``n_epochs`` more.
+        Whether `fit` resumes from the weights of the previous fit, for ``n_epochs`` more epochs.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where to compute. "auto" is "cuda" where torch sees a GPU.
+        Device to compute on. "auto" is "cuda" if torch finds a GPU.
     mixed_precision : bool or "auto", default="auto"
-        Whether the network learns in mixed precision (bfloat16). "auto": on GPUs that multiply it
-        themselves (Ampere and newer). On a CPU it is faster where there are instructions for it,
-        and slower elsewhere.
+        Whether to train in mixed precision (bfloat16). "auto" does so on GPUs with bfloat16
+        arithmetic (Ampere and newer). On a CPU it is faster if there are instructions for it, and
+        slower otherwise.
     random_state : int, RandomState instance or None, default=None
-        Weights, order and latent draws. An integer gives the same map again on the same CPU and
-        number of threads; not across machines or devices.
+        Controls initial weights, order of rows and latent draws. An integer gives the same map on
+        the same CPU and number of threads, but not across machines or devices.
 
     Attributes
     ----------
     network_ : torch.nn.Module
-        Encoder and decoder, on the CPU, in evaluation mode.
+        Encoder and decoder, on the CPU and in evaluation mode.
     loss_curve_ : list of float
         Mean loss of each epoch.
     validation_loss_curve_ : list of float
         Loss on the held-out rows after each epoch; empty without ``early_stopping``.
     n_iter_ : int
-        Number of epochs, those of earlier fits included with ``warm_start``.
+        Number of epochs, including those of earlier fits with ``warm_start``.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of columns, where X had them.
+        Names of columns, if `X` had any.
 
     See Also
     --------
-    SimCLR : The representation that it is fitted on.
+    SimCLR : A representation that can precede it.
 
     References
     ----------
@@ -187,8 +189,8 @@ class GaussianVAE(TrainedTransformer):
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows of numbers.
-        y : None
-            Ignored.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
@@ -232,7 +234,7 @@ class GaussianVAE(TrainedTransformer):
 
     @undisturbed()
     def transform(self, X):
-        """Means of the normal laws that the encoder gives rows.
+        """Latent means of rows.
 
         Parameters
         ----------
@@ -242,17 +244,17 @@ class GaussianVAE(TrainedTransformer):
         Returns
         -------
         means : ndarray of shape (n_samples, latent_dim)
-            The means.
+            Means of the latent distributions.
 
         Raises
         ------
         ValueError
-            If X has another number of columns than that of `fit`.
+            If `X` has another number of columns than in `fit`.
         """
         check_is_fitted(self)
         device = find_device(self.device)
         X = validate_data(self, X, reset=False, dtype=float)
-        # In double precision, so that rounding does not tell which rows came together.
+        # Double precision makes the effect of other rows in the batch on rounding negligible.
         encoder = copy.deepcopy(self.network_.encoder).to(device, torch.float64)
         means = np.empty((len(X), self._n_features_out))
         with torch.no_grad():
@@ -262,14 +264,14 @@ class GaussianVAE(TrainedTransformer):
         return means
 
     def to_arrays(self):
-        """Weights of the encoder by name, and what rebuilds it around them.
+        """Weights of the encoder by name, and its configuration.
 
         Returns
         -------
         arrays : dict of str to ndarray
-            Weights, and the centre and scale of rows.
+            Weights, centre and scale.
         config : dict
-            What JSON can hold.
+            Configuration, for JSON.
         """
         check_is_fitted(self)
         arrays = state_arrays(self.network_)
@@ -285,24 +287,24 @@ class GaussianVAE(TrainedTransformer):
 
     @classmethod
     def from_arrays(cls, arrays, config):
-        """The map ready to transform, from arrays and a config nobody vouches for.
+        """The map from untrusted arrays and configuration.
 
         Parameters
         ----------
         arrays : dict of str to ndarray
-            As `to_arrays` gave them.
+            Arrays from `to_arrays`.
         config : dict
-            As `to_arrays` gave it.
+            Configuration from `to_arrays`.
 
         Returns
         -------
         vae : GaussianVAE
-            What transforms as the exported one.
+            An object with the same `transform` as the exported one.
 
         Raises
         ------
         ValueError
-            If names, shapes or values do not fit together.
+            If names, shapes or values are invalid.
         """
         size = partial(integer, lowest=1, highest=2**20)
         n_features, hidden, latent = named_fields(
@@ -316,7 +318,7 @@ class GaussianVAE(TrainedTransformer):
 
 
 class _Learnt(NamedTuple):
-    """What a fit has learnt beside the network, and the generator that goes on with it."""
+    """State of a fit except the network, and the generator with which a warm start resumes."""
 
     centre: np.ndarray
     scale: float

@@ -1,4 +1,4 @@
-"""What a seller computes and sends."""
+"""Summaries and releases of a seller."""
 
 from ._summary_file import most_bytes
 from .mechanism import (

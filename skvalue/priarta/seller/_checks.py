@@ -1,4 +1,4 @@
-"""Checks of the fields of a plan and of a summary, which somebody else may have written."""
+"""Checks of the fields of plans and summaries, which may come from an untrusted file."""
 
 import math
 import re
@@ -12,11 +12,11 @@ MOST_DIMENSIONS = 4096
 _MOST_SAMPLES = 10**12
 _MECHANISMS = ("central", "local", "none")
 _RELATIONS = ("null", "add_remove", "replace")
-_LEAST_NOISE = 1e-3  # less would guarantee nothing that can be computed with
+_LEAST_NOISE = 1e-3  # with less, epsilon is too large to compute
 
 
 def checked_plan(plan):
-    """The fields of a plan that change their type, as they must be; the others are only checked."""
+    """Check all fields of a plan; returns those that are converted to another type."""
     if not isinstance(plan.model, str) or not re.fullmatch("[0-9a-f]{64}", plan.model):
         refuse("model", "a fingerprint of 64 hexadecimal digits", plan.model)
     for name, among in (("mechanism", _MECHANISMS), ("relation", _RELATIONS)):
@@ -61,7 +61,7 @@ def _checked_guarantee(plan):
 
 
 def checked_moments(summary):
-    """Mean and moment of a summary whose other fields are checked, as arrays."""
+    """Mean and moment of a summary as checked arrays; its other fields must be checked before."""
     d = summary.n_dimensions
     mean = _vector(summary, "mean", d)
     moment = _vector(summary, "moment", d * (d + 1) // 2)
@@ -77,15 +77,15 @@ def checked_moments(summary):
     return {"mean": mean, "moment": moment}
 
 
-def check_clear(mean, second_moment):
-    """Refuse moments without noise that no rows have."""
+def check_exact(mean, second_moment):
+    """Raise a ValueError for exact moments that no rows can have."""
     least = np.linalg.eigvalsh(second_moment - np.outer(mean, mean)).min()
     if least < -1e-9 * max(np.trace(second_moment), 1e-300):
         refuse("moment", "at least mean mean', where there is no noise", "a smaller one")
 
 
 def _vector(record, name, size):
-    """A field as a read-only array of finite numbers; a size of None takes any length."""
+    """A field as a read-only array of finite numbers; `size` None accepts any length."""
     given = getattr(record, name)
     try:
         array = np.array(given, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Summaries as text: written by sellers, and read by a buyer who trusts no byte of it."""
+"""Summaries as text, which the buyer does not trust."""
 
 import json
 
@@ -10,7 +10,7 @@ _VECTORS = ("centre", "mean", "moment")
 
 
 def most_bytes(n_dimensions):
-    """Most bytes of a summary file.
+    """Largest number of bytes of a summary file.
 
     >>> most_bytes(64)
     36864
@@ -19,14 +19,14 @@ def most_bytes(n_dimensions):
 
 
 def encode(record, guarantee):
-    """The fields of a summary, and its guarantee in words, as JSON."""
+    """JSON of the fields of a summary and of its guarantee as a sentence."""
     vectors = {name: to_base64(record[name]) for name in _VECTORS}
     head = {"format": _FORMAT, "version": _VERSION, "guarantee": guarantee}
     return json.dumps({**head, **record, **vectors}, allow_nan=False, indent=0)
 
 
 def decode(text, names):
-    """Fields from text, and what it claims in words. What they say is for `Summary` to check."""
+    """Fields of a summary and the claimed guarantee, from JSON; `Summary` checks the fields."""
     limit = most_bytes(MOST_DIMENSIONS)
     record = read_record(text, _FORMAT, _VERSION, {*names, "guarantee"}, limit)
     claimed = record.pop("guarantee")

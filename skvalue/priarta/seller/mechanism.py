@@ -1,13 +1,13 @@
-"""How a seller's moments are made private: statistic, sensitivity, noise, cost.
+"""The mechanism of a seller's release: statistic, sensitivity, noise and privacy loss.
 
-Everything is in units of the public radius R: rows have norm at most 1. The central mechanism
+All quantities are in units of the public radius R: rows have norm at most 1. The central mechanism
 releases one vector,
 
     T = sum over rows of (w x, svec(x x') [, k])  +  N(0, scale^2 I),
 
 where svec is the lower triangle with off-diagonal entries times sqrt 2 (an isometry), w is the
-weight of the mean, and the count stands there only where the number of rows is private. One release
-of both moments needs less noise than two that share the budget.
+weight of the mean, and the count k is released only if the number of rows is private. One release
+of both moments needs less noise than two releases that split the budget.
 """
 
 import math
@@ -18,7 +18,7 @@ import numpy as np
 from ...privacy import GaussianEvent, OpaqueEvent, calibrate_gaussian, get_epsilon, svec, svec_index
 
 COUNT_WEIGHT = 0.5
-_ROUNDING = 1e-12  # relative; of the formulas below: no row is longer than 1, see `clip_rows`
+_ROUNDING = 1e-12  # relative rounding error of the formulas; `clip_rows` keeps norms up to 1
 
 
 class Noise(NamedTuple):
@@ -26,14 +26,14 @@ class Noise(NamedTuple):
 
     mean: float  # on an entry of the mean
     moment: float  # on a diagonal entry of the second moment; 1 / sqrt 2 times that off it
-    count: float | None  # on the number of rows; None where that is public
+    count: float | None  # on the number of rows; None if that is public
 
 
 def statistic_sensitivity(mean_weight, relation):
     """L2 sensitivity of the statistic of rows of norm at most 1: exact, rounded up.
 
-    For rows x, y of norm 1 and cosine c, replacing one by the other moves the statistic by
-    ``2 w^2 (1 - c) + 2 (1 - c^2)``, squared, which is largest at c = -w^2 / 2.
+    Replacing a row by another, both of norm 1 and with cosine c, changes the statistic by the
+    squared distance ``2 w^2 (1 - c) + 2 (1 - c^2)``, which is largest at c = -w^2 / 2.
     """
     w2 = mean_weight**2
     if relation == "replace":
@@ -44,19 +44,19 @@ def statistic_sensitivity(mean_weight, relation):
 
 
 def row_sensitivity(relation):
-    """L2 sensitivity of one row of norm at most 1, where noise is on every row; rounded up."""
+    """L2 sensitivity of one row of norm at most 1, for noise on every row; rounded up."""
     return (2.0 if relation == "replace" else 1.0) * (1 + _ROUNDING)
 
 
 def sensitivity_of(mechanism, mean_weight, relation):
-    """L2 sensitivity of what a mechanism puts its noise on."""
+    """L2 sensitivity of the quantity that a mechanism adds noise to."""
     if mechanism == "local":
         return row_sensitivity(relation)
     return statistic_sensitivity(mean_weight, relation)
 
 
 def moment_statistic(rows, mean_weight, relation):
-    """The statistic of the central mechanism, without noise: sums over rows of norm at most 1."""
+    """The exact statistic of the central mechanism: sums over rows of norm at most 1."""
     parts = [mean_weight * rows.sum(axis=0), svec(rows.T @ rows)]
     if relation == "add_remove":
         parts.append([COUNT_WEIGHT * len(rows)])
@@ -64,9 +64,9 @@ def moment_statistic(rows, mean_weight, relation):
 
 
 def unpack(statistic, d, mean_weight, n_samples):
-    """Mean, lower triangle of the second moment and number of rows, from a (noisy) statistic.
+    """Mean, lower triangle of the second moment, and number of rows, from a noisy statistic.
 
-    ``n_samples=None`` takes the number from the statistic; it is at least 2.
+    ``n_samples=None`` estimates the number of rows from the statistic, as at least 2.
     """
     size = d * (d + 1) // 2
     if n_samples is None:
@@ -76,9 +76,9 @@ def unpack(statistic, d, mean_weight, n_samples):
 
 
 def amplified(epsilon, delta, rate):
-    """What a mechanism on a secret sample may cost, so that the rows see (epsilon, delta).
+    """(epsilon, delta) of a mechanism on a secret sample, such that all rows have the given ones.
 
-    Sampling a fixed number of rows without replacement at a rate g, in secret, turns (e, d) into
+    Secret sampling of a fixed number of rows without replacement, at a rate g, changes (e, d) to
     ``(log(1 + g (exp(e) - 1)), g d)`` under replacement of a row (Balle, Barthe and Gaboardi,
     NeurIPS 2018, Theorem 9).
     """
@@ -87,14 +87,14 @@ def amplified(epsilon, delta, rate):
 
 
 def calibrated_scale(epsilon, delta, sensitivity, relation, rate):
-    """Noise scale for a guarantee, never too small; `rate` is that of a secret sample, or None."""
+    """Noise scale for a guarantee, rounded up; `rate` is that of a secret sample, or None."""
     if rate is not None:
         epsilon, delta = amplified(epsilon, delta, rate)
     return calibrate_gaussian(epsilon, delta, sensitivity, relation).scale
 
 
 def claimed_event(scale, sensitivity, relation, rate, delta):
-    """What was released, for accounting; a sampled release is stated at `delta`."""
+    """Privacy event of a release; for a secret sample its (epsilon, delta) at this `delta`."""
     event = GaussianEvent(scale, sensitivity, relation)
     if rate is None:
         return event
@@ -105,7 +105,7 @@ def claimed_event(scale, sensitivity, relation, rate, delta):
 
 
 def noise_of(mechanism, relation, scale, mean_weight, n_samples, d, max_norm):
-    """`Noise` of a release of so many rows of d entries; `max_norm` is None without noise."""
+    """`Noise` of a release of n_samples rows of d entries; `max_norm` is None without noise."""
     radius = max_norm or 0.0
     if mechanism == "local":
         return Noise(

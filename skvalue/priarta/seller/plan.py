@@ -1,4 +1,4 @@
-"""What a release says about itself before it looks at a row: its mechanism, noise and guarantee."""
+"""Plan of a release: its mechanism, noise and guarantee, which do not depend on the rows."""
 
 from dataclasses import dataclass
 
@@ -10,48 +10,48 @@ from .mechanism import claimed_event, noise_of, sensitivity_of
 
 @dataclass(frozen=True, eq=False)
 class ReleasePlan:
-    """The facts that a seller's guarantee rests on; none of them depends on what its rows hold.
+    """Parameters of a seller's release that determine its guarantee.
 
-    `SellerRelease.plan` makes it. A `Summary` is a plan that was carried out: it has the moments,
-    too. Fields are checked when it is made, and what cannot be is refused.
+    It is returned by `SellerRelease.plan` and does not depend on the content of the rows. A
+    `Summary` is a plan with the released moments. Fields are checked on construction.
 
     Parameters
     ----------
     model : str
-        Fingerprint of the buyer's model that the rows go through.
+        Fingerprint of the buyer's model that transforms the rows.
     n_samples : int
-        Number of rows summed up; in a summary with ``relation="add_remove"`` a noisy number.
+        Number of rows in the sums; noisy in a summary with ``relation="add_remove"``.
     n_rows : int or None
-        Number of rows that they are drawn from, where they are a random subset.
+        Number of rows from which a random subset is drawn; None without a subset.
     max_norm : float or None
-        Radius R that rows are clipped to, around the centre. None: not clipped, not private.
+        Radius R around the centre to which rows are clipped. None: neither clipped nor private.
     centre : array-like of shape (d,)
-        The buyer's centre.
+        The buyer's mean, around which moments are taken.
     mechanism : {"central", "local", "none"}
-        Noise on the moments; on every row; none.
+        Noise on the moments ("central"), on every row ("local"), or no noise.
     relation : {"null", "add_remove", "replace"}
         Neighbouring relation of the guarantee.
     epsilon, delta : float or None
-        The guarantee; None where there is none.
+        Parameters of the guarantee; None without noise.
     mean_weight : float
         Weight of the mean in the release, see `BuyerModel`.
     noise_scale : float
         Standard deviation of the noise, in units of `max_norm`: on the sums of the statistic
         ("central") or on every row.
     secret_subset : bool
-        Whether the subset is secret, and so counts in the guarantee.
+        Whether the subset is secret, so that the guarantee accounts for the sampling.
     seeded : bool
-        Whether the noise comes from a seed, which voids the guarantee.
+        Whether the noise has a seed, which voids the guarantee.
 
     Raises
     ------
     ValueError
-        If a field is of the wrong type or range, or the noise is too small for the guarantee that
-        is claimed.
+        If a field has the wrong type or is out of range, or the noise is too small for the claimed
+        guarantee.
 
     See Also
     --------
-    Summary : What a seller sends.
+    Summary : A plan with the released moments.
 
     Examples
     --------
@@ -81,12 +81,12 @@ class ReleasePlan:
 
     @property
     def rate(self):
-        """Fraction of the rows in a secret subset; None where no secret subset counts."""
+        """Fraction of the rows in a secret subset; None without a secret subset."""
         return self.n_samples / self.n_rows if self.secret_subset else None
 
     @property
     def event(self):
-        """What is released, for accounting; None without noise."""
+        """Privacy event of the release, for accounting; None without noise."""
         if self.mechanism == "none":
             return None
         sensitivity = sensitivity_of(self.mechanism, self.mean_weight, self.relation)
@@ -94,7 +94,7 @@ class ReleasePlan:
 
     @property
     def guarantee(self):
-        """The guarantee in words; None where there is none."""
+        """The guarantee as a sentence; None if there is none."""
         if self.mechanism == "none" or self.seeded:
             return None
         return (
@@ -133,5 +133,5 @@ class ReleasePlan:
 
     @property
     def row_variance(self):
-        """What noise on every row adds to the diagonal of the second moment and is taken off."""
+        """Variance that noise on every row adds to the diagonal of the second moment."""
         return (self.noise_scale * self.max_norm) ** 2 if self.mechanism == "local" else 0.0

@@ -1,4 +1,4 @@
-"""Files of summaries that a buyer gets."""
+"""Reads summary files."""
 
 import os
 
@@ -8,7 +8,7 @@ from .summary import Summary
 
 
 def read_summary(source, n_dimensions):
-    """A summary from a file or object; a file longer than n_dimensions need is not read."""
+    """A summary from a file or object; a file too long for n_dimensions is an error."""
     if isinstance(source, Summary):
         return source
     if not isinstance(source, str | os.PathLike):
@@ -17,4 +17,4 @@ def read_summary(source, n_dimensions):
     try:
         return Summary.from_json(text)
     except ValueError as error:
-        raise ValueError(f"{source} is no summary that can be used: {error}") from None
+        raise ValueError(f"{source} is not a valid summary: {error}") from None

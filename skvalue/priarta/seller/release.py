@@ -1,4 +1,4 @@
-"""A seller's side: from rows to the one summary that leaves the machine."""
+"""Estimator that makes a seller's private summary."""
 
 import secrets
 from dataclasses import replace
@@ -27,45 +27,47 @@ RELEASE_CONSTRAINTS = {
 class SellerRelease(BaseEstimator):
     """A seller's private summary of its rows for a buyer.
 
-    The rows go through the buyer's maps and are clipped to its radius around its centre; mean and
-    second moment get Gaussian noise of the size that the guarantee needs, and nothing else leaves
-    the machine. Replacing a row moves the second moment around a fixed centre 2.8 times less than
-    the covariance, and both moments in one release need less noise than each in its own.
+    The rows are transformed by the buyer's maps and clipped to the radius around its centre.
+    Gaussian noise, calibrated to the guarantee, is added to their mean and second moment, the only
+    data that leave the machine. The sensitivity of the second moment around a fixed centre is 2.8
+    times smaller than that of the covariance, and one release of both moments needs less noise than
+    two separate releases.
 
     Parameters
     ----------
     model : BuyerModel, str or path-like
-        The buyer's model, or its folder.
+        The buyer's model, or the folder it was exported to.
     epsilon : float or None, default=0.8
-        Privacy loss of the rows, in total; None adds no noise, hence no privacy.
+        Total privacy loss of the rows. None: no noise and no privacy.
     delta : float, default=1e-5
-        With `epsilon`.
+        Delta of the guarantee.
     mechanism : {"central", "local"}, default="central"
-        "central": noise once, on the moments. "local": noise on every row before anything is summed
-        up, for a seller that trusts not even itself with sums; the buyer takes off what that adds
-        on average, but distances are then worth little below tens of thousands of rows.
+        "central" adds noise once, to the moments. "local" adds noise to every row before any sums
+        are computed; the buyer corrects the expected bias, but below tens of thousands of rows the
+        distances are not accurate.
     relation : {"replace", "null", "add_remove"}, default="replace"
-        Neighbouring relation: a row replaced by any other; blanked out; or added or removed, so
-        that the number of rows is private too.
+        Neighbouring relation: one row is replaced by any other ("replace") or by a null row, which
+        adds nothing to the sums ("null"), or is added or removed ("add_remove", which also protects
+        the number of rows).
     subset_size : int, default=None
-        Number of rows, drawn at random without replacement, that are summed up. None takes all.
+        Size of a random subset of rows, drawn without replacement, to summarize. None takes all.
     secret_subset : bool, default=True
-        Whether the choice of the subset stays secret and so counts as privacy ("replace" only).
+        Whether the subset is kept secret, which improves the guarantee ("replace" only).
     ledger : Ledger, default=None
-        Charged before noise is drawn, see `skvalue.privacy.Ledger`.
+        Ledger to charge before noise is drawn, see `skvalue.privacy.Ledger`.
     noise_random_state : int, default=None
-        For tests and experiments only: noise and subset from this seed, which VOIDS the guarantee.
+        Seed of noise and subset, for tests and experiments only: it VOIDS the guarantee.
 
     Attributes
     ----------
     summary_ : Summary
-        What may leave the machine; ``summary_.to_json()`` travels.
+        The only object that may leave the machine, as ``summary_.to_json()``.
     privacy_ : PrivacyReport
-        What the summary guarantees; None without noise.
+        Guarantee of the summary; None without noise.
 
     See Also
     --------
-    skvalue.PriArTaScorer : The buyer's side.
+    skvalue.PriArTaScorer : The buyer's scorer of summaries.
 
     References
     ----------
@@ -120,20 +122,20 @@ class SellerRelease(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
-            The seller's rows, as the buyer's are shaped.
-        y : ignored
-            For scikit-learn's sake.
+            The seller's rows, in the shape of the buyer's rows.
+        y : Ignored
+            Not used, present for API consistency by convention.
 
         Returns
         -------
         self : object
-            With the `summary_`; rows and clear moments are not kept.
+            The fitted estimator, which keeps neither the rows nor exact moments.
 
         Raises
         ------
         ValueError
             If the rows do not suit the model, are fewer than 2 or than `subset_size`, parameters
-            contradict one another, or the ledger's budget would be overrun; nothing is drawn then.
+            are inconsistent, or the release exceeds the ledger's budget; no noise is drawn then.
         """
         model = as_model(self.model)
         plan = self._plan(model, count_rows(X))
@@ -150,7 +152,7 @@ class SellerRelease(BaseEstimator):
         return self
 
     def plan(self, n_rows):
-        """What a release of so many rows will say about itself, without looking at any.
+        """Noise and guarantee of a release of a number of rows, without the rows.
 
         Parameters
         ----------
@@ -160,12 +162,12 @@ class SellerRelease(BaseEstimator):
         Returns
         -------
         plan : ReleasePlan
-            With the noise scale and the guarantee.
+            Noise scale and guarantee.
 
         Raises
         ------
         ValueError
-            If there are too few rows, or parameters contradict one another.
+            If there are too few rows, or parameters are inconsistent.
         """
         return self._plan(as_model(self.model), n_rows)
 
@@ -208,7 +210,7 @@ class SellerRelease(BaseEstimator):
         return np.array(secrets.SystemRandom().sample(range(n_rows), size))
 
     def _noisy_moments(self, rows, plan):
-        """Mean, second moment and number of rows, in units of the radius, with their noise."""
+        """Noisy mean, second moment and number of rows, in units of the radius."""
 
         def noisy(values):
             event = GaussianEvent(plan.noise_scale)
@@ -225,7 +227,7 @@ class SellerRelease(BaseEstimator):
             statistic, plan.n_dimensions, plan.mean_weight, None if hidden else plan.n_samples
         )
         if hidden:
-            # Sums over a noisy count may be impossible; what is done about it sees no row.
+            # Sums over a noisy count may be out of range; clipping is post-processing.
             mean, moment = mean / max(1.0, np.linalg.norm(mean)), np.clip(moment, -1, 1)
         return mean, moment, count
 
@@ -236,19 +238,19 @@ class SellerRelease(BaseEstimator):
         return tags
 
 
-def check_release(asked, max_norm):
-    """Refuse parameters of a release that contradict one another; `max_norm` is the radius."""
-    relation, subset_size = asked.relation, asked.subset_size
-    if asked.epsilon is None:
+def check_release(parameters, max_norm):
+    """Raise a ValueError for inconsistent parameters of a release; `max_norm` is the radius."""
+    relation, subset_size = parameters.relation, parameters.subset_size
+    if parameters.epsilon is None:
         return
     if max_norm is None:
         raise ValueError(
             "max_norm must be a number with epsilon: without a radius no noise is enough. Got None."
         )
-    if relation == "add_remove" and asked.mechanism == "local":
+    if relation == "add_remove" and parameters.mechanism == "local":
         raise ValueError(
-            "relation must be 'replace' or 'null' for mechanism='local': every row sends its own "
-            "noisy copy, so that their number is known. Got 'add_remove'."
+            "relation must be 'replace' or 'null' for mechanism='local', which does not hide the "
+            "number of rows. Got 'add_remove'."
         )
     if subset_size is None:
         return
@@ -257,9 +259,9 @@ def check_release(asked, max_norm):
             "subset_size must be None for relation='add_remove': the size of a subset bounds the "
             f"number of rows, which is private. Got {subset_size}."
         )
-    if asked.secret_subset and asked.mechanism == "central" and relation != "replace":
+    if parameters.secret_subset and parameters.mechanism == "central" and relation != "replace":
         raise ValueError(
-            "relation must be 'replace' for a secret subset to count as privacy; or pass "
+            "relation must be 'replace' for a secret subset to improve the guarantee; or pass "
             f"secret_subset=False. Got {relation!r}."
         )
 
@@ -274,18 +276,18 @@ def report_of(summary):
         summary.delta,
         notion=summary.mechanism,
         unit="row",
-        protects=f"what any one row of the seller holds{', and whether it is there' * hidden}",
-        against="the buyer, the other sellers and everybody whom they tell",
+        protects=f"the content of any one row of the seller{', and its presence' * hidden}",
+        against="the buyer, the other sellers and anyone to whom they pass it on",
         not_protected=(
-            *([] if hidden else ["the number of rows, which is released as it is"]),
-            "anything true of many rows at once, such as which classes the seller has",
+            *([] if hidden else ["the number of rows, which is released exactly"]),
+            "properties of many rows at once, such as which classes the seller has",
             "running times and error messages",
-            "the buyer's data: weights, centre and radius of its model are in the sellers' hands",
+            "the buyer's data: sellers have the weights, centre and radius of its model",
         ),
         assumptions=(
-            "the buyer's maps treat each row by itself, and were made without these rows",
+            "the buyer's maps transform each row separately, and were fitted without these rows",
             "this epsilon was chosen without looking at these rows",
-            "no other seller holds a copy of a row: copies lose what all releases cost together",
+            "no other seller holds a copy of a row: for copies, the costs of all releases add up",
         ),
         noise_random_state=0 if summary.seeded else None,
     )

@@ -1,4 +1,4 @@
-"""What a seller sends to the buyer: noisy moments, and the facts that their guarantee rests on."""
+"""Summary that a seller sends to the buyer: noisy moments and the parameters of their guarantee."""
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -6,18 +6,18 @@ from functools import cached_property
 import numpy as np
 
 from ..._utils.records import refuse
-from ._checks import check_clear, checked_moments
+from ._checks import check_exact, checked_moments
 from ._summary_file import decode, encode
 from .plan import ReleasePlan
 
 
 @dataclass(frozen=True, eq=False)
 class Summary(ReleasePlan):
-    """A seller's mean and second moment around the buyer's centre, and how they were made.
+    """A seller's mean and second moment around the buyer's centre, and how they were released.
 
-    `SellerRelease` makes it at the seller; `to_json` and `from_json` carry it to the buyer.
-    Everything in it is meant to be read by everybody: the guarantee is about exactly these fields.
-    They are checked when it is made, and what cannot be is refused.
+    `SellerRelease` makes it on the seller's machine; `to_json` and `from_json` transfer it to the
+    buyer. All fields are public: the privacy guarantee is about exactly these fields. They are
+    checked on construction.
 
     Parameters
     ----------
@@ -29,17 +29,17 @@ object
     mean : array-like of shape (d,)
         Mean of the rows around the centre.
     moment : array-like of shape (d * (d + 1) // 2,)
-        Lower triangle, row by row, of the second moment around the centre.
+        Lower triangle of the second moment around the centre, in row-major order.
 
     Raises
     ------
     ValueError
-        If a field is of the wrong type or range, the statistic is farther out than the radius and
-        the noise let it be, or the noise is too small for the guarantee that is claimed.
+        If a field has the wrong type or is out of range, the moments exceed what the radius and the
+        noise allow, or the noise is too small for the claimed guarantee.
 
     See Also
     --------
-    SellerRelease : Makes it.
+    SellerRelease : Makes a summary.
 
     Examples
     --------
@@ -58,11 +58,11 @@ object
         for name, value in checked_moments(self).items():
             object.__setattr__(self, name, value)
         if self.mechanism == "none":
-            check_clear(self.mean, self.second_moment)
+            check_exact(self.mean, self.second_moment)
 
     @cached_property
     def second_moment(self):
-        """The second moment around the centre as a (d, d) array, as it was released."""
+        """The released second moment around the centre, as a (d, d) array."""
         d = self.n_dimensions
         full = np.zeros((d, d))
         full[np.tril_indices(d)] = self.moment
@@ -76,7 +76,7 @@ object
         mean : ndarray of shape (d,)
             The mean.
         covariance : ndarray of shape (d, d)
-            The covariance, without what noise adds to it on average; noise may leave it negative
+            The covariance, without the expected contribution of the noise. It may have negative
             eigenvalues.
         """
         n = self.n_samples
@@ -108,12 +108,12 @@ object
 
     @classmethod
     def from_json(cls, text):
-        """Read a summary that somebody sent; the text is not trusted.
+        """Read a summary from text, which is not trusted.
 
         Parameters
         ----------
         text : str
-            What `to_json` gave.
+            Text returned by `to_json`.
 
         Returns
         -------
@@ -123,8 +123,8 @@ object
         Raises
         ------
         ValueError
-            If the text is no JSON, is too long, has missing, unknown or repeated fields, or a field
-            is not as it must be.
+            If the text is not JSON, is too long, has missing, unknown or repeated fields, or a
+            field has an invalid value.
         """
         record, claimed = decode(text, {field.name for field in fields(cls)})
         summary = cls(**record)
@@ -141,12 +141,12 @@ object
         return hash(self.to_json())
 
     def replaced(self, **changes):
-        """Copy with other fields, checked again.
+        """Copy of the summary with some fields replaced, and checked again.
 
         Parameters
         ----------
         **changes : object
-            Fields.
+            Fields to replace, by name.
 
         Returns
         -------
