@@ -45,7 +45,14 @@ def test_a_page_opens_with_one_to_three_sentences_and_an_example(page):
     assert sentences[-1].endswith((".", ":"))
 
 
-def test_the_opening_of_a_page_is_told_apart():
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
+def test_code_of_a_page_does_not_scroll(page):
+    lines = page.read_text(encoding="utf-8").splitlines()
+    wide = [line for line in lines if re.match(r" *(>>>|\.\.\.) ", line) and len(line) > 84]
+    assert not wide, "\n".join(wide)
+
+
+def test_an_opening_is_read_up_to_the_code():
     sentences, prose, code = opening("Page\n====\n\nOne.\nTwo `a.b` here.\n\n>>> 1\n1\n\nThree.\n")
     assert sentences == ["One.", "Two `a.b` here."]
     assert len(prose) == 1
