@@ -1,6 +1,7 @@
 """The documentation builds without a warning, covers everything public, and its examples run."""
 
 import doctest
+import re
 import shutil
 import subprocess
 import sys
@@ -22,11 +23,69 @@ def test_examples_of_a_page(page):
     assert result.failed == 0, "What failed is printed above."
 
 
-def test_methods_have_pages_that_start_with_an_example():
-    for method in ("knn_shapley", "tknn_shapley", "semivalues"):
-        lines = (DOC / "user_guide" / f"{method}.rst").read_text(encoding="utf-8").splitlines()
-        title = next(i for i, line in enumerate(lines) if line.startswith("==="))
-        assert lines[title + 2].startswith(">>> ")
+GUIDE = [page for page in PAGES if page.parent.name == "user_guide" and page.stem != "index"]
+
+
+def opening(text):
+    """The sentences between the title of a page and its first block of code, and that block."""
+    blocks = re.split(
+        r"\n\n+", re.split(r"^===+\n", text, maxsplit=1, flags=re.MULTILINE)[1].strip()
+    )
+    code = next(i for i, block in enumerate(blocks) if block.startswith((">>> ", ".. code-block")))
+    sentences = re.split(r"(?<=[.?!])\s+", " ".join(blocks[:code]))
+    return [sentence for sentence in sentences if sentence], blocks[:code], blocks[code]
+
+
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
+def test_a_page_opens_with_one_to_three_sentences_and_an_example(page):
+    sentences, prose, _ = opening(page.read_text(encoding="utf-8"))
+    assert 1 <= len(sentences) <= 3, "\n".join(sentences)
+    for block in prose:
+        assert block[0].isalnum() or block.startswith(":"), f"Not prose: {block}"
+    assert sentences[-1].endswith((".", ":"))
+
+
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
+def test_code_of_a_page_does_not_scroll(page):
+    lines = page.read_text(encoding="utf-8").splitlines()
+    wide = [line for line in lines if re.match(r" *(>>>|\.\.\.) ", line) and len(line) > 84]
+    assert not wide, "\n".join(wide)
+
+
+def test_an_opening_is_read_up_to_the_code():
+    sentences, prose, code = opening("Page\n====\n\nOne.\nTwo `a.b` here.\n\n>>> 1\n1\n\nThree.\n")
+    assert sentences == ["One.", "Two `a.b` here."]
+    assert len(prose) == 1
+    assert code.startswith(">>> 1")
+    with pytest.raises(StopIteration):
+        opening("Page\n====\n\nNo example.\n")
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_code_of_the_readme_runs():
+    code = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    assert len(code) == 2
+    assert len([line for line in code[0].splitlines() if line]) <= 5
+    names = {}
+    for block in code:
+        exec(block, names)
+    assert names["values"].shape == (1797,)
+    assert names["search"].best_score_ > 0.9
+
+
+def test_commands_of_the_readme_exist():
+    first, tests = re.findall(r"^    (pip install .*)$", README, re.MULTILINE)
+    assert (ROOT / first.split()[-1]).is_file()
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert tests in script.replace("--quiet --disable-pip-version-check ", "")
+    table = [line for line in README.splitlines() if line.startswith("| `")]
+    assert 5 < len(table) <= 12
+    assert all(len(cell) <= 60 for line in table for cell in line.strip("| ").split(" | ")[1:])
+    linked = re.findall(r"\]\(([^)]*)\)", README)
+    assert len(linked) > 5
+    assert all((ROOT / link).exists() for link in linked)
 
 
 @pytest.fixture(scope="module")
