@@ -7,7 +7,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
 
-from .._utils.checks import check_numbers, check_sample_weight
+from .._utils.checks import check_length, check_numbers, check_sample_weight
 from .._utils.sklearn import HasMethods, Interval, StrOptions, validate_params
 from ..games import check_scorer, train
 
@@ -111,8 +111,7 @@ def _curve(
     X, y = indexable(X, y)
     y = column_or_1d(y, warn=True) if np.shape(y)[1:] in ((), (1,)) else np.asarray(y)
     values = check_numbers(values, "values")
-    if len(values) != len(y):
-        raise ValueError(f"values must have one entry a row of X ({len(y)}). Got {len(values)}.")
+    check_length(values, "values", len(y))
     options["sample_weight"] = check_sample_weight(options["sample_weight"], len(y))
     fractions = _check_fractions(fractions, *_FRACTIONS[kind])
     counts = (fractions * len(y) + 1e-9).astype(np.int64)

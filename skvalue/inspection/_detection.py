@@ -107,7 +107,7 @@ def detection_curve(
     Raises
     ------
     ValueError
-        If wrong has not one entry a group, or a party has fewer rows than asked.
+        If wrong has not one entry per group, or a party has fewer rows than asked.
 
     See Also
     --------
@@ -138,7 +138,7 @@ def detection_curve(
     names, codes, counts = np.unique(groups, return_inverse=True, return_counts=True)
     if len(wrong) != len(names):
         raise ValueError(
-            f"wrong must have one entry a group ({len(names)}), in their sorted order. Got "
+            f"wrong must have one entry per group ({len(names)}), in their sorted order. Got "
             f"{len(wrong)}."
         )
     epsilons = column_or_1d(check_array(epsilons, ensure_2d=False, dtype=np.float64))

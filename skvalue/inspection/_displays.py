@@ -314,7 +314,7 @@ class ValueDistributionDisplay:
         if by is not None:
             by = column_or_1d(by)
             if len(by) != len(values):
-                raise ValueError(f"by must have one entry a value ({len(values)}). Got {len(by)}.")
+                raise ValueError(f"by must have an entry per value ({len(values)}). Got {len(by)}.")
         return cls(values, by=by).plot(ax, bins=bins)
 
     def plot(self, ax=None, *, bins=50, density=None):

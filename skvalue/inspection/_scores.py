@@ -54,7 +54,7 @@ def noisy_label_auc(values, is_noisy):
     # Row numbers in place of a mask are refused here.
     if not set(kinds) <= {False, True}:
         raise ValueError(
-            "is_noisy must be a mask of True and False, one entry a row. Got the entries "
+            "is_noisy must be a mask of True and False, one entry per row. Got the entries "
             f"{', '.join(map(repr, kinds[:5]))}{', ...' if len(kinds) > 5 else ''}."
         )
     if len(kinds) < 2:
@@ -102,7 +102,7 @@ def mean_adjusted_variance(values, errors):
     errors = check_numbers(errors, "errors", ensure_all_finite=False)
     if len(values) != len(errors) or not errors.min() >= 0:
         raise ValueError(
-            "errors must have one entry a value, none of them negative or NaN. Got "
+            "errors must have one entry per value, none of them negative or NaN. Got "
             f"{len(errors)} errors from {errors.min():g} for {len(values)} values."
         )
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._utils.checks import check_task
+from .._utils.checks import check_length, check_task
 from .._utils.fits import blank_of, columns_on
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions, safe_indexing
 from ._auto_drop import choose_drop
@@ -102,10 +102,8 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         X, y = as_rows(X, y)
         valuer_params = {**given(**passed), **of_valuer}
         for weights in (params.get("sample_weight"), valuer_params.get("sample_weight")):
-            if np.ndim(weights) and len(weights) != len(y):  # or it would not be cut with the rows
-                raise ValueError(
-                    f"sample_weight must have one entry a row of X ({len(y)}). Got {len(weights)}."
-                )
+            if np.ndim(weights):  # other lengths would not be cut with the rows
+                check_length(weights, "sample_weight", len(y))
         groups = valuer_params.get("groups")
         check_request(valuer, self.drop, self.memory, valuer_params.get("X_val"), groups, len(y))
         fitted = fit_valuer(valuer, X, y, valuer_params, self.memory)
