@@ -314,7 +314,7 @@ class TorchGradientModel(GradientModel):
 
     def _room(self):
         """Bytes for one block."""
-        return block_bytes("cpu", share=4) if self.device == "cpu" else self._room_on_gpu
+        return block_bytes("cpu", divisor=4) if self.device == "cpu" else self._room_on_gpu
 
     @cached_property
     def _room_on_gpu(self):  # to ask may take as long as a step
