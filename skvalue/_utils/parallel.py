@@ -123,7 +123,7 @@ def _threaded(function, tasks, workers):
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def beside(function, items, threaded=True):
+def background_map(function, items, threaded=True):
     """Yield ``function(*item)`` for every item, computed in a second thread, one item ahead.
 
     The number of BLAS threads is not changed: see `one_blas_thread`.
