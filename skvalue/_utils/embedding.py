@@ -69,7 +69,7 @@ def through_module(module, X, floats=False):
     """
     import torch
 
-    from .torch_device import undisturbed
+    from .torch_device import default_settings
 
     X = X if hasattr(X, "shape") and not hasattr(X, "columns") else np.asarray(X)
     tensors = [*module.parameters(), *module.buffers()]
@@ -89,7 +89,7 @@ def through_module(module, X, floats=False):
     n, start, out = X.shape[0], 0, []
     size = -(-n // max(1, -(-n // _BATCH)))
     try:
-        with undisturbed(), torch.no_grad():
+        with default_settings(), torch.no_grad():
             while start < n:
                 try:
                     out.append(vectors_of(X[start : start + size]))

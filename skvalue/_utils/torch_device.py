@@ -151,7 +151,7 @@ def in_any_order():
 
 
 @contextmanager
-def undisturbed():
+def default_settings():
     """Context with torch's default settings, since values must not depend on the caller's.
 
     No mixed precision, full float32, gradients enabled, new tensors in float32 on the CPU.
