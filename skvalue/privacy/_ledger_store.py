@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-_PATIENCE = 300.0  # seconds to wait for another process that is charging
+_TIMEOUT = 300.0  # seconds to wait for another process that is charging
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS terms (dataset_name TEXT NOT NULL, epsilon REAL NOT NULL, "
     "delta REAL NOT NULL, relation TEXT)",
@@ -14,7 +14,7 @@ _TABLES = (
 )
 
 
-def _agree(stored, asked, where):
+def _check_terms(stored, asked, where):
     """Check the terms a ledger is opened with against those it was made with."""
     if stored["dataset_name"] != asked["dataset_name"]:
         raise ValueError(
@@ -82,7 +82,7 @@ class FileStore:
         try:
             connection = sqlite3.connect(
                 f"{Path(self.path).as_uri()}?mode={mode}",
-                timeout=_PATIENCE,
+                timeout=_TIMEOUT,
                 isolation_level=None,
                 uri=True,
             )
@@ -124,7 +124,7 @@ class FileStore:
                 connection.execute(table)
             stored = connection.execute("SELECT * FROM terms").fetchone()
             if stored is not None:
-                return _agree(dict(stored), terms, self.path)
+                return _check_terms(dict(stored), terms, self.path)
             _require_budget(terms)
             connection.execute(
                 "INSERT INTO terms VALUES (:dataset_name, :epsilon, :delta, :relation)", terms
@@ -134,7 +134,7 @@ class FileStore:
     def _contents(self, connection):
         terms = connection.execute("SELECT * FROM terms").fetchone()
         asked = {"dataset_name": self._dataset_name, "epsilon": None, "delta": None}
-        _agree(dict(terms), {**asked, "relation": None}, self.path)
+        _check_terms(dict(terms), {**asked, "relation": None}, self.path)
         rows = connection.execute("SELECT * FROM charges ORDER BY number").fetchall()
         return dict(terms), [dict(row) for row in rows]
 
