@@ -18,17 +18,17 @@ from scipy.special import ndtr
 # From this scale on, the sum of M discrete Gaussians of scale s is the discrete Gaussian of scale
 # s sqrt(M) up to a pointwise relative error below 5 M exp(-pi^2 s^2) < 1e-26 M (Kairouz, Liu and
 # Steinke, "The Distributed Discrete Gaussian Mechanism", ICML 2021, Theorem 11).
-_ONE_LAW = 2.5
+_SINGLE_FROM = 2.5
 # From this deviation on, sums over the lattice are integrals with two Euler-Maclaurin corrections;
 # the next one is below 1e-14 of them.
-_SMOOTH = 200.0
+_SMOOTH_FROM = 200.0
 _REACH = 14.0  # deviations; what lies beyond has mass below 1e-42
 
 
 @lru_cache(maxsize=8)
 def _tail_table(contributions, scale):
     """Radius r and Pr[S >= y] for y in -r..r."""
-    single = contributions == 1 or scale >= _ONE_LAW
+    single = contributions == 1 or scale >= _SINGLE_FROM
     width = scale * math.sqrt(contributions) if single else scale
     radius = math.ceil(_REACH * width) + 2
     pmf = np.exp(-0.5 * (np.arange(-radius, radius + 1) / width) ** 2)
@@ -61,7 +61,7 @@ def _cut(pmf, width):
 def _tail(y, contributions, scale):
     """Pr[S >= y] for integers y."""
     width = scale * math.sqrt(contributions)
-    if width >= _SMOOTH and scale >= _ONE_LAW:
+    if width >= _SMOOTH_FROM and scale >= _SINGLE_FROM:
         z = (y - 0.5) / width
         density = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
         first, third = -z / width**2, (3 * z - z**3) / width**4
