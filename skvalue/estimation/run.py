@@ -61,7 +61,7 @@ class Run:
         """Masks of the next coalitions of the game `turn`, or None at the end.
 
         A run that resumes does so with the game whose turn it was, and looks at the goals first
-        where that was due, so that it ends where it would have ended default_settings.
+        where that was due, so that it ends where it would have ended undisturbed.
         """
         self._start = perf_counter() if self._start is None else self._start
         if self._planned and self._asked >= self._planned:
