@@ -39,7 +39,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         "n_jobs": [Integral, None],
     }
 
-    # Public API ---------------------------------------------------------------------------
+    # Public API -----------------------------------------------------------------------------
 
     @property
     def values_(self):
