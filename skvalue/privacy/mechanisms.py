@@ -4,8 +4,8 @@ Integer noise (`DiscreteGaussianEvent`, `DiscreteLaplaceEvent`) has exactly the 
 accounted for. Continuous noise consists of floating-point numbers, whose gaps reveal the noiseless
 value if sums are released to the last bit (I. Mironov: "On Significance of the Least Significant
 Bits for Differential Privacy", CCS 2012). Released numbers are therefore rounded (`on_grid`). Each
-number is drawn from 64 random bits: outcomes of probability below 2^-64 never occur, so a delta
-below 1e-18, or of zero, holds except with that probability per number.
+such number is drawn from 64 random bits: outcomes of probability below 2^-64 never occur, so a
+delta below 1e-18, or of zero, holds except with that probability per number.
 """
 
 import secrets

@@ -157,8 +157,8 @@ def distinguish_scores(scores, scores_neighbour, event, *, delta=1e-5, fail=1e-6
         )
     if np.isnan(scores).any() or np.isnan(others).any():
         raise ValueError(
-            "scores must be numbers or infinite. Got NaN: give a release without a score the one "
-            "of the input that it points to."
+            "scores must be numbers or infinite. Got NaN: return inf or -inf for a release without "
+            "a score, depending on the input that it suggests."
         )
     delta, fail = check_delta(delta), check_delta(fail, "fail")
     profile = event if callable(event) else lambda e: get_delta(event, max(e, 1e-9))
