@@ -89,7 +89,7 @@ def draw_noise(event, size, *, engine="auto", noise_random_state=None):
     Returns
     -------
     noise : ndarray of shape `size`
-        int64 for discrete events, float64 for continuous ones.
+        Integers (int64) for discrete events, float64 for continuous ones.
 
     Raises
     ------
