@@ -54,7 +54,7 @@ EXCEPTIONS = [
     # The fields of a summary's file come in another order; the numbers are compared as `seller`.
     ("^priarta .*/json/", np.inf),
 ]
-# Sentences of reports that were false, and what they say now.
+# Sentences of reports that were false or unclear, and what they say now.
 REWORDED = [
     (
         r"no released result is more than (exp\(\S+\)) times as likely under one as under the "
@@ -68,6 +68,28 @@ REWORDED = [
         r"(a trusted curator) holds the clear data and(?= releases)",
         r"\1 sees the clear data, or what is computed from them, and",
     ),
+    (r"(a trusted curator (?:holds|sees) the) clear data", r"\1 raw data"),
+    ("also when the others pool", "even when the others pool"),
+    (
+        "(each party adds the noise before anything leaves it) and trusts nobody",
+        r"no one; \1",
+    ),
+    (
+        "the noise came from a seed (.*), so that it can be repeated and taken off",
+        r"the noise was drawn from a seed \1, so it can be reproduced and subtracted",
+    ),
+    (
+        r"From a ([^']*)'s own releases nobody can tell that it was replaced with an area",
+        r"A detector that uses only a \1's own releases to tell whether that \1 was replaced "
+        "cannot have an area",
+    ),
+    ("that holds each row at rate", "that holds each row with probability"),
+    (r"of them change, by (\d+)", r"of them change, each by at most \1"),
+    (
+        r"one change moves their sum of absolute values by at most",
+        r"the absolute changes of all counts add up to at most",
+    ),
+    ("numbers that leave with it are rounded", "numbers released with it are rounded"),
 ]
 
 TOLERANCE, TOLERANCE_FLOAT32 = 1e-12, 1e-6

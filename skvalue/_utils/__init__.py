@@ -1,1 +1,1 @@
-"""Tools that know nothing of data valuation."""
+"""General helpers that are independent of data valuation."""

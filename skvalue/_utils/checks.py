@@ -1,4 +1,4 @@
-"""Checks of targets, weights, groups, splits and parameters, which no estimator is needed for."""
+"""Checks of targets, weights, groups, splits and parameters that need no estimator."""
 
 import math
 from numbers import Integral, Real
@@ -10,11 +10,11 @@ from sklearn.utils.multiclass import type_of_target
 
 from .sklearn import is_pandas_na, is_scalar_nan
 
-RELATIONS = ("null", "add_remove", "replace")  # neighbouring ones
+RELATIONS = ("null", "add_remove", "replace")  # neighbouring relations
 
 
 def one_column(values, name, warn=False):
-    """The values as an array of one dimension; ValueError where they are more than a column."""
+    """The values as a 1D array; raises ValueError if they have more than one column."""
     shape = np.shape(values)
     if len(shape) > 1 and shape[1:] != (1,):
         raise ValueError(f"{name} must be one column. Got an array of shape {shape}.")
@@ -22,16 +22,16 @@ def one_column(values, name, warn=False):
 
 
 def check_numbers(values, name, **options):
-    """The values as float64 of one dimension, finite unless `options` allow more."""
+    """The values as a 1D float64 array; finite unless the options of `check_array` allow more."""
     values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name, **options)
     return column_or_1d(values)
 
 
 def check_task(task, y, name="y"):
-    """Return "classification" or "regression"; "auto" decides by the type of the target."""
+    """Return "classification" or "regression"; "auto" infers it from the type of the target."""
     kind = type_of_target(y, input_name=name)
     if kind.startswith("multilabel") or kind.endswith("multioutput") or kind == "unknown":
-        got = f"objects that are no strings: convert them, as by {name}.astype(int)"
+        got = f"objects that are not strings: convert them, for example with {name}.astype(int)"
         raise ValueError(
             f"Unknown label type: {name} must be one column of classes or numbers. "
             f"Got {got if kind == 'unknown' else repr(kind)}."
@@ -47,7 +47,7 @@ def check_task(task, y, name="y"):
 
 
 def refuse_missing_labels(y):
-    """Refuse labels that are None, NaN or NA among others that are objects, such as strings."""
+    """Refuse None, NaN or NA in labels of dtype object, such as strings."""
     labels = np.asarray(y)
     if labels.dtype != object or labels.ndim != 1:
         return
@@ -57,13 +57,13 @@ def refuse_missing_labels(y):
 
 
 def check_numeric_target(y, name):
-    """Return the target as finite float64."""
+    """The target as a finite 1D float64 array."""
     y = one_column(y, name, warn=True)
     return check_array(y, ensure_2d=False, dtype=np.float64, input_name=name)
 
 
 def check_target_scale(y, name):
-    """Return the target as float64, of which sums of squared squares are finite, too."""
+    """The target as float64, small enough that sums of its fourth powers stay finite."""
     y = check_numeric_target(y, name)
     largest = np.abs(y).max()
     limit = (np.finfo(np.float64).max / (1024 * len(y))) ** 0.25
@@ -76,9 +76,9 @@ def check_target_scale(y, name):
 
 
 def encode_labels(y, y_val=None):
-    """Return the sorted classes of ``y`` and the codes of ``y`` and of ``y_val``.
+    """Return the sorted classes of ``y``, and the codes of ``y`` and of ``y_val``.
 
-    Raises ValueError where ``y`` has one class, or ``y_val`` has a label that ``y`` has not.
+    Raises ValueError if ``y`` has only one class, or ``y_val`` has a label that is not in ``y``.
     """
     classes, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
     if len(classes) < 2:
@@ -86,16 +86,13 @@ def encode_labels(y, y_val=None):
             f"y must have at least 2 classes. Got one class: {classes.tolist()[0]!r} "
             f"(n_samples={len(codes)})."
         )
-    # Small codes keep the compiled loops in the cache.
+    # Small integers keep the data of the compiled loops in the CPU cache.
     codes = codes.astype(np.min_scalar_type(len(classes) - 1))
     return classes, codes, None if y_val is None else label_codes(y_val, classes, "y_val")
 
 
 def label_codes(y, classes, name):
-    """Codes of known labels.
-
-    Raises ValueError where ``y`` has a label that is not one of ``classes``.
-    """
+    """Codes of the labels ``y``; raises ValueError for a label that is not in ``classes``."""
     y = one_column(y, name, warn=True)
     try:
         codes = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
@@ -109,7 +106,7 @@ def label_codes(y, classes, name):
 
 
 def check_validation_weights(weights, n_points):
-    """Validation weights as float64 that sum to one; equal ones where None was given."""
+    """Validation weights as float64 with sum 1; None gives equal weights."""
     if weights is None:
         return np.full(n_points, 1.0 / n_points)
     weights = raw_validation_weights(weights, n_points)
@@ -121,7 +118,7 @@ def check_validation_weights(weights, n_points):
 
 
 def raw_validation_weights(weights, n_points):
-    """Validation weights as they are, as float64; ones where None was given."""
+    """Validation weights as float64, not normalised; None gives ones."""
     if weights is None:
         return np.ones(n_points)
     weights = _check_weights(weights, "sample_weight_val")
@@ -140,13 +137,13 @@ def _check_weights(weights, name):
 
 
 def check_length(values, name, n, of="X"):
-    """Refuse values that are not one a row."""
+    """Refuse values whose length is not ``n``."""
     if len(values) != n:
-        raise ValueError(f"{name} must have one entry a row of {of} ({n}). Got {len(values)}.")
+        raise ValueError(f"{name} must have one entry per row of {of} ({n}). Got {len(values)}.")
 
 
 def check_sample_weight(weights, n_rows):
-    """Weights of the rows in fits as float64, or None."""
+    """Sample weights of the rows as float64, or None."""
     if weights is None:
         return None
     weights = _check_weights(weights, "sample_weight")
@@ -160,14 +157,14 @@ def check_sample_weight(weights, n_rows):
 
 
 def check_names(names, what):
-    """Return the sorted names, and the code of every entry; none may be missing."""
+    """Return the sorted unique names and the code of every entry; refuses missing names."""
     names = one_column(names, what)
     if names.dtype.kind == "f" and not np.isfinite(names).all():
         raise ValueError(f"{what} must not hold NaN or infinity.")
     try:
         missing = names.dtype == object and any(name is None or name != name for name in names)
         kinds, codes = np.unique(names, return_inverse=True)
-    except TypeError:  # of pandas.NA, or of names without an order
+    except TypeError:  # from pandas.NA, or from names that cannot be sorted
         missing = True
     if missing:
         raise ValueError(f"{what} must hold names of one kind, and no None, NaN or NA.")
@@ -175,7 +172,7 @@ def check_names(names, what):
 
 
 def check_groups(groups, n_rows):
-    """Return the sorted groups and the code of every row, or None, None."""
+    """Return the sorted groups and the code of every row; (None, None) without groups."""
     if groups is None:
         return None, None
     groups = one_column(groups, "groups")
@@ -187,15 +184,15 @@ def check_groups(groups, n_rows):
 
 
 def is_leave_one_out(cv):
-    """Whether ``cv`` asks for leave-one-out, by name or by splitter."""
+    """Whether ``cv`` is "leave-one-out" or a LeaveOneOut splitter."""
     return (isinstance(cv, str) and cv == "leave-one-out") or isinstance(cv, LeaveOneOut)
 
 
 def make_splits(cv, X, y, group_codes, classifier):
     """List the (players, held-out rows) splits of ``cv``.
 
-    Raises ValueError unless each row plays equally often and no row or group is on both sides of a
-    split.
+    Raises ValueError unless each row is a player in equally many splits, and no row or group is on
+    both sides of a split.
     """
     n = len(y)
     if is_leave_one_out(cv):
@@ -209,7 +206,7 @@ def make_splits(cv, X, y, group_codes, classifier):
     plays = np.zeros(n, dtype=np.int64)
     for players, held_out in splits:
         if len(players) == 0 or len(held_out) == 0:
-            raise ValueError(f"cv={cv!r} must give splits with at least one row on either side.")
+            raise ValueError(f"cv={cv!r} must give splits with at least one row on each side.")
         if np.intersect1d(players, held_out).size:
             raise ValueError(f"cv={cv!r} must not put a row on both sides of a split.")
         plays[players] += 1
@@ -230,7 +227,7 @@ def make_splits(cv, X, y, group_codes, classifier):
 
 
 def seed_of(random_state):
-    """One integer, from which all random streams of a fit are spawned; None draws a fresh one."""
+    """The integer seed of all random streams of a fit; a fresh one for None."""
     if random_state is None:
         return np.random.SeedSequence().entropy
     if isinstance(random_state, Integral):
@@ -246,8 +243,8 @@ def check_epsilon(epsilon, name="epsilon"):
     """Return epsilon as a float, or refuse it."""
     if not _is_number(epsilon) or epsilon <= 0:
         raise ValueError(
-            f"{name} must be a finite number above 0 (smaller is more private, 1 is a usual "
-            f"start). Got {epsilon!r}."
+            f"{name} must be a finite number above 0 (smaller is more private, 1 is a common "
+            f"choice). Got {epsilon!r}."
         )
     return float(epsilon)
 
@@ -257,7 +254,7 @@ def check_delta(delta, name="delta"):
     if not _is_number(delta) or not 0 < delta < 1:
         raise ValueError(
             f"{name} must be strictly between 0 and 1, and well below one over the number of rows "
-            f"(1e-5 is a usual start). Got {delta!r}."
+            f"(1e-5 is a common choice). Got {delta!r}."
         )
     return float(delta)
 

@@ -1,4 +1,4 @@
-"""Loops that numba compiles, and an exponential function that lets them vectorise."""
+"""Compilation by numba, and an exponential function that numba can vectorise."""
 
 from functools import partial
 
@@ -10,10 +10,10 @@ _TAYLOR = tuple(float(c) for c in 1.0 / np.cumprod(np.r_[1.0, np.arange(1, 14)])
 
 
 def compiled(function=None, **options):
-    """Compile a function of arrays, and keep the machine code on disk for later processes.
+    """Compile a function of arrays with numba, without the GIL, and cache it on disk.
 
-    Numba keeps it beside the file, in the user's cache folder or in NUMBA_CACHE_DIR; where none of
-    them can be written, every process compiles anew. Options are numba's; the GIL is released.
+    The cache is next to the file, in the user's cache folder or in NUMBA_CACHE_DIR; if none of
+    them is writable, every process compiles again. Options are those of `numba.njit`.
     """
     if function is None:
         return partial(compiled, **options)
@@ -27,10 +27,10 @@ def compiled(function=None, **options):
 
 @compiled(fastmath={"contract", "reassoc"})
 def exp_parts(x):
-    """``exp(x)``, for x from -700 to 700, as a number near 1 and the bits of a power of two.
+    """``exp(x)`` for x in [-700, 700], as a factor near 1 and the bits of a power of two.
 
-    A loop writes both, another one multiplies (the bits seen as float64): libm's `exp` keeps a loop
-    from being vectorised.
+    One loop writes both, a second one multiplies them (the bits viewed as float64): a loop that
+    calls `exp` of libm is not vectorised.
     """
     k = np.floor(x * 1.4426950408889634 + 0.5)
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW

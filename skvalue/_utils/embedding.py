@@ -1,4 +1,4 @@
-"""Embeddings: what turns texts, images or columns into the vectors that distances are taken of."""
+"""Embeddings map texts, images or columns to the vectors between which distances are computed."""
 
 import sys
 
@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
-_BATCH = 1024  # rows that a torch module takes at a time, at first
+_BATCH = 1024  # initial number of rows per call of a torch module
 
 
 def _is_module(embedding):
@@ -17,10 +17,8 @@ def _is_module(embedding):
 
 
 def learns_from_rows(embedding):
-    """Whether an embedding would be fitted on the rows: transformers neither stateless nor frozen.
+    """Whether an embedding is fitted on the rows: a transformer neither stateless nor frozen.
 
-    Examples
-    --------
     >>> from sklearn.decomposition import PCA
     >>> from sklearn.feature_extraction.text import HashingVectorizer
     >>> [learns_from_rows(embedding) for embedding in (PCA(), HashingVectorizer(), np.fft.rfft)]
@@ -32,9 +30,9 @@ def learns_from_rows(embedding):
 
 
 def fit_embedding(embedding, X, y):
-    """Return the embedding ready to be applied: a transformer is cloned and fitted on X.
+    """Return the embedding ready for `embed`: a transformer is cloned and fitted on X.
 
-    (A clone of a frozen transformer is the transformer itself, and fitting it does nothing.)
+    The clone of a frozen transformer is the transformer itself, and fitting it has no effect.
     """
     if hasattr(embedding, "transform") and not _is_module(embedding):
         return clone(embedding).fit(X, y)
@@ -42,26 +40,9 @@ def fit_embedding(embedding, X, y):
 
 
 def embed(embedding, X, name="X"):
-    """Apply a fitted embedding to rows.
+    """Vectors (n, n_components) of n rows by an embedding from `fit_embedding`.
 
-    Parameters
-    ----------
-    embedding : transformer, torch module or callable
-        What `fit_embedding` returned.
-    X : array-like of n rows
-        Rows of any kind that the embedding takes.
-    name : str
-        What the message calls them.
-
-    Returns
-    -------
-    vectors : array-like or sparse matrix of shape (n, n_components)
-        The vectors.
-
-    Raises
-    ------
-    ValueError
-        If the embedding does not return one vector a row.
+    Raises ValueError, in which `name` stands for X, unless there is one vector per row.
     """
     if _is_module(embedding):
         vectors = through_module(embedding, X)
@@ -81,38 +62,25 @@ def embed(embedding, X, name="X"):
 
 
 def through_module(module, X, floats=False):
-    """What a torch module returns for rows, in evaluation mode and in batches, flattened.
+    """Flattened outputs (n, n_components) of a torch module, in evaluation mode and in batches.
 
-    Batches are halved where the device runs out of memory.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        The module; it stays where it is, and in the modes it was in.
-    X : array-like of shape (n, ...)
-        Rows. Those of floats come in the precision of the module's first floating parameter.
-    floats : bool, default=False
-        Whether whole numbers become floats too. Some modules take them as they are: as words.
-
-    Returns
-    -------
-    vectors : ndarray of shape (n, n_components)
-        Float64 if the module is, else float32.
+    Floats, and integers too if `floats`, are cast to the dtype of the module's first floating-point
+    parameter. Batches are halved when the device runs out of memory; the module is left unchanged.
     """
     import torch
 
-    from .torch_device import undisturbed
+    from .torch_device import default_settings
 
     X = X if hasattr(X, "shape") and not hasattr(X, "columns") else np.asarray(X)
-    own = [*module.parameters(), *module.buffers()]
-    device = own[0].device if own else None
-    dtype = next((tensor.dtype for tensor in own if tensor.is_floating_point()), None)
+    tensors = [*module.parameters(), *module.buffers()]
+    device = tensors[0].device if tensors else None
+    dtype = next((tensor.dtype for tensor in tensors if tensor.is_floating_point()), None)
 
     def vectors_of(batch):
         if not isinstance(batch, torch.Tensor):
             batch = torch.from_numpy(np.array(batch))
-        as_it_is = dtype is None or not (floats or batch.is_floating_point())
-        vectors = module(batch.to(device, batch.dtype if as_it_is else dtype))
+        keep_dtype = dtype is None or not (floats or batch.is_floating_point())
+        vectors = module(batch.to(device, batch.dtype if keep_dtype else dtype))
         vectors = vectors if vectors.dtype == torch.float64 else vectors.float()
         return vectors.cpu().numpy().reshape(len(batch), -1)
 
@@ -121,7 +89,7 @@ def through_module(module, X, floats=False):
     n, start, out = X.shape[0], 0, []
     size = -(-n // max(1, -(-n // _BATCH)))
     try:
-        with undisturbed(), torch.no_grad():
+        with default_settings(), torch.no_grad():
             while start < n:
                 try:
                     out.append(vectors_of(X[start : start + size]))

@@ -11,12 +11,9 @@ from sklearn.frozen import FrozenEstimator
 def fingerprint(*parts):
     """Hash of data and parameters, the same in every process.
 
-    Arrays go by their bytes, estimators by their classes and parameters, functions by their names
-    (where they have none by their code), anything else by its pickle (a frozen estimator with its
-    fit), or by its `repr` without addresses if it has none.
+    Hashed are the bytes of arrays, class and parameters of estimators, names of functions (the code
+    of lambdas), and the pickle of other objects, or their `repr` without addresses.
 
-    Examples
-    --------
     >>> fingerprint(np.arange(3), {"a": 1}) == fingerprint(np.arange(3), {"a": 1})
     True
     >>> fingerprint(np.arange(3)) == fingerprint(np.arange(4))
@@ -46,21 +43,21 @@ def _feed(digest, part):
             _feed(digest, item)
     elif hasattr(part, "__qualname__"):
         digest.update(f"{part.__module__}.{part.__qualname__}".encode())
-        if "<" in part.__qualname__ and hasattr(part, "__code__"):  # a lambda's name is no name
+        if "<" in part.__qualname__ and hasattr(part, "__code__"):  # lambdas have no unique name
             _feed(digest, _code(part))
     elif part is None or isinstance(part, (str, bytes, int, float, complex)):
         digest.update(repr(part).encode())
     else:
         try:
             digest.update(joblib.hash(part).encode())
-        except Exception:  # of what cannot be pickled
+        except Exception:  # if it cannot be pickled
             digest.update(re.sub(r" at 0x[0-9a-f]+", "", repr(part)).encode())
     digest.update(b"|")
 
 
 def _code(function):
-    """What a function without a name does, as far as can be told."""
+    """Bytecode, constants, defaults and closure of a lambda."""
     code, cells = function.__code__, function.__closure__ or ()
-    # Functions that it uses go by their names: one may be itself.
+    # Functions in the closure are hashed by name: one may be the lambda itself.
     held = [getattr(cell.cell_contents, "__qualname__", cell.cell_contents) for cell in cells]
     return [code.co_code.hex(), code.co_consts, function.__defaults__, held]

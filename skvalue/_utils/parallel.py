@@ -1,4 +1,4 @@
-"""Tiles of a computation, and an ordered map over them on one BLAS thread a task."""
+"""Tiles of a computation, and ordered maps over tasks that use one BLAS thread each."""
 
 import sys
 from collections import deque
@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 
 def tiles(n, size):
-    """Slices that cover ``range(n)``, nearly equal and at most ``size`` long.
+    """Slices that cover ``range(n)``, of nearly equal length, at most ``size``.
 
     >>> tiles(10, 4)
     [slice(0, 4, None), slice(4, 8, None), slice(8, 10, None)]
@@ -28,30 +28,30 @@ def tiles(n, size):
 
 @lru_cache(maxsize=1)
 def _controller(n_modules):
-    """The thread pools of this process; looking for them takes milliseconds."""
+    """The thread pools of this process; cached because finding them takes milliseconds."""
     return ThreadpoolController()
 
 
 def _thread_pools():
-    return _controller(len(sys.modules))  # a library comes with a module that loads it
+    return _controller(len(sys.modules))  # a new module may have loaded a new library
 
 
 def _configured():
-    """Whether the caller chose a joblib back end or number of jobs, or is itself a joblib task."""
+    """Whether the caller set a joblib backend or number of jobs, or is itself a joblib task."""
     backend, n_jobs = get_active_backend()
     return n_jobs not in (None, 1) or bool(backend.nesting_level) or _of_a_cluster(backend)
 
 
 def _of_a_cluster(backend):
-    """Whether the back end takes all its workers unless told otherwise, as those of clusters do."""
+    """Whether the backend uses all of its workers by default, as those of clusters do."""
     return getattr(backend, "default_n_jobs", 1) != 1
 
 
 def n_workers(n_jobs):
-    """Workers for ``n_jobs``; None means the threads that BLAS would take here.
+    """Number of workers for ``n_jobs``; None means the number of threads that BLAS would use.
 
-    A joblib context (``parallel_config``) decides where there is one; the limits that process pools
-    set on their workers show in the number of threads that BLAS is allowed.
+    A joblib context (``parallel_config``) takes precedence. The BLAS limit reflects the limits that
+    process pools set for their workers.
     """
     backend, given = get_active_backend()
     if n_jobs is None and given in (None, 1) and _of_a_cluster(backend):
@@ -66,17 +66,15 @@ def n_workers(n_jobs):
 def ordered_map(function, tasks, n_jobs=None, n_tasks=None):
     """Yield ``function(*task)`` for every task, in order, computed by ``n_jobs`` workers.
 
-    Tasks are taken when a worker is free, so they may be a generator that makes what is large; it
-    then says by ``n_tasks`` how many there are. Each runs on one BLAS thread, in a thread of this
-    process unless a joblib context chose otherwise. (Threads are taken from the standard library:
-    joblib looks for results every 10 ms, which is longer than many a fit.)
+    Tasks are drawn when a worker is free; a generator needs ``n_tasks``. Each uses one BLAS thread,
+    in a thread of this process (not joblib's: it polls every 10 ms) unless a joblib context is set.
     """
     workers = min(n_workers(n_jobs), len(tasks) if n_tasks is None else n_tasks)
     with one_blas_thread():
         if workers <= 1:
             for task in tasks:
                 yield function(*task)
-                del task  # not kept while the next is made
+                del task  # free it before the next one is made
         elif _configured():
             yield from joblib_map(function, tasks, n_jobs, prefer="threads")
         else:
@@ -84,7 +82,7 @@ def ordered_map(function, tasks, n_jobs=None, n_tasks=None):
 
 
 def thread_map(function, tasks, n_jobs=None):
-    """As `ordered_map`, always in threads of this process: what they share stays in it."""
+    """As `ordered_map`, but always in threads of this process, for tasks that share memory."""
     workers = min(n_workers(n_jobs), len(tasks))
     with one_blas_thread():
         if workers > 1:
@@ -94,10 +92,10 @@ def thread_map(function, tasks, n_jobs=None):
 
 
 def joblib_map(function, tasks, n_jobs=None, prefer=None):
-    """Yield ``function(*task)`` for every task, in order, by joblib's back end.
+    """Yield ``function(*task)`` for every task, in order, on joblib's backend.
 
-    One that gives all results at once (Ray's, that of multiprocessing) gets a few tasks a worker at
-    a time, so that results do not pile up and a fit can be watched and stopped.
+    A backend that returns all results at once (Ray, multiprocessing) gets a few tasks per worker at
+    a time: this bounds memory, and a fit can be monitored and stopped.
     """
     backend, _ = get_active_backend(prefer=prefer)
     if getattr(backend, "supports_return_generator", False):
@@ -115,7 +113,7 @@ def _threaded(function, tasks, workers):
     tasks, running = iter(tasks), deque()
     try:
         while True:
-            # One task ahead of the reader, so that results do not pile up.
+            # At most one task ahead of the consumer, which bounds memory.
             for task in islice(tasks, workers + 1 - len(running)):
                 running.append(pool.submit(function, *task))
             if not running:
@@ -125,10 +123,10 @@ def _threaded(function, tasks, workers):
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def beside(function, items, threaded=True):
-    """Yield ``function(*item)`` for every item, in a thread beside the one that makes items.
+def background_map(function, items, threaded=True):
+    """Yield ``function(*item)`` for every item, computed in a second thread, one item ahead.
 
-    One item ahead of the reader. It leaves BLAS alone: see `one_blas_thread`.
+    The number of BLAS threads is not changed: see `one_blas_thread`.
     """
     if threaded:
         return _threaded(function, items, workers=1)
@@ -136,10 +134,10 @@ def beside(function, items, threaded=True):
 
 
 class _OneBlasThread:
-    """One thread for BLAS, which has one number of them for the whole process.
+    """Context in which BLAS uses one thread; the setting is one for the whole process.
 
-    The first thread that asks for it sets it, and the last that goes puts back what there was: if
-    each put back what it found, fits that overlap would leave one thread behind them.
+    The first thread that enters sets it and the last one that leaves restores it: if each thread
+    restored what it found, overlapping fits could leave BLAS at one thread.
     """
 
     def __init__(self):
@@ -150,7 +148,7 @@ class _OneBlasThread:
         with self._lock:
             self._users += 1
             for library in _libraries("blas"):
-                if library.filepath not in self._before:  # it may have been loaded since
+                if library.filepath not in self._before:  # may have been loaded since
                     self._before[library.filepath] = library, library.num_threads
                     _set_threads(library, 1)
         try:
@@ -169,30 +167,30 @@ def _libraries(user_api):
 
 
 def _set_threads(library, number):
-    # From threadpoolctl 3.7 on, one thread at a time may set the number; others do nothing.
+    # Since threadpoolctl 3.7 one thread controls the number; calls of other threads have no effect.
     release = getattr(library, "clear_controlling_thread", lambda force: None)
     release(force=True)
     library.set_num_threads(number)
     release(force=True)
 
 
-one_blas_thread = _OneBlasThread()  # a context
+one_blas_thread = _OneBlasThread()  # a context manager
 
 
 @contextmanager
 def one_thread():
-    """Context in which BLAS takes one thread, and OpenMP one in this thread."""
+    """Context in which BLAS uses one thread, and OpenMP one for calls from this thread."""
     with one_blas_thread(), _thread_pools().select(user_api="openmp").limit(limits=1):
         yield
 
 
 def may_overlap(n_jobs):
-    """Whether ``n_jobs`` leaves a thread beside this one, and no joblib context says otherwise."""
+    """Whether ``n_jobs`` allows a second thread and no joblib context is set."""
     return n_workers(n_jobs) > 1 and not _configured()
 
 
 def row_map(function, X, n_jobs=None):
-    """``function(X)`` where it works row by row, on blocks of rows in threads of this process."""
+    """``function(X)`` of a row-wise function, on blocks of rows in threads of this process."""
     size = max(1, 2**22 // max(X[:1].nbytes, 1))
     blocks = [(X[part],) for part in tiles(len(X), size)]
     workers = min(n_workers(n_jobs), len(blocks))

@@ -1,12 +1,12 @@
-"""What all displays share: axes, and colours."""
+"""Axes and colours of all displays."""
 
 BLUE, RED, GREEN, GREY = "#30638e", "#d1495b", "#3d8361", "#8d8d8d"
 
 
 def open_axes(ax, name, n_rows=0, n_columns=0):
-    """The axes, or new ones with room for labels of rows and columns, for the display of this name.
+    """The axes, or new ones with room for row and column labels, without top and right spines.
 
-    Raises ImportError if matplotlib is not installed.
+    Raises ImportError, which names the display, if matplotlib is not installed.
     """
     try:
         import matplotlib.pyplot as plt

@@ -1,4 +1,4 @@
-"""The progress of a fit: tells the callbacks, and ends early if one of them, or Ctrl-C, says so."""
+"""Progress of a fit, reported to callbacks; a callback or Ctrl-C may stop the fit early."""
 
 from itertools import count
 
@@ -6,10 +6,10 @@ from .sklearn import callback_context
 
 
 class Progress:
-    """Iterates over the parts of a computation until they end, a callback stops it, or Ctrl-C does.
+    """Iterates over the parts of a computation until the end, or until a callback or Ctrl-C stops.
 
-    ``n_parts`` is the largest number of parts, or None for any number. Close it where a loop over
-    it may break.
+    ``n_parts`` is the largest number of parts, or None if unbounded. Call `close` if a loop over it
+    may break.
     """
 
     def __init__(self, estimator, parts, n_parts=None, task_name="parts"):
@@ -23,17 +23,17 @@ class Progress:
         return self._steps
 
     def close(self):
-        """Cancel what has not begun."""
+        """Cancel the parts that have not started."""
         self._steps.close()
 
     def end(self):
-        """Tell the callbacks that the fit is over."""
+        """Notify the callbacks of the end of the fit."""
         self._context.call_on_fit_task_end(estimator=self._estimator)
 
     def _follow(self, parts, n_parts, task_name):
         end = object()
         try:
-            # A context refuses more subtasks than were announced, so none begins after the last.
+            # A context refuses more subtasks than announced, so none starts after the last part.
             for _ in count() if n_parts is None else range(n_parts):
                 step = self._context.subcontext(task_name=task_name)
                 step.call_on_fit_task_begin(estimator=self._estimator)
@@ -41,14 +41,14 @@ class Progress:
                 if part is not end:
                     try:
                         yield part
-                    except GeneratorExit:  # the method has what it needs
+                    except GeneratorExit:  # the consumer stopped
                         left = True
                 if step.call_on_fit_task_end(estimator=self._estimator):
                     self.stopped = True
                     return
                 if part is end or left:
                     return
-                part = None  # it may be large, and the next is being made
+                part = None  # free it, it may be large, before the next one is made
         except KeyboardInterrupt:
             self.interrupted = True
         finally:

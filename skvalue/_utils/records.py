@@ -1,7 +1,7 @@
-"""What comes from somebody else: files, JSON, arrays, and checks of every field.
+"""Readers of untrusted files, JSON and arrays, with checks of every field.
 
-No byte of it is trusted: sizes come first, JSON and numbers are all there is. Everything that is
-refused raises a ValueError that names the field, the rule and the value (`refuse`).
+Sizes are checked first, and only JSON and plain numbers are read. Invalid input raises a ValueError
+that names the field, the rule and the value (`refuse`).
 """
 
 import base64
@@ -13,20 +13,20 @@ import numpy as np
 
 
 def refuse(name, rule, value):
-    """Raise the ValueError of a field that is not as it must be."""
+    """Raise the ValueError for a field with an invalid value."""
     shown = repr(value)
     raise ValueError(f"{name} must be {rule}. Got {shown if len(shown) < 80 else shown[:77]}")
 
 
 def integer(value, name, lowest, highest):
-    """A whole number within bounds, as an int."""
+    """An integer within bounds (inclusive), as an int."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not lowest <= value <= highest:
         refuse(name, f"an integer from {lowest} to {highest}", value)
     return int(value)
 
 
 def number(value, name, lowest, highest, strict=True):
-    """A number between bounds, as a float; `strict` leaves the bounds out."""
+    """A number between bounds, as a float; `strict` excludes the bounds."""
     good = isinstance(value, Real) and not isinstance(value, bool) and lowest <= value <= highest
     if not good or (strict and value in (lowest, highest)):
         refuse(name, f"a number between {lowest:g} and {highest:g}", value)
@@ -34,7 +34,7 @@ def number(value, name, lowest, highest, strict=True):
 
 
 def choice(value, name, among):
-    """One of some words."""
+    """One of the given strings."""
     if not isinstance(value, str) or value not in among:
         refuse(name, f"one of {', '.join(among)}", value)
     return value
@@ -48,7 +48,7 @@ def flag(value, name):
 
 
 def read_text(path, limit, name):
-    """The text of an ASCII file, of which no more than `limit` bytes are read."""
+    """The text of an ASCII file of at most `limit` bytes."""
     with open(path, "rb") as file:
         content = file.read(limit + 1)
     if len(content) > limit:
@@ -60,10 +60,10 @@ def read_text(path, limit, name):
 
 
 def read_record(text, label, version, names, limit, name="text"):
-    """A record of exactly these names from JSON of a format and version, of limited length.
+    """The dict of exactly these fields from JSON text of a format `label` and a version.
 
-    `label` is the format, with the class that it is made into behind the last dot; `name` is what
-    messages call the text. Refuses repeated fields and numbers that are not finite.
+    Refuses texts longer than `limit`, repeated fields and non-finite numbers. In messages `name`
+    stands for the text, and the part of `label` after the last dot for the class of the record.
     """
     if not isinstance(text, str) or len(text) > limit:
         refuse(name, f"a string of at most {limit} characters", type(text))
@@ -94,9 +94,9 @@ def read_record(text, label, version, names, limit, name="text"):
 
 
 def named_fields(record, name, **checks):
-    """The values of a record of exactly these fields, in their order, each through its check.
+    """Checked values of a dict of exactly the fields in `checks`, in their order.
 
-    A check takes a value and its name, and returns what is to be used or refuses it.
+    A check takes a value and its name, and returns the value to use or refuses it.
     """
     if not isinstance(record, dict) or set(record) != set(checks):
         got = sorted(record) if isinstance(record, dict) else type(record).__name__
@@ -105,7 +105,7 @@ def named_fields(record, name, **checks):
 
 
 def checked_array(array, name, shape, dtype=np.float64):
-    """An array of a dtype and shape (None is any length but 0) that holds finite numbers."""
+    """A finite array of a dtype and shape (None: any length above 0)."""
     array = np.asarray(array)
     fits = array.ndim == len(shape) and all(
         side > 0 if wanted is None else side == wanted for side, wanted in zip(array.shape, shape)
@@ -132,12 +132,12 @@ def named_arrays(arrays, shapes, dtype=np.float64):
 
 
 def to_base64(array):
-    """An array as base64 of little-endian float64."""
+    """An array as base64 text of little-endian float64."""
     return base64.b64encode(np.asarray(array).astype("<f8").tobytes()).decode()
 
 
 def from_base64(text, name):
-    """Numbers that `to_base64` wrote."""
+    """The numbers of a text written by `to_base64`."""
     if not isinstance(text, str):
         refuse(name, "base64 text", text)
     try:
@@ -145,5 +145,5 @@ def from_base64(text, name):
     except (binascii.Error, ValueError):
         refuse(name, "base64 text", text)
     if len(content) % 8:
-        refuse(name, "base64 of 8 bytes a number", f"{len(content)} bytes")
+        refuse(name, "base64 of 8 bytes per number", f"{len(content)} bytes")
     return np.frombuffer(content, dtype="<f8").astype(np.float64)

@@ -1,4 +1,4 @@
-"""The only door to scikit-learn's private names: everything else imports them from here."""
+"""Private names of scikit-learn, which all other modules import from here."""
 
 import copy
 
@@ -20,7 +20,7 @@ from sklearn.utils.validation import _get_feature_names as get_feature_names
 
 
 def callback_context(estimator, max_subtasks):
-    """What callbacks see of a fit that begins, of at most this number of subtasks (None: any)."""
+    """Callback context of a fit with at most `max_subtasks` subtasks (None: any number)."""
     return estimator._init_callback_context(max_subtasks=max_subtasks)
 
 
@@ -30,12 +30,12 @@ def check_parameters(estimator):
 
 
 def metric_name(scorer):
-    """Name of the metric of a scorer, if it has one."""
+    """Name of the metric of a scorer, or None."""
     return getattr(scorer._score_func, "__name__", None)
 
 
 def with_labels(scorer, labels):
-    """A copy of a scorer that tells its metric the labels, unless it does already."""
+    """A copy of a scorer that passes `labels` to its metric, unless it already does."""
     if "labels" in scorer._kwargs:
         return scorer
     scorer = copy.copy(scorer)
@@ -44,11 +44,11 @@ def with_labels(scorer, labels):
 
 
 def takes_sample_weight(scorer):
-    """Whether the metric of a scorer takes weights."""
+    """Whether the metric of a scorer takes sample weights."""
     return scorer._accept_sample_weight()
 
 
 def response_methods(scorer):
-    """Names of the methods of an estimator, of which a scorer calls the first that is there."""
+    """Names of estimator methods, of which a scorer calls the first available one."""
     methods = scorer._response_method
     return [methods] if isinstance(methods, str) else methods

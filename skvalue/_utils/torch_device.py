@@ -1,7 +1,7 @@
-"""Where torch computes, how much it may take there, and its seeds. Importing this imports torch.
+"""Devices, memory, seeds and settings of torch. Importing this module imports torch.
 
-Nothing else in the package asks torch for a GPU. All other code calls the device what
-`find_device` calls it, and asks only whether it is the CPU.
+All calls of torch's GPU interface are here. Other modules use the device name from `find_device`,
+and only check whether it is "cpu".
 """
 
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -11,16 +11,16 @@ from threading import Lock, RLock
 import torch
 from sklearn import get_config
 
-GPU = "cuda"  # what torch calls it
+GPU = "cuda"  # the device type in torch
 _PRECISION, _GENERATORS = Lock(), RLock()
-_USERS = []  # of full precision, in all threads: what the first of them found
+_USERS = []  # one entry per active `full_precision`; the first one undoes the setting
 
 
 def find_device(device):
-    """The device, "cpu" or "cuda", that a `device` parameter means here; "auto" prefers a GPU."""
+    """The device, "cpu" or "cuda", of a `device` parameter; "auto" prefers a GPU."""
     if device not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device must be 'auto', 'cpu' or 'cuda'. Got {device!r}.")
-    if device == "cpu":  # to ask for a GPU starts CUDA, which then fails in a fork of this process
+    if device == "cpu":  # looking for a GPU starts CUDA, which then fails in forked processes
         return "cpu"
     seen = torch.get_device_module(GPU).is_available()
     if device == "cuda" and not seen:
@@ -31,43 +31,43 @@ def find_device(device):
 
 
 def current_gpu(device):
-    """Number of the GPU that a device means in this thread; None for the CPU."""
+    """Index of the current GPU of this thread; None if the device is the CPU."""
     return None if device == "cpu" else torch.get_device_module(GPU).current_device()
 
 
 def on_gpu(number):
-    """Context in which GPUs mean this one: a new thread would take the first. None: no GPU."""
+    """Context that selects a GPU by index (new threads use the first one); None does nothing."""
     return nullcontext() if number is None else torch.get_device_module(GPU).device(number)
 
 
 def gains_from_bfloat16(device):
-    """Whether a device multiplies bfloat16 itself: older GPUs emulate it, slower than float32."""
+    """Whether the device supports bfloat16 natively: emulation is slower than float32."""
     return device != "cpu" and torch.get_device_module(GPU).is_bf16_supported(
         including_emulation=False
     )
 
 
 def free_memory():
-    """Bytes that torch can still take on the GPU: what is free, and what it keeps from earlier."""
+    """Bytes that torch can still allocate on the GPU: free ones and its own unused cache."""
     gpu = torch.get_device_module(GPU)
     return gpu.mem_get_info()[0] + gpu.memory_reserved() - gpu.memory_allocated()
 
 
-def block_bytes(device, share=8):
-    """Bytes for one block: a third of the GPU's free memory, or a part of the working memory.
+def block_bytes(device, divisor=8):
+    """Bytes for one block of a computation.
 
-    On the CPU, one part in `share` of scikit-learn's ``working_memory``.
+    One third of the GPU's free memory; on the CPU, scikit-learn's ``working_memory`` / `divisor`.
     """
     if device == "cpu":
-        return get_config()["working_memory"] * 2**20 // share
+        return get_config()["working_memory"] * 2**20 // divisor
     return free_memory() // 3
 
 
 @contextmanager
 def seeded(seed, device="cpu"):
-    """Torch's global generators started from a seed, and put back as they were afterwards.
+    """Context in which torch's global generators start from a seed; restores them afterwards.
 
-    One thread at a time: another would draw from the same generators.
+    Only one thread at a time may enter, since all threads use the same generators.
     """
     gpu = torch.get_device_module(GPU)
     devices = [] if device == "cpu" else [gpu.current_device()]
@@ -80,7 +80,7 @@ def seeded(seed, device="cpu"):
 
 @cache
 def _float32_backends():
-    """Those with a setting of their own for products and convolutions; none in torch < 2.9."""
+    """Backends with their own setting of float32 precision; none in torch < 2.9."""
     if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
         return []
     cudnn, onednn = torch.backends.cudnn, torch.backends.mkldnn
@@ -90,10 +90,10 @@ def _float32_backends():
     return [backend for backend in found if hasattr(backend, "fp32_precision")]
 
 
-def _lower_nothing():
-    """Set full precision; returns a function that undoes it."""
+def _set_full_precision():
+    """Set full float32 precision, and return a function that undoes it."""
     backends = _float32_backends()
-    if backends:  # the older setting cannot be read where a user has made the newer one
+    if backends:  # the old setting cannot be read after a user has used the new one
         before = [backend.fp32_precision for backend in backends]
         lowered = [pair for pair in zip(backends, before) if pair[1] != "ieee"]
         for backend, _ in lowered:
@@ -118,12 +118,13 @@ def _lower_nothing():
 
 @contextmanager
 def full_precision():
-    """Products and convolutions of float32 in float32; put back once no thread is in here.
+    """Context in which float32 products and convolutions are computed in float32.
 
-    Torch itself allows TF32 in convolutions on a GPU, which keeps three digits.
+    By default torch allows TF32, of three digits, in convolutions on a GPU. The settings are
+    restored when the last thread leaves.
     """
     with _PRECISION:
-        _USERS.append(None if _USERS else _lower_nothing())
+        _USERS.append(None if _USERS else _set_full_precision())
     try:
         yield
     finally:
@@ -135,9 +136,9 @@ def full_precision():
 
 @contextmanager
 def in_any_order():
-    """Deterministic algorithms off, put back afterwards: for sums that do not need them.
+    """Context without torch's deterministic algorithms, for sums that do not need them.
 
-    On CUDA there is none for some of those, and for others it takes the square of the memory.
+    On CUDA some of these sums have none, and for others they need the square of the memory.
     """
     before = torch.get_deterministic_debug_mode()
     if before:
@@ -150,11 +151,10 @@ def in_any_order():
 
 
 @contextmanager
-def undisturbed():
-    """Torch as it comes, whatever the caller has set: values must not depend on it.
+def default_settings():
+    """Context with torch's default settings, since values must not depend on the caller's.
 
-    No mixed precision, float32 in full, gradients where they are asked for, tensors on the CPU and
-    in float32 where nothing else is said. Put back after the block.
+    No mixed precision, full float32, gradients enabled, new tensors in float32 on the CPU.
     """
     with ExitStack() as stack:
         stack.enter_context(full_precision())
@@ -165,7 +165,7 @@ def undisturbed():
             stack.enter_context(torch.inference_mode(False))
         if not torch.is_grad_enabled():
             stack.enter_context(torch.enable_grad())
-        if torch.empty(0).device.type != "cpu":  # torch 2.6 tells of no context otherwise
+        if torch.empty(0).device.type != "cpu":  # in torch 2.6 no other way shows a device context
             stack.enter_context(torch.device("cpu"))
         dtype = torch.get_default_dtype()
         if dtype != torch.float32:

@@ -1,4 +1,4 @@
-"""Data sets with known faults: noise put into labels or features, and loaders of benchmarks."""
+"""Noise for labels and features, with a record of the noisy rows, and benchmark data sets."""
 
 from ._loaders import fetch_benchmark
 from ._noise import flip_labels, perturb_features

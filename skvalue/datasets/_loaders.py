@@ -1,4 +1,4 @@
-"""Benchmark data sets, from OpenML or from a folder of npz files."""
+"""Loaders of benchmark data sets, from OpenML or from a folder of npz files."""
 
 import os
 import zlib
@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 from .._utils.sklearn import validate_params
 
-# Numbers on OpenML, as in Table 7 of the TKNN-Shapley paper.
+# Data set IDs on OpenML, as in Table 7 of the TKNN-Shapley paper.
 _OPENML_IDS = {
     "2dplanes": 727,
     "apsfail": 41138,
@@ -24,7 +24,7 @@ _OPENML_IDS = {
 
 
 def _read_npz(name, folder):
-    """Arrays of the file ``name.npz`` in a folder."""
+    """The arrays of the file ``name.npz`` in a folder."""
     path = Path(folder) / f"{name}.npz"
     if not path.is_file():
         found = sorted(file.stem for file in Path(folder).glob("*.npz"))
@@ -33,7 +33,7 @@ def _read_npz(name, folder):
             + (f"the sets {', '.join(found)}." if found else "no npz file.")
         )
     try:
-        # Pickled arrays run code when they are loaded: a data set needs none.
+        # Loading a pickled array can run arbitrary code, and a data set does not need it.
         file = np.load(path, allow_pickle=False)
         if isinstance(file, np.ndarray):
             raise ValueError("one array, as numpy.save writes it.")
@@ -61,38 +61,38 @@ def _read_npz(name, folder):
     prefer_skip_nested_validation=True,
 )
 def fetch_benchmark(name, folder=None, data_home=None):
-    """Load a data set on which valuation methods are compared.
+    """Load a data set used to compare valuation methods.
 
     Parameters
     ----------
     name : str
-        The set. From OpenML: "2dplanes", "apsfail", "click", "cpu", "phoneme", "pol" or "wind",
-        two classes each. From a folder: any that is there.
+        Name of the data set. From OpenML: "2dplanes", "apsfail", "click", "cpu", "phoneme", "pol"
+        or "wind", with two classes each. From a folder: any file in it.
     folder : str or path-like, default=None
         A folder of files ``name.npz`` with the arrays X and y, written by `numpy.savez`. None
-        fetches the set from OpenML.
+        fetches the data set from OpenML.
     data_home : str or path-like, default=None
-        Where scikit-learn keeps what it fetched from OpenML, see
+        Folder in which scikit-learn caches downloads from OpenML, see
         `sklearn.datasets.fetch_openml`.
 
     Returns
     -------
     data : Bunch
-        With ``name``, ``X``, ``y`` and, where known, ``feature_names``, a list. From a folder, X
-        and y are as they are in the file, whose other arrays (such as ``split``) are there too.
-        From OpenML, X is of float64 with nominal columns as codes, y of strings; missing values
-        ("apsfail") stay NaN.
+        With ``name``, ``X``, ``y`` and, if known, the list ``feature_names``. From a folder, it
+        has all arrays of the file (such as ``split``), unchanged. From OpenML, X is float64 with
+        nominal columns as codes, and y contains strings; missing values ("apsfail") stay NaN.
 
     Raises
     ------
     FileNotFoundError
-        If the folder has no such file.
+        If the folder does not contain the file.
     ValueError
-        If OpenML is asked for another name than those above, or the file is not as described.
+        If the name is not one of those above and there is no folder, or the file is not as
+        described.
 
     See Also
     --------
-    sklearn.datasets.fetch_openml : Any set of OpenML.
+    sklearn.datasets.fetch_openml : Fetch any data set from OpenML.
 
     References
     ----------
@@ -119,7 +119,7 @@ def fetch_benchmark(name, folder=None, data_home=None):
         raise ValueError(
             f"name must be one of {', '.join(_OPENML_IDS)} without a folder. Got {name!r}."
         )
-    # This parser and plain arrays need no pandas.
+    # The parser "liac-arff" and plain arrays do not need pandas.
     fetched = fetch_openml(
         data_id=_OPENML_IDS[name], data_home=data_home, as_frame=False, parser="liac-arff"
     )

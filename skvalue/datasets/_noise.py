@@ -1,4 +1,4 @@
-"""Noise put into clean rows, with a record of which: the ground truth of cleaning benchmarks."""
+"""Noise in labels or features of random rows, as ground truth for cleaning benchmarks."""
 
 from numbers import Integral, Real
 
@@ -11,7 +11,7 @@ from .._utils.sklearn import Interval, StrOptions, validate_params
 
 _FRACTION = [Interval(Real, 0, 1, closed="both"), Interval(Integral, 0, None, closed="left")]
 
-# Size of a column, by which noise is measured.
+# Size of a column, which scales its noise.
 _COLUMN_SIZES = {
     "std": lambda X: X.std(axis=0, dtype=np.float64),
     "mean_abs": lambda X: np.abs(X).mean(axis=0, dtype=np.float64),
@@ -20,7 +20,7 @@ _COLUMN_SIZES = {
 
 
 def _check_labels(y):
-    """Return the classes of y and their codes, or say why y holds no classes."""
+    """Return the classes of y and the code of every label; ValueError unless y contains classes."""
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     if len(y) == 0:
@@ -40,7 +40,7 @@ def _check_labels(y):
 
 
 def _draw_rows(n_rows, fraction, rng):
-    """Boolean mask of a random `fraction` (a float) or number (an int) of rows."""
+    """Boolean mask of random rows; `fraction` is a fraction (float) or a count (int)."""
     count = fraction if isinstance(fraction, Integral) else round(fraction * n_rows)
     if count > n_rows:
         raise ValueError(
@@ -59,35 +59,35 @@ def _draw_rows(n_rows, fraction, rng):
 def flip_labels(y, fraction=0.1, random_state=None):
     """Give some rows a wrong label.
 
-    The rows are drawn uniformly, and the new label of each uniformly among the other classes, so
-    that every chosen row is indeed mislabelled.
+    The rows are drawn uniformly, and the new label of each is drawn uniformly from the other
+    classes, so every chosen row is mislabelled.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,)
         Labels of any kind, of at least two classes.
     fraction : float or int, default=0.1
-        A float in [0, 1] is the fraction of rows to flip, rounded to whole rows; an int is their
-        number.
+        A float in [0, 1] is the fraction of rows to flip, rounded to the nearest number of rows; an
+        int is their number.
     random_state : int, RandomState instance or None, default=None
-        Draws the rows and their new labels.
+        Controls the choice of the rows and their new labels.
 
     Returns
     -------
     y_noisy : ndarray of shape (n_samples,)
-        The labels with some of them flipped; y itself is left as it is.
+        A copy of the labels in which some are flipped.
     flipped : ndarray of shape (n_samples,)
         Boolean mask of the flipped rows.
 
     Raises
     ------
     ValueError
-        If y holds one class, continuous values or missing labels, or fraction is out of range.
+        If y has one class, continuous values or missing labels, or fraction is out of range.
 
     See Also
     --------
-    perturb_features : Noise in the features.
-    skvalue.inspection.noisy_label_auc : How well values find the flipped rows.
+    perturb_features : Add noise to the features.
+    skvalue.inspection.noisy_label_auc : Measure how well values detect the flipped rows.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def flip_labels(y, fraction=0.1, random_state=None):
     rng = check_random_state(random_state)
     classes, codes = _check_labels(y)
     flipped = _draw_rows(len(codes), fraction, rng)
-    # A step of 1 to C - 1 around the circle of classes never comes back to the true one.
+    # A cyclic shift by 1 to C - 1 never gives the true class.
     steps = rng.randint(1, len(classes), size=flipped.sum())
     codes[flipped] = (codes[flipped] + steps) % len(classes)
     return classes[codes], flipped
@@ -121,20 +121,20 @@ def flip_labels(y, fraction=0.1, random_state=None):
 def perturb_features(X, fraction=0.1, scale=1.0, random_state=None, relative_to="std"):
     """Add Gaussian noise to the features of some rows.
 
-    The rows are drawn uniformly; in each, column j gets independent noise of mean 0 and standard
-    deviation ``scale`` times the size of column j, so that the units of a column do not matter.
+    The rows are drawn uniformly. In each of them, column j gets independent noise of mean 0 and
+    standard deviation ``scale`` times the size of column j, so the units of a column do not matter.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Finite numbers.
+        The features, finite numbers.
     fraction : float or int, default=0.1
-        A float in [0, 1] is the fraction of rows to perturb, rounded to whole rows; an int is
-        their number.
+        A float in [0, 1] is the fraction of rows to perturb, rounded to the nearest number of rows;
+        an int is their number.
     scale : float, default=1.0
-        Standard deviation of the noise, in sizes of the column.
+        Standard deviation of the noise, in units of the size of the column.
     random_state : int, RandomState instance or None, default=None
-        Draws the rows and the noise.
+        Controls the choice of the rows and the noise.
     relative_to : {"std", "mean_abs", "norm"}, default="std"
         The size of a column: its standard deviation over the rows of X (a constant column gets
         no noise), its mean absolute value, or its L2 norm. The norm grows with the number of
@@ -143,25 +143,25 @@ def perturb_features(X, fraction=0.1, scale=1.0, random_state=None, relative_to=
     Returns
     -------
     X_noisy : ndarray of shape (n_samples, n_features)
-        The features with noise, in float32 if X is and else in float64; X is left as it is.
+        A copy of the features with noise, float32 if X is float32 and float64 otherwise.
     perturbed : ndarray of shape (n_samples,)
         Boolean mask of the perturbed rows.
 
     Raises
     ------
     ValueError
-        If X holds NaN or infinity, or fraction, scale or relative_to is out of range.
+        If X contains NaN or infinity, or fraction, scale or relative_to is out of range.
 
     See Also
     --------
-    flip_labels : Noise in the labels.
-    skvalue.inspection.noisy_label_auc : How well values find the perturbed rows.
+    flip_labels : Add noise to the labels.
+    skvalue.inspection.noisy_label_auc : Measure how well values detect the perturbed rows.
 
     References
     ----------
     J. T. Wang, Y. Zhu, Y.-X. Wang, R. Jia, P. Mittal: "A Privacy-Friendly Approach to Data
-    Valuation", NeurIPS 2023. Appendix E.3.1 describes ``relative_to="mean_abs"``; the published
-    tables come out with ``relative_to="norm"``, which is what the authors' code does.
+    Valuation", NeurIPS 2023. Appendix E.3.1 describes ``relative_to="mean_abs"``; the authors' code
+    uses ``relative_to="norm"``, which reproduces the published tables.
 
     Examples
     --------
@@ -175,9 +175,9 @@ def perturb_features(X, fraction=0.1, scale=1.0, random_state=None, relative_to=
     [[0.49, 112.04]]
     """
     rng = check_random_state(random_state)
-    # In row order, so that sums, and with them the noise, are the same bits for a frame.
+    # In C order, so that a data frame has the same sums, and so the same noise, bit for bit.
     X = check_array(X, dtype=[np.float64, np.float32], order="C", copy=True, input_name="X")
     perturbed = _draw_rows(len(X), fraction, rng)
-    deviation = scale * _COLUMN_SIZES[relative_to](X)
-    X[perturbed] += rng.normal(size=(perturbed.sum(), X.shape[1])) * deviation
+    std = scale * _COLUMN_SIZES[relative_to](X)
+    X[perturbed] += rng.normal(size=(perturbed.sum(), X.shape[1])) * std
     return X, perturbed

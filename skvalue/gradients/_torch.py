@@ -9,7 +9,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from .._utils.parallel import tiles
-from .._utils.torch_device import block_bytes, find_device, seeded, undisturbed
+from .._utils.torch_device import block_bytes, default_settings, find_device, seeded
 from ._models import GradientModel
 from ._torch_modules import prepared_module, starting_point, trained_parts, tried_out
 from ._torch_walks import gradients_of, walk_together
@@ -83,7 +83,7 @@ class TorchGradientModel(GradientModel):
         If module is no torch module.
     """
 
-    @undisturbed()
+    @default_settings()
     def __init__(
         self,
         module,
@@ -151,7 +151,7 @@ class TorchGradientModel(GradientModel):
 
     # What a valuer calls --------------------------------------------------------------------
 
-    @undisturbed()
+    @default_settings()
     def initial(self, rng):
         """Parameters with which a permutation starts.
 
@@ -175,7 +175,7 @@ class TorchGradientModel(GradientModel):
         drawn = dict(self._fresh.named_parameters())
         return torch.cat([drawn[n].detach().reshape(-1) for n in self._names]).double().numpy()
 
-    @undisturbed()
+    @default_settings()
     def gradients(self, thetas, players):
         """Clipped gradients of many players, each at parameters of its own.
 
@@ -232,12 +232,12 @@ class TorchGradientModel(GradientModel):
         walks = int(max(1, min(n_walks, walks)))
         return walks, int(min(max(1, room // (walks * 20 * self.n_parameters)), self.n_players))
 
-    @undisturbed()
+    @default_settings()
     def walk_together(self, orders, rate, noise, noise_std, thetas):
         """Walk on many paths at once, see `skvalue.gradients._torch_walks.walk_together`."""
         return walk_together(self, orders, rate, noise, noise_std, thetas)
 
-    @undisturbed()
+    @default_settings()
     def utilities(self, thetas):
         """Utilities of parameters.
 
@@ -314,7 +314,7 @@ class TorchGradientModel(GradientModel):
 
     def _room(self):
         """Bytes for one block."""
-        return block_bytes("cpu", share=4) if self.device == "cpu" else self._room_on_gpu
+        return block_bytes("cpu", divisor=4) if self.device == "cpu" else self._room_on_gpu
 
     @cached_property
     def _room_on_gpu(self):  # to ask may take as long as a step

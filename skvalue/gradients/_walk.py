@@ -5,7 +5,7 @@ from itertools import chain, islice
 import numpy as np
 from sklearn import get_config
 
-from .._utils.parallel import beside, may_overlap, one_blas_thread, ordered_map, tiles
+from .._utils.parallel import background_map, may_overlap, one_blas_thread, ordered_map, tiles
 from ..privacy import release
 from ._noise import RunningReleases
 
@@ -191,7 +191,7 @@ def _one_by_one(walks, n_jobs):
     blocks = _bundles((block for t in numbers for block in walks.blocks(t)), walks.bundle)
     threaded = may_overlap(n_jobs)  # asked before BLAS is held to one thread
     with one_blas_thread():
-        for block in chain.from_iterable(beside(walks.evaluated, blocks, threaded)):
+        for block in chain.from_iterable(background_map(walks.evaluated, blocks, threaded)):
             done.append(block)
             if block[1].stop == walks.model.n_players:
                 yield done

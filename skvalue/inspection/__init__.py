@@ -1,4 +1,4 @@
-"""Numbers and figures that evaluate values; matplotlib displays in files of their own."""
+"""Scores, curves and matplotlib displays that evaluate values."""
 
 from ._curves import value_addition_curve, value_removal_curve
 from ._detection import detection_curve, detection_limit

@@ -1,4 +1,4 @@
-"""How well a model does as rows go, or come, in the order of their values."""
+"""Test scores of a model as rows are removed or added in the order of their values."""
 
 from numbers import Integral
 
@@ -7,7 +7,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
 
-from .._utils.checks import check_numbers, check_sample_weight
+from .._utils.checks import check_length, check_numbers, check_sample_weight
 from .._utils.sklearn import HasMethods, Interval, StrOptions, validate_params
 from ..games import check_scorer, train
 
@@ -30,7 +30,7 @@ _CONSTRAINTS = {
 
 
 def _check_fractions(fractions, default, allowed, rule):
-    """Return ascending fractions as float64."""
+    """Return the fractions as float64, in ascending order."""
     if fractions is None:
         return default
     fractions = check_numbers(fractions, "fractions")
@@ -41,7 +41,7 @@ def _check_fractions(fractions, default, allowed, rule):
 
 
 def _free_seeds(estimator):
-    """Names of the estimator's random states that nobody has fixed."""
+    """Names of the random_state parameters of the estimator that are None."""
     return sorted(
         name
         for name, value in estimator.get_params(deep=True).items()
@@ -50,7 +50,7 @@ def _free_seeds(estimator):
 
 
 def _score_on(estimator, seeds, X, y, rows, sample_weight, classes, X_test, y_test, scorer):
-    """Score of the estimator fitted on some rows, which may lack some of the classes."""
+    """Test score of the estimator fitted on some rows, which may lack some classes."""
     estimator = clone(estimator).set_params(**seeds)
     model, _ = train(estimator, X, y, sample_weight, classes, rows)
     return scorer(model, X_test, y_test)
@@ -59,10 +59,9 @@ def _score_on(estimator, seeds, X, y, rows, sample_weight, classes, X_test, y_te
 def _refit_along(
     estimator, X, y, X_test, y_test, orders, counts, *, scoring, sample_weight, n_jobs, rng
 ):
-    """Scores on the first ``counts`` rows of every order, refits of the same rows shared.
+    """Test scores (n_repeats, n_points) after a fit on the first ``counts`` rows of every order.
 
-    ``orders`` has an array of shape (n_repeats, n_samples) for every curve; the scores are one of
-    shape (n_repeats, n_points).
+    ``orders`` has one array (n_repeats, n_samples) per curve. The same rows are fitted only once.
     """
     classes = np.unique(y) if is_classifier(estimator) and y.ndim == 1 else None
     scorer = check_scorer(estimator, scoring, None, classes)
@@ -88,7 +87,7 @@ def _refit_along(
 
 
 def _orders(values, n_repeats, baseline, rng):
-    """Orders by ascending value, ties at random, and random ones."""
+    """Orders by ascending value, with ties in random order, and random orders as the baseline."""
     n = len(values)
     by_value = np.array([np.lexsort((rng.permutation(n), values)) for _ in range(n_repeats)])
     if not baseline:
@@ -96,7 +95,7 @@ def _orders(values, n_repeats, baseline, rng):
     return [by_value, np.array([rng.permutation(n) for _ in range(n_repeats)])]
 
 
-# Kind of curve -> fractions by default, those allowed, and how an error says it.
+# Kind of curve -> default fractions, check of allowed ones, and their range in errors.
 _FRACTIONS = {
     "removal": (np.linspace(0, 0.5, 11), lambda f: (f >= 0) & (f < 1), "[0, 1)"),
     "addition": (np.linspace(0.05, 0.5, 10), lambda f: (f > 0) & (f <= 1), "(0, 1]"),
@@ -107,12 +106,11 @@ def _curve(
     kind, estimator, X, y, values, X_test, y_test, first, fractions, n_repeats, baseline,
     random_state, **options,
 ):  # fmt: skip
-    """Both curves: rows are removed from the end of the order in which others are added."""
+    """Both kinds of curves: the rows that remain are the first ones of an order."""
     X, y = indexable(X, y)
     y = column_or_1d(y, warn=True) if np.shape(y)[1:] in ((), (1,)) else np.asarray(y)
     values = check_numbers(values, "values")
-    if len(values) != len(y):
-        raise ValueError(f"values must have one entry a row of X ({len(y)}). Got {len(values)}.")
+    check_length(values, "values", len(y))
     options["sample_weight"] = check_sample_weight(options["sample_weight"], len(y))
     fractions = _check_fractions(fractions, *_FRACTIONS[kind])
     counts = (fractions * len(y) + 1e-9).astype(np.int64)
@@ -151,60 +149,62 @@ def value_removal_curve(
 ):
     """Test scores of a model refitted as rows are removed in the order of their values.
 
-    If the values are right, removing the lowest first keeps the score up, or raises it where rows
-    are wrong, and removing the highest first brings it down faster than removing rows at random.
+    If the values are good, removing the rows of the lowest value first keeps the score, or raises
+    it if some rows are wrong, and removing those of the highest value first lowers it faster than
+    removing rows at random.
 
     Parameters
     ----------
     estimator : estimator
-        Any classifier or regressor. A training set of one class predicts that class; classes that
-        are gone keep the small probability that they have in a `skvalue.games.ModelGame`.
+        Any classifier or regressor. After training on a single class it predicts that class; a
+        class without rows has the small probability that `skvalue.games.ModelGame` gives it.
     X : array-like of shape (n_samples, n_features)
-        The rows.
+        Training rows.
     y : array-like of shape (n_samples,)
-        Their labels or targets.
+        Labels or targets of the training rows.
     values : array-like of shape (n_samples,)
-        Their values; higher is better.
+        Values of the training rows; higher is better.
     X_test : array-like of shape (n_test, n_features)
-        Rows to score on, which had no part in the values.
+        Test rows, which must not have been used to compute the values.
     y_test : array-like of shape (n_test,)
-        Their labels or targets.
+        Labels or targets of the test rows.
     first : {"lowest", "highest"}, default="lowest"
-        The rows that are removed first.
+        Whether the rows of the lowest or of the highest value are removed first.
     fractions : array-like, default=None
-        Fractions removed, in [0, 1); None is 0, 0.05, ..., 0.5. At least one row stays.
+        Fractions of the rows removed, in [0, 1); None means 0, 0.05, ..., 0.5. At least one row
+        stays.
     scoring : str or callable, default=None
-        The score; None is the estimator's own.
+        The score; None means the `score` method of the estimator.
     n_repeats : int, default=5
-        Number of random orders. Repeats of the order by value differ in how equal values are
-        ordered, and in every random_state of the estimator that is None; refits that differ in
-        neither are done once, so an estimator with a fixed random_state is cheaper.
+        Number of repeats. Repeats of the order by value differ in the order of equal values and in
+        every random_state of the estimator that is None; equal refits are done once, so an
+        estimator with a fixed random_state is cheaper.
     baseline : bool, default=True
         Whether to remove rows at random for comparison.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows in the estimator's fit, cut with them.
+        Sample weights for the estimator's fit.
     n_jobs : int, default=None
-        Number of joblib jobs over the refits.
+        Number of joblib jobs for the refits.
     random_state : int, RandomState instance or None, default=None
-        Draws the orders and seeds.
+        Controls the orders and the seeds of the estimator.
 
     Returns
     -------
     curve : Bunch
-        ``fractions`` and ``n_rows`` (rows trained on), each of shape (n_points,); ``scores`` and
-        ``random_scores`` of shape (n_repeats, n_points), the latter None without baseline;
-        ``first``; ``kind``, which is "removal".
+        ``fractions`` and ``n_rows`` (number of training rows), each of shape (n_points,);
+        ``scores`` and ``random_scores`` of shape (n_repeats, n_points), the latter None without
+        baseline; ``first``; ``kind``, which is "removal".
 
     Raises
     ------
     ValueError
-        If the lengths differ, values hold NaN or infinity, fractions are out of range, or a
+        If the lengths differ, values contain NaN or infinity, fractions are out of range, or a
         sample_weight is negative.
 
     See Also
     --------
-    value_addition_curve : Rows come in place of going.
-    ValueRemovalDisplay : The picture.
+    value_addition_curve : The same with rows added instead of removed.
+    ValueRemovalDisplay : Plot of the curves.
 
     Examples
     --------
@@ -246,17 +246,18 @@ def value_addition_curve(
 ):
     """Test scores of a model refitted as rows are added in the order of their values.
 
-    If the values are right, a few rows of the highest value train a better model than as many
-    drawn at random.
+    If the values are good, a few rows of the highest value train a better model than the same
+    number of random rows.
 
     Parameters
     ----------
     estimator, X, y, values, X_test, y_test : required
         As in `value_removal_curve`.
     first : {"lowest", "highest"}, default="highest"
-        The rows that are added first.
+        Whether the rows of the lowest or of the highest value are added first.
     fractions : array-like, default=None
-        Fractions added, in (0, 1]; None is 0.05, 0.1, ..., 0.5. At least one row is there.
+        Fractions of the rows added, in (0, 1]; None means 0.05, 0.1, ..., 0.5. At least one row is
+        added.
     scoring, n_repeats, baseline, sample_weight, n_jobs, random_state : optional
         As in `value_removal_curve`.
 
@@ -268,12 +269,12 @@ def value_addition_curve(
     Raises
     ------
     ValueError
-        If the lengths differ, values hold NaN or infinity, fractions are out of range, or a
+        If the lengths differ, values contain NaN or infinity, fractions are out of range, or a
         sample_weight is negative.
 
     See Also
     --------
-    value_removal_curve : Rows go in place of coming.
+    value_removal_curve : The same with rows removed instead of added.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Finding bad parties by private values, against the limit that the guarantee sets."""
+"""Detection of bad parties by private values, compared with the limit of the guarantee."""
 
 from numbers import Integral
 
@@ -14,23 +14,23 @@ _COUNT = Interval(Integral, 1, None, closed="left")
 
 
 def detection_limit(report, n_replaced=1):
-    """Best AUROC at telling parties of which some units were replaced from those untouched.
+    """Largest AUROC of any detector of parties in which some units were replaced.
 
-    Replacing one unit is a test that no detector wins by more than Gaussian noise at a distance mu
-    allows; replacing r units of a party, at most r times that distance.
+    Under mu-GDP, detecting that one unit was replaced is no easier than telling N(0, 1) from
+    N(mu, 1); if r units of a party were replaced, no easier than telling N(0, 1) from N(r mu, 1).
 
     Parameters
     ----------
     report : PrivacyReport
-        Of the fit, with Gaussian noise.
+        Report of a fit with Gaussian noise.
     n_replaced : int, default=1
-        Units replaced in a party: with unit "example" and all labels of a party flipped, its
-        number of rows.
+        Number of units replaced in a party: if the unit is "example" and all labels of a party are
+        flipped, its number of rows.
 
     Returns
     -------
     auroc : float
-        The limit.
+        Upper bound of the AUROC.
 
     Examples
     --------
@@ -67,51 +67,53 @@ def detection_curve(
     n_repeats=3,
     random_state=None,
 ):
-    """AUROC of finding bad parties by their values, against epsilon and the size of parties.
+    """AUROC of detecting bad parties by their values, by epsilon and size of the parties.
 
-    Beside it comes the limit that the guarantee itself sets to anybody, and the AUROC without
-    noise.
+    The limit that the privacy guarantee sets for any detector and the AUROC without noise are
+    returned as well.
 
     Parameters
     ----------
     valuer : estimator
-        A private valuer with the parameters epsilon, random_state and, where it has one, unit; it
-        is cloned.
+        A private valuer with the parameters epsilon, random_state and, possibly, unit; it is
+        cloned.
     X : array-like of shape (n_samples, ...)
-        The rows.
+        Training rows.
     y : array-like of shape (n_samples,)
-        Their labels.
+        Labels of the training rows.
     groups : array-like of shape (n_samples,)
-        The party of every row; row numbers make every row a party.
+        Party of every row; with the row index, every row is a party.
     wrong : array-like of bool of shape (n_groups,)
-        True for bad parties, in the sorted order of the groups. All of their rows are taken to be
-        wrong, which is what the limit is for.
+        True for bad parties, in the sorted order of the groups. The limit assumes that all rows of
+        a bad party are wrong.
     X_val, y_val : array-likes
         Validation points.
     epsilons : array-like, default=(0.3, 1.0, 3.0)
-        Guarantees.
+        Values of epsilon to fit with.
     sizes : array-like of int, default=None
-        Rows of a party that take part, the first ones of each; None: all of them, and as the size
-        the largest party's.
+        Numbers of rows per party; the first rows of each are used. None means all rows, and the
+        reported size is that of the largest party.
     n_repeats : int, default=3
-        Fits of every point.
+        Number of fits per size and epsilon.
     random_state : int, RandomState instance or None, default=None
-        Seeds the fits; never the noise.
+        Seeds the fits, but not the privacy noise.
 
     Returns
     -------
     curves : Bunch
         ``epsilons``; ``sizes``; ``scores`` of shape (n_sizes, n_epsilons, n_repeats); ``limits`` of
-        shape (n_sizes, n_epsilons); ``clean_scores`` of shape (n_sizes, n_repeats).
+        shape (n_sizes, n_epsilons); ``clean_scores``, which are without noise, of shape (n_sizes,
+        n_repeats).
 
     Raises
     ------
     ValueError
-        If wrong has not one entry a group, or a party has fewer rows than asked.
+        If wrong does not have one entry per group, or a party has fewer rows than one of several
+        sizes.
 
     See Also
     --------
-    DetectionDisplay : The picture.
+    DetectionDisplay : Plot of the curves.
 
     Examples
     --------
@@ -138,7 +140,7 @@ def detection_curve(
     names, codes, counts = np.unique(groups, return_inverse=True, return_counts=True)
     if len(wrong) != len(names):
         raise ValueError(
-            f"wrong must have one entry a group ({len(names)}), in their sorted order. Got "
+            f"wrong must have one entry per group ({len(names)}), in their sorted order. Got "
             f"{len(wrong)}."
         )
     epsilons = column_or_1d(check_array(epsilons, ensure_2d=False, dtype=np.float64))
@@ -150,7 +152,7 @@ def detection_curve(
             f"{sizes.min()} to {sizes.max()}."
         )
     order = np.argsort(codes, kind="stable")
-    place = np.empty(len(codes), dtype=np.int64)  # of every row in its group
+    place = np.empty(len(codes), dtype=np.int64)  # position of every row in its group
     place[order] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
     scores = np.empty((len(sizes), len(epsilons) + 1, n_repeats))
     limits = np.empty((len(sizes), len(epsilons)))

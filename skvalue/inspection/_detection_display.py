@@ -1,4 +1,4 @@
-"""The picture of finding bad parties; matplotlib is imported to draw only."""
+"""Display of the detection of bad parties; matplotlib is imported only to draw."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ _COLORS = (BLUE, RED, "#edae49", GREY, "#00798c")
 
 
 def _draw(ax, x, scores, label, color, line_kw):
-    """Mean over repeats (last axis) as a line, their range as a band."""
+    """Draw the mean over repeats (last axis) as a line and their range as a band."""
     style = {"color": color, "marker": "o", "markersize": 4, "label": label, **(line_kw or {})}
     (line,) = ax.plot(x, scores.mean(axis=-1), **style)
     low, high = scores.min(axis=-1), scores.max(axis=-1)
@@ -17,31 +17,31 @@ def _draw(ax, x, scores, label, color, line_kw):
 
 
 class DetectionDisplay:
-    """AUROC of finding bad parties against the size of parties or epsilon, with the limit.
+    """AUROC of detecting bad parties, by size of the parties or epsilon, with its limit.
 
-    No method whatever can find them better than the limit, if the guarantee holds.
+    If the privacy guarantee holds, no method can detect them better than the limit.
 
     Parameters
     ----------
     curves : Bunch or dict of str to Bunch
-        Of `detection_curve`; several, by name, must be of the same sizes and guarantees.
+        Results of `detection_curve`. Several, by name, must have the same sizes and epsilons.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        The axes.
+        Axes of the plot.
     figure_ : matplotlib Figure
-        Their figure.
+        Figure that contains the axes.
     lines_ : list of matplotlib Line2D
-        Means over repeats, a line a curve.
+        Means over repeats, one line per curve.
     limit_line_ : matplotlib Line2D
-        The limit.
+        Line of the limit.
     clean_line_ : matplotlib Line2D
-        Without noise, of the first curve.
+        Line of the AUROC without noise, of the first curve.
 
     See Also
     --------
-    detection_curve : The numbers.
+    detection_curve : Compute the curves.
 
     Examples
     --------
@@ -66,22 +66,22 @@ class DetectionDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to draw on; None creates a new figure.
         against : {"sizes", "epsilons"}, default=None
-            The horizontal axis; of the other, the curves must have one. None takes the one that
-            has several.
+            Quantity on the horizontal axis; the curves must have a single value of the other one.
+            None chooses "epsilons" if there is one size, and "sizes" otherwise.
         line_kw : dict, default=None
-            Keywords of every line of a curve.
+            Keyword arguments for the lines of the curves.
 
         Returns
         -------
         display : DetectionDisplay
-            The object itself, with its attributes set.
+            The display itself.
 
         Raises
         ------
         ValueError
-            If both axes have several points, or `against` names neither.
+            If there are several sizes and several epsilons, or `against` is neither of them.
         """
         curves = self.curves
         if hasattr(curves, "scores"):

@@ -1,4 +1,4 @@
-"""Pictures of values, in scikit-learn's Display convention; matplotlib is imported to draw only."""
+"""Displays of values as in scikit-learn; matplotlib is imported only to draw."""
 
 import numpy as np
 from sklearn.utils import column_or_1d
@@ -9,17 +9,17 @@ from .._utils.plotting import BLUE, GREY, RED, open_axes
 from ._curves import value_removal_curve
 
 _CURVE_COLORS = {"lowest": BLUE, "highest": RED}
-_MANY_KINDS = 20  # more cannot be told apart in one picture
+_MANY_KINDS = 20  # more colours cannot be distinguished in one plot
 
 
 def _span(values):
-    """From where to where bins go; values that differ by rounding share one of them."""
+    """Range of the bins; values that differ only by rounding errors fall into one bin."""
     low, high = values.min(), values.max()
     return (low, high) if high - low > 1e-9 * max(-low, high) else (low - 0.5, high + 0.5)
 
 
 def _colors(n_kinds):
-    """A colour a kind."""
+    """One colour per kind of row."""
     if n_kinds < 3:
         return BLUE, RED
     from matplotlib import colormaps
@@ -30,31 +30,31 @@ def _colors(n_kinds):
 class ValueRemovalDisplay:
     """Test score against the fraction of rows removed, or added, in the order of their values.
 
-    It is best made by `from_estimator`, or from curves at hand by `from_curves`.
+    Use `from_estimator` to refit an estimator, or `from_curves` if the curves are computed.
 
     Parameters
     ----------
     curves : list of Bunch
-        Of `value_removal_curve` or of `value_addition_curve`; the random baseline is that of the
-        first one that has any.
+        Results of `value_removal_curve` or of `value_addition_curve`. The random baseline is that
+        of the first curve that has one.
     score_name : str, default="score"
-        Name of the vertical axis.
+        Label of the vertical axis.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        The axes.
+        Axes of the plot.
     figure_ : matplotlib Figure
-        Their figure.
+        Figure that contains the axes.
     lines_ : list of matplotlib Line2D
-        Mean over repeats, a line a curve and the baseline last.
+        Means over repeats, one line per curve and the baseline last.
     bands_ : list of matplotlib PolyCollection
-        The lowest to the highest of the repeats, in the order of the lines.
+        Bands from the lowest to the highest repeat, in the order of the lines.
 
     See Also
     --------
-    value_removal_curve : The numbers.
-    ValueDistributionDisplay : A histogram of values.
+    value_removal_curve : Compute the curves.
+    ValueDistributionDisplay : Histogram of values.
 
     Examples
     --------
@@ -103,21 +103,22 @@ class ValueRemovalDisplay:
         estimator : estimator
             Any classifier or regressor.
         X : array-like of shape (n_samples, n_features)
-            The rows.
+            Training rows.
         y : array-like of shape (n_samples,)
-            Their labels or targets.
+            Labels or targets of the training rows.
         values : array-like of shape (n_samples,)
-            Their values.
+            Values of the training rows.
         X_test, y_test : array-likes
-            Rows to score on, which had no part in the values.
+            Test rows, which must not have been used to compute the values.
         first : str or tuple of str, default=("lowest", "highest")
-            The rows removed first; a curve for each.
+            Whether the rows of the lowest or of the highest value are removed first; one curve for
+            each.
         fractions, scoring, n_repeats, sample_weight, n_jobs, random_state : optional
             As in `value_removal_curve`.
         score_name : str, default=None
-            Name of the vertical axis; None is `scoring`, or "score".
+            Label of the vertical axis; None means `scoring` if it is a string, else "score".
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------
@@ -138,16 +139,16 @@ class ValueRemovalDisplay:
 
     @classmethod
     def from_curves(cls, curves, *, score_name="score", ax=None):
-        """Draw curves at hand.
+        """Draw curves that are already computed.
 
         Parameters
         ----------
         curves : Bunch or list of Bunch
-            Of `value_removal_curve`, or of `value_addition_curve`.
+            Results of `value_removal_curve` or of `value_addition_curve`.
         score_name : str, default="score"
-            Name of the vertical axis.
+            Label of the vertical axis.
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------
@@ -157,7 +158,7 @@ class ValueRemovalDisplay:
         Raises
         ------
         ValueError
-            If curves of both kinds are mixed, two are of the same `first`, or there is none.
+            If there are curves of both kinds, two curves of the same `first`, or no curve.
         """
         curves = [curves] if isinstance(curves, dict) else list(curves)
         kinds = sorted({curve.kind for curve in curves})
@@ -181,14 +182,14 @@ class ValueRemovalDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to draw on; None creates a new figure.
         line_kw : dict, default=None
-            Keywords of every line.
+            Keyword arguments for all lines.
 
         Returns
         -------
         display : ValueRemovalDisplay
-            The object itself, with its attributes set.
+            The display itself.
         """
         ax = open_axes(ax, type(self).__name__)
         self.lines_, self.bands_ = [], []
@@ -217,32 +218,32 @@ class ValueRemovalDisplay:
 
 
 class ValueDistributionDisplay:
-    """Histogram of values, which may tell kinds of rows apart.
+    """Histogram of values, optionally one for each kind of row.
 
-    It is best made by `from_values`, or from a fitted valuer or filter by `from_estimator`.
+    Use `from_values`, or `from_estimator` for a fitted valuer or filter.
 
     Parameters
     ----------
     values : ndarray of shape (n_samples,)
-        The values.
+        Values of the rows.
     by : ndarray of shape (n_samples,), default=None
         Kind of every row; each kind has its own histogram.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        The axes.
+        Axes of the plot.
     figure_ : matplotlib Figure
-        Their figure.
+        Figure that contains the axes.
     bars_ : dict
-        The bars of every kind; of the kind None without `by`.
+        Bars of each kind; without `by` the only key is None.
     zero_line_ : matplotlib Line2D
-        The line between helpful and harmful rows.
+        Vertical line at zero, between harmful and helpful rows.
 
     See Also
     --------
-    ValueRemovalDisplay : What removing the rows does to a model.
-    noisy_label_auc : How well low values find noisy rows.
+    ValueRemovalDisplay : Effect of removing the rows on a model.
+    noisy_label_auc : Measure how well low values detect noisy rows.
 
     Examples
     --------
@@ -265,13 +266,14 @@ class ValueDistributionDisplay:
         Parameters
         ----------
         estimator : estimator
-            Fitted, with `values_`. A filter tells the rows it dropped from those it kept.
+            Fitted estimator with `values_`. For a filter, dropped and kept rows are the default
+            kinds.
         by : array-like of shape (n_samples,), default=None
-            Kind of every row, such as a mask of mislabelled ones.
+            Kind of every row, such as a mask of mislabelled rows.
         bins : int, default=50
             Number of bins.
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------
@@ -286,18 +288,18 @@ class ValueDistributionDisplay:
 
     @classmethod
     def from_values(cls, values, *, by=None, bins=50, ax=None):
-        """Draw values at hand.
+        """Draw values that are already computed.
 
         Parameters
         ----------
         values : array-like of shape (n_samples,)
-            The values.
+            Values of the rows.
         by : array-like of shape (n_samples,), default=None
-            Kind of every row, such as a mask of mislabelled ones.
+            Kind of every row, such as a mask of mislabelled rows.
         bins : int, default=50
             Number of bins.
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------
@@ -307,14 +309,14 @@ class ValueDistributionDisplay:
         Raises
         ------
         ValueError
-            If values hold NaN or infinity, or `by` has another length, lacks names, or has more
-            than 20 of them.
+            If values contain NaN or infinity, or `by` has another length, missing entries or more
+            than 20 kinds.
         """
         values = check_numbers(values, "values")
         if by is not None:
             by = column_or_1d(by)
             if len(by) != len(values):
-                raise ValueError(f"by must have one entry a value ({len(values)}). Got {len(by)}.")
+                raise ValueError(f"by must have an entry per value ({len(values)}). Got {len(by)}.")
         return cls(values, by=by).plot(ax, bins=bins)
 
     def plot(self, ax=None, *, bins=50, density=None):
@@ -323,21 +325,21 @@ class ValueDistributionDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; None opens a figure.
+            Axes to draw on; None creates a new figure.
         bins : int, default=50
             Number of bins, the same for all kinds.
         density : bool, default=None
-            Whether every kind is scaled to the same area; None does so where there are kinds.
+            Whether to scale every histogram to area 1; None does so if there are kinds.
 
         Returns
         -------
         display : ValueDistributionDisplay
-            The object itself, with its attributes set.
+            The display itself.
 
         Raises
         ------
         ValueError
-            If `by` lacks names, or has more than 20 of them.
+            If `by` has missing entries or more than 20 kinds.
         """
         kinds, codes = [None], np.zeros(len(self.values), dtype=np.intp)
         if self.by is not None:
@@ -345,7 +347,7 @@ class ValueDistributionDisplay:
             kinds = kinds.tolist()
         if len(kinds) > _MANY_KINDS:
             raise ValueError(
-                f"by must name at most {_MANY_KINDS} kinds of rows: no more can be told apart. Got "
+                f"by must name at most {_MANY_KINDS} kinds of rows: more look alike. Got "
                 f"{len(kinds)}."
             )
         ax = open_axes(ax, type(self).__name__)

@@ -1,4 +1,4 @@
-"""Scores of values: against what is known of the rows, and against their errors."""
+"""Scores of values: detection of noisy rows, and uncertainty of the estimates."""
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -8,18 +8,18 @@ from .._utils.checks import check_numbers
 
 
 def noisy_label_auc(values, is_noisy):
-    """How well low values point at noisy rows: the area under the ROC curve.
+    """Area under the ROC curve of detecting noisy rows by their low values.
 
-    It is the chance that a noisy row, drawn at random, has a lower value than a clean one, ties
-    counting one half: 1 where all noisy rows come first in ascending order of value, 0.5 for
-    values that know nothing. The noise may be in the labels or in the features.
+    It is the probability that a random noisy row has a lower value than a random clean row, where
+    ties count one half: 1 if all noisy rows come first in ascending order of value, 0.5 for values
+    that are independent of the noise. The noise may be in the labels or in the features.
 
     Parameters
     ----------
     values : array-like of shape (n_samples,)
         Values of the rows; higher is better.
     is_noisy : array-like of shape (n_samples,)
-        True (or 1) for noisy rows, False (or 0) for clean ones; there must be some of each.
+        True (or 1) for noisy rows, False (or 0) for clean ones; both must occur.
 
     Returns
     -------
@@ -29,14 +29,14 @@ def noisy_label_auc(values, is_noisy):
     Raises
     ------
     ValueError
-        If the lengths differ, values hold NaN or infinity, or is_noisy holds one kind of row or
-        anything but True and False.
+        If the lengths differ, values contain NaN or infinity, or is_noisy has only one kind of row
+        or entries other than True and False.
 
     See Also
     --------
-    skvalue.datasets.flip_labels : Labels with noise and the mask of the noisy rows.
-    skvalue.datasets.perturb_features : The same for features.
-    sklearn.metrics.roc_auc_score : The score, in which high values point at positives.
+    skvalue.datasets.flip_labels : Add noise to labels, and return the mask of the noisy rows.
+    skvalue.datasets.perturb_features : Add noise to features.
+    sklearn.metrics.roc_auc_score : The underlying score, in which high scores mean positives.
 
     Examples
     --------
@@ -51,10 +51,10 @@ def noisy_label_auc(values, is_noisy):
             f"values and is_noisy must have the same length. Got {len(values)} and {len(is_noisy)}."
         )
     kinds = np.unique(is_noisy).tolist()
-    # Row numbers in place of a mask are refused here.
+    # Row indices in place of a mask are refused here.
     if not set(kinds) <= {False, True}:
         raise ValueError(
-            "is_noisy must be a mask of True and False, one entry a row. Got the entries "
+            "is_noisy must be a mask of True and False, one entry per row. Got the entries "
             f"{', '.join(map(repr, kinds[:5]))}{', ...' if len(kinds) > 5 else ''}."
         )
     if len(kinds) < 2:
@@ -66,23 +66,23 @@ def noisy_label_auc(values, is_noisy):
 
 
 def mean_adjusted_variance(values, errors):
-    """Uncertainty of estimated values: the mean over players of variance over size.
+    """Uncertainty of estimated values: mean over players of squared error over absolute value.
 
-    For a value that is the mean mu_j of k marginal contributions with the standard error s_j, it
-    is ``s_j^2 / |mu_j|``. A player whose value is zero, and certain, counts nothing.
+    The term of player j is ``s_j^2 / |mu_j|``, where the value mu_j is a mean of marginal
+    contributions with the standard error s_j. It is zero if s_j is zero, even if mu_j is zero.
 
     Parameters
     ----------
     values : array-like of shape (n_players,)
-        Values.
+        Estimated values.
     errors : array-like of shape (n_players,)
         Their standard errors, as in `values_error_`.
 
     Returns
     -------
     uncertainty : float
-        In units of the utility; infinite where a value of zero is not certain, or an error is
-        infinite, as those of one permutation are.
+        In units of the utility; infinite if a value is zero with a positive error, or if an error
+        is infinite, as after a single permutation.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def mean_adjusted_variance(values, errors):
     errors = check_numbers(errors, "errors", ensure_all_finite=False)
     if len(values) != len(errors) or not errors.min() >= 0:
         raise ValueError(
-            "errors must have one entry a value, none of them negative or NaN. Got "
+            "errors must have one entry per value, none of them negative or NaN. Got "
             f"{len(errors)} errors from {errors.min():g} for {len(values)} values."
         )
     with np.errstate(divide="ignore", invalid="ignore"):

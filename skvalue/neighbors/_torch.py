@@ -16,11 +16,11 @@ from .._utils.parallel import tiles
 from .._utils.torch_device import (
     block_bytes,
     current_gpu,
+    default_settings,
     find_device,
     free_memory,
     in_any_order,
     on_gpu,
-    undisturbed,
 )
 from ._block_space import BlockSpace
 from ._exact import HEAD, count_ranked, lines_behind, pair_keys, resolve_pairs, run_members
@@ -35,7 +35,7 @@ _FEW_CLASSES = 32  # up to here counts and sums are matrix products
 @contextmanager
 def _turn(gpu):
     """One tile at a time, on one GPU in all threads, whatever the user has set elsewhere."""
-    with _LOCK, on_gpu(gpu), undisturbed(), in_any_order(), torch.no_grad():
+    with _LOCK, on_gpu(gpu), default_settings(), in_any_order(), torch.no_grad():
         yield
 
 

@@ -1,7 +1,7 @@
-"""Differential privacy: what a release costs, its noise, its ledger and its audit.
+"""Differential privacy: accounting, calibrated noise, budgets, reports and audits.
 
-A release is a frozen event; its cost is computed from it; the ledger is charged before noise is
-drawn; a report says what was guaranteed.
+A release is described by an immutable event, from which its cost is computed. A ledger is charged
+before noise is drawn, and a report states the guarantee.
 """
 
 from .._utils.checks import check_delta as check_delta

@@ -1,8 +1,9 @@
 """Exact privacy profile of discrete Gaussian noise on counts.
 
-Neighbours move at most M coordinates by at most k; the worst case moves M by k exactly (the noise
-is log-concave, so that a smaller move is easier to hide). With P, Q the two laws of the released
-coordinates y, ``log P/Q = k (2 Y - M k) / (2 s^2)`` depends on Y = sum y alone, hence
+Between neighbours at most M coordinates change by at most k each; the worst case is that M change
+by exactly k (the noise is log-concave, so smaller changes have a smaller delta). With P, Q the two
+distributions of the released coordinates y, ``log P/Q = k (2 Y - M k) / (2 s^2)`` depends only on
+Y = sum y, hence
 
     delta(eps) = Pr[S >= t - M k] - e^eps Pr[S >= t],   t = floor(eps s^2 / k + M k / 2) + 1,
 
@@ -18,17 +19,17 @@ from scipy.special import ndtr
 # From this scale on, the sum of M discrete Gaussians of scale s is the discrete Gaussian of scale
 # s sqrt(M) up to a pointwise relative error below 5 M exp(-pi^2 s^2) < 1e-26 M (Kairouz, Liu and
 # Steinke, "The Distributed Discrete Gaussian Mechanism", ICML 2021, Theorem 11).
-_ONE_LAW = 2.5
-# From this deviation on, sums over the lattice are integrals with two Euler-Maclaurin corrections;
-# the next one is below 1e-14 of them.
-_SMOOTH = 200.0
-_REACH = 14.0  # deviations; what lies beyond has mass below 1e-42
+_SINGLE_FROM = 2.5
+# From this standard deviation on, sums over the lattice are computed as integrals with two
+# Euler-Maclaurin corrections; the next one is below 1e-14 of the sum.
+_SMOOTH_FROM = 200.0
+_REACH = 14.0  # standard deviations; the mass beyond is below 1e-42
 
 
 @lru_cache(maxsize=8)
 def _tail_table(contributions, scale):
     """Radius r and Pr[S >= y] for y in -r..r."""
-    single = contributions == 1 or scale >= _ONE_LAW
+    single = contributions == 1 or scale >= _SINGLE_FROM
     width = scale * math.sqrt(contributions) if single else scale
     radius = math.ceil(_REACH * width) + 2
     pmf = np.exp(-0.5 * (np.arange(-radius, radius + 1) / width) ** 2)
@@ -39,7 +40,7 @@ def _tail_table(contributions, scale):
 
 
 def _power(pmf, count, scale):
-    """Law of the sum of ``count`` independent copies, cut where its mass is below 1e-42."""
+    """Distribution of the sum of ``count`` copies, cut where the mass is below 1e-42."""
     total, done, base, size, left = None, 0, pmf, 1, count
     while True:
         if left & 1:
@@ -61,7 +62,7 @@ def _cut(pmf, width):
 def _tail(y, contributions, scale):
     """Pr[S >= y] for integers y."""
     width = scale * math.sqrt(contributions)
-    if width >= _SMOOTH and scale >= _ONE_LAW:
+    if width >= _SMOOTH_FROM and scale >= _SINGLE_FROM:
         z = (y - 0.5) / width
         density = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
         first, third = -z / width**2, (3 * z - z**3) / width**4
@@ -72,7 +73,7 @@ def _tail(y, contributions, scale):
 
 
 def lattice_delta(epsilon, scale, contributions, step=1):
-    """Exact delta at every epsilon (of any sign) for discrete Gaussian noise of a scale."""
+    """Exact delta at every epsilon (of any sign) of discrete Gaussian noise on counts."""
     epsilon = np.asarray(epsilon, dtype=float)
     shift = contributions * step
     threshold = np.floor(epsilon * scale**2 / step + shift / 2) + 1

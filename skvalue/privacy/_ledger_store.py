@@ -1,11 +1,11 @@
-"""Where a ledger keeps its entries: in memory, or in an SQLite file."""
+"""Storage of the entries of a ledger, in memory or in an SQLite file."""
 
 import os
 import sqlite3
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-_PATIENCE = 300.0  # seconds to wait for another process that is charging
+_TIMEOUT = 300.0  # seconds to wait while another process charges
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS terms (dataset_name TEXT NOT NULL, epsilon REAL NOT NULL, "
     "delta REAL NOT NULL, relation TEXT)",
@@ -14,18 +14,18 @@ _TABLES = (
 )
 
 
-def _agree(stored, asked, where):
-    """Check the terms a ledger is opened with against those it was made with."""
-    if stored["dataset_name"] != asked["dataset_name"]:
+def _check_terms(stored, given, where):
+    """Check the terms that a ledger is opened with against those it was made with."""
+    if stored["dataset_name"] != given["dataset_name"]:
         raise ValueError(
             f"dataset_name must be {stored['dataset_name']!r}, to which the ledger {where} "
-            f"belongs; use another file for another data set. Got {asked['dataset_name']!r}."
+            f"belongs; use another file for another data set. Got {given['dataset_name']!r}."
         )
     for name in ("epsilon", "delta", "relation"):
-        if asked[name] is not None and asked[name] != stored[name]:
+        if given[name] is not None and given[name] != stored[name]:
             raise ValueError(
                 f"{name} must be {stored[name]!r}, as the ledger {where} was made with, or be left "
-                f"out: a budget does not change. Got {asked[name]!r}."
+                f"out: a budget does not change. Got {given[name]!r}."
             )
     return stored
 
@@ -37,7 +37,7 @@ def _require_budget(terms):
 
 
 class MemoryStore:
-    """Entries of one process."""
+    """Entries in memory, for a single process."""
 
     path = None
 
@@ -68,7 +68,7 @@ class MemoryStore:
 
 
 class FileStore:
-    """Entries in an SQLite file; every operation has a connection of its own."""
+    """Entries in an SQLite file; every operation opens a new connection."""
 
     def __init__(self, path, dataset_name):
         self.path = path
@@ -78,11 +78,11 @@ class FileStore:
         return True
 
     def _connect(self, mode="rw"):
-        """Connect; only mode "rwc" makes a file that is not there, for that is a new budget."""
+        """Connect; only mode "rwc" creates a missing file, which is a new budget."""
         try:
             connection = sqlite3.connect(
                 f"{Path(self.path).as_uri()}?mode={mode}",
-                timeout=_PATIENCE,
+                timeout=_TIMEOUT,
                 isolation_level=None,
                 uri=True,
             )
@@ -97,7 +97,7 @@ class FileStore:
 
     @contextmanager
     def _begin(self, mode="rw"):
-        """A connection inside a transaction that shuts out every other writer."""
+        """A connection inside a transaction that excludes all other writers."""
         with closing(self._connect(mode)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -114,7 +114,7 @@ class FileStore:
             return self._open(terms)
         except sqlite3.DatabaseError as error:
             raise ValueError(
-                f"path must be a ledger's SQLite file, or a place for a new one. Got {self.path!r} "
+                f"path must be a ledger's SQLite file, or a path for a new one. Got {self.path!r} "
                 f"({error})."
             ) from error
 
@@ -124,7 +124,7 @@ class FileStore:
                 connection.execute(table)
             stored = connection.execute("SELECT * FROM terms").fetchone()
             if stored is not None:
-                return _agree(dict(stored), terms, self.path)
+                return _check_terms(dict(stored), terms, self.path)
             _require_budget(terms)
             connection.execute(
                 "INSERT INTO terms VALUES (:dataset_name, :epsilon, :delta, :relation)", terms
@@ -133,8 +133,8 @@ class FileStore:
 
     def _contents(self, connection):
         terms = connection.execute("SELECT * FROM terms").fetchone()
-        asked = {"dataset_name": self._dataset_name, "epsilon": None, "delta": None}
-        _agree(dict(terms), {**asked, "relation": None}, self.path)
+        given = {"dataset_name": self._dataset_name, "epsilon": None, "delta": None}
+        _check_terms(dict(terms), {**given, "relation": None}, self.path)
         rows = connection.execute("SELECT * FROM charges ORDER BY number").fetchall()
         return dict(terms), [dict(row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Privacy loss distributions, by dp-accounting, which is imported late because that is slow."""
+"""Privacy loss distributions by dp-accounting, which is imported late because it is slow."""
 
 import math
 from functools import lru_cache, reduce, singledispatch
@@ -15,9 +15,9 @@ from .events import (
     PoissonSampledEvent,
 )
 
-_INTERVAL = 1e-4  # of the grid of losses, where they are small; rounding on it is pessimistic
-_LONGEST = 50.0  # largest loss on so fine a grid
-_REACH = 9.5  # deviations of the loss on the grid; the mass beyond (1e-21) counts as infinite loss
+_INTERVAL = 1e-4  # width of the grid for small losses; losses are rounded pessimistically
+_LONGEST = 50.0  # largest loss on a grid of this width
+_REACH = 9.5  # standard deviations on the grid; the mass beyond (1e-21) has infinite loss
 
 
 def _library():
@@ -31,12 +31,12 @@ def _grid(interval, probability):
     return {
         "value_discretization_interval": interval,
         "sampling_prob": probability,
-        "use_connect_dots": True,  # not the default for discrete Gaussians, then a third is wasted
+        "use_connect_dots": True,  # the default for discrete Gaussians wastes a third
     }
 
 
 def compose_plds(parts):
-    """Privacy loss distribution of ``{event: count}``; events are neither composed nor nested."""
+    """Privacy loss distribution of ``{event: count}``, without composed events."""
     return _composed(frozenset(parts.items()))
 
 
@@ -56,7 +56,7 @@ def _event_pld(event, interval):
 
 
 def _largest_loss(event):
-    """Largest loss of an event that its grid holds."""
+    """Largest loss of an event on its grid."""
     noise = event.event if isinstance(event, PoissonSampledEvent) else event
     if isinstance(noise, OpaqueEvent):
         return noise.epsilon
@@ -88,7 +88,7 @@ def _(event: GaussianEvent, probability, replaced, interval):
 
 @_noise_pld.register
 def _(event: LaplaceEvent, probability, replaced, interval):
-    # One coordinate that moves by all of the L1 sensitivity is the worst case.
+    # The worst case is that one coordinate changes by the whole L1 sensitivity.
     scale = event.scale / event.sensitivity
     return _library().from_laplace_mechanism(scale, **_grid(interval, probability))
 

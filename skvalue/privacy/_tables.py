@@ -1,8 +1,9 @@
 """Integer noise by tables of 128-bit thresholds, from any source of random bytes.
 
 A draw is the number of thresholds at or below a uniform 128-bit integer. Weights are integers in
-units of 2^-192, computed by integer recurrences from one correctly rounded exponential, so that a
-drawn law is within 2^-100 of the stated one in total variation. Time of a draw is not constant.
+units of 2^-192, computed by integer recurrences from one correctly rounded exponential, so the
+distribution of a draw is within 2^-100 of the stated one in total variation. The time of a draw is
+not constant.
 """
 
 import decimal
@@ -14,16 +15,16 @@ import numpy as np
 
 _UNIT = 192  # weights are multiples of 2^-192
 _TAIL = 140  # tables end where the weight falls below 2^-140
-_WIDEST = 1000  # largest scale with a table of its own
+_WIDEST = 1000  # largest scale with a single table
 _LOW, _ALL = (1 << 64) - 1, (1 << 128) - 1
 
 
 def discrete_gaussian(scale, size, random_bytes):
     """`size` draws of Pr[x] proportional to exp(-x^2 / (2 scale^2)).
 
-    Beyond scale 1000 a draw is ``x + k y``, with x of scale 3 k and y of the rest: the sum has the
-    law asked but for a factor within 1 +- 4 exp(-2 pi^2 v), v = 1 / (1/9 + 1/y_scale^2) > 8.9, that
-    is 2^-250 (Poisson summation over y).
+    Beyond scale 1000 a draw is ``x + k y`` with x of scale 3 k and y of the remaining scale. It has
+    these probabilities up to a factor within 1 +- 4 exp(-2 pi^2 v), v = 1 / (1/9 + 1/y_scale^2) >
+    8.9, so up to a relative 2^-250 (Poisson summation over y).
     """
     if scale <= _WIDEST:
         return _draw(_gaussian_table(scale), size, random_bytes)
@@ -37,7 +38,7 @@ def discrete_gaussian(scale, size, random_bytes):
 def discrete_laplace(scale, size, random_bytes):
     """`size` draws of Pr[x] proportional to exp(-|x| / scale): a difference of two geometrics.
 
-    A geometric number is ``k a + b`` with a geometric and b on 0..k-1, independent: exact.
+    A geometric number is ``k a + b`` with independent geometric a and b in 0..k-1; this is exact.
     """
     factor = max(1, math.ceil(math.sqrt(_TAIL * scale)) if scale > 20 else 1)
     tables = [_geometric_table(scale, 1, factor)] if factor > 1 else []
@@ -68,7 +69,7 @@ def _gaussian_table(scale):
 
 @lru_cache(maxsize=32)
 def _geometric_table(scale, unit, length):
-    """Weights exp(-unit x / scale) for x in 0..length - 1, or until they vanish."""
+    """Weights exp(-unit x / scale) for x in 0..length - 1; None: until they are below 2^-140."""
     with decimal.localcontext(prec=100):
         ratio = _exponential(-unit / decimal.Decimal(scale))
     weights = [1 << _UNIT]
@@ -78,7 +79,7 @@ def _geometric_table(scale, unit, length):
 
 
 def _thresholds(weights):
-    """High and low words of the cumulated weights in units of 2^-128, the last one left out."""
+    """High and low words of the cumulative weights in units of 2^-128, without the last one."""
     total = sum(weights)
     thresholds = [min((running << 128) // total, _ALL) for running in accumulate(weights[:-1])]
     high, low = [part >> 64 for part in thresholds], [part & _LOW for part in thresholds]
@@ -91,7 +92,7 @@ def _draw(table, size, random_bytes):
     words_high, words_low = words[:size], words[size:]
     below = np.searchsorted(high, words_high, side="left")
     upto = np.searchsorted(high, words_high, side="right")
-    # Equal high words are rare but for the far tails, where several thresholds share one.
+    # Equal high words are rare except in the far tails, where several thresholds have the same one.
     for i in np.flatnonzero(below < upto):
         below[i] += np.searchsorted(low[below[i] : upto[i]], words_low[i], side="right")
     return below.astype(np.int64) + first

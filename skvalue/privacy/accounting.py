@@ -1,9 +1,9 @@
-"""What a release costs: delta at an epsilon, and epsilon at a delta, of any known event.
+"""Privacy cost of an event: delta at an epsilon, and epsilon at a delta.
 
-Exact for continuous Gaussian noise (by mu), discrete Gaussian noise on counts (on the lattice),
-Laplace noise and a bare (epsilon, delta), alone or where they compose in closed form; for anything
-else, and wherever rows were sampled, by composition of privacy loss distributions (dp-accounting),
-whose rounding is pessimistic. An event that is not known is refused.
+The cost is exact for continuous Gaussian noise (by mu), discrete Gaussian noise on counts (on the
+lattice), Laplace noise and an (epsilon, delta) guarantee, alone or if they compose in closed form.
+For other events, and whenever rows were sampled, privacy loss distributions are composed by
+dp-accounting, which rounds pessimistically. Unknown events are refused.
 """
 
 import math
@@ -29,11 +29,11 @@ from .events import (
 from .gdp import delta_from_mu, epsilon_from_mu
 from .relations import convert
 
-# Total variation distance between a drawn integer and the law its event states is below this, see
-# `mechanisms`. Only the coordinates that differ between neighbours matter.
+# Upper bound of the total variation distance between a drawn integer and the distribution that its
+# event states, see `mechanisms`. Only the coordinates that differ between neighbours matter.
 _SAMPLER_ERROR = 2.0**-100
-_LATTICE_MARGIN = 1e-9  # relative, above the rounding error of sums over the lattice
-_SUM_TOLERANCE = 1e-12  # relative, for sums of decimal fractions such as 0.1 + 0.1 + 0.1
+_LATTICE_MARGIN = 1e-9  # relative; larger than the rounding error of sums over the lattice
+_SUM_TOLERANCE = 1e-12  # relative; for sums of decimal fractions such as 0.1 + 0.1 + 0.1
 
 
 def get_delta(event, epsilon, relation=None):
@@ -42,21 +42,22 @@ def get_delta(event, epsilon, relation=None):
     Parameters
     ----------
     event : event
-        What was released, see `skvalue.privacy.events`.
+        The release, an event of `skvalue.privacy`.
     epsilon : float
         Above 0.
     relation : {"null", "add_remove", "replace"}, default=None
-        Neighbouring relation; None is the event's own. Another is reached by `convert`.
+        Neighbouring relation; None means that of the event. The event is restated under another
+        one by `convert`.
 
     Returns
     -------
     delta : float
-        In [0, 1]; never below the true one (up to a rounding of 1e-12 of it).
+        In [0, 1]; never below the true delta (up to a relative rounding error of 1e-12).
 
     Raises
     ------
     ValueError
-        If epsilon is not positive, or the relation is not implied by the event's.
+        If epsilon is not positive, or the relation of the event does not imply `relation`.
     TypeError
         If event is not an event.
 
@@ -64,7 +65,7 @@ def get_delta(event, epsilon, relation=None):
     ----------
     J. Dong, A. Roth, W. Su, JRSS-B 2022 (Gaussian noise); C. Canonne, G. Kamath, T. Steinke: "The
     Discrete Gaussian for Differential Privacy", NeurIPS 2020, Theorem 7, here for M coordinates;
-    V. Doroshenko et al.: "Connect the Dots", PETS 2022 (anything else, by dp-accounting).
+    V. Doroshenko et al.: "Connect the Dots", PETS 2022 (other events, by dp-accounting).
 
     Examples
     --------
@@ -93,27 +94,28 @@ def get_epsilon(event, delta, relation=None):
     Parameters
     ----------
     event : event
-        What was released, see `skvalue.privacy.events`.
+        The release, an event of `skvalue.privacy`.
     delta : float
         In (0, 1).
     relation : {"null", "add_remove", "replace"}, default=None
-        Neighbouring relation; None is the event's own. Another is reached by `convert`.
+        Neighbouring relation; None means that of the event. The event is restated under another
+        one by `convert`.
 
     Returns
     -------
     epsilon : float
-        At least 0, possibly infinite; never below the true one.
+        At least 0, possibly infinite; never below the true epsilon.
 
     Raises
     ------
     ValueError
-        If delta is outside (0, 1), or the relation is not implied by the event's.
+        If delta is outside (0, 1), or the relation of the event does not imply `relation`.
     TypeError
         If event is not an event.
 
     References
     ----------
-    As for `get_delta`, of which this is the inverse.
+    See `get_delta`, of which this is the inverse.
 
     Examples
     --------
@@ -147,11 +149,11 @@ def _raw_epsilon(parts, delta):
     return epsilon
 
 
-# Many events to few ------------------------------------------------------------------------------
+# Simplification of events ------------------------------------------------------------------------
 
 
 def _simplify(event, relation):
-    """Equivalent ``{event: count}`` with all that composes in closed form composed."""
+    """Equivalent ``{event: count}`` in which events are composed where a closed form exists."""
     event = convert(event, relation or getattr(event, "relation", None) or "replace")
     counts = Counter()
     _flatten(event, 1, counts)
@@ -185,14 +187,14 @@ def _flatten(event, count, counts):
 
 
 def _single(parts):
-    """The one event, if there is one and its profile has a closed form."""
+    """The event, if there is only one and its profile has a closed form; else None."""
     (event, count), *others = parts.items()
     known = not isinstance(event, PoissonSampledEvent)
     return event if not others and count == 1 and known else None
 
 
 def _summed(parts):
-    """Sums of epsilons and deltas, if every part has a pure or approximate bound."""
+    """Sums of epsilons and deltas, if every part has a known (epsilon, delta); else None."""
     epsilons, deltas = [], []
     for event, count in parts.items():
         if isinstance(event, OpaqueEvent):
@@ -207,7 +209,7 @@ def _summed(parts):
 
 
 def _sampler_slack(parts, epsilon):
-    """What imperfect integer noise adds to delta at an epsilon."""
+    """Upper bound of what inexact sampling of integer noise adds to delta at an epsilon."""
     touched = 0
     for event, count in parts.items():
         noise = event.event if isinstance(event, PoissonSampledEvent) else event
@@ -218,7 +220,7 @@ def _sampler_slack(parts, epsilon):
     return touched * _SAMPLER_ERROR * (1 + math.exp(min(epsilon, 700.0))) if touched else 0.0
 
 
-# One event ---------------------------------------------------------------------------------------
+# Single events -----------------------------------------------------------------------------------
 
 
 @singledispatch
@@ -239,8 +241,8 @@ def _(event: DiscreteGaussianEvent, epsilon):
 
 @_delta.register
 def _(event: LaplaceEvent, epsilon):
-    # One coordinate that moves by all of the L1 sensitivity is the worst case: thresholds on it
-    # are optimal tests of every pair of shifts, so that steps along several compose to it.
+    # The worst case is that one coordinate changes by the whole L1 sensitivity: thresholds on it
+    # are optimal tests of every pair of shifts, so steps along several coordinates compose to it.
     return -math.expm1(min(0.0, (epsilon - event.sensitivity / event.scale) / 2))
 
 
@@ -249,7 +251,7 @@ def _(event: DiscreteLaplaceEvent, epsilon):
     shift, rate = event.sensitivity, 1 / event.scale
     if epsilon >= shift / event.scale:
         return 0.0
-    # Mass and loss at x = 0, 1, ..., shift, with all of x <= 0 lumped into 0.
+    # Mass and loss at x = 0, 1, ..., shift, where 0 has the mass of all x <= 0.
     x = np.arange(shift + 1)
     mass = math.tanh(rate / 2) * np.exp(-rate * x)
     mass[0] = 1 / (1 + math.exp(-rate))
@@ -268,7 +270,7 @@ def _(event: OpaqueEvent, epsilon):
 
 
 def _epsilon(event, delta):
-    """Smallest epsilon at which `_delta` is below delta."""
+    """Smallest epsilon at which `_delta` is at most delta."""
     if isinstance(event, GaussianEvent):
         return epsilon_from_mu(event.sensitivity / event.scale, delta)
     if isinstance(event, OpaqueEvent) and event.delta > delta:

@@ -1,4 +1,4 @@
-"""From the privacy asked to the noise that gives it, and never less than asked."""
+"""Noise scales that give a requested privacy guarantee; they are rounded up."""
 
 import math
 from numbers import Real
@@ -14,7 +14,7 @@ from .gdp import delta_from_mu, mu_from_epsilon
 def calibrate_gaussian(epsilon, delta, sensitivity=1.0, relation="replace"):
     """Continuous Gaussian noise for a real statistic.
 
-    For k releases of this sensitivity within the same (epsilon, delta), ask for sensitivity times
+    For k releases of the same sensitivity within one (epsilon, delta), pass the sensitivity times
     sqrt(k).
 
     Parameters
@@ -57,10 +57,10 @@ def calibrate_gaussian(epsilon, delta, sensitivity=1.0, relation="replace"):
 
 
 def calibrate_counts(epsilon, delta, max_contributions=1, relation="add_remove", step=1):
-    """Discrete Gaussian noise for counts, calibrated on the lattice.
+    """Discrete Gaussian noise for counts, calibrated on the lattice of integers.
 
-    Where few counts change, the noise of the continuous formula is a little too small (at
-    `max_contributions` = 1 and epsilon = 1, delta would be 1.035e-5 in place of 1e-5).
+    If few counts change, the noise of the continuous formula is slightly too small (at
+    `max_contributions` = 1 and epsilon = 1, delta would be 1.035e-5 instead of 1e-5).
 
     Parameters
     ----------
@@ -69,17 +69,17 @@ def calibrate_counts(epsilon, delta, max_contributions=1, relation="add_remove",
     delta : float
         In (0, 1).
     max_contributions : int, default=1
-        Most counts to which one row adds; a bound that does not depend on the data.
+        Largest number of counts to which one row adds; the bound must not depend on the data.
     relation : {"null", "add_remove", "replace"}, default="add_remove"
-        Neighbouring relation. Under "replace" the old row leaves as many counts as the new one
-        joins, so that twice `max_contributions` of them change.
+        Neighbouring relation. Under "replace" both the old row and the new row change up to
+        `max_contributions` counts, so twice that number may change.
     step : int, default=1
-        Most that one row adds to a count.
+        Largest amount that one row adds to a count.
 
     Returns
     -------
     event : DiscreteGaussianEvent
-        With the scale of the noise on every count.
+        Its scale is that of the noise on every count.
 
     Raises
     ------
@@ -113,8 +113,8 @@ def calibrate_counts(epsilon, delta, max_contributions=1, relation="add_remove",
     nominal = step * math.sqrt(contributions) / mu_from_epsilon(epsilon, delta)
     if get_delta(event(1e3 * nominal), epsilon) > delta:
         raise ValueError(
-            "epsilon must be smaller: samplers of integer noise are exact to 2^-100, which exp("
-            f"epsilon) makes more than delta={delta:g}. (Nothing is protected at such an epsilon.) "
+            "epsilon must be smaller: samplers of integer noise are exact to 2^-100, and exp("
+            f"epsilon) times that exceeds delta={delta:g}. (Such an epsilon protects nothing.) "
             f"Got {epsilon:g}."
         )
     low, high = nominal * 0.999, nominal * 1.001
@@ -144,7 +144,7 @@ def calibrate_laplace(epsilon, sensitivity=1.0, relation="replace"):
     Returns
     -------
     event : LaplaceEvent
-        With the scale of the noise.
+        Its scale is that of the noise.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def calibrate_laplace(epsilon, sensitivity=1.0, relation="replace"):
 
 
 def calibrate_discrete_laplace(epsilon, sensitivity=1, relation="add_remove"):
-    """Discrete Laplace noise for counts; delta is 0 (below 2^-100 a count, see `add_noise`).
+    """Discrete Laplace noise for counts; delta is 0 (below 2^-100 per count, see `noise_engine`).
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def calibrate_discrete_laplace(epsilon, sensitivity=1, relation="add_remove"):
     Returns
     -------
     event : DiscreteLaplaceEvent
-        With the scale of the noise.
+        Its scale is that of the noise.
 
     Raises
     ------
@@ -209,16 +209,16 @@ def _laplace_scale(epsilon, sensitivity):
 
 
 def calibrate(make_event, epsilon, delta, tol=1e-3):
-    """Smallest noise scale at which any family of events is private enough, by bisection.
+    """Smallest noise scale at which an event meets a guarantee, by bisection.
 
-    For events without a calibration of their own: sampled or composed ones. Every trial is an
-    accounting, which with sampling takes up to a second.
+    For events without a closed-form calibration, such as sampled or composed ones. Each step of the
+    bisection computes the cost, which with sampling takes up to a second.
 
     Parameters
     ----------
     make_event : callable
-        From a noise scale to an event, such as ``lambda s: SelfComposedEvent(..., count)``; more
-        noise must not cost more.
+        Function from a noise scale to an event, such as ``lambda s: SelfComposedEvent(...,
+        count)``. A larger scale must not cost more.
     epsilon : float
         Above 0.
     delta : float
@@ -229,16 +229,16 @@ def calibrate(make_event, epsilon, delta, tol=1e-3):
     Returns
     -------
     event : event
-        ``make_event(scale)`` at a scale where `get_delta` is at most delta.
+        ``make_event(scale)`` at a scale at which `get_delta` is at most delta.
 
     Raises
     ------
     ValueError
-        If a parameter is outside its range, or no scale up to 2^60 is enough.
+        If a parameter is outside its range, or no scale up to 2^60 meets the guarantee.
 
     References
     ----------
-    As for `get_delta`.
+    See `get_delta`.
 
     Examples
     --------

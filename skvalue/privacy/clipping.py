@@ -1,51 +1,51 @@
-"""Rows cut to a Euclidean norm, so that the bound holds in exact arithmetic."""
+"""Clipping of rows to a Euclidean norm that holds in exact arithmetic."""
 
 import numpy as np
 
 
 def clipping_margin(n_features, dtype=np.float64):
-    """Relative distance from the bound at which `clip_rows` leaves the rows that it shrinks.
+    """Relative distance from the bound to the norm of rows that `clip_rows` has scaled.
 
     Parameters
     ----------
     n_features : int
         Number of entries of a row.
     dtype : dtype, default=float64
-        Of the rows.
+        Data type of the rows.
 
     Returns
     -------
     margin : float
-        ``2 (d + 16) u + 4 v``, u half the machine epsilon of float64 and v that of the dtype.
+        ``2 (d + 16) u + 4 v``, with u and v half the machine epsilon of float64 and of the dtype.
     """
     return float((n_features + 16) * np.finfo(np.float64).eps + 2 * np.finfo(dtype).eps)
 
 
 def clip_rows(X, max_norm):
-    """Rows scaled down to a norm, where theirs is larger.
+    """Scale rows whose norm exceeds a bound down to the bound.
 
-    This is the one convention of the library: **the bound holds for the numbers that are returned,
-    in exact arithmetic**, and so sensitivities need no margin for the rounding of norms.
+    Throughout the library **the bound holds for the returned numbers, in exact arithmetic**, so
+    sensitivities need no margin for rounding errors of norms.
 
     In float64, of unit roundoff u, the norm of d numbers is computed with a relative error of at
-    most (d/2 + 5) u, in whatever order they are summed; scaling adds at most (d/2 + 5) u, and v
-    where the result is rounded to a dtype of unit roundoff v. With the margin
-    ``m = 2 (d + 16) u + 4 v`` rows are left alone up to a computed norm of ``(1 - m/2) max_norm``
-    and scaled to ``(1 - m) max_norm`` beyond. So both are at most ``max_norm``, even after one
-    more rounding (a division by ``max_norm``), and what is clipped twice does not change again.
+    most (d/2 + 5) u, for any order of summation; scaling adds at most (d/2 + 5) u, and v if the
+    result is rounded to a dtype of unit roundoff v. With the margin ``m = 2 (d + 16) u + 4 v``,
+    rows with a computed norm up to ``(1 - m/2) max_norm`` are unchanged, and others are scaled to
+    ``(1 - m) max_norm``. So both norms are at most ``max_norm``, even after one more rounding (a
+    division by ``max_norm``), and clipping a second time changes nothing.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
         Finite rows.
     max_norm : float or None
-        The norm, at least sqrt d times the smallest normal number of the dtype; None leaves rows as
-        they are.
+        Bound on the norm, at least sqrt d times the smallest normal number of the dtype; None does
+        not clip.
 
     Returns
     -------
     clipped : ndarray of shape (n, d)
-        Rows of norm at most `max_norm`; of float32 if X is, else of float64.
+        Rows of norm at most `max_norm`, float32 if X is float32 and float64 otherwise.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def clip_rows(X, max_norm):
     rows = X.astype(np.float64, copy=False)
     margin = clipping_margin(X.shape[1], dtype)
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
-    scaled = rows / np.where(largest > 0, largest, 1.0)  # or squares could overflow
+    scaled = rows / np.where(largest > 0, largest, 1.0)  # avoids overflow of the squares
     norms = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
     with np.errstate(over="ignore"):
         inside = norms * largest <= max_norm * (1 - margin / 2)

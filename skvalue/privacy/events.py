@@ -1,14 +1,15 @@
-"""What was released: frozen facts, each defined by its docstring, from which a cost is computed.
+"""Privacy events: immutable records of what was released, from which the cost is computed.
 
-Three neighbouring relations are told apart and never mixed silently:
+The docstring of an event defines it. There are three neighbouring relations, which are never mixed
+silently:
 
 - "null": a row is replaced by a row that contributes nothing; the number of rows is public;
 - "add_remove": a row is added or removed; the number of rows is private;
 - "replace": a row is replaced by any other row; the number of rows is public.
 
-An event states its sensitivity under its own relation; `skvalue.privacy.convert` restates it under
-another one, to the safe side, or refuses. The meaning of an event never changes; another mechanism
-is another event.
+An event states its sensitivity under its own relation; `skvalue.privacy.convert` restates it
+conservatively under another one, or refuses. The meaning of an event never changes; a different
+mechanism is a different event.
 """
 
 from dataclasses import dataclass, fields
@@ -24,7 +25,7 @@ def _set(event, **values):
 
 
 def _check_fields(event):
-    """Check every field of a noise event by its type."""
+    """Check and convert every field of a noise event by its type."""
     checks = {field.name: _CHECKS[field.type] for field in fields(event)}
     _set(event, **{name: check(getattr(event, name), name) for name, check in checks.items()})
 
@@ -73,7 +74,7 @@ class DiscreteGaussianEvent:
     contributions : int, default=1
         Number of coordinates that differ between neighbours (M).
     step : int, default=1
-        Most by which one of them differs.
+        Largest difference of a coordinate.
     relation : {"null", "add_remove", "replace"}, default="add_remove"
         Neighbouring relation.
 
@@ -151,7 +152,7 @@ class DiscreteLaplaceEvent:
 
 @dataclass(frozen=True)
 class OpaqueEvent:
-    """A release of which nothing is known but that it is (epsilon, delta)-differentially private.
+    """A release of which only its (epsilon, delta)-differential privacy is known.
 
     With delta = 0 it is pure epsilon-differential privacy.
 
@@ -188,22 +189,23 @@ _NOISE = (GaussianEvent, DiscreteGaussianEvent, LaplaceEvent, DiscreteLaplaceEve
 
 @dataclass(frozen=True)
 class PoissonSampledEvent:
-    """A noise event applied to a secret sample drawn for it alone.
+    """A noise event applied to a secret sample that is drawn only for it.
 
-    Each row is in the sample with `probability`, independently of all other rows and of every
-    other sample; then `event` is applied to the sample, which is not released. One sample that
-    serves several releases is ONE such event around all of them together (a noise event of the
-    joint sensitivity), never several.
+    Each row is in the sample with `probability`, independently of all other rows and of all other
+    samples; then `event` is applied to the sample, which is not released. Several releases from
+    one sample are ONE such event around all of them together (a noise event of the joint
+    sensitivity), never several events.
 
     Parameters
     ----------
     event : noise event
-        What is released of the sample, with the sensitivity to one row's presence: its relation is
-        "null" or "add_remove".
+        The release from the sample, with the sensitivity to the presence of one row: its relation
+        is "null" or "add_remove".
     probability : float
         In (0, 1].
     relation : {"null", "add_remove", "replace"}, default=None
-        Relation of the guarantee; None is the event's own. "replace" is known for Gaussian noise.
+        Relation of the guarantee; None means that of the event. "replace" is supported only for
+        Gaussian noise.
 
     Examples
     --------
@@ -231,7 +233,7 @@ class PoissonSampledEvent:
             raise ValueError(f"probability must be in (0, 1]. Got {probability}.")
         relation = self.event.relation if self.relation is None else check_relation(self.relation)
         if relation == "add_remove" and self.event.relation == "null":
-            raise ValueError("relation 'add_remove' cannot be had of an event stated under 'null'.")
+            raise ValueError("relation must not be 'add_remove' for an event stated under 'null'.")
         if relation == "replace" and not isinstance(self.event, GaussianEvent):
             raise ValueError(
                 "relation must be 'null' or 'add_remove' unless the sampled event is a "
@@ -247,9 +249,9 @@ class SelfComposedEvent:
     Parameters
     ----------
     event : event
-        What is repeated.
+        The repeated event.
     count : int
-        How often, at least 1.
+        Number of runs, at least 1.
 
     Examples
     --------
@@ -277,7 +279,7 @@ class ComposedEvent:
     Parameters
     ----------
     events : tuple of events
-        What was run; all of one relation.
+        The events, which must have the same relation.
 
     Examples
     --------
@@ -297,13 +299,13 @@ class ComposedEvent:
         relations = sorted({event.relation for event in self.events})
         if len(relations) > 1:
             raise ValueError(
-                "events must share one neighbouring relation; restate them with convert(event, "
+                "events must have the same neighbouring relation; restate them with convert(event, "
                 f"relation). Got {', '.join(relations)}."
             )
 
     @property
     def relation(self):
-        """The relation that all the events share."""
+        """The common relation of the events."""
         return self.events[0].relation
 
 
@@ -319,17 +321,17 @@ def require_event(event):
 
 
 def event_to_dict(event):
-    """Plain dictionary of an event, fit for JSON.
+    """Plain dictionary of an event that can be written as JSON.
 
     Parameters
     ----------
     event : event
-        Any event of `skvalue.privacy.events`.
+        Any event of `skvalue.privacy`.
 
     Returns
     -------
     record : dict
-        The class name under "type", and the fields.
+        The class name under the key "type", and the fields.
 
     Raises
     ------
@@ -354,12 +356,12 @@ def event_to_dict(event):
 
 
 def event_from_dict(record):
-    """The event that `event_to_dict` wrote.
+    """Event of a dictionary from `event_to_dict`.
 
     Parameters
     ----------
     record : dict
-        What `event_to_dict` gave.
+        Result of `event_to_dict`.
 
     Returns
     -------
@@ -369,7 +371,7 @@ def event_from_dict(record):
     Raises
     ------
     ValueError
-        If the class is not known.
+        If the class name is unknown.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Gaussian differential privacy: exact conversions between mu and (epsilon, delta).
 
 Gaussian noise of standard deviation s on a statistic of L2 sensitivity D is exactly mu-GDP with
-mu = D / s, and releases compose exactly: mu^2 adds, adaptively too.
+mu = D / s. Releases compose exactly, also adaptively: their mu^2 add up.
 """
 
 import math
@@ -11,8 +11,8 @@ from scipy.special import erfcx, log_ndtr, ndtr, roots_legendre
 
 from .._utils.checks import check_delta, check_epsilon, check_positive, check_relation
 
-# Relative margin on delta, above the rounding error of `_log_delta` and of D / (D / mu). It moves a
-# noise scale by less than 1e-11 of itself.
+# Relative margin on delta, larger than the rounding errors of `_log_delta` and of D / (D / mu). It
+# changes a noise scale by a relative 1e-11 at most.
 _MARGIN = 1e-10
 
 
@@ -30,14 +30,14 @@ def _log_delta(epsilon, mu):
 
 
 def _log_delta_small(epsilon, mu):
-    """The same for small mu, where both terms agree in most digits.
+    """As `_log_delta`, for small mu, where both terms of delta agree in most digits.
 
     With Mills' ratio m and a = epsilon/mu - mu/2, delta is phi(a) times the integral of 1 - t m(t)
     over t from a to a + mu.
     """
     start = epsilon / mu - mu / 2
     if start > 38:
-        return -start * start / 2  # above the truth, and below the logarithm of any double
+        return -start * start / 2  # above the true value, and below the logarithm of any double
     total = 0.0
     for node, weight in _NODES:
         t = start + mu * node
@@ -53,7 +53,7 @@ def delta_from_mu(epsilon, mu):
     Parameters
     ----------
     epsilon : float
-        The privacy loss bound, at least 0.
+        Privacy loss bound, at least 0.
     mu : float
         Sensitivity over standard deviation, above 0.
 
@@ -95,7 +95,7 @@ def epsilon_from_mu(mu, delta):
     Returns
     -------
     epsilon : float
-        Rounded up: its delta is at most the one asked.
+        Rounded up: its delta is at most `delta`.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def epsilon_from_mu(mu, delta):
 
     References
     ----------
-    The inverse of `delta_from_mu` in epsilon.
+    See `delta_from_mu`, of which this is the inverse in epsilon.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def mu_from_epsilon(epsilon, delta):
     Returns
     -------
     mu : float
-        Rounded down: its delta is below the one asked by a relative 1e-10.
+        Rounded down: its delta is below `delta` by a relative 1e-10.
 
     Raises
     ------
@@ -156,14 +156,14 @@ def mu_from_epsilon(epsilon, delta):
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     target = math.log(delta) + math.log1p(-_MARGIN)
-    # sqrt(2 epsilon) is the mu at which an epsilon is exceeded half of the time.
+    # sqrt(2 epsilon) is the mu at which the loss exceeds epsilon with probability 1/2.
     low = high = math.sqrt(2 * epsilon)
     while _log_delta(epsilon, low) > target:
         low /= 2
     while _log_delta(epsilon, high) < target:
         high *= 2
     if low < high:
-        # Beyond the tails of a double, log delta is -inf: keep the root finder on finite ground.
+        # Where delta underflows, its logarithm is -inf: give the root finder a finite value.
         mu = brentq(
             lambda m: max(_log_delta(epsilon, m), -1e6) - target, low, high, xtol=1e-15, rtol=1e-14
         )
@@ -176,13 +176,13 @@ def mu_from_epsilon(epsilon, delta):
 
 
 def detection_ceiling(epsilon, delta, relation="replace"):
-    """Best AUROC of any detector that sees only releases of Gaussian noise at (epsilon, delta).
+    """Largest AUROC of detectors that use only releases with Gaussian noise at (epsilon, delta).
 
-    Whatever a row's own releases are used for, telling that the row was replaced (that its label
-    was flipped) is a test between two neighbours, and a mu-GDP mechanism lets no test of them have
-    an area under the ROC curve above ``Phi(mu / sqrt 2)``. Replacing a row is one step of
-    "replace", two of the other relations, so that mu doubles for them. A better result means a
-    broken guarantee.
+    Detecting from a row's own releases that the row was replaced (for example, that its label was
+    flipped) is a test between two neighbours. With a mu-GDP mechanism no such test has an area
+    under the ROC curve above ``Phi(mu / sqrt 2)``. Replacing a row is one step of "replace" and two
+    steps of the other relations, for which mu doubles. A larger area means that the guarantee is
+    broken.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def detection_ceiling(epsilon, delta, relation="replace"):
     Returns
     -------
     auroc : float
-        The ceiling, in (0.5, 1].
+        The upper bound, in (0.5, 1].
 
     Raises
     ------

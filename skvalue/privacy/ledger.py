@@ -1,4 +1,4 @@
-"""What several fits on one data set cost together, charged before they draw any noise."""
+"""Privacy budgets for all fits on one data set, charged before noise is drawn."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from .calibration import calibrate_gaussian
 from .events import ComposedEvent, SelfComposedEvent, event_from_dict, event_to_dict
 from .relations import convert
 
-_OPEN = weakref.WeakValueDictionary()  # memory ledgers of this process by their key
+_OPEN = weakref.WeakValueDictionary()  # ledgers in memory of this process, by key
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Charge:
     number : int
         1 for the first charge.
     event : event
-        What was released, as it was charged.
+        The event that was charged.
     label : str
-        What the release was said to be.
+        Description of the release.
     time : str
-        When, in UTC (ISO 8601).
+        Time of the charge in UTC (ISO 8601).
     process : int
-        Which process charged it.
+        ID of the process that charged it.
 
     Examples
     --------
@@ -51,38 +51,40 @@ class Charge:
 
 
 class Ledger:
-    """A privacy budget for one named data set, which every release on it is charged to.
+    """A privacy budget for one named data set, to which every release is charged.
 
-    A charge is on record, durably, before any noise is drawn; a release that would overrun the
-    budget is refused and draws nothing. A file (SQLite) is shared by processes and days: a process
-    killed after its charge has paid for a release that never was, never the reverse. Charges
-    compose: Gaussian noise by the sum of mu^2, anything else through privacy loss distributions.
+    A charge is recorded durably before any noise is drawn; a release that would exceed the budget
+    is refused, and no noise is drawn for it. An SQLite file can be used by several processes and
+    over several days: a process that is killed after a charge has paid for a release that was not
+    made, never the reverse. Charges compose: Gaussian noise by the sum of mu^2, other noise by
+    privacy loss distributions.
 
-    A ledger is a parameter of estimators: `sklearn.base.clone` and copies give the same ledger, so
-    that in a grid search every candidate is charged; pickling keeps the path. A ledger in memory
-    works in its own process only.
+    A ledger is a parameter of estimators: `sklearn.base.clone` and copies return the same ledger,
+    so in a grid search every candidate is charged; pickling keeps the path. A ledger in memory
+    works only in the process that made it.
 
     Parameters
     ----------
     path : str, path-like or None
-        The SQLite file, made if it is not there; on a local disk. None keeps the ledger in memory.
+        The SQLite file, on a local disk; it is created if it does not exist. None keeps the ledger
+        in memory.
     dataset_name : str
-        Name of the data set, given by you; a file belongs to one name. Versions that share rows are
-        one data set.
+        Name that you give to the data set; a file belongs to one name. Versions with common rows
+        are one data set.
     epsilon, delta : float, default=None
-        The budget. Needed for a new ledger; later they may be left out, and cannot change.
+        The budget. Required for a new ledger; later they may be omitted, and cannot change.
     relation : {"null", "add_remove", "replace"}, default=None
-        Neighbouring relation of the budget. None takes that of the first charge. A charge under
-        another one is restated to the safe side (`convert`), or refused if it cannot be.
+        Neighbouring relation of the budget. None means that of the first charge. A charge under
+        another relation is restated conservatively (`convert`), or refused if this is impossible.
 
     Attributes
     ----------
     charges : tuple of Charge
-        Everything charged, in order.
+        All charges, in order.
     n_charges : int
-        How many charges there were (how many candidates a search tried).
+        Number of charges (for example, of candidates that a search has fitted).
     spent : float
-        Epsilon of everything charged, at the budget's delta.
+        Epsilon of all charges together, at the delta of the budget.
 
     Raises
     ------
@@ -94,10 +96,10 @@ class Ledger:
 
     Notes
     -----
-    The total holds whatever later mechanisms make of earlier results. That later *charges* (how
-    much noise, whether to go on) may be chosen after seeing earlier results too is proved for
-    continuous Gaussian noise and for sums of epsilons and deltas; with other noise, decide on the
-    sizes of the charges beforehand, as a grid search does.
+    The total is valid for any use that later mechanisms make of earlier results. If later *charges*
+    (their noise, or whether they are made) also depend on earlier results, it is proved for
+    continuous Gaussian noise and for sums of epsilons and deltas; with other noise, fix the sizes
+    of the charges beforehand, as a grid search does.
 
     References
     ----------
@@ -145,34 +147,35 @@ class Ledger:
         self.epsilon, self.delta = epsilon, delta
         self._lock = threading.Lock()
 
-    # Asking and charging --------------------------------------------------------------------
+    # Charging and planning ------------------------------------------------------------------
 
     def charge(self, event, label=""):
-        """Put a release on record before its noise is drawn, or refuse it.
+        """Record a release before its noise is drawn, or refuse it.
 
         Parameters
         ----------
         event : event
-            Everything that the release will give away, see `skvalue.privacy.events`.
+            Event of everything that will be released.
         label : str, default=""
-            What it is.
+            Description of the release.
 
         Returns
         -------
         charge : Charge
-            The entry, which is committed when this returns.
+            The entry, which is committed when this method returns.
 
         Raises
         ------
         ValueError
-            If the budget would be overrun, or the event's relation does not imply the ledger's.
+            If the budget would be exceeded, or the relation of the event does not imply that of
+            the ledger.
         RuntimeError
             If a ledger in memory is used outside its process.
         TypeError
             If event is not an event.
         """
         record = json.dumps(event_to_dict(event))
-        # dp-accounting takes a second to import and compose: not while others wait for the file.
+        # dp-accounting takes a second to import and compose: do it before the file is locked.
         self._require_affordable(event, *self._read())
         with self._lock, self._store.transaction() as (terms, rows, append):
             relation = terms["relation"] or event.relation
@@ -182,38 +185,39 @@ class Ledger:
         return Charge(number, event, str(label), time, os.getpid())
 
     def plan(self, n_fits, event=None, *, epsilon=None, delta=None, relation="replace"):
-        """Ask whether a number of fits will fit the budget, before the first one starts.
+        """Check before the first fit that a number of fits is within the budget.
 
         A grid search has one fit for each candidate and split, and one more if it refits.
 
         Parameters
         ----------
         n_fits : int
-            How many fits.
+            Number of fits.
         event : event, default=None
-            What each will release.
+            Event of the release of each fit.
         epsilon, delta : float, default=None
-            In place of an event: Gaussian noise for this epsilon each (delta=None: the ledger's).
+            Instead of an event: Gaussian noise for this epsilon in each fit. ``delta=None`` means
+            the delta of the ledger.
         relation : {"null", "add_remove", "replace"}, default="replace"
-            Relation of that noise.
+            Neighbouring relation of this Gaussian noise.
 
         Returns
         -------
         epsilon : float
-            The largest epsilon that each of so many fits of Gaussian noise could have, at the
-            ledger's delta, rounded down by up to 1 in 100; 0.0 if it is below a thousandth of the
+            The largest epsilon that each of `n_fits` fits with Gaussian noise can have at the
+            ledger's delta, rounded down by up to 1 %; 0.0 if it is below a thousandth of the
             budget.
 
         Raises
         ------
         ValueError
-            If the fits asked for would overrun the budget, or a parameter is outside its range.
+            If these fits would exceed the budget, or a parameter is outside its range.
         RuntimeError
             If a ledger in memory is used outside its process.
         """
         n_fits = check_count(n_fits, "n_fits")
         if event is not None and epsilon is not None:
-            raise ValueError("event and epsilon must not both be given: they say the same twice.")
+            raise ValueError("event and epsilon must not both be given: each defines the noise.")
         if epsilon is not None:
             event = calibrate_gaussian(
                 epsilon, self.delta if delta is None else delta, relation=relation
@@ -227,39 +231,39 @@ class Ledger:
 
     @property
     def charges(self):
-        """Everything charged, in order."""
+        """All charges, in order."""
         rows = self._contents()[1]
         return tuple(Charge(**{**row, "event": event}) for row, event in zip(rows, _events(rows)))
 
     @property
     def n_charges(self):
-        """How many charges there were."""
+        """Number of charges."""
         return len(self._contents()[1])
 
     @property
     def relation(self):
-        """Neighbouring relation of the budget; None before the first charge of a free choice."""
+        """Neighbouring relation of the budget; None until it is set or charged."""
         return self._contents()[0]["relation"]
 
     @property
     def spent(self):
-        """Epsilon of everything charged, at the budget's delta."""
+        """Epsilon of all charges together, at the delta of the budget."""
         return self._epsilon_of(*self._read())
 
-    # Plumbing -------------------------------------------------------------------------------
+    # Private --------------------------------------------------------------------------------
 
     def _contents(self):
         """The terms, and the charges as rows."""
         if not self._store.usable():
             raise RuntimeError(
-                "a Ledger in memory counts in the process that made it only. Pass a path, as in "
-                f"Ledger('budget.sqlite', {self.dataset_name!r}, ...), to share it with other "
-                "processes (n_jobs) or other days."
+                "a Ledger in memory works only in the process that made it. Pass a path, as in "
+                f"Ledger('budget.sqlite', {self.dataset_name!r}, ...), to use it in other "
+                "processes (n_jobs) or later."
             )
         return self._store.read()
 
     def _read(self):
-        """The relation, and the events charged."""
+        """The relation, and the charged events."""
         terms, rows = self._contents()
         return terms["relation"], _events(rows)
 
@@ -281,17 +285,17 @@ class Ledger:
         if self._fits([*charged, event], relation):
             return
         spent = self._epsilon_of(relation, charged)
-        asked = "the release" if n_fits == 1 else f"the {n_fits} fits"
+        what = "the release" if n_fits == 1 else f"the {n_fits} fits"
         raise ValueError(
-            f"{asked} must fit what is left of the budget epsilon={self.epsilon:g}, delta="
+            f"{what} must fit what is left of the budget epsilon={self.epsilon:g}, delta="
             f"{self.delta:g} of {self.dataset_name!r}, of which epsilon={spent:.4g} is spent in "
-            f"{len(charged)} charges: ask for fewer fits, or for epsilon of at most "
+            f"{len(charged)} charges: use fewer fits, or an epsilon of at most "
             f"{self._affordable(n_fits, charged, relation):.3g} each. "
-            f"Got epsilon={get_epsilon(event, self.delta, relation):.4g} in all."
+            f"Got epsilon={get_epsilon(event, self.delta, relation):.4g} in total."
         )
 
     def _affordable(self, n_fits, charged, relation):
-        """Largest epsilon of Gaussian noise for each of n_fits, rounded down by up to 1 in 100."""
+        """Largest epsilon of Gaussian noise for each of n_fits fits, rounded down by up to 1 %."""
 
         def fits(epsilon):
             noise = calibrate_gaussian(epsilon, self.delta, relation=relation)
@@ -341,9 +345,9 @@ def _compose(events, relation):
 
 
 def _reopen(path, key, dataset_name, epsilon, delta):
-    """Unpickle a ledger, without touching its file: that may be on another machine.
+    """Unpickle a ledger without opening its file, which may be on another machine.
 
-    A ledger in memory is itself in its own process, and elsewhere one that refuses to be used.
+    A ledger in memory is the same object in its process; in others it raises an error when used.
     """
     if key in _OPEN:
         return _OPEN[key]

@@ -1,11 +1,11 @@
-"""Noise: what an event says, drawn from the operating system's entropy.
+"""Noise of an event, drawn from the entropy of the operating system.
 
-Integer noise (`DiscreteGaussianEvent`, `DiscreteLaplaceEvent`) has exactly the law that is
-accounted for. Continuous noise is made of floating-point numbers, whose gaps give the noiseless
-value away where sums are released to the last bit (I. Mironov: "On Significance of the Least
-Significant Bits for Differential Privacy", CCS 2012). So what leaves is rounded (`on_grid`). It
-comes from 64 bits a number: what its law has with a chance below 2^-64 never happens, so that a
-delta below 1e-18, or none, holds but for that chance a number.
+Integer noise (`DiscreteGaussianEvent`, `DiscreteLaplaceEvent`) has exactly the distribution that is
+accounted for. Continuous noise consists of floating-point numbers, whose gaps reveal the noiseless
+value if sums are released to the last bit (I. Mironov: "On Significance of the Least Significant
+Bits for Differential Privacy", CCS 2012). Released numbers are therefore rounded (`on_grid`). Each
+such number is drawn from 64 random bits: outcomes of probability below 2^-64 never occur, so a
+delta below 1e-18, or of zero, holds except with that probability per number.
 """
 
 import secrets
@@ -26,18 +26,18 @@ _DISCRETE = (DiscreteGaussianEvent, DiscreteLaplaceEvent)
 
 
 class SeededNoiseWarning(UserWarning):
-    """Noise was drawn from a seed: whoever knows or guesses it can take the noise off again."""
+    """Noise was drawn from a seed: anyone who knows or guesses the seed can subtract the noise."""
 
 
 def noise_engine(engine="auto"):
-    """Name of the sampler of integer noise that an `engine` parameter means here.
+    """Name of the sampler of integer noise for an `engine` parameter.
 
     Parameters
     ----------
     engine : {"auto", "opendp", "table"}, default="auto"
-        "opendp" is the exact sampler of the OpenDP library; "table" compares 128 random bits with a
-        table of thresholds, within 2^-100 of the stated law, and is a hundred times as fast; "auto"
-        is "opendp" where that is installed.
+        "opendp" is the exact sampler of the OpenDP library. "table" compares 128 random bits with a
+        table of thresholds, is within 2^-100 of the stated distribution in total variation, and is
+        a hundred times as fast. "auto" is "opendp" if that is installed, and "table" otherwise.
 
     Returns
     -------
@@ -47,9 +47,9 @@ def noise_engine(engine="auto"):
     Raises
     ------
     ValueError
-        If the engine is not known.
+        If the engine is unknown.
     ImportError
-        If it is "opendp", which is not installed.
+        If the engine is "opendp" and the package is not installed.
 
     Examples
     --------
@@ -69,9 +69,10 @@ def noise_engine(engine="auto"):
 
 
 def draw_noise(event, size, *, engine="auto", noise_random_state=None):
-    """Noise of the law that an event states.
+    """Draw noise from the distribution that an event states.
 
-    Continuous noise hides nothing to the last bit: use `add_noise`, which rounds the sum.
+    Sums with continuous noise must not be released to the last bit: use `add_noise`, which rounds
+    them.
 
     Parameters
     ----------
@@ -82,22 +83,22 @@ def draw_noise(event, size, *, engine="auto", noise_random_state=None):
     engine : {"auto", "opendp", "table"}, default="auto"
         Sampler of integer noise, see `noise_engine`.
     noise_random_state : int, default=None
-        For tests only: noise from this seed, with a `SeededNoiseWarning`. It VOIDS the guarantee.
-        None, always used in earnest, is the operating system's entropy.
+        For tests only: seed of the noise, with a `SeededNoiseWarning`. It VOIDS the guarantee.
+        None, the only setting for production, uses the entropy of the operating system.
 
     Returns
     -------
     noise : ndarray of shape `size`
-        Of int64 for discrete events, of float64 for continuous ones.
+        Integers (int64) for discrete events, float64 for continuous ones.
 
     Raises
     ------
     TypeError
-        If event is not a noise event, or noise_random_state neither None nor an int.
+        If event is not a noise event, or noise_random_state is neither None nor an int.
     ValueError
-        If the engine is not known, or the scale of integer noise is above 2^40.
+        If the engine is unknown, or the scale of integer noise is above 2^40.
     ImportError
-        If engine is "opendp", which is not installed.
+        If the engine is "opendp" and the package is not installed.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def draw_noise(event, size, *, engine="auto", noise_random_state=None):
     """
     shape = tuple(size) if isinstance(size, tuple | list) else (size,)
     random_bytes = _byte_source(noise_random_state)
-    # opendp cannot be seeded.
+    # The sampler of opendp cannot be seeded.
     engine = noise_engine(engine) if noise_random_state is None else "table"
     if isinstance(event, _DISCRETE):
         _check_range(event)
@@ -121,7 +122,7 @@ def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=N
     Parameters
     ----------
     values : array-like
-        The statistic; integers for discrete events. One release of it is what `event` says.
+        The statistic, integers for discrete events. `event` must describe one release of it.
     event : noise event
         As in `draw_noise`.
     engine : {"auto", "opendp", "table"}, default="auto"
@@ -129,23 +130,23 @@ def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=N
     noise_random_state : int, default=None
         For tests only, see `draw_noise`; VOIDS the guarantee.
     ledger : Ledger, default=None
-        Charged, durably, before any noise is drawn. None charges nobody.
+        Ledger that is charged, durably, before any noise is drawn. None charges no ledger.
     label : str, default=""
-        What the ledger shall say the release was.
+        Description of the release in the ledger.
 
     Returns
     -------
     noisy : ndarray
-        The released values, in the shape of `values`; with continuous noise, on the grid of
+        The released values, of the shape of `values`; with continuous noise they are rounded by
         `on_grid`.
 
     Raises
     ------
     TypeError
-        If a discrete event meets values that are not integers, or as in `draw_noise`.
+        If the event is discrete and the values are not integers, or as in `draw_noise`.
     ValueError
-        If the values hold NaN, infinity or huge integers, or the ledger refuses; nothing is drawn
-        then.
+        If the values contain NaN, infinity or huge integers, or the ledger refuses the charge; no
+        noise is drawn then.
     ImportError
         As in `draw_noise`.
 
@@ -167,7 +168,7 @@ def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=N
             f"use the continuous event. Got dtype {values.dtype}."
         )
     if not np.isfinite(values).all():
-        raise ValueError("values must be finite: noise hides no NaN or infinity. Got some.")
+        raise ValueError("values must be finite: noise does not hide NaN or infinity. Got some.")
     if isinstance(event, _DISCRETE):
         _check_range(event, values)
         values = values.astype(np.int64)
@@ -180,27 +181,27 @@ def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=N
 
 
 def release(vectors, clip, noise=None, noise_std=1.0):
-    """What leaves of private vectors: clipped to a norm, with noise, on a grid.
+    """Release private vectors: clip them to a norm, add noise, and round to a grid.
 
-    Gradients and updates leave through this function, or through a kernel that gives its bits for
-    vectors that are clipped.
+    Gradients and updates are released by this function, or by a kernel that returns the same bits
+    for clipped vectors.
 
     Parameters
     ----------
     vectors : array-like of shape (n, p)
-        The vectors. With noise, one whose norm is not finite is zero, since an error would tell of
-        it; without, what is not finite is handed on.
+        The vectors. With noise, a vector whose norm is not finite becomes zero, since an error
+        would reveal it; without noise, non-finite vectors are passed on.
     clip : float or None
-        Bound on the norm of a vector, see `clip_rows`; None leaves them as they are.
+        Bound on the norm of a vector, see `clip_rows`; None does not clip.
     noise : ndarray of shape (n, p), default=None
-        Noise to add, see `noise_source`; None adds none, and rounds nothing.
+        Noise to add, see `noise_source`; None adds no noise and does not round.
     noise_std : float or ndarray of shape (n, 1), default=1.0
-        Standard deviation of the noise, from which `on_grid` takes the grid.
+        Standard deviation of the noise, which sets the grid of `on_grid`.
 
     Returns
     -------
     released : ndarray of shape (n, p)
-        What may be seen.
+        The released vectors.
 
     Examples
     --------
@@ -217,12 +218,13 @@ def release(vectors, clip, noise=None, noise_std=1.0):
 
 
 def on_grid(noisy, scale):
-    """Round what has continuous noise to a grid, which hides how floating-point numbers are spaced.
+    """Round values with continuous noise to a grid, which hides the gaps of floating-point numbers.
 
-    Of the sums of a number and noise to the last bit, some cannot come from another number: the
-    noise has gaps. A cell of the grid, between 2^-21 and 2^-20 of the noise's scale wide, has
-    millions of sums. Its chance is within a share of ``2^-28 (1 + |noisy| / scale)`` of what noise
-    without gaps would give it, and rounding that is post-processing.
+    Some sums of a value and floating-point noise cannot result from another value, because the
+    noise has gaps. A cell of the grid, of a width between 2^-21 and 2^-20 of the noise scale,
+    contains millions of sums. Its probability differs from that under noise without gaps by a
+    relative ``2^-28 (1 + |noisy| / scale)`` at most, and rounding noise without gaps is
+    post-processing.
 
     Parameters
     ----------
@@ -242,7 +244,7 @@ def on_grid(noisy, scale):
     [0.33370018005371094, -1.0]
     """
     grid = grid_width(scale)
-    with np.errstate(over="ignore"):  # numbers so large are on the grid as they are
+    with np.errstate(over="ignore"):  # numbers this large are on the grid already
         return np.where(np.abs(noisy) < 2.0**52 * grid, np.rint(noisy / grid) * grid, noisy)[()]
 
 
@@ -268,7 +270,7 @@ def grid_width(scale):
 
 
 def noise_source(event, *, engine="auto", noise_random_state=None):
-    """Draw noise of an event's law again and again.
+    """Function that draws noise of an event repeatedly.
 
     Parameters
     ----------
@@ -282,8 +284,8 @@ def noise_source(event, *, engine="auto", noise_random_state=None):
     Returns
     -------
     draw : callable
-        ``draw(size, stream)`` gives fresh noise, of scale ``draw.scale``. From a seed, each tuple
-        of ints ``stream`` has noise of its own, whatever the order of the calls.
+        ``draw(size, stream)`` returns fresh noise of scale ``draw.scale``. From a seed, each tuple
+        of ints ``stream`` has its own noise, which does not depend on the order of the calls.
 
     Raises
     ------
@@ -316,9 +318,9 @@ def noise_source(event, *, engine="auto", noise_random_state=None):
 
 
 def poisson_sample(n_rows, probability, *, noise_random_state=None):
-    """Secret sample of rows, each in it with a probability, for a `PoissonSampledEvent`.
+    """Draw a secret sample that contains each row with a probability, for `PoissonSampledEvent`.
 
-    Draw a fresh one for every sampled event, and release it to nobody.
+    Draw a new sample for every sampled event, and never release it.
 
     Parameters
     ----------
@@ -337,7 +339,7 @@ def poisson_sample(n_rows, probability, *, noise_random_state=None):
     Raises
     ------
     ValueError
-        If n_rows is not an integer of at least 1, or the probability not in (0, 1].
+        If n_rows is not an integer of at least 1, or the probability is not in (0, 1].
     TypeError
         If noise_random_state is neither None nor an int.
 
@@ -366,8 +368,8 @@ def _byte_source(noise_random_state, warn=True):
         raise TypeError(f"noise_random_state must be None or an int. Got {noise_random_state!r}.")
     if warn:
         warnings.warn(
-            "noise_random_state is set: the noise can be repeated and taken off, so that NOTHING "
-            "is guaranteed about privacy. Leave it None outside tests.",
+            "noise_random_state is set: the noise can be reproduced and subtracted, so NOTHING is "
+            "guaranteed about privacy. Leave it None outside tests.",
             SeededNoiseWarning,
             stacklevel=3,
         )
@@ -379,17 +381,17 @@ def _words(count, random_bytes):
 
 
 def _signs_and_halves(count, random_bytes):
-    """Random signs, and uniform numbers of (0, 1/2)."""
+    """Random signs, and uniform numbers in (0, 1/2)."""
     words = _words(count, random_bytes)
     signs = 1.0 - 2.0 * (words & np.uint64(1)).astype(float)
     return signs, ((words >> np.uint64(1)).astype(float) + 0.5) * 2.0**-64
 
 
 def _check_range(event, values=()):
-    """Keep integers and integer noise far from the ends of int64."""
+    """Refuse integers and integer noise near the limits of int64."""
     if event.scale > 2**40 or (np.size(values) and np.abs(values).max() > 2**62):
         raise ValueError(
-            "event and values must be of a scale up to 2^40 and of integers up to 2^62; take a "
+            "event must have a scale up to 2^40, and values must be integers up to 2^62: use a "
             f"coarser grid. Got scale {event.scale:g}."
         )
 
@@ -401,8 +403,8 @@ def _noise(event, count, engine, random_bytes):
 
 @_noise.register
 def _(event: GaussianEvent, count, engine, random_bytes):
-    # `_signs_and_halves` without copies: all quantiles of halves are negative, a bit of each word
-    # turns half of them around.
+    # `_signs_and_halves` without copies: all quantiles of halves are negative, and one bit of each
+    # word flips the sign of half of them.
     words = np.frombuffer(random_bytes(8 * count), dtype="<u8")
     noise = (words >> np.uint64(1)).astype(np.float64)
     noise += 0.5

@@ -1,4 +1,4 @@
-"""Symmetric matrices as vectors of the same length."""
+"""Symmetric matrices as vectors of the same norm."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def svec_index(size):
-    """Places of the packed entries of a symmetric matrix, and their weights.
+    """Indices of the packed entries of a symmetric matrix, and their weights.
 
     Parameters
     ----------
@@ -16,16 +16,16 @@ def svec_index(size):
     Returns
     -------
     rows, columns : ndarrays of int of shape (size * (size + 1) // 2,)
-        The lower triangle, row by row.
+        Indices of the lower triangle, row by row.
     weights : ndarray of shape (size * (size + 1) // 2,)
-        1 on the diagonal, sqrt 2 off it: packing is an isometry.
+        1 on the diagonal and sqrt 2 off it, so that packing is an isometry.
     """
     rows, columns = np.tril_indices(size)
     return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2))
 
 
 def svec(matrices):
-    """Lower triangles with off-diagonal entries times sqrt 2.
+    """Pack symmetric matrices as lower triangles, with off-diagonal entries times sqrt 2.
 
     Parameters
     ----------
@@ -35,26 +35,26 @@ def svec(matrices):
     Returns
     -------
     vectors : ndarray of shape (..., d * (d + 1) // 2)
-        Of the matrices' Frobenius norms.
+        The packed matrices; their Euclidean norms are the Frobenius norms of the matrices.
     """
     rows, columns, weights = svec_index(matrices.shape[-1])
     return matrices[..., rows, columns] * weights
 
 
 def smat(vectors, d):
-    """Matrices of `svec`.
+    """Unpack symmetric matrices, the inverse of `svec`.
 
     Parameters
     ----------
     vectors : ndarray of shape (..., d * (d + 1) // 2)
-        What `svec` gave.
+        Packed matrices, from `svec`.
     d : int
-        Number of dimensions.
+        Number of rows of a matrix.
 
     Returns
     -------
     matrices : ndarray of shape (..., d, d)
-        What it was given.
+        The symmetric matrices.
     """
     rows, columns, weights = svec_index(d)
     matrices = np.empty((*vectors.shape[:-1], d, d))

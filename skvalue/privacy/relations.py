@@ -1,4 +1,4 @@
-"""Restating an event under another neighbouring relation, to the safe side only."""
+"""Conservative restatement of an event under another neighbouring relation."""
 
 import math
 from dataclasses import replace
@@ -19,17 +19,18 @@ from .events import (
 
 
 def convert(event, relation):
-    """Restate an event under another neighbouring relation, to the safe side.
+    """Restate an event under another neighbouring relation, conservatively.
 
-    "add_remove" serves as "null" (a row that contributes nothing is as good as absent), and either
-    serves as "replace" at twice the distance (old row out, new row in). No other change is known.
+    "add_remove" implies "null" (a row that contributes nothing is equivalent to an absent row), and
+    both imply "replace" at twice the distance (the old row leaves, the new row joins). No other
+    restatement is known.
 
     Parameters
     ----------
     event : event
-        Any event of `skvalue.privacy.events`.
+        Any event of `skvalue.privacy`.
     relation : {"null", "add_remove", "replace"}
-        The relation wanted.
+        The new relation.
 
     Returns
     -------
@@ -78,7 +79,7 @@ def _(event, relation):
 
 @_restate.register
 def _(event: DiscreteGaussianEvent, relation):
-    # A count that both rows touch changes by at most `step`, since contributions are not negative.
+    # A count to which both rows add changes by at most `step`: contributions are non-negative.
     steps = 2 if relation == "replace" else 1
     return replace(event, contributions=steps * event.contributions, relation=relation)
 
@@ -87,7 +88,7 @@ def _(event: DiscreteGaussianEvent, relation):
 def _(event: OpaqueEvent, relation):
     if relation != "replace":
         return replace(event, relation=relation)
-    delta = (1 + math.exp(min(event.epsilon, 700.0))) * event.delta  # privacy of two steps
+    delta = (1 + math.exp(min(event.epsilon, 700.0))) * event.delta  # group privacy of two steps
     return OpaqueEvent(2 * event.epsilon, min(delta, 1 - 1e-16), relation)
 
 

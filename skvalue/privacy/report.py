@@ -1,4 +1,4 @@
-"""The statement of a guarantee that a fitted estimator carries as `privacy_`."""
+"""The statement of a privacy guarantee, the attribute `privacy_` of fitted estimators."""
 
 import textwrap
 from dataclasses import asdict, dataclass
@@ -18,11 +18,11 @@ from .events import (
 from .gdp import detection_ceiling
 
 NOTIONS = {
-    "central": "a trusted curator sees the clear data, or what is computed from them, and releases "
+    "central": "a trusted curator sees the raw data, or what is computed from them, and releases "
     "only noisy results",
-    "joint": "a trusted curator holds the clear data and shows each owner results that protect "
-    "every other owner, also when the others pool what they see",
-    "local": "each party adds the noise before anything leaves it and trusts nobody",
+    "joint": "a trusted curator holds the raw data and shows each owner results that protect every "
+    "other owner, even when the others pool what they see",
+    "local": "no one; each party adds the noise before anything leaves it",
 }
 
 _NEIGHBOURS = {
@@ -34,42 +34,42 @@ _NEIGHBOURS = {
 
 @dataclass(frozen=True)
 class PrivacyReport:
-    """What a fit guarantees about privacy, to whom, and what it does not.
+    """Privacy guarantee of a fit: what is protected, from whom, and what is not protected.
 
-    `print` gives it as prose. Made by `make_report`, which computes epsilon from the events.
+    `print` shows it as prose. Use `make_report` to build one with epsilon computed from an event.
 
     Parameters
     ----------
     notion : {"central", "joint", "local"}
-        Who is trusted: a curator with everything; a curator, with results shown to their owners;
-        nobody.
+        Who is trusted: a curator, who releases only noisy results; a curator, who shows results to
+        their owners; no one.
     unit : str
-        What one neighbour differs in, such as "row".
+        Unit in which neighbouring data sets differ, such as "row".
     relation : {"null", "add_remove", "replace"}
         Neighbouring relation.
     epsilon, delta : float
-        The guarantee of everything that was released.
+        The guarantee for everything that was released.
     noise : str
-        The noise, in words.
+        Description of the noise.
     protects : str
         What is protected.
     against : str
-        From whom.
+        From whom it is protected.
     not_protected : tuple of str
-        What is not.
+        What is not protected.
     assumptions : tuple of str
-        What cannot be checked from within.
+        Assumptions of the guarantee that the library cannot check.
     seeded : bool, default=False
-        Whether the noise came from a seed, which voids the guarantee.
+        Whether the noise was drawn from a seed, which voids the guarantee.
     detection_ceiling : float, default=None
-        Best AUROC of telling from its own releases that a unit was replaced; None where it is not
-        known, see `skvalue.privacy.detection_ceiling`.
+        Largest AUROC of detecting, from the releases of a unit, that this unit was replaced; None
+        if unknown, see `skvalue.privacy.detection_ceiling`.
     void : str, default=""
-        What voids the guarantee other than a seed, such as bounds taken from the data.
+        Any other reason why the guarantee is void, such as bounds computed from the data.
 
     See Also
     --------
-    make_report : Makes one from an event.
+    make_report : Build a report from an event.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class PrivacyReport:
 
     @property
     def guarantee(self):
-        """The guarantee in words; None if the noise was seeded, or something else voids it."""
+        """The guarantee in words; None if it is void."""
         if self.seeded or self.void:
             return None
         joint = "joint " if self.notion == "joint" else "local " if self.notion == "local" else ""
@@ -118,12 +118,12 @@ class PrivacyReport:
         return f"({size})-{joint}differential privacy"
 
     def to_dict(self):
-        """The fields and the guarantee as a plain dictionary, fit for JSON.
+        """Plain dictionary of the fields and the guarantee that can be written as JSON.
 
         Returns
         -------
         record : dict
-            One entry a field, and "guarantee".
+            One entry per field, and "guarantee".
         """
         record = asdict(self)
         record["not_protected"] = list(self.not_protected)
@@ -134,8 +134,8 @@ class PrivacyReport:
         neighbours = _NEIGHBOURS[self.relation].format(unit=self.unit)
         if self.seeded:
             head = (
-                "NO PRIVACY IS GUARANTEED: the noise came from a seed (noise_random_state), so "
-                "that it can be repeated and taken off. Without the seed the guarantee would read "
+                "NO PRIVACY IS GUARANTEED: the noise was drawn from a seed (noise_random_state), "
+                "so it can be reproduced and subtracted. Without the seed the guarantee would read "
                 "as follows."
             )
         elif self.void:
@@ -165,24 +165,25 @@ class PrivacyReport:
             parts.append(f"Assumed, and not checked: {'; '.join(self.assumptions)}.")
         if self.detection_ceiling is not None and self.guarantee is not None:
             parts.append(
-                f"From a {self.unit}'s own releases nobody can tell that it was replaced with an "
-                f"area under the ROC curve above {self.detection_ceiling:.3f}."
+                f"A detector that uses only a {self.unit}'s own releases to tell whether that "
+                f"{self.unit} was replaced cannot have an area under the ROC curve above "
+                f"{self.detection_ceiling:.3f}."
             )
         return textwrap.fill(" ".join(parts), width=88)
 
 
 def describe_noise(event):
-    """The noise of an event in words.
+    """Description of the noise of an event.
 
     Parameters
     ----------
     event : event
-        Any event of `skvalue.privacy.events`.
+        Any event of `skvalue.privacy`.
 
     Returns
     -------
     text : str
-        One clause.
+        The description, a clause.
 
     Raises
     ------
@@ -192,34 +193,35 @@ def describe_noise(event):
     Examples
     --------
     >>> from skvalue.privacy import DiscreteGaussianEvent
-    >>> describe_noise(DiscreteGaussianEvent(scale=13.5, contributions=13))
-    'discrete Gaussian noise of scale 13.5 on every count (at most 13 of them change, by 1)'
+    >>> print(describe_noise(DiscreteGaussianEvent(scale=13.5, contributions=13)))
+    discrete Gaussian noise of scale 13.5 on every count (at most 13 of them change, each by at
+    most 1)
     """
     if isinstance(event, ComposedEvent):
         return "; and ".join(describe_noise(part) for part in event.events)
     if isinstance(event, SelfComposedEvent):
         return f"{event.count} times {describe_noise(event.event)}"
     if isinstance(event, PoissonSampledEvent):
-        inner = describe_noise(event.event)
-        return f"{inner}, on a secret sample that holds each row at rate {event.probability:g}"
+        inner, probability = describe_noise(event.event), event.probability
+        return f"{inner}, on a secret sample that holds each row with probability {probability:g}"
     if isinstance(event, OpaqueEvent):
         return f"a mechanism known to be ({event.epsilon:g}, {event.delta:g})-private"
     if isinstance(event, DiscreteGaussianEvent):
         return (
             f"discrete Gaussian noise of scale {event.scale:.6g} on every count (at most "
-            f"{event.contributions} of them change, by {event.step})"
+            f"{event.contributions} of them change, each by at most {event.step})"
         )
     if isinstance(event, DiscreteLaplaceEvent):
         return (
-            f"discrete Laplace noise of scale {event.scale:.6g} on every count (one change moves "
-            f"their sum of absolute values by at most {event.sensitivity})"
+            f"discrete Laplace noise of scale {event.scale:.6g} on every count (the absolute "
+            f"changes of all counts add up to at most {event.sensitivity})"
         )
     if isinstance(event, GaussianEvent | LaplaceEvent):
         kind, norm = ("Gaussian", "L2") if isinstance(event, GaussianEvent) else ("Laplace", "L1")
         return (
             f"continuous {kind} noise of scale {event.scale:.6g} ({norm} sensitivity "
-            f"{event.sensitivity:.6g}); numbers that leave with it are rounded to a millionth "
-            "of the scale or less, since floating-point numbers have gaps"
+            f"{event.sensitivity:.6g}); numbers released with it are rounded to a millionth of "
+            "the scale or less, since floating-point numbers have gaps"
         )
     raise TypeError(f"event must be an event of skvalue.privacy. Got {event!r}.")
 
@@ -236,29 +238,29 @@ def make_report(
     assumptions=(),
     noise_random_state=None,
 ):
-    """Report of a release, with epsilon computed from what was released.
+    """Privacy report of a release, with epsilon computed from its event.
 
     Parameters
     ----------
     event : event
-        Everything that was released, under the relation to report.
+        Event of everything that was released, under the relation to report.
     delta : float
-        In (0, 1); or 0 for Laplace noise and pure events.
+        In (0, 1), or 0 for Laplace noise and events whose delta is 0.
     notion : {"central", "joint", "local"}
         Who is trusted, see `PrivacyReport`.
     unit : str
-        What one neighbour differs in, such as "row".
+        Unit in which neighbouring data sets differ, such as "row".
     protects, against : str
-        What is protected, from whom.
+        What is protected, and from whom.
     not_protected, assumptions : sequence of str, default=()
-        What is not protected; what is assumed and cannot be checked.
+        What is not protected, and what is assumed without a check.
     noise_random_state : int, default=None
-        What the estimator drew its noise from; anything but None voids the guarantee.
+        Seed of the noise of the estimator; any value except None voids the guarantee.
 
     Returns
     -------
     report : PrivacyReport
-        For the attribute `privacy_`.
+        The report, for the attribute `privacy_`.
 
     Raises
     ------
@@ -299,10 +301,10 @@ def make_report(
 
 
 def _ceiling(event, epsilon, delta):
-    """The ceiling of `detection_ceiling` for releases of continuous Gaussian noise alone.
+    """`detection_ceiling` if all releases have continuous Gaussian noise, else None.
 
-    Discrete noise follows no curve of one epsilon and delta: at scale 0.2 it can be told apart
-    better than the ceiling would say.
+    Discrete noise does not follow the curve of one (epsilon, delta): at scale 0.2, detection is
+    better than this ceiling.
     """
     if isinstance(event, ComposedEvent):
         leaves = event.events

@@ -1,4 +1,4 @@
-"""Dropping or weighting rows by their values."""
+"""Drop rows, or lower their weights, by their values."""
 
 from ._classifier import ValueFilteredClassifier
 from ._regressor import ValueFilteredRegressor

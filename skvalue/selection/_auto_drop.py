@@ -1,4 +1,4 @@
-"""drop="auto": how much to drop, by cross-validation with the valuation inside each fold."""
+"""drop="auto": the fraction to drop by cross-validation, with rows valued in each fold."""
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -11,28 +11,23 @@ from ._choice import fit_on_choice, select_rows
 from ._metadata import take_rows
 from ._valuer import fit_valuer
 
-# Fractions that drop="auto" tries.
+# Fractions evaluated by drop="auto".
 DROP_CANDIDATES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4)
 
 
 def careful_choice(scores):
-    """Index of the fraction to drop: 0 unless dropping clearly helps, then as little as will do.
+    """Index of the fraction to drop, from scores (n_candidates, n_splits) of ascending fractions.
 
-    The best fraction must beat the first, 0, by more than two standard errors of the paired
-    difference over the splits. Then it is the smallest one that is within one standard error, of
-    its own paired difference, of the best.
+    0 unless the best fraction beats the first by more than two standard errors of the paired
+    difference; else the smallest one within one such error of the best.
 
-    ``scores``, (n_candidates, n_splits), are those of ascending fractions, 0 first.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> careful_choice(np.array([[0.8, 0.9, 0.7], [0.9, 0.8, 0.8], [0.7, 0.7, 0.7]]))
     0
     >>> careful_choice(np.array([[0.5, 0.6, 0.5], [0.9, 0.9, 0.8], [0.9, 0.9, 0.9]]))
     1
     """
-    best = int(np.argmax(scores.mean(axis=1)))  # the smallest of equal ones
+    best = int(np.argmax(scores.mean(axis=1)))  # the smallest of tied fractions
     gaps = scores[best] - scores
     errors = np.zeros(len(scores))
     if scores.shape[1] > 1:
@@ -44,7 +39,7 @@ def careful_choice(scores):
 
 
 def _score_split(valuer, estimator, X, y, split, valuer_params, params, options):
-    """Scores of all candidates on one split; the rows are valued once."""
+    """Scores of all candidate fractions on one split, whose training rows are valued once."""
     n_rows = len(y)
     train, test = split
     X_train, y_train = safe_indexing(X, train), safe_indexing(y, train)
@@ -67,9 +62,9 @@ def choose_drop(
 ):
     """Choose the fraction to drop by cross-validation on the rows.
 
-    In each split the training rows are valued anew, and the model is fitted on them without the
-    fraction of lowest values and scored on the test rows, all of which stay; `careful_choice`
-    chooses by the scores. Returns the fraction, and the scores (n_candidates, n_splits).
+    In each split the training rows are valued, and the model is fitted without the fraction of
+    lowest values and scored on all test rows. Returns the fraction that `careful_choice` picks, and
+    the scores (n_candidates, n_splits).
     """
     groups = valuer_params.get("groups")
     if groups is not None and isinstance(cv, int):

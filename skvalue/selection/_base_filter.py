@@ -1,4 +1,4 @@
-"""The parameters, the checks and the attributes that all filters share."""
+"""Parameters, checks and fitted attributes of all filters."""
 
 import warnings
 from abc import ABCMeta
@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._utils.checks import check_task
+from .._utils.checks import check_length, check_task
 from .._utils.fits import blank_of, columns_on
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions, safe_indexing
 from ._auto_drop import choose_drop
@@ -20,9 +20,9 @@ from ._valuer import check_request, fit_valuer, fresh_valuer
 
 
 class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
-    """Base class of what drops rows by their values."""
+    """Base class of estimators that drop rows by their values."""
 
-    # A validation set is ours wherever it comes from; only groups may mean two things.
+    # The validation set is always requested; groups are not, they may be meant for other objects.
     __metadata_request__fit = {"X_val": True, "y_val": True, "sample_weight_val": True}
 
     _parameter_constraints: dict = {
@@ -39,39 +39,39 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         "n_jobs": [Integral, None],
     }
 
-    # What a user calls ----------------------------------------------------------------------
+    # Public API -----------------------------------------------------------------------------
 
     @property
     def values_(self):
-        """Value of each row; with groups, its group's."""
+        """Value of each row; with groups, the value of its group."""
         return self._of_curator("values_").values
 
     @property
     def report_(self):
-        """The rows that were dropped, or whose weight was lowered: the ones to look at again.
+        """The rows that were dropped or whose weight was lowered, to be inspected.
 
-        A `Bunch` of arrays, lowest value first, which ``pandas.DataFrame(report_)`` makes a table:
-        ``row`` (position in X), ``value``, ``weight`` (0 for a dropped row) and ``reason``.
+        A `Bunch` of arrays, lowest value first: ``row`` (index in X), ``value``, ``weight`` (0 for
+        a dropped row) and ``reason``. ``pandas.DataFrame(report_)`` makes it a table.
         """
         return self._of_curator("report_").report
 
     def select(self, *arrays):
-        """Cut other arrays to the rows that were kept.
+        """Select the entries of the rows that were kept from other arrays.
 
         Parameters
         ----------
         *arrays : array-likes of length n_samples
-            Weights, groups, identifiers: anything with an entry for every row of fit.
+            Arrays with one entry per row of fit, such as weights, groups or identifiers.
 
         Returns
         -------
         selected : array-like or list of array-likes
-            The entries of the rows kept; one array for one array, else a list.
+            The entries of the kept rows; a list if several arrays are passed.
 
         Raises
         ------
         ValueError
-            If an array has another length than X in fit.
+            If the length of an array is not that of X in fit.
         """
         check_is_fitted(self)
         n = len(self.sample_indices_) + len(self.dropped_indices_)
@@ -84,12 +84,12 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         cut = [safe_indexing(array, self.sample_indices_) for array in arrays]
         return cut[0] if len(cut) == 1 else cut
 
-    # Plumbing -------------------------------------------------------------------------------
+    # Private --------------------------------------------------------------------------------
 
     def _choose(self, X, y, passed, params, *, mode, task, of_valuer):
-        """Value the rows and choose those that go.
+        """Value the rows and choose those to drop.
 
-        Returns X and y as what can be cut, the choice, and the fitted attributes by name.
+        Returns indexable X and y, the choice, and the fitted attributes by name.
         """
         if y is None:
             raise ValueError(
@@ -102,10 +102,8 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         X, y = as_rows(X, y)
         valuer_params = {**given(**passed), **of_valuer}
         for weights in (params.get("sample_weight"), valuer_params.get("sample_weight")):
-            if np.ndim(weights) and len(weights) != len(y):  # or it would not be cut with the rows
-                raise ValueError(
-                    f"sample_weight must have one entry a row of X ({len(y)}). Got {len(weights)}."
-                )
+            if np.ndim(weights):  # other lengths would not be cut with the rows
+                check_length(weights, "sample_weight", len(y))
         groups = valuer_params.get("groups")
         check_request(valuer, self.drop, self.memory, valuer_params.get("X_val"), groups, len(y))
         fitted = fit_valuer(valuer, X, y, valuer_params, self.memory)
@@ -132,7 +130,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if mode == "weight":
             dropped, weights = np.zeros_like(dropped), lower_weights(choice)
         values = choice.values[choice.players]
-        # The notion of a private fit whose values are shown to their owners, not side by side.
+        # In a private fit of this notion, values are released to their owners, not all together.
         private = getattr(getattr(fitted, "privacy_", None), "notion", None) == "joint"
         report = _report(values, weights, choice.reason + chosen)
         attributes |= {
@@ -154,7 +152,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return self._chosen
 
     def __dir__(self):
-        # Notebooks show, and keep, every member whose name ends in "_".
+        # Notebooks display, and store, all attributes whose names end in "_".
         private = "_chosen" in vars(self) and self._chosen.private
         hidden = {"values_", "report_"} if private else set()
         return [name for name in super().__dir__() if name not in hidden]
@@ -162,7 +160,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
 @dataclass(frozen=True, eq=False)
 class ChosenRows:
-    """Values of the rows, and what is reported of those that go; private ones are not pickled."""
+    """Values of the rows, and the report of dropped ones; neither is pickled if private."""
 
     values: np.ndarray | None
     report: Bunch | None
@@ -173,7 +171,7 @@ class ChosenRows:
 
 
 def _report(values, weights, reason):
-    """The rows whose weight is below one, lowest value first."""
+    """The rows of weight below one, lowest value first."""
     rows = np.flatnonzero(weights < 1)
     rows = rows[np.argsort(values[rows], kind="stable")]
     reasons = np.full(len(rows), reason)

@@ -1,4 +1,4 @@
-"""A model fitted without the rows of low value: what classifier and regressor share."""
+"""Base class of the classifier and the regressor fitted without rows of low value."""
 
 from sklearn.base import clone
 from sklearn.utils import get_tags
@@ -16,14 +16,14 @@ _DELEGATED = ("predict", "predict_proba", "predict_log_proba", "decision_functio
 
 
 class BaseFilteredModel(BaseValueFilter):
-    """Base class of models that value their rows before they are fitted."""
+    """Base class of models that value the training rows before they are fitted."""
 
     _parameter_constraints: dict = {
         **BaseValueFilter._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"])],
         "mode": [StrOptions({"drop", "weight"})],
     }
-    _task = None  # the kind of target
+    _task = None  # "classification" or "regression"
 
     def __init__(
         self,
@@ -50,27 +50,27 @@ class BaseFilteredModel(BaseValueFilter):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None, **params):
-        """Value the rows, then fit the estimator on those that are kept.
+        """Value the rows, then fit the estimator on the rows that are kept.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The rows.
+            Training rows.
         y : array-like of shape (n_samples,)
-            Their labels or targets.
+            Labels or targets of the training rows.
         X_val : array-like of shape (n_validation, n_features), default=None
-            Validation points of the valuer; never cut.
+            Validation points of the valuer; none of them is dropped.
         y_val : array-like of shape (n_validation,), default=None
-            Their labels or targets.
+            Labels or targets of the validation points.
         groups : array-like of shape (n_samples,), default=None
-            Groups of the rows: they are valued, and dropped, as wholes.
+            Group of every row. Each group is valued, and kept or dropped, as a whole.
         sample_weight_val : array-like of shape (n_validation,), default=None
             Weights of the validation points.
         **params : dict
-            Metadata of the estimator's fit, such as `sample_weight`; an entry for every row is cut
-            with the rows. With metadata routing, what the estimator and the valuer request, and
-            the estimator has groups or a validation set, too, where it requests them; without it,
-            `sample_weight` is not for the valuer.
+            Metadata for the estimator's fit, such as `sample_weight`; metadata with one entry per
+            row are reduced to the kept rows. With metadata routing, the estimator and the valuer
+            get what they request, for the estimator also groups or a validation set; without it,
+            the valuer does not get `sample_weight`.
 
         Returns
         -------
@@ -80,8 +80,8 @@ class BaseFilteredModel(BaseValueFilter):
         Raises
         ------
         ValueError
-            If no row would be left, drop="significant" comes without X_val, mode="weight" with an
-            estimator that takes no sample_weight, or the valuer or estimator refuses the rows.
+            If no row would be left, drop="significant" is used without X_val, mode="weight" is used
+            with an estimator that takes no sample_weight, or the valuer or the estimator raises it.
         """
         passed = dict(X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
         if self.mode == "weight":
@@ -115,28 +115,28 @@ class BaseFilteredModel(BaseValueFilter):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Rows, none of which is dropped.
+            Rows to predict; none of them is dropped.
         **params : dict
-            Metadata of the estimator's predict.
+            Metadata for the estimator's predict.
 
         Returns
         -------
         y : ndarray of shape (n_rows,)
-            What the estimator predicts.
+            Predictions of the estimator.
         """
         return self._delegate("predict", X, **params)
 
     def score(self, X, y, **params):
-        """Score of the fitted estimator.
+        """Score of the fitted estimator on rows.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Rows, none of which is dropped.
+            Rows to predict; none of them is dropped.
         y : array-like of shape (n_rows,)
-            Their labels or targets.
+            Labels or targets of the rows.
         **params : dict
-            Metadata of the estimator's score, such as `sample_weight`.
+            Metadata for the estimator's score, such as `sample_weight`.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class BaseFilteredModel(BaseValueFilter):
         Returns
         -------
         routing : MetadataRouter
-            What `fit` takes itself, and what is routed to the estimator and the valuer.
+            The requests of `fit` itself, and of the estimator and the valuer.
         """
         mapping = MethodMapping().add(caller="fit", callee="fit")
         for method in _DELEGATED:

@@ -1,4 +1,4 @@
-"""The rows that a rule names by their values, and the fit of an estimator without them."""
+"""The rows that a rule selects by their values, and a fit without them."""
 
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -13,28 +13,28 @@ from ._rules import drop_count, keep_every_class, lowest, rank_weights
 
 @dataclass(frozen=True)
 class Choice:
-    """The players (rows, or groups of them) that a rule names, and those that go."""
+    """The players (rows or groups) that a rule selects, and those that are dropped."""
 
     values: np.ndarray  # of the players
-    dropped: np.ndarray  # mask of those that go
-    named: np.ndarray  # mask of those that the rule names: more, if a class would vanish
-    fraction: float  # that the rule names
-    ordered: bool  # whether those named are the lowest
-    players: slice | np.ndarray  # index that makes an array of players one of rows
-    reason: str  # why they go
-    saved: list  # classes that the rule would have emptied
+    dropped: np.ndarray  # mask of the players that are dropped
+    named: np.ndarray  # mask of the selected players; some stay if a class would vanish
+    fraction: float  # of the players that the rule selects
+    ordered: bool  # whether the selected players have the lowest values
+    players: slice | np.ndarray  # index that maps an array over players to the rows
+    reason: str  # why they are selected
+    saved: list  # classes that would have lost all their rows
 
     @property
     def dropped_rows(self):
-        """Mask of the rows that go."""
+        """Mask of the rows that are dropped."""
         return self.dropped[self.players]
 
 
 def select_rows(valuer, drop, y, *, classes, groups=None, fdr=0.1):
-    """Choose the rows that go by the values of a fitted valuer.
+    """Choose the rows to drop by the values of a fitted valuer.
 
-    ``classes`` says whether y holds classes, none of which may vanish. Groups that the valuer was
-    fitted with go as wholes.
+    If ``classes``, y contains classes, each of which keeps a row. The groups that the valuer was
+    fitted with are dropped as a whole.
     """
     values = np.asarray(valuer.values_, dtype=np.float64)
     names, codes = check_groups(groups, len(y))
@@ -56,22 +56,22 @@ def select_rows(valuer, drop, y, *, classes, groups=None, fdr=0.1):
         dropped, saved = keep_every_class(dropped, values, np.asarray(y), codes)
     if dropped.all():
         raise ValueError(
-            f"drop must leave at least one row. Got {drop!r}, which names all {n} {what}."
+            f"drop must leave at least one row. Got {drop!r}, which selects all {n} {what}."
         )
     ordered, players = drop != "significant", slice(None) if codes is None else codes
     return Choice(values, dropped, named, fraction, ordered, players, reason, saved)
 
 
 def lower_weights(choice):
-    """Weights of the rows, in (0, 1], in place of dropping the ones of a choice."""
+    """Weights of the rows in (0, 1], instead of dropping the rows of a choice."""
     first = None if choice.ordered else choice.named
     return rank_weights(choice.values, choice.fraction, first)[choice.players]
 
 
 def fit_on_choice(estimator, X, y, params, choice, mode):
-    """Fit the estimator on the rows that stay, or on all rows with lower weights.
+    """Fit the estimator on the kept rows, or on all rows with lower weights.
 
-    ``params`` are the metadata of its fit, which are cut with the rows.
+    ``params`` are the metadata of its fit; per-row ones are reduced to the kept rows.
     """
     if mode == "drop":
         kept = np.flatnonzero(~choice.dropped_rows)

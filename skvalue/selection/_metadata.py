@@ -1,4 +1,4 @@
-"""Metadata of a fit: what belongs to rows is cut with them, a validation set never is."""
+"""Metadata of a fit: per-row entries are indexed like the rows, a validation set is not."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -8,12 +8,12 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from .._utils.sklearn import safe_indexing
 
-# Passed on whole, even where they happen to be as long as X.
+# Passed on unchanged, even if they have the length of X.
 _WHOLE = {"X_val", "y_val", "sample_weight_val"}
 
 
 def as_rows(X, y):
-    """X and y as what can be cut by rows; a column vector y, with a warning, as one dimension."""
+    """X and y, indexable by rows; a column vector y is raveled, with a warning."""
     X, y = indexable(X, y)
     return X, column_or_1d(y, warn=True) if np.ndim(y) == 2 else y
 
@@ -32,12 +32,8 @@ def _is_per_row(value, n_rows):
 
 
 def take_rows(params, rows, n_rows):
-    """Cut per-row metadata to some rows.
+    """Select the entries of some rows from metadata of length ``n_rows``, except a validation set.
 
-    What has ``n_rows`` entries belongs to the rows, but for a validation set.
-
-    Examples
-    --------
     >>> take_rows({"sample_weight": [1, 2, 3], "X_val": [[4], [5], [6]]}, [0, 2], 3)
     {'sample_weight': [1, 3], 'X_val': [[4], [5], [6]]}
     """
@@ -50,9 +46,9 @@ def take_rows(params, rows, n_rows):
 
 
 def requested(estimator, params):
-    """Of the metadata that a filter takes for itself, what the estimator's fit requests, too.
+    """Those of the filter's own metadata that the estimator's fit requests, too.
 
-    That is nothing without scikit-learn's metadata routing.
+    Empty without scikit-learn's metadata routing.
     """
     if not get_config()["enable_metadata_routing"]:
         return {}
@@ -63,9 +59,9 @@ def requested(estimator, params):
 
 
 def route(meta_estimator, method, params):
-    """Metadata of the estimator's method and of the valuer's fit.
+    """Metadata for the estimator's method and for the valuer's fit.
 
-    Without scikit-learn's metadata routing, all of it is the estimator's.
+    Without scikit-learn's metadata routing, all of them go to the estimator.
     """
     if not get_config()["enable_metadata_routing"]:
         return dict(params), {}

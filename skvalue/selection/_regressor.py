@@ -1,4 +1,4 @@
-"""A regressor that is fitted without the rows of low value."""
+"""A regressor fitted without the rows of low value."""
 
 from sklearn.utils import RegressorTags, get_tags
 
@@ -8,38 +8,38 @@ from ._base_model import BaseFilteredModel
 class ValueFilteredRegressor(BaseFilteredModel):
     """Fit a regressor without the rows of low value.
 
-    In fit the rows are valued, the lowest are dropped (or weigh less), and the estimator is fitted
-    on the others; `sample_weight` and other metadata of the rows are cut with them. Prediction is
-    the estimator's. As the last step of a Pipeline it survives cross-validation and grid-search:
-    only rows of the training folds are dropped.
+    `fit` values the rows, drops those of the lowest value (or lowers their weights), and fits the
+    estimator on the others; `sample_weight` and other metadata are reduced to the same rows.
+    Predictions are those of the estimator. As the last step of a Pipeline it can be used in
+    cross-validation and grid search: only rows of the training folds are dropped.
 
     Parameters
     ----------
     estimator : estimator
         The regressor to fit.
     valuer : estimator, default=None
-        A valuer such as `KNNShapleyValuer`, which None stands for. (For ``valuer__...`` in a grid
-        it must be given.) Where its ``task`` is "auto" it becomes "regression".
+        A valuer; None means `KNNShapleyValuer()`. (A grid over ``valuer__...`` needs an explicit
+        valuer.) If its ``task`` is "auto" it becomes "regression".
     drop : float, int, "negative", "significant" or "auto", default=0.1
-        Which rows go. A float in [0, 1) is the fraction of lowest values, rounded down, an int
-        their number (0 is none in both); "negative": values below zero; "significant":
-        ``valuer.harmful(fdr=fdr)``, which needs X_val; "auto": see Notes. With groups, they are
-        fractions or numbers of groups, which go as wholes.
+        Rows to drop. A float in [0, 1) is the fraction of lowest values, rounded down, and an int
+        is their number (0 drops none); "negative": values below zero; "significant":
+        ``valuer.harmful(fdr=fdr)``, which needs X_val; "auto": see Notes. With groups, it is the
+        fraction or number of groups, each of which is dropped as a whole.
     mode : {"drop", "weight"}, default="drop"
-        "weight" keeps all rows and gives them the weight clip(percentile of the value / drop, 0,
-        1), times any `sample_weight`; a rule counts as the fraction of rows it names. The
-        percentile of a row is (rank - 1/2) / n, tied rows having their mean rank.
+        "weight" keeps all rows with the weight clip(percentile of the value / drop, 0, 1), times
+        any `sample_weight`, where `drop` is the fraction of rows that the rule selects. The
+        percentile of a row is (rank - 1/2) / n; tied rows have their mean rank.
     fdr : float, default=0.1
         False discovery rate of drop="significant".
     scoring : str or callable, default=None
-        Score of drop="auto"; None is the estimator's own.
+        Score of drop="auto"; None means the `score` method of the estimator.
     cv : int, splitter or iterable, default=5
-        Splits of drop="auto".
+        Cross-validation splits of drop="auto".
     memory : str or joblib.Memory, default=None
-        Where fitted valuers are kept, so that a grid over `drop` or the estimator's parameters
-        values the rows of each fold once. The store holds the rows themselves.
+        Cache of fitted valuers, so that a grid over `drop` or the estimator's parameters values
+        the rows of each fold once. The cache contains the rows themselves.
     n_jobs : int, default=None
-        Number of joblib jobs over the splits of drop="auto".
+        Number of joblib jobs for the splits of drop="auto".
 
     Attributes
     ----------
@@ -48,37 +48,38 @@ class ValueFilteredRegressor(BaseFilteredModel):
     valuer_ : estimator
         The fitted valuer.
     values_ : ndarray of shape (n_samples,)
-        Value of every row; with groups, its group's.
+        Value of every row; with groups, the value of its group.
     sample_indices_ : ndarray of shape (n_kept,)
-        Positions of the rows that were kept, ascending.
+        Indices of the kept rows, ascending.
     dropped_indices_ : ndarray of shape (n_dropped,)
-        Positions of the others, ascending; none with mode="weight".
+        Indices of the dropped rows, ascending; empty with mode="weight".
     report_ : Bunch
-        Row, value, weight and reason of the rows dropped or weighed down, lowest value first.
+        Row, value, weight and reason of the rows that were dropped or whose weight was lowered,
+        lowest value first.
     drop_ : float, int or str
-        `drop`, or what "auto" chose.
+        `drop`, or the fraction that drop="auto" chose.
     drop_scores_ : ndarray of shape (n_candidates, n_splits)
-        Scores of the fractions that "auto" tried; set by it alone.
+        Scores of the fractions that drop="auto" evaluated; set only by drop="auto".
     n_features_in_ : int
-        Number of features.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X had any.
+        Names of the features seen during `fit`, if X has any.
 
     See Also
     --------
     ValueFilteredClassifier : The same for classification.
-    ValueFilter : Names or drops rows without fitting a model; a step for imbalanced-learn.
+    ValueFilter : Drop rows without fitting a model; a step for imbalanced-learn.
 
     Notes
     -----
-    drop="auto" tries the fractions 0, 0.05, 0.1, 0.2, 0.3 and 0.4 by cross-validation on the rows
-    of fit: in each split the training rows are valued anew, the estimator is fitted without the
-    lowest, and scored on all test rows. Rows are dropped only if the best fraction beats 0 by more
-    than two standard errors of the paired difference; then the smallest fraction is taken that is
-    within one standard error of the best. So clean rows are mostly left alone.
+    drop="auto" evaluates the fractions 0, 0.05, 0.1, 0.2, 0.3 and 0.4 by cross-validation on the
+    rows of fit: in each split the training rows are valued, and the estimator is fitted without
+    those of the lowest value and scored on all test rows. Rows are dropped only if the best
+    fraction beats 0 by more than two standard errors of the paired difference; then the smallest
+    fraction within one standard error of the best is used. So clean rows are mostly kept.
 
-    A validation set is passed on whole. Only scikit-learn's own GridSearchCV and cross_validate
-    slice it with the rows when it happens to be as long as X.
+    A validation set is passed on unchanged. However, GridSearchCV and cross_validate of
+    scikit-learn split it like the rows if it has the same length as X.
 
     Examples
     --------

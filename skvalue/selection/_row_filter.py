@@ -1,4 +1,4 @@
-"""Dropping rows as a step of its own."""
+"""A filter that drops rows without fitting a model."""
 
 from sklearn import get_config
 from sklearn.utils import get_tags
@@ -13,67 +13,68 @@ from ._valuer import fresh_valuer
 
 
 class ValueFilter(BaseValueFilter):
-    """Drop the rows of low value, or name them to whoever relabels.
+    """Drop the rows of low value, or list them for relabelling.
 
-    `fit` values the rows and says which would go; `fit_resample` returns the others. It works as a
-    step of imbalanced-learn's Pipeline, in which rows are dropped in fit only. A step of
-    scikit-learn's Pipeline cannot drop rows: there, take `ValueFilteredClassifier`.
+    `fit` values the rows and selects those to drop; `fit_resample` returns the others. It can be a
+    step of imbalanced-learn's Pipeline, which drops rows only in fit. A step of scikit-learn's
+    Pipeline cannot drop rows: use `ValueFilteredClassifier` there.
 
     Parameters
     ----------
     valuer : estimator, default=None
-        A valuer such as `KNNShapleyValuer`, which None stands for.
+        A valuer; None means `KNNShapleyValuer()`.
     drop : float, int, "negative", "significant" or "auto", default=0.1
-        Which rows go. A float in [0, 1) is the fraction of lowest values, rounded down, an int
-        their number (0 is none in both); "negative": values below zero; "significant":
+        Rows to drop. A float in [0, 1) is the fraction of lowest values, rounded down, and an int
+        is their number (0 drops none); "negative": values below zero; "significant":
         ``valuer.harmful(fdr=fdr)``, which needs X_val; "auto": the fraction that cross-validation
-        of `estimator` chooses, see `ValueFilteredClassifier`. With groups, they are fractions or
-        numbers of groups, which go as wholes. Of every class at least the row of the highest value
-        stays, with a warning.
+        of `estimator` chooses, see `ValueFilteredClassifier`. With groups, it is the fraction or
+        number of groups, each of which is dropped as a whole. If a class would lose all its rows,
+        its row of the highest value stays, with a warning.
     fdr : float, default=0.1
         False discovery rate of drop="significant".
     estimator : estimator, default=None
-        The model that drop="auto" cross-validates; no other rule needs one.
+        Model that is cross-validated by drop="auto"; not used otherwise.
     scoring : str or callable, default=None
-        Score of drop="auto"; None is the estimator's own.
+        Score of drop="auto"; None means the `score` method of the estimator.
     cv : int, splitter or iterable, default=5
-        Splits of drop="auto".
+        Cross-validation splits of drop="auto".
     memory : str or joblib.Memory, default=None
-        Where fitted valuers are kept, so that rows are valued once whatever `drop` is.
+        Cache of fitted valuers, so that rows are valued once for all settings of `drop`.
     n_jobs : int, default=None
-        Number of joblib jobs over the splits of drop="auto".
+        Number of joblib jobs for the splits of drop="auto".
 
     Attributes
     ----------
     sample_indices_ : ndarray of shape (n_kept,)
-        Positions of the rows that were kept, ascending.
+        Indices of the kept rows, ascending.
     dropped_indices_ : ndarray of shape (n_dropped,)
-        Positions of the others, ascending.
+        Indices of the dropped rows, ascending.
     values_ : ndarray of shape (n_samples,)
-        Value of every row; with groups, its group's.
+        Value of every row; with groups, the value of its group.
     report_ : Bunch
-        Row, value, weight and reason of the rows dropped, lowest value first.
+        Row, value, weight and reason of the dropped rows, lowest value first.
     valuer_ : estimator
         The fitted valuer.
     drop_ : float, int or str
-        `drop`, or what "auto" chose.
+        `drop`, or the fraction that drop="auto" chose.
     drop_scores_ : ndarray of shape (n_candidates, n_splits)
-        Scores of the fractions that "auto" tried; set by it alone.
+        Scores of the fractions that drop="auto" evaluated; set only by drop="auto".
     n_features_in_ : int
-        Number of features.
+        Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X had any.
+        Names of the features seen during `fit`, if X has any.
 
     See Also
     --------
-    ValueFilteredClassifier : Drops rows inside the last step of scikit-learn's Pipeline.
+    ValueFilteredClassifier : Drop rows inside the last step of scikit-learn's Pipeline.
     ValueFilteredRegressor : The same for regression.
 
     Notes
     -----
-    imbalanced-learn's Pipeline hands X_val and other metadata to a step that drops rows only with
-    ``sklearn.set_config(enable_metadata_routing=True)``; without, it loses them silently. It never
-    cuts `sample_weight` of later steps: use `ValueFilteredClassifier` for weights.
+    imbalanced-learn's Pipeline passes X_val and other metadata to a step that drops rows only with
+    ``sklearn.set_config(enable_metadata_routing=True)``; otherwise it silently ignores them. It
+    never drops entries of the `sample_weight` of later steps: use `ValueFilteredClassifier` for
+    weights.
 
     Examples
     --------
@@ -118,25 +119,25 @@ class ValueFilter(BaseValueFilter):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None, **params):
-        """Value the rows and name those that would be dropped.
+        """Value the rows and select those to drop.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The rows.
+            Training rows.
         y : array-like of shape (n_samples,)
-            Their labels or targets.
+            Labels or targets of the training rows.
         X_val : array-like of shape (n_validation, n_features), default=None
             Validation points of the valuer.
         y_val : array-like of shape (n_validation,), default=None
-            Their labels or targets.
+            Labels or targets of the validation points.
         groups : array-like of shape (n_samples,), default=None
-            Groups of the rows: they are valued, and dropped, as wholes.
+            Group of every row. Each group is valued, and kept or dropped, as a whole.
         sample_weight_val : array-like of shape (n_validation,), default=None
             Weights of the validation points.
         **params : dict
-            Metadata of the valuer's fit, such as the `sample_weight` of one that trains models.
-            With metadata routing, what the valuer requests.
+            Metadata for the valuer's fit, such as `sample_weight` for a valuer that trains models.
+            With metadata routing, the valuer gets what it requests.
 
         Returns
         -------
@@ -146,8 +147,8 @@ class ValueFilter(BaseValueFilter):
         Raises
         ------
         ValueError
-            If no row would be left, drop="significant" comes without X_val or drop="auto" without
-            an estimator, the valuer takes no sample_weight, or it refuses the rows.
+            If no row would be left, drop="significant" is used without X_val, drop="auto" is used
+            without an estimator, or the valuer takes no sample_weight or raises it.
         """
         if self.drop == "auto" and self.estimator is None:
             raise ValueError(
@@ -163,14 +164,14 @@ class ValueFilter(BaseValueFilter):
     def fit_resample(
         self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None, **params
     ):
-        """Fit and return the rows that are kept, in their order.
+        """Fit, and return the kept rows in their order.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The rows; frames come back as frames, with their index.
+            Training rows. A data frame gives a data frame, with its index.
         y : array-like of shape (n_samples,)
-            Their labels or targets.
+            Labels or targets of the training rows.
         X_val, y_val, groups, sample_weight_val : array-likes, default=None
             As in `fit`.
         **params : dict
@@ -179,16 +180,16 @@ class ValueFilter(BaseValueFilter):
         Returns
         -------
         X_kept : array-like of shape (n_kept, n_features)
-            The rows kept. Other arrays are cut by `select` or by `sample_indices_`.
+            The kept rows. For other arrays use `select` or `sample_indices_`.
         y_kept : array-like of shape (n_kept,)
-            Their labels or targets.
+            Labels or targets of the kept rows.
         """
         passed = dict(X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
         self.fit(X, y, **passed, **params)
         return safe_indexing(X, self.sample_indices_), safe_indexing(y, self.sample_indices_)
 
     def _routed(self, params):
-        """Metadata of the valuer's fit."""
+        """Metadata for the valuer's fit."""
         params = given(**params)
         if get_config()["enable_metadata_routing"]:
             return dict(process_routing(self, "fit", **params)["valuer"]["fit"]) if params else {}
@@ -205,8 +206,8 @@ class ValueFilter(BaseValueFilter):
         Returns
         -------
         routing : MetadataRouter
-            What `fit` takes itself, and what is routed to the valuer. `fit_resample`, which
-            scikit-learn knows of once imbalanced-learn is imported, has the same.
+            The requests of `fit` itself, and of the valuer. Those of `fit_resample`, which
+            scikit-learn supports after imbalanced-learn is imported, are the same.
         """
         requests, mapping = super().get_metadata_routing(), MethodMapping()
         mapping.add(caller="fit", callee="fit")

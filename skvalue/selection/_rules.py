@@ -1,4 +1,4 @@
-"""Which rows go, by their values: functions of arrays."""
+"""Rules that select rows by their values, as functions of arrays."""
 
 from numbers import Integral
 
@@ -7,10 +7,8 @@ from scipy.stats import rankdata
 
 
 def drop_count(drop, n):
-    """Number of rows that a fraction (a float, rounded down) or a count (an int) means.
+    """Number of rows of a fraction (float, rounded down) or a count (int).
 
-    Examples
-    --------
     >>> drop_count(0.29, 100), drop_count(0.5, 5), drop_count(1, 5), drop_count(0.0, 5)
     (29, 2, 1, 0)
     """
@@ -20,10 +18,8 @@ def drop_count(drop, n):
 
 
 def lowest(values, count):
-    """Mask of the `count` lowest values; of equal ones the first.
+    """Mask of the `count` lowest values; of equal values the first ones.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> lowest(np.array([0.2, -0.1, 0.3, 0.2]), 2).tolist()
     [True, True, False, False]
@@ -34,13 +30,11 @@ def lowest(values, count):
 
 
 def keep_every_class(dropped, values, labels, players=None):
-    """Keep, of each class that would go as a whole, the player of the highest value.
+    """Keep the player of the highest value of each class of which all players would be dropped.
 
-    ``players`` has the player of each row; None: each row is one. Returns the mask of the players
-    to drop without those kept, and the classes that would have gone.
+    ``players`` has the player of each row; None means the row itself. Returns the new mask of
+    players to drop, and the classes that would have lost all rows.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> labels = np.array(["a", "a", "b", "b"])
     >>> dropped, saved = keep_every_class(np.array([1, 1, 1, 0]) > 0, np.arange(4), labels)
@@ -53,21 +47,19 @@ def keep_every_class(dropped, values, labels, players=None):
     names, codes = np.unique(labels, return_inverse=True)
     saved = []
     for code, name in enumerate(names.tolist()):
-        own = players[codes == code]
-        if dropped[own].all():
-            dropped[own[np.argmax(values[own])]] = False
+        members = players[codes == code]
+        if dropped[members].all():
+            dropped[members[np.argmax(values[members])]] = False
             saved.append(name)
     return dropped, saved
 
 
 def rank_weights(values, fraction, first=None):
-    """Weights that rise with the rank of the value: clip(percentile / fraction, 0, 1), all above 0.
+    """Weights that increase with the rank of the value: clip(percentile / fraction, 0, 1) > 0.
 
-    The percentile of a row is (rank - 1/2) / n, tied rows having their mean rank, so that the
-    lowest row does not weigh 0. Rows in the mask ``first`` rank below all others.
+    The percentile of a row is (rank - 1/2) / n, which is above 0; tied rows have their mean rank.
+    Rows in the mask ``first`` rank below all others.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> rank_weights(np.array([3.0, 1.0, 2.0, 4.0]), 0.5).tolist()
     [1.0, 0.25, 0.75, 1.0]

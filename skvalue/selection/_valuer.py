@@ -1,4 +1,4 @@
-"""The valuer of a filter: a fresh copy, what is refused, and its fit."""
+"""The valuer of a filter: an unfitted copy, checks of the request, and its fit."""
 
 import warnings
 from numbers import Integral
@@ -13,8 +13,8 @@ from ..valuers import KNNShapleyValuer
 def fresh_valuer(valuer, task="auto"):
     """An unfitted copy of the valuer; None is `KNNShapleyValuer`.
 
-    A valuer whose own ``task`` is "auto" gets ``task``, so that numbers that a regressor predicts
-    are not taken for classes.
+    If the ``task`` of the valuer is "auto" it is set to ``task``, so that integer targets of a
+    regressor are not treated as classes.
     """
     valuer = KNNShapleyValuer() if valuer is None else clone(valuer)
     if task != "auto" and valuer.get_params(deep=False).get("task") == "auto":
@@ -23,7 +23,7 @@ def fresh_valuer(valuer, task="auto"):
 
 
 def check_request(valuer, drop, memory, X_val, groups, n_rows):
-    """Refuse, before any work, what cannot be done; warn of a private valuer."""
+    """Refuse invalid combinations before any computation; warn about a private valuer."""
     name = type(valuer).__name__
     if isinstance(drop, Integral):
         names, _ = check_groups(groups, n_rows)
@@ -37,16 +37,16 @@ def check_request(valuer, drop, memory, X_val, groups, n_rows):
             )
         if X_val is None:
             raise ValueError(
-                "drop='significant' needs X_val and y_val: it asks whether a value would be below "
-                "zero on fresh validation points. Got no X_val."
+                "drop='significant' needs X_val and y_val: it tests whether a value would be below "
+                "zero on new validation points. Got no X_val."
             )
     epsilon = getattr(valuer, "epsilon", None)
     if epsilon is None:
         return
     if drop == "auto":
         raise ValueError(
-            "drop must not be 'auto' with a private valuer: every inner fold would be a release of "
-            f"its own. Got {name} with epsilon={epsilon}."
+            "drop must not be 'auto' with a private valuer: every inner fold would be a separate "
+            f"release. Got {name} with epsilon={epsilon}."
         )
     if drop == "significant":
         raise ValueError(
@@ -55,12 +55,12 @@ def check_request(valuer, drop, memory, X_val, groups, n_rows):
         )
     if memory is not None:
         raise ValueError(
-            "memory must be None with a private valuer: its values are not to be stored. Got "
+            "memory must be None with a private valuer: its values must not be stored. Got "
             f"{name} with epsilon={epsilon}."
         )
     warnings.warn(
         f"The rows are chosen by private values ({name} with epsilon={epsilon}), but a model "
-        "trained on them is not private: it reads the rows themselves.",
+        "trained on them is not private: it uses the rows themselves.",
         UserWarning,
         stacklevel=5,
     )
@@ -71,7 +71,7 @@ def _fit(valuer, X, y, params):
 
 
 def fit_valuer(valuer, X, y, params, memory=None):
-    """Fit the valuer, or load from memory the one that was fitted on the same rows before."""
+    """Fit the valuer, or load from memory one that was fitted on the same data."""
     fitted = check_memory(memory).cache(_fit)(valuer, X, y, params)
     if not hasattr(fitted, "values_"):
         raise ValueError(

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from skvalue import DataOOBValuer, DataShapleyValuer, KNNShapleyValuer, TKNNShapleyValuer
 from skvalue._utils import parallel as _parallel
 from skvalue._utils.parallel import (
-    beside,
+    background_map,
     may_overlap,
     n_workers,
     one_blas_thread,
@@ -268,20 +268,20 @@ def test_results_beside_what_makes_items(threaded):
         threads["results"].add(threading.get_ident())
         return slow_first(i)
 
-    assert list(beside(result, items(), threaded)) == list(range(20))
+    assert list(background_map(result, items(), threaded)) == list(range(20))
     assert (threads["items"] == threads["results"]) == (not threaded)
-    assert list(beside(result, [], threaded)) == []
+    assert list(background_map(result, [], threaded)) == []
 
 
 def test_beside_does_not_run_ahead_and_hands_errors_on():
     made = []
-    results = beside(lambda i: i, ((made.append(i) or i,) for i in range(100)))
+    results = background_map(lambda i: i, ((made.append(i) or i,) for i in range(100)))
     assert next(results) == 0
     assert len(made) <= 2
     results.close()
     assert len(made) <= 2
     with pytest.raises(ZeroDivisionError):
-        list(beside(lambda i: 1 / i, [(1,), (0,), (1,)]))
+        list(background_map(lambda i: 1 / i, [(1,), (0,), (1,)]))
 
 
 def test_what_may_overlap():

@@ -89,7 +89,7 @@ class TestWrapper:
         X, y, groups = rows
         with pytest.raises(ValueError, match="groups must name the party of every row. Got None"):
             PrivateCollaboration().fit(X, y)
-        with pytest.raises(ValueError, match="groups must have one entry a row of X"):
+        with pytest.raises(ValueError, match="groups must have one entry per row of X"):
             PrivateCollaboration().fit(X, y, groups=groups[:9])
         with pytest.raises(ValueError, match="an entry for every party. Got none for .'b', 'c'."):
             PrivateCollaboration(epsilon={"a": 1}).fit(X, y, groups=groups)

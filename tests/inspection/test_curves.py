@@ -174,7 +174,7 @@ def test_refuses_fractions(rows, curve, fraction, rule):
 @pytest.mark.parametrize("curve", [value_removal_curve, value_addition_curve])
 def test_refuses_values(rows, curve):
     X, y, values, X_test, y_test = rows
-    with pytest.raises(ValueError, match=r"values must have one entry a row of X \(150\)\. Got 9"):
+    with pytest.raises(ValueError, match=r"values must have one entry per row of X \(150\)\. Got"):
         curve(MODEL, X, y, values[:9], X_test, y_test)
     with pytest.raises(ValueError, match="values contains NaN"):
         curve(MODEL, X, y, np.where(values > 0, values, np.nan), X_test, y_test)

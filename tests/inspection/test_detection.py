@@ -94,7 +94,7 @@ def test_detection_errors(parties):
     with pytest.raises(ValueError, match=r"sizes must be between 1 and .*smallest group \(10\)"):
         detection_curve(Recorder(), sizes=[1, 11], **parties)
     parties["wrong"] = np.ones(5, dtype=bool)
-    with pytest.raises(ValueError, match=r"wrong must have one entry a group \(6\)"):
+    with pytest.raises(ValueError, match=r"wrong must have one entry per group \(6\)"):
         detection_curve(Recorder(), **parties)
 
 

@@ -145,7 +145,7 @@ class TestDistribution:
     def test_refuses(self):
         with pytest.raises(ValueError, match="by must name at most 20 kinds of rows.* Got 21"):
             ValueDistributionDisplay.from_values(np.zeros(21), by=range(21))
-        with pytest.raises(ValueError, match=r"by must have one entry a value \(3\)\. Got 2\."):
+        with pytest.raises(ValueError, match=r"by must have an entry per value \(3\)\. Got 2\."):
             ValueDistributionDisplay.from_values([1, 2, 3], by=[0, 1])
         with pytest.raises(ValueError, match="values contains NaN"):
             ValueDistributionDisplay.from_values([1, np.nan])

@@ -77,5 +77,5 @@ def test_variance_over_size():
     [([1.0, 2.0], [0.1]), ([1.0, 2.0], [0.1, -0.1]), ([1.0, 2.0], [0.1, np.nan])],
 )
 def test_errors_that_are_none(values, errors):
-    with pytest.raises(ValueError, match="errors must have one entry a value, none of them neg"):
+    with pytest.raises(ValueError, match="errors must have one entry per value, none of them neg"):
         mean_adjusted_variance(values, errors)

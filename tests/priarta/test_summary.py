@@ -86,7 +86,7 @@ def test_size(rng, d):
         ("secret_subset", True, "secret_subset must be False unless n_rows is given"),
         ("seeded", "no", "seeded must be a bool"),
         ("seeded", False, "guarantee must be '.0.8, 1e-05.-differential privacy of a row"),
-        ("centre", "AAAA", "centre must be base64 of 8 bytes a number. Got '3 bytes'"),
+        ("centre", "AAAA", "centre must be base64 of 8 bytes per number. Got '3 bytes'"),
         ("centre", "!!", "centre must be base64 text"),
         ("centre", [0.0], "centre must be base64 text"),
         ("centre", "", "centre must be a sequence of 0 numbers, for 1 to 4096"),

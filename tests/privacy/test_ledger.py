@@ -312,7 +312,7 @@ def test_pickle_in_another_process(ledger, tmp_path):
     )
     found = run_elsewhere(code, str(tmp_path / "ledger.pickle"))
     if ledger.path is None:
-        assert "in the process that made it only. Pass a path" in found
+        assert "only in the process that made it. Pass a path" in found
         assert ledger.n_charges == 1
     else:
         assert found == "2"

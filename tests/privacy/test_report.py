@@ -114,7 +114,7 @@ def test_continuous_noise_is_labelled():
     assert "rounded" not in describe_noise(calibrate_counts(1.0, 1e-5))
     sampled = SelfComposedEvent(PoissonSampledEvent(GaussianEvent(1.0, relation="null"), 0.1), 5)
     assert describe_noise(sampled).startswith("5 times continuous Gaussian noise")
-    assert "secret sample that holds each row at rate 0.1" in describe_noise(sampled)
+    assert "secret sample that holds each row with probability 0.1" in describe_noise(sampled)
 
 
 def test_frozen_picklable_and_checked(report):

@@ -249,7 +249,7 @@ def test_a_fit_that_fails_leaves_the_former(first_column, rows):
     row_filter = ValueFilter(first_column(), drop="auto", estimator=LogisticRegression(), cv=2)
     row_filter.fit(X, y)
     before = dict(vars(row_filter))
-    with pytest.raises(ValueError, match="names all"):
+    with pytest.raises(ValueError, match="selects all"):
         row_filter.set_params(drop="negative").fit(-np.abs(X[:, :1]) - 1, np.linspace(0, 1, 6))
     row_filter.set_params(drop="auto")
     assert vars(row_filter).keys() == before.keys()
@@ -290,7 +290,7 @@ def test_refuses_before_any_work(counting, rows, parameters, message):
 def test_refuses_what_leaves_no_row(first_column):
     X = -np.ones((4, 2))
     with pytest.raises(
-        ValueError, match=r"at least one row\. Got 'negative', which names all 4 values\."
+        ValueError, match=r"at least one row\. Got 'negative', which selects all 4 values\."
     ):
         ValueFilter(first_column(), drop="negative").fit(X, [0.1, 0.2, 0.3, 0.4])
 

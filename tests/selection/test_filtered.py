@@ -422,7 +422,7 @@ def test_refuses_parameters_by_name(rows, parameters):
 def test_refuses_weights_of_another_length_and_what_is_no_valuer(first_column, rng):
     X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
     clf = ValueFilteredClassifier(LogisticRegression(), first_column(), drop=0.1)
-    with pytest.raises(ValueError, match=r"one entry a row of X \(20\). Got 3"):
+    with pytest.raises(ValueError, match=r"one entry per row of X \(20\). Got 3"):
         clf.fit(X, y, sample_weight=[1.0, 2.0, 3.0])
     clf.set_params(valuer=StandardScaler())
     with pytest.raises(ValueError, match="valuer must have values_ after .* Got StandardScaler"):

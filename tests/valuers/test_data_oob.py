@@ -108,7 +108,7 @@ def test_rows_without_weight_train_no_model(data):
         ValueError, match="sample_weight needs an estimator whose fit takes it.*KNe"
     ):
         DataOOBValuer(KNeighborsClassifier()).fit(X, y, sample_weight=np.ones(30))
-    with pytest.raises(ValueError, match=r"sample_weight must have one entry a row of X \(30\)"):
+    with pytest.raises(ValueError, match=r"sample_weight must have one entry per row of X \(30\)"):
         DataOOBValuer().fit(X, y, sample_weight=np.ones(29))
 
 

@@ -112,7 +112,7 @@ def test_what_is_released_and_charged(rng, trust, relation, sensitivity):
     ceiling = detection_ceiling(1.0, 5e-5, relation)
     assert valuer.privacy_.detection_ceiling == pytest.approx(ceiling, abs=1e-6)
     assert valuer.privacy_.notion == {"local": "local", "server": "central"}[trust]
-    assert "row's own releases nobody can tell" in " ".join(str(valuer.privacy_).split())
+    assert "row's own releases to tell whether" in " ".join(str(valuer.privacy_).split())
     with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
         valuer.fit(X, y, X_val=X_val, y_val=y_val)
 
@@ -126,10 +126,10 @@ def test_a_multiplier_is_labelled_with_its_guarantee(rng):
 
 
 SENTENCES = {
-    "Who is trusted: each party adds the noise before anything leaves it and trusts nobody.":
+    "Who is trusted: no one; each party adds the noise before anything leaves it.":
         lambda trust, **_: trust == "local",
     "from everybody, the server too.": lambda trust, **_: trust == "local",
-    "Who is trusted: a trusted curator sees the clear data, or what is computed from them, and":
+    "Who is trusted: a trusted curator sees the raw data, or what is computed from them, and":
         lambda trust, **_: trust == "server",
     "the server sees clipped gradients in the clear, and adds the noise":
         lambda trust, **_: trust == "server",
@@ -142,7 +142,7 @@ SENTENCES = {
         lambda unit, groups, **_: groups and unit == "example",
     "on the sum of a party's clipped gradients, which is then averaged.":
         lambda unit, groups, **_: groups and unit == "example",
-    "numbers that leave with it are rounded to a millionth of the scale or less": lambda **_: True,
+    "numbers released with it are rounded to a millionth of the scale or less": lambda **_: True,
     "the validation points X_val and y_val, which are public":
         lambda elsewhere=False, **_: not elsewhere,
     "nothing of an update leaves but what this valuer made of it":

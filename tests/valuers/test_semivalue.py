@@ -246,7 +246,7 @@ def test_weights_are_part_of_what_a_fit_goes_on_with():
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (np.ones(3), r"sample_weight must have one entry a row of X \(24\). Got 3"),
+        (np.ones(3), r"sample_weight must have one entry per row of X \(24\). Got 3"),
         (
             -np.ones(24),
             "sample_weight must not be negative, nor zero for all rows. Got weights from -1",

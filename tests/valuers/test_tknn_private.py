@@ -297,9 +297,8 @@ def test_samples_are_fresh_and_accounted_for(data):
     assert noise > noise_scale(event) / 0.2
     assert np.abs(noisy - 300).max() < 6 * noise
     valuer = fit(data, sampling_rate=0.2)
-    assert "on a secret sample that holds each row at rate 0.2" in str(valuer.privacy_).replace(
-        "\n", " "
-    )
+    text = str(valuer.privacy_).replace("\n", " ")
+    assert "on a secret sample that holds each row with probability 0.2" in text
     with pytest.raises(ValueError, match="relation must be 'add_remove' or 'null' with sampling"):
         fit(data, sampling_rate=0.2, relation="replace")
 

@@ -7,7 +7,7 @@ product with the products of pairs of columns. Everything is float64.
 import numpy as np
 import torch
 
-from ..._utils.torch_device import block_bytes, find_device, undisturbed
+from ..._utils.torch_device import block_bytes, default_settings, find_device
 from .base import ANSWERS
 from .linear import LeastSquaresSolver, RidgeSolver
 from .logistic import MAX_STEPS, TOLERANCE, LogisticSolver
@@ -70,7 +70,7 @@ class TorchNewton(TorchEngine):
         super().__init__(solver)
         self.flat, self.onehot = FLAT * self.to(solver.scale), self.to(solver.onehot.T)
 
-    @undisturbed()
+    @default_settings()
     @torch.no_grad()
     def solve(self, masks, positive, start):
         """Coefficients (m, p) of two classes, and status."""
@@ -83,7 +83,7 @@ class TorchNewton(TorchEngine):
         status[both] = np.where(solved, SOLVED, UNSOLVED)
         return coefs, status
 
-    @undisturbed()
+    @default_settings()
     @torch.no_grad()
     def solve_many(self, masks, counts):
         """Coefficients (m, C, p) of coalitions of three classes or more, and status of all."""
@@ -223,7 +223,7 @@ class TorchForm(TorchEngine):
         super().__init__(solver)
         self.y, self.products = self.to(solver.y - solver.shift), None
 
-    @undisturbed()
+    @default_settings()
     @torch.no_grad()
     def prepare(self):
         """Compute, once, what all coalitions share."""
@@ -231,7 +231,7 @@ class TorchForm(TorchEngine):
             self.products = self.X * self.y[:, None]
             self.squares = (self.X**2).sum(dim=1)
 
-    @undisturbed()
+    @default_settings()
     @torch.no_grad()
     def coefs(self, masks, widest):
         """Coefficients (m, p), and which could be computed."""

@@ -17,7 +17,7 @@ from torch import nn
 from ..._utils.parallel import tiles
 from ..._utils.records import choice, flag, integer, named_fields, refuse
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ..._utils.torch_device import find_device, seeded, undisturbed
+from ..._utils.torch_device import default_settings, find_device, seeded
 from ._arrays import load_arrays, read_scale, state_arrays
 from ._examples import Examples, read_examples
 from ._training import TrainedTransformer
@@ -222,7 +222,7 @@ class SimCLR(TrainedTransformer):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    @undisturbed()
+    @default_settings()
     def fit(self, X, y=None):
         """Train on the buyer's rows.
 
@@ -290,7 +290,7 @@ class SimCLR(TrainedTransformer):
         projected = self.output == "projection"
         return self._learnt.projection_dim if projected else self._learnt.n_outputs
 
-    @undisturbed()
+    @default_settings()
     def transform(self, X):
         """Representations of examples.
 

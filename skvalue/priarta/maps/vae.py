@@ -17,7 +17,7 @@ from torch import nn
 from ..._utils.parallel import tiles
 from ..._utils.records import integer, named_fields
 from ..._utils.sklearn import Interval, fit_context
-from ..._utils.torch_device import find_device, seeded, undisturbed
+from ..._utils.torch_device import default_settings, find_device, seeded
 from ._arrays import load_arrays, read_scale, state_arrays
 from ._modules import unit_of
 from ._training import TrainedTransformer
@@ -181,7 +181,7 @@ class GaussianVAE(TrainedTransformer):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    @undisturbed()
+    @default_settings()
     def fit(self, X, y=None):
         """Train on the representation of the buyer's rows.
 
@@ -232,7 +232,7 @@ class GaussianVAE(TrainedTransformer):
     def _n_features_out(self):
         return self._learnt.latent_dim
 
-    @undisturbed()
+    @default_settings()
     def transform(self, X):
         """Latent means of rows.
 

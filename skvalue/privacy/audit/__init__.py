@@ -1,11 +1,12 @@
-"""Audits: tests that a broken privacy mechanism fails.
+"""Audits: tests that detect broken privacy mechanisms.
 
-Three layers, all seconds. `search_sensitivity` tries every neighbour on a small domain;
-`check_variance` compares drawn noise with what its event states; `distinguish` plays the game that
-differential privacy bounds, and compares with the whole profile delta(epsilon). Play it at epsilon
-= 8, where it has most power: the constants of a mechanism do not depend on epsilon. A passed audit
-proves nothing; a failed one disproves the guarantee but for a chance of `fail`.
-`membership_inference` measures what one known attack achieves on average, and is no test.
+There are three tests, which take seconds. `search_sensitivity` tries all neighbours on a small
+domain, `check_variance` compares drawn noise with its event, and `distinguish` tries to tell two
+neighbours apart from results of the mechanism and compares its success with the whole profile
+delta(epsilon). It has most power at epsilon = 8; the constants of a mechanism do not depend on
+epsilon. A passed audit proves nothing; a failed one disproves the guarantee, except with
+probability `fail`. `membership_inference` measures the success of one known attack on average, and
+is not a test.
 """
 
 from ._distinguish import DistinguishReport, distinguish, distinguish_scores

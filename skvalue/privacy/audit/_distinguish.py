@@ -1,4 +1,4 @@
-"""The game that differential privacy bounds: which of two neighbours was the input?"""
+"""Audit by a distinguishing game: which of two neighbouring data sets was the input?"""
 
 import math
 from dataclasses import dataclass
@@ -17,24 +17,25 @@ _QUANTILES = np.concatenate(
 
 @dataclass(frozen=True)
 class DistinguishReport:
-    """What `distinguish` found; every bound holds at once but for a chance of `fail`.
+    """Result of `distinguish`; all bounds hold jointly, except with probability `fail`.
 
     Parameters
     ----------
     passed : bool
         Whether the claim was not refuted.
     violation : float
-        Largest lower bound on true delta(epsilon) less the claimed one; refuted above 0.
+        Largest difference between a lower bound on the true delta(epsilon) and the claimed one; the
+        claim is refuted if it is above 0.
     epsilon_at : float
-        The epsilon where that was.
+        The epsilon of this largest difference.
     epsilon_lower : float
         The mechanism is not (epsilon, `delta`)-private for any smaller epsilon.
     mu_lower : float
         The mechanism is not mu-GDP for any smaller mu.
     n_runs : int
-        Runs on each of the neighbours.
+        Number of runs on each of the neighbours.
     fail : float
-        Chance of refuting a sound mechanism.
+        Probability of refuting a correct mechanism.
 
     Examples
     --------
@@ -55,31 +56,31 @@ class DistinguishReport:
 
 
 def distinguish(release, data, neighbour, score, event, *, n_runs=4000, **options):
-    """Play the game: run a mechanism on two neighbours and try to tell the results apart.
+    """Run a mechanism on two neighbouring data sets and try to distinguish the results.
 
-    With noise configured for epsilon = 8, 1000 runs show a missing factor of 2, 4000 of sqrt 2,
-    20000 of sqrt 1.5.
+    With noise configured for epsilon = 8, 1000 runs detect noise that is too small by a factor of
+    2, 4000 runs one of sqrt 2, and 20000 runs one of sqrt 1.5.
 
     Parameters
     ----------
     release : callable
-        The mechanism: from data to whatever it releases, with fresh noise every time.
+        The mechanism: a function from data to a release, with fresh noise at every call.
     data, neighbour : objects
-        Two neighbours, best the worst pair there is.
+        Two neighbouring data sets, preferably the worst case.
     score : callable
-        From what was released to a number, larger where `data` is the likelier input: best the
-        projection on the direction in which the neighbours differ.
+        Function from a release to a number that is larger if `data` is more likely the input;
+        ideally the projection on the direction in which the neighbours differ.
     event : event or callable
-        What the mechanism claims; or its profile, from epsilon >= 0 to delta.
+        Event that the mechanism claims, or its profile: a function from epsilon >= 0 to delta.
     n_runs : int, default=4000
-        Runs on each of the neighbours.
+        Number of runs on each of the neighbours.
     **options : dict
         Options of `distinguish_scores`.
 
     Returns
     -------
     report : DistinguishReport
-        It passes if the claim is not refuted.
+        The report; it passes if the claim is not refuted.
 
     Raises
     ------
@@ -89,7 +90,7 @@ def distinguish(release, data, neighbour, score, event, *, n_runs=4000, **option
     References
     ----------
     M. Jagielski, J. Ullman, A. Oprea: "Auditing Differentially Private Machine Learning", NeurIPS
-    2020, here on the whole profile.
+    2020, here for the whole profile.
 
     Examples
     --------
@@ -106,10 +107,10 @@ def distinguish(release, data, neighbour, score, event, *, n_runs=4000, **option
 
 
 def distinguish_scores(scores, scores_neighbour, event, *, delta=1e-5, fail=1e-6):
-    """The same from scores that are there already, as fast vectorised runs give them.
+    """As `distinguish`, from given scores, such as those of vectorised runs.
 
-    Half of the runs choose thresholds; on the other half, Clopper-Pearson bounds on the rates of
-    right and wrong guesses, corrected for the number of tests, must obey
+    Half of the runs choose thresholds. On the other half, Clopper-Pearson bounds on the rates of
+    right and wrong guesses, corrected for the number of tests, must satisfy
     ``true rate <= exp(e) false rate + delta(e)`` at every e of a grid, in both directions.
 
     Parameters
@@ -117,22 +118,22 @@ def distinguish_scores(scores, scores_neighbour, event, *, delta=1e-5, fail=1e-6
     scores, scores_neighbour : array-like of shape (n_runs,)
         Scores of independent runs on the data and on its neighbour.
     event : event or callable
-        What the mechanism claims; or its profile, from epsilon >= 0 to delta.
+        Event that the mechanism claims, or its profile: a function from epsilon >= 0 to delta.
     delta : float, default=1e-5
         The delta at which `epsilon_lower` is stated.
     fail : float, default=1e-6
-        Chance of refuting a sound mechanism.
+        Probability of refuting a correct mechanism.
 
     Returns
     -------
     report : DistinguishReport
-        It passes if the claim is not refuted.
+        The report; it passes if the claim is not refuted.
 
     Raises
     ------
     ValueError
-        If there are fewer than 100 runs, unequally many, a score is NaN, or fail or delta is not
-        in (0, 1).
+        If there are fewer than 100 runs, or different numbers of them, a score is NaN, or fail or
+        delta is not in (0, 1).
 
     References
     ----------
@@ -156,14 +157,14 @@ def distinguish_scores(scores, scores_neighbour, event, *, delta=1e-5, fail=1e-6
         )
     if np.isnan(scores).any() or np.isnan(others).any():
         raise ValueError(
-            "scores must be numbers or infinite. Got NaN: let the score of what holds none say "
-            "which input that speaks for."
+            "scores must be numbers or infinite. Got NaN: return inf or -inf for a release without "
+            "a score, depending on the input that it suggests."
         )
     delta, fail = check_delta(delta), check_delta(fail, "fail")
     profile = event if callable(event) else lambda e: get_delta(event, max(e, 1e-9))
 
     half = len(scores) // 2
-    pooled = np.sort(np.concatenate([scores[:half], others[:half]]))  # infinite ones, too
+    pooled = np.sort(np.concatenate([scores[:half], others[:half]]))  # with infinite ones
     cuts = np.unique(pooled[np.ceil(_QUANTILES * (len(pooled) - 1)).astype(np.int64)])
     rates = [_rates(part[:half], cuts) for part in (scores, others)]
     tests = _choose(*rates, delta)
@@ -188,12 +189,12 @@ def distinguish_scores(scores, scores_neighbour, event, *, delta=1e-5, fail=1e-6
 
 
 def _rates(scores, cuts):
-    """Share of scores at or above every cut."""
+    """Fraction of scores at or above every cut."""
     return 1 - np.searchsorted(np.sort(scores), cuts, side="left") / len(scores)
 
 
 def _choose(right, wrong, delta):
-    """Tests (kind, epsilon, flipped, cut): for each purpose the cut that looks best so far."""
+    """Tests (kind, epsilon, flipped, cut), each with the best cut on the first half of the runs."""
     directions = ((False, right, wrong), (True, 1 - wrong, 1 - right))
     tests = []
     for epsilon in _EPSILONS:
@@ -201,7 +202,7 @@ def _choose(right, wrong, delta):
             best = np.argmax(true - math.exp(epsilon) * false)
             tests.append(("profile", epsilon, flipped, int(best)))
     for flipped, true, false in directions:
-        # A cut with no wrong guess yet may have some later.
+        # A cut without wrong guesses here may have some in the second half.
         ratio = np.log(np.maximum(true - delta, 1e-12) / np.maximum(false, 1e-3))
         tests.append(("epsilon", 0.0, flipped, int(np.argmax(ratio))))
     inner = np.minimum.reduce([right, wrong, 1 - right, 1 - wrong]) > 0.02

@@ -1,4 +1,4 @@
-"""Membership inference by data values: Algorithm 1 of the TKNN-Shapley paper, mended."""
+"""Membership inference by data values: Algorithm 1 of the TKNN-Shapley paper, corrected."""
 
 import math
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ from ..._utils.checks import check_count
 
 @dataclass(frozen=True)
 class MembershipReport:
-    """What `membership_inference` achieved.
+    """Result of `membership_inference`.
 
-    An attack on average rows, not the worst one: a low `auroc` proves no privacy, and only a
-    guarantee does.
+    The attack is on average rows, not on the worst one: a low `auroc` does not prove privacy, only
+    a guarantee does.
 
     Parameters
     ----------
     auroc : float
-        Area under the ROC curve of member against not; 0.5 is a guess.
+        Area under the ROC curve of members against non-members; 0.5 is random guessing.
     auroc_error : float
         Its standard error (Hanley and McNeil).
     statistics : ndarray of shape (n_targets,)
-        Logarithms of the likelihood ratios, larger for a likelier member.
+        Logarithms of the likelihood ratios, larger for more likely members.
     members : ndarray of bool of shape (n_targets,)
-        Who was one.
+        True for the members.
     n_shadows : int
         Number of shadow data sets.
 
@@ -44,33 +44,34 @@ class MembershipReport:
 
 
 def membership_inference(score, X, y, *, n_targets=200, n_shadows=32, random_state=None):
-    """Guess who is in a data set from the value it gives to a copy of the row.
+    """Infer which rows are in a data set from the values of copies of the rows.
 
-    The rows are cut at random into members, non-members and a pool for shadow data sets. A copy of
-    a target is valued in the data of the members, and the value compared with normal laws fitted to
-    the values that a copy has in shadow data sets with the target (in) and without it (out).
+    The rows are split at random into members, non-members and a pool for shadow data sets. A copy
+    of a target is valued in the data of the members, and its value is compared with normal
+    distributions fitted to the values of a copy in shadow data sets with the target (in) and
+    without it (out).
 
     Parameters
     ----------
     score : callable
-        ``score(X, y, X_new, y_new)``: the value of each new row when it alone joins (X, y). For a
-        private valuer, with fresh noise. `score_samples` of a valuer without privacy will not do:
-        it recognises a row of fit and returns that row's value, not that of a second copy.
+        ``score(X, y, X_new, y_new)``: the value of each new row if it alone is added to (X, y); for
+        a private valuer, with fresh noise. Do not use `score_samples` of a valuer without privacy:
+        for a row of fit it returns the value of that row, not that of a second copy.
     X : array-like of shape (n_samples, n_features)
-        Rows.
+        Rows, from which members, non-members and shadow data sets are drawn.
     y : array-like of shape (n_samples,)
-        Labels.
+        Labels of the rows.
     n_targets : int, default=200
-        Members and non-members attacked together, half of each.
+        Number of attacked rows, one half members and one half non-members.
     n_shadows : int, default=32
-        Number of shadow data sets, each as large as the members' data.
+        Number of shadow data sets, each as large as the data of the members.
     random_state : int, RandomState instance or None, default=None
-        Cuts the rows.
+        Controls the split of the rows and the shadow data sets.
 
     Returns
     -------
     report : MembershipReport
-        What the attack achieved.
+        The result of the attack.
 
     Raises
     ------
@@ -81,8 +82,8 @@ def membership_inference(score, X, y, *, n_targets=200, n_shadows=32, random_sta
     References
     ----------
     J. T. Wang et al.: "A Privacy-Friendly Approach to Data Valuation", NeurIPS 2023, Algorithm 1
-    (Appendix B.2.2). Its line 6 collects the values without the target among those with it; here
-    they are the OUT values that lines 9 and 11 need.
+    (Appendix B.2.2). Its line 6 adds the values without the target to those with it; here they are
+    the OUT values that lines 9 and 11 need.
 
     Examples
     --------
@@ -100,8 +101,8 @@ def membership_inference(score, X, y, *, n_targets=200, n_shadows=32, random_sta
     n_targets = check_count(n_targets, "n_targets")
     if n_targets % 2 or 2 * n_targets > len(X):
         raise ValueError(
-            f"n_targets must be even and at most half of the rows ({len(X)}), for the others are "
-            f"shadows. Got {n_targets}."
+            f"n_targets must be even and at most half of the rows ({len(X)}): shadow data sets are "
+            f"drawn from the others. Got {n_targets}."
         )
     if not isinstance(n_shadows, Integral) or n_shadows < 2:
         raise ValueError(f"n_shadows must be an integer of at least 2. Got {n_shadows!r}.")
@@ -125,12 +126,12 @@ def membership_inference(score, X, y, *, n_targets=200, n_shadows=32, random_sta
 
 
 def _log_normal(values, sample):
-    """Logarithm of the density of the normal law fitted to every column of a sample."""
-    deviation = np.maximum(sample.std(axis=0, ddof=1), 1e-12)
-    return -0.5 * ((values - sample.mean(axis=0)) / deviation) ** 2 - np.log(deviation)
+    """Log density of the normal distribution fitted to every column of a sample."""
+    std = np.maximum(sample.std(axis=0, ddof=1), 1e-12)
+    return -0.5 * ((values - sample.mean(axis=0)) / std) ** 2 - np.log(std)
 
 
 def _auroc_error(auroc, n):
-    """Hanley and McNeil, Radiology 1982, for n of each kind."""
+    """Standard error of Hanley and McNeil, Radiology 1982, for n members and n non-members."""
     pairs = auroc / (2 - auroc) + 2 * auroc**2 / (1 + auroc) - 2 * auroc**2
     return math.sqrt(max(auroc * (1 - auroc) + (n - 1) * pairs, 0.0)) / n

@@ -1,4 +1,4 @@
-"""Exact sensitivity by trying every pair of neighbours on a small domain."""
+"""Exact sensitivity over all pairs of neighbouring data sets on a small domain."""
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -10,24 +10,24 @@ from ..._utils.checks import check_count, check_positive, check_relation
 
 @dataclass(frozen=True)
 class SensitivityReport:
-    """What `search_sensitivity` found.
+    """Result of `search_sensitivity`.
 
     Parameters
     ----------
     found : float
-        Largest distance between the statistics of two neighbours.
+        Largest distance between the statistics of two neighbouring data sets.
     claimed : float
-        The sensitivity claimed.
+        The claimed sensitivity.
     relation : str
         Neighbouring relation.
     n_pairs : int
-        How many pairs of neighbours were tried.
+        Number of pairs of neighbours that were tried.
     witness : tuple of two lists
-        The neighbours that are farthest apart.
+        The neighbours of the largest distance.
     passed : bool
-        Whether nothing above the claim was found.
+        Whether no distance above the claim was found.
     tight : bool
-        Whether 99 % of the claim was reached: no noise is wasted.
+        Whether it passed and 99 % of the claim was reached, so that no noise is wasted.
 
     Examples
     --------
@@ -48,19 +48,20 @@ class SensitivityReport:
 def search_sensitivity(statistic, records, n_rows, *, claimed, relation, norm=2, blank=None):
     """Largest change of a statistic between neighbours, over all data sets of a small domain.
 
-    A statistic that is not finite somewhere, or has another shape there, changes by infinity: no
-    noise hides that.
+    If the statistic of a data set is not finite, or that of its neighbour has another shape, the
+    change is infinite: noise cannot hide it.
 
     Parameters
     ----------
     statistic : callable
-        From a list of records to a number or an array; the order of records does not matter.
+        Function from a list of records to a number or an array. It must not depend on the order of
+        the records.
     records : sequence
-        All the records there can be.
+        All possible records.
     n_rows : int
-        Rows of a data set; every multiset of so many records is tried.
+        Number of rows of a data set; all multisets of `n_rows` records are tried.
     claimed : float
-        The sensitivity claimed.
+        The claimed sensitivity.
     relation : {"null", "add_remove", "replace"}
         Neighbouring relation.
     norm : {1, 2}, default=2
@@ -71,7 +72,7 @@ def search_sensitivity(statistic, records, n_rows, *, claimed, relation, norm=2,
     Returns
     -------
     report : SensitivityReport
-        It passes if the largest change is at most the claim.
+        The report; it passes if the largest change is at most the claim.
 
     Raises
     ------
@@ -104,15 +105,15 @@ def search_sensitivity(statistic, records, n_rows, *, claimed, relation, norm=2,
     )
     found, n_pairs, witness = 0.0, 0, ()
     for rows in combinations_with_replacement(records, n_rows):
-        clean = np.asarray(statistic(list(rows)), dtype=float)
-        finite = np.isfinite(clean).all()
+        exact = np.asarray(statistic(list(rows)), dtype=float)
+        finite = np.isfinite(exact).all()
         for i in range(n_rows):
             for substitute in substitutes:
                 neighbour = [*rows[:i], *substitute, *rows[i + 1 :]]
                 moved = np.asarray(statistic(neighbour), dtype=float)
                 distance = np.inf
-                if finite and moved.shape == clean.shape and np.isfinite(moved).all():
-                    distance = float(np.linalg.norm(np.ravel(moved - clean), norm))
+                if finite and moved.shape == exact.shape and np.isfinite(moved).all():
+                    distance = float(np.linalg.norm(np.ravel(moved - exact), norm))
                 n_pairs += 1
                 if distance > found:
                     found, witness = distance, (list(rows), neighbour)

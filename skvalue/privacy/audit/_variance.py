@@ -1,4 +1,4 @@
-"""Whether drawn noise is as large as its event states."""
+"""Test of the variance of drawn noise against its event."""
 
 import math
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ from ..events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent,
 
 @dataclass(frozen=True)
 class VarianceReport:
-    """What `check_variance` found.
+    """Result of `check_variance`.
 
     Parameters
     ----------
     ratio : float
-        Variance drawn over variance stated.
+        Ratio of the empirical variance to the stated one.
     lowest, highest : float
-        The ratio is between them but for a chance of the failure probability.
+        Bounds of the ratio for correct noise, except with probability `fail`.
     n : int
         Number of draws.
     passed : bool
         Whether the noise is not too small.
     wasteful : bool
-        Whether it is too large, which costs accuracy and no privacy.
+        Whether the noise is too large, which costs accuracy but no privacy.
 
     Examples
     --------
@@ -43,26 +43,26 @@ class VarianceReport:
 
 
 def check_variance(noise, event, *, fail=1e-6):
-    """Compare the variance of noise with the one its event states, by a chi-square test.
+    """Compare the variance of noise with the one that its event states, by a chi-square test.
 
-    The variance is about the mean of the draws: what all of them share hides nothing.
+    The variance is taken around the mean of the draws, since a common offset hides nothing.
 
-    At the default failure probability about 65 draws show noise short by 2, 230 by sqrt 2, 10650
-    by 5 %.
+    At the default `fail`, about 65 draws detect noise that is too small by a factor of 2, 230 draws
+    one of sqrt 2, and 10650 draws one of 5 %.
 
     Parameters
     ----------
     noise : array-like
-        Independent draws: what was released less the clear statistic.
+        Independent draws: the released values minus the exact statistic.
     event : noise event
-        What the noise should be.
+        Event that states the noise.
     fail : float, default=1e-6
-        Chance of failing sound noise.
+        Probability of failing correct noise.
 
     Returns
     -------
     report : VarianceReport
-        It passes if the noise is not too small.
+        The report; it passes if the noise is not too small.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def check_variance(noise, event, *, fail=1e-6):
     References
     ----------
     G. E. P. Box, Annals of Mathematical Statistics 25 (1954): degrees of freedom of a sum of
-    squares of a given kurtosis (for Gaussian noise, the number of draws).
+    squares of a given kurtosis (for Gaussian noise, the number of draws minus one).
 
     Examples
     --------
