@@ -196,7 +196,7 @@ class ModelGame(Game):
     def _failed_rule(self):
         training = replace(self._training, error_score="raise")
         rule = (
-            "A coalition of one class predicts that class; a failed one has the utility "
+            "A coalition of one class predicts that class; a failed one has utility "
             f"{self._training.error_score}."
         )
         if self.solver != "loop":

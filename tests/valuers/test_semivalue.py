@@ -319,7 +319,7 @@ def test_bad_intervals():
 
 
 def test_default_count_and_its_warning():
-    with pytest.warns(ImpreciseValuesWarning, match="based on 9.. coalitions.* standard errors"):
+    with pytest.warns(ImpreciseValuesWarning, match="based on 9.. coalitions.* standard error"):
         valuer = fit(quick(max_evaluations=None))
     assert valuer.stop_reason_ == "max_evaluations"
     assert 900 < valuer.n_evaluations_ <= 960  # 40 a row
@@ -486,7 +486,7 @@ def test_merging_two_fits():
         one.merge(fit(quick(random_state=3), n=20))
     with pytest.raises(ValueError, match="same class, fitted on the same data"):
         one.merge(fit(quick(random_state=3, semivalue="banzhaf")))
-    with pytest.raises(ValueError, match="none of them exact"):
+    with pytest.raises(ValueError, match="neither of them exact"):
         fit(LeaveOneOutValuer(Centroids())).merge(fit(LeaveOneOutValuer(Centroids())))
 
 

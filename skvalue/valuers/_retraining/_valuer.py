@@ -444,9 +444,9 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         first_line = (str(error).splitlines() or [type(error).__name__])[0]
         can_resume = "warm_start" in self._parameter_constraints
         raised = RuntimeError(
-            f"The fit was ended by an error: {first_line.rstrip('.')}. values_ are those of the "
-            f"{n_evaluations} coalitions evaluated before"
-            + ("; fit with warm_start=True resumes." if can_resume else ".")
+            f"The fit was ended by an error: {first_line.rstrip('.')}. The results of the "
+            f"{n_evaluations} coalitions evaluated before are kept in values_"
+            + ("; fit with warm_start=True to resume." if can_resume else ".")
         )
         raised.__cause__ = error
         return raised
