@@ -64,7 +64,7 @@ class Stopping:
 
 
 def default_evaluations(n_players, n_rows, n_features):
-    """Default number of coalitions: 40 per player, within 500 and about a minute of linear fits.
+    """Default number of coalitions: 40 per player, at least 500, at most a minute of linear fits.
 
     It is computed from the sizes, not measured, so that values do not depend on the machine.
     """
