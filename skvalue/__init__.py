@@ -1,10 +1,10 @@
-"""Data valuation as scikit-learn estimators: what each row, data set or party is worth."""
+"""Data valuation as scikit-learn estimators: values of rows, data sets and parties."""
 
 from importlib import import_module
 
 __version__ = "0.1.dev0"
 
-# Public name -> module that defines it. Imported at first use, so that `import skvalue` is quick.
+# Public name -> module that defines it. Imported at first use, so that `import skvalue` is fast.
 _PUBLIC = {
     "BaseInSampleValuer": "skvalue.base",
     "BaseValuer": "skvalue.base",

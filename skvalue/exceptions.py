@@ -14,36 +14,36 @@ __all__ = [
 
 
 class IncompleteFitWarning(UserWarning):
-    """A fit was stopped early: the values stand on only part of the validation points."""
+    """A fit was stopped early: the values are based on a part of the validation points only."""
 
 
 class ImpreciseValuesWarning(UserWarning):
-    """Values were estimated with a default number of coalitions: this is how precise they are."""
+    """Values were estimated with the default number of coalitions; the message has their errors."""
 
 
 class QuadraticCostWarning(UserWarning):
-    """Leave-one-out compares every row with every other, and there are many rows."""
+    """Leave-one-out computes the distances of all pairs of rows, and there are many rows."""
 
 
 class FewValidationPointsWarning(UserWarning):
-    """A statement about fresh validation points stands on few of them."""
+    """An interval for new validation points is based on few validation points."""
 
 
 class FailedCoalitionsWarning(UserWarning):
-    """Many coalitions could not be trained, or hold one class."""
+    """Many coalitions could not be trained, or have one class."""
 
 
 class NormalApproximationWarning(UserWarning):
-    """A party has few rows: the normal law that its statistic is taken to have is a rough one."""
+    """A party has few rows: the normal approximation of its statistic's distribution is rough."""
 
 
 class VoidGuaranteeWarning(UserWarning):
-    """Something was chosen by looking at private rows: nothing is guaranteed about privacy."""
+    """A parameter was chosen from private rows, so that there is no privacy guarantee."""
 
 
 class NestedReleasesWarning(UserWarning):
-    """Releases at several levels of noise share one clear statistic."""
+    """Releases at several noise levels are computed from the same non-private statistic."""
 
 
 class ConstantColumnsWarning(UserWarning):
-    """Columns have (nearly) one value on public data, which says nothing about their scale."""
+    """Columns are (nearly) constant on public data, so that their scale is unknown."""

@@ -1,6 +1,6 @@
-"""From values of parties to what they receive: target values of rewards, and shares of money.
+"""Rewards of parties from their values: target values of rewards, and shares of money.
 
-Arrays in, arrays out: whoever computed the values, and whatever the parties are.
+All functions take and return arrays, for values of any origin.
 """
 
 import numpy as np
@@ -22,23 +22,23 @@ def _finite(values, name):
 def rho_targets(values, grand_value, rho):
     """Target values of rewards in the rho-Shapley fair scheme.
 
-    Party i receives ``grand_value * (max(values[i], 0) / max(values)) ** rho``: the most valuable
-    party everything, a null party nothing. A smaller rho makes rewards more equal and their sum
-    larger.
+    Party i receives ``grand_value * (max(values[i], 0) / max(values)) ** rho``: `grand_value` for
+    the party of largest value, 0 for a null party. A smaller rho makes rewards more equal and their
+    sum larger.
 
     Parameters
     ----------
     values : array-like of shape (n_parties,)
         Shapley values; at least one is above 0.
     grand_value : float
-        Value of what all parties have together, above 0.
+        Value of all parties together, above 0.
     rho : float
         Exponent, above 0.
 
     Returns
     -------
     targets : ndarray of shape (n_parties,)
-        In the unit of `grand_value`.
+        Target values, in the unit of `grand_value`.
 
     Raises
     ------
@@ -63,25 +63,26 @@ def rho_targets(values, grand_value, rho):
 
 
 def largest_rho(values, standalone, grand_value):
-    """Largest rho at which every party receives at least what it has alone.
+    """Largest rho for which every party receives at least its standalone value.
 
-    The condition ``rho_targets(...)[i] >= standalone[i]`` is, for a party of less than the largest
-    Shapley value, ``rho <= log(standalone[i] / grand_value) / log(values[i] / max(values))``.
+    For a party of less than the largest Shapley value, ``rho_targets(...)[i] >= standalone[i]`` is
+    equivalent to ``rho <= log(standalone[i] / grand_value) / log(values[i] / max(values))``.
 
     Parameters
     ----------
     values : array-like of shape (n_parties,)
         Shapley values; at least one is above 0.
     standalone : array-like of shape (n_parties,)
-        Value of each party alone, not negative.
+        Value of each party alone, nonnegative.
     grand_value : float
-        Value of all together, above 0.
+        Value of all parties together, above 0.
 
     Returns
     -------
     rho : float
-        The bound: infinite where nothing binds, 0.0 or negative where no rho will do (a party that
-        alone is worth as much as all together, or that has a value alone and none to the others).
+        The bound: infinite if every rho satisfies the condition, 0.0 or negative if none does (a
+        party has the value of all parties by itself, or a standalone value above 0 and a Shapley
+        value of at most 0).
 
     Raises
     ------
@@ -102,7 +103,7 @@ def largest_rho(values, standalone, grand_value):
     grand_value = check_positive(grand_value, "grand_value")
     if len(values) != len(standalone):
         raise ValueError(
-            "values and standalone must have one entry a party each. Got "
+            "values and standalone must both have one entry per party. Got "
             f"{len(values)} and {len(standalone)}."
         )
     if standalone.min() < 0:
@@ -113,7 +114,7 @@ def largest_rho(values, standalone, grand_value):
     bounds = []
     for value, alone in zip(values, standalone):
         if value == top:
-            # Its target is the grand value, whatever rho.
+            # Its target is the grand value for every rho.
             bounds.append(np.inf if alone <= grand_value else -np.inf)
         elif alone == 0:
             bounds.append(np.inf)
@@ -127,29 +128,29 @@ def largest_rho(values, standalone, grand_value):
 def shares(values, budget, unit=None):
     """Divide a sum of money in proportion to values.
 
-    Negative values count as 0: nobody pays in.
+    Negative values count as 0, so that no party pays.
 
     Parameters
     ----------
     values : array-like of shape (n_parties,)
         Values; at least one is above 0.
     budget : float
-        What there is to divide, above 0.
+        Sum to divide, above 0.
     unit : float, default=None
-        Smallest coin, such as 0.01, of which the budget is a multiple: shares are multiples of it
-        that add up to the budget, by largest remainders (equal ones: earlier parties first). None
-        does not round.
+        Smallest unit of money, such as 0.01; the budget must be a multiple of it. Shares are
+        multiples of it that sum to the budget, by the method of largest remainders (ties: earlier
+        parties first). None does not round.
 
     Returns
     -------
     shares : ndarray of shape (n_parties,)
-        What each receives; the sum is the budget.
+        Amount that each party receives; the sum is the budget.
 
     Raises
     ------
     ValueError
-        If a parameter is not finite or outside its range, no value is above 0, or the budget is no
-        multiple of the unit.
+        If a parameter is not finite or outside its range, no value is above 0, or the budget is not
+        a multiple of the unit.
 
     Examples
     --------
@@ -173,6 +174,6 @@ def shares(values, budget, unit=None):
     whole = np.floor(scaled + 1e-9)
     left = round(coins) - int(whole.sum())
     whole[np.argsort(-(scaled - whole), kind="stable")[:left]] += 1
-    # Division by a whole number of coins a unit rounds once: 34 coins of 0.01 are 0.34.
+    # Division by a whole number rounds only once: 34 coins of 0.01 are 34 / 100 = 0.34.
     per_one = 1 / unit
     return whole / round(per_one) if abs(per_one - round(per_one)) < 1e-9 else whole * unit

@@ -1,6 +1,6 @@
-"""Semivalues: how marginal contributions to coalitions of every size are weighted.
+"""Semivalues: weights of marginal contributions by the size of the coalition.
 
-A semivalue of a game v of n players gives player i the sum over coalitions S without i of
+The semivalue of player i in a game v of n players is the sum over coalitions S without i of
 ``p[|S|] * (v(S + i) - v(S))``, where the weights p, one for each size 0..n-1, satisfy
 ``sum_k binom(n - 1, k) p[k] = 1`` (Dubey, Neyman and Weber 1981).
 """
@@ -24,26 +24,26 @@ _NAMED = ("shapley", "banzhaf", "leave-one-out")
 
 
 def check_semivalue(semivalue, custom=False):
-    """Return the semivalue, checked.
+    """Validate a semivalue.
 
     Parameters
     ----------
     semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple of two positive floats or callable
         A tuple ``(alpha, beta)`` is Beta(alpha, beta)-Shapley of Kwon and Zou (2022): large alpha
-        weights small coalitions, (1, 1) is the Shapley value. A callable is a semivalue of one's
-        own, see `size_weights`.
+        puts weight on small coalitions, (1, 1) is the Shapley value. A callable is a custom
+        semivalue, see `size_weights`.
     custom : bool, default=False
         Whether callables are allowed.
 
     Returns
     -------
     semivalue : str, tuple of float or callable
-        The semivalue.
+        The validated semivalue.
 
     Raises
     ------
     ValueError
-        If it is no name above and no pair of positive numbers.
+        If it is none of the names above and no pair of positive numbers.
 
     Examples
     --------
@@ -88,12 +88,12 @@ def coalition_weights(semivalue, n):
     >>> coalition_weights("banzhaf", 3).tolist()
     [0.25, 0.25, 0.25]
     """
-    # Where the weight underflows (Banzhaf, n > 1074) it is 0; `size_weights` never does.
+    # Weights that underflow (Banzhaf, n > 1074) are 0; those of `size_weights` do not underflow.
     return np.exp(log_size_weights(semivalue, n) - _log_binomial(n - 1))
 
 
 def log_size_weights(semivalue, n):
-    """Logarithm of the chance that the coalition which a player joins has each size.
+    """Log-probability of each size of the coalition that a player joins.
 
     These are ``log(binom(n - 1, k) p[k])`` for the weights p of `coalition_weights`, computed
     without either factor, so that they neither overflow nor underflow for any n.
@@ -108,12 +108,12 @@ def log_size_weights(semivalue, n):
     Returns
     -------
     log_q : ndarray of shape (n,)
-        Logarithms of chances that sum to one; -inf where a size has none.
+        Logarithms of probabilities that sum to one; -inf for sizes of probability 0.
 
     Raises
     ------
     ValueError
-        If n is below 1, or a callable gives no n chances that sum to one.
+        If n is below 1, or a callable does not return n probabilities that sum to one.
 
     Examples
     --------
@@ -132,40 +132,40 @@ def log_size_weights(semivalue, n):
         return np.full(n, -np.log(n))
     if semivalue == "banzhaf":
         return _log_binomial(n - 1) - (n - 1) * np.log(2)
-    # Coalitions form with a random density t ~ Beta(beta, alpha): E t^k (1-t)^(n-1-k) each.
-    # From size to size, since logarithms of gamma functions cancel where alpha or beta is large.
+    # The weight of a coalition of size k is E t^k (1-t)^(n-1-k) with t ~ Beta(beta, alpha). The
+    # recursion over sizes avoids the cancellation of log-gamma functions for large alpha or beta.
     alpha, beta = semivalue
     i = k[:-1]
-    nobody = -np.log1p(beta / (alpha + i)).sum()
+    empty = -np.log1p(beta / (alpha + i)).sum()
     steps = np.log((beta + i) / (alpha + (n - 2 - i)))
-    return _log_binomial(n - 1) + nobody + np.concatenate([[0.0], np.cumsum(steps)])
+    return _log_binomial(n - 1) + empty + np.concatenate([[0.0], np.cumsum(steps)])
 
 
 def size_weights(semivalue, n):
-    """Chance that the coalition which a player joins has each size.
+    """Probability of each size of the coalition that a player joins.
 
-    Along a random permutation a player joins coalitions of every size equally often, so that the
-    weight of its marginal contribution at position r = 1..n is ``n * q[r - 1]``, where
-    ``q[r - 1] = p[r - 1] binom(n - 1, r - 1)`` (and not ``p[r - 1] 2**(n - 1)``, which is right
-    for uniform subsets).
+    In a random permutation a player joins coalitions of all sizes with equal probability, so that
+    the weight of its marginal contribution at position r = 1..n is ``n * q[r - 1]``, where
+    ``q[r - 1] = p[r - 1] binom(n - 1, r - 1)`` (and not ``p[r - 1] 2**(n - 1)``, the weight for
+    uniform subsets).
 
     Parameters
     ----------
     semivalue : {"shapley", "banzhaf", "leave-one-out"}, (alpha, beta) or callable
         The semivalue, see `check_semivalue`. A callable takes the number of players n and returns
-        these n chances: non-negative and with the sum 1.
+        these n probabilities, non-negative and with the sum 1.
     n : int
         Number of players.
 
     Returns
     -------
     q : ndarray of shape (n,)
-        ``q[k]`` is the chance of k players; the sum is one.
+        ``q[k]`` is the probability of k players; the sum is one.
 
     Raises
     ------
     ValueError
-        If n is below 1, or a callable gives no n chances that sum to one.
+        If n is below 1, or a callable does not return n probabilities that sum to one.
 
     Examples
     --------
@@ -203,11 +203,11 @@ def _check_players(n):
 
 
 def absence_moments(semivalue, n):
-    """Chance that i given players are all absent from the random coalition, for i = 0..n-1.
+    """Probability that i given players are all absent from the random coalition, for i = 0..n-1.
 
-    A semivalue of this family draws a density t, then every other player joins with chance t.
-    Players who never change the utility do not matter, so these moments are all that a game with
-    few effective players needs, whatever the number of all players.
+    A semivalue of this family draws a random t; then every other player joins with probability t.
+    Players that never change the utility do not matter, so that these moments determine the
+    semivalue of a game with few effective players, for any total number of players.
 
     Parameters
     ----------
@@ -240,12 +240,12 @@ def absence_moments(semivalue, n):
 
 
 def enumerate_semivalue(utility, n, semivalue="shapley"):
-    """Semivalue by all 2^n coalitions: the oracle of every other computation.
+    """Semivalue by enumeration of all 2^n coalitions, a reference for other computations.
 
     Parameters
     ----------
     utility : callable
-        ``utility(players)`` with a sorted tuple of player numbers.
+        ``utility(players)`` of a sorted tuple of player indices.
     n : int
         Number of players, at most 20.
     semivalue : {"shapley", "banzhaf", "leave-one-out"}, (alpha, beta) or callable, \
@@ -264,7 +264,7 @@ def enumerate_semivalue(utility, n, semivalue="shapley"):
 
     Examples
     --------
-    The glove game: player 0 has the only left glove, two others a right one each.
+    The glove game: player 0 has the only left glove, two other players one right glove each.
 
     >>> gloves = lambda players: float(0 in players and len(players) > 1)
     >>> enumerate_semivalue(gloves, 3).round(3).tolist()
@@ -272,18 +272,18 @@ def enumerate_semivalue(utility, n, semivalue="shapley"):
     """
     if n > 20:
         raise ValueError(f"n must be at most 20 to enumerate 2^n coalitions. Got {n}.")
-    coalition_weights(semivalue, n)  # refuses either before 2^n utilities are asked for
+    coalition_weights(semivalue, n)  # validates both before 2^n utilities are computed
     coalitions = (tuple(i for i in range(n) if code >> i & 1) for code in range(2**n))
     return tabulated_semivalue([utility(players) for players in coalitions], semivalue)
 
 
 def tabulated_semivalue(utilities, semivalue="shapley"):
-    """Semivalue of a game whose every coalition has been evaluated.
+    """Semivalue of a game from the utilities of all coalitions.
 
     Parameters
     ----------
     utilities : array-like of shape (2 ** n,)
-        Utility of every coalition; player i is in coalition number c if bit i of c is set.
+        Utility of every coalition; player i is in coalition c if bit i of c is set.
     semivalue : {"shapley", "banzhaf", "leave-one-out"}, (alpha, beta) or callable, \
             default="shapley"
         The semivalue, see `size_weights`.
@@ -296,11 +296,11 @@ def tabulated_semivalue(utilities, semivalue="shapley"):
     Raises
     ------
     ValueError
-        If the number of utilities is no power of two.
+        If the number of utilities is not a power of two.
 
     Examples
     --------
-    >>> tabulated_semivalue([0, 0, 0, 1, 0, 1, 0, 1]).round(3).tolist()  # gloves, as above
+    >>> tabulated_semivalue([0, 0, 0, 1, 0, 1, 0, 1]).round(3).tolist()  # the glove game
     [0.667, 0.167, 0.167]
     """
     utilities = np.asarray(utilities, dtype=np.float64)

@@ -121,7 +121,7 @@ class TestLargestRho:
         assert largest_rho([1.0, 2.0], [0.5, 4.0], 3.0) == -np.inf
 
     def test_refuses(self):
-        with pytest.raises(ValueError, match="must have one entry a party each. Got 2 and 1"):
+        with pytest.raises(ValueError, match="must both have one entry per party. Got 2 and 1"):
             largest_rho([1.0, 2.0], [1.0], 3.0)
         with pytest.raises(ValueError, match="standalone must not be negative. Got -1"):
             largest_rho([1.0], [-1.0], 3.0)

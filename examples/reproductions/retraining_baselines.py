@@ -112,7 +112,7 @@ def parse_arguments():
 
 def main():
     args = parse_arguments()
-    warnings.filterwarnings("ignore", message=".*coalitions could not be trained or hold one")
+    warnings.filterwarnings("ignore", message=".*coalitions could not be trained or have one")
     for task in args.tasks:
         print(f"{TASKS[task].capitalize()}, AUROC\n")
         print_task(task, args)

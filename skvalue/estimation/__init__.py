@@ -1,15 +1,15 @@
 """Estimation of semivalues of a game from the utilities of some of its coalitions.
 
-A design asks for coalitions, is told their utilities, and adds them up::
+A design requests coalitions, receives their utilities and keeps running sums of them::
 
     design = make_design("antithetic", "shapley", game.n_players, seed=0)
     design.limit = 1000
     while (masks := design.ask()) is not None:
         design.tell(game.utility(masks))
 
-Coalitions come in blocks, each with random numbers of its own (a `SeedSequence` keyed by game and
-block) and added up in the order of blocks, so that neither the number of workers, nor what runs
-them, nor where a computation was interrupted changes a bit of the result.
+Coalitions come in blocks. Each block has its own random numbers (a `SeedSequence` keyed by game and
+block), and blocks are added in order, so that results are bitwise identical for any number and
+kind of workers, and after an interruption.
 """
 
 from .checkpoint import Checkpoint, read_arrays

@@ -1,4 +1,4 @@
-"""What is needed to resume an estimation, in a file that is whole at any time."""
+"""Checkpoint files, from which an estimation resumes; written atomically."""
 
 import os
 from pathlib import Path
@@ -10,22 +10,22 @@ import numpy as np
 
 VERSION = 2
 
-_SECONDS = 1.0  # between two writes
+_SECONDS = 1.0  # least time between two writes
 
 
 class Checkpoint:
-    """A file that a computation writes about every second, if there is a path."""
+    """A file written about once per second; nothing is written if `path` is None."""
 
     def __init__(self, path):
         self.path, self._written = path, perf_counter()
 
     @property
     def is_due(self):
-        """Whether it is time to write."""
+        """Whether the last write was more than a second ago."""
         return self.path is not None and perf_counter() - self._written > _SECONDS
 
     def write(self, arrays):
-        """Write the arrays; OSError names the file."""
+        """Write the arrays; an OSError names the file."""
         if self.path is None:
             return
         try:
@@ -36,11 +36,7 @@ class Checkpoint:
 
 
 def write_arrays(path, arrays):
-    """Write arrays to a file that is replaced at once, or not at all.
-
-    Raises OSError where the disk is full or the folder cannot be written to; what was in the file
-    before is then still there.
-    """
+    """Write arrays to a file atomically: on an OSError the previous file is unchanged."""
     path = Path(path)
     with NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".tmp", delete=False) as file:
         try:
@@ -54,13 +50,13 @@ def write_arrays(path, arrays):
 
 
 def read_arrays(path):
-    """The arrays of a file, or None if there is none.
+    """The arrays of a file, or None if it does not exist.
 
-    Raises ValueError if the file is no checkpoint, or its folder is not there.
+    Raises ValueError if the file is no checkpoint or its folder does not exist.
     """
     path = Path(path)
-    if not path.parent.is_dir():  # said now, not at the first write
-        raise ValueError(f"checkpoint must be in a folder that is there. Got {str(path)!r}.")
+    if not path.parent.is_dir():  # checked now instead of at the first write
+        raise ValueError(f"checkpoint must be in an existing folder. Got {str(path)!r}.")
     if not path.exists():
         return None
     try:
@@ -68,11 +64,11 @@ def read_arrays(path):
             arrays = dict(file)
     except (ValueError, OSError, EOFError, BadZipFile) as error:
         raise ValueError(
-            f"checkpoint must name a file that a fit has written, or none. {str(path)!r} is not "
-            f"such a file: {error}."
+            f"checkpoint must name a file written by a fit, or a new file. {str(path)!r} is "
+            f"neither: {error}."
         ) from error
     if "version" not in arrays or arrays["version"] != VERSION:
         raise ValueError(
-            f"checkpoint must name a file of version {VERSION}. {str(path)!r} is another."
+            f"checkpoint must name a file of version {VERSION}. {str(path)!r} has another version."
         )
     return arrays

@@ -1,17 +1,17 @@
-"""What every design does: ask for coalitions, and add up what their utilities tell."""
+"""Base class of designs: they request coalitions and keep running sums of the utilities."""
 
 from abc import ABC, abstractmethod
 from dataclasses import fields
 
 import numpy as np
 
-ROUND = 1024  # coalitions between two looks at the stopping rules, at least
-ENTRIES = 2**25  # of the masks that are made at once
-_BATCH = 4096  # coalitions of a question
+ROUND = 1024  # fewest coalitions between two checks of the stopping rules
+ENTRIES = 2**25  # most entries of the masks made at once
+_BATCH = 4096  # coalitions per call of `ask`
 
 
 class Moments:
-    """Running sums: writing them to arrays and reading them. Adding to sums gives new ones."""
+    """Immutable running sums, which can be written to arrays and read back."""
 
     def arrays(self):
         """Name -> array."""
@@ -19,73 +19,51 @@ class Moments:
 
     @classmethod
     def of_arrays(cls, arrays):
-        """The inverse of `arrays`; shares no memory with them."""
+        """The inverse of `arrays`; copies them."""
         kept = {field.name: arrays[field.name] for field in fields(cls)}
         return cls(**{name: x.item() if x.ndim == 0 else x.copy() for name, x in kept.items()})
 
 
 class Design(ABC):
-    """Coalitions to ask of one game, and the sums from which its values are computed.
+    """Coalitions of one game to evaluate, and the sums from which its values are computed.
 
-    ``ask()`` gives masks of coalitions, or None if there are none left within the `limit`;
-    ``tell(utilities)`` takes their utilities. The first coalition is that of all players. Others
-    come in blocks of `cost` coalitions, drawn with random numbers of their own and added in their
-    order, so that neither the number of workers nor an interruption changes a bit. Blocks of the
-    same round are drawn together.
-
-    Parameters
-    ----------
-    n : int
-        Number of players.
-    empty_utility : float
-        Utility of the empty coalition.
-    seed, number : int
-        Seed, and what tells games with the same seed apart.
-    size : int
-        Coalitions of a question, at most.
-
-    Attributes
-    ----------
-    limit : int or None
-        Coalitions to ask for, the first one too.
-    full : float or None
-        Utility of all players, once known.
-    block, asked : int
-        Complete blocks, and the coalitions asked for them.
-    moments : Moments
-        The sums over these blocks.
+    ``ask()`` returns masks of coalitions, or None at the end; ``tell(utilities)`` adds their
+    utilities. The first coalition holds all players. The others come in blocks of `cost`
+    coalitions, each drawn with its own random numbers, and blocks are added in order.
     """
 
-    exact = leave_one_out = False  # whether all coalitions that count are asked, or all but one
-    n_blocks = total = None  # blocks and coalitions, where there is an end
-    truncation = limit = None
+    exact = leave_one_out = False  # all coalitions are enumerated, or those of leave-one-out
+    n_blocks = total = None  # numbers of blocks and coalitions, if they are finite
+    truncation = None
+    limit = None  # most coalitions to evaluate, with the first one
 
     def __init__(self, n, empty_utility=0.0, seed=0, number=0, size=_BATCH):
         self.n, self.empty_utility, self.size = n, empty_utility, size
         self.seed, self.number = seed, number
-        self.full, self.block, self.asked, self.moments = None, 0, 0, self._no_moments()
-        self._drawn = None  # coalitions of the blocks that are not complete yet
-        self._last = None  # the first block after the round under way
-        # What is planned for the round that begins with the block `plan_first`.
+        # Utility of all players; number of complete blocks, of their coalitions, and their sums.
+        self.full, self.block, self.n_evaluations, self.moments = None, 0, 0, self._no_moments()
+        self._drawn = None  # coalitions of incomplete blocks
+        self._last = None  # the first block after the current round
+        # The allocation of the round that starts with the block `plan_first`.
         self.plan, self.plan_first = np.zeros(0, np.int64), -1
 
-    # What a design writes -------------------------------------------------------------------
+    # What a design implements ---------------------------------------------------------------
 
     @abstractmethod
     def _no_moments(self):
-        """The sums over no block."""
+        """The sums over zero blocks."""
 
     @abstractmethod
     def round_of(self, block):
-        """First block of a round, and that of the next."""
+        """The first block of the round of a block, and the first of the next round."""
 
     @abstractmethod
     def _ask(self, blocks):
-        """Masks of the next coalitions of the blocks that are left of the round."""
+        """Masks of the next coalitions of the remaining blocks of the round."""
 
     @abstractmethod
     def _tell(self, utilities):
-        """Take the utilities of the masks; complete blocks are added to the moments."""
+        """Receive the utilities of the masks; complete blocks are added to the moments."""
 
     @abstractmethod
     def values(self):
@@ -97,22 +75,23 @@ class Design(ABC):
 
     @property
     @abstractmethod
-    def settled(self):
-        """Whether the variances can be believed."""
+    def has_reliable_errors(self):
+        """Whether there are enough blocks for the variances to be reliable."""
 
     def end_round(self):
-        """Add a round that is complete and was not added yet; returns whether there was one."""
+        """Add a complete round that has not been added yet; returns whether there was one."""
         return False
 
-    def _advance(self, moments, blocks, asked):
-        """Take sums with so many blocks and coalitions more."""
-        # One statement, so that no interruption comes between.
-        self.moments, self.block, self.asked = moments, self.block + blocks, self.asked + asked
+    def _advance(self, moments, blocks, count):
+        """Set the sums, and increase the counts of blocks and coalitions."""
+        # One assignment, so that no interruption leaves a part of it undone.
+        total = self.n_evaluations + count
+        self.moments, self.block, self.n_evaluations = moments, self.block + blocks, total
 
-    # What all have --------------------------------------------------------------------------
+    # What all designs have ------------------------------------------------------------------
 
     def ask(self):
-        """Masks of the next coalitions whose utilities are wanted, or None."""
+        """Masks of the next coalitions to evaluate, or None at the end."""
         if self.full is None:
             return np.ones((1, self.n), dtype=bool)
         self.end_round()
@@ -121,37 +100,37 @@ class Design(ABC):
         return None if self._last is None else self._ask(range(self.block, self._last))
 
     def _end_of_round(self):
-        """The first block after those that are left of the round within the limit, if any."""
+        """The block after the last one of the round within the limit; None if there is none."""
         last = int(min(self.round_of(self.block)[1], self.block + self.blocks_left))
         return None if last == self.block else last
 
     def tell(self, utilities):
-        """Take the utilities of the coalitions of `ask`."""
+        """Receive the utilities of the coalitions of `ask`."""
         utilities = np.asarray(utilities, dtype=np.float64)
         if not np.isfinite(utilities).all():
             worst = utilities[~np.isfinite(utilities)][0]
             raise ValueError(f"Utilities must be finite. Got {worst} for a coalition.")
         if self.full is None:
-            self.full, self.asked = float(utilities[0]), 1
+            self.full, self.n_evaluations = float(utilities[0]), 1
         else:
             self._tell(utilities)
             self._last = None if self.block == self._last else self._last
 
     @property
     def blocks_left(self):
-        """Blocks that may follow within the limit; infinite without one."""
+        """Number of blocks left within the limit; infinite without a limit."""
         if self.n_blocks is not None:
             return self.n_blocks - self.block
         if self.limit is None:
             return np.inf
         cost = self.cost
-        if self.block and self.truncation:  # orders that cost less
-            cost = (self.asked - 1) / self.moments.count
-        return max(0, int((self.limit - max(self.asked, 1)) // max(cost, 1)))
+        if self.block and self.truncation:  # truncated permutations cost less
+            cost = (self.n_evaluations - 1) / self.moments.count
+        return max(0, int((self.limit - max(self.n_evaluations, 1)) // max(cost, 1)))
 
     @property
     def planned(self):
-        """Coalitions that will be asked within the limit; None without one."""
+        """Number of coalitions left to evaluate within the limit; None without a limit."""
         first = int(self.full is None)
         if self.exact:
             return first + self.total - self.moments.count
@@ -159,34 +138,34 @@ class Design(ABC):
 
     @property
     def between_rounds(self):
-        """Whether the next question, if there is one, begins a round."""
+        """Whether the next call of `ask` starts a round."""
         return self._last is None
 
     @property
     def has_values(self):
-        """Whether there are values, of some players at least."""
+        """Whether there are values of at least some players."""
         return self.moments.count > 0 if self.leave_one_out else self.has_all_values
 
     @property
     def has_all_values(self):
         """Whether there are values of all players."""
-        return self.settled if self.exact else self.moments.count > 0
+        return self.has_reliable_errors if self.exact else self.moments.count > 0
 
     def drop_unfinished(self):
-        """Forget the coalitions of blocks that are not complete."""
+        """Drop the coalitions of incomplete blocks."""
         self._drawn = None
 
     def merge(self, other):
-        """Add what a design with another seed has found."""
+        """Add the sums of a design with another seed."""
         self.moments = self.moments.merge(other.moments)
-        self.asked += other.asked - 1
+        self.n_evaluations += other.n_evaluations - 1
 
     def arrays(self):
-        """Name -> array of all that the parameters do not say."""
+        """Name -> array of the state, without the parameters."""
         full = np.nan if self.full is None else self.full
         return {
             "full": np.array(full),
-            "counts": np.array([self.block, self.asked]),
+            "counts": np.array([self.block, self.n_evaluations]),
             "plan": self.plan,
             "plan_first": np.array(self.plan_first),
             **self.moments.arrays(),
@@ -196,13 +175,13 @@ class Design(ABC):
         """Resume from `arrays`."""
         full = float(arrays["full"])
         self.full = None if np.isnan(full) else full
-        self.block, self.asked = (int(count) for count in arrays["counts"])
+        self.block, self.n_evaluations = (int(count) for count in arrays["counts"])
         self.plan, self.plan_first = arrays["plan"], int(arrays["plan_first"])
         self.moments = type(self.moments).of_arrays(arrays)
         within = self.round_of(self.block)[0] < self.block
         self._last = self._end_of_round() if within else None
 
     def random(self, block):
-        """The random numbers of a block."""
+        """The random number generator of a block."""
         key = (self.number, block)
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))

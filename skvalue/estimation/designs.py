@@ -1,4 +1,4 @@
-"""The designs by name, and which one suits a game."""
+"""The designs by name, and the choice of one for a game."""
 
 import numpy as np
 
@@ -10,22 +10,15 @@ from .subsets import SUBSETS, SubsetDesign
 
 SAMPLERS = (*ORDERS, "subsets", "stratified", "exact")
 
-_LARGEST = 20  # players of whom all coalitions are enumerated
-_FEW = 2**12  # coalitions that are enumerated without being asked to
+_LARGEST = 20  # most players whose coalitions can be enumerated
+_FEW = 2**12  # most coalitions that sampler="auto" enumerates
 
 
 def choose_sampler(semivalue, n, limit=None):
     """The sampler for n players and at most ``limit`` coalitions (None: any number).
 
-    All coalitions that count, where they are few; uniform subsets for Banzhaf values; else subsets
-    stratified by size, or an order where there is no room for a block of them, but for an order.
-
-    Examples
-    --------
-    >>> choose_sampler("shapley", 10), choose_sampler("leave-one-out", 1000)
-    ('exact', 'exact')
-    >>> choose_sampler("shapley", 100), choose_sampler("banzhaf", 100)
-    ('stratified', 'subsets')
+    "exact" for few coalitions, "subsets" for Banzhaf values, "permutation" if the limit allows a
+    permutation but no block of subsets, otherwise "stratified".
     """
     limit = np.inf if limit is None else limit
     if size_weights(semivalue, n)[-1] == 1.0 or 2**n <= min(limit - 1, _FEW):
@@ -38,7 +31,7 @@ def choose_sampler(semivalue, n, limit=None):
 def make_design(sampler, semivalue, n, truncation=None, **options):
     """The design of a sampler by name, for n players; ``options`` are those of `Design`.
 
-    Raises ValueError where it needs more coalitions than can be enumerated.
+    Raises ValueError if "exact" would enumerate too many coalitions.
     """
     q = size_weights(semivalue, n)
     if sampler == "exact" or n == 1:

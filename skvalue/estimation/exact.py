@@ -1,4 +1,4 @@
-"""Semivalues from the utilities of all coalitions that count."""
+"""Semivalues from the utilities of all coalitions of nonzero weight."""
 
 from dataclasses import dataclass, replace
 
@@ -10,16 +10,9 @@ from .design import ENTRIES, ROUND, Design, Moments
 
 @dataclass(frozen=True)
 class TableMoments(Moments):
-    """Utilities of coalitions in a fixed order, as far as they are known.
+    """Utilities of coalitions in a fixed order; the first `count` are known, the rest NaN.
 
-    Adding fills the array in place, behind `count`: what is before it never changes.
-
-    Attributes
-    ----------
-    count : int
-        Utilities known.
-    utilities : ndarray
-        All of them, NaN where unknown.
+    `add` fills the array in place after the first `count` entries, which never change.
     """
 
     count: int
@@ -32,7 +25,7 @@ class TableMoments(Moments):
 
 
 class ExactDesign(Design):
-    """All coalitions that count: 2^n of them, or for leave-one-out n."""
+    """All 2^n coalitions, or the n coalitions of leave-one-out."""
 
     exact = True
 
@@ -72,11 +65,11 @@ class ExactDesign(Design):
         return np.where(self._is_known(), 0.0, np.inf), np.full(self.n, np.inf)
 
     def _is_known(self):
-        """Players whose values are known: by leave-one-out each from one coalition."""
+        """Players whose values are known; for leave-one-out after one coalition each."""
         if self.leave_one_out:
             return np.arange(self.n) < self.moments.count
         return np.full(self.n, self.moments.count == self.total)
 
     @property
-    def settled(self):
+    def has_reliable_errors(self):
         return self.moments.count == self.total

@@ -1,4 +1,4 @@
-"""Semivalues from the utilities along random orders of the players."""
+"""Semivalues from the utilities of the prefixes of random permutations of the players."""
 
 from dataclasses import dataclass
 
@@ -10,21 +10,12 @@ from .design import ENTRIES, ROUND, Design, Moments
 
 @dataclass(frozen=True)
 class OrderMoments(Moments):
-    """Mean and squared deviations over independent replicates (Welford).
+    """Mean and squared deviations over independent replicates (Welford)."""
 
-    Attributes
-    ----------
-    count : int
-        Replicates.
-    mean, squares, bias : ndarrays of shape (n,)
-        Their mean, the sum of squared deviations from it, and the mean bound of what truncation
-        may have moved.
-    """
-
-    count: int
+    count: int  # replicates
     mean: np.ndarray
-    squares: np.ndarray
-    bias: np.ndarray
+    squares: np.ndarray  # sum of squared deviations from the mean
+    bias: np.ndarray  # mean bound on the bias of truncation
 
     def add(self, x, bias):
         count = self.count + 1
@@ -37,56 +28,55 @@ class OrderMoments(Moments):
         count = self.count + other.count
         if count == 0:
             return self
-        step, share = other.mean - self.mean, other.count / count
+        step, fraction = other.mean - self.mean, other.count / count
         return OrderMoments(
             count,
-            self.mean + step * share,
-            self.squares + other.squares + step**2 * (self.count * share),
-            self.bias + (other.bias - self.bias) * share,
+            self.mean + step * fraction,
+            self.squares + other.squares + step**2 * (self.count * fraction),
+            self.bias + (other.bias - self.bias) * fraction,
         )
 
     @property
     def variances(self):
-        """Squared standard errors; infinite where one replicate cannot tell.
+        """Squared standard errors; infinite for one replicate.
 
-        One more replicate is counted, whose deviation is that of the mean player: who has not been
-        seen to matter may yet do so (as in the interval of Agresti and Coull for proportions).
+        The mean variance over players counts as one more replicate, so that the error of a player
+        whose contributions were all equal is not 0 (as in Agresti and Coull's interval).
         """
         if self.count < 2:
             return np.full(len(self.mean), np.inf)
-        own = self.squares / (self.count - 1)
-        return (own + own.mean() / self.count) / self.count
+        variance = self.squares / (self.count - 1)
+        return (variance + variance.mean() / self.count) / self.count
 
 
 @dataclass
 class _Drawn:
-    """Orders of a round, and the utilities of their prefixes as far as they are known.
+    """Permutations of a round, and the known utilities of their prefixes.
 
-    Prefixes are asked for in steps of a few sizes each, of all orders that have not ended.
+    Prefixes are evaluated in steps of a few sizes each, for all permutations still active.
     """
 
     orders: np.ndarray
-    positions: np.ndarray  # place of each player in each order
+    positions: np.ndarray  # position of each player in each permutation
     utilities: np.ndarray
-    steps: list  # arrays of sizes that are still to be asked for
-    alive: np.ndarray  # orders that have not ended
-    ends: np.ndarray  # size at which each order ended
-    asked: tuple = ()  # orders and sizes of the question
-    start: int = 0  # prefixes of the first step that are known
+    steps: list  # arrays of sizes still to be evaluated
+    alive: np.ndarray  # permutations that have not ended
+    ends: np.ndarray  # size at which each permutation ended
+    requested: tuple = ()  # permutations and sizes of the coalitions being evaluated
+    start: int = 0  # number of known prefixes of the first step
     cost: int = 0
-    added: int = 0  # orders in the moments
-    ended: bool = False  # whether all orders have ended, early or not
+    added: int = 0  # number of permutations in the moments
+    ended: bool = False  # whether all permutations have ended, truncated or not
 
 
 class OrderDesign(Design):
-    """Replicates of orders of the players; see `skvalue.samplers.draw_orders`.
+    """Replicates of permutations of the players; see `skvalue.samplers.draw_orders`.
 
-    With ``truncation`` (a tolerance in units of utility) an order ends where the utilities of as
-    many prefixes in a row as a twentieth of the players, at least 5, are within it of the utility
-    of all. What is missing to the utility of all is split equally between those who did not join.
-    If the utilities of all later prefixes are within the tolerance, too, each of these marginal
-    contributions is off by at most twice the tolerance and that part; `OrderMoments.bias` is the
-    mean of that.
+    With ``truncation`` (a tolerance in units of utility) a permutation ends once the utilities of
+    max(5, n / 20) successive prefixes are within the tolerance of the utility of all players. The
+    remaining difference is split equally between the remaining players. If all later prefixes are
+    within the tolerance too, each of these marginal contributions is wrong by at most twice the
+    tolerance plus that equal part; `OrderMoments.bias` is the mean of this bound.
     """
 
     def __init__(self, q, kind, truncation=None, **options):
@@ -95,7 +85,7 @@ class OrderDesign(Design):
         self.weights = self.n * q
         used = np.r_[0, q] + np.r_[q, 0] > 0  # prefixes of 0..n players whose utilities count
         self.sizes = np.flatnonzero(used[1:-1]) + 1
-        self.stretch = max(5, -(-self.n // 20))  # sizes at which an order that ends is flat
+        self.stretch = max(5, -(-self.n // 20))  # successive prefixes checked for truncation
         self.n_orders = len(draw_orders(np.random.default_rng(0), self.n, kind))
         self.cost = self.n_orders * len(self.sizes)
         self.round_size = max(1, ROUND // max(self.cost, 1))
@@ -114,11 +104,11 @@ class OrderDesign(Design):
         sizes, count = drawn.steps[0], min(self.size, max(1, ENTRIES // self.n))
         stop = min(drawn.start + count, len(drawn.alive) * len(sizes))
         order, place = np.divmod(np.arange(drawn.start, stop), len(sizes))
-        drawn.asked = drawn.alive[order], sizes[place]
-        return prefix_masks(drawn.positions[drawn.asked[0]], drawn.asked[1])
+        drawn.requested = drawn.alive[order], sizes[place]
+        return prefix_masks(drawn.positions[drawn.requested[0]], drawn.requested[1])
 
     def _draw(self, blocks):
-        """The orders of some blocks."""
+        """The permutations of some blocks."""
         kind, n = self.kind, self.n
         orders = np.concatenate([draw_orders(self.random(block), n, kind) for block in blocks])
         utilities = np.zeros((len(orders), n + 1))
@@ -130,7 +120,7 @@ class OrderDesign(Design):
 
     def _tell(self, utilities):
         drawn, n_sizes = self._drawn, len(self._drawn.steps[0])
-        drawn.utilities[drawn.asked] = utilities
+        drawn.utilities[drawn.requested] = utilities
         drawn.start, drawn.cost = drawn.start + len(utilities), drawn.cost + len(utilities)
         if self.truncation is None:
             self._add(drawn.start // n_sizes)
@@ -149,7 +139,7 @@ class OrderDesign(Design):
         return True
 
     def _truncate(self, sizes):
-        """End the orders whose utilities are flat at these sizes."""
+        """End the permutations whose utilities at these sizes are within the tolerance."""
         drawn, last = self._drawn, sizes[-1]
         if len(sizes) < self.stretch:
             return
@@ -162,7 +152,7 @@ class OrderDesign(Design):
         drawn.alive = drawn.alive[~flat]
 
     def _add(self, n_known):
-        """Add the complete blocks among the first orders, whose utilities are known."""
+        """Add the complete blocks among the first `n_known` permutations."""
         drawn, moments, first = self._drawn, self.moments, self._drawn.added
         drawn.added = n_known - n_known % self.n_orders
         for start in range(first, drawn.added, self.n_orders):
@@ -189,5 +179,5 @@ class OrderDesign(Design):
         return self.moments.variances, np.full(self.n, max(self.moments.count - 1.0, 1.0))
 
     @property
-    def settled(self):
+    def has_reliable_errors(self):
         return self.moments.count >= 10

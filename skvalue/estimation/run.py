@@ -1,4 +1,4 @@
-"""Designs of several games side by side, until a stopping rule ends them."""
+"""Runs the designs of several games in turn until a stopping rule ends them."""
 
 from time import perf_counter
 
@@ -6,34 +6,17 @@ import numpy as np
 
 
 class Run:
-    """Designs of a few games, of which the mean is wanted.
+    """Designs of a few games, whose mean values are computed.
 
-    ``ask()`` gives masks for the game whose number is `turn`, or None at the end;
-    ``tell(utilities)`` takes their utilities. The games play a round each in turn.
-
-    Parameters
-    ----------
-    designs : list of Design
-        One a game.
-    players : list of ndarray of int
-        Who plays in each.
-    n : int
-        Number of players in all.
-    stopping : Stopping
-        When to end.
-
-    Attributes
-    ----------
-    reason : str or None
-        The rule that ended the run, None if nothing was left to be asked.
-    error : Exception or None
-        What ended it from outside.
+    ``ask()`` returns masks for the game of index `turn`, or None at the end; ``tell(utilities)``
+    adds their utilities. The games take turns, one round each.
     """
 
     def __init__(self, designs, players, n, stopping):
         self.designs, self.players, self.n, self.stopping = designs, players, n, stopping
+        # Index of the game; the rule that ended the run, if one did; an exception that ended it.
         self.turn, self.reason, self.error = 0, None, None
-        self._asked, self._start = 0, None  # coalitions asked by this object, and since when
+        self._n_evaluated, self._start = 0, None  # coalitions of this object, and when it started
         for design in designs:
             limit = stopping.max_evaluations
             design.limit = None if limit is None else limit // len(designs)
@@ -41,36 +24,36 @@ class Run:
 
     @property
     def planned(self):
-        """Coalitions that will be asked if no rule but the count ends the run; None: unknown."""
+        """Number of coalitions left if only their number ends the run; None: unknown."""
         counts = [design.planned for design in self.designs]
         return None if None in counts else sum(counts)
 
     @property
     def n_steps(self):
-        """Steps of the run, of a few coalitions each; None: unknown."""
+        """Number of steps for progress reports, of several coalitions each; None: unknown."""
         return None if self._planned is None else max(1, min(100, self._planned // 64))
 
     @property
     def steps_done(self):
-        """How many of them are done; None: unknown."""
+        """Number of steps done; None: unknown."""
         if self._planned is None:
             return None
-        return min(self._asked * self.n_steps // max(self._planned, 1), self.n_steps)
+        return min(self._n_evaluated * self.n_steps // max(self._planned, 1), self.n_steps)
 
     def ask(self):
-        """Masks of the next coalitions of the game `turn`, or None at the end.
+        """Masks of the next coalitions of the game of index `turn`, or None at the end.
 
-        A run that resumes does so with the game whose turn it was, and looks at the goals first
-        where that was due, so that it ends where it would have ended undisturbed.
+        A resumed run continues with the same game, and checks the goals first if a check was due,
+        so that it ends where an uninterrupted run would have ended.
         """
         self._start = perf_counter() if self._start is None else self._start
-        if self._planned and self._asked >= self._planned:
-            return None  # what orders that ended early have saved is not asked for
+        if self._planned and self._n_evaluated >= self._planned:
+            return None  # the coalitions saved by truncation are not replaced by others
         if self.designs[self.turn].end_round():
             self._pass_turn()
         for _ in self.designs:
             if self.turn == 0 and self.designs[0].between_rounds:
-                self._look_at_goals()
+                self._check_goals()
             if self.reason is not None:
                 return None
             masks = self.designs[self.turn].ask()
@@ -80,11 +63,11 @@ class Run:
         return None
 
     def tell(self, utilities):
-        """Take the utilities of the coalitions of `ask`."""
+        """Receive the utilities of the coalitions of `ask`."""
         design = self.designs[self.turn]
-        begins = design.full is None  # the utility of all players is no round
+        begins = design.full is None  # the coalition of all players is not a round
         design.tell(utilities)
-        self._asked += len(utilities)
+        self._n_evaluated += len(utilities)
         if not begins and design.between_rounds:
             self._pass_turn()
         limit = self.stopping.max_time
@@ -95,23 +78,23 @@ class Run:
     def _pass_turn(self):
         self.turn = (self.turn + 1) % len(self.designs)
 
-    def _look_at_goals(self):
-        if self.stopping.goals and all(design.settled for design in self.designs):
-            self.reason = self.stopping.reached(*self.result(), self.asked)
+    def _check_goals(self):
+        if self.stopping.goals and all(design.has_reliable_errors for design in self.designs):
+            self.reason = self.stopping.reached(*self.result(), self.n_evaluations)
 
     @property
-    def asked(self):
-        """Coalitions on which the values are based."""
-        return sum(design.asked for design in self.designs)
+    def n_evaluations(self):
+        """Number of coalitions on which the values are based."""
+        return sum(design.n_evaluations for design in self.designs)
 
     @property
     def exact(self):
-        """Whether all coalitions that count are asked for."""
+        """Whether all designs enumerate their coalitions."""
         return all(design.exact for design in self.designs)
 
     @property
     def valued(self):
-        """Numbers of the games that have values: those of all their players, where there are."""
+        """Indices of the games with values of all players; else of those with some values."""
         numbers = range(len(self.designs))
         whole = [i for i in numbers if self.designs[i].has_all_values]
         return whole or [i for i in numbers if self.designs[i].has_values]
@@ -123,7 +106,7 @@ class Run:
 
     @property
     def truncation_bias(self):
-        """What truncation can have moved each value by."""
+        """Bound on the bias of each value by truncation."""
         bias = np.zeros(self.n)
         for design, rows in zip(self.designs, self.players):
             if not design.exact:
@@ -131,17 +114,16 @@ class Run:
         return bias
 
     def arrays(self):
-        """Name -> array of everything needed to resume."""
+        """Name -> array of the full state needed to resume."""
         arrays = {**self.stopping.arrays(), "turn": np.array(self.turn)}
         for number, design in enumerate(self.designs):
             arrays |= {f"{number}/{name}": x for name, x in design.arrays().items()}
         return arrays
 
     def finish(self):
-        """Forget the coalitions of blocks that are not complete.
+        """Drop the coalitions of incomplete blocks.
 
-        A first round of orders that was complete as the budget ended is added: there would be no
-        value without it.
+        A complete first round of permutations is added before: there would be no values otherwise.
         """
         for design in self.designs:
             if not design.has_values:
@@ -154,30 +136,19 @@ class Run:
         self.stopping.restore(arrays)
         for number, design in enumerate(self.designs):
             prefix = f"{number}/"
-            own = {k.removeprefix(prefix): x for k, x in arrays.items() if k.startswith(prefix)}
-            design.restore(own)
+            kept = {k.removeprefix(prefix): x for k, x in arrays.items() if k.startswith(prefix)}
+            design.restore(kept)
         self._planned = self.planned
 
 
 def combine(designs, players, n):
-    """Mean over games of the values of n players, who play in some of them each.
+    """Mean values of n players over games, their standard errors and degrees of freedom.
 
-    Parameters
-    ----------
-    designs : list of Design
-        One a game; all of them have values.
-    players : list of (ndarray of int or None)
-        Who plays in each game; None: all.
-    n : int
-        Number of players.
-
-    Returns
-    -------
-    values, errors, freedom : ndarrays of shape (n,)
-        Values, their standard errors, and the degrees of freedom of these.
+    ``players`` has the indices of the players of each game (None: all); the value of a player is
+    0 in the other games.
     """
     weight = 1 / len(designs)
-    values, variances, spread = np.zeros(n), np.zeros(n), np.zeros(n)
+    values, variances, inverses = np.zeros(n), np.zeros(n), np.zeros(n)
     parts = []
     for design, rows in zip(designs, players):
         rows = slice(None) if rows is None else rows
@@ -186,8 +157,8 @@ def combine(designs, players, n):
         variances[rows] += weight**2 * variance
         parts.append((rows, weight**2 * variance, freedom))
     with np.errstate(invalid="ignore", divide="ignore"):
-        for rows, variance, freedom in parts:  # ratios, whose squares no unit makes overflow
+        for rows, variance, freedom in parts:  # squares of ratios cannot overflow
             ratio = np.where(variance > 0, variance / variances[rows], 0.0)
-            spread[rows] += ratio**2 / freedom
-        freedom = np.where(variances > 0, 1 / spread, np.inf)
+            inverses[rows] += ratio**2 / freedom
+        freedom = np.where(variances > 0, 1 / inverses, np.inf)
     return values, np.sqrt(variances), np.where(np.isnan(freedom), 1.0, freedom)

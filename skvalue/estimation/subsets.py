@@ -7,22 +7,17 @@ import numpy as np
 from ..samplers import SizeStrata, draw_subsets, neyman_allocation
 from .design import ENTRIES, ROUND, Design, Moments
 
-SUBSETS = 32  # coalitions of a block
-_PILOT = 4  # blocks before the first look at their variances
-_FEW = 4  # observations below which a variance is taken from the whole stratum
+SUBSETS = 32  # coalitions per block
+_PILOT = 4  # blocks before the first estimate of variances
+_FEW = 4  # effective observations below which the variance of the whole stratum is used
 
 
 @dataclass(frozen=True)
 class SubsetMoments(Moments):
     """Weighted sums over the coalitions of each stratum, with and without every player.
 
-    Attributes
-    ----------
-    inside, outside : ndarrays of shape (5, n_strata, n)
-        Sums of a, a v, a^2, a^2 v and a^2 v^2 over the coalitions with, or without, the player;
-        a is a coalition's importance weight and v its utility.
-    pooled : ndarray of shape (3, n_strata)
-        Number of coalitions, sum of v and of v^2.
+    `inside` and `outside` of shape (5, n_strata, n): sums of a, a v, a^2, a^2 v and a^2 v^2 with
+    importance weights a and utilities v. `pooled` of shape (3, n_strata): sums of 1, v and v^2.
     """
 
     inside: np.ndarray
@@ -34,7 +29,7 @@ class SubsetMoments(Moments):
         for label in np.unique(labels):
             rows = np.flatnonzero(labels == label)
             with_player = masks[rows].astype(np.float64)
-            # Not a BLAS product, whose bits may depend on the number of threads.
+            # No BLAS product, whose rounding may depend on the number of threads.
             for sums, a, weight in (
                 (inside, a_inside[rows], with_player),
                 (outside, a_outside[rows], 1.0 - with_player),
@@ -51,7 +46,7 @@ class SubsetMoments(Moments):
 
     @property
     def count(self):
-        """Coalitions so far."""
+        """Number of coalitions so far."""
         return int(self.pooled[0].sum())
 
     def _pooled_mean(self):
@@ -61,9 +56,9 @@ class SubsetMoments(Moments):
         return mean, np.where(counts > 1, np.maximum(variance, 0), np.inf)
 
     def means(self, side):
-        """Means over the coalitions of a stratum with ("inside") or without a player.
+        """Mean utilities of each stratum with ("inside") or without every player.
 
-        Of a player of whom there is none, the mean of the stratum.
+        Where a stratum has no such coalition, the mean of the stratum.
         """
         a, av = getattr(self, side)[:2]
         return np.where(a > 0, av / np.where(a > 0, a, 1), self._pooled_mean()[0][:, None])
@@ -71,31 +66,31 @@ class SubsetMoments(Moments):
     def side_variances(self, side):
         """Squared standard errors of `means`, and their degrees of freedom.
 
-        The error of a ratio of sums, ``sum a^2 (v - mean)^2 / (sum a)^2``, times m / (m - 1) with
-        m = (sum a)^2 / sum a^2 effective observations.
+        The squared error of a ratio of sums, ``sum a^2 (v - mean)^2 / (sum a)^2``, times
+        m / (m - 1) with m = (sum a)^2 / sum a^2 effective observations.
         """
         a, _, a2, a2v, a2v2 = getattr(self, side)
         seen = a > 0
         effective = np.where(seen, a**2 / np.where(seen, a2, 1), 0.0)
         mean = self.means(side)
-        spread = np.maximum(a2v2 - 2 * mean * a2v + mean**2 * a2, 0) / np.where(seen, a, 1) ** 2
+        variance = np.maximum(a2v2 - 2 * mean * a2v + mean**2 * a2, 0) / np.where(seen, a, 1) ** 2
         few = effective < _FEW
         pooled = self._pooled_mean()[1]
         known = np.isfinite(pooled)
-        # One more observation, with the deviation that there is in the mean stratum: coalitions
-        # that have all been equal so far need not be.
+        # The mean variance over strata counts as one more observation: utilities that are all
+        # equal so far do not prove a variance of 0.
         typical = pooled[known].mean() if known.any() else 0.0
-        own = spread * effective / np.where(few, 1, effective - 1)
-        own = own + typical / np.where(few, 1, effective) ** 2
+        variance = variance * effective / np.where(few, 1, effective - 1)
+        variance = variance + typical / np.where(few, 1, effective) ** 2
         of_stratum = pooled[:, None] / np.maximum(effective, 1)
         freedom = np.maximum(np.where(few, self.pooled[0][:, None], effective) - 1, 1)
-        return np.where(few, of_stratum, own), freedom
+        return np.where(few, of_stratum, variance), freedom
 
 
 class SubsetDesign(Design):
     """Random subsets of every size, each used for all players; see `skvalue.samplers.SizeStrata`.
 
-    From the first few blocks on, draws are allocated to strata by Neyman's rule.
+    After the first few blocks, draws are allocated to strata by Neyman's rule.
     """
 
     cost = SUBSETS
@@ -110,7 +105,7 @@ class SubsetDesign(Design):
         return SubsetMoments(*np.zeros((2, 5, n_strata, self.n)), np.zeros((3, n_strata)))
 
     def round_of(self, block):
-        # 0-4, 4-8, 8-16, then blocks by 32: looks at the variances come early first.
+        # Blocks 0-4, 4-8, 8-16, 16-32, then 32 per round: variances are estimated early.
         if block < _PILOT:
             return 0, _PILOT
         length = min(2 ** int(np.log2(block)), ROUND // SUBSETS)
@@ -129,8 +124,8 @@ class SubsetDesign(Design):
         return np.concatenate([masks for masks, _ in self._drawn])
 
     def _allocate(self, count):
-        """Strata of the coalitions of a round, mixed so that any part of it is like the whole."""
-        counts = neyman_allocation(self._spread(), count)
+        """Strata of the coalitions of a round, interleaved evenly."""
+        counts = neyman_allocation(self._stds(), count)
         labels = np.repeat(np.arange(len(counts)), counts)
         place = np.concatenate([(np.arange(count) + 0.5) / count for count in counts])
         return labels[np.argsort(place, kind="stable")]
@@ -144,23 +139,23 @@ class SubsetDesign(Design):
         self._advance(moments, blocks, blocks * SUBSETS)
 
     def _weights(self):
-        return self.strata.inside_share[:, None], self.strata.outside_share[:, None]
+        return self.strata.inside_weight[:, None], self.strata.outside_weight[:, None]
 
-    def _spread(self):
-        """Standard deviation that one draw adds to a value, the mean over players."""
+    def _stds(self):
+        """Standard deviation that one draw of each stratum adds to a value, over all players."""
         variances = np.zeros(self.strata.n_strata)
-        with np.errstate(invalid="ignore"):  # 0 * inf, where nothing is known
+        with np.errstate(invalid="ignore"):  # 0 * inf for strata without coalitions
             for side, weight in zip(("inside", "outside"), self._weights()):
                 variances += (weight**2 * self.moments.side_variances(side)[0]).mean(axis=1)
-            spread = np.sqrt(variances * self.moments.pooled[0])
-        return np.where(np.isfinite(spread), spread, np.nan)
+            stds = np.sqrt(variances * self.moments.pooled[0])
+        return np.where(np.isfinite(stds), stds, np.nan)
 
     def values(self):
         (inside, outside), gain = self._weights(), self.full - self.empty_utility
         moments = self.moments
         values = (inside * moments.means("inside") - outside * moments.means("outside")).sum(axis=0)
         values += self.q[-1] * gain
-        # The Shapley values' sum is known: all are moved by the same to have it.
+        # The sum of Shapley values is known: all values are shifted equally to match it.
         return values + (gain - values.sum()) / self.n if self.efficient else values
 
     def variances(self):
@@ -179,5 +174,5 @@ class SubsetDesign(Design):
         return total, np.maximum(freedom, 1.0)
 
     @property
-    def settled(self):
+    def has_reliable_errors(self):
         return self.moments.count >= ROUND

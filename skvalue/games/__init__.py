@@ -1,7 +1,7 @@
-"""Games: what a coalition of rows, or of groups of rows, is worth.
+"""Games: utilities of coalitions of rows, or of groups of rows.
 
-Every game has ``utility(masks)``, the utilities of coalitions given as rows of a bool array, and
-`n_players`, `empty_utility`, `solver`, `n_evaluations`, `n_failed`; see `Game`.
+Every game has a method ``utility(masks)``, where each row of the bool array is a coalition, and the
+attributes `n_players`, `empty_utility`, `solver`, `n_evaluations` and `n_failed`; see `Game`.
 """
 
 from ..privacy import clip_rows

@@ -1,4 +1,4 @@
-"""Games whose semivalues are known in closed form, to try methods on."""
+"""Games with known semivalues, for testing methods."""
 
 import numpy as np
 
@@ -6,18 +6,18 @@ from ._protocol import FunctionGame
 
 
 def airport_game(costs):
-    """A coalition of aeroplanes needs the longest runway that one of them needs.
+    """Airport game: the utility of a coalition is the largest cost among its players.
 
     Parameters
     ----------
     costs : array-like of shape (n_players,)
-        Cost of the runway that each needs.
+        Cost of the runway that each player needs.
 
     Returns
     -------
     game : FunctionGame
-        The utility is that cost. In the Shapley value every section of the runway is paid in equal
-        parts by those who use it (Littlechild and Owen 1973).
+        The game. Its Shapley value splits the cost of every section of the runway equally between
+        the players that need it (Littlechild and Owen 1973).
 
     Examples
     --------
@@ -30,19 +30,19 @@ def airport_game(costs):
 
 
 def voting_game(votes, quota):
-    """A coalition wins with enough votes.
+    """Weighted voting game: a coalition wins if its votes reach the quota.
 
     Parameters
     ----------
     votes : array-like of shape (n_players,)
-        Votes of each player.
+        Number of votes of each player.
     quota : float
-        Votes that win.
+        Number of votes needed to win.
 
     Returns
     -------
     game : FunctionGame
-        The utility is 1 for a coalition that wins, else 0.
+        The game; the utility of a winning coalition is 1, of any other 0.
 
     Examples
     --------
@@ -56,17 +56,17 @@ def voting_game(votes, quota):
 
 
 def gloves_game(n_left, n_right):
-    """Players hold a left or a right glove each; a pair is worth 1.
+    """Glove game: each player has one left or right glove; the utility counts the pairs.
 
     Parameters
     ----------
     n_left, n_right : int
-        Players with a left glove, who come first, and with a right one.
+        Numbers of players with a left glove, which come first, and with a right glove.
 
     Returns
     -------
     game : FunctionGame
-        The utility is the number of pairs.
+        The game; the utility of a coalition is its number of pairs.
 
     Examples
     --------

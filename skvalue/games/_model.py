@@ -14,61 +14,65 @@ from ._protocol import Game
 from ._training import make_training
 from .solvers import find_solver, fit_and_score
 
-_TASKS_A_WORKER = 4  # chunks of coalitions; sizes are spread over them
+_TASKS_PER_WORKER = 4  # a task takes every n-th coalition, so coalitions of all sizes
 
 
 class ModelGame(Game):
-    """Players are rows, or groups of rows; utility is the score of a model trained on them.
+    """The game of training a model: the utility of a coalition of rows is the model's score.
 
-    An estimator of a kind that can be trained on many coalitions at once is (see `solver`); any
-    other is cloned and fitted for every coalition through joblib, so that `joblib.parallel_config`
-    decides where. A coalition of one class predicts that class, with probabilities
-    (count + 1) / (n + C); one that lacks some classes gives each of them 1 / (n + C). The empty
-    coalition has the score of the best constant prediction.
+    Players are rows, or groups of rows. If there is a batched solver for the estimator, it trains
+    many coalitions at once (see `solver`); any other estimator is cloned and fitted for every
+    coalition through joblib, with the backend of `joblib.parallel_config`. A coalition of one
+    class predicts that class, with probabilities (count + 1) / (n + C); the model of a coalition
+    without some of the classes gives each of these the probability 1 / (n + C). The empty
+    coalition has the score of the constant prediction.
 
     Parameters
     ----------
     estimator : estimator
-        The model; never changed. scikit-learn's contract is all that it needs.
+        The scikit-learn estimator to train; it is not modified.
     X : array-like of shape (n_samples, n_features)
-        The rows. An estimator that is not batched decides what it takes.
+        The rows. Without a batched solver they may have any form that the estimator accepts.
     y : array-like of shape (n_samples,)
-        Their labels or targets.
+        Labels or targets of the rows.
     X_val : array-like of shape (n_validation, n_features)
         Validation points, on which models are scored.
     y_val : array-like of shape (n_validation,)
-        Their labels or targets.
+        Labels or targets of the validation points.
     scoring : str or callable, default=None
-        A scorer of scikit-learn, or ``scorer(estimator, X, y)``. None is the estimator's own score.
+        A scorer of scikit-learn, or ``scorer(estimator, X, y)``. None means the score of the
+        estimator.
     error_score : "empty", "raise" or float, default="empty"
-        Utility of a coalition on which the fit or the scorer fails: that of the empty one, a
-        number, or no utility but the error.
+        Utility of a coalition whose fit or score fails. "empty" uses that of the empty coalition,
+        "raise" raises the error.
     empty_utility : float, default=None
-        Utility of the empty coalition. None is 1/C for accuracy and balanced accuracy, 0.5 for ROC
-        AUC, -ln C for the log-loss and 0 for R2.
+        Utility of the empty coalition. None looks it up: 1/C for accuracy and balanced accuracy,
+        0.5 for ROC AUC, -ln C for the log-loss and 0 for R2.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows in fits, cut with the coalition; a row of weight zero is not there.
+        Weights of the rows in fits; a row of weight zero is left out of all coalitions.
     sample_weight_val : array-like of shape (n_validation,), default=None
         Weights of the validation points in scores.
     groups : array-like of shape (n_samples,), default=None
-        Group of every row; groups then are the players, in sorted order.
+        Group of every row; the players then are the groups, in sorted order.
     batch : {"auto", "torch", "never"}, default="auto"
-        Whether coalitions are trained many at a time: where the estimator allows it, by torch
-        where device="cuda"; by torch, which the extra `torch` brings, or not at all; or never.
+        Whether many coalitions are trained at once. "auto": if there is a batched solver for the
+        estimator, which uses torch if device="cuda". "torch": by torch (extra `torch`), or an
+        error. "never": one estimator at a time.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where batches are trained. "auto" is a GPU where batch="torch" and torch sees one, else the
+        Where batches are trained. "auto" is a GPU if batch="torch" and torch finds one, else the
         CPU.
     random_state : int, default=None
-        Given to every `random_state` of the estimator that is None, so that a coalition has one
-        utility.
+        Set as every `random_state` of the estimator that is None, so that the utility of a
+        coalition is deterministic.
     memory : str or object with the interface of `joblib.Memory`, default=None
-        Keeps utilities on disk, by call, be they batched or not: only a call for the same
-        coalitions (that are not remembered) finds them.
+        Cache of utilities on disk, one entry per call: only a call with the same coalitions (those
+        not in the cache in memory) finds its entry.
     n_jobs : int, default=None
-        Workers: of joblib for the loop, where None is 1 unless a `parallel_config` says otherwise;
-        threads for a batched solver, where None takes as many as a matrix product would.
+        Number of workers: joblib workers without a batched solver, where None is 1 unless set by
+        `joblib.parallel_config`; threads of a batched solver, where None means the number of
+        threads of a matrix product.
     cache_size : int, default=100_000
-        Utilities from the loop that are remembered, the latest ones; 0 for none.
+        Number of utilities kept in memory, the latest ones; 0 for none. Batched solvers keep none.
 
     Attributes
     ----------
@@ -79,18 +83,19 @@ class ModelGame(Game):
     solver : str
         "loop", or the name of the batched solver.
     n_evaluations, n_failed : int
-        Utilities computed, and those among them of coalitions that failed or hold one class.
+        Number of utilities computed, and how many of them are of coalitions that failed or have
+        one class.
     groups_ : ndarray of shape (n_players,)
-        Names of the groups; None for rows.
+        Group labels; None if the players are rows.
 
     Raises
     ------
     ValueError
-        If lengths differ, a classifier gets continuous targets, y_val has a label that y has not,
-        weights are given to an estimator or a scorer that takes none, `empty_utility` is needed and
-        not given, or torch cannot train the estimator or sees no GPU though it was asked for.
+        If lengths differ, a classifier gets continuous targets, y_val has a label that y lacks,
+        weights are given to an estimator or a scorer that accepts none, `empty_utility` is needed
+        and not given, or torch is requested and cannot train the estimator or finds no GPU.
     ImportError
-        If torch is asked for and not installed.
+        If torch is requested and not installed.
 
     Examples
     --------
@@ -156,7 +161,7 @@ class ModelGame(Game):
         weights = self._training.sample_weight
         if weights is None:
             return self._look_up(masks, n_jobs)
-        masks = masks & (weights > 0)  # or a class might be there without weight
+        masks = masks & (weights > 0)  # a class must not be present with weight 0 only
         some = masks.any(axis=1)
         utilities, failed = np.full(len(masks), self.empty_utility), ~some
         if some.any():
@@ -164,22 +169,22 @@ class ModelGame(Game):
         return utilities, failed
 
     def _look_up(self, masks, n_jobs):
-        """Utilities of coalitions of rows from the store, or computed."""
+        """Utilities of coalitions of rows, from the cache on disk or computed."""
         if self._fingerprint is None or n_jobs is not None:
             return self._train(masks, n_jobs)
         recall = self._store.cache(_train, ignore=["game", "n_rows"])
         return recall(self._fingerprint, np.packbits(masks, axis=1), self, masks.shape[1])
 
     def _train(self, masks, n_jobs):
-        """Utilities of coalitions of rows, and which of them failed."""
+        """Utilities of coalitions of rows, and a mask of those that failed."""
         n_jobs = self.n_jobs if n_jobs is None else n_jobs
         if self._solver is not None:
             return self._solver.utilities(masks, n_jobs)
         packed = np.packbits(masks, axis=1)
         workers = effective_n_jobs(n_jobs)
-        n_tasks = 1 if workers == 1 else min(len(masks), _TASKS_A_WORKER * workers)
+        n_tasks = 1 if workers == 1 else min(len(masks), _TASKS_PER_WORKER * workers)
         utilities, failed = np.empty(len(masks)), np.empty(len(masks), dtype=bool)
-        with one_thread():  # for tasks that are threads: they share these limits
+        with one_thread():  # for a backend of threads, to which these limits apply too
             parts = Parallel(n_jobs=n_jobs)(
                 delayed(fit_and_score)(self._training, packed[task::n_tasks])
                 for task in range(n_tasks)
@@ -191,7 +196,8 @@ class ModelGame(Game):
     def _failed_rule(self):
         training = replace(self._training, error_score="raise")
         rule = (
-            f"One class predicts itself; one that failed has utility {self._training.error_score}."
+            "A coalition of one class predicts that class; a failed one has utility "
+            f"{self._training.error_score}."
         )
         if self.solver != "loop":
             return rule
@@ -201,10 +207,10 @@ class ModelGame(Game):
             fit_and_score(training, [np.packbits(rows)])
         except Exception as error:
             first_line = (str(error).splitlines() or [""])[0]
-            rule += f" All rows together fail, too, by {type(error).__name__}: {first_line}"
+            rule += f" All rows together also fail, with {type(error).__name__}: {first_line}"
         return rule
 
 
 def _train(fingerprint, packed, game, n_rows):
-    """What is kept on disk: utilities by the data and settings, and the coalitions."""
+    """The function cached on disk: utilities by the fingerprint of a game and the coalitions."""
     return game._train(np.unpackbits(packed, axis=1, count=n_rows).astype(bool), None)

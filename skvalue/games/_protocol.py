@@ -1,4 +1,4 @@
-"""What a game is: players, and the utility of any coalition of them."""
+"""The interface of games: players, and the utility of any coalition of them."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -10,14 +10,14 @@ import numpy as np
 from ..exceptions import FailedCoalitionsWarning
 
 _MANY_FAILED = 0.1
-_LONG_ENOUGH, _ENOUGH = 0.05, 2000  # seconds and coalitions of a measurement
+_LONG_ENOUGH, _ENOUGH = 0.05, 2000  # seconds or coalitions that end a measurement of the cost
 
 
 class Game(ABC):
-    """A coalitional game: `utility` of any coalition of `n_players` players.
+    """Base class of coalitional games of `n_players` players.
 
-    A game writes `_compute`. The base checks coalitions, knows the empty one, remembers utilities
-    and counts.
+    A subclass implements `_compute`. This class validates coalitions, handles the empty coalition,
+    keeps the latest utilities and counts evaluations.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Game(ABC):
     empty_utility : float
         Utility of the empty coalition.
     cache_size : int, default=100_000
-        Utilities that are remembered, the latest ones; 0 for none.
+        Number of utilities kept in memory, the latest ones; 0 for none.
 
     Attributes
     ----------
@@ -35,16 +35,16 @@ class Game(ABC):
     empty_utility : float
         Utility of the empty coalition, which is never computed.
     solver : str
-        What computes utilities: "function", "loop", or the name of a batched solver.
+        How utilities are computed: "function", "loop", or the name of a batched solver.
     n_evaluations : int
-        Utilities computed so far; those remembered, and the empty coalition, do not count.
+        Number of utilities computed; those read from memory and the empty coalition do not count.
     n_failed : int
-        Coalitions among them that could not be trained, or hold one class.
+        Number of coalitions among them that could not be trained, or have one class.
     """
 
     solver = "function"
-    # Whether a utility has the same bits whatever is computed with it: only then may it be
-    # remembered, or the bits of a long computation would depend on where it was resumed.
+    # Whether a utility does not depend, bitwise, on the other coalitions of the call. Only then is
+    # it kept in memory; otherwise results would depend on where a computation was resumed.
     _remember = True
 
     def __init__(self, n_players, empty_utility, cache_size=100_000):
@@ -66,14 +66,14 @@ class Game(ABC):
         masks : ndarray of bool of shape (m, n_players)
             The coalitions.
         n_jobs : int or None
-            Workers in place of the game's own number.
+            Number of workers instead of that of the game.
 
         Returns
         -------
         utilities : ndarray of shape (m,)
             Their utilities.
         failed : ndarray of bool of shape (m,)
-            Those that could not be trained, or hold one class.
+            True for coalitions that could not be trained, or have one class.
         """
 
     def utility(self, masks):
@@ -82,7 +82,7 @@ class Game(ABC):
         Parameters
         ----------
         masks : ndarray of bool of shape (m, n_players)
-            One coalition a row: True where the player is in it.
+            One coalition per row: True for the players in it.
 
         Returns
         -------
@@ -92,7 +92,7 @@ class Game(ABC):
         Raises
         ------
         ValueError
-            If the masks are not boolean or have another number of columns.
+            If the masks are not boolean or the number of columns is not `n_players`.
         """
         masks = np.asarray(masks)
         if masks.dtype != bool or masks.ndim != 2 or masks.shape[1] != self.n_players:
@@ -101,30 +101,31 @@ class Game(ABC):
                 f"{masks.shape} of {masks.dtype}."
             )
         utilities = np.full(len(masks), self.empty_utility)
-        asked = np.flatnonzero(masks.any(axis=1))
+        nonempty = np.flatnonzero(masks.any(axis=1))
         if self._remember and self.cache_size:
-            utilities[asked] = self._recall(masks[asked])
-        elif len(asked):
-            utilities[asked] = self._count(*self._compute(masks[asked]))
+            utilities[nonempty] = self._recall(masks[nonempty])
+        elif len(nonempty):
+            utilities[nonempty] = self._count(*self._compute(masks[nonempty]))
         return utilities
 
     def evaluation_cost(self, size=None, n_coalitions=None, nested=False):
-        """Measure what one coalition costs.
+        """Measure the time of one coalition.
 
         Parameters
         ----------
         size : int, default=None
-            Players in the coalitions measured; None is half of them.
+            Number of players in the coalitions measured; None is half of all players.
         n_coalitions : int, default=None
-            Coalitions measured; None takes as many as make the overhead of a call small.
+            Number of coalitions measured; None takes enough to make the overhead of a call small.
         nested : bool, default=False
-            Whether they are prefixes of one order, around that size, which batched solvers may
-            have cheaper; else they are drawn one by one.
+            Whether they are prefixes of one permutation, around that size, for which batched
+            solvers may be faster; otherwise they are drawn independently.
 
         Returns
         -------
         seconds : float
-            Mean seconds a coalition takes one worker. Nothing is counted or remembered.
+            Mean seconds per coalition for one worker. The coalitions measured are not counted in
+            `n_evaluations`.
 
         Raises
         ------
@@ -135,7 +136,7 @@ class Game(ABC):
         if not 1 <= size <= self.n_players:
             raise ValueError(f"size must be between 1 and {self.n_players}. Got {size}.")
         count = 3 if n_coalitions is None else n_coalitions
-        self._compute(self._draw(1, size, nested), n_jobs=1)  # compiles, imports
+        self._compute(self._draw(1, size, nested), n_jobs=1)  # compilation and imports
         while True:
             masks = self._draw(count, size, nested)
             start = perf_counter()
@@ -146,7 +147,7 @@ class Game(ABC):
             count *= 4
 
     def _draw(self, count, size, nested):
-        """Coalitions of about a size, prefixes of one order or not."""
+        """Coalitions of about one size, independent or prefixes of one permutation."""
         rng = np.random.default_rng(0)
         length = min(count, self.n_players) if nested else 1
         first = max(1, min(size - length // 2, self.n_players - length + 1))
@@ -165,18 +166,18 @@ class Game(ABC):
         Warns
         -----
         FailedCoalitionsWarning
-            Names how many, and what their utility is.
+            The message has their number and utility.
         """
         if self.n_failed > _MANY_FAILED * self.n_evaluations:
             warnings.warn(
-                f"{self.n_failed} of {self.n_evaluations} coalitions could not be trained or hold "
+                f"{self.n_failed} of {self.n_evaluations} coalitions could not be trained or have "
                 f"one class. {self._failed_rule()}",
                 FailedCoalitionsWarning,
                 stacklevel=stacklevel,
             )
 
     def _failed_rule(self):
-        """What utility coalitions have that failed."""
+        """A sentence for the warning on the utility of failed coalitions."""
         return ""
 
     def _count(self, utilities, failed):
@@ -185,7 +186,7 @@ class Game(ABC):
         return utilities
 
     def _recall(self, masks):
-        """Utilities from the memo, the missing ones computed, each once."""
+        """Utilities from memory; those not in memory are computed, once each."""
         keys = [_key(row) for row in np.packbits(masks, axis=1)]
         missing = {key: place for place, key in enumerate(keys) if key not in self._memo}
         if missing:
@@ -198,7 +199,7 @@ class Game(ABC):
 
 
 def _key(packed):
-    """Bytes that tell a coalition from all others, never many."""
+    """A key of at most 16 bytes for a coalition: its bits, or a hash of them."""
     data = packed.tobytes()
     return data if len(data) <= 16 else blake2b(data, digest_size=16).digest()
 
@@ -209,14 +210,14 @@ class FunctionGame(Game):
     Parameters
     ----------
     function : callable
-        ``function(masks)`` gives the utilities of the rows of a bool array of shape
+        ``function(masks)`` returns the utilities of the m coalitions of a bool array of shape
         (m, n_players).
     n_players : int
         Number of players.
     empty_utility : float, default=None
-        Utility of the empty coalition; None asks the function.
+        Utility of the empty coalition; None computes it with `function`.
     cache_size : int, default=100_000
-        Utilities that are remembered; 0 for none.
+        Number of utilities kept in memory; 0 for none.
 
     Examples
     --------
@@ -231,24 +232,24 @@ class FunctionGame(Game):
     def __init__(self, function, n_players, empty_utility=None, cache_size=100_000):
         self.function = function
         if empty_utility is None:
-            empty_utility = self._ask(np.zeros((1, n_players), dtype=bool))[0]
+            empty_utility = self._call(np.zeros((1, n_players), dtype=bool))[0]
         super().__init__(n_players, empty_utility, cache_size)
 
-    def _ask(self, masks):
+    def _call(self, masks):
         utilities = np.asarray(self.function(masks), dtype=np.float64)
         if utilities.shape != (len(masks),):
             raise ValueError(
-                f"function must give one utility a coalition: shape ({len(masks)},). Got "
+                f"function must return one utility per coalition: shape ({len(masks)},). Got "
                 f"{utilities.shape}."
             )
         return utilities
 
     def _compute(self, masks, n_jobs=None):
-        utilities = self._ask(masks)
+        utilities = self._call(masks)
         if not np.isfinite(utilities).all():
             worst = int(np.flatnonzero(~np.isfinite(utilities))[0])
             raise ValueError(
-                f"function must give finite utilities. Got {utilities[worst]} for a coalition of "
+                f"function must return finite utilities. Got {utilities[worst]} for a coalition of "
                 f"{masks[worst].sum()} players."
             )
         return utilities, np.zeros(len(masks), dtype=bool)

@@ -1,4 +1,4 @@
-"""A game of logistic regression in which no row moves any utility by more than a proved bound."""
+"""A game of logistic regression with a proved bound on the effect of one row on a utility."""
 
 from math import hypot, log, sqrt
 
@@ -17,10 +17,10 @@ _TILE = 256
 
 
 def stability(l2, max_norm, fit_intercept=True):
-    """Constants of the game: norm of rows, slope of the loss, and where solvers stop.
+    """Constants of the game: norm of rows, slope of the loss, and tolerance of the solvers.
 
-    A model's coefficients w minimise ``mean log(1 + exp(-y w.x)) + l2 / 2 |w|^2``, so that ``l2
-    |w|^2`` is the mean of ``m sigmoid(-m)`` over the margins m of its rows, at most .2785.
+    The coefficients w of a model minimise ``mean log(1 + exp(-y w.x)) + l2 / 2 |w|^2``, so that
+    ``l2 |w|^2`` is the mean of ``m sigmoid(-m)`` over the margins m of its rows, at most .2785.
 
     Parameters
     ----------
@@ -29,18 +29,18 @@ def stability(l2, max_norm, fit_intercept=True):
     max_norm : float
         Norm to which rows are clipped.
     fit_intercept : bool, default=True
-        Whether rows have a constant, 1, whose coefficient is penalised, too.
+        Whether rows get a constant entry 1, whose coefficient is penalised too.
 
     Returns
     -------
     kappa, slope, tolerance : float
-        Norm of rows with their constant; Lipschitz constant of the loss in margins that can be; and
-        norm of the gradient at which solvers have stopped.
+        Norm of rows with the constant; Lipschitz constant of the loss on the attainable margins;
+        norm of the gradient at which the solvers stop.
 
     References
     ----------
     O. Bousquet, A. Elisseeff: "Stability and Generalization", JMLR 2002, with the Lipschitz
-    constant of the loss where coefficients can be, in place of 1.
+    constant of the loss on the attainable coefficients instead of 1.
 
     Examples
     --------
@@ -55,34 +55,34 @@ def stability(l2, max_norm, fit_intercept=True):
 
 
 class StableLogisticGame(Game):
-    """Players are rows; utility is minus the mean logistic loss of a model of two classes.
+    """Logistic regression of two classes; the utility is minus the mean loss of the model.
 
-    The model of k rows has the coefficients that minimise ``mean log(1 + exp(-y w.x)) + l2 / 2
-    |w|^2`` over them: the estimator `LogisticRegression` with ``C = 1 / (l2 k)`` on rows with a
-    constant column, whose coefficient is penalised, too. Rows and validation points are clipped to
-    a norm. So a coalition of one class is as good as any other, the empty one has w = 0, and one
-    row moves the utility of k rows by no more than `replace_bound`.
+    The model of k rows minimises ``mean log(1 + exp(-y w.x)) + l2 / 2 |w|^2`` over these rows: it
+    is `LogisticRegression` with ``C = 1 / (l2 k)`` on rows with a constant column, whose
+    coefficient is penalised too. Rows and validation points are clipped to a norm. Coalitions of
+    one class need no special rule, the empty coalition has w = 0, and replacing one of k rows
+    changes the utility by at most `replace_bound`.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         The rows.
     y : ndarray of int of shape (n_samples,)
-        Codes of their classes, 0 or 1; a row with any other code says nothing (it is all zeros).
+        Codes of their classes, 0 or 1; a row with any other code is replaced by zeros.
     X_val, y_val : ndarrays
         Validation points and codes of their classes.
     l2 : float, default=1.0
         Penalty.
     max_norm : float, default=1.0
-        Norm to which rows and validation points are clipped, before the constant comes to them.
+        Norm to which rows and validation points are clipped, before the constant is added.
     fit_intercept : bool, default=True
-        Whether there is a constant.
+        Whether to add a constant column.
     sample_weight_val : ndarray of shape (n_validation,), default=None
         Weights of the validation points.
     groups : ndarray of int of shape (n_samples,), default=None
-        Codes of groups, which then are the players.
+        Codes of groups; the players then are the groups.
     n_jobs : int, default=None
-        Threads; None takes as many as a matrix product would.
+        Number of threads; None means that of a matrix product.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class StableLogisticGame(Game):
     solver : str
         "stable logistic".
     n_evaluations, n_failed : int
-        Utilities computed; none of them fails.
+        Number of utilities computed; none of them fails.
 
     Examples
     --------
@@ -134,25 +134,25 @@ class StableLogisticGame(Game):
 
         if self._codes is not None:
             masks = masks[:, self._codes]
-        coalition, members = np.nonzero(masks)
+        coalition, indices = np.nonzero(masks)
         sizes = np.bincount(coalition, minlength=len(masks))
         starts = np.r_[0, np.cumsum(sizes)]
         coefs = np.zeros((len(masks), self._Z.shape[1]))
         status = np.full(len(masks), SOLVED)
         stable_tile(
-            self._Z, self._t, members, starts, 1.0 / (self.l2 * sizes), self.tolerance / self.kappa,
+            self._Z, self._t, indices, starts, 1.0 / (self.l2 * sizes), self.tolerance / self.kappa,
             self.kappa, _MAX_STEPS, coefs, status,
         )  # fmt: skip
         if not (status == SOLVED).all():
             raise RuntimeError(
-                "A model could not be solved to its tolerance: l2 and max_norm are too extreme. "
+                "A model did not converge to the tolerance: l2 and max_norm are too extreme. "
                 f"Got l2={self.l2:g}, norm of rows {self.kappa:g}."
             )
         margins = coefs @ self._signed_val
         return -np.log1p(np.exp(-margins)) @ self._weights
 
     def replace_bound(self, size):
-        """Most by which a coalition's utility moves when one of its rows is replaced.
+        """Bound on the change of a coalition's utility when one of its rows is replaced.
 
         Parameters
         ----------

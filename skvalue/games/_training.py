@@ -1,4 +1,4 @@
-"""What a `ModelGame` trains its models on, checked."""
+"""Validation of the inputs of a `ModelGame`."""
 
 from numbers import Real
 
@@ -17,7 +17,7 @@ def make_training(
     estimator, X, y, X_val, y_val, *, scoring, error_score, empty_utility, sample_weight,
     sample_weight_val, random_state, device,
 ):  # fmt: skip
-    """What all models of a game have in common, and the utility of the empty coalition."""
+    """The `Training` of a game, and the utility of the empty coalition."""
     if device not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device must be 'auto', 'cpu' or 'cuda'. Got {device!r}.")
     check_consistent_length(X, y)
@@ -31,7 +31,7 @@ def make_training(
         check_takes_weights(estimator, sample_weight)
     weights_val = _weights(sample_weight_val, len(y_val), "sample_weight_val")
     if weights_val is not None and np.ptp(weights_val) == 0:
-        weights_val = None  # equal weights are none: not every scorer takes them
+        weights_val = None  # equal weights are left out: not every scorer accepts them
     scorer = check_scorer(estimator, scoring, weights_val, classes)
     if empty_utility is None:
         empty_utility = empty_utility_of(scoring, 0 if classes is None else len(classes))
@@ -43,7 +43,7 @@ def make_training(
 
 
 def _seeded(estimator, random_state):
-    """A copy with every `random_state` that is None set."""
+    """A clone in which every `random_state` that is None is set."""
     estimator = clone(estimator)
     if random_state is not None:
         free = {
@@ -56,9 +56,10 @@ def _seeded(estimator, random_state):
 
 
 def check_takes_weights(estimator, weights):
-    """Refuse an estimator whose fit takes no weights. With routing a pipeline, too, may take them.
+    """Raise ValueError for an estimator whose fit takes no sample weights.
 
-    A pipeline whose steps do not say whether they want them is refused by scikit-learn.
+    With metadata routing a pipeline may take them; scikit-learn raises an error for a pipeline
+    whose steps do not request them.
     """
     if has_fit_parameter(estimator, "sample_weight"):
         return
@@ -80,7 +81,7 @@ def _targets(y, y_val, classifier):
         return y, y_val, None
     if type_of_target(y) == "continuous":
         raise ValueError(
-            "estimator must be a regressor where y holds targets. Got a classifier, and y with "
+            "estimator must be a regressor for a continuous target. Got a classifier, and y with "
             f"continuous values such as {y[0]}."
         )
     classes = np.unique(y)
@@ -90,7 +91,7 @@ def _targets(y, y_val, classifier):
             "y_val must hold only labels that y has. Got unseen labels: "
             f"{', '.join(map(repr, unseen.tolist()[:5]))}."
         )
-    if y.dtype.kind in "ui":  # short codes of classes are not what every estimator takes
+    if y.dtype.kind in "ui":  # not every estimator accepts small integer types
         y, y_val, classes = (part.astype(np.int64) for part in (y, y_val, classes))
     return y, y_val, classes
 

@@ -1,4 +1,4 @@
-"""Clipped gradients of players, and what a model gains along them."""
+"""Clipped gradients of players, and utilities of the models trained along them."""
 
 from ._models import GradientModel, LinearGradientModel, gradients_at
 from ._noise import (
@@ -15,7 +15,7 @@ from ._walk import walk_permutations, walk_steps
 
 
 def __getattr__(name):
-    if name == "TorchGradientModel":  # it imports torch
+    if name == "TorchGradientModel":  # its module imports torch
         from ._torch import TorchGradientModel
 
         return TorchGradientModel

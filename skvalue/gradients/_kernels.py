@@ -1,8 +1,9 @@
 """Compiled walks of generalised linear models, and their utilities. Importing imports numba.
 
-Parameters are one row of coefficients an output, laid end to end: one output for two classes and
-for a regression, else one a class. Where they are coordinates in a subspace instead, rows have a
-vector for every output: X has three dimensions then, and an output is its product with them.
+A walk takes one gradient step per player along a permutation. Parameters are the coefficients of
+all outputs, concatenated: one output for two classes and for regression, else one per class. If
+they are coordinates in a subspace, X has three dimensions: a vector per row and output, whose
+product with the coordinates is the output.
 """
 
 import numpy as np
@@ -12,19 +13,18 @@ from .._utils.compiled import compiled, exp_parts
 LOGISTIC, SOFTMAX, LINEAR = 0, 1, 2
 
 _FAST = {"contract", "reassoc"}
-_POINTS = 512  # whose outputs a core's nearest cache holds, with what is on the way to losses
+_POINTS = 512  # validation points whose outputs and losses fit into the first cache of a core
 
 
-# Arrays and indices are handed on, not slices: making those takes longer than a short gradient.
+# Functions take arrays and indices instead of slices, which take longer than a short gradient.
 
 
 @compiled(fastmath=_FAST)
 def add_gradient(kind, X, i, target, thetas, s, limit, logits, out):
     """Add the gradient of row i's loss at ``thetas[s]``, clipped to the norm ``limit``, to ``out``.
 
-    A target that is no class has no gradient with one output, and agrees with no class else. Where
-    there is a limit, a gradient without a finite norm adds nothing: it must not move what other
-    rows add, and False is returned.
+    A target that is not a class has a zero gradient with one output; with several it equals no
+    class. With a finite limit, a gradient of non-finite norm adds nothing, and False is returned.
     """
     d, n_outputs = X.shape[-1], len(logits)
     top = -np.inf
@@ -83,7 +83,7 @@ def add_gradient(kind, X, i, target, thetas, s, limit, logits, out):
 
 @compiled(fastmath=_FAST)
 def player_gradient(kind, X, y, first, last, thetas, s, clip, per_example, logits, out):
-    """Clipped gradient of a player's rows; returns whether all of them have a finite one."""
+    """Clipped gradient of the rows of a player; returns whether all their gradients are finite."""
     p, finite = len(out), True
     for a in range(p):
         out[a] = 0.0
@@ -111,7 +111,7 @@ def player_gradient(kind, X, y, first, last, thetas, s, clip, per_example, logit
 
 @compiled
 def add_noise(gradient, noise, s, grid):
-    """Make a clipped gradient a release: the bits of `skvalue.privacy.release`, so no fastmath."""
+    """Add noise to a clipped gradient, bitwise as `skvalue.privacy.release` (so no fastmath)."""
     inverse, largest = 1.0 / grid, 2.0**52 * grid  # both exact: the grid is a power of two
     for a in range(len(gradient)):
         noisy = gradient[a] + noise[s, a]
@@ -120,12 +120,12 @@ def add_noise(gradient, noise, s, grid):
 
 @compiled(fastmath=_FAST)
 def step(thetas, s, release, rate, past, j, fraction, t):
-    """``thetas[s + 1] = thetas[s] - rate * W``; returns how far the release is from the past.
+    """``thetas[s + 1] = thetas[s] - rate * W``; returns the squared distance of release and past.
 
-    W is that of `own_fractions`; ``past[j]`` is the mean of the t - 1 releases before, and becomes
-    that of t.
+    W is that of `own_fractions`; ``past[j]`` is the mean of the t - 1 previous releases, and is
+    updated to the mean of t.
     """
-    p, spread = len(release), 0.0
+    p, scatter = len(release), 0.0
     if len(past) == 0:
         for a in range(p):
             thetas[s + 1, a] = thetas[s, a] - rate * release[a]
@@ -135,22 +135,22 @@ def step(thetas, s, release, rate, past, j, fraction, t):
         away = release[a] - past[j, a]
         thetas[s + 1, a] = thetas[s, a] - rate * (past[j, a] + fraction * away)
         past[j, a] += away * one
-        spread += away * away
-    return spread
+        scatter += away * away
+    return scatter
 
 
 @compiled
 def walk(
     kind, X, y, bounds, clip, per_example, order, rate, noise, grids, past, fractions, t, thetas
 ):
-    """Walk through the players of ``order`` from ``thetas[0]``.
+    """Take one step per player of ``order``, starting from ``thetas[0]``.
 
-    Returns the player who has a gradient that is not finite (-1: none; with noise it is zero), and
-    the sum of the squared distances of the releases from the means of those before.
+    Returns the player whose gradient is not finite (-1: none; with noise such gradients are zero),
+    and the sum of squared distances of the releases from the means of the previous ones.
     """
     gradient = np.empty(thetas.shape[1])
     logits = np.empty(X.shape[1] if X.ndim == 3 else thetas.shape[1] // X.shape[1])
-    spread = 0.0
+    scatter = 0.0
     for s in range(len(order)):
         j = order[s]
         finite = player_gradient(
@@ -158,15 +158,15 @@ def walk(
         )
         if len(noise):
             add_noise(gradient, noise, s, grids[j])
-        elif not finite:  # with noise, an error would tell of the rows
-            return j, spread
-        spread += step(thetas, s, gradient, rate, past, j, fractions[j], t)
-    return -1, spread
+        elif not finite:  # with noise, an error would depend on private rows
+            return j, scatter
+        scatter += step(thetas, s, gradient, rate, past, j, fractions[j], t)
+    return -1, scatter
 
 
 @compiled(fastmath=_FAST)
 def add_exp(x, bits, powers, poly, out):
-    """``out += exp(x)`` for x <= 0, in loops that vectorise (libm's exp does not)."""
+    """``out += exp(x)`` for x <= 0, in vectorised loops (libm's exp is not)."""
     for i in range(len(x)):
         z = max(x[i], -700.0)
         poly[i], bits[i] = exp_parts(z)
@@ -182,7 +182,7 @@ def sum_logs(factors, weights, equal, most):
         for i in range(m):
             total += weights[i] * np.log(factors[i])
         return total
-    size = max(1, int(1000.0 / np.log2(most + 1.0)))  # their product is no infinity
+    size = max(1, int(1000.0 / np.log2(most + 1.0)))  # factors whose product does not overflow
     for start in range(0, m, size):
         product = 1.0
         for i in range(start, min(start + size, m)):
@@ -216,10 +216,10 @@ def outputs_of(thetas, t, test, z):
 
 @compiled(fastmath=_FAST)
 def logistic_utilities(thetas, test, weights, equal, out):
-    """Negated mean log-losses of two classes, without an array of outputs between.
+    """Negated mean log-losses of two classes, without an intermediate array of outputs.
 
-    For few parameters, where a matrix product spends its time on writing outputs. ``test`` holds a
-    column a point, negative for one of the classes.
+    For few parameters, for which a matrix product mostly writes outputs. ``test`` has one column
+    per validation point, negated for one of the classes.
     """
     n = test.shape[1]
     size = -(-n // (-(-n // _POINTS)))
@@ -250,7 +250,7 @@ def logistic_utilities(thetas, test, weights, equal, out):
 def loss_utilities(kind, Z, y, weights, equal, out):
     """Negated mean losses, from outputs of shape (n_thetas, n_outputs, n_points).
 
-    With one output for two classes, Z is negative where the wrong class is preferred.
+    With one output for two classes, Z is negative where the prediction is wrong.
     """
     n_outputs, m = Z.shape[1:]
     bits = np.empty(m, np.int64)
@@ -269,7 +269,7 @@ def loss_utilities(kind, Z, y, weights, equal, out):
             add_exp(below, bits, powers, poly, total)
             loss += sum_logs(total, weights, equal, 2.0)
         else:
-            top = poly  # until `add_exp` needs it
+            top = poly  # shares its memory, until `add_exp` uses that
             peak = np.empty(m)
             for i in range(m):
                 top[i] = Z[t, 0, i]
@@ -290,7 +290,7 @@ def loss_utilities(kind, Z, y, weights, equal, out):
 
 @compiled
 def accuracy_utilities(kind, Z, y, weights, out):
-    """Accuracies, from outputs as in `loss_utilities`; classes at a tie share it."""
+    """Accuracies, from outputs as in `loss_utilities`; k tied classes count 1 / k each."""
     for t in range(len(Z)):
         right = 0.0
         for i in range(len(y)):
@@ -298,12 +298,12 @@ def accuracy_utilities(kind, Z, y, weights, out):
                 z = Z[t, 0, i]
                 right += weights[i] * (1.0 if z > 0 else 0.5 if z == 0 else 0.0)
                 continue
-            own, ties = Z[t, int(y[i]), i], 0
+            correct, ties = Z[t, int(y[i]), i], 0
             for c in range(Z.shape[1]):
-                if Z[t, c, i] > own:
+                if Z[t, c, i] > correct:
                     ties = 0
                     break
-                ties += Z[t, c, i] == own
+                ties += Z[t, c, i] == correct
             if ties:
                 right += weights[i] / ties
         out[t] = right

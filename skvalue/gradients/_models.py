@@ -1,4 +1,4 @@
-"""Models that are walked through parties, one gradient step a party."""
+"""Models that take one gradient step per party."""
 
 from abc import ABCMeta, abstractmethod
 
@@ -7,90 +7,45 @@ import numpy as np
 from .._utils.parallel import tiles
 from ..privacy import grid_width
 
-_TILE = 2**17  # outputs that are evaluated at a time, about a megabyte
-_FEW = 16  # parameters whose products with validation points need no BLAS
+_TILE = 2**17  # outputs evaluated at a time, about one megabyte
+_FEW = 16  # most parameters whose products with validation points are computed without BLAS
 
 
 class GradientModel(metaclass=ABCMeta):
-    """A model, the rows of its players and its public validation points, ready to be walked.
+    """A model with the rows of its players and public validation points.
 
-    A walk starts at `initial`, takes one step ``theta - learning_rate * g`` a player, and asks for
-    the utilities of all parameters on the way at once. Parameters and gradients are flat float64
-    arrays on the CPU, whatever the model computes on.
-
-    Attributes
-    ----------
-    n_parameters : int
-        Number of trained parameters, p.
-    n_players : int
-        Number of parties.
-    walk : callable or None
-        A loop over many steps that threads may share, as `skvalue.gradients.walk_steps` without
-        ``model`` and ``clip``; None: steps are taken one by one, in Python.
-    walk_together : callable or None
-        ``walk_together(orders, rate, noise, noise_std, thetas)``: a step of many walks at a time,
-        see `skvalue.gradients._torch_walks`; None: one walk after the other. A model that has it
-        has ``batch_size(n_walks)``, too: how many walks, and how many of their steps, go together.
+    A walk starts at `initial` and takes one step ``theta - learning_rate * g`` per player; the
+    utilities of its parameters are then computed together. Parameters and gradients are flat
+    float64 arrays on the CPU, on any device of the model.
     """
 
     n_parameters: int
     n_players: int
+    # `walk`: a loop over many steps that runs in threads, as `walk_steps` without model and clip.
+    # `walk_together`: a step of many walks at once, see `_torch_walks`; a model with it also has
+    # ``batch_size(n_walks)``: the numbers of walks, and of steps, that are computed together.
     walk = walk_together = None
 
     @abstractmethod
     def initial(self, rng):
-        """Parameters that a walk starts from.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            The permutation's own generator; the same state gives the same parameters. It depends
-            on no row.
-
-        Returns
-        -------
-        theta : ndarray of shape (p,)
-            The parameters.
-        """
+        """Initial parameters (p,) of a walk; they depend on the generator, not on the rows."""
 
     @abstractmethod
     def gradients(self, thetas, players):
-        """Clipped gradients of the losses of many players, each at parameters of its own.
+        """Clipped gradients (b, p) of b players, each at its row of ``thetas`` (b, p).
 
-        Parameters
-        ----------
-        thetas : ndarray of shape (b, p)
-            The parameters.
-        players : ndarray of int of shape (b,)
-            The players.
-
-        Returns
-        -------
-        gradients : ndarray of shape (b, p)
-            With unit "party", the mean gradient of the player's rows, clipped; with "example", the
-            mean of its rows' clipped gradients. A norm of at most ``clip`` (unless that is None).
-            What is not finite is handed on, and the walk refuses it, with the player's name; in a
-            private fit it is zero, since an error would tell of the rows.
+        With unit "party", the clipped mean gradient of the rows of the player; with "example", the
+        mean of their clipped gradients. Gradients that are not finite are returned, so that the
+        walk raises an error; in a private fit they are zero, since an error would depend on rows.
         """
 
     def gradient(self, theta, player):
-        """Clipped gradient of one player's loss, of shape (p,)."""
+        """Clipped gradient of the loss of one player, of shape (p,)."""
         return self.gradients(np.asarray(theta)[None], np.array([player]))[0]
 
     @abstractmethod
     def utilities(self, thetas):
-        """Utilities of many parameters on the public validation points.
-
-        Parameters
-        ----------
-        thetas : ndarray of shape (T, p)
-            The parameters; T is what `working_memory` allows.
-
-        Returns
-        -------
-        utilities : ndarray of shape (T,)
-            Means over the validation points; higher is better.
-        """
+        """Mean utilities (T,) of parameters (T, p) over the validation points; higher is better."""
 
 
 def gradients_at(model, theta):
@@ -102,32 +57,10 @@ def gradients_at(model, theta):
 class LinearGradientModel(GradientModel):
     """Logistic, softmax or linear regression: a `GradientModel` with compiled walks.
 
-    Rows, validation points and targets as it gets them; a constant column is appended here. The
-    loss is the log-loss, or the squared error.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Rows.
-    y : ndarray of shape (n_samples,)
-        Codes of classes (of another number: no class that there is), or targets.
-    players : ndarray of int of shape (n_samples,)
-        The party that holds each row, 0 to n_players - 1.
-    X_val, y_val, weights : ndarrays
-        Validation points, codes or targets, and weights that sum to one.
-    kind : {"logistic", "softmax", "linear"}
-        The model; "logistic" has one output, for two classes.
-    n_classes : int
-        Number of classes; 0 for a regression.
-    clip : float or None
-        Bound of the norm of a gradient.
-    unit : {"party", "example"}
-        Whether the mean of a party's gradients is clipped, or each of them.
-    utility : {"neg_loss", "accuracy"}
-        Utility of parameters.
-    basis : ndarray of shape (n_outputs * (n_features + 1), n_components), default=None
-        Orthonormal directions from zero, in which parameters are coordinates, and gradients; None
-        is all.
+    ``players`` is the party of each row, 0 to n_players - 1; ``y`` and ``y_val`` are codes of
+    classes (a code above the last class is none of them) or targets; ``weights`` sum to one. A
+    constant column is appended. If ``basis`` (n_outputs * (n_features + 1), n_components) is given,
+    parameters and gradients are coordinates along its orthonormal columns.
     """
 
     def __init__(
@@ -149,8 +82,8 @@ class LinearGradientModel(GradientModel):
         self.n_parameters = self._n_outputs * self._X.shape[1]
         if basis is not None:
             self.n_parameters = basis.shape[1]
-            self._X = _seen_along(self._X, basis, self._n_outputs)
-            test = np.moveaxis(_seen_along(test, basis, self._n_outputs), 0, 1)
+            self._X = _projected(self._X, basis, self._n_outputs)
+            test = np.moveaxis(_projected(test, basis, self._n_outputs), 0, 1)
             test = test.reshape(-1, self.n_parameters)
         self._test = np.ascontiguousarray(test.T)
         self._y_test = y_val.astype(np.float64)
@@ -162,11 +95,11 @@ class LinearGradientModel(GradientModel):
         self.n_players = len(counts)
 
     def initial(self, rng):
-        """Zeros: a prediction that prefers nothing."""
+        """Zeros."""
         return np.zeros(self.n_parameters)
 
     def gradients(self, thetas, players):
-        """Clipped gradients of the losses of many players, each at parameters of its own."""
+        """Clipped gradients of many players, each at its row of ``thetas``."""
         thetas = np.ascontiguousarray(thetas, dtype=np.float64)
         out = np.empty((len(players), self.n_parameters))
         for s, player in enumerate(players):
@@ -179,7 +112,7 @@ class LinearGradientModel(GradientModel):
         return out
 
     def walk(self, order, rate, noise, noise_std, past, fractions, t, thetas):
-        """Steps through players at once, see `skvalue.gradients.walk_steps`."""
+        """Steps along many players, see `skvalue.gradients.walk_steps`."""
         return self._kernels.walk(
             self._kind, self._X, self._y, self._bounds, self._clip, self._per_example, order, rate,
             noise, grid_width(noise_std), past, fractions, t, thetas,
@@ -208,6 +141,6 @@ def _with_constant(X):
     return np.column_stack([np.asarray(X, dtype=np.float64), np.ones(len(X))])
 
 
-def _seen_along(X, basis, n_outputs):
-    """Rows, as many as outputs, whose products with coordinates are outputs: (n, outputs, r)."""
+def _projected(X, basis, n_outputs):
+    """Rows (n, n_outputs, r) whose products with the r coordinates are the outputs."""
     return np.einsum("ia,car->icr", X, basis.reshape(n_outputs, X.shape[1], -1), optimize=True)

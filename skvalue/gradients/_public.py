@@ -1,4 +1,4 @@
-"""What a gradient method learns from public data: scales, directions, norms, a learning rate."""
+"""Scales, directions and learning rates of gradient methods, computed from public data."""
 
 import warnings
 
@@ -15,27 +15,10 @@ _TINY = 1e-6
 
 
 def column_scales(X_val):
-    """Means and standard deviations of the columns of public data, floored.
+    """Means and scales of the columns of public data.
 
-    One below a millionth of the column's largest absolute value is rounding error, not scale: rows
-    divided by it would be as large as one over it. Such columns keep their largest absolute value
-    as scale (one, if they are zero), with a warning.
-
-    Parameters
-    ----------
-    X_val : ndarray of shape (n_validation, n_features)
-        Public rows.
-
-    Returns
-    -------
-    mean, scale : ndarrays of shape (n_features,)
-        What to subtract, and what to divide by.
-
-    Examples
-    --------
-    >>> mean, scale = column_scales(np.array([[0.0, 1.0], [2.0, 3.0]]))
-    >>> mean.tolist(), scale.tolist()
-    ([1.0, 2.0], [1.0, 1.0])
+    The scale is the standard deviation. If that is below a millionth of the largest absolute value,
+    it is rounding error: the scale is then the largest absolute value (or 1), with a warning.
     """
     X_val = np.asarray(X_val, dtype=np.float64)
     mean, scale, largest = X_val.mean(axis=0), X_val.std(axis=0), np.abs(X_val).max(axis=0)
@@ -44,7 +27,7 @@ def column_scales(X_val):
         shown = ", ".join(map(str, np.flatnonzero(tiny)[:5])) + (", ..." if tiny.sum() > 5 else "")
         warnings.warn(
             f"{tiny.sum()} of {len(tiny)} columns are (nearly) constant on the validation points: "
-            f"{shown}. They are scaled by their largest value, not by their deviation.",
+            f"{shown}. Their scale is their largest absolute value, not their standard deviation.",
             ConstantColumnsWarning,
             stacklevel=2,
         )
@@ -53,39 +36,17 @@ def column_scales(X_val):
 
 
 def target_scale(y_val, weights):
-    """Weighted standard deviation of public targets; one, if they are (nearly) constant."""
+    """Weighted standard deviation of public targets; 1 if they are (nearly) constant."""
     mean = y_val @ weights
     scale = np.sqrt((y_val - mean) ** 2 @ weights)
     return float(scale) if scale > _TINY * np.abs(y_val).max() else 1.0
 
 
 def public_directions(gradients, weights, n_components):
-    """Directions in which public rows pull: their mean gradient, then those of most of the rest.
+    """Orthonormal basis (p, n_components) of the gradients (n_rows, p) of public rows.
 
-    Parameters
-    ----------
-    gradients : ndarray of shape (n_rows, p)
-        Gradients of public rows.
-    weights : ndarray of shape (n_rows,)
-        Weights of the rows.
-    n_components : int
-        Number of directions, r.
-
-    Returns
-    -------
-    basis : ndarray of shape (p, r)
-        Orthonormal columns: the mean, then singular directions of what is left without it.
-
-    Raises
-    ------
-    ValueError
-        If the gradients have fewer directions.
-
-    Examples
-    --------
-    >>> gradients = np.array([[1.0, 0.5], [1.0, -0.5]])
-    >>> abs(public_directions(gradients, np.ones(2), 2)).round(3).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
+    The first direction is the weighted mean gradient, the others are the singular directions of the
+    residuals. Raises ValueError if the gradients have fewer directions.
     """
     mean = weights @ gradients
     length = np.linalg.norm(mean)
@@ -102,32 +63,12 @@ def public_directions(gradients, weights, n_components):
 
 
 def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0.0):
-    """Learning rate for one walk, chosen by walks through public data.
+    """Learning rate of a walk, from walks on the n_points validation points, which are public.
 
-    The smallest of `RATES` at which walks through half of the validation points gain at least half
-    of the utility, on the other half, that they gain at the best of the rates. Larger steps are
-    better for the model, but not for values: late steps have nothing left to add then.
-
-    Parameters
-    ----------
-    make_model : callable
-        ``make_model(rows, players, points)``: a model of parties that hold validation points,
-        evaluated on others.
-    n_points : int
-        Number of validation points.
-    n_players : int
-        Number of steps.
-    size : int
-        Rows of a party.
-    rng : numpy.random.Generator
-        Source of random numbers.
-    noise_std : float, default=0.0
-        Standard deviation of the noise in what steps go along.
-
-    Returns
-    -------
-    rate : float
-        One of `RATES`; the smallest, if nothing is gained at any.
+    ``make_model(rows, players, points)`` trains on one half, of `size` rows per party, and
+    evaluates on the other. The result is the smallest of `RATES` with at least half of the best
+    gain of utility: larger steps help the model, but leave no gain for late steps. Without any
+    gain it is the smallest rate.
     """
     gains = np.zeros(len(RATES))
     for _ in range(_REPEATS):
@@ -138,10 +79,10 @@ def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0
         first = model.initial(rng)
         seed = rng.integers(2**63)  # the same noise for all rates
         if model.walk is None:
-            ends = _walks_through(model, first, noise_std, np.random.default_rng(seed))
+            ends = _final_parameters_of_rates(model, first, noise_std, np.random.default_rng(seed))
         else:
             ends = np.stack([
-                _walk_through(model, first, rate, noise_std, np.random.default_rng(seed))
+                _final_parameters(model, first, rate, noise_std, np.random.default_rng(seed))
                 for rate in RATES
             ])  # fmt: skip
         finite = np.isfinite(ends).all(axis=1)
@@ -150,8 +91,8 @@ def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0
     return RATES[int((gains >= gains.max() / 2).argmax())] if gains.max() > 0 else RATES[0]
 
 
-def _walk_through(model, theta, rate, noise_std, rng, block=64):
-    """Parameters after a step along every player; infinite, if a gradient was."""
+def _final_parameters(model, theta, rate, noise_std, rng, block=64):
+    """Parameters after a step along every player; infinite if a gradient is not finite."""
     n, p = model.n_players, model.n_parameters
     thetas, ones, none = np.empty((block + 1, p)), np.ones(n), np.empty((0, p))
     thetas[0] = theta
@@ -166,8 +107,8 @@ def _walk_through(model, theta, rate, noise_std, rng, block=64):
     return thetas[0]
 
 
-def _walks_through(model, theta, noise_std, rng):
-    """`_walk_through` at all rates, for a model that takes its steps one by one."""
+def _final_parameters_of_rates(model, theta, noise_std, rng):
+    """`_final_parameters` at all rates, for a model without `walk`."""
     rates = np.array(RATES)[:, None]
     thetas = np.repeat(theta[None], len(rates), axis=0)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -1,4 +1,4 @@
-"""Gradients and utilities of any torch module, by `torch.func`. Importing this imports torch."""
+"""Gradients and utilities of a torch module, by `torch.func`. Importing this imports torch."""
 
 import copy
 from functools import cached_property
@@ -14,73 +14,22 @@ from ._models import GradientModel
 from ._torch_modules import prepared_module, starting_point, trained_parts, tried_out
 from ._torch_walks import gradients_of, walk_together
 
-_PROBE = 8  # public rows on which a module is tried out
-_FEW = 16  # rows of a large network, together on a CPU: fewer are slower each
-_CACHE = 2**24  # bytes of a CPU's cache that steps of many walks, or validation points, may share
+_PROBE = 8  # public rows on which a module is tested
+_FEW = 16  # least rows of a large network per batch on a CPU: smaller batches are slower
+_CACHE = 2**24  # bytes of a CPU's cache for the steps of many walks, or for validation points
 
 
 class TorchGradientModel(GradientModel):
-    """A torch module as players train it, one step of a clipped gradient after another.
+    """A torch module that players train by steps along clipped gradients.
 
-    The loss of one row is ``loss(module(x[None]), y[None])``; a player's loss is the mean over its
-    rows. Only parameters that require a gradient are trained, and leave a party; the others are
-    shared constants, as are buffers.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        It is copied, and put in evaluation mode: nothing in it may mix rows or be random.
-    loss : callable or None
-        Loss of outputs and targets, such as `torch.nn.functional.cross_entropy`; None is
-        cross-entropy for classes and the squared error for targets.
-    X : ndarray of shape (n_samples, ...)
-        Rows, of any shape that the module takes.
-    y : ndarray of shape (n_samples,)
-        Codes of classes (integers), or targets (floats). A module with one output has classes 0
-        and 1 as floats, as `binary_cross_entropy_with_logits` wants them.
-    players : ndarray of int of shape (n_samples,)
-        The player that holds each row, 0 to n_players - 1.
-    X_val, y_val : ndarrays
-        The validation points.
-    clip : float or None
-        Bound on the norm of gradients; None bounds nothing.
-    unit : {"party", "example"}, default="party"
-        Whether a player's mean gradient is clipped, or each row's before the mean.
-    utility : {"neg_loss", "accuracy"}, default="neg_loss"
-        Utility of parameters: the negated mean loss on the validation points, or the accuracy.
-    weights_val : ndarray of shape (n_validation,), default=None
-        Weights of the validation points, with the sum 1; None weights them equally.
-    start : {"auto", "given", "random"}, default="auto"
-        Whether training starts from the module's own parameters, or from fresh ones drawn by the
-        layers' `reset_parameters`; "auto" is "given" for a module that is partly frozen, and
-        "random" for any other.
-    basis : ndarray of shape (p, n_components), default=None
-        Orthonormal directions from the start, which must be given, in which parameters are
-        coordinates, and gradients; None is all.
-    other : int, default=None
-        Code of rows whose label no validation point has: their gradients are zero.
-    non_finite : {"pass", "zero"}, default="pass"
-        What becomes of a gradient that is not finite: it is handed on, or is zero. A private fit
-        takes zero, since an error would tell of the rows.
-    device : {"auto", "cpu", "cuda"}, default="auto"
-        Where it computes; "auto" is "cuda" where torch sees a GPU.
-
-    Attributes
-    ----------
-    n_parameters : int
-        Number of trained parameters, or of their coordinates.
-    n_players : int
-        Number of players.
-    device : str
-        Where it computes.
-
-    Raises
-    ------
-    ValueError
-        If the module has no trainable parameter or mixes rows, labels have no output, or the
-        device is not there.
-    TypeError
-        If module is no torch module.
+    The loss of one row is ``loss(module(x[None]), y[None])``, that of a player the mean over its
+    rows. Parameters that require a gradient are trained; all others and buffers are constants.
+    Classes of a module with one output are the floats 0 and 1. ``start`` is "given" (the parameters
+    of the module), "random" (`reset_parameters` of its layers) or "auto": "given" for a module that
+    is partly frozen. With ``basis`` (p, n_components), parameters and gradients are coordinates
+    along its orthonormal columns, from the given start. Rows of the code ``other``, whose label no
+    validation point has, have zero gradients. ``non_finite="zero"`` replaces gradients that are not
+    finite in private fits, in which an error would depend on the rows.
     """
 
     @default_settings()
@@ -129,7 +78,7 @@ class TorchGradientModel(GradientModel):
         self._loss = loss or (
             functional.mse_loss if targets.is_floating_point() else functional.cross_entropy
         )
-        if isinstance(loss, torch.nn.Module):  # it may have weights of its own
+        if isinstance(loss, torch.nn.Module):  # it may have parameters
             self._loss = copy.deepcopy(loss).to(self.device)
         if utility == "accuracy" and outputs[0].numel() == 1:
             raise ValueError(
@@ -153,18 +102,7 @@ class TorchGradientModel(GradientModel):
 
     @default_settings()
     def initial(self, rng):
-        """Parameters with which a permutation starts.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            The permutation's generator; the same state gives the same parameters.
-
-        Returns
-        -------
-        theta : ndarray of shape (n_parameters,)
-            The parameters.
-        """
+        """Initial parameters (p,) of a permutation, from its generator."""
         if self._basis is not None:
             return np.zeros(self.n_parameters)
         if self.start == "given":
@@ -177,19 +115,9 @@ class TorchGradientModel(GradientModel):
 
     @default_settings()
     def gradients(self, thetas, players):
-        """Clipped gradients of many players, each at parameters of its own.
+        """Clipped gradients (b, p) of b players, each at its row of ``thetas`` (b, p).
 
-        Parameters
-        ----------
-        thetas : ndarray of shape (b, n_parameters)
-            The parameters.
-        players : ndarray of int of shape (b,)
-            The players.
-
-        Returns
-        -------
-        gradients : ndarray of shape (b, n_parameters)
-            Of norms of at most `clip`. How many players go together changes last digits.
+        The number of players computed together changes the last digits.
         """
         size, _ = self.batch_size(len(players))
         if size == 1:
@@ -201,59 +129,48 @@ class TorchGradientModel(GradientModel):
         return np.concatenate(found)
 
     def _one_gradient(self, theta, player):
-        """The gradient of one player, whose rows may be too many for one block."""
+        """The gradient of one player, in blocks of rows."""
         theta, examples = self._full(self._torch(theta)), self.unit == "example"
         first, last = self._bounds[player : player + 2]
         total = torch.zeros(self.n_parameters, dtype=torch.float64, device=self.device)
-        room = min(self._room(), _CACHE) if self.device == "cpu" and examples else self._room()
+        room = min(self._memory(), _CACHE) if self.device == "cpu" and examples else self._memory()
         for part in tiles(last - first, max(1, room // self._bytes_of_a_row())):
             rows = slice(first + part.start, first + part.stop)
             x, y = self._X[rows], self._y[rows]
             if examples:
                 each = vmap(grad(self._row_loss), in_dims=(None, 0, 0))(theta, x, y)
-                self._add_clipped(total, self._along(each))
+                self._add_clipped(total, self._project(each))
             else:
-                total += self._along(grad(self._sum_loss)(theta, x, y)).double()
+                total += self._project(grad(self._sum_loss)(theta, x, y)).double()
         total /= self._counts[player]
         if not examples:
             total = self._clipped(total[None])[0]
         return total.cpu().numpy()
 
     def batch_size(self, n_walks):
-        """How many of so many walks go together, and how many of their steps.
+        """Numbers of walks, and of their steps, that are computed together.
 
-        On a CPU, as many as share its cache: beyond, they gain nothing. With large parties or
-        networks that is one, which is as fast alone.
+        On a CPU, as many walks as fit into its cache, since more are not faster; for large parties
+        or networks that is one.
         """
         longest = int(np.diff(self._bounds).max(initial=1))
-        own = longest * self._bytes_of_a_row() + 40 * len(self._given)
-        room = self._room() // 2
-        walks = min(room, _CACHE) // own if self.device == "cpu" else room // own
+        n_bytes = longest * self._bytes_of_a_row() + 40 * len(self._given)
+        room = self._memory() // 2
+        walks = min(room, _CACHE) // n_bytes if self.device == "cpu" else room // n_bytes
         walks = int(max(1, min(n_walks, walks)))
         return walks, int(min(max(1, room // (walks * 20 * self.n_parameters)), self.n_players))
 
     @default_settings()
     def walk_together(self, orders, rate, noise, noise_std, thetas):
-        """Walk on many paths at once, see `skvalue.gradients._torch_walks.walk_together`."""
+        """Many walks at once, see `skvalue.gradients._torch_walks.walk_together`."""
         return walk_together(self, orders, rate, noise, noise_std, thetas)
 
     @default_settings()
     def utilities(self, thetas):
-        """Utilities of parameters.
-
-        Parameters
-        ----------
-        thetas : ndarray of shape (n_thetas, n_parameters)
-            The parameters.
-
-        Returns
-        -------
-        utilities : ndarray of shape (n_thetas,)
-            Weighted means over the validation points.
-        """
+        """Utilities (T,) of parameters (T, p): weighted means over the validation points."""
         thetas = thetas if torch.is_tensor(thetas) else np.asarray(thetas)
         found, n_rows = np.zeros(len(thetas)), len(self._X_val)
-        room = self._room()
+        room = self._memory()
         if self.device == "cpu":
             room = min(room, max(_CACHE, _FEW * self._row_bytes))
         row_tile = int(max(1, min(n_rows, room // self._row_bytes)))
@@ -276,7 +193,7 @@ class TorchGradientModel(GradientModel):
         return functional_call(self.module, {**self._frozen, **weights}, (x,))
 
     def _loss_of(self, output, y):
-        """Loss of the outputs of one row."""
+        """Loss of the output of one row."""
         return self._loss(output[None], y[None]).reshape(())
 
     def _row_loss(self, theta, x, y):
@@ -287,7 +204,7 @@ class TorchGradientModel(GradientModel):
         return losses.sum() if counts is None else torch.where(counts, losses, 0.0).sum()
 
     def _evaluate(self, theta, x, y):
-        """Utility on each validation point."""
+        """Utility at each validation point."""
         outputs = self._outputs(theta, x)
         if self.utility == "accuracy":
             return (outputs.argmax(1) == y).to(self.dtype)
@@ -301,29 +218,29 @@ class TorchGradientModel(GradientModel):
         return torch.tensor(np.asarray(array), dtype=self.dtype, device=self.device)
 
     def _full(self, thetas):
-        """All parameters, from their coordinates."""
+        """All parameters from their coordinates."""
         return thetas if self._basis is None else self._given + thetas @ self._basis.T
 
-    def _along(self, gradients):
-        """Coordinates of gradients."""
+    def _project(self, gradients):
+        """Coordinates of gradients in the basis."""
         return gradients if self._basis is None else gradients @ self._basis
 
     def _bytes_of_a_row(self):
-        """Bytes that the gradient of a row takes, with all that is on the way to it."""
+        """Bytes for the gradient of one row, with all intermediate arrays."""
         return self._row_bytes * 2 + (self.unit == "example") * 24 * len(self._given)
 
-    def _room(self):
-        """Bytes for one block."""
-        return block_bytes("cpu", divisor=4) if self.device == "cpu" else self._room_on_gpu
+    def _memory(self):
+        """Most bytes per block."""
+        return block_bytes("cpu", divisor=4) if self.device == "cpu" else self._memory_on_gpu
 
     @cached_property
-    def _room_on_gpu(self):  # to ask may take as long as a step
+    def _memory_on_gpu(self):  # a query of the device may take as long as a step
         return block_bytes(self.device)
 
     def _divisors(self, norms):
-        """What gradients of these norms are divided by, as in `clip_rows`; and which of them count.
+        """Divisors of gradients of these norms, as in `clip_rows`, and a mask of those to add.
 
-        In a private fit, one that is not finite does not.
+        In a private fit, gradients that are not finite are not added.
         """
         counted = torch.isfinite(norms) | (self.non_finite == "pass")
         if self.clip is None:
@@ -331,17 +248,17 @@ class TorchGradientModel(GradientModel):
         return torch.clamp(torch.where(counted, norms, 0.0) / self.clip, min=1.0), counted
 
     def _clipped(self, gradients):
-        """Rows of float64, none of a norm above `clip`."""
+        """Rows of float64, clipped to the norm `clip`."""
         divisors, counted = self._divisors(torch.linalg.vector_norm(gradients, dim=1))
         return torch.where(counted[:, None], gradients, 0.0) / divisors[:, None]
 
     def _add_clipped(self, total, each, counts=None):
-        """Add rows, none of a norm above `clip`: (..., rows, p) to the float64 of (..., p).
+        """Add the rows of `each` (..., rows, p), clipped, to `total` (..., p) in float64.
 
-        By blocks of columns, since all rows in float64 would take twice their memory, and on a CPU
-        most of the time. Rows that do not count add nothing.
+        By blocks of columns, since all rows in float64 would take twice the memory, and most of the
+        time on a CPU. Rows where `counts` is False are not added.
         """
-        room = _CACHE // 16 if self.device == "cpu" else self._room()
+        room = _CACHE // 16 if self.device == "cpu" else self._memory()
         n_rows = max(1, each[..., 0].numel())
         parts = list(tiles(each.shape[-1], max(1, room // (8 * n_rows))))
         norms = sum(each[..., part].double().square().sum(-1) for part in parts).sqrt()
@@ -352,18 +269,18 @@ class TorchGradientModel(GradientModel):
             total[..., part] += torch.where(added, scale * each[..., part], 0.0).sum(-2)
 
     def _targets(self, y, outputs, name):
-        """Labels or targets as the loss takes them."""
+        """Labels or targets in the form that the loss needs."""
         if outputs.ndim > 2 or (outputs.ndim == 2 and y.dtype.kind == "f" and len(outputs[0]) > 1):
             raise ValueError(
-                "module must give one output a row for a target, and one output a class and row "
-                f"for classes. Got outputs of shape {tuple(outputs.shape[1:])} a row."
+                "module must have one output per row for a target, and one output per row and "
+                f"class for classes. Got outputs of shape {tuple(outputs.shape[1:])} per row."
             )
         n_outputs = outputs[0].numel()
         if y.dtype.kind == "f" or n_outputs == 1:
             if y.dtype.kind != "f" and len(y) and y.max() > 1:
                 raise ValueError(
-                    "module must have an output for every class: one output tells two classes. Got "
-                    f"one output and class number {y.max()} in {name}."
+                    "module must have an output for every class; one output is for two classes. "
+                    f"Got one output and class number {y.max()} in {name}."
                 )
             return self._torch(y).reshape(len(y), *outputs.shape[1:])
         if len(y) and y.max() >= n_outputs:
@@ -374,7 +291,7 @@ class TorchGradientModel(GradientModel):
         return torch.as_tensor(y.astype(np.int64), device=self.device)
 
     def _check_transforms(self):
-        """Try loss, gradient and utility on public rows."""
+        """Test loss, gradient and utility on public rows."""
         x, y = self._X_val[:2], self._y_val[:2]
         loss = self._loss(self._outputs(self._given, x)[:1], y[:1])
         if not torch.is_tensor(loss) or loss.numel() != 1:
@@ -388,6 +305,6 @@ class TorchGradientModel(GradientModel):
             raise
         except RuntimeError as error:
             raise ValueError(
-                "module and loss must be made of operations that torch.func.vmap and "
-                f"torch.func.grad take. Got: {error}"
+                "module and loss must consist of operations that torch.func.vmap and "
+                f"torch.func.grad support. Got: {error}"
             ) from error

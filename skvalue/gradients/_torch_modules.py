@@ -1,4 +1,4 @@
-"""What is asked of a torch module before its gradients are taken. Importing this imports torch."""
+"""Validation of torch modules before their gradients are computed. Importing this imports torch."""
 
 import copy
 import warnings
@@ -18,7 +18,7 @@ _DROPOUTS = (
 
 
 def prepared_module(module):
-    """Return a copy in evaluation mode of a module that has something to train."""
+    """A copy of a module, in evaluation mode, checked to have trainable parameters."""
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module. Got {type(module).__name__}.")
     parts = list(module.named_modules())
@@ -27,12 +27,12 @@ def prepared_module(module):
             raise ValueError(
                 f"module must not mix rows: batch norm in training mode would mix those of all "
                 f"parties. Got {type(part).__name__} ({name!r}): call module.eval(), which makes "
-                "its running statistics public constants, or take GroupNorm or LayerNorm."
+                "its running statistics public constants, or use GroupNorm or LayerNorm."
             )
     if any(isinstance(part, _DROPOUTS) and part.training and part.p > 0 for _, part in parts):
         warnings.warn(
-            "Dropout is off: values shall not depend on what it drops. Call module.eval() to say "
-            "that this is meant.",
+            "Dropout is off: values must not depend on its random numbers. Call module.eval() to "
+            "silence this warning.",
             UserWarning,
             stacklevel=3,
         )
@@ -54,7 +54,7 @@ def prepared_module(module):
 
 
 def trained_parts(module):
-    """Layers that hold a trained parameter of their own."""
+    """Layers that directly have a trained parameter."""
     return [
         part
         for part in module.modules()
@@ -63,7 +63,7 @@ def trained_parts(module):
 
 
 def starting_point(module, start):
-    """Whether permutations start from the given parameters or from fresh ones."""
+    """Whether permutations start from the "given" parameters or from "random" ones."""
     if start not in ("auto", "given", "random"):
         raise ValueError(f"start must be 'auto', 'given' or 'random'. Got {start!r}.")
     fixed = [p for p in trained_parts(module) if not hasattr(p, "reset_parameters")]
@@ -79,15 +79,18 @@ def starting_point(module, start):
 
 
 def tried_out(module, x):
-    """Outputs on public rows, and the bytes that a row takes inside; rows must not mix."""
+    """Outputs on public rows, and the bytes of intermediate arrays per row.
+
+    Raises ValueError if the output of a row depends on other rows.
+    """
     seen = []
 
-    def weigh(part, inputs, output):
+    def add_bytes(part, inputs, output):
         for tensor in output if isinstance(output, tuple) else (output,):
             if torch.is_tensor(tensor):
                 seen.append(tensor.numel() * tensor.element_size())
 
-    hooks = [part.register_forward_hook(weigh) for part in module.modules()]
+    hooks = [part.register_forward_hook(add_bytes) for part in module.modules()]
     try:
         with torch.no_grad():
             outputs = module(x)
@@ -98,16 +101,16 @@ def tried_out(module, x):
         raise
     except (RuntimeError, ValueError) as error:
         raise ValueError(
-            f"module must take rows of shape {tuple(x.shape[1:])}. Got: {error}"
+            f"module must accept rows of shape {tuple(x.shape[1:])}. Got: {error}"
         ) from error
     finally:
         for hook in hooks:
             hook.remove()
     if len(outputs) != len(x):
         raise ValueError(
-            f"module must give an output for every row. Got {len(outputs)} for {len(x)} rows."
+            f"module must return one output per row. Got {len(outputs)} for {len(x)} rows."
         )
-    # A GPU multiplies one row by another kernel than eight: a few last digits differ.
+    # A GPU uses different kernels for one row and for eight: the last digits differ.
     scale = float(outputs.abs().max())
     last = torch.finfo(outputs.dtype).eps if outputs.is_floating_point() else 0.0
     for other in (alone, again):
@@ -116,6 +119,6 @@ def tried_out(module, x):
         ):
             raise ValueError(
                 "module must not mix rows nor be random: the output of a row must depend on that "
-                "row alone. Got another output for the same row in other company."
+                "row only. Got different outputs for the same row in different batches."
             )
     return outputs, max(1, n_bytes)

@@ -1,4 +1,4 @@
-"""Many walks of one torch module at once, a step of all of them at a time. Imports torch."""
+"""Many walks of one torch module at once, one step of all of them at a time. Imports torch."""
 
 import numpy as np
 import torch
@@ -9,41 +9,26 @@ from ..privacy import grid_width
 
 
 def gradients_of(model, thetas, players):
-    """Clipped gradients of players, each at parameters of its own.
-
-    Parameters
-    ----------
-    model : TorchGradientModel
-        The model.
-    thetas : tensor of shape (b, p)
-        Parameters, of the model's dtype and on its device.
-    players : ndarray of int of shape (b,)
-        Players.
-
-    Returns
-    -------
-    gradients : tensor of shape (b, p)
-        Float64, on the device.
-    """
+    """Clipped gradients (b, p), float64 on the device, of b players at their rows of ``thetas``."""
     examples = model.unit == "example"
     first, kept = model._bounds[players], np.diff(model._bounds)[players]
     total = torch.zeros(thetas.shape, dtype=torch.float64, device=model.device)
     thetas = model._full(thetas)
     longest = int(kept.max(initial=0))
-    size = max(1, model._room() // (len(players) * model._bytes_of_a_row()))
+    size = max(1, model._memory() // (len(players) * model._bytes_of_a_row()))
     for part in tiles(longest, size):
         at = np.arange(part.start, part.stop)
-        # Short of rows, a player shows its first one again, without weight.
+        # The rows of a player are padded with its first row, which is not counted.
         counts = at < kept[:, None]
         rows = first[:, None] + np.where(counts, at, 0)
-        rows = np.where(kept[:, None] > 0, rows, 0)  # nor any of its own: counts for nothing below
+        rows = np.where(kept[:, None] > 0, rows, 0)  # players without rows are left out below
         rows, counts = (torch.as_tensor(a, device=model.device) for a in (rows, counts))
         x, y = model._X[rows], model._y[rows]
         if examples:
             by_row = vmap(grad(model._row_loss), in_dims=(None, 0, 0))
-            model._add_clipped(total, model._along(vmap(by_row)(thetas, x, y)), counts)
+            model._add_clipped(total, model._project(vmap(by_row)(thetas, x, y)), counts)
         else:
-            total += model._along(vmap(grad(model._sum_loss))(thetas, x, y, counts)).double()
+            total += model._project(vmap(grad(model._sum_loss))(thetas, x, y, counts)).double()
     has_rows = torch.as_tensor(kept > 0, device=model.device)[:, None]
     total = torch.where(has_rows, total, 0.0)
     total /= torch.as_tensor(model._counts[players], device=model.device)[:, None]
@@ -51,38 +36,18 @@ def gradients_of(model, thetas, players):
 
 
 def with_noise(gradients, noise, grid):
-    """Make clipped gradients releases, on their device: the bits of `skvalue.privacy.release`."""
+    """Add noise to clipped gradients on their device, bitwise as `skvalue.privacy.release`."""
     noise, grid = (torch.as_tensor(array, device=gradients.device) for array in (noise, grid))
     noisy = gradients + noise
     return torch.where(noisy.abs() < 2.0**52 * grid, torch.round(noisy / grid) * grid, noisy)
 
 
 def walk_together(model, orders, rate, noise, noise_std, thetas):
-    """Walk on many paths at once, one gradient step each, and evaluate all that is on the way.
+    """Take the steps of b walks along ``orders`` (b, n_steps), one step of all walks at a time.
 
-    Parameters
-    ----------
-    model : TorchGradientModel
-        The model.
-    orders : ndarray of int of shape (b, n_steps)
-        Players.
-    rate : float
-        Learning rate.
-    noise : ndarray of shape (b, n_steps, p) or (b, 0, p)
-        Noise of the players' releases.
-    noise_std : ndarray of shape (n_players,)
-        Its standard deviation, by player.
-    thetas : ndarray of shape (b, p)
-        Where paths start.
-
-    Returns
-    -------
-    thetas : ndarray of shape (b, p)
-        Where paths end.
-    utilities : ndarray of shape (b, n_steps)
-        After each step.
-    norms : ndarray of shape (b, n_steps)
-        Of the clipped gradients; what is not finite shows here.
+    ``noise`` (b, n_steps, p) or (b, 0, p) has standard deviations ``noise_std`` (n_players,).
+    Returns the final parameters (b, p), the utilities (b, n_steps) after each step, and the norms
+    (b, n_steps) of the clipped gradients, which show those that are not finite.
     """
     device, (b, n_steps) = model.device, orders.shape
     theta = torch.as_tensor(thetas, dtype=torch.float64, device=device)

@@ -1,4 +1,4 @@
-"""Walks of a model through its parties, permutation by permutation."""
+"""Walks: gradient steps of a model along random permutations of its parties."""
 
 from itertools import chain, islice
 
@@ -9,51 +9,26 @@ from .._utils.parallel import background_map, may_overlap, one_blas_thread, orde
 from ..privacy import release
 from ._noise import RunningReleases
 
-_SLACK = 1e-9  # rounding allowed to a clipped norm
-_BUNDLE = 2**16  # parameters on the way of walks that are handed to a thread together
+_SLACK = 1e-9  # relative rounding error allowed in a clipped norm
+_BUNDLE = 2**16  # parameters of the walks of one task
 _DRAWN = 2**16  # numbers of noise drawn at a time
 
 
 def walk_steps(model, order, rate, noise, noise_std, past, fractions, t, thetas, clip=None):
-    """Walk through the players of ``order`` from ``thetas[0]``, one gradient step each.
+    """Take one step per player of ``order`` from ``thetas[0]``; writes all later ``thetas``.
 
-    Parameters
-    ----------
-    model : GradientModel
-        The model.
-    order : ndarray of int
-        Players.
-    rate : float
-        Learning rate.
-    noise : ndarray of shape (len(order), p) or (0, p)
-        Noise of the players' releases.
-    noise_std : ndarray of shape (n_players,)
-        Its standard deviation, by player.
-    past : ndarray of shape (n_players, p) or (0, p)
-        Means of the t - 1 releases of every player before; changed to those of t. Without any,
-        steps go along the releases themselves.
-    fractions : ndarray of shape (n_players,)
-        Weights of the own release in the step, see `own_fractions`.
-    t : int
-        Number of the permutation, from 1.
-    thetas : ndarray of shape (len(order) + 1, p)
-        Parameters; all but the first are written.
-    clip : float, default=None
-        Bound of the norm of a gradient, which the noise relies on; None checks nothing.
-
-    Returns
-    -------
-    bad : int
-        Player whose gradient is not finite, where the walk has ended; -1 if there is none.
-    spread : float
-        Sum of squared distances of the releases from ``past``.
+    ``noise`` (len(order), p) or (0, p) has the standard deviations ``noise_std`` (n_players,);
+    ``past`` (n_players, p) has the means of the t - 1 previous releases and is updated, or is empty
+    if steps are along the releases themselves; ``fractions`` are the weights of `own_fractions`.
+    Returns a player whose gradient is not finite, at which the walk ends (-1: none), and the sum of
+    squared distances of the releases from ``past``.
     """
-    spread = 0.0
+    scatter = 0.0
     for s, j in enumerate(order):
         found = np.array(model.gradient(thetas[s], j), dtype=np.float64)
         norm = np.sqrt(found @ found)
         if not np.isfinite(norm):
-            return j, spread
+            return j, scatter
         _check_norms(norm[None], clip)
         if len(noise):
             found = release(found[None], clip, noise[s], noise_std[j])[0]
@@ -61,65 +36,35 @@ def walk_steps(model, order, rate, noise, noise_std, past, fractions, t, thetas,
             away = found - past[j]
             found = past[j] + fractions[j] * away
             past[j] += away / t
-            spread += away @ away
+            scatter += away @ away
         thetas[s + 1] = thetas[s] - rate * found
-    return -1, spread
+    return -1, scatter
 
 
 def walk_permutations(
     model, weights, n_permutations, rate, seed, *, noise=None, skip=0, names=None, n_jobs=None
 ):
-    """Weighted marginal utilities along random permutations.
+    """Yield the weighted marginal utilities (n_players,) of random permutations.
 
-    Parameters
-    ----------
-    model : GradientModel
-        The model. One with a ``walk`` takes many steps at once, in threads. One with
-        ``walk_together`` walks many permutations at once, where none depends on those before:
-        without averages of releases.
-    weights : ndarray of shape (n_players,)
-        Weight of a marginal utility at each position: n times `skvalue.semivalues.size_weights`.
-    n_permutations : int
-        Number of permutations.
-    rate : float
-        Learning rate.
-    seed : numpy.random.SeedSequence
-        Of orders and initial parameters; every permutation has its own child.
-    noise : GradientNoise, default=None
-        How gradients are released; None takes them as they are.
-    skip : int, default=0
-        First permutations whose utilities are not computed.
-    names : sequence, default=None
-        What messages call the players.
-    n_jobs : int, default=None
-        Threads: of permutations where they do not depend on each other, else one to walk and one
-        for utilities.
-
-    Yields
-    ------
-    marginals : ndarray of shape (n_players,) or None
-        One permutation's; None for those skipped.
-    utilities : ndarray of shape (2,) or None
-        Utility before the first and after the last step.
-
-    Raises
-    ------
-    ValueError
-        If a gradient is not finite.
+    Yields them with the utilities before the first and after the last step, or None, None for the
+    first `skip` permutations, one pair per permutation. ``weights`` are n times `size_weights`;
+    every permutation has its own child of ``seed``. Permutations are independent, and run in
+    threads or in batches, unless ``noise`` averages releases over them. Raises ValueError, with
+    the name of the player, if a gradient is not finite.
     """
     walks = _Walks(model, n_permutations, rate, seed, noise, skip, names)
     if walks.releases.averages:
-        found = _one_by_one(walks, n_jobs)
+        found = _sequentially(walks, n_jobs)
     elif model.walk_together is not None and model.batch_size(n_permutations - skip)[0] > 1:
-        found = _together(walks)
+        found = _batched(walks)
     else:
-        found = _beside_each_other(walks, n_jobs)
+        found = _independently(walks, n_jobs)
     for blocks in found:
         yield _marginals(blocks, weights)
 
 
 class _Walks:
-    """The permutations of one call, each of which can be walked block by block."""
+    """The permutations of one call, each walked in blocks of steps."""
 
     def __init__(self, model, n_permutations, rate, seed, noise, skip, names):
         n, p = model.n_players, model.n_parameters
@@ -131,14 +76,14 @@ class _Walks:
         self.is_scaled = noise is not None and bool((noise.factors != 1).any())
         self.releases = RunningReleases(noise, n, p, n_permutations)
         self.block = _block_size(n, p)
-        # Short walks go together: threads would spend their time on waiting for each other.
+        # A task has several short walks; otherwise threads would mostly wait.
         self.bundle = 1 if model.walk is None else max(1, _BUNDLE // (n * p))
 
     def blocks(self, t):
-        """Walk through permutation t: its order, a part of it and the parameters there."""
+        """Walk along permutation t; yields the order, a part of it and the parameters there."""
         model, n = self.model, self.model.n_players
         if t < self.skip and not self.releases.averages:
-            return  # nothing depends on it
+            return  # no later permutation depends on it
         rng = np.random.default_rng(self.children[t])
         order, start, total = rng.permutation(n), model.initial(rng), 0.0
         fractions = self.releases.fractions(t)
@@ -148,12 +93,12 @@ class _Walks:
             noise = self.drawn(t, order, part)
             args = self.rate, noise, self.noise_std, self.releases.past, fractions, t + 1, thetas
             if model.walk is None:
-                bad, spread = walk_steps(model, order[part], *args, clip=self.clip)
+                bad, scatter = walk_steps(model, order[part], *args, clip=self.clip)
             else:
-                bad, spread = model.walk(order[part], *args)
+                bad, scatter = model.walk(order[part], *args)
             if bad >= 0:
                 _refuse(self.names[bad], part, t)
-            total, start = total + spread, thetas[-1]
+            total, start = total + scatter, thetas[-1]
             if t >= self.skip:
                 yield order, part, thetas
         self.releases.learn(t, total)
@@ -161,8 +106,8 @@ class _Walks:
             yield order, slice(n, n), None
 
     def evaluated(self, *blocks):
-        """The same blocks with utilities in place of parameters."""
-        # The first parameters of a later block are the last of the one before.
+        """The same blocks with utilities instead of parameters."""
+        # The first parameters of a block are the last of the previous block.
         utilities = self.model.utilities
         return [
             (order, part, None if thetas is None else utilities(thetas[part.start > 0 :]))
@@ -170,14 +115,14 @@ class _Walks:
         ]
 
     def drawn(self, t, order, part):
-        """Noise of the steps ``part`` of permutation t, which begin a grain; none without noise."""
+        """Noise of the steps ``part`` of permutation t, which starts at a multiple of a draw."""
         n, p = self.model.n_players, self.model.n_parameters
         if self.noise is None:
             return np.empty((0, p))
-        grain = _grain(p)
+        size = _draw_size(p)
         found = [
-            self.noise.draw((min(grain, n - start), p), (t, start))
-            for start in range(part.start, part.stop, grain)
+            self.noise.draw((min(size, n - start), p), (t, start))
+            for start in range(part.start, part.stop, size)
         ]
         found = found[0] if len(found) == 1 else np.concatenate(found)
         if self.is_scaled:
@@ -185,11 +130,11 @@ class _Walks:
         return found
 
 
-def _one_by_one(walks, n_jobs):
-    """Blocks of every permutation, with utilities; each goes on from the releases before it."""
+def _sequentially(walks, n_jobs):
+    """Blocks of every permutation, with utilities; each depends on the previous releases."""
     numbers, done = range(walks.n_permutations), []
     blocks = _bundles((block for t in numbers for block in walks.blocks(t)), walks.bundle)
-    threaded = may_overlap(n_jobs)  # asked before BLAS is held to one thread
+    threaded = may_overlap(n_jobs)  # before BLAS is limited to one thread
     with one_blas_thread():
         for block in chain.from_iterable(background_map(walks.evaluated, blocks, threaded)):
             done.append(block)
@@ -198,11 +143,11 @@ def _one_by_one(walks, n_jobs):
                 done = []
 
 
-def _beside_each_other(walks, n_jobs):
-    """The same for permutations that do not depend on each other, some to a thread."""
+def _independently(walks, n_jobs):
+    """The same for independent permutations, several per task."""
     bundles = list(_bundles(range(walks.n_permutations), walks.bundle))
     if walks.model.walk is None:
-        n_jobs = 1  # Python, which threads cannot share
+        n_jobs = 1  # pure Python does not run in parallel threads
 
     def evaluated(*numbers):
         return [walks.evaluated(*walks.blocks(t)) for t in numbers]
@@ -210,8 +155,8 @@ def _beside_each_other(walks, n_jobs):
     return chain.from_iterable(ordered_map(evaluated, bundles, n_jobs))
 
 
-def _together(walks):
-    """The same for a model that walks many permutations at once."""
+def _batched(walks):
+    """The same for a model with `walk_together`: many permutations at once."""
     model, n = walks.model, walks.model.n_players
     yield from [[]] * walks.skip
     numbers = range(walks.skip, walks.n_permutations)
@@ -222,7 +167,7 @@ def _together(walks):
         thetas = np.array([model.initial(rng) for rng in generators])
         utilities, norms = np.empty((len(orders), n + 1)), np.empty(orders.shape)
         utilities[:, 0] = model.utilities(thetas)
-        for part in _parts(n, _whole_grains(n_steps, model.n_parameters)):
+        for part in _parts(n, _whole_draws(n_steps, model.n_parameters)):
             noise = np.array([walks.drawn(t, o, part) for t, o in zip(numbers[batch], orders)])
             thetas, utilities[:, part.start + 1 : part.stop + 1], norms[:, part] = (
                 model.walk_together(orders[:, part], walks.rate, noise, walks.noise_std, thetas)
@@ -236,13 +181,13 @@ def _together(walks):
 
 
 def _bundles(items, size):
-    """Tuples of as many items; the last may be shorter."""
+    """Tuples of `size` items; the last may be shorter."""
     items = iter(items)
     return iter(lambda: tuple(islice(items, size)), ())
 
 
 def _marginals(blocks, weights):
-    """Weighted marginal utilities of one permutation, and those at its ends; None if skipped."""
+    """Weighted marginal utilities of one permutation, and its first and last utility."""
     utilities = np.empty(len(weights) + 1)
     blocks = [block for block in blocks if block[2] is not None]
     if not blocks:
@@ -255,7 +200,7 @@ def _marginals(blocks, weights):
 
 
 def _check_norms(norms, clip):
-    """Refuse norms of gradients that are larger than the noise relies on."""
+    """Raise RuntimeError for gradients of norms above `clip`, for which the noise is too small."""
     if clip is None:
         return
     above = norms[np.isfinite(norms) & (norms > clip * (1 + _SLACK))]
@@ -277,18 +222,18 @@ def _refuse(name, part, t):
 
 
 def _block_size(n, p):
-    """Steps whose parameters, noise and copies fit into the working memory."""
+    """Number of steps whose parameters, noise and copies fit into the working memory."""
     budget = get_config()["working_memory"] * 2**20
-    return min(n, _whole_grains(int(budget // (5 * 8 * p)), p))
+    return min(n, _whole_draws(int(budget // (5 * 8 * p)), p))
 
 
-def _grain(p):
-    """Steps whose noise is drawn in one call, whatever memory there is: seeds decide it."""
+def _draw_size(p):
+    """Number of steps whose noise is drawn in one call; seeds depend on it, so memory must not."""
     return max(1, _DRAWN // p)
 
 
-def _whole_grains(size, p):
-    return max(1, size // _grain(p)) * _grain(p)
+def _whole_draws(size, p):
+    return max(1, size // _draw_size(p)) * _draw_size(p)
 
 
 def _parts(n, block):

@@ -1,7 +1,7 @@
-"""Samplers: random coalitions from a numpy Generator, and nothing else.
+"""Samplers: functions that draw random coalitions from a numpy Generator.
 
-What a sampler draws has weights that make its estimate unbiased for any semivalue; they come in as
-the chances of sizes of `skvalue.semivalues.size_weights`.
+Weights of the drawn coalitions make estimates unbiased for any semivalue, which is given by the
+probabilities of sizes of `skvalue.semivalues.size_weights`.
 """
 
 from .layers import (

@@ -1,8 +1,8 @@
-"""Layers of coalitions: many small ones, few large ones.
+"""Layers of coalitions by size: many small coalitions, few large ones.
 
-The Shapley value of a player is the mean over sizes k of its mean marginal contribution to the
-coalitions of k others, its layer k. Where marginal contributions fall as c / k, few coalitions of
-the large layers are enough (Watson, Andreeva, Yang and Sarkar: "Differentially Private Shapley
+Layer k of a player is its mean marginal contribution to the coalitions of k other players; the
+Shapley value is the mean over layers. If marginal contributions decrease as c / k, few coalitions
+of the large layers are enough (Watson, Andreeva, Yang and Sarkar: "Differentially Private Shapley
 Values for Data Evaluation", Algorithm 1).
 """
 
@@ -14,35 +14,34 @@ ALLOCATIONS = ("bound", "neyman")
 
 
 def layer_counts(bounds, accuracy, failure, allocation="bound"):
-    """Coalitions that a player's layers need for an (accuracy, failure) estimate.
+    """Number of coalitions per layer for an (accuracy, failure) estimate of a player's value.
 
-    Of independent draws, at least one a layer, so many give
+    With that many independent draws, and at least one per layer,
     ``Pr(|estimate - value| >= accuracy) <= failure``.
 
     Parameters
     ----------
     bounds : array-like of shape (n_layers,)
-        Largest marginal contribution, in absolute value, to the coalitions of each size
-        0, 1, ..., n_layers - 1. Of size 0 there is one coalition.
+        Largest absolute marginal contribution to the coalitions of each size
+        0, 1, ..., n_layers - 1. There is one coalition of size 0.
     accuracy, failure : float
-        Largest error (the paper's alpha), and the chance of a larger one (beta).
+        Error bound (alpha in the paper), and the probability of a larger error (beta).
     allocation : {"bound", "neyman"}, default="bound"
-        "bound", as in the paper: every layer's mean is within the accuracy, ``m = (2 c)^2 ln(2 K /
-        failure) / (2 accuracy^2)`` for a bound c and K layers, so that m falls as 1 / k^2 where c
-        falls as 1 / k.
-        Contributions within c of 0 have a range of 2 c, of which the paper has half.
+        "bound", as in the paper: the mean of every layer is within the accuracy, ``m = (2 c)^2
+        ln(2 K / failure) / (2 accuracy^2)`` for a bound c and K layers, so that m decreases as
+        1 / k^2 if c decreases as 1 / k. The range of contributions in [-c, c] is 2 c; the paper
+        uses c.
         "neyman": the mean of all layers is within the accuracy, by Hoeffding's inequality for the
-        sum of all draws, with m in proportion to c.
+        sum of all draws, with m proportional to c.
 
     Returns
     -------
     counts : ndarray of shape (n_layers,)
-        Real numbers, below 1 for layers of which less than a coalition is needed; infinite for
-        size 0.
+        Real numbers, which can be below 1; infinite for size 0.
 
     References
     ----------
-    The paper's Algorithm 1 and Lemma C.1.
+    Algorithm 1 and Lemma C.1 of the paper.
 
     Examples
     --------
@@ -63,19 +62,19 @@ def layer_counts(bounds, accuracy, failure, allocation="bound"):
 
 
 def systematic_counts(rng, means):
-    """Integers with the given means, whose partial sums are within 1 of those of the means.
+    """Random integers of the given means, with partial sums within 1 of those of the means.
 
     Parameters
     ----------
     rng : numpy.random.Generator
         Source of random numbers.
     means : array-like of shape (n,)
-        The means, at least 0.
+        Nonnegative means.
 
     Returns
     -------
     counts : ndarray of int of shape (n,)
-        Each its mean rounded up or down.
+        The means, each rounded up or down.
 
     Examples
     --------
@@ -88,59 +87,59 @@ def systematic_counts(rng, means):
 
 
 def partitions(rng, n, size, count):
-    """Cut all players into sets of one size, several times, independently.
+    """Partition the players into sets of one size, several times independently.
 
     Parameters
     ----------
     rng : numpy.random.Generator
         Source of random numbers.
     n, size, count : int
-        Players, size of the sets, and number of partitions.
+        Number of players, size of the sets, and number of partitions.
 
     Returns
     -------
     sets : ndarray of int of shape (count, n_sets, size)
-        Players of each set, n_sets = ceil(n / size). What does not divide is filled up from the set
-        before.
-    own : ndarray of bool of shape (n_sets, size)
-        Places at which every player of a partition stands once.
+        Players of each set, n_sets = ceil(n / size). An incomplete last set is filled with players
+        of the set before it.
+    once : ndarray of bool of shape (n_sets, size)
+        Entries of a partition in which every player occurs exactly once.
 
     Examples
     --------
-    >>> sets, own = partitions(np.random.default_rng(0), 5, 2, count=3)
-    >>> sets.shape, np.unique(sets[0][own]).tolist()
+    >>> sets, once = partitions(np.random.default_rng(0), 5, 2, count=3)
+    >>> sets.shape, np.unique(sets[0][once]).tolist()
     ((3, 3, 2), [0, 1, 2, 3, 4])
     """
     orders = rng.permuted(np.tile(np.arange(n), (count, 1)), axis=1)
     full, rest = divmod(n, size)
     starts = np.r_[np.arange(full) * size, [n - size] * bool(rest)].astype(np.int64)
-    own = np.ones((len(starts), size), dtype=bool)
+    once = np.ones((len(starts), size), dtype=bool)
     if rest:
-        own[-1, : size - rest] = False
-    return orders[:, starts[:, None] + np.arange(size)], own
+        once[-1, : size - rest] = False
+    return orders[:, starts[:, None] + np.arange(size)], once
 
 
 def circle_blocks(order, size, count):
-    """Disjoint blocks of others for every player: what follows it on a circle, cut.
+    """Disjoint blocks of other players for every player: its successors on a circle.
 
     Given one player, the order of the others is uniform, so that each of its blocks is a uniform
-    subset of the others; no other player is in two of them. A block serves several players.
+    subset of the others; no other player is in two of them. A block is used for several players.
 
     Parameters
     ----------
     order : ndarray of int of shape (n,)
-        A random order of the players, closed to a circle.
+        A random permutation of the players, closed to a circle.
     size : int
         Size of the blocks.
     count : int
-        Blocks of each player, at most ``(n - 1) // size``.
+        Number of blocks of each player, at most ``(n - 1) // size``.
 
     Returns
     -------
     blocks : ndarray of int of shape (n, size)
-        Block q begins at place q.
+        Block q starts at position q.
     players : ndarray of int of shape (n, count)
-        The players that block q serves.
+        The players that block q is used for.
 
     Examples
     --------
@@ -160,12 +159,12 @@ def all_subsets(n, size):
     Parameters
     ----------
     n, size : int
-        Players, and size of the subsets.
+        Number of players, and size of the subsets.
 
     Returns
     -------
     subsets : ndarray of int of shape (binom(n, size), size)
-        Players of each, ascending.
+        Players of each subset, ascending.
 
     Examples
     --------
@@ -174,7 +173,7 @@ def all_subsets(n, size):
     """
     subsets = np.zeros((1, 0), dtype=np.int64)
     for k in range(1, size + 1):
-        # The first binom(top, k - 1) of the smaller ones are those of players below top.
+        # The first binom(top, k - 1) subsets of size k - 1 have only players below top.
         counts = [comb(top, k - 1) for top in range(k - 1, n - size + k)]
         below = np.concatenate([np.arange(count) for count in counts])
         tops = np.repeat(np.arange(k - 1, n - size + k), counts)
@@ -183,17 +182,17 @@ def all_subsets(n, size):
 
 
 def subset_ranks(subsets):
-    """Place of every subset among all of its size, in colexicographic order.
+    """Rank of every subset among all subsets of its size, in colexicographic order.
 
     Parameters
     ----------
     subsets : ndarray of int of shape (m, size)
-        Players of each, ascending.
+        Players of each subset, ascending.
 
     Returns
     -------
     ranks : ndarray of int of shape (m,)
-        The places.
+        Ranks from 0.
 
     Examples
     --------
@@ -217,12 +216,12 @@ def uniform_subsets(rng, n, size, count):
     rng : numpy.random.Generator
         Source of random numbers.
     n, size, count : int
-        Players, size of the subsets, and number of subsets.
+        Number of players, size of the subsets, and number of subsets.
 
     Returns
     -------
     subsets : ndarray of int of shape (count, size)
-        Players of each, in random order.
+        Players of each subset, in random order.
 
     Examples
     --------
@@ -233,22 +232,23 @@ def uniform_subsets(rng, n, size, count):
 
 
 def distinct_subsets(rng, n, size, mean):
-    """Every subset of one size, independently with the same chance.
+    """Draw every subset of one size independently with the same probability.
 
     Parameters
     ----------
     rng : numpy.random.Generator
         Source of random numbers.
     n, size : int
-        Players, and size of the subsets.
+        Number of players, and size of the subsets.
     mean : float
-        Mean number of subsets; at least as many as there are gives all. Where there are more than
-        2^53, their number is drawn by the law of Poisson, from which the binomial cannot be told.
+        Expected number of subsets; all subsets if it is at least their number. If there are more
+        than 2^53 subsets, the number drawn has a Poisson instead of a binomial distribution, which
+        is the same to numerical precision.
 
     Returns
     -------
     subsets : ndarray of int of shape (m, size)
-        Players of each, ascending; no two are the same.
+        Players of each subset, ascending; the subsets are distinct.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def distinct_subsets(rng, n, size, mean):
         count = int(rng.binomial(total, min(1.0, mean / total)))
     else:
         count = int(rng.poisson(mean))
-    if 2 * count > total:  # few are missing: choose among all
+    if 2 * count > total:  # rejection would be slow: choose from all subsets
         return all_subsets(n, size)[np.sort(rng.permutation(total)[:count])]
     seen = np.zeros((0, size), dtype=np.int64)
     while len(seen) < count:

@@ -1,7 +1,7 @@
-"""Coalitions as prefixes of random orders of the players.
+"""Coalitions as prefixes of random permutations of the players.
 
-Source of the orthogonal orders: R. Mitchell, J. Cooper, E. Frank, G. Holmes: "Sampling Permutations
-for Shapley Value Estimation", JMLR 23, 2022 (section 5.2, orthogonal spherical codes).
+Source of the orthogonal permutations: R. Mitchell, J. Cooper, E. Frank, G. Holmes: "Sampling
+Permutations for Shapley Value Estimation", JMLR 23, 2022 (section 5.2, orthogonal spherical codes).
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ _DIRECTIONS = 4
 
 
 def draw_orders(rng, n, kind="permutation"):
-    """Draw one replicate: a few orders, each of them uniform, which together vary little.
+    """Draw one replicate: a few permutations, each uniform, that reduce the variance together.
 
     Parameters
     ----------
@@ -22,11 +22,11 @@ def draw_orders(rng, n, kind="permutation"):
     n : int
         Number of players.
     kind : {"permutation", "antithetic", "latin", "orthogonal"}, default="permutation"
-        One order; an order and its reverse (whoever joins early once, joins late once); up to 8
-        cyclic shifts of one order by equal steps, so that a player's positions are spread evenly
-        (for n <= 8 each position once: a Latin square); or the orders of the coordinates of up to 4
-        random vectors at right angles to each other, and their reverses, so that ranks in different
-        orders are next to uncorrelated, and those in an order and its reverse opposite.
+        "permutation": one permutation. "antithetic": a permutation and its reverse. "latin": up to
+        8 cyclic shifts of a permutation by equal steps, so that the positions of a player are
+        evenly spaced (for n <= 8 each position once: a Latin square). "orthogonal": the orders of
+        the coordinates of up to 4 random orthogonal vectors, and their reverses, so that positions
+        in different permutations are almost uncorrelated.
 
     Returns
     -------
@@ -60,29 +60,28 @@ def draw_orders(rng, n, kind="permutation"):
 
 
 def _orthogonal(rng, n, count):
-    """Random directions of sum zero at right angles, each uniform; (count, n).
+    """Random orthogonal directions of sum zero, each uniform, as an array (count, n).
 
-    The order of the coordinates of a uniform direction is uniform. By Gram and Schmidt, in sums
-    whose bits do not depend on the threads of a BLAS.
+    By Gram-Schmidt without BLAS, so that the result does not depend on the number of threads.
     """
     vectors = rng.standard_normal((count, n))
     vectors -= vectors.mean(axis=1, keepdims=True)
     for i, vector in enumerate(vectors):
-        for _ in range(2):  # again, for what rounding left
+        for _ in range(2):  # twice, because of rounding errors
             for other in vectors[:i]:
                 vector -= (vector * other).sum() / (other * other).sum() * other
     return vectors
 
 
 def prefix_masks(positions, sizes):
-    """Coalitions of the players that joined first.
+    """Coalitions that are prefixes of permutations.
 
     Parameters
     ----------
     positions : ndarray of int of shape (m, n)
-        Place of every player in the order that each coalition is a prefix of.
+        Position of every player in the permutation of each coalition.
     sizes : ndarray of int of shape (m,)
-        Numbers of players.
+        Sizes of the coalitions.
 
     Returns
     -------
@@ -98,7 +97,7 @@ def prefix_masks(positions, sizes):
 
 
 def prefix_marginals(orders, utilities, weights):
-    """Mean weighted marginal contribution of every player over a few orders.
+    """Mean weighted marginal contribution of every player over a few permutations.
 
     Parameters
     ----------
@@ -107,14 +106,14 @@ def prefix_marginals(orders, utilities, weights):
     utilities : ndarray of shape (n_orders, n + 1)
         Utilities of the prefixes of 0..n players.
     weights : ndarray of shape (n,)
-        Weight of a marginal contribution at each position: n times the semivalue's chance of a
-        coalition of as many players as have joined before.
+        Weight of a marginal contribution at each position: n times the probability, under the
+        semivalue, of a coalition of that many players.
 
     Returns
     -------
     mean : ndarray of shape (n,)
-        One entry a player. With equal weights the sum is the utility of all players less that of
-        none, exactly (the Shapley value's efficiency).
+        One entry per player. With equal weights the sum is exactly the utility of all players
+        minus that of the empty coalition (efficiency of the Shapley value).
 
     Examples
     --------

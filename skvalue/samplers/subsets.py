@@ -1,14 +1,13 @@
-"""Random subsets, of which every one is used for every player (maximum sample reuse).
+"""Random subsets, each used for all players (maximum sample reuse).
 
-A semivalue is the difference of two means: that of the coalitions which a player is in, and that of
-those it is not in,
+A semivalue is the difference of two means, over the coalitions with and without the player,
 
     ``phi_i = sum_k q[k - 1] E[v(S) | i in S, |S| = k] - sum_k q[k] E[v(S) | i not in S, |S| = k]``
 
-with the chances q of sizes of `skvalue.semivalues.size_weights`. One coalition is an observation of
-one of the two for all players at once (Wang and Jia 2023 for Banzhaf, Kolpaczki et al. 2024 for the
-Shapley value). Sizes are drawn in strata; importance weights inside a stratum make its two means
-those of the semivalue.
+with the probabilities q of sizes of `skvalue.semivalues.size_weights`. Every coalition contributes
+to one of the two means of every player (Wang and Jia 2023 for Banzhaf, Kolpaczki et al. 2024 for
+the Shapley value). Sizes are drawn in strata; importance weights within a stratum make its two
+means unbiased for the semivalue.
 """
 
 from dataclasses import dataclass
@@ -20,43 +19,43 @@ _HALVINGS = 5  # strata of sizes up to n/2, n/4, ..., and their mirror images
 
 @dataclass(frozen=True)
 class SizeStrata:
-    """Ranges of coalition sizes 1..n-1, with chances and importance weights of every size.
+    """Strata of coalition sizes 1..n-1, with probabilities and importance weights of sizes.
 
     Parameters
     ----------
     stratum : ndarray of int of shape (n + 1,)
-        Stratum of every size 0..n; -1 where the semivalue needs none of that size, and for the
-        sizes 0 and n, whose coalitions are known.
-    chances : ndarray of shape (n_strata, n + 1)
-        Chance of every size in a draw from a stratum.
+        Stratum of every size 0..n; -1 for sizes of weight 0 in the semivalue, and for the sizes 0
+        and n, whose coalitions are known.
+    probabilities : ndarray of shape (n_strata, n + 1)
+        Probability of every size in a draw from each stratum.
     inside, outside : ndarrays of shape (n + 1,)
-        Weight of a coalition of each size in the mean of the coalitions which a player is in, or
-        not in.
-    inside_share, outside_share : ndarrays of shape (n_strata,)
-        Part of the semivalue that the means of a stratum stand for.
+        Importance weight of a coalition of each size in the mean over the coalitions with, and
+        without, a player.
+    inside_weight, outside_weight : ndarrays of shape (n_strata,)
+        Weight of the two means of each stratum in the semivalue.
 
     Examples
     --------
     >>> strata = SizeStrata.of(np.full(6, 1 / 6), stratified=False)
-    >>> strata.chances.round(2).tolist()
+    >>> strata.probabilities.round(2).tolist()
     [[0.0, 0.2, 0.2, 0.2, 0.2, 0.2, 0.0]]
     """
 
     stratum: np.ndarray
-    chances: np.ndarray
+    probabilities: np.ndarray
     inside: np.ndarray
     outside: np.ndarray
-    inside_share: np.ndarray
-    outside_share: np.ndarray
+    inside_weight: np.ndarray
+    outside_weight: np.ndarray
 
     @classmethod
     def of(cls, q, stratified=True):
-        """Strata for the chances ``q`` of sizes 0..n-1; all sizes in one if not stratified.
+        """Strata for the probabilities ``q`` of sizes 0..n-1; all sizes in one if not stratified.
 
         Parameters
         ----------
         q : ndarray of shape (n,)
-            Chances of sizes, see `skvalue.semivalues.size_weights`.
+            Probabilities of sizes, see `skvalue.semivalues.size_weights`.
         stratified : bool, default=True
             Whether there is more than one stratum.
 
@@ -68,33 +67,33 @@ class SizeStrata:
         n = len(q)
         sizes = np.arange(n + 1)
         joined, left = np.r_[0.0, q], np.r_[q, 0.0]  # weights of v(S) with and without a player
-        joined[n] = left[0] = 0.0  # the utilities of all and of none are known
+        joined[n] = left[0] = 0.0  # the utilities of all players and of none are known
         weight = joined + left
         weight[[0, n]] = 0.0
         stratum = _stratum_of_sizes(n) if stratified else np.zeros(n + 1, dtype=np.int64)
-        # Strata with next to no weight are left out of the draw if their sizes have none at all.
+        # Strata of total weight 0 are left out.
         used = np.flatnonzero(np.bincount(stratum, weight) > 0)
         number = np.full(stratum.max() + 1, -1)
         number[used] = np.arange(len(used))
         stratum = np.where(weight > 0, number[stratum], -1)
         member = stratum == np.arange(len(used))[:, None]
-        chances = np.where(member, weight, 0.0)
-        chances /= chances.sum(axis=1, keepdims=True)
-        drawn = chances.sum(axis=0)
+        probabilities = np.where(member, weight, 0.0)
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        drawn = probabilities.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             # A player is in k/n of the coalitions of k players.
             inside = np.where(drawn > 0, joined * n / (sizes * drawn), 0.0)
             outside = np.where(drawn > 0, left * n / ((n - sizes) * drawn), 0.0)
-        return cls(stratum, chances, inside, outside, member @ joined, member @ left)
+        return cls(stratum, probabilities, inside, outside, member @ joined, member @ left)
 
     @property
     def n_strata(self):
         """Number of strata."""
-        return len(self.chances)
+        return len(self.probabilities)
 
 
 def _stratum_of_sizes(n):
-    """Stratum of every size 0..n: sizes halve from n/2 to both ends."""
+    """Stratum of every size 0..n; the edges are n/2, n/4, ... and their mirror images."""
     edges = n * 0.5 ** np.arange(_HALVINGS, 0, -1)
     edges = np.unique(np.r_[np.floor(edges), n - 1 - np.floor(edges[::-1])])
     edges = edges[(edges >= 1) & (edges < n - 1)]
@@ -111,12 +110,12 @@ def draw_subsets(rng, strata, labels):
     strata : SizeStrata
         The strata.
     labels : array-like of int of shape (m,)
-        Number of a stratum for each coalition.
+        Index of the stratum of each coalition.
 
     Returns
     -------
     masks : ndarray of bool of shape (m, n)
-        The coalitions, uniform among those of their sizes.
+        The coalitions, uniform given their sizes.
 
     Examples
     --------
@@ -126,42 +125,42 @@ def draw_subsets(rng, strata, labels):
     """
     labels = np.asarray(labels)
     n = len(strata.stratum) - 1
-    edges = np.cumsum(strata.chances, axis=1)[labels]
+    edges = np.cumsum(strata.probabilities, axis=1)[labels]
     sizes = (rng.random(len(labels))[:, None] * edges[:, -1:] >= edges).sum(axis=1)
     return rng.permuted(np.arange(n) < sizes[:, None], axis=1)
 
 
-def neyman_allocation(spread, count, floor=0.25):
-    """Split a number of draws over strata, in proportion to what each adds to the error.
+def neyman_allocation(std, count, floor=0.25):
+    """Split a number of draws over strata in proportion to their standard deviations.
 
     Parameters
     ----------
-    spread : array-like of shape (n_strata,)
-        Standard deviation that one draw of each stratum adds to the estimate; NaN where unknown,
-        which counts as the largest known.
+    std : array-like of shape (n_strata,)
+        Standard deviation that one draw of each stratum adds to the estimate. NaN means unknown
+        and counts as the largest known one.
     count : int
         Number of draws.
     floor : float, default=0.25
-        Part of the draws that is split equally, so that no stratum is left unseen.
+        Fraction of the draws that is split equally, so that no stratum is left out.
 
     Returns
     -------
     counts : ndarray of int of shape (n_strata,)
-        Draws from each stratum; the sum is `count`.
+        Number of draws from each stratum; they sum to `count`.
 
     Examples
     --------
     >>> neyman_allocation([3.0, 1.0], 100).tolist()
     [69, 31]
     """
-    spread = np.asarray(spread, dtype=np.float64)
-    largest = np.nanmax(spread, initial=0.0)
-    spread = np.where(np.isnan(spread), largest, spread)
-    total = spread.sum()
-    shares = np.full(len(spread), 1 / len(spread))
+    std = np.asarray(std, dtype=np.float64)
+    largest = np.nanmax(std, initial=0.0)
+    std = np.where(np.isnan(std), largest, std)
+    total = std.sum()
+    fractions = np.full(len(std), 1 / len(std))
     if total > 0:
-        shares = floor * shares + (1 - floor) * spread / total
-    exact = shares * count
+        fractions = floor * fractions + (1 - floor) * std / total
+    exact = fractions * count
     counts = np.floor(exact).astype(np.int64)
     rest = np.argsort(counts - exact, kind="stable")[: count - counts.sum()]
     counts[rest] += 1

@@ -1,4 +1,4 @@
-"""What valuers of parties that send clipped gradients share."""
+"""Base class of the valuers of parties that send clipped gradients."""
 
 from abc import abstractmethod
 from numbers import Integral, Real
@@ -22,14 +22,14 @@ from ..semivalues import check_semivalue
 BUILT_IN = {"auto": None, "logistic": "classification", "softmax": "classification",
             "linear": "regression"}  # fmt: skip
 
-_POINTS = 1000  # validation points whose gradients are looked at, at most
+_POINTS = 1000  # most validation points whose gradients are computed
 
 
 class BaseGradientValuer(BaseInSampleValuer):
-    """Base class of valuers of parties that send clipped gradients, with noise or without.
+    """Base class of valuers of parties that send clipped gradients, with or without noise.
 
-    A method writes `_prepare`, `_of_split` and `_combine`. What `_prepare` returns has `clip_`, on
-    which `_release` relies, and for every split one of the `bases` and `seeds`.
+    A subclass implements `_prepare`, `_of_split` and `_combine`. `_prepare` returns `clip_`, which
+    `_release` uses, and lists `bases` and `seeds` with one entry per split.
     """
 
     _parameter_constraints: dict = {
@@ -54,18 +54,18 @@ class BaseGradientValuer(BaseInSampleValuer):
         "device": [str],
         "random_state": ["random_state"],
     }
-    _part = _done = ""  # what callbacks, and messages, call the parts of a fit
+    _part = _done = ""  # names of the parts of a fit in callbacks and messages
 
     @property
     def _n_releases(self):
-        """How often a party releases a gradient: once in every part of a fit."""
+        """Number of gradients that a party releases: one in every part of a fit."""
         return getattr(self, f"n_{self._part}")
 
     @abstractmethod
     def _of_split(self, model, names, factors, draw, seed, attributes):
-        """Iterate over the parts of one split, whose model it is; ``draw`` is None or gives noise.
+        """Iterate over the parts of one split with its model; ``draw`` returns noise or is None.
 
-        The players are called ``names``, and their noise is taken times ``factors``.
+        ``names`` are the names of the players, ``factors`` multiply their noise.
         """
 
     @property
@@ -79,14 +79,14 @@ class BaseGradientValuer(BaseInSampleValuer):
         )  # fmt: skip
 
     def _n_skipped(self):
-        """Releases whose utilities do not count."""
+        """Number of first releases whose utilities are not used (burn-in)."""
         burn_in = self.burn_in
         if burn_in is None:
             burn_in = 0.9 if self._is_private and not is_named(self.noise, "iid") else 0.0
         return min(int(burn_in * self._n_releases), self._n_releases - 1)
 
     def _check_model(self, problem):
-        """Refuse parameters of the model that do not fit each other, or the target."""
+        """Raise ValueError for parameters of the model that are incompatible, or do not fit y."""
         check_semivalue(self.semivalue, custom=True)
         if isinstance(self.model, str):
             if self.model not in BUILT_IN:
@@ -102,30 +102,30 @@ class BaseGradientValuer(BaseInSampleValuer):
                 )
             if self.loss is not None:
                 raise ValueError(
-                    f"loss must be None for model={self.model!r}, which has its own. Got "
+                    f"loss must be None for model={self.model!r}, which has a fixed loss. Got "
                     f"{self.loss!r}."
                 )
             if self.device not in ("auto", "cpu"):
                 raise ValueError(
-                    f"device must be 'auto' or 'cpu' for model={self.model!r}; torch modules "
-                    f"compute elsewhere. Got {self.device!r}."
+                    f"device must be 'auto' or 'cpu' for model={self.model!r}; only torch modules "
+                    f"run on other devices. Got {self.device!r}."
                 )
         if self.utility == "accuracy" and problem.n_classes == 0:
             raise ValueError("utility must be 'neg_loss' for a continuous target. Got 'accuracy'.")
 
     def _check_noise(self):
-        """Refuse parameters of the noise that do not fit each other."""
+        """Raise ValueError for incompatible parameters of the noise."""
         if not self._is_private:
             return
         if self.epsilon is not None and self.noise_multiplier is not None:
             raise ValueError(
-                "noise_multiplier must be None where epsilon is given: either says how much "
-                f"noise there is. Got {self.noise_multiplier!r}."
+                "noise_multiplier must be None if epsilon is given, since both set the size of "
+                f"the noise. Got {self.noise_multiplier!r}."
             )
         if self.clip is None:
             raise ValueError(
-                "clip must be a number where gradients are private: it bounds what one of them "
-                "can be. Got None."
+                "clip must be a number if gradients are private: the noise is based on this bound "
+                "of their norms. Got None."
             )
 
     def _parts(self, problem, attributes, release):
@@ -133,7 +133,7 @@ class BaseGradientValuer(BaseInSampleValuer):
         return parts, len(problem.splits) * self._n_releases
 
     def _numbered_parts(self, problem, attributes, draw):
-        """Number of the split, and a part of it, one after the other."""
+        """Yield the index of each split with each of its parts."""
         for number, split in enumerate(problem.splits):
             present, players = players_of(problem, split)
             basis = attributes["bases"][number]
@@ -145,15 +145,15 @@ class BaseGradientValuer(BaseInSampleValuer):
                 yield number, part
 
     def _without_values(self, parts):
-        """Refuse a callback's stop before any part counted; after an interruption that is None."""
+        """Raise RuntimeError if a callback stopped the fit in the burn-in; None if interrupted."""
         if parts.stopped:
             raise RuntimeError(
-                f"The fit was stopped by a callback before a {self._part[:-1]} counted: the first "
-                f"{self._n_skipped()} are the burn-in."
+                f"The fit was stopped by a callback in the burn-in, the first {self._n_skipped()} "
+                f"{self._part}, so that there are no values."
             )
 
     def _event(self, clip):
-        """All releases of a party."""
+        """All releases of a party as one event."""
         return gradient_event(
             self._n_releases, clip, epsilon=self.epsilon, delta=self.delta,
             noise_multiplier=self.noise_multiplier, trust=self.trust,
@@ -165,7 +165,7 @@ class BaseGradientValuer(BaseInSampleValuer):
         return self._release_of(attributes["clip_"], groups=problem.groups is not None)
 
     def _release_of(self, clip, **parties):
-        """The release of all gradients of norm ``clip``; the rest is for `gradient_report`."""
+        """The release of all gradients of norm ``clip``; ``parties`` goes to `gradient_report`."""
         event = self._event(clip)
         report = gradient_report(
             event, self.delta, trust=self.trust, unit=self.unit,
@@ -177,10 +177,9 @@ class BaseGradientValuer(BaseInSampleValuer):
         )
 
     def _public_bounds(self, problem):
-        """Bound of the norm of gradients, and the basis in which they are taken in each split.
+        """Bound of the norm of gradients, and the basis of their coordinates (or None) per split.
 
-        A basis of None is all of it. They come from the gradients of validation points at the
-        start; as parties, these have the size of the others.
+        From the gradients of validation points at the start, in parties of the size of the others.
         """
         size = len(problem.X) / problem.n_players
         found = [self._from_public(problem, split.points, size) for split in problem.splits]
@@ -207,13 +206,13 @@ class BaseGradientValuer(BaseInSampleValuer):
         clip = float(np.median(np.linalg.norm(gradients, axis=1)))
         if not clip > 0:
             raise ValueError(
-                "clip must be a number where validation points have no gradient at the start. Got "
-                "'auto'."
+                "clip must be a number if the gradients of the validation points are zero at the "
+                "start. Got 'auto'."
             )
         return clip, basis
 
     def _model_maker(self, problem, points, clip, basis=None, unit=None):
-        """``make(X, y, players, some)``: the model of rows, evaluated on (some of) the points."""
+        """``make(X, y, players, some)``: the model of rows, evaluated on `some` of the points."""
         n_classes = problem.n_classes
         options = {"unit": unit or self.unit, "utility": self.utility, "clip": clip, "basis": basis}
         if not isinstance(self.model, str):
@@ -226,21 +225,21 @@ class BaseGradientValuer(BaseInSampleValuer):
                 weights_val=_normalised(points.weights[some]), other=other, start=start,
                 non_finite="zero" if self._is_private else "pass", device=self.device, **options,
             )  # fmt: skip
-        mean, scale, centre, spread = 0.0, 1.0, 0.0, 1.0
+        mean, scale, center, std = 0.0, 1.0, 0.0, 1.0
         if self.standardize:
             mean, scale = column_scales(points.X)
             scale = scale * np.sqrt(len(scale))
             if not n_classes:
-                centre, spread = points.prior, target_scale(points.y, points.weights)
+                center, std = points.prior, target_scale(points.y, points.weights)
         kind = "softmax" if n_classes > 2 or self.model == "softmax" else "logistic"
         options.update(kind=kind if n_classes else "linear", n_classes=n_classes)
 
         def make(X, y, players, some=slice(None)):
             y_val = points.y[some]
             if not n_classes:
-                y, y_val = (y - centre) / spread, (y_val - centre) / spread
-            # Utilities are in the units of the target, squared.
-            weights = _normalised(points.weights[some]) * spread**2
+                y, y_val = (y - center) / std, (y_val - center) / std
+            # Utilities are in squared units of the target.
+            weights = _normalised(points.weights[some]) * std**2
             X, X_val = (X - mean) / scale, (points.X[some] - mean) / scale
             return LinearGradientModel(X, y, players, X_val, y_val, weights, **options)
 
@@ -248,7 +247,7 @@ class BaseGradientValuer(BaseInSampleValuer):
 
 
 def start_noise(release):
-    """Charge the ledger for all of a release, and return the source of its noise; None if exact."""
+    """Charge the ledger for a release, and return the source of its noise; None if exact."""
     if release.is_exact:
         return None
     if release.ledger is not None:
@@ -257,22 +256,22 @@ def start_noise(release):
 
 
 def noise_factors(unit, players):
-    """What each player's noise is multiplied by: a mean of B clipped gradients has a Bth of it."""
+    """Factors of the players' noise: 1 / B for a mean of B clipped gradients, else 1."""
     counts = np.bincount(players).astype(np.float64)
     return 1 / counts if unit == "example" else np.ones(len(counts))
 
 
 def players_of(problem, split):
-    """The players of a split, and which of them, in that order, holds each of its rows."""
+    """The players of a split, and the index among them of the player of each row."""
     return np.unique(problem.player_codes[problem.row_numbers(split)], return_inverse=True)
 
 
 def is_named(noise, name):
-    """Whether the parameter `noise` is this name, and no array."""
+    """Whether the parameter `noise` is this name, not an array."""
     return isinstance(noise, str) and noise == name
 
 
 def _normalised(weights):
-    """Weights of some validation points, with the sum one; equal where they have none."""
+    """Weights of validation points with the sum one; equal weights if all are zero."""
     total = weights.sum()
     return weights / total if total > 0 else np.full(len(weights), 1.0 / len(weights))

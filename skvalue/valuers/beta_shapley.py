@@ -9,18 +9,18 @@ from ._retraining._valuer import BaseSemivalueValuer
 
 @documented
 class BetaShapleyValuer(BaseSemivalueValuer):
-    """Beta(alpha, beta)-Shapley values of every row in the game of training an estimator.
+    """Beta(alpha, beta)-Shapley value of every row in the game of training an estimator.
 
-    Large `alpha` weights small coalitions, where a wrong label does most harm; (1, 1) is Data
-    Shapley.
+    A large `alpha` puts weight on small coalitions, in which a wrong label does most harm;
+    (1, 1) is Data Shapley.
 
     Parameters
     ----------
     %(model)s
     alpha : float, default=16
-        First parameter; the larger, the more small coalitions count.
+        First parameter; larger values put more weight on small coalitions.
     beta : float, default=1
-        Second parameter; the larger, the more large coalitions count.
+        Second parameter; larger values put more weight on large coalitions.
     %(utility)s
     %(sampling)s
     %(data)s

@@ -8,8 +8,8 @@ from ._retraining._valuer import BaseSemivalueValuer
 class DataBanzhafValuer(BaseSemivalueValuer):
     """Data Banzhaf: the Banzhaf value of every row in the game of training an estimator.
 
-    Every coalition counts the same, so that coalitions of about half of the rows decide. Of all
-    semivalues its order of rows is the least disturbed by noise in utilities.
+    All coalitions have the same weight, so that coalitions of about half of the rows dominate.
+    Among semivalues, the ranking by the Banzhaf value is the most robust to noise in utilities.
 
     Parameters
     ----------

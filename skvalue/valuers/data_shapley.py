@@ -8,7 +8,8 @@ from ._retraining._valuer import BaseSemivalueValuer
 class DataShapleyValuer(BaseSemivalueValuer):
     """Data Shapley: the Shapley value of every row in the game of training an estimator.
 
-    Coalitions of every size count the same. The values sum to what all rows together add to none.
+    All coalition sizes have the same weight. The values sum to the utility of all rows minus that
+    of the empty coalition.
 
     Parameters
     ----------
@@ -29,7 +30,7 @@ class DataShapleyValuer(BaseSemivalueValuer):
     See Also
     --------
     SemivalueValuer : Any semivalue.
-    KNNShapleyValuer : Exact Shapley values of a model that is not trained.
+    KNNShapleyValuer : Exact Shapley values without training, for nearest neighbours.
 
     References
     ----------

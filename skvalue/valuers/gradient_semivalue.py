@@ -1,4 +1,4 @@
-"""Semivalues from (private) gradients: G-Shapley, with noise that averages out."""
+"""Semivalues from (private) gradients: G-Shapley, with averaged noise."""
 
 from dataclasses import replace
 from itertools import groupby
@@ -22,95 +22,99 @@ from ._gradients import BaseGradientValuer, is_named, noise_factors, players_of
 
 
 class GradientSemivalueValuer(BaseGradientValuer):
-    """Values of parties by what one gradient step along each of them adds to a model.
+    """Values of parties by the utility of one gradient step along each of them.
 
-    For every random permutation of the parties a fresh model takes one step along each party's
-    clipped gradient, in that order. What a step adds to the utility on the validation points,
-    weighted by a semivalue and averaged over permutations, is the party's value (G-Shapley). It is
-    no estimate of what retraining would give; it costs a pass through the data a permutation.
+    For every random permutation of the parties a new model takes one step along the clipped
+    gradient of each party, in that order. The value of a party is the change of the utility on the
+    validation points in its step, weighted by a semivalue and averaged over permutations
+    (G-Shapley). It is not an estimate of a value by retraining; each permutation costs one pass
+    through the data.
 
-    With `epsilon`, parties add noise to their gradients before these leave them: nobody has to be
-    trusted, and the values are public. Each party's releases are averaged over permutations, so
-    that noise cancels.
+    With `epsilon`, parties add noise to their gradients before sending them: no party or server has
+    to be trusted, and the values are public. The releases of each party are averaged over
+    permutations, so that noise cancels.
 
     Parameters
     ----------
     model : {"auto", "logistic", "softmax", "linear"} or torch.nn.Module, default="auto"
-        What is trained: a logistic regression (softmax, for more than two classes), a softmax
+        The model to train: a logistic regression (softmax for more than two classes), a softmax
         regression, a linear regression, or any torch module. "auto" is "logistic" for classes and
         "linear" for a continuous target.
     semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \
             default="shapley"
-        The semivalue; a tuple is Beta(alpha, beta)-Shapley, a callable one of your own, see
+        The semivalue; a tuple is Beta(alpha, beta)-Shapley, a callable a custom semivalue, see
         `skvalue.semivalues.size_weights`.
     loss : callable, default=None
         Loss of a torch module, of outputs and targets; None is the cross-entropy for classes and
-        the squared error for targets. Built-in models have their own.
+        the squared error for targets. Must be None for built-in models.
     utility : {"neg_loss", "accuracy"}, default="neg_loss"
         Utility of a model: the negated mean loss on the validation points, or the accuracy.
     n_permutations : int, default=100
-        Permutations. With `epsilon`, also the number of releases of every party: noise grows with
-        its root.
+        Number of permutations. With `epsilon`, also the number of releases of every party: the
+        noise of a release grows with its square root.
     learning_rate : float or "auto", default="auto"
-        Length of the steps. "auto" takes, of eight from 0.001 to 3, the smallest at which walks
-        through half of the validation points gain at least half of the utility, on the other half,
-        that they gain at the best rate; with as many steps, and as much noise. Public data, at no
-        cost in privacy.
+        Length of the steps. "auto" trains on one half of the validation points and evaluates on the
+        other half, with as many steps and as much noise. Of eight rates from 0.001 to 3 it takes
+        the smallest with at least half of the gain in utility of the best rate. Validation points
+        are public, so that this has no privacy cost.
     clip : float, "auto" or None, default=1.0
-        Bound of the norm of gradients. "auto" is the median norm of the validation points'
-        gradients at the start, which are public. None, without noise only, clips nothing.
+        Bound of the norm of gradients. "auto" is the median norm of the gradients of the validation
+        points at the start, which are public. None, without noise only, does not clip.
     n_components : int or None, default=None
-        Coordinates of a gradient that leave a party: along the mean gradient of the validation
-        points at the start, and along the directions in which those differ most. They are public,
-        so that the guarantee is the same with the same `clip`; noise has fewer coordinates, and
-        gradients are shorter: take ``clip="auto"``. A torch module starts from the parameters it
-        has. None is all.
+        Number of coordinates of a gradient that a party releases: along the mean gradient of the
+        validation points at the start, and along the first principal directions of these gradients.
+        They are public, so that the guarantee is the same with the same `clip`; noise has fewer
+        coordinates, and gradients are shorter, so use ``clip="auto"``. A torch module starts from
+        its current parameters. None releases all coordinates.
     standardize : bool, default=True
-        Whether built-in models see columns less their mean over their standard deviation on the
-        validation points, over the root of the number of columns (a typical row then has norm one);
-        and continuous targets likewise.
+        Whether built-in models standardise the columns by the means and standard deviations of the
+        validation points, and divide by the square root of the number of columns (so that a typical
+        row has norm one); continuous targets are standardised likewise.
     epsilon : float or None, default=None
-        Privacy of everything that a party releases. None adds no noise.
+        Privacy of all releases of a party together. None adds no noise.
     delta : float, default=1e-5
-        Chance that the guarantee of epsilon does not cover.
+        Delta of (epsilon, delta)-differential privacy.
     noise_multiplier : float or None, default=None
-        In place of epsilon, to repeat experiments: noise of standard deviation
-        ``sqrt(n_permutations) * clip * noise_multiplier`` on every release. `privacy_` says what
-        that guarantees.
+        Instead of epsilon, to reproduce experiments: noise of standard deviation
+        ``sqrt(n_permutations) * clip * noise_multiplier`` on every release. `privacy_` has the
+        resulting guarantee.
     noise : {"iid", "correlated", "optimal"}, callable or array-like, default="correlated"
-        What steps go along, where there is noise: a party's release; the running mean of its
-        releases; the mean of least squared error where gradients vary over permutations by
-        `gradient_variance`; or the release and the mean of those before with weights of your own,
-        the first of which a callable gives from (t, n_permutations), or an array holds.
+        Direction of the steps of private fits. "iid": the current release of the party.
+        "correlated": the running mean of its releases. "optimal": the mean of least squared error,
+        for gradients that vary over permutations by `gradient_variance`. A callable of
+        (t, n_permutations) or an array gives the weight of the current release; the rest is the
+        weight of the mean of the previous releases.
     gradient_variance : float or None, default=None
         For noise="optimal": variance of every coordinate of a party's clipped gradient over
-        permutations. None estimates it, from what was released.
+        permutations. None estimates it from the releases.
     burn_in : float or None, default=None
-        Fraction of permutations, the first ones, whose utilities do not count (nor are computed).
-        None is 0.9 where noise is averaged, else 0.
+        Fraction of permutations at the start whose utilities are not computed. None is 0.9 if noise
+        is averaged, else 0.
     trust : {"local", "server"}, default="local"
-        "local": parties trust nobody; "server": a server sees clipped gradients and adds the noise,
-        half of it.
+        "local": every party adds the noise and trusts no other party or server; "server": a server
+        sees clipped gradients and adds the noise, half as much.
     unit : {"party", "example"}, default="party"
-        What is protected: all that a party holds, or one of its rows. "example" clips every row's
-        gradient, and needs less noise by the number of rows of a party.
+        Protected unit: all rows of a party, or one of its rows. "example" clips the gradient of
+        every row, and divides the noise by the number of rows of the party.
     ledger : skvalue.privacy.Ledger, default=None
         Charged for all permutations before the first gradient is computed.
     noise_random_state : int, default=None
         For tests only: a seed of the noise, which VOIDS the guarantee.
     task : {"auto", "classification", "regression"}, default="auto"
-        Kind of target; "auto" decides by `sklearn.utils.multiclass.type_of_target`, with epsilon by
-        that of y_val.
+        Kind of target; "auto" uses `sklearn.utils.multiclass.type_of_target` of y, with epsilon of
+        y_val.
     cv : int, "leave-one-out", splitter or iterable, default=5
-        Which rows are held out to value which others when there is no validation set; every row
-        must play equally often. With epsilon a validation set is required.
+        Splits used when no validation set is passed: the test rows of each split are the validation
+        points of its training rows. Every row must be a training row equally often. With epsilon a
+        validation set is required.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where a torch module computes. Built-in models compute on the CPU.
+        Device of a torch module. Built-in models run on the CPU.
     n_jobs : int, default=None
-        Threads of built-in models: for permutations, where they do not depend on each other; else
-        one walks while one computes utilities. They change no bit of the values.
+        Number of threads of built-in models. Independent permutations run in parallel; otherwise
+        one thread takes the steps while another computes utilities. The values do not depend on it.
     random_state : int, RandomState or None, default=None
-        Seed of permutations, and of the start of torch modules. The noise never comes from it.
+        Seed of permutations, and of the initial parameters of torch modules. It never seeds the
+        noise.
 
     Attributes
     ----------
@@ -118,41 +122,40 @@ class GradientSemivalueValuer(BaseGradientValuer):
         Values in the order of the rows, or of `groups_`; higher is better. With epsilon they are a
         function of what was released, and public.
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
-        Standard error of every value over permutations. What permutations share, such as averaged
-        noise, it does not see.
+        Standard error of every value over permutations. It does not include errors common to all
+        permutations, such as averaged noise.
     privacy_ : skvalue.privacy.PrivacyReport
-        With noise: what is guaranteed, and the best that anybody can do at finding wrong labels
-        under that guarantee.
+        With noise: the guarantee, and the best possible AUROC of detecting wrong labels under it.
     learning_rate_ : float
         Length of the steps.
     clip_ : float or None
         Bound of the norm of gradients.
     n_evaluations_ : int
-        Utilities computed.
+        Number of utilities computed.
     utility_, empty_utility_ : float
-        Mean utility after the last step, and before the first; Shapley values add up to their
+        Mean utility after the last step, and before the first; Shapley values sum to their
         difference.
     classes_ : ndarray of shape (n_classes,)
-        The labels, in a classification; with epsilon those of y_val.
+        Class labels, in classification; with epsilon those of y_val.
     groups_ : ndarray of shape (n_groups,)
-        The groups, if `groups` was passed.
+        Group labels, if `groups` was passed.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X had any.
+        Names of the features, if X has string column names.
 
     See Also
     --------
     DataShapleyValuer : Values by retraining.
-    skvalue.privacy.detection_ceiling : What a guarantee leaves to detection.
+    skvalue.privacy.detection_ceiling : Bound on the detection of rows under a guarantee.
 
     References
     ----------
     A. Ghorbani, J. Zou: "Data Shapley: Equitable Valuation of Data for Machine Learning", ICML
     2019, Algorithm 2 (G-Shapley).
 
-    "Data Valuation using Private Gradients", Algorithm 1, Propositions 5.1 to 5.4 (with the raw
-    gradients averaged, noise for replacing a party's data, and weights for permutations).
+    "Data Valuation using Private Gradients", Algorithm 1, Propositions 5.1 to 5.4 (here releases
+    are averaged, noise is for replacing the data of a party, and permutations are weighted).
 
     Examples
     --------
@@ -250,7 +253,7 @@ class GradientSemivalueValuer(BaseGradientValuer):
         rate = self.learning_rate
         if rate == "auto":
             rate = self._public_rate(problem, clip, bases[0], first)
-        # The last two are no attributes of the valuer: their names have no underscore at the end.
+        # The last two do not become attributes of the valuer: they have no trailing underscore.
         return {"clip_": clip, "learning_rate_": float(rate), "bases": bases, "seeds": seeds}
 
     def _public_rate(self, problem, clip, basis, seed):
@@ -306,10 +309,7 @@ class GradientSemivalueValuer(BaseGradientValuer):
 
 
 class PermutationSums:
-    """Sums of marginal utilities over the permutations of every split.
-
-    ``n_splits`` is the number of splits of which a permutation counted.
-    """
+    """Sums of marginal utilities over permutations; `n_splits` counts the splits that have some."""
 
     def __init__(self, n_players):
         self.n_splits = self.n_evaluations = 0
@@ -337,7 +337,7 @@ class PermutationSums:
             self._utilities += utilities
 
     def values(self):
-        """Mean over splits of the values, zero where a player does not play."""
+        """Mean values over splits; the value of a player is zero in splits without it."""
         return self._values / self.n_splits
 
     def errors(self):

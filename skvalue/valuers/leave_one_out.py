@@ -1,4 +1,4 @@
-"""Leave-one-out: what the score loses without a row."""
+"""Leave-one-out: the decrease of the score without a row."""
 
 from ._retraining._text import documented
 from ._retraining._valuer import BaseSemivalueValuer
@@ -6,10 +6,10 @@ from ._retraining._valuer import BaseSemivalueValuer
 
 @documented
 class LeaveOneOutValuer(BaseSemivalueValuer):
-    """Leave-one-out values: what the score of an estimator loses without each row.
+    """Leave-one-out values: the decrease of an estimator's score without each row.
 
-    Exact, with one fit a row; but one row rarely moves a score, so that most values are zero or
-    noise. The Shapley and Banzhaf values of the same rows say more.
+    Exact, with one fit per row. One row rarely changes a score, so that most values are zero or
+    noise; the Shapley and Banzhaf values of the same rows are more informative.
 
     Parameters
     ----------
@@ -20,10 +20,10 @@ class LeaveOneOutValuer(BaseSemivalueValuer):
 
     Attributes
     ----------
-    %(values)s NaN where a
-        fit that was interrupted or stopped has not come to the row.
+    %(values)s NaN for rows
+        that an interrupted or stopped fit has not reached.
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
-        Zeros: the values are exact. Infinite where they are NaN.
+        Zeros, because the values are exact; infinite where `values_` is NaN.
     sampler_ : str
         "exact".
     stop_reason_ : str

@@ -6,19 +6,19 @@ from ._retraining._valuer import BaseSemivalueValuer
 
 @documented
 class SemivalueValuer(BaseSemivalueValuer):
-    """Values by retraining: what each row adds to a model, over coalitions of the other rows.
+    """Semivalue of every row in the game of training an estimator on coalitions of rows.
 
-    The game: the utility of a coalition of rows is the score, on the validation set, of the
-    estimator trained on that coalition. A semivalue weights what a row adds to coalitions by their
-    sizes. Values are estimated from random coalitions with standard errors, or exact where the
-    coalitions are few.
+    The utility of a coalition of rows is the score, on the validation set, of the estimator trained
+    on that coalition. A semivalue is a mean of the marginal contributions of a row to coalitions of
+    the other rows, weighted by their sizes. Values are estimated from random coalitions, with
+    standard errors, or exact if there are few coalitions.
 
     Parameters
     ----------
     %(model)s
     semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \
             default="shapley"
-        The semivalue; a tuple is Beta(alpha, beta)-Shapley, a callable one of your own, see
+        The semivalue; a tuple is Beta(alpha, beta)-Shapley, a callable a custom semivalue, see
         `skvalue.semivalues.size_weights`.
     %(utility)s
     %(sampling)s
@@ -35,8 +35,8 @@ class SemivalueValuer(BaseSemivalueValuer):
 
     See Also
     --------
-    DataShapleyValuer, DataBanzhafValuer, BetaShapleyValuer, LeaveOneOutValuer : The same by name.
-    KNNShapleyValuer : Exact Shapley values of a model that is not trained.
+    DataShapleyValuer, DataBanzhafValuer, BetaShapleyValuer, LeaveOneOutValuer : One semivalue each.
+    KNNShapleyValuer : Exact Shapley values without training, for nearest neighbours.
 
     References
     ----------
@@ -44,7 +44,7 @@ class SemivalueValuer(BaseSemivalueValuer):
     Research 6(1), 1981.
 
     P. Kolpaczki, V. Bengs, M. Muschalik, E. Hüllermeier: "Approximating the Shapley Value without
-    Marginal Contributions", AAAI 2024 (strata of sizes, all coalitions used for all players).
+    Marginal Contributions", AAAI 2024 (strata of sizes, each coalition used for all players).
 
     Examples
     --------

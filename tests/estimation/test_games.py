@@ -63,7 +63,7 @@ def test_agrees_with_enumeration(number, part):
             # Replicates of 8 orders are few: t has heavy tails.
             limit = 6000 if sampler == "orthogonal" else 3000
             values, errors, _, design = estimate(game, sampler, semivalue, limit, 1000 + number)
-            assert design.asked <= limit
+            assert design.n_evaluations <= limit
             off = np.abs(values - exact)
             assert (off <= 4 * errors + 1e-9).all(), (sampler, semivalue, (off / errors).max())
 
@@ -77,7 +77,7 @@ def test_exhaustive_is_exact(number, semivalue):
     np.testing.assert_allclose(values, exact, atol=1e-12)
     assert (errors == 0).all()
     n = game.n_players
-    assert design.asked == 1 + (n if semivalue == "leave-one-out" else 2**n)
+    assert design.n_evaluations == 1 + (n if semivalue == "leave-one-out" else 2**n)
 
 
 @pytest.mark.parametrize("unit", [2.0**300, 2.0**-300])
@@ -152,7 +152,7 @@ def test_a_negative_sum_does_not_truncate():
 
     game = FunctionGame(dip, 60)
     design = estimate(game, "permutation", "shapley", 600, 0, truncation=0.01)[3]
-    assert design.asked > 0.9 * 59 * design.block
+    assert design.n_evaluations > 0.9 * 59 * design.block
 
 
 def test_truncation_waits_for_a_flat_stretch():
@@ -164,7 +164,7 @@ def test_truncation_waits_for_a_flat_stretch():
     design = estimate(FunctionGame(touch, 100), "permutation", "shapley", 2000, 0, truncation=0.02)[
         3
     ]
-    assert design.asked > 0.9 * 99 * design.block
+    assert design.n_evaluations > 0.9 * 99 * design.block
 
 
 @pytest.mark.slow

@@ -244,7 +244,9 @@ def test_what_ridge_leaves_to_the_loop(estimator):
 def test_r2_of_one_validation_point_is_an_error():
     X, y, X_val, y_val = targets()
     game = ModelGame(Ridge(), X, y, X_val[:1], y_val[:1])
-    with pytest.raises(ValueError, match="scoring must give a finite number. Got nan for a coalit"):
+    with pytest.raises(
+        ValueError, match="scoring must return a finite number. Got nan for a coalit"
+    ):
         game.utility(np.ones((1, 40), dtype=bool))
 
 

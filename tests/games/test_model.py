@@ -297,17 +297,17 @@ def test_failing_coalitions_raise(data):
     game = ModelGame(Fragile(), *data, error_score="raise")
     with pytest.raises(RuntimeError, match="even") as error:
         game.utility(np.arange(40)[None] < 6)
-    assert error.value.__notes__ == ["This was a coalition of 6 rows."]
+    assert error.value.__notes__ == ["The coalition had 6 rows."]
 
 
 @pytest.mark.parametrize("error_score", ["empty", "raise"])
 @pytest.mark.parametrize(
     ("score", "message"),
     [
-        (np.nan, "scoring must give a finite number. Got nan for a coalition of 6 rows"),
-        (-np.inf, "scoring must give a finite number. Got -inf for a coalition of 6 rows"),
-        ({"a": 1.0}, "scoring must give one number. Got dict for a coalition of 6 rows"),
-        (np.zeros(2), "scoring must give one number. Got ndarray for a coalition of 6 rows"),
+        (np.nan, "scoring must return a finite number. Got nan for a coalition of 6 rows"),
+        (-np.inf, "scoring must return a finite number. Got -inf for a coalition of 6 rows"),
+        ({"a": 1.0}, "scoring must return one number. Got dict for a coalition of 6 rows"),
+        (np.zeros(2), "scoring must return one number. Got ndarray for a coalition of 6 rows"),
     ],
 )
 def test_scorer_that_gives_no_number(data, score, message, error_score):
@@ -374,7 +374,7 @@ def test_bad_labels_and_models(data):
     X, y, X_val, y_val = data
     with pytest.raises(ValueError, match="labels that y has. Got unseen labels: 'maybe'"):
         ModelGame(TREE, X, y, X_val, np.where(y_val == "yes", "maybe", y_val))
-    with pytest.raises(ValueError, match="estimator must be a regressor where y holds targets"):
+    with pytest.raises(ValueError, match="estimator must be a regressor for a continuous target"):
         ModelGame(TREE, X, X[:, 0], X_val, X_val[:, 0])
     with pytest.raises(ValueError, match="estimator must be a classifier or a regressor. Got Stan"):
         ModelGame(StandardScaler(), *data)

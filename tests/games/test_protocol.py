@@ -114,7 +114,7 @@ def test_function_that_gives_no_number(value):
 
 def test_function_of_the_wrong_shape():
     game = FunctionGame(lambda masks: np.zeros(3), 3, empty_utility=0)
-    with pytest.raises(ValueError, match=r"one utility a coalition: shape \(1,\). Got \(3,\)"):
+    with pytest.raises(ValueError, match=r"one utility per coalition: shape \(1,\). Got \(3,\)"):
         game.utility([[True, False, True]])
 
 
@@ -160,7 +160,7 @@ def test_warning_above_a_tenth(recwarn):
 
 
 def test_nobody_has_one_finite_utility():
-    with pytest.raises(ValueError, match=r"one utility a coalition: shape \(1,\). Got \(\)"):
+    with pytest.raises(ValueError, match=r"one utility per coalition: shape \(1,\). Got \(\)"):
         FunctionGame(lambda masks: 1.0, 3)
     for utility in (np.nan, -np.inf):
         with pytest.raises(ValueError, match="empty_utility must be finite. Got"):

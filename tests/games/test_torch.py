@@ -83,14 +83,14 @@ def test_tiles_fit_into_the_working_memory(estimator, rng, monkeypatch):
     game = ModelGame(estimator, *data, batch="torch", device="cpu")
     masks = rng.random((20, len(data[0]))) < 0.5
     expected = game.utility(masks)
-    monkeypatch.setattr(type(game._solver.engine), "_room", lambda self: 5000)
+    monkeypatch.setattr(type(game._solver.engine), "_memory", lambda self: 5000)
     small = ModelGame(estimator, *data, batch="torch", device="cpu")
     assert small._solver.tile < game._solver.tile
     assert small._solver.engine.step < len(data[0]) <= game._solver.engine.step
     np.testing.assert_allclose(small.utility(masks), expected, atol=1e-6)
     monkeypatch.undo()
     with config_context(working_memory=1):
-        assert ModelGame(estimator, *data, batch="torch")._solver.engine._room() == 2**20 // 8
+        assert ModelGame(estimator, *data, batch="torch")._solver.engine._memory() == 2**20 // 8
 
 
 def test_in_a_valuer():

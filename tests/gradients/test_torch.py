@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 
 from skvalue import GradientSemivalueValuer
 from skvalue.gradients import RATES, GradientModel, TorchGradientModel, walk_steps
-from skvalue.gradients._public import _walks_through
+from skvalue.gradients._public import _final_parameters_of_rates
 from skvalue.privacy import release
 
 cross_entropy = torch.nn.functional.cross_entropy
@@ -117,7 +117,7 @@ def test_gradients_of_many_players_at_once(images, rng, monkeypatch, unit, clip,
     expected = [model.gradient(theta, player) for theta, player in zip(thetas, asked)]
     assert np.abs(expected).max() > 0.05
     if blocked:  # two rows at a time
-        monkeypatch.setattr(model, "_room", lambda: 13 * model._bytes_of_a_row())
+        monkeypatch.setattr(model, "_memory", lambda: 13 * model._bytes_of_a_row())
         monkeypatch.setattr(model, "batch_size", lambda n: (n, 1))
     found = model.gradients(thetas, asked)
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
@@ -151,7 +151,7 @@ def test_blocks_change_nothing(images, rng, monkeypatch, unit):
     whole = make(Net(), images, unit=unit)
     expected = whole.gradient(thetas[0], 0), whole.utilities(thetas)
     blocked = make(Net(), images, unit=unit)
-    monkeypatch.setattr(blocked, "_room", lambda: 2 * blocked._row_bytes)
+    monkeypatch.setattr(blocked, "_memory", lambda: 2 * blocked._row_bytes)
     np.testing.assert_allclose(blocked.gradient(thetas[0], 0), expected[0], rtol=1e-12)
     np.testing.assert_allclose(blocked.utilities(thetas), expected[1], rtol=1e-12)
 
@@ -189,7 +189,7 @@ def test_memory_follows_working_memory(images):
     model = make(Net(), images)
     assert model._row_bytes >= 8 * (36 + 3 * 16 * 2 + 3)  # input, two hidden layers, outputs
     with config_context(working_memory=100):
-        assert model._room() == 25 * 2**20
+        assert model._memory() == 25 * 2**20
 
 
 def softmax_gradient(theta, x, label):
@@ -335,9 +335,9 @@ def frozen_layer():
         ),
         (lambda: Centred(4, 3), "must not mix rows nor be random"),
         (lambda: Random(4, 3), "must not mix rows nor be random"),
-        (lambda: torch.nn.Linear(5, 3), r"must take rows of shape \(4,\). Got: "),
+        (lambda: torch.nn.Linear(5, 3), r"must accept rows of shape \(4,\). Got: "),
         (lambda: torch.nn.Linear(4, 2), "Got 2 outputs and class number 2"),
-        (lambda: torch.nn.Linear(4, 1), "one output tells two classes. Got one output and class"),
+        (lambda: torch.nn.Linear(4, 1), "one output is for two classes. Got one output and class"),
         (lambda: torch.nn.LazyLinear(3), "must be initialised: run its lazy layers once"),
         (
             lambda: torch.nn.Sequential(
@@ -345,7 +345,7 @@ def frozen_layer():
             ),
             "must train parameters of one floating dtype. Got torch.float32, torch.float64",
         ),
-        (lambda: Branching(4, 3), "operations that torch.func.vmap and torch.func.grad take"),
+        (lambda: Branching(4, 3), "operations that torch.func.vmap and torch.func.grad support"),
     ],
 )
 def test_modules_refused(table, make_module, message):
@@ -592,7 +592,7 @@ def test_rates_rehearsed_at_once_and_one_by_one(table, noise_std):
     X, y, _, X_val, y_val = table
     model = make(torch.nn.Linear(4, 3, dtype=torch.float64), (X, y, np.arange(10), X_val, y_val))
     theta = model.initial(np.random.default_rng(0))
-    ends = _walks_through(model, theta, noise_std, np.random.default_rng(1))
+    ends = _final_parameters_of_rates(model, theta, noise_std, np.random.default_rng(1))
     noise = np.random.default_rng(1).normal(scale=noise_std, size=(10, 15))
     expected = []
     for rate in RATES:
@@ -625,5 +625,5 @@ def test_images_through_the_valuer(images):
     ).fit(X, y, **fit)
     assert private.values_.shape == (3,)
     assert private.privacy_.guarantee == "(1, 1e-05)-local differential privacy"
-    with pytest.raises(ValueError, match="X_val must be like X|must take rows of shape"):
+    with pytest.raises(ValueError, match="X_val must be like X|must accept rows of shape"):
         valuer.fit(X, y, groups=players, X_val=X_val[:, :, :5], y_val=y_val)

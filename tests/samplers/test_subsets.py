@@ -22,11 +22,11 @@ def test_weighted_means_over_all_coalitions_are_the_semivalue(semivalue, stratif
     sizes = masks.sum(axis=1)
     values = np.full(n, q[-1] * utilities[-1] - q[0] * utilities[0])
     for label in range(strata.n_strata):
-        chance = strata.chances[label, sizes] / [comb(n, size) for size in sizes]
+        chance = strata.probabilities[label, sizes] / [comb(n, size) for size in sizes]
         for i in range(n):
             for member, weight, share, sign in (
-                (masks[:, i], strata.inside, strata.inside_share, 1),
-                (~masks[:, i], strata.outside, strata.outside_share, -1),
+                (masks[:, i], strata.inside, strata.inside_weight, 1),
+                (~masks[:, i], strata.outside, strata.outside_weight, -1),
             ):
                 if share[label] > 0:
                     a = chance * member * weight[sizes]
@@ -39,9 +39,9 @@ def test_weighted_means_over_all_coalitions_are_the_semivalue(semivalue, stratif
 def test_chances_and_shares_sum_up(semivalue, n):
     q = size_weights(semivalue, n)
     strata = SizeStrata.of(q)
-    np.testing.assert_allclose(strata.chances.sum(axis=1), 1)
-    assert strata.inside_share.sum() == pytest.approx(1 - q[-1])
-    assert strata.outside_share.sum() == pytest.approx(1 - q[0])
+    np.testing.assert_allclose(strata.probabilities.sum(axis=1), 1)
+    assert strata.inside_weight.sum() == pytest.approx(1 - q[-1])
+    assert strata.outside_weight.sum() == pytest.approx(1 - q[0])
     assert strata.n_strata <= 12
     assert np.isfinite(strata.inside).all()
     assert np.isfinite(strata.outside).all()
@@ -50,7 +50,7 @@ def test_chances_and_shares_sum_up(semivalue, n):
 def test_uniform_subsets_are_those_of_the_banzhaf_value():
     strata = SizeStrata.of(size_weights("banzhaf", 10), stratified=False)
     binomial = np.array([comb(10, k) for k in range(10)]) / (2**10 - 2)
-    np.testing.assert_allclose(strata.chances[0, 1:10], binomial[1:], rtol=1e-12)
+    np.testing.assert_allclose(strata.probabilities[0, 1:10], binomial[1:], rtol=1e-12)
     # Where all weights are equal the two means are plain ones.
     for weights in (strata.inside, strata.outside):
         assert np.ptp(weights[1:10]) < 1e-9 * weights[1]
@@ -62,7 +62,7 @@ def test_drawn_sizes_and_members():
     for label in range(strata.n_strata):
         masks = draw_subsets(rng, strata, np.full(4000, label))
         sizes = np.bincount(masks.sum(axis=1), minlength=9) / 4000
-        np.testing.assert_allclose(sizes, strata.chances[label], atol=0.04)
+        np.testing.assert_allclose(sizes, strata.probabilities[label], atol=0.04)
         np.testing.assert_allclose(masks.mean(axis=0), masks.mean(), atol=0.04)
 
 

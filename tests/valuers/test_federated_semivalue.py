@@ -555,7 +555,7 @@ def test_same_seed_same_values_other_seed_others(parties):
 def test_fit_forgets_a_training_that_ran_elsewhere(parties):
     valuer = make(model="logistic", learning_rate=1.0).start(bowl, 3)
     valuer.fit(**parties)
-    with pytest.raises(NotFittedError, match="follows no training: call start before add_round"):
+    with pytest.raises(NotFittedError, match="has no training: call start before add_round"):
         valuer.add_round(np.zeros(2), np.zeros((3, 2)))
 
 
@@ -566,8 +566,8 @@ def test_fit_forgets_a_training_that_ran_elsewhere(parties):
     ("parameters", "message"),
     [
         ({"noise": [0.5, 0.5, 0.5, 0.5], "epsilon": 1.0, "clip": 1.0}, "the first of them 1"),
-        ({"noise": [1.0, 0.5], "epsilon": 1.0, "clip": 1.0}, "one share for each of 4"),
-        ({"epsilon": 1.0}, "clip must be a number where gradients are private"),
+        ({"noise": [1.0, 0.5], "epsilon": 1.0, "clip": 1.0}, "one weight for each of 4"),
+        ({"epsilon": 1.0}, "clip must be a number if gradients are private"),
         ({"epsilon": 1.0, "clip": 1.0, "noise_multiplier": 1.0}, "noise_multiplier must be None"),
         ({"epsilon": 1.0, "clip": 1.0, "unit": "example"}, "unit must be 'party' in a training"),
         ({"epsilon": -1.0, "clip": 1.0}, "epsilon must be"),
@@ -607,10 +607,12 @@ def test_wrong_rounds():
     valuer = make().start(bowl, 3)
     with pytest.raises(ValueError, match=r"theta must have shape \(2,\), and updates \(3, 2\)"):
         valuer.add_round(np.zeros(2), np.zeros((2, 2)))
-    with pytest.raises(ValueError, match=r"in shape \(3, 2\), zeros where a party sent nothing:"):
+    with pytest.raises(
+        ValueError, match=r"in shape \(3, 2\), zeros for parties without an update:"
+    ):
         valuer.add_round(np.zeros(2), [np.zeros(2), None, np.zeros(2)])
     valuer = make().start(lambda thetas: 1.0, 3)
-    with pytest.raises(ValueError, match="utility must give one number for every row"):
+    with pytest.raises(ValueError, match="utility must return one number for every row"):
         valuer.add_round(np.zeros(2), np.zeros((3, 2)))
 
 

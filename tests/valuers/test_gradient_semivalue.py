@@ -276,7 +276,7 @@ def test_callbacks(rng, noise):
         valuer.fit(X, y, **judged)
     assert valuer.n_evaluations_ >= 5 * 25
     valuer.set_callbacks(Watch(stop_at=9))
-    with pytest.raises(RuntimeError, match="before a permutation counted: the first 10 are"):
+    with pytest.raises(RuntimeError, match="in the burn-in, the first 10 permutations"):
         valuer.fit(X, y, **judged)
 
 
@@ -339,10 +339,10 @@ def test_a_gradient_that_is_not_finite():
         ({"loss": abs}, "loss must be None for model='auto'"),
         ({"device": "cuda"}, "device must be 'auto' or 'cpu' for model='auto'"),
         ({"gradient_variance": 1.0}, "gradient_variance must be None unless noise='optimal'"),
-        ({"epsilon": 1.0, "noise_multiplier": 1.0}, "noise_multiplier must be None where epsilon"),
+        ({"epsilon": 1.0, "noise_multiplier": 1.0}, "noise_multiplier must be None if epsilon"),
         (
             {"epsilon": 1.0, "clip": None},
-            "clip must be a number where gradients are private",
+            "clip must be a number if gradients are private",
         ),
         ({"epsilon": -1.0}, "epsilon must be"),
         ({"epsilon": 1.0, "delta": 0.0}, "delta must be"),
@@ -361,7 +361,7 @@ def test_errors(rng, params, message):
 
 def test_errors_of_targets(rng):
     X, y, X_val, y_val = problem(rng, 0)
-    with pytest.raises(ValueError, match="clip must be a number where validation points have no"):
+    with pytest.raises(ValueError, match="clip must be a number if the gradients of the"):
         GradientSemivalueValuer(clip="auto").fit(X, y, X_val=X_val, y_val=np.zeros(15))
     with pytest.raises(ValueError, match="y must hold classes when task='classification'"):
         GradientSemivalueValuer("logistic").fit(X, y, X_val=X_val, y_val=y_val)

@@ -53,9 +53,9 @@ def test_kinds_of_noise_reach_the_walk(rng):
 @pytest.mark.parametrize(
     ("noise", "message"),
     [
-        ([1.0, 0.5], "noise must give one share for each of 4 permutations. Got shape"),
-        ([0.5, 0.5, 0.5, 0.5], "noise must give finite shares, the first of them 1"),
-        (lambda t, k: np.nan, "noise must give finite shares"),
+        ([1.0, 0.5], "noise must have one weight for each of 4 permutations. Got shape"),
+        ([0.5, 0.5, 0.5, 0.5], "noise must have finite weights, the first of them 1"),
+        (lambda t, k: np.nan, "noise must have finite weights"),
     ],
 )
 def test_bad_schedules(rng, noise, message):
@@ -128,10 +128,10 @@ def test_a_multiplier_is_labelled_with_its_guarantee(rng):
 SENTENCES = {
     "Who is trusted: no one; each party adds the noise before anything leaves it.":
         lambda trust, **_: trust == "local",
-    "from everybody, the server too.": lambda trust, **_: trust == "local",
+    "from anyone, including the server.": lambda trust, **_: trust == "local",
     "Who is trusted: a trusted curator sees the raw data, or what is computed from them, and":
         lambda trust, **_: trust == "server",
-    "the server sees clipped gradients in the clear, and adds the noise":
+    "the server sees clipped gradients without noise and adds the noise":
         lambda trust, **_: trust == "server",
     "had one row been": lambda unit, groups, **_: not groups,
     "had one party been": lambda unit, groups, **_: groups and unit == "party",
@@ -145,7 +145,7 @@ SENTENCES = {
     "numbers released with it are rounded to a millionth of the scale or less": lambda **_: True,
     "the validation points X_val and y_val, which are public":
         lambda elsewhere=False, **_: not elsewhere,
-    "nothing of an update leaves but what this valuer made of it":
+    "of an update, nothing but the output of this valuer is released":
         lambda elsewhere=False, **_: elsewhere,
 }  # fmt: skip
 

@@ -214,7 +214,7 @@ class BrokenClassifier(LogisticRegression):
 
 def test_a_model_that_fails_is_told_of(rng):
     X, y, judges = problem(rng)
-    with pytest.warns(UserWarning, match="coalitions could not be trained or hold one class"):
+    with pytest.warns(UserWarning, match="coalitions could not be trained or have one class"):
         LayeredShapleyValuer(BrokenClassifier(), max_evaluations=100).fit(X, y, **judges)
 
 

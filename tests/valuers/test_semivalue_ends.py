@@ -164,7 +164,7 @@ def test_a_dying_worker_leaves_what_was_computed(how, cause, tmp_path):
 
 def test_a_scorer_that_gives_nan():
     valuer = quick(scoring=lambda model, X, y: np.nan, empty_utility=0)
-    with pytest.raises(ValueError, match="scoring must give a finite number. Got nan"):
+    with pytest.raises(ValueError, match="scoring must return a finite number. Got nan"):
         fit(valuer)
 
 
@@ -196,15 +196,13 @@ def test_a_full_disk_under_the_checkpoint(tmp_path, monkeypatch):
 
 def test_a_checkpoint_that_cannot_be_is_refused_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint_module.np, "savez", lambda *a, **k: pytest.fail("work started"))
-    with pytest.raises(
-        ValueError, match="checkpoint must be in a folder that is there. Got '.*no/"
-    ):
+    with pytest.raises(ValueError, match="checkpoint must be in an existing folder. Got '.*no/"):
         fit(quick(checkpoint=tmp_path / "no" / "state.npz"))
     monkeypatch.undo()
     path = tmp_path / "state.npz"
     fit(quick(checkpoint=path))
     path.write_bytes(path.read_bytes()[:900])
-    with pytest.raises(ValueError, match="checkpoint must name a file that a fit has written"):
+    with pytest.raises(ValueError, match="checkpoint must name a file written by a fit"):
         fit(quick(checkpoint=path))
 
 
@@ -276,10 +274,10 @@ def test_checkpoints_of_others_are_refused(tmp_path):
     fit(quick(checkpoint=path))
     again = fit(quick(checkpoint=str(path)))
     np.testing.assert_array_equal(again.values_, fit(quick()).values_)
-    with pytest.raises(ValueError, match="checkpoint goes on with a fit on the same data"):
+    with pytest.raises(ValueError, match="checkpoint resumes a fit on the same data"):
         fit(quick(checkpoint=path), n=22)
     with pytest.raises(ValueError, match="random_state=0. Got random_state=1"):
         fit(quick(checkpoint=path, random_state=1))
     path.write_text("not ours")
-    with pytest.raises(ValueError, match="checkpoint must name a file that a fit has written"):
+    with pytest.raises(ValueError, match="checkpoint must name a file written by a fit"):
         fit(quick(checkpoint=path))

@@ -1,4 +1,4 @@
-"""Which estimators are trained on many coalitions at once."""
+"""Batched solvers: estimators that are trained on many coalitions at once."""
 
 from .bayes import BayesSolver
 from .centroid import CentroidSolver
@@ -24,7 +24,7 @@ SOLVERS = [
 def find_solver(training, batch):
     """The batched solver for a training, or None.
 
-    Raises ImportError if torch is asked for and not installed, ValueError if it cannot be had.
+    For torch or device="cuda", raises ImportError if torch is missing, ValueError without a solver.
     """
     if batch == "never":
         if training.device == "cuda":
@@ -37,8 +37,8 @@ def find_solver(training, batch):
     solver = next((solver for solver in built if solver is not None), None)
     if by_torch and solver is None:
         raise ValueError(
-            "batch='torch' and device='cuda' need LogisticRegression, Ridge or LinearRegression "
-            "with parameters, dense data and a scorer that go together with batches. Got "
+            "batch='torch' and device='cuda' need LogisticRegression, Ridge or LinearRegression, "
+            "with parameters, dense data and a scorer that batched solvers support. Got "
             f"{training.estimator!r}."
         )
     return solver

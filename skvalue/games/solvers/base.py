@@ -1,4 +1,4 @@
-"""What batched solvers share: tiles of coalitions, scores, and what is left to the loop."""
+"""Base class of batched solvers: tiles of coalitions, scores, and the fallback to the loop."""
 
 from abc import ABC, abstractmethod
 
@@ -12,23 +12,18 @@ from .scores import Scores
 from .status import FAILED, ONE_CLASS, UNSOLVED
 
 _TILE = 128
-ANSWERS = 2_000_000  # numbers in the answers of a tile, about
+ANSWERS = 2_000_000  # approximate number of predictions per tile
 
 
 class BatchedSolver(ABC):
-    """Trains the models of many coalitions at once; a subclass for each kind of estimator.
+    """Trains the models of many coalitions at once; one subclass per kind of estimator.
 
-    Parameters
-    ----------
-    training : Training
-        What the models have in common.
-    X, X_val : ndarrays of float64
-        Rows and validation points, dense and finite.
+    X and X_val are the rows and validation points of `training` as dense, finite float64 arrays.
     """
 
-    name = ""  # as `ModelGame.solver` says it
-    in_threads = True  # whether tiles are computed side by side
-    methods = ("predict",)  # what it answers of what a scorer may ask
+    name = ""  # value of `ModelGame.solver`
+    in_threads = True  # whether tiles are computed in parallel threads
+    methods = ("predict",)  # response methods that it supports
 
     def __init__(self, training, X, X_val):
         self.training, self.X, self.X_val = training, X, X_val
@@ -45,11 +40,11 @@ class BatchedSolver(ABC):
 
     @classmethod
     def build(cls, training):
-        """The solver, or None where estimator, data or scorer do not allow it."""
+        """The solver, or None if it does not support the estimator, the data or the scorer."""
         estimator = training.estimator
         if type(estimator) is not cls.estimator or not cls.allows(estimator.get_params()):
             return None
-        if Scores(training).asked() not in cls.methods:
+        if Scores(training).response_method() not in cls.methods:
             return None
         X, X_val = _dense(training.X), _dense(training.X_val)
         if X is None or X_val is None or X.shape[1] != X_val.shape[1]:
@@ -61,25 +56,25 @@ class BatchedSolver(ABC):
 
     @staticmethod
     def allows(parameters):
-        """Whether the estimator's parameters are those that the solver knows."""
+        """Whether the solver supports the parameters of the estimator."""
         return True
 
     def fits(self):
-        """Whether the data are of a size, and the scorer of a kind, that it is made for."""
+        """Whether the solver supports the size of the data and the scorer."""
         return True
 
     def prepare(self):
-        """Compute, before the first tile, what all of them share."""
+        """Precompute what all tiles use."""
         return
 
     @abstractmethod
     def tile_scores(self, masks, sizes):
-        """Scores of a tile of coalitions, none empty, and what became of each."""
+        """Scores of a tile of nonempty coalitions, and the status of each."""
 
     def utilities(self, masks, n_jobs):
-        """Utilities of coalitions of rows, and which of them failed or hold one class.
+        """Utilities of coalitions of rows, and a mask of those that failed or have one class.
 
-        The bits depend on the coalitions of the call alone, not on the number of workers.
+        The utilities depend, bitwise, on all coalitions of the call, not on the number of workers.
         """
         self.prepare()
         tasks = [(masks[part], masks[part].sum(axis=1)) for part in tiles(len(masks), self.tile)]
@@ -89,7 +84,7 @@ class BatchedSolver(ABC):
         raises = isinstance(self.training.error_score, str)
         if not raises:
             utilities[status == FAILED] = self.training.error_score
-        # The loop solves what is left, or meets the estimator's or the scorer's own error.
+        # The loop solves the rest, or raises the error of the estimator or the scorer.
         left = np.isnan(utilities) | (status == UNSOLVED) | ((status == FAILED) & raises)
         if left.any():
             packed = np.packbits(masks[left], axis=1)
@@ -97,14 +92,14 @@ class BatchedSolver(ABC):
         return utilities, failed
 
     def score_votes(self, votes, counts, sizes, probabilities_of=None):
-        """Scores of classifiers from votes (m, V, C), and probabilities of classes made of them."""
-        if self.scores.asked() == "predict":
+        """Scores of classifiers from votes (m, V, C), which probabilities are computed from."""
+        if self.scores.response_method() == "predict":
             return self.scores.of_classes(votes.argmax(axis=2), sizes)
         probabilities = votes if probabilities_of is None else probabilities_of(votes)
         return self.scores.of_classes(complete_probabilities(probabilities, counts), sizes)
 
     def counts(self, masks):
-        """Rows of each class in each coalition, (m, C)."""
+        """Number of rows of each class in each coalition, (m, C)."""
         return (masks @ self.onehot).astype(np.int64)
 
 
@@ -113,19 +108,19 @@ def _dense(X):
         return None
     try:
         return check_array(X, dtype=np.float64, order="C")
-    except (TypeError, ValueError):  # left to the estimator
+    except (TypeError, ValueError):  # the estimator decides about such data
         return None
 
 
 def one_class(counts):
-    """Coalitions that hold one class."""
+    """Mask of the coalitions with one class."""
     return np.count_nonzero(counts, axis=1) == 1
 
 
 def complete_probabilities(probabilities, counts):
-    """Give classes that a coalition lacks their probability, in place; see `MissingClasses`.
+    """Set, in place, the probabilities of classes that a coalition lacks; see `MissingClasses`.
 
-    Also the rule (count + 1) / (n + C) of a coalition of one class, whose own probability is 1.
+    For a coalition of one class, of probability 1, this gives (count + 1) / (n + C).
     """
     n_classes = counts.shape[1]
     lacking = np.flatnonzero((counts == 0).any(axis=1))

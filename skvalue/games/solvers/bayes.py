@@ -1,4 +1,4 @@
-"""Gaussian naive Bayes, on many coalitions at once."""
+"""Gaussian naive Bayes on many coalitions at once."""
 
 import numpy as np
 from scipy.special import logsumexp
@@ -9,7 +9,7 @@ from .status import FAILED, ONE_CLASS, SOLVED, UNSOLVED
 
 
 class BayesSolver(BatchedSolver):
-    """Means and variances of classes, in two compiled passes over a coalition's rows."""
+    """Means and variances of classes, in two compiled passes over the rows of a coalition."""
 
     name = "naive Bayes"
     estimator = GaussianNB
@@ -29,7 +29,7 @@ class BayesSolver(BatchedSolver):
         priors = np.empty(0)
         if estimator.priors is not None:
             priors = np.asarray(estimator.priors, dtype=np.float64)
-            # The estimator wants a prior for each class that it sees, and for no other.
+            # The estimator needs as many priors as the coalition has classes.
             status[(status == SOLVED) & (counts == 0).any(axis=1)] = FAILED
         joint = np.full((len(masks), len(self.X_val), self.n_classes), -np.inf)
         usable = log_likelihoods(
@@ -42,5 +42,5 @@ class BayesSolver(BatchedSolver):
 
 
 def _probabilities(joint):
-    """The estimator's own form, since the loss of a rare class takes its rounding."""
+    """Probabilities as the estimator computes them, with the same rounding for the log-loss."""
     return np.exp(joint - logsumexp(joint, axis=2, keepdims=True))

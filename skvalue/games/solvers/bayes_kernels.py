@@ -7,9 +7,9 @@ from ..._utils.compiled import compiled
 
 @compiled
 def log_likelihoods(X, y, w, priors, smoothing, masks, X_val, joint):
-    """Log of prior times density, of each class that a coalition holds, at validation points.
+    """Log of prior times density of each class of a coalition at the validation points.
 
-    Returns which coalitions have variances above zero.
+    Returns a mask of the coalitions with variances above zero.
     """
     n, d = X.shape
     n_classes = joint.shape[2]
@@ -38,7 +38,7 @@ def log_likelihoods(X, y, w, priors, smoothing, masks, X_val, joint):
                 for a in range(d):
                     variance[y[i], a] += w[i] * (X[i, a] - mean[y[i], a]) ** 2
                     all_variance[a] += (X[i, a] - all_mean[a]) ** 2
-        epsilon = smoothing * all_variance.max() / size  # of the rows as they are, unweighted
+        epsilon = smoothing * all_variance.max() / size  # from the unweighted rows
         usable[m] = True
         for c in range(n_classes):
             if here[c] == 0:

@@ -1,4 +1,4 @@
-"""The nearest centroid, on many coalitions at once."""
+"""Nearest centroids on many coalitions at once."""
 
 import numpy as np
 from sklearn.neighbors import NearestCentroid
@@ -8,7 +8,7 @@ from .status import FAILED, ONE_CLASS, SOLVED
 
 
 class CentroidSolver(BatchedSolver):
-    """Predicts the class whose mean is the nearest; sums of classes are matrix products."""
+    """Predicts the class of the nearest mean; sums over classes are matrix products."""
 
     name = "nearest centroid"
     estimator = NearestCentroid
@@ -30,13 +30,13 @@ class CentroidSolver(BatchedSolver):
         counts = self.counts(masks)
         distances = np.full((len(masks), len(self.X_val), self.n_classes), np.inf)
         for c in range(self.n_classes):
-            there = counts[:, c] > 0
+            present = counts[:, c] > 0
             rows = self.y == c
-            centroids = (masks[:, rows][there] @ self.X[rows]) / counts[there, c, None]
+            centroids = (masks[:, rows][present] @ self.X[rows]) / counts[present, c, None]
             squares = np.einsum("ij,ij->i", centroids, centroids)
-            distances[there, :, c] = squares[:, None] - 2 * centroids @ self.X_val.T
+            distances[present, :, c] = squares[:, None] - 2 * centroids @ self.X_val.T
         status = np.where(one_class(counts), ONE_CLASS, SOLVED)
-        # The estimator refuses rows that are all the same.
+        # The estimator raises an error if all rows are equal.
         largest = np.where(masks, self.kinds, -1).max(axis=1)
         alike = largest == np.where(masks, self.kinds, len(self.kinds)).min(axis=1)
         status[alike & (status == SOLVED)] = FAILED

@@ -1,8 +1,8 @@
 """Compiled loops of L2 logistic regression on tiny coalitions, in the dual. Imports numba.
 
 The coefficients are ``w = sum_i a_i x_i`` over the k rows of the coalition, so that a Newton step
-solves k equations, whatever the number of features (Rasmussen and Williams, "Gaussian Processes for
-Machine Learning", Algorithm 3.1). Products of rows are computed once for all coalitions.
+solves k equations for any number of features (Rasmussen and Williams, "Gaussian Processes for
+Machine Learning", Algorithm 3.1). Inner products of rows are computed once for all coalitions.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from .status import SOLVED, UNSOLVED
 
 @compiled
 def cholesky_solve(factor, k, v):
-    """Solve in place by a lower triangle."""
+    """Solve in place with a lower Cholesky factor."""
     for i in range(k):
         s = v[i]
         for j in range(i):
@@ -28,7 +28,7 @@ def cholesky_solve(factor, k, v):
 
 @compiled
 def loss(z, positive):
-    """log(1 + exp(-z)) of a positive row, log(1 + exp(z)) of a negative one."""
+    """log(1 + exp(-z)) for a positive row, log(1 + exp(z)) for a negative one."""
     m = -z if positive else z
     return max(m, 0.0) + np.log1p(np.exp(-abs(m)))
 
@@ -37,8 +37,8 @@ def loss(z, positive):
 def solve_dual(gram, t, k, c, free, rtol, max_steps, a, work):
     """Minimise ``c sum log(1 + exp(-+z)) + a' gram a / 2``, ``z = gram a + b``; from a = 0.
 
-    t are the labels, 0 or 1; b is 0 unless free. Ends when the gradient in the coefficients is, for
-    rows of norm up to kappa, at most ``c k rtol kappa``. Returns b and whether it came to that.
+    t are the labels, 0 or 1; b is 0 unless free. Stops when the gradient in the coefficients is at
+    most ``c k rtol kappa`` for rows of norm up to kappa. Returns b and whether it converged.
     """
     z, g, root, u, left, right, new, dz = work[0], work[1], work[2], work[3], work[4], work[5], \
         work[6], work[7]  # fmt: skip
@@ -63,7 +63,7 @@ def solve_dual(gram, t, k, c, free, rtol, max_steps, a, work):
                 for q in range(j):
                     s -= factor[i, q] * factor[j, q]
                 factor[i, j] = np.sqrt(s) if i == j else s / factor[j, j]
-        # (I + H gram)^-1 of u, and of h where there is an intercept
+        # (I + H gram)^-1 of u, and of h if there is an intercept
         for i in range(k):
             s, r = 0.0, 0.0
             for j in range(k):
@@ -108,7 +108,7 @@ def solve_dual(gram, t, k, c, free, rtol, max_steps, a, work):
         for i in range(k):
             a[i] += scale * (new[i] - a[i])
         b += scale * (new_b - b)
-        for i in range(k):  # afresh: the rounding of many steps must not add up
+        for i in range(k):  # recomputed, so that rounding errors do not accumulate
             s = b
             for j in range(k):
                 s += gram[i, j] * a[j]
@@ -127,20 +127,20 @@ def axpy(alpha, x, out):
 def dual_tile(gram, gram_val, t, masks, c, free, rtol, max_steps, margins, status):
     """Margins (m, V) at the validation points of the models of a tile of coalitions.
 
-    ``gram`` (n, n) are products of the rows, ``gram_val`` (n, V) of rows and validation points;
-    ``c`` (m,) is the weight of each coalition's losses.
+    ``gram`` (n, n) and ``gram_val`` (n, V) are the inner products of rows with rows and validation
+    points; ``c`` (m,) is the weight of the losses of each coalition.
     """
     most = 0
     for row in range(len(masks)):
         most = max(most, masks[row].sum())
-    work, own, a = np.empty((8 + most, max(most, 1))), np.empty((most, most)), np.empty(most)
+    work, block, a = np.empty((8 + most, max(most, 1))), np.empty((most, most)), np.empty(most)
     for row in range(len(masks)):
         rows = np.flatnonzero(masks[row])
         labels, k = t[rows], len(rows)
         for i in range(k):
             for j in range(k):
-                own[i, j] = gram[rows[i], rows[j]]
-        b, solved = solve_dual(own, labels, k, c[row], free, rtol, max_steps, a, work)
+                block[i, j] = gram[rows[i], rows[j]]
+        b, solved = solve_dual(block, labels, k, c[row], free, rtol, max_steps, a, work)
         status[row] = SOLVED if solved else UNSOLVED
         margins[row, :] = b
         for i in range(k):

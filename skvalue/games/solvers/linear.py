@@ -7,19 +7,19 @@ from sklearn.linear_model import LinearRegression, Ridge
 from .base import BatchedSolver
 from .status import SOLVED, UNSOLVED
 
-_MAX_PRODUCTS = 20_000_000  # of pairs of columns, kept for all rows
-_NEARBY = 4  # rows between two coalitions, up to which the second is computed from the first
+_MAX_PRODUCTS = 20_000_000  # most products of pairs of columns kept for all rows
+_NEARBY = 4  # most differing rows for which a coalition is computed from the one before
 
 
 class CompiledForm:
-    """Coefficients in closed form by compiled loops."""
+    """Coefficients in closed form, by compiled loops."""
 
     def __init__(self, solver):
         self.X, self.y, self.products = solver.X, solver.y - solver.shift, None
         self.weights, self.penalty = solver.weights, solver.penalty
 
     def prepare(self):
-        """Compute, once, what all coalitions share."""
+        """Precompute, once, the products that all coalitions use."""
         if self.products is None:
             rows, columns = np.tril_indices(self.X.shape[1])
             width = len(rows) if len(self.X) * len(rows) <= _MAX_PRODUCTS else 0
@@ -28,7 +28,7 @@ class CompiledForm:
             self.products = weighted[:, rows[:width]] * self.X[:, columns[:width]]
 
     def coefs(self, masks, widest):
-        """Coefficients (m, p), and which could be computed."""
+        """Coefficients (m, p), and a mask of those that were computed."""
         from .linear_kernels import ridge_tile
 
         coefs = np.empty((len(masks), self.X.shape[1]))
@@ -46,18 +46,18 @@ class CompiledForm:
 
 
 class LinearSolver(BatchedSolver):
-    """Minimises ``sum of squares + alpha |coef|^2``, the intercept free, in closed form."""
+    """Minimises ``sum of squares + alpha |coef|^2`` in closed form; the intercept is free."""
 
     engine_class = CompiledForm
 
     def __init__(self, training, X, X_val):
         super().__init__(training, X, X_val)
         self.fit_intercept = training.estimator.fit_intercept
-        # Targets and columns from their means: the intercept takes them back.
+        # Targets and columns are centred; the intercept compensates.
         centre = X.mean(axis=0) if self.fit_intercept else np.zeros(X.shape[1])
         self.shift = self.y.mean() if self.fit_intercept else 0.0
         self.X, self.X_val = X - centre, X_val - centre
-        alpha = getattr(training.estimator, "alpha", 0.0)  # least squares have none
+        alpha = getattr(training.estimator, "alpha", 0.0)  # LinearRegression has none
         self.penalty = np.full(X.shape[1], float(alpha))
         if self.fit_intercept:
             self.X, self.X_val = (np.c_[part, np.ones(len(part))] for part in (self.X, self.X_val))
@@ -69,7 +69,7 @@ class LinearSolver(BatchedSolver):
 
 
 class RidgeSolver(LinearSolver):
-    """Ridge regression. The estimator's `tol`, `max_iter` and `solver` do not matter."""
+    """Ridge regression; `tol`, `max_iter` and `solver` of the estimator are ignored."""
 
     name = "ridge"
     estimator = Ridge
@@ -86,9 +86,9 @@ class RidgeSolver(LinearSolver):
 
 
 class LeastSquaresSolver(LinearSolver):
-    """The least-squares fit, of least norm where there are many.
+    """The least-squares fit of least norm.
 
-    Coalitions of hardly more rows than features are solved one by one, as the estimator does.
+    Coalitions of at most two rows per column are solved one by one, as the estimator does.
     """
 
     name = "least squares"
@@ -101,7 +101,7 @@ class LeastSquaresSolver(LinearSolver):
     def tile_scores(self, masks, sizes):
         coefs = np.empty((len(masks), self.X.shape[1]))
         solved = sizes > 2 * self.X.shape[1]
-        # The estimator cuts singular values below `tol`: there must be none.
+        # The estimator drops singular values below `tol`, so there must be none.
         widest = 1e-2 / max(self.training.estimator.tol, 1e-5) ** 2
         coefs[solved], solved[solved] = self.engine.coefs(masks[solved], widest)
         for i in np.flatnonzero(~solved):
@@ -110,7 +110,7 @@ class LeastSquaresSolver(LinearSolver):
         return self.scores.of_targets(predictions, sizes), np.full(len(masks), SOLVED)
 
     def _least_norm(self, mask):
-        """As scikit-learn: centre by weighted means, scale by root weights, then LAPACK."""
+        """As scikit-learn: centre by weighted means, scale by square roots of weights, LAPACK."""
         X, y, w = self.X[mask], self.y[mask] - self.shift, self.weights[mask]
         root = np.sqrt(w)
         if not self.fit_intercept:
@@ -118,7 +118,7 @@ class LeastSquaresSolver(LinearSolver):
         X = X[:, :-1]
         mean, y_mean = w @ X / w.sum(), w @ y / w.sum()
         centred, rounding = X - mean, 4 * len(X) * np.finfo(np.float64).eps
-        if np.abs(centred).max() <= rounding * np.abs(X).max():  # one row, or equal ones
+        if np.abs(centred).max() <= rounding * np.abs(X).max():  # one row, or equal rows
             return np.r_[np.zeros(X.shape[1]), y_mean]
         coef = self._lstsq(centred * root[:, None], (y - y_mean) * root)
         return np.r_[coef, y_mean - mean @ coef]

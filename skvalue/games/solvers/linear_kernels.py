@@ -5,13 +5,13 @@ import numpy as np
 from ..._utils.compiled import compiled
 from .logistic_kernels import invert, row_joins
 
-_SAFE = 1e-7  # smallest pivot, against the largest entry, of a matrix that is inverted
-_FRESH = 100  # rank-one changes after which an inverse is computed anew
+_SAFE = 1e-7  # smallest pivot of a matrix with a unit diagonal that is inverted
+_FRESH = 100  # rank-one updates after which an inverse is recomputed
 
 
 @compiled
 def gram(X, y, w, mask, matrix, right):
-    """``X' w X`` and ``X' w y`` on a coalition."""
+    """``X' w X`` and ``X' w y`` of a coalition."""
     rows = np.flatnonzero(mask)
     part = X[rows]
     weighted = part * w[rows].reshape(len(rows), 1)
@@ -21,7 +21,7 @@ def gram(X, y, w, mask, matrix, right):
 
 @compiled
 def penalised_inverse(inverse, penalty, column):
-    """Replace a matrix by the inverse of it plus diag(penalty). False if that is near singular."""
+    """Replace a matrix by the inverse of it plus diag(penalty); False if nearly singular."""
     p = len(penalty)
     for a in range(p):
         inverse[a, a] += penalty[a]
@@ -31,7 +31,7 @@ def penalised_inverse(inverse, penalty, column):
         if not column[a] > 0:
             return False
         scale[a] = 1.0 / np.sqrt(column[a])
-    for a in range(p):  # to a unit diagonal: columns may have any unit
+    for a in range(p):  # scaled to a unit diagonal: columns may have any unit
         for b in range(p):
             inverse[a, b] *= scale[a] * scale[b]
     invert(inverse, column)
@@ -48,11 +48,11 @@ def penalised_inverse(inverse, penalty, column):
 
 @compiled
 def ridge_tile(X, y, w, penalty, masks, nearby, widest, grams, rights, numbers, coefs):
-    """Coefficients of every coalition of a tile; which of them could be computed.
+    """Coefficients of every coalition of a tile; returns a mask of those that were computed.
 
-    A coalition at most ``nearby`` rows from the one before it is computed from that one. The others
-    may have lower triangles in ``grams`` and ``rights`` at ``numbers`` (-1: none). One whose
-    matrix may have a condition number above ``widest`` is not computed.
+    A coalition that differs from the one before in at most ``nearby`` rows is computed from it;
+    others may have matrices in ``grams`` and ``rights`` at ``numbers`` (-1: none). Matrices that
+    may have a condition number above ``widest`` are skipped.
     """
     n, p = X.shape
     inverse, right = np.empty((p, p)), np.empty(p)
@@ -90,7 +90,7 @@ def ridge_tile(X, y, w, penalty, masks, nearby, widest, grams, rights, numbers, 
         old[:] = mask
         solved[c] = warm
         if warm and widest < np.inf:
-            trace = inverse_trace = 0.0  # their product is above the condition number
+            trace = inverse_trace = 0.0  # their product bounds the condition number
             for a in range(p):
                 trace += penalty[a]
                 inverse_trace += inverse[a, a]

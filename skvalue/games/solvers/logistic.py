@@ -1,4 +1,4 @@
-"""Logistic regression with an L2 penalty, on many coalitions at once."""
+"""Logistic regression with an L2 penalty on many coalitions at once."""
 
 from functools import partial
 from itertools import combinations
@@ -11,9 +11,9 @@ from .base import BatchedSolver, complete_probabilities, one_class
 from .dual import DualMargins
 from .status import ONE_CLASS, TWO_CLASSES
 
-TOLERANCE = 1e-7  # of the Newton decrement before the last step: an error in standard errors
+TOLERANCE = 1e-7  # of the Newton decrement before the last step, in standard errors of the fit
 MAX_STEPS = 200
-_NEARBY = 4  # rows between two coalitions, up to which the second starts from the first
+_NEARBY = 4  # most differing rows for which a coalition starts from the one before
 _MAX_COEFFICIENTS = 200
 
 
@@ -25,7 +25,7 @@ class CompiledNewton:
         self.terms = solver.weights, solver.scale, solver.penalty
 
     def solve(self, masks, positive, start):
-        """Coefficients (m, p) of two classes, and status."""
+        """Coefficients (m, p) of coalitions of two classes, and the status of all."""
         from .logistic_kernels import solve_tile
 
         coefs = np.zeros((len(masks), self.X.shape[1]))
@@ -37,7 +37,7 @@ class CompiledNewton:
         return coefs, status
 
     def solve_many(self, masks, counts):
-        """Coefficients (m, C, p) of coalitions of three classes or more, and status of all."""
+        """Coefficients (m, C, p) of coalitions of at least three classes, and the status of all."""
         from .softmax_kernels import solve_tile
 
         coefs = np.zeros((len(masks), self.n_classes, self.X.shape[1]))
@@ -50,9 +50,9 @@ class CompiledNewton:
 
 
 class LogisticSolver(BatchedSolver):
-    """Minimises ``C * sum of log-losses + |coef|^2 / 2``, the intercept free, to the optimum.
+    """Minimises ``C * sum of log-losses + |coef|^2 / 2`` to convergence; the intercept is free.
 
-    What `tol`, `max_iter` and `solver` of the estimator say does not matter.
+    `tol`, `max_iter` and `solver` of the estimator are ignored.
     """
 
     name = "logistic"
@@ -88,11 +88,11 @@ class LogisticSolver(BatchedSolver):
         if self.n_classes == 2:
             return True
         small = self.n_classes * self.X.shape[1] <= _MAX_COEFFICIENTS
-        liblinear = self.training.estimator.solver == "liblinear"  # refuses three classes
-        return small and not liblinear and self.scores.asked() != "decision_function"
+        liblinear = self.training.estimator.solver == "liblinear"  # two classes only
+        return small and not liblinear and self.scores.response_method() != "decision_function"
 
     def prepare(self):
-        if self.n_classes == 2 and self._start is None:  # all rows: where large coalitions start
+        if self.n_classes == 2 and self._start is None:  # the fit on all rows starts large ones
             whole = np.ones((1, len(self.X)), dtype=bool)
             zero = np.zeros(self.X.shape[1])
             self._start = self.engine.solve(whole, self.y == 1, zero)[0][0]
@@ -112,19 +112,19 @@ class LogisticSolver(BatchedSolver):
         margins, status = self._two(masks, counts, sizes)
         margins[counts[:, 1] == 0] = -np.inf
         margins[counts[:, 0] == 0] = np.inf
-        asked = self.scores.asked()
-        if asked == "predict":
+        method = self.scores.response_method()
+        if method == "predict":
             answers = margins > 0
-        elif asked == "decision_function":
+        elif method == "decision_function":
             margins[one_class(counts)] = 0.0
             answers = margins
         else:
-            shares = np.stack([expit(-margins), expit(margins)], axis=2)
-            answers = complete_probabilities(shares, counts)
+            probabilities = np.stack([expit(-margins), expit(margins)], axis=2)
+            answers = complete_probabilities(probabilities, counts)
         return self.scores.of_classes(answers, sizes), status
 
     def _two(self, masks, counts, sizes):
-        """Margins (m, V) of models of two classes; those of few rows are solved in the dual."""
+        """Margins (m, V) of models of two classes; coalitions of few rows use the dual."""
         if self._dual is None:
             coefs, status = self.engine.solve(masks, self.y == 1, self._start)
             return coefs @ self.X_val.T, status
@@ -142,12 +142,12 @@ class LogisticSolver(BatchedSolver):
     def _many(self, masks, counts):
         """Margins (m, V, C), minus infinity for a class that a coalition lacks."""
         coefs, status = self.engine.solve_many(masks, counts)
-        # scikit-learn trains two classes as two, with half the penalty of the softmax.
+        # scikit-learn fits two classes with one vector, of half the penalty of the softmax.
         for pair in combinations(range(self.n_classes), 2):
-            asked = np.flatnonzero((status == TWO_CLASSES) & (counts[:, pair] > 0).all(axis=1))
-            if len(asked):
+            both = np.flatnonzero((status == TWO_CLASSES) & (counts[:, pair] > 0).all(axis=1))
+            if len(both):
                 start = np.zeros(self.X.shape[1])
-                part = self.engine.solve(masks[asked], self.y == pair[1], start)
-                coefs[asked, pair[1]], status[asked] = part
+                part = self.engine.solve(masks[both], self.y == pair[1], start)
+                coefs[both, pair[1]], status[both] = part
         margins = (coefs @ self.X_val.T).transpose(0, 2, 1)
         return np.where((counts > 0)[:, None, :], margins, -np.inf), status

@@ -1,8 +1,8 @@
 """Compiled loops of the batched logistic regression with two classes. Importing imports numba.
 
-One coalition at a time, on its own rows alone. The inverse Hessian is kept: a row that comes or
-goes changes it by one rank (Sherman and Morrison), a step by two (BFGS), so that a coalition close
-to the one before needs a few products with its rows and no factorisation.
+One coalition at a time, with its rows only. The inverse Hessian is kept: adding or removing a row
+is a rank-one update (Sherman and Morrison), a step a rank-two update (BFGS), so that a coalition
+that is similar to the one before needs a few products with its rows and no factorisation.
 """
 
 import numpy as np
@@ -10,13 +10,13 @@ import numpy as np
 from ..._utils.compiled import compiled, exp_parts
 from .status import ONE_CLASS, SOLVED, UNSOLVED
 
-FLAT = 1e-6  # gradient left, as a share of the mean size of its terms
-_REFRESH = 6  # steps after which a slow solve computes its Hessian anew
+FLAT = 1e-6  # largest final gradient, relative to the mean size of its terms
+_REFRESH = 6  # steps after which a slow solve recomputes its Hessian
 
 
 @compiled(fastmath={"contract", "reassoc"})
 def sigmoid_less(z, y, w, bits, powers, out):
-    """``out = w * (1 / (1 + exp(-z)) - y)``, in loops that vectorise (libm's exp does not)."""
+    """``out = w * (1 / (1 + exp(-z)) - y)``, in vectorised loops (libm's exp is not)."""
     n = len(z)
     for i in range(n):
         x = min(max(-z[i], -700.0), 700.0)
@@ -56,7 +56,7 @@ def invert(matrix, column):
 
 @compiled
 def row_joins(inverse, x, weight, work):
-    """Sherman-Morrison: the inverse of H + weight x x'. False where that is not positive."""
+    """Sherman-Morrison: the inverse of H + weight x x'; False if that is not positive."""
     np.dot(inverse, x, work)
     below = 1.0 + weight * np.dot(work, x)
     if below < 1e-3:
@@ -70,7 +70,7 @@ def hessian_inverse(X, z, w, penalty, inverse, work):
     """Inverse of ``X' diag(w s (1 - s)) X + diag(penalty)``, s the sigmoid of z."""
     n, p = X.shape
     if n < p // 2 and penalty[: p - 1].min() > 0:
-        # Few rows: one by one from the penalty; the intercept starts at its own curvature.
+        # Few rows are added one by one to the penalty; the intercept starts at its curvature.
         curvature = 0.0
         for i in range(n):
             s = 1.0 / (1.0 + np.exp(-z[i]))
@@ -93,14 +93,14 @@ def hessian_inverse(X, z, w, penalty, inverse, work):
     for a in range(p):
         inverse[a, a] += penalty[a]
         top = max(top, inverse[a, a])
-    for a in range(p):  # a far-away intercept has no curvature of its own
+    for a in range(p):  # the curvature of a large intercept vanishes
         inverse[a, a] += 1e-12 * top + 1e-300
     invert(inverse, work)
 
 
 @compiled
 def objective(z, y, w, penalty, coef, step, t):
-    """What is minimised, at logits z and coefficients ``coef - t step``."""
+    """The objective at logits z and coefficients ``coef - t step``."""
     total = 0.0
     for a in range(len(coef)):
         total += 0.5 * penalty[a] * (coef[a] - t * step[a]) ** 2
@@ -111,7 +111,7 @@ def objective(z, y, w, penalty, coef, step, t):
 
 @compiled
 def is_flat(gradient, scale, size):
-    """Whether the gradient is small against its terms, whatever the inverse Hessian says."""
+    """Whether the gradient is small relative to its terms, without the inverse Hessian."""
     for a in range(len(gradient)):
         if abs(gradient[a]) > FLAT * size * scale[a % len(scale)]:
             return False
@@ -120,11 +120,11 @@ def is_flat(gradient, scale, size):
 
 @compiled
 def solve(X, y, w, scale, penalty, coef, z, residual, inverse, scratch, tolerance, max_steps):
-    """Minimise ``sum w (log(1 + exp(z)) - y z) + penalty coef^2 / 2`` from what is given.
+    """Minimise ``sum w (log(1 + exp(z)) - y z) + penalty coef^2 / 2``, starting from `coef`.
 
-    z and residual belong to coef and are kept up to date, as is the inverse Hessian. Ends when the
-    Newton decrement, which is the error in standard errors of the fit, is below the tolerance.
-    Returns whether it came to that.
+    Updates z and residual, which belong to coef, and the inverse Hessian. Stops when the Newton
+    decrement, the error in standard errors of the fit, is below the tolerance; returns whether it
+    converged.
     """
     bits, powers, dz, trial, gradient, ahead, step, change, work = scratch
     n = len(y)
@@ -135,7 +135,7 @@ def solve(X, y, w, scale, penalty, coef, z, residual, inverse, scratch, toleranc
         slope = -np.dot(gradient, step)
         done = slope <= 0.0 and -slope <= tolerance * tolerance
         if done and is_flat(gradient, scale, n):
-            coef -= step  # the last one: the logits must follow, or they would drift
+            coef -= step  # the last step; the logits are updated so that they do not drift
             np.dot(X, step, dz[:n])
             for i in range(n):
                 z[i] -= dz[i]
@@ -156,7 +156,7 @@ def solve(X, y, w, scale, penalty, coef, z, residual, inverse, scratch, toleranc
             for a in range(len(coef)):
                 ahead[a] += penalty[a] * (coef[a] - t * step[a])
             after = -np.dot(ahead, step)
-            # Far beyond the minimum on this line even a flatter place may be a higher one.
+            # Far beyond the minimum on the line, a smaller slope can have a larger objective.
             if after <= -0.1 * slope or (
                 after <= -0.9 * slope
                 and objective(trial[:n], y, w, penalty, coef, step, t)
@@ -186,7 +186,7 @@ def solve_tile(
     """Coefficients of every coalition of a tile.
 
     A coalition starts from the one before it if at most ``nearby`` rows differ, else from
-    ``start`` (or zero, where it has few rows). ``scale`` is the mean of ``w |x|``.
+    ``start`` (or zero if it has few rows). ``scale`` is the mean of ``w |x|``.
     """
     n, p = X.shape
     bits = np.empty(n, np.int64)

@@ -1,4 +1,4 @@
-"""The plain way to a utility: clone the estimator, fit it on the coalition, score it."""
+"""Utilities without a batched solver: clone the estimator, fit it on the coalition, score it."""
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -9,18 +9,9 @@ from ..._utils.sklearn import safe_indexing
 
 
 class OneClass(ClassifierMixin, BaseEstimator):
-    """What a coalition of one class predicts: that class.
+    """The model of a coalition of `n_rows` rows of the class of code `present`.
 
-    The probability of a class is (count + 1) / (n + C).
-
-    Parameters
-    ----------
-    classes : ndarray of shape (C,)
-        All classes.
-    present : int
-        Code of the one that the coalition holds.
-    n_rows : int
-        Rows of the coalition.
+    It predicts this class; the probability of a class is (count + 1) / (n + C).
     """
 
     def __init__(self, classes, present, n_rows):
@@ -44,19 +35,10 @@ def _n_rows(X):
 
 
 class MissingClasses(ClassifierMixin, BaseEstimator):
-    """A model that has not seen all classes.
+    """A fitted model of `n_rows` rows that lack some of the classes.
 
-    With k of C classes in n rows its probabilities are taken times (n + k) / (n + C), and a class
-    that it has not seen has 1 / (n + C): the rule of one class, for several.
-
-    Parameters
-    ----------
-    model : estimator
-        The fitted model.
-    classes : ndarray of shape (C,)
-        All classes.
-    n_rows : int
-        Rows of the coalition.
+    With k of C classes in n rows its probabilities are multiplied by (n + k) / (n + C), and each
+    missing class gets 1 / (n + C), the same rule as for one class.
     """
 
     def __init__(self, model, classes, n_rows):
@@ -90,10 +72,7 @@ def extend_probabilities(probabilities, seen, n_classes, n_rows):
 
 
 def train(estimator, X, y, sample_weight, classes, rows):
-    """The model of one coalition, and whether it holds one class.
-
-    ``classes`` is None for a regression; otherwise y holds labels among them.
-    """
+    """The model of one coalition, and whether it has one class; regression if `classes` is None."""
     y_rows = y[rows]
     if classes is not None:
         present = np.unique(y_rows)
@@ -108,25 +87,24 @@ def train(estimator, X, y, sample_weight, classes, rows):
 
 
 def score_number(score, n_rows):
-    """A scorer's answer as a finite float; ValueError names the size of the coalition."""
+    """A score as a finite float; the ValueError names the size of the coalition."""
     if np.ndim(score) or not isinstance(score, (int, float, np.number)):
         raise ValueError(
-            f"scoring must give one number. Got {type(score).__name__} for a coalition of "
+            f"scoring must return one number. Got {type(score).__name__} for a coalition of "
             f"{n_rows} rows."
         )
     if not np.isfinite(score):
         raise ValueError(
-            f"scoring must give a finite number. Got {score} for a coalition of {n_rows} rows."
+            f"scoring must return a finite number. Got {score} for a coalition of {n_rows} rows."
         )
     return float(score)
 
 
 def fit_and_score(training, packed):
-    """Utilities of coalitions, one after the other, and which of them failed.
+    """Utilities of coalitions, one by one, and a mask of those that failed or have one class.
 
-    ``packed`` are their rows as bits (`numpy.packbits`). Runs on one thread of BLAS and OpenMP, so
-    that the bits are the same however many workers there are. A coalition that fails has
-    ``error_score``, or raises where that is "raise".
+    ``packed`` are masks as bits (`numpy.packbits`). Runs on one BLAS and OpenMP thread, so that
+    results do not depend on the number of workers.
     """
     error_score, weights = training.error_score, training.sample_weight_val
     given = {} if weights is None else {"sample_weight": weights}
@@ -142,7 +120,7 @@ def fit_and_score(training, packed):
                 score = training.scorer(model, training.X_val, training.y_val, **given)
             except Exception as error:
                 if isinstance(error_score, str):
-                    error.add_note(f"This was a coalition of {len(rows)} rows.")
+                    error.add_note(f"The coalition had {len(rows)} rows.")
                     raise
                 utilities[i], failed[i] = error_score, True
                 continue

@@ -1,4 +1,4 @@
-"""K nearest neighbours, on many coalitions at once."""
+"""K nearest neighbours on many coalitions at once."""
 
 import numpy as np
 from sklearn.base import clone
@@ -7,14 +7,14 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from .base import BatchedSolver, one_class
 from .status import ONE_CLASS, SOLVED, UNSOLVED
 
-_MAX_PAIRS = 50_000_000  # of rows and validation points, whose order is kept
+_MAX_PAIRS = 50_000_000  # most pairs of rows and validation points whose order is kept
 
 
 class BaseNeighborsSolver(BatchedSolver):
-    """Means over the nearest rows; all rows are sorted once at every validation point.
+    """Means over the nearest rows; all rows are sorted once for every validation point.
 
-    Rows at the same distance come in the order in which the estimator has them among all rows.
-    Coalitions of fewer rows than neighbours are left to the estimator, which mostly refuses them.
+    Rows at equal distances keep the order in which the estimator sorts all rows. Coalitions of
+    fewer rows than `n_neighbors` are left to the estimator, which usually raises an error.
     """
 
     name = "neighbours"
@@ -41,7 +41,7 @@ class BaseNeighborsSolver(BatchedSolver):
             self.order = np.ascontiguousarray(order, dtype=np.int64)
 
     def means(self, masks):
-        """Weighted means of the neighbours' rows of ``values``, (m, V, C or 1)."""
+        """Weighted means of ``values`` over the neighbours, (m, V, C or 1)."""
         from .neighbors_kernels import neighbour_means
 
         estimator = self.training.estimator
@@ -60,16 +60,16 @@ class NeighborsSolver(BaseNeighborsSolver):
     methods = ("predict", "predict_proba")
 
     def tile_scores(self, masks, sizes):
-        counts, shares = self.counts(masks), self.means(masks)
+        counts, probabilities = self.counts(masks), self.means(masks)
         few = sizes < self.training.estimator.n_neighbors
         status = np.where(one_class(counts), ONE_CLASS, np.where(few, UNSOLVED, SOLVED))
         alone = status == ONE_CLASS
-        shares[alone] = (counts[alone] > 0)[:, None]
-        return self.score_votes(shares, counts, sizes), status
+        probabilities[alone] = (counts[alone] > 0)[:, None]
+        return self.score_votes(probabilities, counts, sizes), status
 
 
 class NeighborsRegressionSolver(BaseNeighborsSolver):
-    """Means of the nearest rows' targets."""
+    """Mean targets of the nearest rows."""
 
     estimator = KNeighborsRegressor
     methods = ("predict",)

@@ -5,9 +5,9 @@ from ..._utils.compiled import compiled
 
 @compiled
 def neighbour_means(order, distances, values, masks, n_neighbors, by_distance, out):
-    """Mean of ``values`` over the nearest members of a coalition; 0 where they are too few.
+    """Mean of ``values`` over the nearest rows of a coalition; 0 if it has too few rows.
 
-    ``by_distance`` weights them with 1 / distance; members at distance 0 then count alone.
+    ``by_distance`` weights rows by 1 / distance; if rows have distance 0, only these count.
     """
     n_val, n = order.shape
     width = values.shape[1]
@@ -27,7 +27,7 @@ def neighbour_means(order, distances, values, masks, n_neighbors, by_distance, o
                     if distance == 0.0:
                         exact = True
                     elif exact:
-                        break  # the others are no nearer
+                        break  # the following rows have distances above 0
                     else:
                         weight = 1.0 / distance
                 total += weight

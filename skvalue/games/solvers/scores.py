@@ -1,4 +1,4 @@
-"""Scores of many models at once, from what they answer at the validation points."""
+"""Scores of many models at once, from their predictions at the validation points."""
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -9,8 +9,8 @@ from .loop import score_number
 from .scoring import scorer_name
 
 
-class StandInClassifier(ClassifierMixin, BaseEstimator):
-    """What a scorer sees of one classifier: answers of one method, whatever X it is shown."""
+class PrecomputedClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier with precomputed output of one response method, passed to a scorer."""
 
     def __init__(self, classes, method=None, answers=None):
         self.classes, self.method, self.answers = classes, method, answers
@@ -29,8 +29,8 @@ class StandInClassifier(ClassifierMixin, BaseEstimator):
         return self.answers
 
 
-class StandInRegressor(RegressorMixin, BaseEstimator):
-    """What a scorer sees of one regressor: its predictions, whatever X it is shown."""
+class PrecomputedRegressor(RegressorMixin, BaseEstimator):
+    """A regressor with precomputed predictions, passed to a scorer."""
 
     def __init__(self, predictions=None):
         self.predictions = predictions
@@ -40,13 +40,7 @@ class StandInRegressor(RegressorMixin, BaseEstimator):
 
 
 class Scores:
-    """Scores of answers, as a scorer gives them.
-
-    Parameters
-    ----------
-    training : Training
-        Classes, validation points and their weights, and the scorer.
-    """
+    """Scores, by the scorer of a `Training`, of predictions at its validation points."""
 
     def __init__(self, training):
         self.training = training
@@ -60,10 +54,10 @@ class Scores:
             self.y = np.searchsorted(training.classes, training.y_val)
         elif training.y_val.dtype.kind in "fiub":
             self.y = training.y_val.astype(np.float64)
-            self.spread = self.weights @ (self.y - self.weights @ self.y) ** 2
+            self.variance = self.weights @ (self.y - self.weights @ self.y) ** 2
 
-    def asked(self):
-        """The method of the estimator that the scorer calls; None if that cannot be known."""
+    def response_method(self):
+        """The method of the estimator that the scorer calls; None if unknown."""
         if self.training.scoring is None:
             return "predict"
         if not isinstance(self.training.scorer, BaseScorer):
@@ -73,10 +67,10 @@ class Scores:
         return next(known, None)
 
     def of_classes(self, answers, sizes):
-        """Scores of m classifiers, NaN where the scorer fails; ``sizes`` are their rows.
+        """Scores of m classifiers trained on ``sizes`` rows; NaN if the scorer fails.
 
-        ``answers`` are those of the method `asked` at V validation points: codes of classes (m, V)
-        (bool, where there are two), probabilities (m, V, C), or decisions (m, V).
+        ``answers`` is the output of `response_method` at V validation points: codes of classes
+        (m, V) (bool for two classes), probabilities (m, V, C), or decisions (m, V).
         """
         if self.name == "accuracy":
             right = answers == self.y.astype(answers.dtype)
@@ -85,12 +79,12 @@ class Scores:
             return right @ self.weights
         if self.name == "neg_log_loss":
             right = np.take_along_axis(answers, self.y[None, :, None], axis=2)[:, :, 0]
-            if answers.shape[2] == 2:  # scikit-learn takes the rest from 1, with its rounding
+            if answers.shape[2] == 2:  # scikit-learn computes 1 - p, with its rounding
                 right = np.where(self.y == 1, answers[:, :, 1], 1 - answers[:, :, 1])
             eps = np.finfo(np.float64).eps
             return np.log(np.clip(right, eps, 1 - eps)) @ self.weights
-        classes, method = self.training.classes, self.asked()
-        models = (StandInClassifier(classes, method, row) for row in answers)
+        classes, method = self.training.classes, self.response_method()
+        models = (PrecomputedClassifier(classes, method, row) for row in answers)
         return self._one_by_one(models, sizes)
 
     def of_targets(self, predictions, sizes):
@@ -99,9 +93,9 @@ class Scores:
             loss = (predictions - self.y) ** 2 @ self.weights
             if self.name == "neg_mean_squared_error":
                 return -loss
-            if self.spread > 0:
-                return 1.0 - loss / self.spread
-        return self._one_by_one((StandInRegressor(row) for row in predictions), sizes)
+            if self.variance > 0:
+                return 1.0 - loss / self.variance
+        return self._one_by_one((PrecomputedRegressor(row) for row in predictions), sizes)
 
     def _one_by_one(self, models, sizes):
         training, scores = self.training, np.empty(len(sizes))
@@ -109,7 +103,7 @@ class Scores:
             try:
                 score = training.scorer(model, training.X_val, training.y_val, **self.given)
             except Exception:
-                scores[i] = np.nan  # the loop meets the error, and deals with it
+                scores[i] = np.nan  # the loop handles the error
                 continue
             scores[i] = score_number(score, sizes[i])
         return scores

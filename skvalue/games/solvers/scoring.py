@@ -1,4 +1,4 @@
-"""Scorers: the score of the empty coalition, and what they ask of a model."""
+"""Scorers, and the utility of the empty coalition."""
 
 import inspect
 
@@ -9,7 +9,7 @@ from ..._utils.sklearn import BaseScorer, metric_name, takes_sample_weight, with
 
 _ONE_OF_C = {"accuracy", "balanced_accuracy"}
 _AUC = {"roc_auc", "roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted", "roc_auc_ovo_weighted"}
-# Scores of probabilities that take the classes from y, which may lack some, unless they are told.
+# Scores of probabilities that take the classes from y, which may lack some, unless passed labels.
 _OF_ALL_CLASSES = {
     "brier_score_loss",
     "d2_brier_score",
@@ -20,16 +20,16 @@ _OF_ALL_CLASSES = {
 
 
 def scorer_name(scoring, classification):
-    """Name of the scorer, where it has one; None is the estimator's own score."""
+    """Name of the scorer, or None; `scoring=None` is the score of the estimator."""
     if scoring is None:
         return "accuracy" if classification else "r2"
     return scoring if isinstance(scoring, str) else None
 
 
 def check_scorer(estimator, scoring, sample_weight_val, classes=None):
-    """The scorer, as a callable of model, X and y; it knows the classes where they count.
+    """The scorer as a callable of model, X and y, with `labels` set if its metric needs them.
 
-    Raises ValueError where there are weights that it does not take.
+    Raises ValueError for validation weights that it does not accept.
     """
     scorer = check_scoring(estimator, scoring)
     known = isinstance(scorer, BaseScorer)
@@ -45,9 +45,9 @@ def check_scorer(estimator, scoring, sample_weight_val, classes=None):
 
 
 def empty_utility_of(scoring, n_classes):
-    """Score of the best constant prediction that is fitted on nothing.
+    """Utility of the empty coalition: the score of the constant prediction.
 
-    Raises ValueError for a scorer that it does not know.
+    Raises ValueError for scorers whose score is not in the table.
     """
     name = scorer_name(scoring, n_classes > 0)
     if name in _ONE_OF_C and n_classes:
@@ -59,7 +59,7 @@ def empty_utility_of(scoring, n_classes):
     if name == "r2":
         return 0.0
     raise ValueError(
-        "empty_utility must be given with this scoring: the score of the empty coalition is known "
-        "only for 'accuracy', 'balanced_accuracy', 'roc_auc', 'neg_log_loss' and 'r2'. Got "
+        "empty_utility must be given with this scoring: the score of the constant prediction is "
+        "known only for 'accuracy', 'balanced_accuracy', 'roc_auc', 'neg_log_loss' and 'r2'. Got "
         f"{scoring!r}."
     )

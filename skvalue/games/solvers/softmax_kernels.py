@@ -1,7 +1,7 @@
 """Compiled loops of the batched logistic regression with three or more classes. Imports numba.
 
-As in `_logistic_kernels`, with one row of coefficients a class: steps and gradients sum to zero
-over the classes, so that the direction in which the loss is flat is never taken.
+As in `logistic_kernels`, with one row of coefficients per class: steps and gradients sum to zero
+over the classes, so that no step is in the direction in which the loss is constant.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from ..._utils.compiled import compiled
 from .logistic_kernels import add_ranks, invert, is_flat, row_joins
 from .status import ONE_CLASS, SOLVED, TWO_CLASSES, UNSOLVED
 
-_REFRESH = 4  # steps after which the Hessian is computed anew
+_REFRESH = 4  # steps after which the Hessian is recomputed
 
 
 @compiled
@@ -32,7 +32,7 @@ def residuals(Z, y, w, out):
 
 @compiled
 def hessian_inverse(X, R, y, w, penalty, inverse):
-    """Inverse of the Hessian where the residuals are R."""
+    """Inverse of the Hessian at the residuals R."""
     n, p = X.shape
     k = R.shape[1]
     weighted = np.empty((n, p))
@@ -56,7 +56,7 @@ def hessian_inverse(X, R, y, w, penalty, inverse):
     for a in range(p):
         for c in range(k):
             inverse[c * p + a, c * p + a] += 1e-12 * top + 1e-300
-            if penalty[a] == 0:  # flat where all classes move together, a way that no step takes
+            if penalty[a] == 0:  # constant along shifts of all classes, which no step makes
                 for e in range(k):
                     inverse[c * p + a, e * p + a] += top / k
     invert(inverse, np.empty(k * p))
@@ -64,9 +64,9 @@ def hessian_inverse(X, R, y, w, penalty, inverse):
 
 @compiled
 def row_joins_all(inverse, x, residual, y, weight, sign, vector, work):
-    """Add a row's Hessian, weight (diag(q) - q q') times x x', q its class probabilities.
+    """Add the Hessian of a row, weight (diag(q) - q q') times x x', q its class probabilities.
 
-    It is the sum over classes c of q_c (e_c - q)(e_c - q)'.
+    diag(q) - q q' is the sum over classes c of q_c (e_c - q)(e_c - q)'.
     """
     k, p = len(residual), len(x)
     for c in range(k):
@@ -82,7 +82,7 @@ def row_joins_all(inverse, x, residual, y, weight, sign, vector, work):
 
 @compiled
 def gradient_at(X, R, coef, penalty, out):
-    """``R' X + penalty * coef``, flat."""
+    """``R' X + penalty * coef``, flattened."""
     out[:] = (np.dot(R.T, X) + penalty * coef).ravel()
 
 
@@ -102,7 +102,7 @@ def objective(Z, y, w, penalty, coef):
 
 @compiled
 def solve(X, y, w, scale, penalty, coef, Z, R, inverse, tolerance, max_steps):
-    """Minimise the penalised cross-entropy from what is given; see the binary ``solve``."""
+    """Minimise the penalised cross-entropy, starting from `coef`; see the binary ``solve``."""
     k, p = coef.shape
     gradient, ahead, work = np.empty(k * p), np.empty(k * p), np.empty(k * p)
     trial = np.empty_like(coef)
@@ -151,10 +151,10 @@ def solve(X, y, w, scale, penalty, coef, Z, R, inverse, tolerance, max_steps):
 def solve_tile(
     X, y, w, scale, penalty, masks, n_classes, nearby, tolerance, max_steps, coefs, status
 ):  # fmt: skip
-    """Coefficients of every coalition of a tile that holds three classes or more.
+    """Coefficients of every coalition of a tile that has at least three classes.
 
-    Those of a class that a coalition lacks stay as they are given. A coalition starts from the one
-    before it if it holds the same classes and at most ``nearby`` rows differ, else from zero.
+    Those of classes that a coalition lacks are not changed. A coalition starts from the one before
+    it if it has the same classes and at most ``nearby`` rows differ, else from zero.
     """
     n, p = X.shape
     seen, before = np.zeros(n_classes, np.bool_), np.zeros(n_classes, np.bool_)

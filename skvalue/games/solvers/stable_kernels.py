@@ -12,7 +12,7 @@ from .status import SOLVED, UNSOLVED
 def solve_primal(rows, t, k, c, rtol, kappa, max_steps, coef, scratch, inverse):
     """Minimise ``c sum log(1 + exp(-+z)) + |coef|^2 / 2`` by Newton's method; from coef = 0.
 
-    Ends when the norm of the gradient is at most ``c k rtol kappa``; returns whether it came to it.
+    Stops when the norm of the gradient is at most ``c k rtol kappa``; returns if it converged.
     """
     z, dz, gradient, step, column = scratch
     p = len(coef)
@@ -61,10 +61,10 @@ def solve_primal(rows, t, k, c, rtol, kappa, max_steps, coef, scratch, inverse):
 
 
 @compiled
-def stable_tile(Z, t, members, starts, c, rtol, kappa, max_steps, coefs, status):
-    """Coefficients (m, p) of the coalitions ``members[starts[i] : starts[i + 1]]``.
+def stable_tile(Z, t, indices, starts, c, rtol, kappa, max_steps, coefs, status):
+    """Coefficients (m, p) of the coalitions ``indices[starts[i] : starts[i + 1]]``.
 
-    Those of fewer rows than columns are solved in the dual.
+    Coalitions of at most as many rows as columns are solved in the dual.
     """
     p, most = Z.shape[1], 1
     for row in range(len(c)):
@@ -78,8 +78,8 @@ def stable_tile(Z, t, members, starts, c, rtol, kappa, max_steps, coefs, status)
         first = starts[row]
         k = starts[row + 1] - first
         for i in range(k):
-            rows[i] = Z[members[first + i]]
-            labels[i] = t[members[first + i]]
+            rows[i] = Z[indices[first + i]]
+            labels[i] = t[indices[first + i]]
         if k > p:
             solved = solve_primal(
                 rows, labels, k, c[row], rtol, kappa, max_steps, coefs[row], scratch, inverse

@@ -1,7 +1,7 @@
-"""What became of a coalition's model."""
+"""Status of the model of a coalition."""
 
-ONE_CLASS = 0  # predicts the one class that the coalition holds
+ONE_CLASS = 0  # predicts the one class of the coalition
 SOLVED = 1
 UNSOLVED = 2  # left to the loop
-TWO_CLASSES = 3  # of three or more: left to the solver of two classes
-FAILED = 4  # as the estimator itself would
+TWO_CLASSES = 3  # of three or more classes: left to the solver of two classes
+FAILED = 4  # the estimator would raise an error

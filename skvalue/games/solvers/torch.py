@@ -1,7 +1,7 @@
 """Batched solvers by torch, on a CPU or a CUDA device. Importing this imports torch.
 
-Newton steps on all coalitions of a tile at once, with their masks as weights; all Hessians are one
-product with the products of pairs of columns. Everything is float64.
+Newton steps on all coalitions of a tile at once, with masks as weights; all Hessians are one matrix
+product with the products of pairs of columns. All arrays are float64.
 """
 
 import numpy as np
@@ -17,32 +17,33 @@ from .status import ONE_CLASS, SOLVED, TWO_CLASSES, UNSOLVED
 _MAX_TILE = 4096
 _SAFE = 1e-7  # smallest pivot of a matrix with a unit diagonal that is inverted
 _HALVINGS = 30
-_ENOUGH = 1e-4  # share of the expected decrease that a step must bring
-_ROUNDING = 1e-12  # of the objective
+_ENOUGH = 1e-4  # least fraction of the expected decrease for a step
+_ROUNDING = 1e-12  # relative, of the objective
 
 
 class TorchEngine:
-    """What the engines share: arrays on the device, tiles that fit, sums of products of columns."""
+    """Base of the engines: arrays on the device, size of tiles, sums of products of columns."""
 
     def __init__(self, solver):
         self.device = find_device(solver.training.device)
         solver.name = f"{solver.name} (torch, {self.device})"
-        solver.in_threads = False  # torch spreads a tile over threads by itself
+        solver.in_threads = False  # torch itself uses several threads per tile
         n_classes, (n, p) = solver.n_classes, solver.X.shape
         self.n_classes, self.unpenalised = n_classes, np.flatnonzero(solver.penalty == 0)
         blocks = max(n_classes, 1) if n_classes != 2 else 1
         self.rows, self.columns = np.tril_indices(p)
         self.X = self.to(solver.X)
         self.weights, self.penalty = self.to(solver.weights), self.to(solver.penalty)
-        # Pairs of columns take half of the room, for all rows or some at a time.
-        self.step = int(np.clip(self._room() // (16 * len(self.rows)), 1, n))
+        # Products of columns take half of the memory, for all rows or some at a time.
+        self.step = int(np.clip(self._memory() // (16 * len(self.rows)), 1, n))
         self.pairs = None
         each = 8 * (8 * n * blocks + 4 * (p * blocks) ** 2)
         width = max(n_classes, 1) * len(solver.X_val)
-        solver.tile = int(np.clip(min(ANSWERS // width, self._room() // (2 * each)), 1, _MAX_TILE))
+        fitting = min(ANSWERS // width, self._memory() // (2 * each))
+        solver.tile = int(np.clip(fitting, 1, _MAX_TILE))
 
-    def _room(self):
-        """Bytes for one block."""
+    def _memory(self):
+        """Most bytes per block."""
         return block_bytes(self.device)
 
     def to(self, array):
@@ -64,7 +65,7 @@ class TorchEngine:
 
 
 class TorchNewton(TorchEngine):
-    """Newton's method for logistic regression, of two classes or more."""
+    """Newton's method for logistic regression of two or more classes."""
 
     def __init__(self, solver):
         super().__init__(solver)
@@ -73,7 +74,7 @@ class TorchNewton(TorchEngine):
     @default_settings()
     @torch.no_grad()
     def solve(self, masks, positive, start):
-        """Coefficients (m, p) of two classes, and status."""
+        """Coefficients (m, p) of coalitions of two classes, and the status of all."""
         first = masks[:, positive].any(axis=1)
         both = first & masks[:, ~positive].any(axis=1)
         coefs = np.where((masks.sum(axis=1) >= len(start))[:, None], start, 0.0)
@@ -86,7 +87,7 @@ class TorchNewton(TorchEngine):
     @default_settings()
     @torch.no_grad()
     def solve_many(self, masks, counts):
-        """Coefficients (m, C, p) of coalitions of three classes or more, and status of all."""
+        """Coefficients (m, C, p) of coalitions of at least three classes, and the status of all."""
         coefs = np.zeros((len(masks), self.n_classes, self.X.shape[1]))
         present = counts > 0
         n_present = present.sum(axis=1)
@@ -121,7 +122,7 @@ class TwoClasses:
         H = self.engine.grams(W * S * (1 - S))
         diagonal = H.diagonal(dim1=1, dim2=2)
         diagonal += self.penalty
-        # A far-away intercept has no curvature of its own.
+        # The curvature of a large intercept vanishes.
         diagonal += 1e-12 * diagonal.amax(dim=1, keepdim=True) + 1e-300
         return gradient, H
 
@@ -158,32 +159,17 @@ class ManyClasses:
         diagonal += self.penalty
         top = diagonal.amax(dim=1, keepdim=True)
         diagonal += 1e-12 * top + 1e-300
-        # Flat where an intercept of all classes moves together, a way that no step takes.
+        # Constant along shifts of the intercepts of all classes, which no step makes.
         for a in self.engine.unpenalised:
             H[:, a::p, a::p] += top[:, :, None] / k
         return gradient, H
 
 
 def minimise(problem, masks, coefs):
-    """Newton's method with halved steps, on all coalitions until each is done.
+    """Newton's method with step halving for nonempty coalitions, starting from `coefs`.
 
-    Ends where the Newton decrement and the gradient are as small as the compiled solvers want them.
-
-    Parameters
-    ----------
-    problem : TwoClasses or ManyClasses
-        What is minimised.
-    masks : tensor of shape (m, n)
-        The coalitions, none empty.
-    coefs : tensor of shape (m, width)
-        Where to start.
-
-    Returns
-    -------
-    coefs : ndarray of shape (m, width)
-        The minima.
-    solved : ndarray of bool of shape (m,)
-        Which were found.
+    Returns the minima (m, width) and a mask of those that converged, by the tolerances of the
+    compiled solvers.
     """
     W, sizes = masks * problem.engine.weights, masks.sum(dim=1)
     solved = torch.zeros(len(coefs), dtype=torch.bool, device=coefs.device)
@@ -201,7 +187,7 @@ def minimise(problem, masks, coefs):
         done = usable & (slope <= TOLERANCE**2) & flat
         coefs[active[done]] = here[done] - step[done]
         solved[active[done]] = True
-        on = usable & ~done  # what is not usable is left to the loop
+        on = usable & ~done  # the loop solves those that are not usable
         active, here, step, slope, some = active[on], here[on], step[on], slope[on], some[on]
         before, t = problem.value(here, some), torch.ones_like(slope)
         waiting = torch.arange(len(active), device=coefs.device)
@@ -226,7 +212,7 @@ class TorchForm(TorchEngine):
     @default_settings()
     @torch.no_grad()
     def prepare(self):
-        """Compute, once, what all coalitions share."""
+        """Precompute, once, the products that all coalitions use."""
         if self.products is None:
             self.products = self.X * self.y[:, None]
             self.squares = (self.X**2).sum(dim=1)
@@ -234,18 +220,18 @@ class TorchForm(TorchEngine):
     @default_settings()
     @torch.no_grad()
     def coefs(self, masks, widest):
-        """Coefficients (m, p), and which could be computed."""
+        """Coefficients (m, p), and a mask of those that were computed."""
         W = self.to(masks) * self.weights
         H = self.grams(W)
         diagonal = H.diagonal(dim1=1, dim2=2)
         diagonal += self.penalty
-        scale = diagonal.clamp(min=1e-300).rsqrt()  # to a unit diagonal: columns may have any unit
+        scale = diagonal.clamp(min=1e-300).rsqrt()  # to a unit diagonal, for columns of any unit
         factor, info = torch.linalg.cholesky_ex(H * scale[:, :, None] * scale[:, None, :])
         right = scale * (W @ self.products)
         coefs = scale * torch.cholesky_solve(right[:, :, None], factor)[:, :, 0]
         inverse = torch.cholesky_inverse(factor).diagonal(dim1=1, dim2=2)
         solved = (info == 0) & (inverse.amax(dim=1) < 1 / _SAFE)
-        # The product of the two traces is above the condition number.
+        # The product of the two traces bounds the condition number.
         traces = (self.penalty.sum() + W @ self.squares) * (inverse * scale**2).sum(dim=1)
         solved &= traces < widest
         return torch.where(solved[:, None], coefs, 0.0).cpu().numpy(), solved.cpu().numpy()
@@ -264,7 +250,7 @@ class TorchRidgeSolver(RidgeSolver):
 
 
 class TorchLeastSquaresSolver(LeastSquaresSolver):
-    """Least squares by torch; coalitions of hardly more rows than features go one by one."""
+    """Least squares by torch; coalitions of few rows are solved one by one."""
 
     engine_class = TorchForm
 

@@ -1,4 +1,4 @@
-"""What the models of all coalitions of a game have in common."""
+"""The data and settings that the models of all coalitions of a game share."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,17 +8,17 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """Rows that models are trained on, validation points that they are scored on, and how."""
+    """The estimator, its training rows, and the validation points and scorer of its models."""
 
     estimator: Any
     X: Any
     y: np.ndarray
-    classes: np.ndarray | None  # sorted; None in a regression
+    classes: np.ndarray | None  # sorted; None in regression
     sample_weight: np.ndarray | None
     X_val: Any
     y_val: np.ndarray
     sample_weight_val: np.ndarray | None
-    scoring: Any  # as the user gave it
+    scoring: Any  # as passed by the user
     scorer: Any
-    error_score: float | str  # utility of a coalition that fails, or "raise"
+    error_score: float | str  # utility of a failed coalition, or "raise"
     device: str = "auto"  # where batches are trained

@@ -1,1 +1,1 @@
-"""What the methods that train models on coalitions share."""
+"""Shared code of the methods that train models on coalitions."""

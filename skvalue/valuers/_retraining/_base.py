@@ -1,4 +1,4 @@
-"""The contract of valuers that train an estimator: a fit that takes weights of the rows."""
+"""Base class of valuers that train an estimator: a `fit` with sample weights."""
 
 from ..._utils.sklearn import fit_context
 from ...base import BaseInSampleValuer, make_problem
@@ -28,15 +28,16 @@ class BaseRetrainingValuer(BaseInSampleValuer):
         y : array-like of shape (n_samples,)
             Their labels, of any kind, or targets where the method has a regression game.
         X_val : array-like of shape (n_validation, n_features), default=None
-            Validation points, on which models are scored. Without them `cv` says which rows are
-            held out to value which others.
+            Validation points, on which models are scored. Without them `cv` decides which rows
+            are held out as validation points of the others.
         y_val : array-like of shape (n_validation,), default=None
             Labels of the validation points; passed together with `X_val`.
         groups : array-like of shape (n_samples,), default=None
-            Group of every row; `values_` then has one entry a group.
+            Group of every row; `values_` then has one entry per group.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows in every fit of the estimator, whose `fit` must take them. A row of
-            weight zero is in no fit. Rows that are held out count with equal weights.
+            Weights of the rows in every fit of the estimator, whose `fit` must accept
+            `sample_weight`. A row of weight zero is left out of all fits. Rows that `cv` holds out
+            have equal weights as validation points.
         sample_weight_val : array-like of shape (n_validation,), default=None
             Weights of the validation points in the mean utility.
 
@@ -48,9 +49,10 @@ class BaseRetrainingValuer(BaseInSampleValuer):
         Raises
         ------
         ValueError
-            If X or X_val hold NaN or infinity, y has one class, y_val a label that y has not, the
-            validation set is empty or given in part, groups or weights have a wrong length, the
-            estimator takes no weights, or `cv` lets rows play unequally often.
+            If X or X_val contain NaN or infinity, y has one class, y_val has a label that y lacks,
+            only one of X_val and y_val is passed or they are empty, groups or weights have a wrong
+            length, the estimator accepts no weights, or rows are in the training sets of `cv`
+            unequally often.
         """
         return self._solve(
             make_problem(

@@ -1,4 +1,4 @@
-"""What the sampling of coalitions leaves open: intervals of values, and merging two fits."""
+"""Confidence intervals for sampled values, and merging two fits."""
 
 import copy
 from dataclasses import replace
@@ -31,14 +31,14 @@ def halfwidths(fitted, level, method, utility_range, scoring):
     if utility_range is None:
         if scoring not in _UNIT_SCORES or not fitted.problem.n_classes:
             raise ValueError(
-                "method='bernstein' needs utility_range, the lowest and highest utility that can "
-                f"be, with scoring={scoring!r}."
+                "method='bernstein' needs utility_range, the lowest and highest possible utility, "
+                f"with scoring={scoring!r}."
             )
         utility_range = 0.0, 1.0
     span = 2 * (utility_range[1] - utility_range[0])
     half, weight = np.zeros(run.n), 1 / len(run.designs)
     for design, rows in zip(run.designs, run.players):
-        # The intervals of all splits hold together.
+        # Union bound: the intervals of all splits hold simultaneously.
         half[rows] += weight * bernstein_halfwidth(
             np.sqrt(design.variances()[0]),
             design.moments.count,
@@ -49,7 +49,7 @@ def halfwidths(fitted, level, method, utility_range, scoring):
 
 
 def merged(ours, theirs):
-    """What two fits of the same problem have found together."""
+    """The joint estimate of two fits of the same problem."""
     if ours.header["fingerprint"] != theirs.header["fingerprint"]:
         raise ValueError(
             "merge needs a valuer of the same class, fitted on the same data with the same "
@@ -57,7 +57,7 @@ def merged(ours, theirs):
         )
     if ours.sampler != theirs.sampler or ours.sampler == "exact":
         raise ValueError(
-            "merge needs two estimates by the same sampler, none of them exact. Got "
+            "merge needs two estimates by the same sampler, neither of them exact. Got "
             f"{ours.sampler!r} and {theirs.sampler!r}."
         )
     seeds = ours.header["seeds"], theirs.header["seeds"]

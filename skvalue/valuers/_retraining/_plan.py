@@ -1,4 +1,4 @@
-"""What a fit by retraining will do, made from a problem before any coalition is evaluated."""
+"""The plan of a fit by retraining, made before any coalition is evaluated."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ from ..._utils.hashing import fingerprint
 from ...estimation import OrderDesign, Run
 from ...games import ModelGame
 
-_SEGMENT = 64  # coalitions of a question to a game that fits one by one, at least
+_SEGMENT = 64  # fewest coalitions per call of a game that fits models one by one
 
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """A run, and what tells it from others: what a fit leaves behind."""
+    """The outcome of a fit: a run, its sampler and the metadata that identify it."""
 
     run: Run
     sampler: str
@@ -23,13 +23,13 @@ class Sampled:
 
     @property
     def arrays(self):
-        """Name -> array of everything needed to resume."""
+        """Name -> array of the full state needed to resume."""
         return {**self.header, **self.run.arrays()}
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A run that may begin, and the games that it asks."""
+    """A run that has not started or resumes, and the games that evaluate its coalitions."""
 
     run: Run
     games: list
@@ -38,24 +38,24 @@ class Plan:
 
     @property
     def sampled(self):
-        """What the run has found so far."""
+        """The state of the run so far."""
         failed = self.header["n_failed"] + sum(game.n_failed for game in self.games)
         return Sampled(self.run, self.sampler, {**self.header, "n_failed": failed})
 
     def cost(self, n_jobs):
-        """Seconds that a coalition takes one worker, and the number of workers."""
+        """Seconds per coalition for one worker, and the number of workers."""
         game, design = self.games[0], self.run.designs[0]
         seconds = game.evaluation_cost(nested=isinstance(design, OrderDesign))
         return seconds, effective_n_jobs(n_jobs) if game.solver == "loop" else 1
 
 
 def default_estimator(problem):
-    """The estimator where the user gives none."""
+    """The estimator used for `estimator=None`."""
     return LogisticRegression() if problem.n_classes else Ridge()
 
 
 def make_games(problem, estimator, **options):
-    """The game of each split, and the numbers of its players among all."""
+    """The game of each split, and the indices of its players among all players."""
     games, players = [], []
     for split in problem.splits:
         rows, points = problem.row_numbers(split), split.points
@@ -72,14 +72,14 @@ def make_games(problem, estimator, **options):
     return games, players
 
 
-def question_size(game):
-    """Options of a design for what can be asked of a game at once."""
+def batch_options(game):
+    """Options of a design: the number of coalitions that a game evaluates in one call."""
     if game.solver != "loop":
         return {}
     return {"size": max(_SEGMENT, 16 * effective_n_jobs(game.n_jobs))}
 
 
-def mark_of(problem, *settings):
+def fingerprint_of(problem, *settings):
     """Fingerprint of a problem and of settings."""
     points = [
         (None if isinstance(split.players, slice) else split.players, split.points.X,
@@ -92,7 +92,7 @@ def mark_of(problem, *settings):
 
 
 def refuse_few(run, sampler, max_evaluations):
-    """Refuse a number of coalitions that does not allow one replicate in every game."""
+    """Raise ValueError if `max_evaluations` allows less than one replicate in every game."""
     designs = run.designs
     costs = [1 + (design.total if design.exact else design.cost) for design in designs]
     least = len(designs) * max(costs)

@@ -1,80 +1,84 @@
-"""Text that the docstrings of semivalue valuers share, each part under its name in brackets.
+"""Text shared by the docstrings of semivalue valuers, each part under its name in brackets.
 
 [model]
 estimator : estimator, default=None
-    The model that coalitions train; None takes `LogisticRegression()` or `Ridge()`. Its
-    `random_state`, where None, is 0, so that a coalition has one utility.
+    The model trained on coalitions; None means `LogisticRegression()` or `Ridge()`. If its
+    `random_state` is None, 0 is used, so that the utility of a coalition is deterministic.
 
 [utility]
 scoring : str or callable, default=None
-    Scorer of the utility; None takes the estimator's own score (accuracy or R2).
+    Scorer of the utility; None means the score of the estimator (accuracy or R2).
 empty_utility : float, default=None
-    Utility of the empty coalition. None is 1/C for accuracy, and what a constant prediction
-    scores for ROC AUC, log-loss and R2; other scorers need a number.
+    Utility of the empty coalition. None looks it up: 1/C for accuracy, and the score of the
+    constant prediction for ROC AUC, log-loss and R2; other scorers need a number.
 error_score : "empty", "raise" or float, default="empty"
-    Utility of a coalition whose fit or score fails: that of the empty one, an error, or a
-    number.
+    Utility of a coalition whose fit or score fails. "empty" uses that of the empty coalition,
+    "raise" raises the error.
 
 [sampling]
 sampler : {"auto", "stratified", "subsets", "permutation", "antithetic", \
         "latin", "orthogonal", "exact"}, default="auto"
-    What coalitions are drawn. "stratified": subsets of all sizes, each used for all rows, most
-    where utilities vary most. "subsets": the same without strata; for Banzhaf values uniform
-    subsets. "permutation", "antithetic", "latin", "orthogonal": prefixes of random orders, of
-    orders and their reverses, of shifted orders, of orders at right angles and their reverses.
-    "exact": all coalitions. "auto" takes all where they are few, subsets for Banzhaf values,
-    and else "stratified"; see `sampler_`.
+    How coalitions are drawn. "stratified": subsets of all sizes, each used for all rows, with
+    more subsets of the sizes whose utilities vary most. "subsets": the same without strata; for
+    Banzhaf values uniform subsets. "permutation", "antithetic", "latin", "orthogonal": prefixes
+    of random permutations, of permutations and their reverses, of cyclic shifts of a
+    permutation, of orthogonal permutations and their reverses. "exact": all coalitions. "auto"
+    is "exact" if there are few coalitions, "subsets" for Banzhaf values and "stratified"
+    otherwise; see `sampler_`.
 truncation : float, default=None
-    With a sampler of orders: an order ends where the utility has come within this of that of
-    all rows, and stays there for a twentieth of the rows; see `truncation_bias_`. "auto" then
-    takes "antithetic".
+    With a sampler of permutations: a permutation ends once the utility has stayed within
+    `truncation` of the utility of all rows for a twentieth of the rows; see
+    `truncation_bias_`. "auto" then means "antithetic".
 max_evaluations : int, default=None
-    Coalitions to evaluate, over all splits. None computes a number from the size of the data,
-    unless another rule below is set: about a minute of fits one by one for 10,000 rows.
+    Number of coalitions to evaluate, over all splits. None computes it from the size of the
+    data, unless one of the rules below is set: about one minute for 10,000 rows if the models
+    are trained one at a time.
 max_time : float, default=None
     Seconds after which to stop. Values then depend on the machine. The first replicate of every
-    split is finished all the same. An enumeration that would take longer, as measured on a few
-    coalitions, is not begun: "exact" is refused, and "auto" takes "stratified".
+    split is always finished. An enumeration that would take longer, as measured on a few
+    coalitions, is not started: "exact" raises an error, "auto" uses "stratified" or
+    "permutation" instead.
 tol : float, default=None
-    Stop when no standard error is larger.
+    Stop when no standard error is larger than `tol`.
 sign_level : float, default=None
-    Stop when the sign of every value is decided at this confidence; with `tol`, of every value
-    whose standard error is larger than that.
+    Stop when the sign of every value is decided at this confidence level; with `tol`, only
+    values whose standard error is larger than `tol` must be decided.
 stable_bottom : int, default=None
-    Stop when the rows of that many lowest values are the same, 19 in 20, as with half as many
-    coalitions. Where `tol`, `sign_level` and `stable_bottom` are set, all must be reached.
+    Stop when 95 % of the `stable_bottom` rows of lowest value are the same as with half as many
+    coalitions. If several of `tol`, `sign_level` and `stable_bottom` are set, all must be met.
 
 [data]
 task : {"auto", "classification", "regression"}, default="auto"
-    Kind of target; "auto" decides by `sklearn.utils.multiclass.type_of_target`.
+    Kind of target; "auto" uses `sklearn.utils.multiclass.type_of_target`.
 cv : int, "leave-one-out", splitter or iterable, default=5
-    Which rows are held out to value which others when there is no validation set; every row
-    must play equally often.
+    Splits used when no validation set is passed: the test rows of each split are the validation
+    points of its training rows. Every row must be a training row equally often.
 batch : {"auto", "torch", "never"}, default="auto"
-    Whether many coalitions are trained at once: where the estimator allows it, by torch where
-    device="cuda"; by torch, which the extra `torch` brings, or not at all; or never.
+    Whether many coalitions are trained at once. "auto": if there is a batched solver for the
+    estimator, which uses torch if device="cuda". "torch": by torch (extra `torch`), or an error.
+    "never": one estimator at a time.
 device : {"auto", "cpu", "cuda"}, default="auto"
-    Where batches are trained. "auto" is a GPU where batch="torch" and torch sees one, else the
+    Where batches are trained. "auto" is a GPU if batch="torch" and torch finds one, else the
     CPU.
 memory : str or object with the interface of `joblib.Memory`, default=None
-    Keeps utilities on disk, call by call: a fit that asks for the same coalitions in the same
-    order finds them, batched or not. To resume a fit take `checkpoint`.
+    Cache of utilities on disk, one entry per batch of coalitions: a fit that evaluates the same
+    batches in the same order reads them from the cache. To resume a fit use `checkpoint`.
 
 [long]
 checkpoint : str or path-like, default=None
-    File that is written about every second, and from which a fit on the same data resumes, bit
-    for bit, after a crash.
+    File written about once per second. After a crash, a fit on the same data resumes from it,
+    with bitwise identical results.
 warm_start : bool, default=False
     Whether to resume the last fit, on the same data; no random number is used twice.
-    `max_evaluations` counts all fits.
+    `max_evaluations` then counts the coalitions of all fits.
 
 [jobs]
 n_jobs : int, default=None
-    Workers, of joblib or threads. They change no bit of the values.
+    Number of joblib workers or threads. The values do not depend on it.
 
 [random]
 random_state : int, RandomState or None, default=None
-    Seed of the coalitions.
+    Seed for drawing coalitions.
 
 [values]
 values_ : ndarray of shape (n_samples,) or (n_groups,)
@@ -82,11 +86,11 @@ values_ : ndarray of shape (n_samples,) or (n_groups,)
 
 [errors]
 values_error_ : ndarray of shape (n_samples,) or (n_groups,)
-    Standard error of every value over the draw of coalitions; infinite where one replicate
-    cannot tell, 0 where values are exact.
+    Standard error of every value over the draw of coalitions; infinite if there is only one
+    replicate, 0 if values are exact.
 truncation_bias_ : ndarray of shape (n_samples,) or (n_groups,)
-    With `truncation`: what it can have moved a value by, if the utilities of all later prefixes
-    are as near to that of all rows.
+    With `truncation`: bound on the bias of every value, if the utilities of all later prefixes
+    stay within `truncation` of the utility of all rows.
 sampler_ : str
     The sampler used.
 stop_reason_ : str
@@ -95,19 +99,19 @@ stop_reason_ : str
 
 [counts]
 n_evaluations_ : int
-    Coalitions asked for.
+    Number of coalitions evaluated.
 n_failed_ : int
-    Coalitions that could not be trained, or hold one class.
+    Number of coalitions whose fit or score failed, or that have one class.
 utility_, empty_utility_ : float
-    Utility of all rows and of none, means over splits.
+    Utilities of all rows and of the empty coalition, means over splits.
 classes_ : ndarray of shape (n_classes,)
-    The labels, in a classification.
+    Class labels, in classification.
 groups_ : ndarray of shape (n_groups,)
-    The groups, if `groups` was passed.
+    Group labels, if `groups` was passed.
 n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (`n_features_in_`,)
-    Names of the features, where X had any.
+    Names of the features, if X has string column names.
 """
 
 import re
@@ -115,8 +119,8 @@ from inspect import cleandoc
 
 
 def documented(cls):
-    """Put the shared text in the place of ``%(name)s`` in the docstring of a class."""
-    if cls.__doc__ is not None:  # `python -OO` has none, and from 3.13 on they are not indented
+    """Replace ``%(name)s`` in the docstring of a class by the shared text of that name."""
+    if cls.__doc__ is not None:  # None with `python -OO`; not indented from Python 3.13 on
         parts = re.findall(r"^\[(\w+)\]\n(.*?)\n(?=\n\[|\Z)", __doc__, re.M | re.S)
         cls.__doc__ = cleandoc(cls.__doc__) % dict(parts) + "\n"
     return cls

@@ -1,4 +1,4 @@
-"""What all semivalue valuers by retraining share: from parameters to a run and back."""
+"""Base class of the semivalue valuers that retrain an estimator."""
 
 import os
 import warnings
@@ -30,14 +30,14 @@ from ...exceptions import ImpreciseValuesWarning
 from ...semivalues import check_semivalue
 from ._base import BaseRetrainingValuer
 from ._estimates import halfwidths, merged
-from ._plan import Plan, default_estimator, make_games, mark_of, question_size, refuse_few
+from ._plan import Plan, batch_options, default_estimator, fingerprint_of, make_games, refuse_few
 
 
 class BaseSemivalueValuer(BaseRetrainingValuer):
     """Base class of semivalues of the game of training an estimator on a coalition of rows.
 
-    A method says which semivalue by `_semivalue`. One that lacks some of the parameters has an
-    `__init__` of its own, and class attributes in their place.
+    A subclass defines its semivalue by `_semivalue`. If it lacks some of the parameters, it
+    defines its own `__init__`, and class attributes in place of the missing parameters.
     """
 
     _parameter_constraints: dict = {
@@ -116,12 +116,12 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
     # What a user calls ----------------------------------------------------------------------
 
     def estimate_cost(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight=None):
-        """Say what `fit` would cost, from the time of a few coalitions.
+        """Estimate the cost of `fit` from the time of a few coalitions.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            As in `fit`, like the rest.
+            As in `fit`, like the other parameters.
         y : array-like of shape (n_samples,)
             Labels or targets.
         X_val, y_val, groups, sample_weight : array-likes, default=None
@@ -130,9 +130,9 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         Returns
         -------
         cost : Bunch
-            ``seconds`` (about; at most `max_time`), ``n_evaluations`` (None where a goal or the
-            clock decides), ``seconds_per_evaluation`` of one worker, ``n_players``, ``sampler``
-            and ``solver``.
+            ``seconds`` (approximate, at most `max_time`), ``n_evaluations`` (None if a goal or
+            `max_time` decides), ``seconds_per_evaluation`` of one worker, ``n_players``,
+            ``sampler`` and ``solver``.
         """
         problem = make_problem(self, X, y, X_val, y_val, groups=groups, sample_weight=sample_weight)
         self._prepare(problem)
@@ -151,42 +151,42 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         )
 
     def confidence_interval(self, level=0.95, method="t", utility_range=None):
-        """Interval around every value, for what sampling coalitions leaves open.
+        """Confidence interval of every value, for the error of sampling coalitions.
 
         Parameters
         ----------
         level : float, default=0.95
-            Probability that the interval of one row holds its value.
+            Probability that the interval of one row contains its value.
         method : {"t", "bernstein"}, default="t"
-            By Student's t, which wants enough replicates; or the empirical Bernstein bound of
-            Maurer and Pontil (2009), which holds for any number of them if utilities have a known
-            range, and is wider. The latter needs one of the samplers of orders.
+            "t": Student's t, which needs enough replicates. "bernstein": the empirical Bernstein
+            bound of Maurer and Pontil (2009), which holds for any number of replicates if the
+            range of utilities is known, and is wider; it needs a sampler of permutations.
         utility_range : tuple of two floats, default=None
-            Lowest and highest utility that can be, for "bernstein". None: 0 and 1 for
-            accuracy and other scores that lie between them.
+            Lowest and highest possible utility, for "bernstein". None means 0 and 1 for accuracy
+            and other scores in that range.
 
         Returns
         -------
         interval : ndarray of shape (n_samples, 2) or (n_groups, 2)
-            Lower and upper ends.
+            Lower and upper bounds.
 
         Raises
         ------
         ValueError
-            If `level` is not between 0 and 1, `method` is unknown or cannot be had, or
-            `utility_range` is needed.
+            If `level` is not between 0 and 1, `method` is unknown or not available for the
+            sampler, or `utility_range` is needed.
         """
         fitted = self._record("confidence_interval")
         half = halfwidths(fitted, level, method, utility_range, self.scoring)
         return np.stack([self.values_ - half, self.values_ + half], axis=1)
 
     def sign_decided(self, level=0.95, method="t", utility_range=None):
-        """Rows whose values are above or below zero for sure, as far as sampling goes.
+        """Mask of the rows whose confidence interval excludes zero.
 
         Parameters
         ----------
         level : float, default=0.95
-            Level of the interval that must not hold zero.
+            Level of the confidence interval.
         method : {"t", "bernstein"}, default="t"
             As in `confidence_interval`.
         utility_range : tuple of two floats, default=None
@@ -206,18 +206,18 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         return decided(self.values_, halfwidths(fitted, level, method, utility_range, self.scoring))
 
     def merge(self, other):
-        """Add what another fit on the same data has found with other random numbers.
+        """Add the coalitions of another fit on the same data with a different `random_state`.
 
         Parameters
         ----------
         other : object of the same class
-            A valuer fitted on the same data with the same parameters, but for `random_state`,
-            stopping rules and what concerns computation only.
+            A valuer fitted on the same data with the same parameters, except `random_state`,
+            stopping rules and parameters of the computation such as `n_jobs`.
 
         Returns
         -------
         self : object
-            This valuer, whose values are based on the coalitions of both. Fitted again with
+            This valuer, with values based on the coalitions of both fits. Fitted again with
             `warm_start`, it resumes with its own random numbers.
 
         Raises
@@ -254,8 +254,8 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         check_semivalue(self._semivalue, custom=True)
         if self.truncation is not None and self.sampler in ("subsets", "stratified", "exact"):
             raise ValueError(
-                "truncation needs a sampler of orders: 'permutation', 'antithetic', 'latin' or "
-                f"'orthogonal'. Got sampler={self.sampler!r}."
+                "truncation needs a sampler of permutations: 'permutation', 'antithetic', 'latin' "
+                f"or 'orthogonal'. Got sampler={self.sampler!r}."
             )
         if not problem.has_validation_set:
             refuse_unseen_labels(problem, self.cv)
@@ -266,7 +266,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         return self._evaluate(plan), plan.run.n_steps
 
     def _evaluate(self, plan):
-        """Ask and tell until the run ends; yields the plan once for each step of the run."""
+        """Evaluate coalitions until the run ends; yields the plan once per step of the run."""
         run, checkpoint, steps = plan.run, Checkpoint(self.checkpoint), 0
         try:
             while (masks := run.ask()) is not None:
@@ -318,14 +318,14 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
             replace(problem, splits=tuple(problem.splits[i] for i in played)),
             sampled,
             attributes,
-            None if error is None else self._ended_by(error, run.asked),
+            None if error is None else self._ended_by(error, run.n_evaluations),
             lambda: self._warn(plan, values, attributes),
         )
 
     # Plumbing -------------------------------------------------------------------------------
 
     def _plan(self, problem, former=None):
-        """Games of the splits, and a run that begins or resumes from arrays. Sets nothing."""
+        """Games of the splits, and a run that starts or resumes; sets no attribute."""
         estimator = self.estimator if self.estimator is not None else default_estimator(problem)
         names = ("scoring", "error_score", "empty_utility", "batch", "device", "memory", "n_jobs")
         options = {name: getattr(self, name) for name in names}
@@ -333,7 +333,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         stopping = self._stopping(problem)
         names = ("sampler", "scoring", "empty_utility", "error_score", "truncation")
         kept = {name: getattr(self, name) for name in names}
-        mark = mark_of(
+        mark = fingerprint_of(
             problem, type(self).__name__, estimator, self._semivalue, kept, self.batch, self.device
         )
         seed, sampler = self._seed_and_sampler(games, stopping, mark, former)
@@ -342,7 +342,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
             designs = [
                 make_design(
                     sampler, self._semivalue, game.n_players, self.truncation, seed=seed,
-                    number=number, empty_utility=game.empty_utility, **question_size(game),
+                    number=number, empty_utility=game.empty_utility, **batch_options(game),
                 )
                 for number, game in enumerate(games)
             ]  # fmt: skip
@@ -366,19 +366,19 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         if former is not None or self._named_sampler() != "auto":
             raise ValueError(
                 f"max_time must be enough for sampler='exact', whose {plan.run.planned:,} "
-                f"coalitions take about {seconds:.2g} seconds here. Got {self.max_time}: "
-                "take more time or another sampler."
+                f"coalitions take about {seconds:.2g} seconds. Got {self.max_time}: increase it "
+                "or set another sampler."
             )
         limit = stopping.max_evaluations
         few = limit is not None and limit // len(games) <= SUBSETS
         return plan_by("permutation" if few else "stratified")
 
     def _named_sampler(self):
-        """The sampler asked for; only orders can be truncated."""
+        """The sampler set by the user; "auto" with truncation is "antithetic"."""
         return "antithetic" if self.sampler == "auto" and self.truncation else self.sampler
 
     def _stopping(self, problem):
-        """When to stop; where no rule is given, after a number of coalitions."""
+        """The stopping rules; a number of coalitions if none is set."""
         stopping = Stopping(
             self.max_evaluations, self.max_time, self.tol, self.sign_level, self.stable_bottom
         )
@@ -387,25 +387,25 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
             cost = SUBSETS
             if sampler not in ("auto", "exact"):
                 cost = make_design(sampler, self._semivalue, n, self.truncation).cost
-            # Two blocks at least, so that there is an error.
+            # At least two blocks, so that there is a standard error.
             stopping.max_evaluations = max(
                 default_evaluations(n, *problem.X.shape), len(problem.splits) * (2 * cost + 1)
             )
         return stopping
 
     def _seed_and_sampler(self, games, stopping, mark, former):
-        """Seed and sampler of a run that begins, or of the one that resumes."""
+        """Seed and sampler of a new run, or of the run that resumes."""
         if former is not None:
             name = "warm_start" if self._resumes_last_fit else "checkpoint"
             if str(former["fingerprint"]) != str(mark):
                 raise ValueError(
-                    f"{name} goes on with a fit on the same data with the same parameters. Got "
-                    "other data or parameters."
+                    f"{name} resumes a fit on the same data with the same parameters. Got "
+                    "different data or parameters."
                 )
             seed = str(former["seeds"][0])
             if isinstance(self.random_state, Integral) and str(self.random_state) != seed:
                 raise ValueError(
-                    f"{name} goes on with the random numbers of random_state={seed}. Got "
+                    f"{name} resumes with the random numbers of random_state={seed}. Got "
                     f"random_state={self.random_state}."
                 )
             return int(seed), str(former["sampler"])
@@ -427,40 +427,40 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         return None if self.checkpoint is None else read_arrays(self.checkpoint)
 
     def _found(self, sampled):
-        """Values, and the attributes that say how precise they are."""
+        """Values, and the attributes about their errors."""
         run = sampled.run
         values, errors, _ = run.result()
         attributes = {
             "values_error_": errors,
-            "n_evaluations_": run.asked,
+            "n_evaluations_": run.n_evaluations,
             "n_failed_": int(sampled.header["n_failed"]),
         }
         if self.truncation is not None:
             attributes["truncation_bias_"] = run.truncation_bias
         return values, attributes
 
-    def _ended_by(self, error, asked):
-        """What is raised once the values are set."""
+    def _ended_by(self, error, n_evaluations):
+        """The exception raised after the values are set."""
         first_line = (str(error).splitlines() or [type(error).__name__])[0]
         can_resume = "warm_start" in self._parameter_constraints
         raised = RuntimeError(
-            f"The fit was ended by an error: {first_line.rstrip('.')}. What {asked} coalitions "
-            "have given is kept in values_"
-            + ("; fit with warm_start=True goes on." if can_resume else ".")
+            f"The fit was ended by an error: {first_line.rstrip('.')}. The results of the "
+            f"{n_evaluations} coalitions evaluated before are kept in values_"
+            + ("; fit with warm_start=True to resume." if can_resume else ".")
         )
         raised.__cause__ = error
         return raised
 
     def _warn(self, plan, values, attributes):
         for game in plan.games:
-            game.warn_failed(stacklevel=7)  # where `fit` was called
+            game.warn_failed(stacklevel=7)  # the line that called `fit`
         by_default = self.max_evaluations is None and plan.run.stopping.max_evaluations is not None
         if by_default and attributes["stop_reason_"] == "max_evaluations":
             warnings.warn(
-                f"The values are based on {attributes['n_evaluations_']:,} coalitions, as many as "
-                "is usual for such data: standard errors are "
-                f"{np.median(attributes['values_error_']):.2g} (median), values spread by "
-                f"{np.std(values):.2g}. Set max_evaluations, max_time or tol for another "
+                f"The values are based on {attributes['n_evaluations_']:,} coalitions, the default "
+                "for data of this size: their median standard error is "
+                f"{np.median(attributes['values_error_']):.2g}, the standard deviation of the "
+                f"values {np.std(values):.2g}. Set max_evaluations, max_time or tol for another "
                 "precision.",
                 ImpreciseValuesWarning,
                 stacklevel=6,

@@ -1,4 +1,4 @@
-"""Rounds of federated training: what parties send, how it is averaged, what each adds."""
+"""Rounds of federated training: releases of parties, their averages, and values."""
 
 from dataclasses import dataclass, replace
 
@@ -13,28 +13,9 @@ from ...privacy import release
 
 
 def recent_fractions(n_rounds):
-    """Weight of the newest update in what is averaged, for every round.
+    """Weights ``0.75 - 0.7 t / k`` of the newest update in round t = 1..k; 1 in the first.
 
-    A global model moves, fast at first, so that the newest updates say more than older ones.
-
-    Parameters
-    ----------
-    n_rounds : int
-        Number of rounds, k.
-
-    Returns
-    -------
-    fractions : ndarray of shape (n_rounds,)
-        ``0.75 - 0.7 t / k`` in round t; 1 in the first.
-
-    References
-    ----------
     The paper of `FederatedSemivalueValuer`, Appendix D.2.
-
-    Examples
-    --------
-    >>> recent_fractions(5).round(2).tolist()
-    [1.0, 0.47, 0.33, 0.19, 0.05]
     """
     fractions = 0.75 - 0.7 * np.arange(1, n_rounds + 1) / n_rounds
     fractions[0] = 1.0
@@ -42,35 +23,10 @@ def recent_fractions(n_rounds):
 
 
 def release_updates(updates, clip, draw=None, factors=1.0, stream=(0,)):
-    """What leaves the parties: their updates, clipped, with noise.
+    """Clip updates (n_players, p) and add noise ``factors * draw(shape, stream)``, if any.
 
-    Parameters
-    ----------
-    updates : array-like of shape (n_players, p)
-        Updates. With noise, one that is not finite is zero, since an error would tell of the rows.
-    clip : float or None
-        Bound of the norm of an update.
-    draw : callable, default=None
-        ``draw(shape, stream)`` gives noise, see `skvalue.privacy.noise_source`; None adds none.
-    factors : float or ndarray of shape (n_players,), default=1.0
-        What a player's noise is multiplied by.
-    stream : tuple of int, default=(0,)
-        Tells noise from one seed apart.
-
-    Returns
-    -------
-    released : ndarray of shape (n_players, p)
-        What the server sees.
-
-    Raises
-    ------
-    ValueError
-        If an update is not finite, and there is no noise.
-
-    Examples
-    --------
-    >>> release_updates([[3.0, 4.0], [0.3, 0.4]], clip=1.0).round(3).tolist()
-    [[0.6, 0.8], [0.3, 0.4]]
+    Without noise, raises ValueError for updates that are not finite; with noise they are zero,
+    since an error would depend on private rows.
     """
     updates = np.asarray(updates, dtype=np.float64)
     if draw is None:
@@ -86,14 +42,9 @@ def release_updates(updates, clip, draw=None, factors=1.0, stream=(0,)):
 
 
 class RationedNoise:
-    """Noise of so many rounds, however they end; copies of a valuer share what is left.
+    """Noise that may be drawn `n_rounds` times in total, by all copies of a valuer together.
 
-    Parameters
-    ----------
-    draw : callable
-        As in `release_updates`.
-    n_rounds : int
-        How often it may be called.
+    Rounds that fail count too.
     """
 
     def __init__(self, draw, n_rounds):
@@ -104,8 +55,7 @@ class RationedNoise:
         if next(self._left, None) is None:
             raise ValueError(
                 f"n_rounds={self._n_rounds} releases of every party were planned, and the noise "
-                "was made for them (a round that failed has released, too): start again. Got one "
-                "release more."
+                "is for that number (failed rounds count too): start again. Got one more release."
             )
         return self._draw(shape, stream)
 
@@ -115,79 +65,26 @@ class RationedNoise:
     def __reduce__(self):
         raise TypeError(
             "A private training belongs to the process that started it, where its releases are "
-            "counted: its valuer refuses to be pickled."
+            "counted: its valuer cannot be pickled."
         )
 
 
 def coalition_parameters(theta, updates, masks, rate, aggregate="mean"):
-    """Parameters after a round in which only a coalition took part.
+    """Parameters (m, p) after a round in which only the players of a coalition take part.
 
-    Parameters
-    ----------
-    theta : ndarray of shape (p,)
-        Parameters before the round.
-    updates : ndarray of shape (n_players, p)
-        What each player adds to them.
-    masks : ndarray of bool of shape (m, n_players)
-        The coalitions.
-    rate : float
-        Length of the server's step.
-    aggregate : {"mean", "sum"}, default="mean"
-        The step is along the mean of the coalition's updates, as in federated averaging, or along
-        their sum over the number of all players, so that who is absent sends zero.
-
-    Returns
-    -------
-    thetas : ndarray of shape (m, p)
-        The parameters; those of the empty coalition are ``theta``.
-
-    Examples
-    --------
-    >>> masks = np.array([[False, False], [True, False], [True, True]])
-    >>> coalition_parameters(np.zeros(1), np.array([[1.0], [3.0]]), masks, 1.0).ravel().tolist()
-    [0.0, 1.0, 2.0]
+    From parameters ``theta`` (p,) before the round, updates (n_players, p) and masks
+    (m, n_players). The step is along the mean of the updates of the coalition, or along their sum
+    divided by the number of all players.
     """
     sizes = masks.sum(axis=1, keepdims=True) if aggregate == "mean" else masks.shape[1]
     return theta + (masks @ updates) * (rate / np.maximum(sizes, 1))
 
 
 def round_values(utilities, theta, updates, rate, *, semivalue, aggregate, limit, seed, number):
-    """Semivalue of one round.
+    """Values of the players in one round, from the utilities of at most about `limit` coalitions.
 
-    Parameters
-    ----------
-    utilities : callable
-        Utilities of parameters, ``(m, p) -> (m,)``.
-    theta : ndarray of shape (p,)
-        Parameters before the round.
-    updates : ndarray of shape (n_players, p)
-        What each player adds.
-    rate, aggregate : float, str
-        As in `coalition_parameters`.
-    semivalue : str, tuple or callable
-        The semivalue.
-    limit : int
-        Coalitions to ask, at most; where all of them are fewer, values are exact.
-    seed : int
-        Of the coalitions.
-    number : int
-        Of the round; every round has random numbers of its own.
-
-    Returns
-    -------
-    values : ndarray of shape (n_players,)
-        The values. Shapley values add up to the utility that the round has added.
-    variances : ndarray of shape (n_players,)
-        Their squared standard errors, of computation; zero where exact.
-    ends : tuple of float
-        Utilities before and after the round.
-    asked : int
-        Coalitions asked.
-
-    References
-    ----------
-    T. Wang, J. Rausch, C. Zhang, R. Jia, D. Song: "A Principled Approach to Data Valuation for
-    Federated Learning", Federated Learning (Springer LNCS 12500), 2020.
+    Returns the values, their squared standard errors (zero if all coalitions were evaluated), the
+    utilities before and after the round, and the number of utilities computed.
     """
     n, p = updates.shape
     block = max(1, get_config()["working_memory"] * 2**20 // (4 * 8 * p))
@@ -199,7 +96,7 @@ def round_values(utilities, theta, updates, rate, *, semivalue, aggregate, limit
             some = np.asarray(utilities(thetas), dtype=np.float64)
             if some.shape != (len(thetas),):
                 raise ValueError(
-                    "utility must give one number for every row of parameters: shape "
+                    "utility must return one number for every row of parameters: shape "
                     f"({len(thetas)},). Got shape {some.shape}."
                 )
             found[part] = some
@@ -222,80 +119,58 @@ def round_values(utilities, theta, updates, rate, *, semivalue, aggregate, limit
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """The rounds of a training so far; `add` makes the next.
+    """The rounds of a training so far; `add` returns a new object with one more round."""
 
-    Attributes
-    ----------
-    utilities : callable
-        Utilities of parameters.
-    fractions : ndarray of shape (n_rounds,)
-        Weights of the newest update in what is used.
-    options : dict
-        Of `round_values`: semivalue, aggregate and seed.
-    rate : float
-        Length of the server's step.
-    skip : int
-        First rounds that do not count.
-    n_permutations : int
-        Coalitions asked in a round, over the number of players.
-    used : ndarray of shape (n_players, p)
-        What was used of the updates in the last round.
-    values, variances, ends : tuples
-        Of every round, as by `round_values`.
-    n_asked : int
-        Coalitions asked.
-    """
-
-    utilities: object
-    fractions: np.ndarray
-    options: dict
-    rate: float
-    skip: int
-    n_permutations: int
-    used: np.ndarray = None
-    values: tuple = ()
+    utilities: object  # callable, utilities (m,) of parameters (m, p)
+    fractions: np.ndarray  # weights of the newest update in the averages, by round
+    options: dict  # of `round_values`: semivalue, aggregate and seed
+    rate: float  # length of the server's step
+    skip: int  # rounds of the burn-in
+    n_permutations: int  # coalitions evaluated in a round, divided by the number of players
+    used: np.ndarray = None  # averages of the updates in the last round, (n_players, p)
+    values: tuple = ()  # of every round, as are variances and ends
     variances: tuple = ()
     ends: tuple = ()
-    n_asked: int = 0
+    n_evaluations: int = 0
 
     def __post_init__(self):
-        # What is used is W = X A of what was sent, A, for an X known before any data, whose rows
-        # sum to one: in round t the fraction of the newest, and the rest times the row before.
+        # The averages are W = X A of the releases A, for an X that does not depend on data and has
+        # row sums one: row t is the fraction of the newest, and the rest times row t - 1.
         assert np.isfinite(self.fractions).all()
         assert self.fractions[0] == 1
         self.fractions.flags.writeable = False
 
     @property
     def done(self):
-        """Rounds played."""
+        """Number of rounds so far."""
         return len(self.values)
 
     @property
     def counted(self):
-        """Rounds played that count."""
+        """Number of rounds after the burn-in."""
         return max(self.done - self.skip, 0)
 
     @property
     def step(self):
-        """What the server adds to the parameters after the last round."""
+        """The server's step after the last round."""
         return self.rate * self.used.mean(axis=0)
 
     def add(self, theta, released):
-        """The rounds with one more, in which parties sent this."""
+        """The rounds with one more, in which the parties released these updates."""
         t = self.done
         used = np.array(released, dtype=np.float64)
         if t:
             used = self.used + self.fractions[t] * (used - self.used)
         values = variances = np.full(len(used), np.nan)
-        ends, n_asked = (np.nan, np.nan), 0
+        ends, n_evaluations = (np.nan, np.nan), 0
         if t >= self.skip:
-            values, variances, ends, n_asked = round_values(
+            values, variances, ends, n_evaluations = round_values(
                 self.utilities, theta, used, self.rate, number=t,
                 limit=self.n_permutations * len(used), **self.options,
             )  # fmt: skip
         return replace(
             self, used=used, values=(*self.values, values), variances=(*self.variances, variances),
-            ends=(*self.ends, ends), n_asked=self.n_asked + n_asked,
+            ends=(*self.ends, ends), n_evaluations=self.n_evaluations + n_evaluations,
         )  # fmt: skip
 
     def result(self):
@@ -308,25 +183,9 @@ class Rounds:
 
 
 def train_together(model, rounds, rng, n_rounds, draw=None, factors=1.0):
-    """Train a model by rounds in which every player sends minus its gradient.
+    """Train a model in rounds in which every player sends minus its gradient.
 
-    Parameters
-    ----------
-    model : GradientModel
-        The model.
-    rounds : Rounds
-        None played; what values the players.
-    rng : numpy.random.Generator
-        Of the initial parameters.
-    n_rounds : int
-        Number of rounds.
-    draw, factors : callable, ndarray
-        Of `release_updates`; None adds no noise.
-
-    Yields
-    ------
-    rounds : Rounds
-        The rounds so far, after each.
+    Yields the rounds so far after each; ``draw`` and ``factors`` are those of `release_updates`.
     """
     theta = model.initial(rng)
     for t in range(n_rounds):
@@ -337,7 +196,7 @@ def train_together(model, rounds, rng, n_rounds, draw=None, factors=1.0):
 
 
 def public_utility(model, rate, n_rounds, seed):
-    """Utility after as many steps of one player alone; -inf where they do not stay finite."""
+    """Utility after `n_rounds` steps of one player alone; -inf if it is not finite."""
     theta = model.initial(np.random.default_rng(seed))
     for _ in range(n_rounds):
         theta = theta - rate * model.gradient(theta, 0)

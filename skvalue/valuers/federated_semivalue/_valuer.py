@@ -28,7 +28,7 @@ _ROUND_SCHEDULES = {"iid", "correlated", "recent"}
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """A training that runs elsewhere: its rounds so far, and the noise that is left."""
+    """A training that runs elsewhere: its rounds so far, and the source of its noise."""
 
     rounds: Rounds
     n_parties: int
@@ -36,23 +36,23 @@ class Training:
 
 
 class FederatedSemivalueValuer(BaseGradientValuer):
-    """Values of parties by what their updates add to a jointly trained model, round by round.
+    """Values of parties by their updates of a jointly trained model, round by round.
 
     In every round each party sends an update of the global model, and the server takes a step along
-    their mean. The value of a party in the round is its semivalue in the game whose coalitions take
-    that step without the others; its value is the mean over rounds. Nobody trains twice: a round's
-    coalitions are sums of what was sent.
+    their mean. The value of a party in the round is its semivalue in a game: the utility of a
+    coalition is that of the step along the mean of its updates. The value of a party is the mean
+    over rounds. No model is trained again: the steps of coalitions are computed from the updates.
 
-    `fit` simulates the training: groups of rows are parties, and an update is minus a party's
-    gradient. `start` and `add_round` follow a training that runs elsewhere.
+    `fit` simulates the training: groups of rows are parties, and an update is minus the gradient of
+    a party. `start` and `add_round` value the parties of a training that runs elsewhere.
 
-    With `epsilon`, parties clip their updates and add noise before these leave them. What a party
-    has sent is averaged over rounds, newest most, and noise with it.
+    With `epsilon`, parties clip their updates and add noise before sending them. The updates of a
+    party are averaged over rounds, with most weight on the newest, which also averages the noise.
 
     Parameters
     ----------
     model : {"auto", "logistic", "softmax", "linear"} or torch.nn.Module, default="auto"
-        What `fit` trains, as in `GradientSemivalueValuer`.
+        The model that `fit` trains, as in `GradientSemivalueValuer`.
     semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \
             default="shapley"
         The semivalue of a round, see `skvalue.semivalues.size_weights`.
@@ -63,93 +63,96 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         Utility of a model in `fit`: the negated mean loss on the validation points, or the
         accuracy.
     n_rounds : int, default=50
-        Rounds of the training, and with `epsilon` releases of every party.
+        Number of rounds of the training, and with `epsilon` of releases of every party.
     n_permutations : int, default=20
-        Coalitions asked in a round are as many as that many orders of the parties have. Where all
-        coalitions are fewer, values of rounds are exact.
+        Number of coalitions evaluated in a round, divided by the number of parties. If there are
+        fewer coalitions, all are evaluated and values are exact.
     aggregate : {"mean", "sum"}, default="mean"
-        What a coalition's step goes along: the mean of its members' updates, or their sum over the
-        number of all parties.
+        Step of a coalition: along the mean of its updates, or along their sum divided by the number
+        of all parties.
     learning_rate : float or "auto", default="auto"
-        Length of the server's step. "auto" takes in `fit`, of eight from 0.001 to 3, the one at
-        which `n_rounds` steps on half of the validation points predict the other half best, and 1
-        in a training that runs elsewhere.
+        Length of the server's step. "auto" in `fit` takes, of eight rates from 0.001 to 3, the best
+        one for `n_rounds` steps on half of the validation points, evaluated on the other half; in a
+        training that runs elsewhere it is 1.
     clip : float, "auto" or None, default=1.0
-        Bound of the norm of updates. "auto", in `fit` only, is the median norm of the validation
-        points' gradients at the start, which are public. None, without noise only, clips nothing.
+        Bound of the norm of updates. "auto", in `fit` only, is the median norm of the gradients of
+        the validation points at the start, which are public. None, without noise only, does not
+        clip.
     n_components : int or None, default=None
-        In `fit` only: coordinates of an update, along public directions, as in
-        `GradientSemivalueValuer`. The global model moves along them, and noise has fewer
-        coordinates; take ``clip="auto"``. A torch module starts from the parameters it has. None is
-        all.
+        In `fit` only: number of coordinates of an update, along public directions, as in
+        `GradientSemivalueValuer`. The global model changes only along them, and noise has fewer
+        coordinates; use ``clip="auto"``. A torch module starts from its current parameters. None
+        sends all coordinates.
     standardize : bool, default=True
-        Whether built-in models see standardised columns, as in `GradientSemivalueValuer`.
+        Whether built-in models standardise columns, as in `GradientSemivalueValuer`.
     epsilon : float or None, default=None
-        Privacy of everything that a party sends. None adds no noise.
+        Privacy of all updates of a party together. None adds no noise.
     delta : float, default=1e-5
-        Chance that the guarantee of epsilon does not cover.
+        Delta of (epsilon, delta)-differential privacy.
     noise_multiplier : float or None, default=None
-        In place of epsilon: noise of standard deviation
-        ``sqrt(n_rounds) * clip * noise_multiplier`` on every update. `privacy_` says what that
-        guarantees.
+        Instead of epsilon: noise of standard deviation
+        ``sqrt(n_rounds) * clip * noise_multiplier`` on every update. `privacy_` has the resulting
+        guarantee.
     noise : {"iid", "correlated", "recent"}, callable or array-like, default="recent"
-        Weight of a party's newest update in what is used, where there is noise; the rest is what
-        was used before. "iid": all. "correlated": ``1 / t``, the running mean. "recent":
-        ``0.75 - 0.7 t / n_rounds``, since a global model moves. A callable gives it from (t,
-        n_rounds), an array holds them; the first is 1.
+        Weight of the newest update of a party in the average of private fits; the rest is the
+        weight of the previous average. "iid": 1. "correlated": ``1 / t``, the running mean.
+        "recent": ``0.75 - 0.7 t / n_rounds``, because the global model changes. A callable of
+        (t, n_rounds) or an array gives the weights; the first is 1.
     burn_in : float, default=0.2
-        Fraction of rounds, the first ones, whose values do not count (nor are computed).
+        Fraction of rounds at the start whose values are not computed.
     trust : {"local", "server"}, default="local"
-        "local": parties trust nobody; "server": a server sees clipped updates and adds the noise,
-        half of it.
+        "local": every party adds the noise and trusts no other party or server; "server": a server
+        sees clipped updates and adds the noise, half as much.
     unit : {"party", "example"}, default="party"
-        What is protected: all that a party holds, or one of its rows, by clipping each row's
-        gradient (in `fit` only).
+        Protected unit: all rows of a party, or one of its rows, by clipping the gradient of each
+        row (in `fit` only).
     ledger : skvalue.privacy.Ledger, default=None
-        Charged for all rounds before the first; by `release`, for that release.
+        Charged for all rounds before the first one; by `release`, for that release.
     noise_random_state : int, default=None
         For tests only: a seed of the noise, which VOIDS the guarantee.
     task : {"auto", "classification", "regression"}, default="auto"
         Kind of target in `fit`.
     cv : int, "leave-one-out", splitter or iterable, default=5
-        Which rows are held out to value which others in `fit` when there is no validation set.
+        Splits used by `fit` when no validation set is passed: the test rows of each split are the
+        validation points of its training rows.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where a torch module computes.
+        Device of a torch module.
     random_state : int, RandomState or None, default=None
-        Seed of coalitions, and of the start of torch modules. The noise never comes from it.
+        Seed of coalitions, and of the initial parameters of torch modules. It never seeds the
+        noise.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,), (n_groups,) or (n_parties,)
-        Mean over rounds of the values; NaN while all rounds so far are burn-in. With epsilon they
-        are a function of what was sent, and public.
+        Mean values over rounds; NaN during the burn-in. With epsilon they are a function of the
+        released updates, and public.
     values_error_ : ndarray, as `values_`
-        Standard error of every value over coalitions; zero where all were asked.
+        Standard error of every value over coalitions; zero if all were evaluated.
     round_values_ : ndarray of shape (n_rounds so far, n_values)
-        Values round by round; NaN in the burn-in.
+        Values of every round; NaN in the burn-in.
     privacy_ : skvalue.privacy.PrivacyReport
-        With noise: what is guaranteed.
+        With noise: the guarantee.
     learning_rate_ : float
         Length of the server's step.
     clip_ : float or None
         Bound of the norm of updates.
     n_evaluations_ : int
-        Utilities computed.
+        Number of utilities computed.
     utility_, empty_utility_ : float
-        Mean utility after and before the rounds that count; Shapley values add up to their
-        difference.
+        Mean utility after and before the rounds that follow the burn-in; Shapley values sum to
+        their difference.
     classes_ : ndarray of shape (n_classes,)
         The labels, in a classification; with epsilon those of y_val.
     groups_ : ndarray of shape (n_groups,)
-        The groups, if `groups` was passed.
+        Group labels, if `groups` was passed.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X had any.
+        Names of the features, if X has string column names.
 
     See Also
     --------
-    GradientSemivalueValuer : Values by one step a party from a fresh model.
+    GradientSemivalueValuer : Values by one step per party from a new model.
 
     References
     ----------
@@ -175,7 +178,8 @@ class FederatedSemivalueValuer(BaseGradientValuer):
     >>> bool(valuer.values_[:2].max() < valuer.values_[2:].min())
     True
 
-    A training that runs elsewhere: parties pull a parameter to 1, but for the last one.
+    A training that runs elsewhere: the updates of all parties except the last move a parameter
+    towards 1.
 
     >>> theta = np.zeros(1)
     >>> watch = FederatedSemivalueValuer(n_rounds=5, burn_in=0.0, clip=None)
@@ -253,13 +257,13 @@ class FederatedSemivalueValuer(BaseGradientValuer):
 
     @fit_context(prefer_skip_nested_validation=True)
     def start(self, utility, n_parties):
-        """Begin to follow a training that runs elsewhere.
+        """Start to value the parties of a training that runs elsewhere.
 
         Parameters
         ----------
         utility : callable
             Utilities of parameters on public validation points: ``utility(thetas)`` takes an array
-            of shape (m, p) and gives one of shape (m,). It is pickled with the valuer.
+            of shape (m, p) and returns one of shape (m,). It is pickled with the valuer.
         n_parties : int
             Number of parties.
 
@@ -271,10 +275,10 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         Raises
         ------
         ValueError
-            If a parameter is out of range or does not fit the others, there are fewer than two
-            parties, or the ledger refuses.
+            If a parameter is out of range or incompatible with others, there are fewer than two
+            parties, or the budget of the ledger is exceeded.
         TypeError
-            If utility is no function.
+            If utility is not callable.
         """
         if not callable(utility):
             raise TypeError(f"utility must be a function of parameters. Got {utility!r}.")
@@ -282,7 +286,7 @@ class FederatedSemivalueValuer(BaseGradientValuer):
             raise ValueError(f"n_parties must be an integer of at least 2. Got {n_parties!r}.")
         if self.unit == "example" and self._is_private:
             raise ValueError(
-                "unit must be 'party' in a training that runs elsewhere, whose rows are not seen. "
+                "unit must be 'party' in a training that runs elsewhere, whose rows are unknown. "
                 "Got 'example'."
             )
         self._check_elsewhere()
@@ -302,23 +306,23 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         return self
 
     def release(self, update):
-        """Clip one update and add noise, as a party does before it leaves.
+        """Clip one update and add noise, as a party does before sending it.
 
         Parameters
         ----------
         update : array-like of shape (p,)
-            The party's update.
+            The update of the party.
 
         Returns
         -------
         released : ndarray of shape (p,)
-            What may leave, once a round for `n_rounds` rounds.
+            The update to send, once per round for `n_rounds` rounds.
 
         Raises
         ------
         ValueError
-            If a parameter is out of range or does not fit the others, the update is not finite and
-            there is no noise, or the ledger refuses.
+            If a parameter is out of range or incompatible with others, the update is not finite and
+            there is no noise, or the budget of the ledger is exceeded.
         """
         self._check_elsewhere()
         self._fractions()
@@ -341,35 +345,35 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         theta : array-like of shape (p,)
             Parameters of the global model before the round.
         updates : array-like of shape (n_parties, p)
-            What each party would add to them, such as the difference that its own training makes.
+            Update of each party, such as the change of the parameters by its local training.
         released : bool, default=False
-            Whether parties have clipped them and added noise by `release`. If not, that is done
-            here, in place of the parties.
+            Whether the parties have clipped the updates and added noise by `release`. If not, this
+            method does so.
 
         Returns
         -------
         step : ndarray of shape (p,)
-            What the server is to add to the parameters: `learning_rate_` times the mean of what is
-            used of the updates. With epsilon nothing else of the updates may be used.
+            The step that the server must add to the parameters: `learning_rate_` times the mean of
+            the averaged updates. With epsilon the updates must not be used in any other way.
 
         Raises
         ------
         ValueError
-            If all `n_rounds` rounds were there, or shapes do not fit, or parties have released
-            `n_rounds` times: a round in which `utility` failed counts, too.
+            If there have been `n_rounds` rounds, shapes are wrong, or parties have released
+            `n_rounds` times: a round in which `utility` failed counts too.
         sklearn.exceptions.NotFittedError
-            If there was no `start`.
+            If `start` has not been called.
         """
         fitted = vars(self).get("_fitted")
         if fitted is None or fitted.statistic is None:
             raise NotFittedError(
-                f"This {type(self).__name__} follows no training: call start before add_round."
+                f"This {type(self).__name__} has no training: call start before add_round."
             )
         training, rounds = fitted.statistic, fitted.statistic.rounds
         if rounds.done == len(rounds.fractions):
             raise ValueError(
-                f"n_rounds={rounds.done} rounds were planned, and noise and schedule were made "
-                "for them: start again. Got one round more."
+                f"n_rounds={rounds.done} rounds were planned, and noise and schedule are for that "
+                "number: start again. Got one more round."
             )
         theta = check_array(theta, ensure_2d=False, dtype=np.float64, input_name="theta")
         n = training.n_parties
@@ -377,8 +381,8 @@ class FederatedSemivalueValuer(BaseGradientValuer):
             updates = np.asarray(updates, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"updates must be numbers in shape ({n}, {len(theta)}), zeros where a party sent "
-                f"nothing: {error}"
+                f"updates must be numbers in shape ({n}, {len(theta)}), zeros for parties without "
+                f"an update: {error}"
             ) from error
         p = len(theta) if rounds.used is None else rounds.used.shape[1]
         if theta.shape != (p,) or updates.shape != (n, p):
@@ -393,7 +397,7 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         self._show(replace(training, rounds=rounds), fitted.attributes, fitted.release)
         return rounds.step
 
-    # What a fit does ------------------------------------------------------------------------
+    # Fit ------------------------------------------------------------------------------------
 
     def _prepare(self, problem):
         self._check_model(problem)
@@ -403,7 +407,7 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         rate = self.learning_rate
         if rate == "auto":
             rate = self._public_rate(problem, clip, bases[0], seeds[0])
-        # The last three are no attributes of the valuer: their names end in no underscore.
+        # The last three do not become attributes of the valuer: they have no trailing underscore.
         return {
             "clip_": clip, "learning_rate_": float(rate), "bases": bases, "seeds": seeds,
             "fractions": fractions,
@@ -421,7 +425,7 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         return RATES[int(np.argmax(found))]
 
     def _of_split(self, model, names, factors, draw, seed, attributes):
-        """The rounds of one split, one after the other."""
+        """The rounds of one split, in order."""
         rounds = self._new_rounds(
             model.utilities, attributes["fractions"], attributes["learning_rate_"],
             int(seed.generate_state(1)[0]),
@@ -440,7 +444,7 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         return mean_over_trainings(problem, played) if played else self._without_values(parts)
 
     def _fractions(self):
-        """Weights of the newest updates in what is used; refuses parameters of the noise."""
+        """Weights of the newest updates in the averages; checks the parameters of the noise."""
         self._check_noise()
         if not self._is_private:
             return np.ones(self.n_rounds)
@@ -456,8 +460,8 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         return Rounds(utilities, fractions, options, rate, self._n_skipped(), self.n_permutations)
 
     def _check_elsewhere(self):
-        """Refuse what is made of validation points, of which a training elsewhere shows none."""
-        why = "in a training that runs elsewhere, whose validation points are not seen"
+        """Raise ValueError for parameters that need validation points, unknown in `start`."""
+        why = "in a training that runs elsewhere, whose validation points are unknown"
         if self.n_components is not None:
             raise ValueError(
                 f"n_components must be None {why}: pass coordinates as parameters and updates. Got "
@@ -467,13 +471,13 @@ class FederatedSemivalueValuer(BaseGradientValuer):
             raise ValueError(f"clip must be a number or None {why}. Got 'auto'.")
 
     def _show(self, training, attributes, release):
-        """Make what is known of a training that runs elsewhere the record of the valuer."""
+        """Set the fitted record to the state of a training that runs elsewhere."""
         rounds, n = training.rounds, training.n_parties
         values, errors, empty, utility = np.full(n, np.nan), np.full(n, np.nan), np.nan, np.nan
         if rounds.counted:
             values, errors, empty, utility = rounds.result()
         shown = {
-            "values_error_": errors, "n_evaluations_": rounds.n_asked,
+            "values_error_": errors, "n_evaluations_": rounds.n_evaluations,
             "round_values_": np.array(rounds.values).reshape(-1, n),
         }  # fmt: skip
         result = Result(values, utility, empty, Problem(None, None, None), training, shown)
@@ -481,9 +485,9 @@ class FederatedSemivalueValuer(BaseGradientValuer):
 
 
 def mean_over_trainings(problem, played):
-    """Means over splits of the values and utilities of their rounds, as a result.
+    """The `Result` of the means over splits of values and utilities.
 
-    ``played`` holds the players of each split, and its rounds, at least one of which counts.
+    ``played`` has the players of each split and its rounds, at least one after the burn-in.
     """
     n = problem.n_players
     values, variances, ends = np.zeros(n), np.zeros(n), np.zeros(2)
@@ -496,7 +500,7 @@ def mean_over_trainings(problem, played):
         by_round[: rounds.done, present] += np.array(rounds.values) / len(played)
     attributes = {
         "values_error_": np.sqrt(variances), "round_values_": by_round,
-        "n_evaluations_": sum(rounds.n_asked for _, rounds in played),
+        "n_evaluations_": sum(rounds.n_evaluations for _, rounds in played),
     }  # fmt: skip
     problem = replace(problem, splits=problem.splits[: len(played)])
     return Result(values, float(ends[1]), float(ends[0]), problem, attributes=attributes)
