@@ -100,7 +100,7 @@ def _joined(before, new, name):
     kinds = {before.dtype.kind, new.dtype.kind}
     if len(kinds) > 1 and "U" in kinds and "O" not in kinds:
         raise ValueError(
-            f"{name} must have the type of those passed to fit ({before.dtype}). Got {new.dtype}."
+            f"{name} must have the same type as in fit ({before.dtype}). Got {new.dtype}."
         )
     return np.concatenate([before, new])
 
