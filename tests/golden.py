@@ -553,7 +553,7 @@ def _slots(function, *args):
     """The tables of a game, whatever holds them."""
     made = function(*args)
     if isinstance(made, tuple) and hasattr(made, "_asdict"):
-        return made._asdict()
+        return tuple(made)
     return made
 
 
