@@ -64,6 +64,9 @@ REWORDED = [
     ),
     (r", but for a chance of at most (\S+?)(?=[.,]? |\.$|$)", r", plus \1"),
     (r"(how many parties there are, )and", r"\1what they are called, and"),
+    ("so was whatever prepared the columns", "so was the preparation of the columns"),
+    ("in the data and what it holds, in counts_", "in the data and what it contains, in counts_"),
+    ("a reader of the whole of values_", "a reader of all of values_"),
     (
         r"(a trusted curator) holds the clear data and(?= releases)",
         r"\1 sees the clear data, or what is computed from them, and",
