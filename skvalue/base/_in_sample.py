@@ -84,7 +84,7 @@ class BaseInSampleValuer(
         groups : array-like of shape (n_samples,), default=None
             Group of each row; `values_` then has one entry per group.
         sample_weight_val : array-like of shape (n_validation,), default=None
-            Weights of the validation points in the mean utility.
+            Weights of the validation points, for the mean utility.
 
         Returns
         -------

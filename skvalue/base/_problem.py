@@ -52,7 +52,7 @@ class Points:
 
     X: np.ndarray
     y: np.ndarray  # codes of the classes, or targets
-    weights: np.ndarray  # of the points in the mean over them; they sum to one
+    weights: np.ndarray  # of the points; they sum to one
     index: np.ndarray  # position in X_val, or in X if the points are rows of fit
     self_index: np.ndarray | None = None  # row that is the point itself, and does not play there
     prior: float = 0.0  # for regression: mean target, the prediction of the empty coalition

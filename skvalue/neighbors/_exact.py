@@ -185,10 +185,10 @@ def _without_shared_columns(space, keys, near):
         zero = keys == 0
         apart[:, 1:] = zero[:, 1:] & zero[:, :-1]
         first = np.argmax(zero, axis=1)
-        behind = first + zero.sum(axis=1)
+        after = first + zero.sum(axis=1)
         lines = np.arange(len(keys))
-        last = np.minimum(behind, keys.shape[1] - 1)
-        apart[near[lines, first] | ((behind < keys.shape[1]) & near[lines, last])] = False
+        last = np.minimum(after, keys.shape[1] - 1)
+        apart[near[lines, first] | ((after < keys.shape[1]) & near[lines, last])] = False
     return apart
 
 
@@ -197,5 +197,5 @@ def count_ranked(tied, max_rank):
     n = tied.shape[1]
     if max_rank >= n:
         return np.full(len(tied), n)
-    behind = tied[:, max_rank:]
-    return max_rank + np.where(behind.all(axis=1), n - max_rank, np.argmin(behind, axis=1))
+    after = tied[:, max_rank:]
+    return max_rank + np.where(after.all(axis=1), n - max_rank, np.argmin(after, axis=1))

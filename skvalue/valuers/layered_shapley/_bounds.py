@@ -20,7 +20,7 @@ def replace_bounds(n_sizes, l2, max_norm, fit_intercept=True):
 def contribution_bounds(n_layers, l2, max_norm, fit_intercept=True):
     """Bounds of the marginal contributions to coalitions of 0, 1, ..., n_layers rows.
 
-    A row that joins k others, which also changes their weights in the mean loss, changes the
+    A row that joins k others, which also changes the weights of the mean loss, changes the
     utility by no more than the replacement of a row among k + 1.
 
     >>> contribution_bounds(2, l2=1.0, max_norm=1.0, fit_intercept=False).round(3).tolist()

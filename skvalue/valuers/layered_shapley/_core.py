@@ -43,7 +43,7 @@ class CoreSet:
     groups : ndarray of int of shape (n_rows,), default=None
         The player of each row; None: each row is a player.
     sample_weight_val : ndarray of shape (n_validation,), default=None
-        Weights of the validation points in the mean utility; None: equal ones.
+        Weights of the validation points, for the mean utility; None: equal weights.
 
     Attributes
     ----------

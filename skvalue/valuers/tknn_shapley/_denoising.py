@@ -204,9 +204,8 @@ def real_neighbour_values(same, other, n_classes, semivalue="shapley", table=_TA
     Terms that depend only on the number of neighbours are interpolated up to ``table`` neighbours,
     and fall as the inverse of their number beyond.
     """
-    alone, joined = _tables(
-        semivalue if isinstance(semivalue, str) else tuple(semivalue), int(table)
-    )
+    semivalue = semivalue if isinstance(semivalue, str) else tuple(semivalue)
+    alone, joined = _tables(semivalue, int(table))
     c = same + other
     inside = np.minimum(c, table)
     lower = inside.astype(np.int64)
