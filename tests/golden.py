@@ -64,6 +64,17 @@ REWORDED = [
     ),
     (r", but for a chance of at most (\S+?)(?=[.,]? |\.$|$)", r", plus \1"),
     (r"(how many parties there are, )and", r"\1what they are called, and"),
+    ("so was whatever prepared the columns", "so was the preparation of the columns"),
+    ("in the data and what it holds, in counts_", "in the data and what it contains, in counts_"),
+    ("a reader of the whole of values_", "a reader of all of values_"),
+    (
+        "what a row holds, in the values of other rows",
+        "what a row contains, in the values of other rows",
+    ),
+    (r"that are asked for \((\d+) at most\)", r"that are queried (at most \1)"),
+    ("what every row holds, in the vector", "what each row contains, in the vector"),
+    ("rows from whoever holds the fitted object", "rows from anyone who has the fitted object"),
+    (r"(in the vector of all values\b.*)\beverybody\b", r"\1everyone"),
     (
         r"(a trusted curator) holds the clear data and(?= releases)",
         r"\1 sees the clear data, or what is computed from them, and",
@@ -575,7 +586,7 @@ def _slots(function, *args):
     """The tables of a game, whatever holds them."""
     made = function(*args)
     if isinstance(made, tuple) and hasattr(made, "_asdict"):
-        return made._asdict()
+        return tuple(made)
     return made
 
 

@@ -1,4 +1,4 @@
-"""What every valuer of rows does, once: validate, follow the fit, keep one record of it."""
+"""What all valuers of rows have in common: validation, the steps of a fit, and its record."""
 
 from ._in_sample import BaseInSampleValuer
 from ._labels import codes_or_other, public_classes

@@ -1,4 +1,4 @@
-"""The contract of a valuer of the rows in fit, once."""
+"""Base class of valuers of the rows passed to `fit`."""
 
 import warnings
 from abc import ABCMeta, abstractmethod
@@ -24,60 +24,47 @@ class BaseInSampleValuer(
     BaseEstimator,
     metaclass=ABCMeta,
 ):
-    """Base class of valuers that give each row of the data set in `fit` a value.
+    """Base class of valuers that compute a value for each row passed to `fit`.
 
-    A method writes `_parts` and `_combine`, and `_prepare` and `_release` where it needs them.
-    Everything that all methods share (validation set, cross-validation, groups, callbacks, metadata
+    A method implements `_parts` and `_combine`, and `_prepare` and `_release` if it needs them.
+    What all methods have in common (validation set, cross-validation, groups, callbacks, metadata
     routing, `set_output`) is here.
     """
 
     _parameter_constraints: dict = {}
     _takes = Takes()
-    epsilon = noise_multiplier = reader = None  # of methods that lack these parameters
+    epsilon = noise_multiplier = reader = None  # for methods without these parameters
 
-    # What a method writes -------------------------------------------------------------------
+    # Hooks ----------------------------------------------------------------------------------
 
     def _prepare(self, problem):
-        """Refuse parameters that do not fit the problem, before any work.
+        """Check parameters against the problem, and return attributes such as ``{"radius_": 0.5}``.
 
-        Returns what follows from them by name, such as ``{"radius_": 0.5}``: it is passed to the
-        next hooks, and kept in the record. Names that end in an underscore are set on the
-        estimator once the fit is done.
+        They are passed to the other hooks and kept in the record; names that end with an underscore
+        are set on the estimator at the end of the fit.
         """
         return {}
 
     def _release(self, problem, attributes):
-        """`EXACT`, or a `Release` with its event and report. Draws nothing."""
+        """Return `EXACT`, or a `Release` with its event and report; draws no noise."""
         return EXACT
 
     @abstractmethod
     def _parts(self, problem, attributes, release):
-        """The computation as an iterator of parts, and their number, or None if it is not known.
+        """Return the computation as an iterator of parts, and their number (None: not known).
 
-        Parts that do not depend on each other come from `ordered_map`; a computation that goes step
-        by step is a generator of its state so far.
+        Independent parts come from `ordered_map`; a sequential computation is a generator that
+        yields its state after each step.
         """
 
     @abstractmethod
     def _combine(self, problem, attributes, parts):
-        """Values from the parts, which end early if the fit is stopped.
+        """Compute a `Result` from the parts, or return None if there was no part.
 
-        Parameters
-        ----------
-        problem : Problem
-            What the fit is about.
-        attributes : dict
-            What `_prepare` returned.
-        parts : Progress
-            The parts; ``parts.stopped`` and ``parts.interrupted`` say whether they ended early.
-
-        Returns
-        -------
-        result : Result or None
-            None if there was no part.
+        ``parts`` is a `Progress`: ``stopped`` and ``interrupted`` say whether it ended early.
         """
 
-    # What a user calls ----------------------------------------------------------------------
+    # Public methods -------------------------------------------------------------------------
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None):
@@ -88,16 +75,16 @@ class BaseInSampleValuer(
         X : array-like of shape (n_samples, n_features)
             The rows to value.
         y : array-like of shape (n_samples,)
-            Their labels, of any kind, or targets where the method has a regression game.
+            Their labels, of any type, or targets if the method supports regression.
         X_val : array-like of shape (n_validation, n_features), default=None
-            Validation points, on which the rows are valued. Without them `cv` says which rows are
-            held out to value which others.
+            Validation points, on which utilities are computed. Without them, rows are held out as
+            `cv` says, and the other rows are valued on those.
         y_val : array-like of shape (n_validation,), default=None
             Labels of the validation points; passed together with `X_val`.
         groups : array-like of shape (n_samples,), default=None
-            Group of each row; `values_` then has one entry a group.
+            Group of each row; `values_` then has one entry per group.
         sample_weight_val : array-like of shape (n_validation,), default=None
-            Weights of the validation points in the mean utility.
+            Weights of the validation points, for the mean utility.
 
         Returns
         -------
@@ -107,9 +94,10 @@ class BaseInSampleValuer(
         Raises
         ------
         ValueError
-            If X or X_val hold NaN or infinity, y has one class or targets too large to be squared,
-            y_val a label that y has not, the validation set is empty or given in part, groups or
-            sample_weight_val have a wrong length, or `cv` lets rows play unequally often.
+            If X or X_val contain NaN or infinity, y has one class or targets too large to be
+            squared, y_val has a label that is not in y, only one of X_val and y_val is passed or
+            they are empty, groups or sample_weight_val have a wrong length, or rows are not equally
+            often players in the splits of `cv`.
         """
         return self._solve(
             make_problem(
@@ -127,7 +115,7 @@ class BaseInSampleValuer(
         y : array-like of shape (n_samples,)
             Their labels or targets.
         **metadata : array-likes
-            What else `fit` takes, such as `X_val`, `y_val` and `groups`.
+            Other parameters of `fit`, such as `X_val`, `y_val` and `groups`.
 
         Returns
         -------
@@ -137,13 +125,13 @@ class BaseInSampleValuer(
         Raises
         ------
         ValueError
-            As in `fit`; with epsilon, unless the reader is "curator".
+            As in `fit`; also with epsilon, unless the reader is "curator".
         """
         if self._is_private and not self._takes.values_are_public and self.reader != "curator":
             raise ValueError(
                 "reader must be 'curator' for fit_transform with epsilon: the values of all rows "
-                "side by side tell their reader about every row. Use fit and values_for(i) for "
-                "owners, or pass reader='curator' if the reader holds the rows anyway. Got "
+                "together reveal something about each of them. Use fit and values_for(i) for "
+                "owners, or pass reader='curator' if the reader has the rows anyway. Got "
                 f"reader={self.reader!r}."
             )
         if self._is_private and self._takes.fit_transform_error:
@@ -152,25 +140,25 @@ class BaseInSampleValuer(
 
     @property
     def values_(self):
-        """Values of the rows, or of the groups; those of a private fit are not pickled."""
+        """Values of the rows, or of the groups; they are not pickled after a private fit."""
         check_is_fitted(self, "_fitted")
         if self._fitted.result.values is None:
             raise AttributeError(
-                "values_ of a private fit is for the curator: it is not pickled, nor is it there "
-                "without its rows. score_samples(X, y) values rows from what was released."
+                "values_ of a private fit is for the curator only and is not pickled. "
+                "score_samples(X, y) values rows from what was released."
             )
         return self._fitted.result.values
 
     @property
     def groups_(self):
-        """The groups, if `groups` was passed; those of a private fit are not pickled."""
+        """The groups, if `groups` was passed; they are not pickled after a private fit."""
         check_is_fitted(self, "_fitted")
         fitted = self._fitted
         if fitted.problem.group_names is None:
-            lost = fitted.hides_values and fitted.result.values is None
+            dropped = fitted.hides_values and fitted.result.values is None
             raise AttributeError(
-                "groups_ of a private fit is for the curator, and is not pickled."
-                if lost
+                "groups_ of a private fit is for the curator only and is not pickled."
+                if dropped
                 else f"{type(self).__name__} has no groups_: no groups were passed to fit."
             )
         return fitted.problem.group_names
@@ -178,15 +166,15 @@ class BaseInSampleValuer(
     def values_for(self, i):
         """Value of one row, as its owner may see it.
 
-        After a private fit it protects all other rows, also when their owners pool what they see
-        (joint differential privacy); the row's own record is not hidden from its own owner. Where
-        fit released nothing (`release="query"`), this is the release: the ledger is charged, noise
-        is drawn, and the answer is kept, so that a second call costs nothing.
+        After a private fit the value protects all other rows, even against several owners who
+        combine their values (joint differential privacy); it does not hide a row from its owner.
+        If fit released nothing (`release="query"`), this call is the release: the ledger is
+        charged, noise is drawn, and the value is stored, so that a second call costs nothing.
 
         Parameters
         ----------
         i : int
-            Position of the row in the X of fit, or of the group in `groups_`.
+            Position of the row in the X passed to fit, or of the group in `groups_`.
 
         Returns
         -------
@@ -196,9 +184,9 @@ class BaseInSampleValuer(
         Raises
         ------
         ValueError
-            If there is no row, or group, i; or a release is refused.
+            If i is out of range, or the release is refused.
         AttributeError
-            If the valuer was fitted privately and pickled since: values are not pickled.
+            If the valuer was fitted with epsilon and then pickled: values are not pickled.
         """
         values = self.values_
         if not -len(values) <= i < len(values):
@@ -207,16 +195,17 @@ class BaseInSampleValuer(
             values[i] = self._fitted.statistic.answer(int(i) % len(values))
         return float(values[i])
 
-    # Plumbing -------------------------------------------------------------------------------
+    # Internals ------------------------------------------------------------------------------
 
     @property
     def _is_private(self):
         return self.epsilon is not None or self.noise_multiplier is not None
 
     def _solve(self, problem, attributes=None, finish=lambda result: result):
-        """From a validated problem to a fitted estimator.
+        """Solve a validated problem and set the fitted attributes.
 
-        ``attributes`` are those of a former fit that stay; ``finish`` is applied to the result.
+        ``attributes``: those of the former fit, if they are kept; ``finish`` is applied to the
+        result.
         """
         if attributes is None:
             attributes = self._prepare(problem)
@@ -227,12 +216,10 @@ class BaseInSampleValuer(
         if result is None and progress.interrupted:
             raise KeyboardInterrupt
         if result is None:
-            raise RuntimeError(
-                "The fit was stopped by a callback before there was a value to keep."
-            )
+            raise RuntimeError("The fit was stopped by a callback before any value was computed.")
         self._swap_in(finish(result), attributes, release)
         progress.end()
-        # The values are set by now, and stay whatever is raised here.
+        # The values are set now, and are kept if an error is raised below.
         if result.error is not None:
             raise result.error
         if progress.interrupted:
@@ -249,7 +236,7 @@ class BaseInSampleValuer(
         return self
 
     def _swap_in(self, result, attributes, release):
-        """Replace all that the former fit has set by the record of this one."""
+        """Replace everything set by the former fit by the record of this one."""
         fitted, problem = Fitted.of(result, attributes, release), result.problem
         public = {
             "classes_": problem.classes,
@@ -260,28 +247,26 @@ class BaseInSampleValuer(
             **attributes,
             **result.attributes,
         }
-        # `None` is a value of some attributes of methods, and the absence of the others.
+        # None is a valid value of a method's own attributes; these two are then not set.
         absent = {name for name in ("classes_", "privacy_") if public[name] is None}
         shown = {k: v for k, v in public.items() if k.endswith("_") and k not in absent}
         swap_in(self, **shown, _fitted=fitted, _n_features_out=1)
 
     def _record(self, what, needs_rows=False, needs_points=False, error=ValueError):
-        """The record of the fit, if it has what is asked for."""
+        """The record of the fit; an error that names ``what`` if it lacks rows or points."""
         check_is_fitted(self, "_fitted")
         if needs_rows and self._fitted.is_private:
             raise error(
                 f"{what} needs the rows of fit, which a private fit does not keep. Fit again (a "
-                "release of its own), or fit with epsilon=None where no privacy is needed."
+                "new release), or fit with epsilon=None where no privacy is needed."
             )
         if needs_points and not self._fitted.problem.has_validation_set:
-            raise error(
-                f"{what} needs validation points of their own: pass X_val and y_val to fit."
-            )
+            raise error(f"{what} needs a validation set: pass X_val and y_val to fit.")
         return self._fitted
 
     def __dir__(self):
-        # Notebooks show every member whose name ends in "_", and so compute every property; so does
-        # scikit-learn's own __dir__, which leaves out what raises AttributeError.
+        # Notebooks show each member whose name ends with "_", and so compute each property; so does
+        # scikit-learn's __dir__, which leaves out what raises AttributeError.
         hidden = {"validation_error_"}
         if "_fitted" in vars(self) and self._fitted.hides_values:
             hidden |= {"values_", "groups_"}
@@ -291,7 +276,10 @@ class BaseInSampleValuer(
     def __getstate__(self):
         state = super().__getstate__()
         if "_fitted" in state and state["_fitted"].is_private and "noise_random_state" in state:
-            state = {**state, "noise_random_state": None}  # a seed would take the noise off again
+            state = {
+                **state,
+                "noise_random_state": None,
+            }  # with the seed the noise could be removed
         return state
 
     def __sklearn_tags__(self):

@@ -7,10 +7,7 @@ from .._utils.checks import check_task, label_codes
 
 
 def public_classes(y_val):
-    """The sorted classes of the validation labels, and their codes.
-
-    Raises ValueError where they are no classes, or one class.
-    """
+    """The sorted classes of the validation labels, and their codes; an error if fewer than two."""
     y_val = column_or_1d(y_val, warn=True)
     if check_task("auto", y_val, "y_val") != "classification":
         raise ValueError("Unknown label type: y_val must hold classes. Got continuous values.")
@@ -24,10 +21,8 @@ def public_classes(y_val):
 
 
 def codes_or_other(y, classes):
-    """Codes of labels; the code of any label that is not among the classes is their number.
+    """Codes of labels; a label that is not in the classes has the code ``len(classes)``.
 
-    Examples
-    --------
     >>> codes_or_other(np.array(["b", "z", "a"]), np.array(["a", "b"])).tolist()
     [1, 2, 0]
     """
@@ -37,12 +32,12 @@ def codes_or_other(y, classes):
         codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         codes = np.where(classes[codes] == y, codes, len(classes))
     else:
-        known = {label: code for code, label in enumerate(classes.tolist())}
-        codes = np.array([known.get(label, len(classes)) for label in y.tolist()])
+        code_of = {label: code for code, label in enumerate(classes.tolist())}
+        codes = np.array([code_of.get(label, len(classes)) for label in y.tolist()])
     return codes.astype(np.min_scalar_type(len(classes)))
 
 
-def known_codes(y, classes, private):
-    """Codes of labels of new rows; unknown labels are refused, unless labels are private."""
+def codes_of_new_rows(y, classes, private):
+    """Codes of the labels of new rows; an error for unknown labels, unless labels are private."""
     y = np.asarray(y)
     return codes_or_other(y, classes) if private else label_codes(y, classes, "y")

@@ -1,4 +1,4 @@
-"""Means over validation points, for methods whose utility is one."""
+"""Means over validation points, for methods whose utility is such a mean."""
 
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -10,19 +10,19 @@ from ._record import Result
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What one task found at some of the validation points of one split, in their order."""
+    """Result of one task: some of the validation points of one split, in their order."""
 
     split: int
-    values: np.ndarray  # sums over the points of weight times value, one entry a player
+    values: np.ndarray  # sum over the points of weight times value, one entry per player
     utility: np.ndarray  # utility of all players at each point
     statistic: object = None
 
 
 def mean_over_splits(problem, parts, empty_utility):
-    """Mean over splits of the weighted mean over points, of as many as there are parts.
+    """Mean over splits of weighted means over points; None if there is no part.
 
-    ``empty_utility`` is a number, or a function of the points of a split. ``statistic`` of the
-    result is a list of those of the parts of each split. Returns None if there is no part.
+    Splits and points without a part are left out. ``empty_utility``: a number, or a function of the
+    points of a split. ``statistic`` of the result has one list per split, one entry per part.
     """
     row_values = np.zeros(len(problem.X))
     splits, statistics, utility, empty = [], [], 0.0, 0.0
@@ -32,10 +32,10 @@ def mean_over_splits(problem, parts, empty_utility):
             total += part.values
             utilities.append(part.utility)
             kept.append(part.statistic)
-            del part  # its values are large, and the next are being made
+            del part  # its values are large, and those of the next part are being computed
         utilities = np.concatenate(utilities)
         points = split.points.first(len(utilities))
-        # Weights sum to one, except over the points of a fit that was stopped.
+        # Weights sum to one, unless the fit was stopped.
         whole = len(points) == len(split.points)
         reached = 1.0 if whole else split.points.weights[: len(points)].sum() or 1.0
         row_values[split.players] += total / reached

@@ -1,4 +1,4 @@
-"""One frozen record of a validated problem: rows, and splits of players and validation points."""
+"""The validated input of a fit: rows, and splits into players and validation points."""
 
 import warnings
 from dataclasses import dataclass, field, replace
@@ -30,20 +30,20 @@ LEAVE_ONE_OUT_LIMIT = 50_000
 
 @dataclass(frozen=True)
 class Takes:
-    """What a class of valuers takes, and how it speaks of its progress."""
+    """What a class of valuers supports, and words for its progress."""
 
-    targets: tuple = ("classification",)  # kinds of target that the method has, the default first
-    task: str = "auto"  # the kind that the user, or the model, asks for
-    dtypes: tuple = (np.float64, np.float32)  # precisions kept; any other becomes the first
+    targets: tuple = ("classification",)  # supported types of target, the default first
+    task: str = "auto"  # the type of target that the user, or the model, requires
+    dtypes: tuple = (np.float64, np.float32)  # dtypes kept; others are converted to the first
     blocks: bool = False  # whether X may be `skvalue.neighbors.Rows`
     allow_nd: bool = False  # whether X may have more than two dimensions
     squares: bool = True  # whether targets are squared, so that they must not be too large
     points: bool = True  # whether there are validation points, given or held out
-    leave_one_out_at_once: bool = False  # whether one game, without each point itself, stands for n
+    leave_one_out_at_once: bool = False  # whether one game, less each point itself, replaces n
     values_are_public: bool = False  # whether the values of a private fit are published
-    fit_transform_error: str = ""  # why there is no fit_transform, in the present private setting
-    part: str = "validation points"  # what callbacks are told that a part is
-    done: str = "validation points evaluated"  # what the values of an unfinished fit are based on
+    fit_transform_error: str = ""  # why fit_transform is refused with epsilon, if it is
+    part: str = "validation points"  # name of the parts, for callbacks
+    done: str = "validation points evaluated"  # what the values of a stopped fit are based on
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,36 +52,36 @@ class Points:
 
     X: np.ndarray
     y: np.ndarray  # codes of the classes, or targets
-    weights: np.ndarray  # in the mean over points; they sum to one
+    weights: np.ndarray  # of the points; they sum to one
     index: np.ndarray  # position in X_val, or in X if the points are rows of fit
-    self_index: np.ndarray | None = None  # the player that is the point itself, and does not play
-    prior: float = 0.0  # mean target, which the empty coalition predicts in a regression
+    self_index: np.ndarray | None = None  # row that is the point itself, and does not play there
+    prior: float = 0.0  # for regression: mean target, the prediction of the empty coalition
 
     def __len__(self):
         return len(self.y)
 
     def __getitem__(self, part):
-        own = None if self.self_index is None else self.self_index[part]
+        rows = None if self.self_index is None else self.self_index[part]
         return replace(
             self, X=self.X[part], y=self.y[part], weights=self.weights[part],
-            index=self.index[part], self_index=own,
+            index=self.index[part], self_index=rows,
         )  # fmt: skip
 
     def first(self, n):
-        """The first n points, with weights that sum to one."""
+        """The first n points, with weights rescaled to sum to one."""
         if n == len(self):
             return self
         some = self[:n]
         return replace(some, weights=some.weights / (some.weights.sum() or 1.0))
 
     def centred(self):
-        """The same points with targets relative to their prior mean."""
+        """The same points, with targets minus `prior`."""
         return replace(self, y=self.y - self.prior, prior=0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One game: the rows that play (a slice for all of them), and the validation points."""
+    """One game: its players (a slice if all rows play) and its validation points."""
 
     players: np.ndarray | slice
     points: Points
@@ -89,67 +89,65 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What a fit is about, validated. A private fit keeps it without the rows."""
+    """The validated input of a fit. A private fit keeps it without the rows."""
 
     X: np.ndarray | None
-    y: np.ndarray | None  # codes of the classes, or targets; private: ``n_classes`` is "any other"
-    classes: np.ndarray | None  # None in a regression
+    y: np.ndarray | None  # codes of classes, or targets; private fits: n_classes is any other label
+    classes: np.ndarray | None  # None for regression
     splits: tuple[Split, ...] = ()
     groups: np.ndarray | None = None  # code of the group of each row
     group_names: np.ndarray | None = None
-    sample_weight: np.ndarray | None = None  # of the rows, in fits of an estimator
-    sample_weight_val: np.ndarray | None = None  # of the validation points, as they were given
+    sample_weight: np.ndarray | None = None  # of the rows, when an estimator is fitted
+    sample_weight_val: np.ndarray | None = None  # of the validation points, as passed
     has_validation_set: bool = False
-    joining_fraction: float = 1.0  # of the splits, in which one more row would play
-    columns: dict = field(default_factory=dict)  # n_features_in_, and names or an embedding, if any
+    joining_fraction: float = 1.0  # fraction of splits in which one more row would be a player
+    columns: dict = field(default_factory=dict)  # n_features_in_, and names and embedding, if any
 
     @property
     def n_classes(self):
-        """Number of classes; 0 in a regression."""
+        """Number of classes; 0 for regression."""
         return 0 if self.classes is None else len(self.classes)
 
     @property
     def player_codes(self):
-        """Player number of each row: its group, or itself."""
+        """Player of each row: its group, or the row itself."""
         return np.arange(len(self.X)) if self.groups is None else self.groups
 
     @property
     def n_players(self):
-        """Number of rows, or of groups."""
+        """Number of players: groups, or rows."""
         return len(self.X) if self.groups is None else len(self.group_names)
 
     def n_rows(self, split):
-        """Number of rows that play in one split."""
+        """Number of rows that are players in a split."""
         return len(self.X) if isinstance(split.players, slice) else len(split.players)
 
     def rows(self, split):
-        """X and y of the players of one split."""
-        if isinstance(split.players, slice):  # all of them: not even a view is made
+        """X and y of the players of a split."""
+        if isinstance(split.players, slice):  # all rows: the arrays themselves, not views
             return self.X, self.y
         return self.X[split.players], self.y[split.players]
 
     def row_numbers(self, split):
-        """Positions in X of the players of one split."""
+        """Positions in X of the players of a split."""
         return np.arange(len(self.X))[split.players]
 
     def labels(self, y):
-        """Labels of codes; targets as they are."""
+        """Labels from codes; targets are returned unchanged."""
         return y if self.classes is None else self.classes[y]
 
     def sum_by_group(self, row_values):
-        """Values of the players from values of rows."""
+        """Values of the players: sums of the values of their rows."""
         if self.groups is None:
             return row_values
         return np.bincount(self.groups, weights=row_values, minlength=len(self.group_names))
 
 
 def make_problem(estimator, X, y, X_val=None, y_val=None, **metadata):
-    """Validate what was passed to ``fit``. Sets nothing on the estimator.
+    """Validate the input of ``fit``; ``metadata`` are keywords of `build_problem`.
 
-    The metadata are the keywords of `build_problem`.
-
-    `validate_data` writes on the estimator that it is given. It is given a blank one, so that a fit
-    that fails leaves the fitted estimator as it was.
+    `validate_data` sets attributes, so it gets a blank estimator: a fit that fails must not change
+    an estimator that is fitted.
     """
     blank = blank_of(estimator)
     refuse_missing_labels(y)
@@ -171,7 +169,7 @@ def build_problem(
     estimator, X, y, X_val, y_val, columns, *, groups=None, sample_weight=None,
     sample_weight_val=None,
 ):  # fmt: skip
-    """Encode labels and make the splits of checked rows and validation points."""
+    """Encode the labels and make the splits, from checked rows and validation points."""
     takes = estimator._takes
     if estimator._is_private:
         if estimator.epsilon is not None:
@@ -180,8 +178,8 @@ def build_problem(
         if X_val is None:
             raise ValueError(
                 "X_val and y_val must be passed with epsilon: a private fit needs public "
-                "validation points to evaluate the rows. They are NOT protected, so take none of "
-                "the private rows. Got no X_val."
+                "validation points to evaluate the rows. They are NOT protected, and must not be "
+                "private rows. Got no X_val."
             )
     group_names, group_codes = check_groups(groups, len(X))
     check_length(y, "y", len(X))
@@ -214,7 +212,7 @@ def build_problem(
 
 
 def _encode(name, takes, y, y_val):
-    """Classes, and codes of labels; or None and targets."""
+    """Classes and codes of labels; for regression, None and targets."""
     task = takes.targets[0]
     if len(takes.targets) > 1:
         task = check_task(takes.task, y)
@@ -226,7 +224,7 @@ def _encode(name, takes, y, y_val):
 
 
 def _encode_private(name, takes, y, y_val):
-    """The same where labels are private: y_val says whether there are classes, and which."""
+    """As `_encode`, for private labels: the task and the classes are those of y_val."""
     if len(takes.targets) > 1 and check_task(takes.task, y_val, "y_val") == "regression":
         return None, *_targets(takes, y, y_val)
     classes, y_val = public_classes(y_val)
@@ -239,7 +237,7 @@ def _targets(takes, y, y_val):
 
 
 def _split_rows(estimator, problem):
-    """Splits of ``cv``, and the fraction of them in which one more row would play."""
+    """Splits of ``cv``, and the fraction of them in which one more row would be a player."""
     X, y, n = problem.X, problem.y, len(problem.X)
     prior = 0.0 if problem.n_classes else float(y.mean())
     at_once = estimator._takes.leave_one_out_at_once and problem.groups is None
@@ -251,7 +249,7 @@ def _split_rows(estimator, problem):
                 QuadraticCostWarning,
                 stacklevel=6,
             )
-        # One game in place of n: each row is a validation point that is not its own neighbor.
+        # One game in place of n: each row is a validation point, and never its own neighbour.
         rows = np.arange(n)
         points = Points(X, y, np.full(n, 1.0 / n), rows, rows, prior)
         return (Split(slice(None), points),), n / (n + 1)
@@ -265,13 +263,13 @@ def _split_rows(estimator, problem):
 
 
 def refuse_unseen_labels(problem, cv):
-    """Refuse splits whose validation points have a label that no player has."""
+    """Refuse splits in which a label of the validation points is missing among the players."""
     for split in problem.splits if problem.n_classes else ():
         unseen = np.setdiff1d(split.points.y, problem.rows(split)[1])
         if len(unseen):
             shown = ", ".join(map(repr, problem.classes[unseen].tolist()[:5]))
             raise ValueError(
-                "In every split each label of the validation points must be one of the players': "
-                f"rows with the label {shown} are all among the validation points of one split. "
+                "In each split the players must have all labels of the validation points: rows "
+                f"with the label {shown} are all among the validation points of one split. "
                 f"Pass X_val and y_val, or another cv. Got cv={cv!r}."
             )

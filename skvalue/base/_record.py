@@ -1,4 +1,4 @@
-"""What a fit leaves behind, in one record that the next fit replaces."""
+"""The record of a fit, which the next fit replaces."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,30 +12,30 @@ from ._seen_rows import SeenRows
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a method computes: values of the players, and public attributes beside them."""
+    """What a method computes: values of the players, and other public attributes."""
 
     values: np.ndarray
     utility: float
     empty_utility: float
-    problem: Problem  # with the splits and points that were evaluated before the fit ended
-    statistic: object = None  # what scoring new rows needs; in a private fit, what was released
+    problem: Problem  # with the splits and points that were evaluated
+    statistic: object = None  # what `score_samples` needs; in a private fit, what was released
     attributes: dict = field(default_factory=dict)
-    error: Exception | None = None  # raised once the values are set
-    warn: Callable | None = None  # warns of what was found, once the values are set
+    error: Exception | None = None  # raised after the values are set
+    warn: Callable | None = None  # called after the values are set, to emit warnings
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A result, the attributes it was computed with, and the release that it went through."""
+    """A result, the attributes returned by `_prepare`, and the release."""
 
     result: Result
     attributes: dict = field(default_factory=dict)
     release: Release = EXACT
-    cache: dict = field(default_factory=dict)  # filled by the first `transform`, and so on
+    cache: dict = field(default_factory=dict)  # of later calls, such as `transform`
 
     @classmethod
     def of(cls, result, attributes, release):
-        """The record of a fit; that of a private one holds no row."""
+        """The record of a fit; after a private fit, without the rows."""
         result = replace(result, error=None, warn=None)
         if not release.is_exact:
             problem = replace(result.problem, X=None, y=None, sample_weight=None)
@@ -49,7 +49,7 @@ class Fitted:
 
     @property
     def statistic(self):
-        """What the method keeps for scoring new rows."""
+        """What the method keeps for `score_samples`."""
         return self.result.statistic
 
     @property
@@ -64,7 +64,7 @@ class Fitted:
 
     @property
     def row_values(self):
-        """The value of each row: its own, or its group's."""
+        """The value of each row, or of its group."""
         groups, values = self.problem.groups, self.result.values
         return values if groups is None else values[groups]
 
@@ -77,11 +77,11 @@ class Fitted:
         return seen.lookup(X, codes, problem.X, problem.y, self.row_values)
 
     def __getstate__(self):
-        # Values of a private fit are for the curator, and stay in the process that fitted.
+        # Values of a private fit are for the curator: they are not pickled.
         state = {**vars(self), "cache": {}}
         if self.hides_values:
             problem = replace(self.problem, groups=None, group_names=None)
             state["result"] = replace(self.result, values=None, problem=problem)
-        if self.is_private:  # a seed would take the noise off again
+        if self.is_private:  # with the seed the noise could be removed
             state["release"] = replace(self.release, noise_random_state=None)
         return state

@@ -1,4 +1,4 @@
-"""How statistics leave a fit: as they are, or with noise that has a known cost."""
+"""How a fit releases its statistics: exactly, or with noise of a known privacy cost."""
 
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from .._utils.sklearn import StrOptions
 from ..privacy import Ledger
 
-# Constraints of the parameters that every private valuer has.
+# Constraints of the parameters common to all valuers with private fits.
 PRIVACY_CONSTRAINTS = {
     "epsilon": [Real, None],
     "delta": [Real],
@@ -19,22 +19,22 @@ PRIVACY_CONSTRAINTS = {
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """What a private fit releases, and what that costs; without an event everything is exact.
+    """What a private fit releases and at what cost; without an event, the fit is exact.
 
-    The method that uses it charges the ledger, once, before noise is drawn.
+    The method charges the ledger, once, before noise is drawn.
     """
 
     event: object = None
     ledger: Ledger | None = None
     label: str = ""
-    noise_random_state: int | None = None  # for tests only, voids the guarantee
+    noise_random_state: int | None = None  # for tests only: voids the guarantee
     report: object = None  # what is protected: `privacy_`
     values_are_public: bool = False  # whether the values are a function of what is published
-    by_query: bool = False  # whether `values_for` releases the values, one by one
+    by_query: bool = False  # whether `values_for` releases each value when it is called
 
     @property
     def is_exact(self):
-        """Whether statistics pass unchanged."""
+        """Whether statistics are left unchanged."""
         return self.event is None
 
 

@@ -1,4 +1,4 @@
-"""Checks of X and X_val: in memory, sparse, in a file, or as vectors of an embedding."""
+"""Checks of X and X_val: in memory, sparse, in a file, or embedded."""
 
 import numpy as np
 from scipy import sparse
@@ -9,16 +9,16 @@ from .._utils.embedding import embed
 from .._utils.parallel import row_map
 from ..neighbors import Rows, as_rows, read_rows
 
-_BLOCK = 2**22  # numbers of a block that is checked at a time
-_LARGE = 2**20  # numbers from which on threads look for NaN
+_BLOCK = 2**22  # numbers in a block that is checked at a time
+_LARGE = 2**20  # from this size on, several threads look for NaN
 
 
 def check_rows(estimator, X, y="no_validation", *, like=None, name="X"):
-    """Checked rows, embedded if the estimator embeds; with y given, also the labels of a fit.
+    """Check rows, after the estimator's embedding if any; with y, returns (X, y) of a fit.
 
-    Rows that are sparse, in a file or in a Dask array come back as `skvalue.neighbors.Rows` where
-    the estimator takes them. ``like`` are rows of fit: the result has their precision, and is
-    sparse if and only if they are.
+    Sparse rows, rows in a file and Dask arrays become `skvalue.neighbors.Rows` if the estimator
+    supports them. With ``like``, rows of fit, the result has their dtype, and is sparse iff they
+    are.
     """
     takes, fit = estimator._takes, not (isinstance(y, str) and y == "no_validation")
     dtypes = takes.dtypes if like is None else (like.dtype,)
@@ -40,7 +40,7 @@ def check_rows(estimator, X, y="no_validation", *, like=None, name="X"):
             allow_nd=takes.allow_nd,
         )  # fmt: skip
         rows, y = rows if fit else (rows, None)
-        if large and not row_map(_has_finite_norm, rows).all():  # or the norm alone overflows
+        if large and not row_map(_has_finite_norm, rows).all():  # or only the norm overflows
             assert_all_finite(rows, estimator_name=type(estimator).__name__, input_name=name)
         rows = as_rows(rows, dtypes) if takes.blocks else rows
     if like is not None:
@@ -57,7 +57,7 @@ def _has_finite_norm(rows):
 
 
 def _check_blocks(rows, name, minimum):
-    """What scikit-learn checks of an array, block by block."""
+    """The checks of scikit-learn's `check_array`, block by block."""
     n, d = rows.shape
     if n != n:
         raise ValueError(f"{name} must have known chunk sizes: call compute_chunk_sizes() first.")
@@ -80,10 +80,7 @@ def _check_blocks(rows, name, minimum):
 
 
 def check_validation_set(estimator, X_val, y_val, X):
-    """Check both or neither, the columns, NaN, and equal lengths.
-
-    Raises ValueError that names ``X_val`` or ``y_val``.
-    """
+    """Check that both are passed or neither, and their columns, NaN and equal lengths."""
     if X_val is None and y_val is None:
         return None, None
     if X_val is None or y_val is None:

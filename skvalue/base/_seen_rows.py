@@ -1,18 +1,16 @@
-"""Finding rows again: which rows of a new array stood in the one a valuer was fitted on."""
+"""Which rows of a new array are rows that the valuer was fitted on."""
 
 import numpy as np
 from scipy import sparse
 
 from ..neighbors import Rows, read_rows
 
-_BLOCK = 2**22  # numbers of a block that is read at a time
+_BLOCK = 2**22  # numbers in a block that is read at a time
 
 
 def hash_rows(X):
-    """64-bit hash of every row of a float array; equal rows (0.0 and -0.0 too) hash alike.
+    """64-bit hash of each row of a float array; equal rows have equal hashes (also 0.0 and -0.0).
 
-    Examples
-    --------
     >>> import numpy as np
     >>> h = hash_rows(np.array([[1.0, 0.0], [1.0, -0.0], [0.0, 1.0]]))
     >>> bool(h[0] == h[1]), bool(h[0] == h[2])
@@ -33,7 +31,7 @@ def hash_rows(X):
 
 
 def _hash_sparse(X):
-    """Sums over the entries of a CSR array without zeros of a hash of column and value."""
+    """Row sums of hashes of column and value of the entries of a CSR array without zeros."""
     words = np.uint32 if X.dtype == np.float32 else np.uint64
     hashes = X.indices.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     hashes ^= X.data.view(words).astype(np.uint64)
@@ -45,22 +43,22 @@ def _hash_sparse(X):
 
 
 def _equal(first, second):
-    """Which rows of two arrays, dense or CSR, are equal."""
+    """Mask of the rows that are equal in two arrays, dense or CSR."""
     if sparse.issparse(first) or sparse.issparse(second):
         return np.diff((sparse.csr_array(first) != sparse.csr_array(second)).tocsr().indptr) == 0
     return (first == second).all(axis=1)
 
 
 class SeenRows:
-    """Look-up of fitted values by row. Empty until first asked, so that fit does not pay for it."""
+    """Look-up of fitted values by row, built by the first look-up and not by fit."""
 
     def __init__(self):
         self._order = self._sorted = None
 
     def lookup(self, X, y, X_fit, y_fit, values):
-        """Mean value of the identical rows of fit, and which rows have any.
+        """Mean value of the identical rows of fit, and a mask of the rows that have any.
 
-        With y given, identical means the label too.
+        With y, rows are identical only if their labels are.
         """
         if self._order is None:
             hashes = hash_rows(X_fit)
@@ -72,13 +70,13 @@ class SeenRows:
         total = np.zeros(len(X))
         found = np.zeros(len(X), dtype=np.int64)
         for step in range(counts.max(initial=0)):
-            asked = np.flatnonzero(counts > step)
-            rows = self._order[starts[asked] + step]
-            same = _equal(read_rows(X_fit[rows]), read_rows(X[asked]))
+            candidates = np.flatnonzero(counts > step)
+            rows = self._order[starts[candidates] + step]
+            same = _equal(read_rows(X_fit[rows]), read_rows(X[candidates]))
             if y is not None:
-                same &= y_fit[rows] == y[asked]
-            total[asked[same]] += values[rows[same]]
-            found[asked[same]] += 1
+                same &= y_fit[rows] == y[candidates]
+            total[candidates[same]] += values[rows[same]]
+            found[candidates[same]] += 1
         known = found > 0
         total[known] /= found[known]
         return total, known

@@ -1,4 +1,4 @@
-"""Problems whose rows or validation points have changed: from one validated problem to the next."""
+"""A validated problem after a change of its rows or validation points."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from ._rows import check_rows, check_validation_set
 
 
 def with_rows(estimator, problem, X, y, groups):
-    """The problem with more rows, which come after those it had."""
+    """The problem with rows appended."""
     X = check_rows(estimator, X, like=problem.X)
     y = np.asarray(y)
     check_length(y, "y", len(X))
@@ -24,7 +24,7 @@ def with_rows(estimator, problem, X, y, groups):
 
 
 def without_rows(estimator, problem, rows):
-    """The problem without some rows, given by position or by a mask."""
+    """The problem without some rows, which are given by position or by a mask."""
     n, rows = len(problem.X), np.asarray(rows)
     if rows.size and rows.dtype.kind not in "iub":
         raise ValueError(f"rows must be positions or a mask. Got entries of {rows.dtype}.")
@@ -41,9 +41,9 @@ def without_rows(estimator, problem, rows):
 
 
 def with_points(estimator, problem, X_val, y_val, sample_weight_val):
-    """The problem with more validation points, and that of the new ones alone.
+    """The problem with validation points appended, and the problem of the new points alone.
 
-    The latter is None in a regression, whose empty coalition predicts the mean of all targets.
+    The latter is None for regression, where the empty coalition predicts the mean of all targets.
     """
     old = problem.splits[0].points
     X_val, y_val = check_validation_set(estimator, X_val, y_val, problem.X)
@@ -73,10 +73,9 @@ def with_points(estimator, problem, X_val, y_val, sample_weight_val):
 
 
 def merged(whole, old, new):
-    """Result of a problem from those of two parts of its validation points.
+    """Result of the problem ``whole`` from the results of its old and its new validation points.
 
-    A callback may have stopped the second before its last point, so that the points of the whole
-    are cut to those that were evaluated.
+    A callback may have stopped the latter early: only the points that were evaluated are kept.
     """
     split, points = whole.splits[0], whole.splits[0].points
     weights = whole.sample_weight_val
@@ -97,11 +96,11 @@ def merged(whole, old, new):
 
 
 def _joined(before, new, name):
-    """Both arrays in one; numpy would make strings of numbers that are joined by strings."""
+    """Concatenate; an error for numbers and strings, which numpy would convert to strings."""
     kinds = {before.dtype.kind, new.dtype.kind}
     if len(kinds) > 1 and "U" in kinds and "O" not in kinds:
         raise ValueError(
-            f"{name} must be of the kind that fit had ({before.dtype}). Got {new.dtype}."
+            f"{name} must have the same type as in fit ({before.dtype}). Got {new.dtype}."
         )
     return np.concatenate([before, new])
 
@@ -111,12 +110,12 @@ def _groups(problem, rows):
 
 
 def _rebuilt(estimator, problem, X, y, groups, validation=None):
-    """The problem of other rows, with the same validation points or others."""
+    """The problem of other rows; ``validation`` replaces the validation points, if given."""
     task = check_task(getattr(estimator, "task", "classification"), y)
     if (task == "classification") != (problem.n_classes > 0):
         raise ValueError(
-            "y must stay classes, or targets of a regression, as it was in fit: with the change it "
-            f"is a {task}. Set task= to say which it is."
+            "y must hold classes, or regression targets, as in fit: with the change it is "
+            f"a {task}. Set task= to say which it is."
         )
     if validation is None:
         validation = None, None, problem.sample_weight_val

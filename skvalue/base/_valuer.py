@@ -1,4 +1,4 @@
-"""The contract of valuers of any row, in fit or not."""
+"""Base classes of valuers that can value any row, also rows not passed to `fit`."""
 
 from abc import abstractmethod
 
@@ -8,30 +8,30 @@ from .._utils.checks import check_length, check_target_scale
 from .._utils.sklearn import fit_context
 from . import _inference, _updates
 from ._in_sample import BaseInSampleValuer
-from ._labels import known_codes
+from ._labels import codes_of_new_rows
 from ._rows import check_rows
 
 
 class BaseScoringValuer(BaseInSampleValuer):
-    """Base class of valuers that value any row, in fit or not.
+    """Base class of valuers that can value any row, also rows not passed to `fit`.
 
-    A method writes `_score_new` beside what `BaseInSampleValuer` asks for.
+    A method implements `_score_new`, and the hooks of `BaseInSampleValuer`.
     """
 
     @abstractmethod
     def _score_new(self, fitted, number, X, y):
-        """Values of new rows, each joining the split of this number alone; y None averages."""
+        """Values of new rows, each joining split ``number`` alone; y=None averages over labels."""
 
     def transform(self, X):
-        """Value rows: a row of fit has its fitted value, any other the one it would have.
+        """Value rows, whether they were in fit or not.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
-            Rows. One that was in fit has its fitted value (the mean, if it was there more than
-            once; with groups, its group's). Any other has the value it would have if it joined,
-            averaged over labels by the method's own class probabilities. After a private fit, which
-            keeps no row, each row is one that joins.
+            Rows. The value of a row of fit is its fitted value (the mean over identical rows; with
+            groups, the value of its group). Any other row has the value that it would have if it
+            joined the rows of fit, averaged over labels by the class probabilities of the method.
+            After a private fit, which keeps no rows, each row is treated as one that joins.
 
         Returns
         -------
@@ -41,14 +41,14 @@ class BaseScoringValuer(BaseInSampleValuer):
         return self.score_samples(X)[:, None]
 
     def score_samples(self, X, y=None):
-        """Value rows whose labels may be known.
+        """Value rows, with or without their labels.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_features)
             Rows, valued as in `transform`.
         y : array-like of shape (n_rows,), default=None
-            Their labels or targets. None averages over labels.
+            Their labels or targets. With None, values are averages over labels.
 
         Returns
         -------
@@ -58,8 +58,8 @@ class BaseScoringValuer(BaseInSampleValuer):
         Raises
         ------
         ValueError
-            If y has a label that fit has not seen, or another length than X; or the fit kept
-            nothing to value rows by.
+            If y has a label that was not in fit, or another length than X; or if the fit kept
+            nothing that new rows can be valued with.
         """
         fitted = self._record("score_samples")
         problem = fitted.problem
@@ -68,7 +68,7 @@ class BaseScoringValuer(BaseInSampleValuer):
         if y is not None:
             check_length(y, "y", len(X))
             if problem.n_classes:
-                codes = known_codes(y, problem.classes, fitted.is_private)
+                codes = codes_of_new_rows(y, problem.classes, fitted.is_private)
             else:
                 codes = check_target_scale(y, "y")
         scores, known = fitted.lookup(X, codes)
@@ -86,38 +86,39 @@ class BaseScoringValuer(BaseInSampleValuer):
 class BaseValuer(BaseScoringValuer):
     """Base class of valuers whose values are means over validation points.
 
-    They say how sure a value is, split it over the points, and follow rows and points that come or
-    go after `fit`. A method writes `_point_values` and `_point_moments` beside the rest.
+    They have standard errors over validation points, contributions of single points, and methods
+    that add or remove rows and points after `fit`. A method also implements `_point_values` and
+    `_point_moments`.
     """
 
     @abstractmethod
     def _point_values(self, fitted, number, players):
-        """Value of some players of a split together at each of its points."""
+        """Total value of some players of split ``number`` at each of its points."""
 
     @abstractmethod
     def _point_moments(self, fitted):
-        """Sums over points of squared weight times value, and times squared value."""
+        """Sums over points of ``weight**2 * value`` and of ``weight**2 * value**2``."""
 
     @property
     def validation_error_(self):
-        """Standard error of `values_` over the draw of the validation points.
+        """Standard error of `values_` over the sampling of the validation points.
 
-        Computed when first asked for, at the cost of about one more fit. Needs X_val in `fit`.
+        Computed at first access, at the cost of about one more fit. Needs X_val in `fit`.
         """
         fitted = self._record("validation_error_", True, True, AttributeError)
         return _inference.validation_error(fitted, self._point_moments)
 
     def harmful(self, fdr=0.1):
-        """Rows whose expected value over fresh validation points is below zero.
+        """Find rows whose expected value over new validation points is below zero.
 
-        A one-sided t test of every row's value against its `validation_error_`, with the
-        false discovery rate held by Benjamini and Hochberg (1995). Asymptotic in the number of
+        One-sided t tests of the values by their `validation_error_`, with the false discovery rate
+        controlled by the procedure of Benjamini and Hochberg (1995). Asymptotic in the number of
         validation points.
 
         Parameters
         ----------
         fdr : float, default=0.1
-            False discovery rate: expected fraction of harmless rows among those returned.
+            False discovery rate: expected fraction of harmless rows among those found.
 
         Returns
         -------
@@ -127,7 +128,7 @@ class BaseValuer(BaseScoringValuer):
         Raises
         ------
         ValueError
-            If fit had no validation set, or `fdr` is not between 0 and 1.
+            If no validation set was passed to fit, or `fdr` is not between 0 and 1.
 
         Warns
         -----
@@ -138,7 +139,7 @@ class BaseValuer(BaseScoringValuer):
         return _inference.harmful(fitted, self._point_moments, fdr)
 
     def contributions(self, i):
-        """Split one value over the validation points, to see why it is low.
+        """Split one value into the contributions of the validation points.
 
         Parameters
         ----------
@@ -148,15 +149,14 @@ class BaseValuer(BaseScoringValuer):
         Returns
         -------
         split : Bunch
-            ``contributions``: what each validation point adds, which sums to ``values_[i]``; one
-            entry a row of X_val, or of X where rows are held out in turn. ``supporters`` and
-            ``opponents``: positions of the points that count for and against it, the strongest
-            first.
+            ``contributions``: one entry per row of X_val, or of X if rows are held out in turn;
+            their sum is ``values_[i]``. ``supporters`` and ``opponents``: positions of the points
+            with positive and with negative contributions, the largest in absolute value first.
 
         Raises
         ------
         ValueError
-            If there is no row, or group, i.
+            If i is out of range.
         """
         fitted = self._record("contributions", True)
         return _inference.contributions(fitted, self._point_values, i)
@@ -168,11 +168,11 @@ class BaseValuer(BaseScoringValuer):
         Parameters
         ----------
         X : array-like of shape (n_new, n_features)
-            Rows, which come after those of fit.
+            Rows, which are appended to those of fit.
         y : array-like of shape (n_new,)
-            Their labels, new ones too, or targets.
+            Their labels, which may be new, or targets.
         groups : array-like of shape (n_new,), default=None
-            Their groups, if fit had groups.
+            Their groups, if groups were passed to fit.
 
         Returns
         -------
@@ -182,8 +182,8 @@ class BaseValuer(BaseScoringValuer):
         Raises
         ------
         ValueError
-            If X has other columns, y another length or labels of another kind, or groups are passed
-            to one of `fit` and `add_rows` only.
+            If X has other columns, y has another length or labels of another type, or groups are
+            passed to only one of `fit` and `add_rows`.
         """
         fitted = self._record("add_rows", True)
         return self._solve(_updates.with_rows(self, fitted.problem, X, y, groups))
@@ -195,7 +195,7 @@ class BaseValuer(BaseScoringValuer):
         Parameters
         ----------
         rows : array-like of int or bool
-            Positions of the rows in the X of fit, or a mask over them.
+            Positions of the rows in the X passed to fit, or a mask.
 
         Returns
         -------
@@ -205,22 +205,22 @@ class BaseValuer(BaseScoringValuer):
         Raises
         ------
         ValueError
-            If a position is out of range, or fewer than two rows would remain.
+            If a position is out of range, or fewer than two rows would be left.
         """
         fitted = self._record("remove_rows", True)
         return self._solve(_updates.without_rows(self, fitted.problem, rows))
 
     @fit_context(prefer_skip_nested_validation=True)
     def add_validation(self, X_val, y_val, *, sample_weight_val=None):
-        """Add validation points; only they are compared with the rows.
+        """Add validation points; only these are compared with the rows.
 
-        (A regression game is fitted again, since its empty coalition predicts the mean validation
+        (A regression is fitted again, since its empty coalition predicts the mean validation
         target.)
 
         Parameters
         ----------
         X_val : array-like of shape (n_new, n_features)
-            Validation points, which come after those of fit.
+            Validation points, which are appended to those of fit.
         y_val : array-like of shape (n_new,)
             Their labels or targets.
         sample_weight_val : array-like of shape (n_new,), default=None
@@ -234,7 +234,7 @@ class BaseValuer(BaseScoringValuer):
         Raises
         ------
         ValueError
-            If fit had no validation set, or the new points do not fit the rows.
+            If no validation set was passed to fit, or the new points are not like the rows.
         """
         fitted = self._record("add_validation", True, True)
         whole, new = _updates.with_points(self, fitted.problem, X_val, y_val, sample_weight_val)

@@ -1,19 +1,20 @@
 """Rows by distance from points, and label counts within a radius.
 
-A statistic is returned, and calls nobody back:
+Functions return statistics and take no callbacks:
 
-- ``balls(engine, space, points, radius)`` has ``counts``, (n_classes, n_points), and
-  ``sum(weights)``, which adds up for each row the weights of the balls that it is in;
+- ``balls(engine, space, points, radius)`` has ``counts``, of shape (n_classes, n_points), and
+  ``sum(weights)``, which sums for each row the weights of the balls that contain it;
 - ``ranks(engine, space, points)`` yields rows in order of distance, for a few points at a time.
 
-`ball_parts` and `rank_parts` are the points that one task should take. `make_space` prepares rows
-for a metric; `get_engine` chooses what computes. An engine, one a file, has ``balls`` and ``ranks``
-of one tile of points, ``ball_tile_size`` and ``rank_tile_size``, and ``turn``, the context of a
-task: where a device holds one tile at a time, other threads wait for it.
+`ball_parts` and `rank_parts` cut the points into tiles, one for each task. `make_space` prepares
+rows for a metric; `get_engine` returns the engine that computes. Each engine is in a separate file,
+with ``balls`` and ``ranks`` of one tile of points, ``ball_tile_size``, ``rank_tile_size``, and
+``turn``, the context manager of a task: where a device can process one tile at a time, other
+threads wait.
 
-An exact engine gives what float64 distances of the rows would give: it decides again, from the
-rows, what its products cannot tell apart (`_exact`), and balls are closed. tests/neighbors run on
-every exact engine that is installed.
+An exact engine returns what float64 distances of the rows would give: pairs that are within the
+rounding error of the matrix product are compared again from the rows (`_exact`). Balls are closed.
+tests/neighbors run on every exact engine that is installed.
 """
 
 from importlib import import_module
@@ -61,22 +62,22 @@ def get_engine(name, device="auto"):
     Parameters
     ----------
     name : {"auto", "numba", "torch", "faiss", "faiss-ivf"}
-        "auto" is "torch" where device="cuda" asks for a GPU, else "numba", the fastest exact engine
-        on a CPU.
+        "auto" is "torch" if device="cuda", else "numba", the fastest exact engine on a CPU.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where the engine works. "auto" is the GPU where the engine is named, uses one and sees one.
+        Where the engine computes. "auto" is the GPU if the engine is given by name, supports GPUs
+        and finds one.
 
     Returns
     -------
     engine : object
-        With the methods that the docstring of this package lists.
+        The methods are listed in the docstring of this package.
 
     Raises
     ------
     ImportError
-        If the engine's library is not installed; the message has the pip command.
+        If the engine's library is not installed; the message contains the pip command.
     ValueError
-        If the engine cannot work on the device.
+        If the engine does not support the device.
 
     Examples
     --------
@@ -87,7 +88,7 @@ def get_engine(name, device="auto"):
     if name == "auto":
         name = "torch" if device == "cuda" else "numba"
     if name == "numba" and device == "cuda":
-        raise ValueError("engine='numba' works on the CPU. Got device='cuda': pass engine='torch'.")
+        raise ValueError("engine='numba' runs on the CPU. Got device='cuda': pass engine='torch'.")
     try:
         module = import_module(ENGINES[name])
     except ImportError as error:
@@ -103,7 +104,7 @@ def get_engine(name, device="auto"):
 
 
 def check_engine(name, device, X, metric):
-    """Refuse, before work starts, an engine that is missing or cannot take X.
+    """Raise an error if the engine is not installed or does not support X.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ def check_engine(name, device, X, metric):
     ImportError
         If the engine's library is not installed.
     ValueError
-        If the engine cannot take X or the metric.
+        If the engine does not support X or the metric.
     """
     get_engine(name, device)
     if name.startswith("faiss") and metric not in ("cosine", "euclidean"):

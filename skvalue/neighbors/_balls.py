@@ -1,4 +1,4 @@
-"""The rows within a radius of points: counted by class, and summed over, whatever the engine."""
+"""Rows within a radius of points: counts by class and weighted sums, for any engine."""
 
 from functools import cached_property
 
@@ -11,16 +11,16 @@ _FEW_PAIRS = 2**18  # below this, starting threads takes longer than the work
 
 
 def ball_parts(engine, n_rows, n_points, workers=1):
-    """Cut the points into tiles that one task should take.
+    """Cut the points into tiles, one for each task.
 
     Parameters
     ----------
     engine : object
-        Of `get_engine`.
+        An engine, see `get_engine`.
     n_rows, n_points : int
         Sizes of the problem.
     workers : int, default=1
-        Number of tasks at a time.
+        Number of tasks that run at the same time.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
     Parameters
     ----------
     engine : object
-        Of `get_engine`.
+        An engine, see `get_engine`.
     space : Space
         The rows and their classes.
     points : ndarray or Rows of shape (n_points, d)
@@ -44,16 +44,16 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
     radius : float
         Radius of the balls.
     self_index : ndarray of int of shape (n_points,), default=None
-        A row that is not in the ball of the point, whatever its distance; -1 for none.
+        Row that is left out of the ball of the point, whatever its distance; -1 for none.
     n_jobs : int, default=1
         Number of threads.
 
     Returns
     -------
     found : object
-        ``found.counts``, (n_classes, n_points), are the rows of each class in each ball, and
-        ``found.sum(weights)`` is, for each row, the sum over the balls that it is in of the weight
-        of its class there; ``weights`` has the shape of the counts.
+        ``found.counts``, of shape (n_classes, n_points), are the numbers of rows of each class in
+        each ball. ``found.sum(weights)``, with weights of the same shape, is for each row the sum,
+        over the balls that contain it, of the weight of its class in that ball.
     """
     alone = n_jobs == 1 or len(space) * len(points) < _FEW_PAIRS
     parts = ball_parts(engine, len(space), len(points), 1 if alone else n_workers(n_jobs))
@@ -63,9 +63,9 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
 
 
 class BallTiles:
-    """Tiles that look like one: a release needs all counts before the first weight.
+    """Several tiles with the interface of one: a private fit needs all counts before any weight.
 
-    What is found is kept if it fits in the working memory, otherwise it is found again.
+    The balls are kept in memory if they fit in the working memory, else computed twice.
     """
 
     def __init__(self, parts, engine, space, points, radius, self_index, n_jobs):

@@ -16,12 +16,12 @@ from ._space import (
 )
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 
-_SPARSE_METRICS = {"cityblock", "l1", "l2", "manhattan"}  # of scikit-learn's; beside the products
-_THIN = 0.05  # a sparse tile of points of lower density is multiplied as it is
+_SPARSE_METRICS = {"cityblock", "l1", "l2", "manhattan"}  # of scikit-learn, that take sparse rows
+_THIN = 0.05  # a sparse tile of points of lower density stays sparse in products
 
 
 def budget():
-    """Bytes for one array of one task."""
+    """Largest size of one array of one task, in bytes."""
     return get_config()["working_memory"] * 2**20 / 32
 
 
@@ -52,7 +52,7 @@ class BlockSpace(Space):
                 f"metric must be one of {sorted(_SPARSE_METRICS | {'cosine', 'euclidean'})} for "
                 f"sparse X. Got {metric!r}."
             )
-        if self.kind == EUCLIDEAN and not X.is_sparse:  # without its zeros a sparse X is not sparse
+        if self.kind == EUCLIDEAN and not X.is_sparse:  # centering makes a sparse X dense
             room = max(16, min(4096, int(self.budget // (X.dtype.itemsize * d))))
             some = X[np.arange(0, n, max(1, -(-n // room)))].read()
             center = some.mean(axis=0, dtype=np.float64).astype(X.dtype)
@@ -74,11 +74,11 @@ class BlockSpace(Space):
         return max(1, int(np.diff(X.source.indptr).max(initial=0))) if X.is_sparse else d
 
     def centred(self, block):
-        """A block of rows around the center, if there is one."""
+        """A block of rows minus the center, if there is one."""
         return block if self.center is None else block - self.center
 
     def blocks(self, n_points):
-        """Read the rows in blocks fit for a product with that many points."""
+        """Read the rows in blocks whose product with ``n_points`` points fits in memory."""
         d = self.X.shape[1]
         if self.X.is_sparse:
             d = 4 * self.X.source.nnz // max(1, self.X.source.shape[0]) + 1
@@ -92,7 +92,7 @@ class BlockSpace(Space):
         return points.toarray() if sparse.issparse(points) else np.asarray(points)
 
     def queries(self, points):
-        """As in `Space`; sparse points come back dense unless they are too thin or too many."""
+        """See `Space.queries`; sparse points become dense if they are dense and few enough."""
         points = self.read(points)
         half = np.zeros(points.shape[0])
         if self.kind == GENERIC:
@@ -121,7 +121,7 @@ class BlockSpace(Space):
         return out
 
     def products(self, queries, block, part):
-        """``scale * <x, q>`` of a block of rows, (n_block, n_points); minus other distances."""
+        """``scale * <x, q>`` of a block of rows, (n_block, n_points); else minus the distances."""
         if self.kind == GENERIC:
             return -finite_distances(block, queries, self.metric)
         product = inner(self.centred(block), queries)
@@ -138,7 +138,7 @@ def make_space(X, metric, codes=None, n_classes=1):
     X : ndarray or Rows of shape (n, d)
         The rows.
     metric : str or callable
-        A name in `METRICS`, or what `sklearn.metrics.pairwise_distances` takes.
+        A name in `METRICS`, or a metric of `sklearn.metrics.pairwise_distances`.
     codes : ndarray of int of shape (n,), default=None
         Class of each row; one class by default.
     n_classes : int, default=1
@@ -147,12 +147,12 @@ def make_space(X, metric, codes=None, n_classes=1):
     Returns
     -------
     space : Space
-        The rows, in memory or, if X is `Rows`, read block by block.
+        The rows: in memory, or read block by block if X is `Rows`.
 
     Raises
     ------
     ValueError
-        If squared norms overflow or underflow the precision of X, or the metric does not take
+        If squared norms overflow or underflow the precision of X, or the metric does not support
         sparse rows.
 
     Examples

@@ -1,7 +1,7 @@
 """The CPU engine for rows that are read block by block: sparse, in a file, or a Dask array.
 
-`_numba` calls these for a `BlockSpace`. One pass over the rows serves a tile of points; what is
-kept of it is a key, or a bit, a pair. Imports numba.
+`_numba` calls these functions for a `BlockSpace`. Each tile of points takes one pass over the rows,
+which keeps one key, or one bit, for each pair of a row and a point. Imports numba.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ def ranks(space, points, self_index, max_rank):
 
 
 def _order(space, points, query_half, keys, max_rank):
-    """Rows by distance, and ties; at least ``max_rank`` of them and all tied with the last."""
+    """Nearest rows in order and a mask of ties: ``max_rank`` rows or more, and ties of the last."""
     n = keys.shape[1]
     n_sorted = min(n, max_rank + 1)
     while True:
@@ -50,14 +50,14 @@ def _order(space, points, query_half, keys, max_rank):
             order = np.argsort(keys, axis=1)
             line = np.take_along_axis(keys, order, axis=1)
         tied = resolve(space, points, query_half, line, order)
-        # A run that reaches the last sorted rank may go on behind it.
+        # A run of near-ties that reaches the last sorted rank may continue after it.
         if n_sorted == n or not _open(space, query_half, line, order).any():
             return order, tied
         n_sorted *= 2
 
 
 def _open(space, query_half, keys, order):
-    """Whether the last two keys of a line are within rounding of each other."""
+    """Whether the last two sorted keys of each point differ by no more than rounding."""
     if keys.shape[1] < 2:
         return np.ones(len(keys), dtype=bool)
     gap = keys[:, -1] - keys[:, -2]
@@ -103,21 +103,21 @@ def balls(space, points, radius, self_index):
             if len(r):
                 inside[r, v] = block_keys(space.kind, block, r, points, v) <= limit
         if self_index is not None:
-            own = np.flatnonzero((self_index >= part.start) & (self_index < part.stop))
-            inside[self_index[own] - part.start, own] = False
+            lines = np.flatnonzero((self_index >= part.start) & (self_index < part.stop))
+            inside[self_index[lines] - part.start, lines] = False
         _tally(inside, space.codes[part], counts)
         bits[part] = np.packbits(inside, axis=1)
     return RowBalls(space.codes, bits, counts)
 
 
 class RowBalls:
-    """The balls of a tile: a line of bits for each row, one a point."""
+    """The balls of a tile of points: one bit for each row and point."""
 
     def __init__(self, codes, bits, counts):
         self._codes, self._bits, self.counts = codes, bits, counts
 
     def sum(self, weights):
-        """Sum for each row the weights of the balls that it is in."""
+        """For each row, the sum of the weights of the balls that contain it."""
         total = np.empty(len(self._bits))
         weights = np.ascontiguousarray(weights, dtype=np.float64)
         _add_weights(self._bits, self._codes, weights, total)

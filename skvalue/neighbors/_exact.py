@@ -1,4 +1,4 @@
-"""What rounding leaves open, resolved from the rows themselves. Importing this imports numba."""
+"""Near-ties, resolved by float64 distances of the rows. Importing this imports numba."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,9 +11,10 @@ from ._rows import Rows, read_rows
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 from .kernels.rank import EQUAL, exact_key, minus_cosine
 
-HEAD = 4096  # ranks up to here are resolved exactly; further out a swap moves a value by < 1/HEAD^2
-_ROOM = 2**24  # entries of rows that are read at a time
-_PAIRS = 4096  # pairs that are worth a thread
+# Ranks below this are resolved exactly; beyond, a swap changes a value by less than 1 / 4096^2.
+EXACT_RANKS = 4096
+_ROOM = 2**24  # entries of the rows that are read at a time
+_PAIRS = 4096  # smallest number of pairs for one thread
 
 
 @compiled
@@ -26,7 +27,7 @@ def _dense_keys(kind, rows, i, points, v):
 
 @compiled
 def _sparse_keys(kind, x_ptr, x_col, x, i, q_ptr, q_col, q, v):
-    """The sums of `exact_key` in the same order, zeros left out: the same bits."""
+    """The sums of `exact_key` in the same order without zeros, which gives the same bits."""
     keys = np.empty(len(i), np.float64)
     for p in range(len(i)):
         a, a_stop = x_ptr[i[p]], x_ptr[i[p] + 1]
@@ -57,7 +58,7 @@ def _sparse_keys(kind, x_ptr, x_col, x, i, q_ptr, q_col, q, v):
 
 
 def block_keys(kind, rows, i, points, v):
-    """Exact keys of pairs: row ``i[p]`` of a block and point ``v[p]``, both dense or both CSR."""
+    """Exact keys of pairs of row ``i[p]`` of a block and point ``v[p]``, both dense or both CSR."""
     if sparse.issparse(rows):
         points = sparse.csr_array(points)
         return _sparse_keys(
@@ -68,9 +69,9 @@ def block_keys(kind, rows, i, points, v):
 
 
 def pair_keys(space, i, points, v, workers=1):
-    """Exact keys of pairs: row ``i[p]`` and point ``v[p]``; rows not in memory are read once.
+    """Exact keys of pairs of row ``i[p]`` and point ``v[p]``.
 
-    Those in memory are shared by that many threads.
+    Pairs of rows in memory are divided among ``workers`` threads; other rows are read once.
     """
     if not isinstance(space.X, Rows):
         parts = tiles(len(i), max(_PAIRS, -(-len(i) // workers)))
@@ -82,7 +83,7 @@ def pair_keys(space, i, points, v, workers=1):
             return keys_of(slice(None))
         with ThreadPoolExecutor(len(parts)) as pool:
             return np.concatenate(list(pool.map(keys_of, parts)))
-    if space.X.is_sparse:  # in memory: no block to cut out
+    if space.X.is_sparse:  # in memory, so that no block is read
         index = space.X.index
         i = i + index.start if isinstance(index, slice) else index[i]
         return block_keys(space.kind, space.X.source, i, points, v)
@@ -90,15 +91,15 @@ def pair_keys(space, i, points, v, workers=1):
     rows, place = np.unique(i, return_inverse=True)
     step = max(1, _ROOM // space.X.shape[1])
     for start in range(0, len(rows), step):
-        asked = np.flatnonzero((place >= start) & (place < start + step))
+        in_block = np.flatnonzero((place >= start) & (place < start + step))
         block = read_rows(space.X[rows[start : start + step]])
-        keys[asked] = block_keys(space.kind, block, place[asked] - start, points, v[asked])
+        keys[in_block] = block_keys(space.kind, block, place[in_block] - start, points, v[in_block])
     return keys
 
 
 @compiled
 def _sort_runs(starts, keys):
-    """Positions that sort ``keys`` inside every run, from one start to the next."""
+    """Positions that sort ``keys`` within each run; runs begin at ``starts``."""
     place = np.arange(len(keys))
     for r in range(len(starts) - 1):
         a, b = starts[r], starts[r + 1]
@@ -110,11 +111,10 @@ def _sort_runs(starts, keys):
 
 
 def resolve_pairs(space, points, v, i, near, workers=1):
-    """Order runs of rows that a product cannot tell apart by their exact distances.
+    """Sort runs of near-tied rows by exact distance; pairs (v, i) are sorted by point and rank.
 
-    Point ``v`` and row ``i`` of each pair are sorted by point and rank; ``near`` says whether the
-    row is within rounding of the one before it. Returns the rows in order within each run, and
-    whether a row is as far as the one before it.
+    ``near``: whether the row is within rounding of the one before it. Returns the rows, sorted
+    within each run, and whether each is tied with the one before it.
     """
     exact = pair_keys(space, i, points, v, workers)
     place = _sort_runs(np.append(np.flatnonzero(~near), len(near)), exact)
@@ -125,16 +125,16 @@ def resolve_pairs(space, points, v, i, near, workers=1):
     return i[place], tied
 
 
-def lines_behind(front, head=HEAD):
-    """Points with a run of rows that goes on at rank ``head``, see `run_members`."""
+def long_runs(front, head=EXACT_RANKS):
+    """Points with a run that continues at rank ``head``, see `run_positions`."""
     return np.flatnonzero(front[:, head]) if front.shape[1] > head else np.zeros(0, np.int64)
 
 
-def run_members(front, lines, tail, head=HEAD):
-    """Positions (point, rank) of all rows of the runs that begin at a rank below ``head``.
+def run_positions(front, lines, tail, head=EXACT_RANKS):
+    """Positions (point, rank) of all rows in runs that begin at a rank below ``head``.
 
-    With ``near[v, p]`` whether the rows at ranks p and p - 1 are within rounding of each other,
-    ``front`` is ``near[:, :head + 1]`` and ``tail`` is ``near[lines, head:]`` for `lines_behind`.
+    ``front`` is ``near[:, :head + 1]``, where ``near[v, p]`` says whether ranks p and p - 1 are
+    within rounding of each other; ``tail`` is ``near[lines, head:]``, lines of `long_runs`.
     """
     head = min(head, front.shape[1])
     member = front[:, :head].copy()
@@ -149,12 +149,12 @@ def run_members(front, lines, tail, head=HEAD):
     return v, p
 
 
-def resolve(space, points, query_half, keys, order, tolerance=None, head=HEAD):
-    """Correct an order by rounded keys, in place; runs that begin behind rank ``head`` are tied.
+def resolve(space, points, query_half, keys, order, tolerance=None, head=EXACT_RANKS):
+    """Correct in place the order of rows by sorted, rounded keys (n_points, n_sorted).
 
-    Keys (n_points, n_sorted) are sorted and ``order`` holds their rows; ``tolerance`` is how far
-    keys are rounded, relative to the sizes of both rows (None: that of the space). Returns whether
-    a row is tied with the one before it.
+    ``tolerance`` bounds the rounding relative to the sizes of both rows (None: that of the space).
+    Runs that begin at rank ``head`` or later become ties. Returns a mask of ties with the row
+    before.
     """
     near = np.zeros(keys.shape, dtype=bool)
     if space.kind == GENERIC:
@@ -167,8 +167,8 @@ def resolve(space, points, query_half, keys, order, tolerance=None, head=HEAD):
     apart = _without_shared_columns(space, keys, near)
     near[apart] = False
     front = near[:, : head + 1]
-    lines = lines_behind(front, head)
-    v, p = run_members(front, lines, near[lines, head:], head)
+    lines = long_runs(front, head)
+    v, p = run_positions(front, lines, near[lines, head:], head)
     if len(v):
         order[v, p], near[v, p] = resolve_pairs(space, points, v, order[v, p], near[v, p])
     near[apart] = True
@@ -176,26 +176,26 @@ def resolve(space, points, query_half, keys, order, tolerance=None, head=HEAD):
 
 
 def _without_shared_columns(space, keys, near):
-    """Ties of sparse rows that share no column with the point: their cosine is 0, exactly.
+    """Mask of ties of sparse rows with no column in common with the point: their cosine is 0.
 
-    There may be thousands. Where another row is within rounding of them, they are left open.
+    There may be thousands. Where another row is within rounding of them, they are compared exactly.
     """
     apart = np.zeros(near.shape, dtype=bool)
     if space.kind == COSINE and isinstance(space.X, Rows) and space.X.is_sparse:
         zero = keys == 0
         apart[:, 1:] = zero[:, 1:] & zero[:, :-1]
         first = np.argmax(zero, axis=1)
-        behind = first + zero.sum(axis=1)
+        after = first + zero.sum(axis=1)
         lines = np.arange(len(keys))
-        last = np.minimum(behind, keys.shape[1] - 1)
-        apart[near[lines, first] | ((behind < keys.shape[1]) & near[lines, last])] = False
+        last = np.minimum(after, keys.shape[1] - 1)
+        apart[near[lines, first] | ((after < keys.shape[1]) & near[lines, last])] = False
     return apart
 
 
 def count_ranked(tied, max_rank):
-    """Ranks kept of every line: ``max_rank``, and those tied with the last of them."""
+    """Number of ranks kept for each point: ``max_rank``, plus those tied with the last of them."""
     n = tied.shape[1]
     if max_rank >= n:
         return np.full(len(tied), n)
-    behind = tied[:, max_rank:]
-    return max_rank + np.where(behind.all(axis=1), n - max_rank, np.argmin(behind, axis=1))
+    after = tied[:, max_rank:]
+    return max_rank + np.where(after.all(axis=1), n - max_rank, np.argmin(after, axis=1))

@@ -1,7 +1,7 @@
 """The FAISS engine: flat k-nearest and range search. Importing this imports faiss.
 
-FAISS computes in float32, whatever X is; what that leaves open is decided from the rows in float64.
-A k-nearest search is made for few ranks: with `max_rank` it is quick, without it slow.
+FAISS computes in float32, whatever the dtype of X; near-ties are resolved from the rows in float64.
+A k-nearest search is meant for few ranks: it is fast with `max_rank` and slow without.
 """
 
 from abc import ABC, abstractmethod
@@ -13,35 +13,19 @@ import numpy as np
 from sklearn import get_config
 
 from .._utils.parallel import tiles
-from ._exact import HEAD, count_ranked, pair_keys, resolve
+from ._exact import EXACT_RANKS, count_ranked, pair_keys, resolve
 from ._ranks import Order
 from ._rows import read_rows
 from ._space import POINTS, ball_rule
 from .kernels.kinds import COSINE, GENERIC
 
-_LOCK = Lock()  # one search at a time: faiss spreads it over threads by itself
-_GPU_RANKS = 2048  # the most neighbours that a search on a GPU returns
+_LOCK = Lock()  # one search at a time, since faiss runs each in several threads
+_GPU_RANKS = 2048  # largest number of neighbours that a search on a GPU returns
 
 
 def check_device(device):
-    """Return where faiss works: "cuda" or "cpu".
-
-    Parameters
-    ----------
-    device : {"auto", "cpu", "cuda"}
-        "auto" is "cuda" where faiss sees a GPU.
-
-    Returns
-    -------
-    device : {"cpu", "cuda"}
-        The device.
-
-    Raises
-    ------
-    ValueError
-        If device is "cuda" and faiss sees no GPU.
-    """
-    if device == "cpu":  # to ask for a GPU starts CUDA, which then fails in a fork of this process
+    """Return "cuda" or "cpu"; "auto" is "cuda" if faiss finds a GPU."""
+    if device == "cpu":  # looking for a GPU starts CUDA, which then fails in forked processes
         return "cpu"
     seen = faiss.get_num_gpus() > 0 if hasattr(faiss, "get_num_gpus") else False
     if device == "cuda" and not seen:
@@ -58,32 +42,32 @@ def make_engine(device):
 
 
 class FaissEngine(ABC):
-    """Ranks and balls by an index of FAISS; ``device`` is where k-nearest searches run.
+    """Ranks and balls by a FAISS index.
 
-    Range searches run on the CPU.
+    K-nearest searches run on ``device``, range searches on the CPU.
     """
 
     name = "faiss"
-    bytes_per_pair = 16  # that `balls` keeps, of those in a ball
+    bytes_per_pair = 16  # kept by `balls`, for pairs in a ball
 
     def __init__(self, device):
         self.device = device
 
     @abstractmethod
     def _build(self, vectors, kind):
-        """Index of the rows."""
+        """The index of the rows."""
 
     def rank_tile_size(self, n_rows, n_points, n_features, workers, max_rank):
-        """Points of one call of `ranks`; one of their ranks takes up to 48 bytes."""
+        """Number of points in one call of `ranks`; each of their ranks takes up to 48 bytes."""
         room = get_config()["working_memory"] * 2**20 // 384
         return int(max(1, min(n_points, room // min(n_rows, max_rank + 2))))
 
     def ball_tile_size(self, n_rows, n_points, workers):
-        """Points of one call of `balls`; a pair in a ball takes up to 48 bytes."""
+        """Number of points in one call of `balls`; a pair in a ball takes up to 48 bytes."""
         return self.rank_tile_size(n_rows, n_points, 0, workers, n_rows)
 
     def turn(self):
-        """Context of one task: any number may run at a time, and searches wait for each other."""
+        """Context manager of one task: tasks run in parallel, their searches one after another."""
         return nullcontext()
 
     def _make(self, space, on_gpu):
@@ -117,19 +101,19 @@ class FaissEngine(ABC):
         return queries
 
     def _index(self, space, on_gpu=False):
-        held, name = space.buffers.held, f"{self.name} {'gpu' if on_gpu else 'cpu'}"
+        cached, name = space.buffers.cached, f"{self.name} {'gpu' if on_gpu else 'cpu'}"
         with space.buffers.lock:
-            if name not in held:
-                held[name] = self._make(space, on_gpu)
-        return held[name]
+            if name not in cached:
+                cached[name] = self._make(space, on_gpu)
+        return cached[name]
 
     def _search(self, space, queries, k):
-        """Keys that grow with the distance, and rows, (n_points, k)."""
+        """Keys, which increase with the distance, and rows, both of shape (n_points, k)."""
         index = self._index(space, self.device == "cuda" and k <= _GPU_RANKS)
         queries = self._queries(queries)
         found, order = index.search(queries, k)
         short = np.flatnonzero((order < 0).any(axis=1))
-        if len(short):  # fewer than k rows in the groups searched: search them all
+        if len(short):  # fewer than k rows in the groups searched: search all groups
             probed, index.nprobe = index.nprobe, index.nlist
             try:
                 found[short], order[short] = index.search(queries[short], k)
@@ -139,14 +123,14 @@ class FaissEngine(ABC):
 
     @staticmethod
     def _tolerance(space):
-        """How far keys in float32 are rounded, and the rank from which that makes ties."""
+        """Rounding error of float32 keys, and the rank from which near-ties count as ties."""
         eps = float(np.finfo(np.float32).eps)
         if space.X.dtype == np.float32:
-            return 4.0 * eps, HEAD
+            return 4.0 * eps, EXACT_RANKS
         return eps * (8.0 + np.sqrt(space.X.shape[1])), len(space)
 
     def ranks(self, space, points, self_index=None, max_rank=None):
-        """Rank the rows for a tile of points, see `neighbors.ranks`; yields places and orders."""
+        """Rank the rows for a tile of points, see `neighbors.ranks`."""
         points, n = read_rows(points), len(space)
         max_rank = n if max_rank is None else max_rank
         queries, query_half = space.queries(points)
@@ -154,22 +138,22 @@ class FaissEngine(ABC):
         tolerance, head = self._tolerance(space)
         waiting = [(np.arange(len(points)), min(n, max_rank + 2))]
         while waiting:
-            lines, n_asked = waiting.pop()
-            size = self.rank_tile_size(n, len(points), 0, 1, n_asked - 2)
+            lines, n_searched = waiting.pop()
+            size = self.rank_tile_size(n, len(points), 0, 1, n_searched - 2)
             if len(lines) > size:
-                waiting += [(lines[part], n_asked) for part in reversed(tiles(len(lines), size))]
+                waiting += [(lines[part], n_searched) for part in reversed(tiles(len(lines), size))]
                 continue
-            keys, order = self._ranked(space, queries[lines], left_out[lines], n_asked)
-            if n_asked < n:
+            keys, order = self._ranked(space, queries[lines], left_out[lines], n_searched)
+            if n_searched < n:
                 gap, keys, order = keys[:, -1] - keys[:, -2], keys[:, :-1], order[:, :-1]
                 sizes = 1.0
                 if space.kind != COSINE:
                     sizes = space.half[order[:, -1]] + query_half[lines]
-                ended = gap > tolerance * sizes  # else rows behind the last may be tied with it
+                ended = gap > tolerance * sizes  # else rows beyond the last may be tied with it
                 if not ended.all():
-                    waiting.append((lines[~ended], min(n, 2 * n_asked)))
+                    waiting.append((lines[~ended], min(n, 2 * n_searched)))
                 lines, keys, order = lines[ended], keys[ended], order[ended]
-            with np.errstate(invalid="ignore"):  # inf - inf behind the last row
+            with np.errstate(invalid="ignore"):  # inf - inf after the last row
                 tied = resolve(
                     space, points[lines], query_half[lines], keys, order, tolerance, head
                 )
@@ -177,10 +161,10 @@ class FaissEngine(ABC):
             n_ranked = np.minimum(n_ranked, n - (left_out[lines] >= 0))
             yield lines, Order(np.where(tied, ~order, order).astype(np.int32), n_ranked)
 
-    def _ranked(self, space, queries, left_out, n_asked):
-        """Sorted keys and rows, the point's own row behind all others."""
+    def _ranked(self, space, queries, left_out, n_searched):
+        """Sorted keys and rows; the row ``left_out`` of each point comes last."""
         with _LOCK:
-            keys, order = self._search(space, queries, n_asked)
+            keys, order = self._search(space, queries, n_searched)
         keys[order == left_out[:, None]] = np.inf
         place = np.argsort(keys, axis=1, kind="stable")
         return np.take_along_axis(keys, place, axis=1), np.take_along_axis(order, place, axis=1)
@@ -188,7 +172,7 @@ class FaissEngine(ABC):
     def balls(self, space, points, radius, self_index=None):
         """Find the rows in the balls of a tile of points, see `neighbors.balls`."""
         if self.name != "faiss":  # counts would be wrong without a bound
-            raise ValueError(f"engine={self.name!r} ranks neighbours only: it needs max_rank.")
+            raise ValueError(f"engine={self.name!r} only ranks neighbours: it needs max_rank.")
         points = read_rows(points)
         n_points, index = len(points), self._index(space)
         queries, _, slack, limit = ball_rule(space, points, radius)
@@ -222,7 +206,7 @@ class FlatEngine(FaissEngine):
 
 
 class PairBalls:
-    """The balls of a tile: pairs of a row and a point."""
+    """The balls of a tile of points, as pairs of a row and a point."""
 
     def __init__(self, space, i, v, n_points):
         self._rows, self._n_rows = i, len(space)
@@ -231,6 +215,6 @@ class PairBalls:
         self.counts = np.bincount(self._places, minlength=np.prod(shape)).reshape(shape)
 
     def sum(self, weights):
-        """Sum for each row the weights of the balls that it is in."""
+        """For each row, the sum of the weights of the balls that contain it."""
         of_pairs = np.asarray(weights, dtype=np.float64).ravel()[self._places]
         return np.bincount(self._rows, weights=of_pairs, minlength=self._n_rows)

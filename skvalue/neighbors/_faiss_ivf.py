@@ -1,7 +1,7 @@
-"""The approximate FAISS engine: an inverted file, for `max_rank` alone. Imports faiss.
+"""The approximate FAISS engine: an inverted file, which needs `max_rank`. Imports faiss.
 
-Rows are grouped around centres; a point is compared with those of the nearest groups, so that it
-may miss a neighbour near the edge of another group. Ranks among those found are exact.
+Rows are grouped around centres, and a point is compared with the rows of the nearest groups only:
+neighbours near the edge of another group may be missed. Ranks among the rows found are exact.
 """
 
 import faiss
@@ -10,8 +10,8 @@ import numpy as np
 from ._faiss import FaissEngine, check_device
 from .kernels.kinds import COSINE
 
-_PROBED = 8  # one group in this many is searched, and 16 at least
-_GPU_GROUPS = 2048  # the most groups that a GPU searches
+_PROBED = 8  # one in 8 groups is searched, and at least 16
+_GPU_GROUPS = 2048  # largest number of groups that a GPU searches
 
 
 def make_engine(device):
@@ -27,7 +27,7 @@ class FaissIVFEngine(FaissEngine):
     def _build(self, vectors, kind):
         n, d = vectors.shape
         most = _GPU_GROUPS if self.device == "cuda" else n
-        n_groups = int(max(1, min(4 * np.sqrt(n), n // 39, most)))  # faiss asks for 39 rows a group
+        n_groups = int(max(1, min(4 * np.sqrt(n), n // 39, most)))  # faiss wants 39 rows per group
         metric = faiss.METRIC_INNER_PRODUCT if kind == COSINE else faiss.METRIC_L2
         centres = faiss.IndexFlatIP(d) if kind == COSINE else faiss.IndexFlatL2(d)
         index = faiss.IndexIVFFlat(centres, d, n_groups, metric)

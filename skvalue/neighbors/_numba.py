@@ -1,7 +1,7 @@
 """The CPU engine: single-threaded numpy products and compiled loops that release the GIL.
 
-Each call works on one tile of points and is meant to run in its own thread; memory is bounded by
-the tile, never by rows times points.
+Each call processes one tile of points and is meant to run in its own thread. Memory is bounded by
+the size of the tile, whatever the number of points.
 """
 
 from contextlib import nullcontext
@@ -23,12 +23,12 @@ _ROWS = 512  # rows of one product of the ball engine: the tile stays in the cac
 
 
 def _budget():
-    """Bytes for one task: an eighth of scikit-learn's working memory."""
+    """Memory of one task in bytes: an eighth of scikit-learn's working memory."""
     return get_config()["working_memory"] * 2**20 / 8
 
 
 def rank_head(n_rows):
-    """Ranks that are resolved exactly, see `rank_kernels.rank_tile`: in a small game, all."""
+    """Number of ranks that are resolved exactly, see `rank_kernels.rank_tile`: all if few rows."""
     return n_rows if n_rows <= 4096 else 1024
 
 
@@ -36,27 +36,26 @@ class NumbaEngine:
     """Exact ranks and balls on the CPU."""
 
     name = "numba"
-    bytes_per_pair = 1 / 8  # that `balls` keeps
+    bytes_per_pair = 1 / 8  # kept by `balls`
 
     def rank_tile_size(self, n_rows, n_points, n_features, workers, max_rank):
-        """Points of one call of `ranks`."""
-        # A product with few points spends its time packing the rows, the more so the wider they
-        # are.
+        """Number of points in one call of `ranks`."""
+        # A product with few points spends most of its time packing the rows, especially wide ones.
         wide = 512 if n_features > 128 else 128
         room = int(_budget() // (4 * n_rows))
         return max(1, min(wide, room, -(-n_points // workers)))
 
     def ball_tile_size(self, n_rows, n_points, workers):
-        """Points of one call of `balls`."""
+        """Number of points in one call of `balls`."""
         room = int(8 * _budget() // n_rows)
         return max(1, min(512, room, max(64, -(-n_points // workers))))
 
     def turn(self):
-        """Context of one task: any number may run at a time."""
+        """Context manager of one task: any number of tasks run in parallel."""
         return nullcontext()
 
     def ranks(self, space, points, self_index=None, max_rank=None):
-        """Rank the rows for a tile of points, see `neighbors.ranks`; yields parts and orders."""
+        """Rank the rows for a tile of points, see `neighbors.ranks`."""
         max_rank = len(space) if max_rank is None else max_rank
         if isinstance(space, BlockSpace):
             yield from _blocks.ranks(space, points, self_index, max_rank)
@@ -139,7 +138,7 @@ class NumbaEngine:
 
 
 class ClassBlocks:
-    """Rows sorted by class, in blocks of eight rows of one class that are padded with -1."""
+    """Rows sorted by class, in blocks of eight rows of one class, padded with -1."""
 
     def __init__(self, space):
         sizes = np.bincount(space.codes, minlength=space.n_classes)
@@ -155,16 +154,16 @@ class ClassBlocks:
 
 
 def _class_blocks(space):
-    """The class blocks of a space, made once."""
-    held = space.buffers.held
+    """The class blocks of a space, computed once."""
+    cached = space.buffers.cached
     with space.buffers.lock:
-        if "class blocks" not in held:
-            held["class blocks"] = ClassBlocks(space)
-    return held["class blocks"]
+        if "class blocks" not in cached:
+            cached["class blocks"] = ClassBlocks(space)
+    return cached["class blocks"]
 
 
 class BlockBalls:
-    """The balls of a tile: one byte for a block of rows and a point, one bit a row."""
+    """The balls of a tile: one byte for each block of eight rows and point, one bit per row."""
 
     def __init__(self, space, blocks, memory, counts):
         self._buffers, self._blocks = space.buffers, blocks
@@ -173,10 +172,10 @@ class BlockBalls:
         self.bits = memory[: shape[0] * shape[1]].reshape(shape)
 
     def __del__(self):
-        self._buffers.give("bits", self._memory)  # for the next tile
+        self._buffers.give("bits", self._memory)  # reused by the next tile
 
     def sum(self, weights):
-        """Sum for each row the weights of the balls that it is in."""
+        """For each row, the sum of the weights of the balls that contain it."""
         total = np.zeros(len(self._blocks.order))
         weights = np.ascontiguousarray(weights, dtype=np.float64)
         ball_kernels.add_weights(self.bits, self._blocks.classes, weights, total)

@@ -1,4 +1,4 @@
-"""Rows in order of distance from points, whatever the engine."""
+"""Rows in order of distance from points, for any engine."""
 
 from typing import NamedTuple
 
@@ -13,10 +13,10 @@ class Order(NamedTuple):
     Parameters
     ----------
     rows : ndarray of int of shape (n_points, n_sorted)
-        ``rows[v, :n_ranked[v]]`` are the rows from near to far, ``~i`` where row ``i`` is tied with
-        the one before it.
+        ``rows[v, :n_ranked[v]]`` are the rows from the nearest to the farthest; ``~i`` in place of
+        ``i`` says that row ``i`` is tied with the one before it.
     n_ranked : ndarray of int of shape (n_points,)
-        Number of rows that are ranked: `max_rank`, and those tied with the last of them.
+        Number of rows that are ranked: `max_rank`, plus those tied with the last of them.
 
     Examples
     --------
@@ -33,18 +33,18 @@ class Order(NamedTuple):
 
 
 def rank_parts(engine, n_rows, n_points, n_features, max_rank=None, workers=1):
-    """Cut the points into tiles that one task should take.
+    """Cut the points into tiles, one for each task.
 
     Parameters
     ----------
     engine : object
-        Of `get_engine`.
+        An engine, see `get_engine`.
     n_rows, n_points, n_features : int
         Sizes of the problem.
     max_rank : int, default=None
         Number of ranks needed; all by default.
     workers : int, default=1
-        Number of tasks at a time.
+        Number of tasks that run at the same time.
 
     Returns
     -------
@@ -56,18 +56,18 @@ def rank_parts(engine, n_rows, n_points, n_features, max_rank=None, workers=1):
 
 
 def ranks(engine, space, points, self_index=None, max_rank=None):
-    """Rank the rows for any number of points, as many at a time as the engine takes.
+    """Rank the rows for any number of points, tile by tile.
 
     Parameters
     ----------
     engine : object
-        Of `get_engine`.
+        An engine, see `get_engine`.
     space : Space
         The rows.
     points : ndarray or Rows of shape (n_points, d)
         The points.
     self_index : ndarray of int of shape (n_points,), default=None
-        A row that is not ranked for the point; -1 for none.
+        Row that is not ranked for the point; -1 for none.
     max_rank : int, default=None
         Number of ranks needed; all by default.
 
@@ -76,7 +76,8 @@ def ranks(engine, space, points, self_index=None, max_rank=None):
     places : ndarray of int
         Positions of some of the points.
     order : Order
-        The rows in order of their distance from these points. The arrays are reused.
+        The rows in order of their distance from these points. The arrays are overwritten by the
+        next step.
     """
     for tile in rank_parts(engine, len(space), len(points), points.shape[1], max_rank):
         some = None if self_index is None else self_index[tile]

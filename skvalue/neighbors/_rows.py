@@ -1,4 +1,4 @@
-"""Rows that are not one array in memory: sparse, in a file, or a Dask array; read in blocks."""
+"""Rows that are read in blocks: a sparse matrix, an array in a file, or a Dask array."""
 
 import mmap
 import sys
@@ -22,7 +22,7 @@ def _mapping(array):
 
 
 def _of_joblib(mapped):
-    """Whether joblib wrote the file, to hand an array of this machine's memory to a worker."""
+    """Whether the file is one of joblib's, which pass arrays in memory to worker processes."""
     return "joblib_memmapping_folder" in Path(mapped.filename or "").parent.name
 
 
@@ -32,14 +32,14 @@ def _is_dask(X):
 
 
 def as_rows(X, dtypes=(np.float64, np.float32)):
-    """Return what has to be read in blocks as `Rows`, anything else as it is.
+    """Convert X to `Rows` if it has to be read in blocks; return anything else unchanged.
 
     Parameters
     ----------
     X : array-like
-        Sparse matrices, `np.memmap` (and views of one) and Dask arrays become `Rows`.
+        Sparse matrices, `np.memmap` (and views of one) and Dask arrays are converted to `Rows`.
     dtypes : tuple of dtypes
-        Precisions kept; any other becomes the first of them, block by block.
+        Dtypes that are kept; any other is converted to the first of them, block by block.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def as_rows(X, dtypes=(np.float64, np.float32)):
 
 
 def read_rows(X):
-    """Rows in memory.
+    """Read rows into memory.
 
     Parameters
     ----------
@@ -73,19 +73,19 @@ def read_rows(X):
     Returns
     -------
     X : ndarray or csr_array of shape (n, d)
-        The rows; CSR where they are sparse.
+        The rows; CSR if they are sparse.
     """
     return X.read() if isinstance(X, Rows) else X
 
 
 def concatenate_rows(first, second):
-    """Rows below each other.
+    """Stack two sets of rows vertically.
 
     Parameters
     ----------
     first, second : ndarrays or Rows
-        The rows. The result is of the kind of the first; `Rows` of a file or a Dask array are still
-        read only when asked for.
+        The rows. The result has the type of the first; `Rows` of a file or a Dask array are still
+        read only on request.
 
     Returns
     -------
@@ -97,11 +97,11 @@ def concatenate_rows(first, second):
     if first.is_sparse:
         both = sparse.vstack([first.read(), sparse.csr_array(read_rows(second))], format="csr")
         return Rows(both, first.dtype)
-    return Rows(_Pile(first, second), first.dtype)
+    return Rows(_StackedRows(first, second), first.dtype)
 
 
-class _Pile:
-    """Two sources below each other."""
+class _StackedRows:
+    """Two sources, stacked vertically."""
 
     def __init__(self, first, second):
         self.parts = first, second
@@ -122,15 +122,15 @@ class _Pile:
 class Rows:
     """Rows of a sparse matrix, a file or a Dask array.
 
-    A view: taking some of them copies nothing until they are read. Pickling a view of a file keeps
-    the file's name and the place in it.
+    Indexing returns a view; nothing is copied until the rows are read. A pickled view of a file
+    holds the name of the file and the position in it.
 
     Parameters
     ----------
-    source : csr_array, ndarray, Dask array or a pile of them
-        Where the rows are.
+    source : csr_array, ndarray, Dask array or two of them stacked
+        Where the rows are stored.
     dtype : dtype
-        Precision in which they are read.
+        Dtype of the rows that are read.
     index : slice or ndarray of int, default=None
         Rows of the source; all of them by default.
 
@@ -158,7 +158,7 @@ class Rows:
 
     @property
     def nbytes(self):
-        """Bytes that a pickle takes: those of a sparse source; a file stays where it is."""
+        """Size of a pickle in bytes: that of a sparse source; 0 for a file, which is not copied."""
         return self.source.data.nbytes + self.source.indices.nbytes if self.is_sparse else 0
 
     def __getitem__(self, key):
@@ -199,7 +199,7 @@ class Rows:
             rows = self if step >= len(self) else self[part]
             out[part] = self.source[rows.index]
             if mapped is not None and mapped.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
-                mapped.base.madvise(mmap.MADV_DONTNEED)  # read pages are ours until given back
+                mapped.base.madvise(mmap.MADV_DONTNEED)  # else the pages read stay in memory
         return out
 
     def blocks(self, size):
@@ -213,7 +213,7 @@ class Rows:
         Yields
         ------
         part : slice
-            Where they stand.
+            Positions of the rows.
         rows : ndarray or csr_array
             The rows.
         """

@@ -1,4 +1,4 @@
-"""Rows prepared for one metric: what a product needs to become an order by distance."""
+"""Rows prepared for one metric: what turns inner products into an order by distance."""
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -13,10 +13,10 @@ from .._utils.parallel import row_map
 from ._rows import read_rows
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 
-POINTS = "What is compared with X (X_val, or rows to value)"  # in messages
+POINTS = "What is compared with X (X_val, or rows to value)"  # for error messages
 
-# Metrics by name. The first two are one matrix product; the others go through scikit-learn. SciPy's
-# that take something from the data ("mahalanobis", "seuclidean") would change with the blocks.
+# Metrics by name. The first two take one matrix product; the others are computed by scikit-learn.
+# SciPy's "mahalanobis" and "seuclidean" are left out: they estimate scales from each block of rows.
 METRICS = {"euclidean", "cosine"} | (
     set(PAIRWISE_DISTANCE_FUNCTIONS) - {"precomputed", "nan_euclidean", "haversine"}
 )
@@ -24,7 +24,7 @@ METRICS |= {"braycurtis", "canberra", "chebyshev", "correlation", "hamming", "sq
 
 
 def _center(X):
-    """A point near the mean, in X's precision: of at most 2047 rows, which is near enough."""
+    """Mean of at most 2047 rows in the dtype of X, which is near enough to the mean of all."""
     return X[:: max(1, len(X) // 1024)].mean(axis=0, dtype=np.float64).astype(X.dtype)
 
 
@@ -34,15 +34,15 @@ def _squared_norms(X):
 
 
 def is_far(center, mean_norm):
-    """Whether the center of some rows is far from the origin, next to their mean squared norm."""
+    """Whether the center is far from the origin, compared with the mean squared norm."""
     return bool(_squared_norms(center) > 0.25 * mean_norm)
 
 
 def check_norms(squares, rows, name="X", small=None):
-    """Refuse squared norms for which the precision of the rows has no room, or no digits.
+    """Refuse squared norms that overflow or underflow the dtype of the rows.
 
-    A key is at most a few squared norms, and keys are subtracted: a sixteenth of the largest number
-    leaves room for that. ``small`` is a mask of rows whose norms count, and are too small to.
+    A key is at most a few squared norms, and keys are subtracted: norms up to a sixteenth of the
+    largest number leave room for that. ``small``: mask of rows whose squares have lost digits.
     """
     bad = not squares.max(initial=0) <= np.finfo(rows.dtype).max / 16
     if not bad and small is not None and small.any():
@@ -56,12 +56,12 @@ def check_norms(squares, rows, name="X", small=None):
 
 
 def all_small(squares):
-    """A mask of all rows if even their largest squared norm has lost digits, else of none."""
+    """A mask: all rows if even the largest squared norm has lost digits, else no row."""
     return np.full(len(squares), squares.max(initial=0) < np.finfo(squares.dtype).tiny)
 
 
 def inverse_from(squares, rows, name="X"):
-    """One over the norm of every row; 0 for a row of zeros: its cosine with everything is 0."""
+    """Inverse norm of each row; 0 for a row of zeros, whose cosine with any row is 0."""
     check_norms(squares, rows, name, squares < np.finfo(rows.dtype).tiny)
     norms = np.sqrt(squares)
     return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
@@ -72,15 +72,14 @@ def _inverse_norms(X, name="X"):
 
 
 class Buffers:
-    """Scratch arrays handed from task to task: fresh memory costs more than the product in it.
+    """Scratch arrays that tasks reuse, since allocating memory takes longer than the product in it.
 
-    A set is taken with `take` and given back with `give`, so that there are as many sets of a kind
-    as tasks that run at the same time. What an engine keeps as long as the rows (a copy on a
-    device, an index) is in `held`, which is filled under the lock. Pickled without its content.
+    `take` and `give` keep one set of arrays for each task that runs at the same time. ``cached``,
+    filled under the lock, is for an index or a copy on a device. No content is pickled.
     """
 
     def __init__(self):
-        self._free, self.held, self.lock = defaultdict(list), {}, Lock()
+        self._free, self.cached, self.lock = defaultdict(list), {}, Lock()
 
     def take(self, kind):
         """Return a free set, or None."""
@@ -100,17 +99,17 @@ class Buffers:
 class Space(ABC):
     """Rows under one metric, and their classes.
 
-    For "euclidean" and "cosine" a pair's key, which grows with its distance, is
-    ``half[i] - scale[i] * <x_i, q>``; other metrics go through
-    `sklearn.metrics.pairwise_distances`, block by block. `make_space` makes the right one of the
-    two kinds: rows in memory, or read in blocks.
+    For "euclidean" and "cosine" the key of row i and point q, which increases with their distance,
+    is ``half[i] - scale[i] * <x_i, q>``; other metrics are computed by
+    `sklearn.metrics.pairwise_distances`, block by block. `make_space` returns one of two
+    subclasses: for rows in memory, or for rows that are read in blocks.
 
     Parameters
     ----------
     X : ndarray or Rows of shape (n, d), float32 or float64
-        The rows. A reference is kept; distances are computed in its precision.
+        The rows. A reference is kept; distances are computed in the dtype of X.
     metric : str or callable
-        A name in `METRICS`, or what `sklearn.metrics.pairwise_distances` takes.
+        A name in `METRICS`, or a metric of `sklearn.metrics.pairwise_distances`.
     codes : ndarray of int of shape (n,), default=None
         Class of each row; one class by default.
     n_classes : int, default=1
@@ -119,7 +118,7 @@ class Space(ABC):
     Raises
     ------
     ValueError
-        If squared norms overflow or underflow the precision of X.
+        If squared norms overflow or underflow the dtype of X.
     """
 
     def __init__(self, X, metric, codes=None, n_classes=1):
@@ -130,15 +129,15 @@ class Space(ABC):
         self.buffers = Buffers()
         self.half = np.zeros(len(X), dtype=X.dtype)
         self.scale = np.ones(len(X), dtype=X.dtype)
-        self.center = None  # the point that the products of "euclidean" are computed around
+        self.center = None  # for "euclidean": subtracted before products are computed
         length = self._measure()  # the number of terms of an inner product
         eps = float(np.finfo(X.dtype).eps)
         self.largest_half = float(self.half.max())
         self.mean_half = float(self.half.mean(dtype=np.float64))
-        # Keys closer than this are decided again from the rows. In balls no rounding is larger,
-        # whatever the rows (those of one number all over round one way), so that the rows in a ball
-        # do not depend on the other rows. Ranks allow for the common size, which grows as sqrt(d),
-        # and where they are many and float32 is coarse, for less.
+        # Pairs with keys closer than this are compared again from the rows. For balls it bounds
+        # the rounding error of any row (errors of constant rows add up), so that whether a row is
+        # in a ball does not depend on the other rows. For ranks it is the usual size of the error,
+        # which grows as sqrt(d), and less in float32, where near-ties are many.
         self.ball_tolerance = eps * (8.0 + length)
         self.rank_tolerance = eps * (8.0 + np.sqrt(length))
         if X.dtype == np.float32:
@@ -150,7 +149,7 @@ class Space(ABC):
 
     @abstractmethod
     def read(self, points):
-        """Read points into memory, of the kind of the rows.
+        """Read points into memory, dense or sparse as the rows are.
 
         Parameters
         ----------
@@ -170,26 +169,26 @@ class Space(ABC):
         Parameters
         ----------
         points : ndarray or Rows of shape (n_points, d)
-            The points, in the precision of the rows.
+            The points, in the dtype of the rows.
 
         Returns
         -------
         work : ndarray or csr_array of shape (n_points, d)
-            The points in the form that the product takes.
+            The factor of the product.
         half : ndarray of shape (n_points,)
-            Half their squared norms; zeros where the metric has no use for them.
+            Half their squared norms; zeros for other metrics than "euclidean".
         """
 
     @abstractmethod
     def distances(self, points, rows=slice(None)):
-        """Compute distances of a metric that is no product.
+        """Compute distances for a metric that is not computed by a matrix product.
 
         Parameters
         ----------
         points : ndarray or Rows of shape (n_points, d)
             The points.
         rows : slice or ndarray of int, default=slice(None)
-            The rows asked for; all of them by default.
+            Which rows; all of them by default.
 
         Returns
         -------
@@ -201,7 +200,7 @@ class Space(ABC):
         return len(self.X)
 
     def __sizeof__(self):
-        # A cluster sends what is large to every worker once, not with every task.
+        # Clusters send large objects to each worker once, not with each task.
         arrays = {id(array): array for array in vars(self).values() if hasattr(array, "nbytes")}
         return object.__sizeof__(self) + sum(array.nbytes for array in arrays.values())
 
@@ -213,7 +212,7 @@ class DenseSpace(Space):
         X = self.work = self.X
         if self.kind == EUCLIDEAN:
             norms = row_map(_squared_norms, X)
-            # Far from the origin a product cancels: compute around the mean.
+            # Far from the origin products suffer from cancellation: subtract the mean.
             center = _center(X)
             if is_far(center, norms.mean(dtype=np.float64)):
                 self.center, self.work = center, X - center
@@ -226,10 +225,10 @@ class DenseSpace(Space):
 
     @cached_property
     def far_tolerance(self):
-        """What takes the place of `rank_tolerance` far out, where near-ties are many.
+        """Replaces `rank_tolerance` at far ranks, where near-ties are many.
 
-        Twice the largest rounding error among the keys of pairs of some rows, relative to their
-        sizes. A float32 product runs in BLAS: ask from a task, where that has one thread.
+        Twice the largest relative rounding error of the keys of some pairs of rows. Read it inside
+        a task, where BLAS has one thread.
         """
         if self.kind == GENERIC or self.X.dtype == np.float64:
             return self.rank_tolerance
@@ -268,8 +267,8 @@ class DenseSpace(Space):
 
 
 def finite_distances(points, X, metric):
-    """`sklearn.metrics.pairwise_distances`, none of which may be NaN or infinity."""
-    if sparse.issparse(X) and sparse.issparse(points):  # rounded to float32 ties would be lost
+    """`sklearn.metrics.pairwise_distances`; an error if any is NaN or infinity."""
+    if sparse.issparse(X) and sparse.issparse(points):  # rounding to float32 would break ties
         points, X = points.astype(np.float64, copy=False), X.astype(np.float64, copy=False)
     distances = pairwise_distances(points, X, metric=metric)
     if not np.isfinite(distances).all():
@@ -280,12 +279,10 @@ def finite_distances(points, X, metric):
 
 
 def ball_rule(space, points, radius):
-    """When a product puts a row inside the closed ball of a point, and when the rows must decide.
+    """Return (work, threshold, slack, limit): when a row is in the closed ball of a point.
 
-    Returns the points as the product takes them; the threshold at each: inside where
-    ``scale * product - half`` is at least this; the slack, which is added to
-    ``ball_tolerance * half``: how near to the threshold the exact key decides; and the limit:
-    inside where the exact key is at most this.
+    It is if ``scale * product - half`` is at least the threshold of the point; within
+    ``slack + ball_tolerance * half`` of the threshold, if its exact key is at most the limit.
     """
     work, point_half = space.queries(points)
     closed = 1e-12  # the ball is closed: a distance that rounds to the radius is inside

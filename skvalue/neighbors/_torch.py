@@ -1,8 +1,8 @@
 """The torch engine: exact ranks and balls on a CPU or a CUDA device. Importing this imports torch.
 
-Products are float32 or float64, as X is, never half precision or TF32: what those cannot tell apart
-is most of the pairs, and deciding them again costs more than the faster product saves. What a
-product leaves open is decided on the CPU from the rows, in float64 (`_exact`).
+Products are float32 or float64, as X is, never half precision or TF32: with those most pairs would
+be near-ties, and comparing them again takes longer than the faster product saves. Near-ties are
+resolved on the CPU from the rows, in float64 (`_exact`).
 """
 
 from contextlib import contextmanager
@@ -23,54 +23,32 @@ from .._utils.torch_device import (
     on_gpu,
 )
 from ._block_space import BlockSpace
-from ._exact import HEAD, count_ranked, lines_behind, pair_keys, resolve_pairs, run_members
+from ._exact import EXACT_RANKS, count_ranked, long_runs, pair_keys, resolve_pairs, run_positions
 from ._ranks import Order
 from ._space import ball_rule
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
 
-_LOCK = RLock()  # one tile at a time: torch spreads its operations over threads by itself
-_FEW_CLASSES = 32  # up to here counts and sums are matrix products
+_LOCK = RLock()  # one tile at a time, since torch runs its operations in several threads
+_FEW_CLASSES = 32  # up to this many classes, counts and sums are matrix products
 
 
 @contextmanager
 def _turn(gpu):
-    """One tile at a time, on one GPU in all threads, whatever the user has set elsewhere."""
+    """One tile at a time, on the same GPU in all threads, whatever torch settings the user has."""
     with _LOCK, on_gpu(gpu), default_settings(), in_any_order(), torch.no_grad():
         yield
 
 
 def make_engine(device):
-    """Return the engine on a device.
-
-    Parameters
-    ----------
-    device : {"auto", "cpu", "cuda"}
-        "auto" is "cuda" where torch sees a GPU.
-
-    Returns
-    -------
-    engine : TorchEngine
-        The engine.
-
-    Raises
-    ------
-    ValueError
-        If device is "cuda" and torch sees no GPU.
-    """
+    """Return the engine on a device, see `find_device`."""
     return TorchEngine(find_device(device))
 
 
 class TorchEngine:
-    """Exact ranks and balls by torch.
-
-    Parameters
-    ----------
-    device : {"cpu", "cuda"}
-        Where it works.
-    """
+    """Exact ranks and balls by torch, on a device: "cpu" or "cuda"."""
 
     name = "torch"
-    bytes_per_pair = 1  # that `balls` keeps
+    bytes_per_pair = 1  # kept by `balls`
 
     def __init__(self, device):
         self.device, self._gpu = device, current_gpu(device)
@@ -79,15 +57,15 @@ class TorchEngine:
         return TorchEngine, (self.device,)  # another process may have other GPUs
 
     def rank_tile_size(self, n_rows, n_points, n_features, workers, max_rank):
-        """Points of one call of `ranks`; a pair takes up to 48 bytes."""
+        """Number of points in one call of `ranks`; a pair takes up to 48 bytes."""
         return int(max(1, min(n_points, block_bytes(self.device) // (48 * n_rows))))
 
     def ball_tile_size(self, n_rows, n_points, workers):
-        """Points of one call of `balls`; a pair takes one byte."""
+        """Number of points in one call of `balls`; a pair takes one byte."""
         return int(max(1, min(n_points, 8192, block_bytes(self.device) // n_rows)))
 
     def turn(self):
-        """Context of one task: other threads wait until what it holds on the device is free."""
+        """Context manager of one task: other threads wait until its device memory is free."""
         return _turn(self._gpu)
 
     def to_device(self, array):
@@ -98,7 +76,7 @@ class TorchEngine:
         return torch.from_numpy(array).to(self.device)
 
     def _blocks(self, space, n_points):
-        """Yield the rows in blocks, as the product takes them."""
+        """Yield the rows in blocks, centered or scaled for the product."""
         if isinstance(space, BlockSpace):
             for part, block in space.blocks(n_points):
                 block = space.centred(block)
@@ -109,12 +87,12 @@ class TorchEngine:
         n, d = space.work.shape
         size = space.work.dtype.itemsize
 
-        held = space.buffers.held
+        cached = space.buffers.cached
         with space.buffers.lock:
-            if "torch" not in held:  # all of them or none, as the first tile finds the memory
+            if "torch" not in cached:  # all rows or none: the first tile decides by the free memory
                 fits = self.device != "cpu" and n * d * size < free_memory() // 4
-                held["torch"] = self._scaled(space, slice(None)) if fits else None
-        work = held["torch"]
+                cached["torch"] = self._scaled(space, slice(None)) if fits else None
+        work = cached["torch"]
         each = 16 * n_points if work is not None else d + 8 * n_points
         for part in tiles(n, min(n, max(16, int(block_bytes(self.device) // (size * each))))):
             yield part, self._scaled(space, part) if work is None else work[part]
@@ -124,7 +102,7 @@ class TorchEngine:
         return work * self.to_device(space.scale[part])[:, None] if space.kind == COSINE else work
 
     def _distances(self, space, points):
-        """Yield blocks of rows and distances of a metric that is no product, from the CPU."""
+        """Yield blocks of rows and their distances, computed on the CPU, for other metrics."""
         room = get_config()["working_memory"] * 2**20 // 2
         for part in tiles(len(space), max(16, int(room // (8 * len(points))))):
             yield part, self.to_device(space.distances(points, part))
@@ -132,7 +110,7 @@ class TorchEngine:
     # Ranks ----------------------------------------------------------------------------------
 
     def _keys(self, space, points, queries):
-        """Keys that grow with the distance, (n_points, n_rows)."""
+        """Keys, which increase with the distance, of shape (n_points, n_rows)."""
         shape = points.shape[0], len(space)
         if space.kind == GENERIC:
             keys = torch.empty(shape, dtype=torch.float64, device=self.device)
@@ -146,11 +124,10 @@ class TorchEngine:
         return keys
 
     def device_ranks(self, space, points, self_index=None, max_rank=None):
-        """Rank the rows for a tile of points; call it, and use what it yields, in a `turn`.
+        """Rank the rows for a tile of points; call it, and use what it yields, within `turn`.
 
-        Yields positions of points, their rows by distance, (n_points, n_sorted), and which are tied
-        with the one before, as tensors on the device. All points at once, except for those whose
-        last rank is tied: they are sorted further.
+        Yields positions of points, and tensors of shape (n_points, n_sorted): their rows by
+        distance, and which are tied with the one before. Points whose last rank is tied come later.
         """
         points = space.read(points)
         queries, query_half = space.queries(points)
@@ -164,7 +141,7 @@ class TorchEngine:
         query_half = self.to_device(query_half)[:, None].to(keys.dtype) * space.rank_tolerance
         while n_sorted < n // 4 and len(lines):
             order, near = self._first(space, keys, half, query_half, n_sorted)
-            open_ = near[:, -1]  # the run may go on behind
+            open_ = near[:, -1]  # the run may continue
             ended, to_sort = (mask.nonzero()[:, 0] for mask in (~open_, open_))
             some = lines[ended.cpu().numpy()]
             yield some, *self._resolved(space, points[some], order[ended], near[ended])
@@ -176,7 +153,7 @@ class TorchEngine:
             yield lines, *self._resolved(space, points[lines], order, near)
 
     def _first(self, space, keys, half, query_half, n_sorted):
-        """Rows of the smallest keys, and which are within rounding of the one before."""
+        """Rows with the smallest keys, and which are within rounding of the one before."""
         if n_sorted < len(space):
             line, order = torch.topk(keys, n_sorted, dim=1, largest=False, sorted=True)
         else:
@@ -190,12 +167,12 @@ class TorchEngine:
         return order, near
 
     def _resolved(self, space, points, order, near):
-        """The same, decided from the rows where keys leave it open; changed in place."""
+        """Resolve near-ties from the rows, in place; returns the order and a mask of ties."""
         if space.kind == GENERIC:
             return order, near
-        front = near[:, : HEAD + 1].cpu().numpy()
-        lines = lines_behind(front)
-        v, p = run_members(front, lines, near[lines, HEAD:].cpu().numpy())
+        front = near[:, : EXACT_RANKS + 1].cpu().numpy()
+        lines = long_runs(front)
+        v, p = run_positions(front, lines, near[lines, EXACT_RANKS:].cpu().numpy())
         if len(v):
             at = torch.from_numpy(v).to(self.device), torch.from_numpy(p).to(self.device)
             i, tied = order[at].cpu().numpy(), near[at].cpu().numpy()
@@ -204,7 +181,7 @@ class TorchEngine:
         return order, near
 
     def ranks(self, space, points, self_index=None, max_rank=None):
-        """Rank the rows for a tile of points, see `neighbors.ranks`; yields places and orders."""
+        """Rank the rows for a tile of points, see `neighbors.ranks`."""
         n, found = len(space), []
         max_rank = n if max_rank is None else max_rank
         with self.turn():
@@ -251,13 +228,13 @@ class TorchEngine:
 
 
 class DeviceBalls:
-    """The balls of a tile: a mask of rows and points, on the device."""
+    """The balls of a tile of points, as a mask of rows and points on the device."""
 
     def __init__(self, engine, space, inside):
         self._engine, self._inside, self._n_classes = engine, inside, space.n_classes
         self._codes = engine.to_device(np.asarray(space.codes, dtype=np.int64))
         n, n_points = inside.shape
-        # Sums go by blocks of rows, in which a pair takes 16 bytes.
+        # Sums are computed by blocks of rows, in which a pair takes 16 bytes.
         room = min(2**20, block_bytes(engine.device) // (16 * n_points))
         self._parts = tiles(n, int(max(16, room)))
         counts = torch.zeros((space.n_classes, n_points), dtype=torch.int64, device=engine.device)
@@ -271,7 +248,7 @@ class DeviceBalls:
         self.counts = counts.cpu().numpy()
 
     def sum(self, weights):
-        """Sum for each row the weights of the balls that it is in."""
+        """For each row, the sum of the weights of the balls that contain it."""
         with self._engine.turn():
             weights = self._engine.to_device(np.asarray(weights, dtype=np.float64))
             total = torch.zeros(len(self._inside), dtype=torch.float64, device=weights.device)

@@ -1,4 +1,4 @@
-"""Valuers: one file a method, pure functions of arrays on top, a thin estimator below."""
+"""Valuers of rows, one file or folder per method."""
 
 from .beta_shapley import BetaShapleyValuer
 from .data_banzhaf import DataBanzhafValuer

@@ -1,4 +1,4 @@
-"""What the neighbour methods share: the choice of an engine, and of the kind of rows."""
+"""Common to the neighbour methods: the checks of the engine and of the rows."""
 
 from itertools import chain
 
@@ -13,7 +13,7 @@ ENGINE_CONSTRAINTS = {
 
 
 def check_neighbors(problem, engine, device, metric, private=False):
-    """Refuse an engine that is missing or cannot take the rows; whether it is approximate."""
+    """Check that the engine is installed and supports the rows; return if it is approximate."""
     check_engine(engine, device, problem.X, metric)
     if private and isinstance(problem.X, Rows):
         raise ValueError(
@@ -29,5 +29,5 @@ def check_neighbors(problem, engine, device, metric, private=False):
 
 
 def started(tasks):
-    """The same tasks, the first made now: its norms are taken by all threads."""
+    """The same tasks; the first is created now, so that all threads compute its norms."""
     return chain([next(tasks)], tasks)

@@ -1,4 +1,4 @@
-"""Data-OOB: how well models that have not seen a row predict it. Kwon and Zou (2023)."""
+"""Data-OOB: how well models predict a row that they were not trained on. Kwon and Zou (2023)."""
 
 from collections import deque
 from numbers import Integral
@@ -14,30 +14,12 @@ from ..base import Result, Takes
 from ..games import check_takes_weights, train
 from ._retraining._base import BaseRetrainingValuer
 
-_CHUNK = 16  # models of a task; the same for any number of workers, so that sums have the same bits
+_CHUNK = 16  # models per task, for any number of workers, so that sums have the same bits
 
 
 def bootstrap(seed, number, n_players):
-    """Players in one bag, drawn with replacement.
+    """Draw `n_players` players with replacement, sorted, and the seed of the model of this bag.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of all bags.
-    number : int
-        Number of the bag.
-    n_players : int
-        Players, of whom as many are drawn.
-
-    Returns
-    -------
-    drawn : ndarray of int of shape (n_players,)
-        Players, sorted.
-    model_seed : int
-        Seed for the model of the bag.
-
-    Examples
-    --------
     >>> bootstrap(0, 1, 5)[0].shape
     (5,)
     """
@@ -46,37 +28,24 @@ def bootstrap(seed, number, n_players):
 
 
 def out_of_bag_mean(total, squares, count):
-    """Means over models and their standard errors.
+    """Data-OOB values (Kwon and Zou 2023, equation 3), and standard errors over the draw of bags.
 
-    Parameters
-    ----------
-    total, squares : ndarrays of shape (n_players,)
-        Sums, over the models that have not seen a player, of its score and of the square.
-    count : ndarray of int of shape (n_players,)
-        Those models, at least two each.
+    ``total``, ``squares``: sums of scores and of their squares over the ``count`` >= 2 models of
+    each player that were not trained on it.
 
-    Returns
-    -------
-    values : ndarray of shape (n_players,)
-        The Data-OOB values (Kwon and Zou 2023, equation 3).
-    error : ndarray of shape (n_players,)
-        Their standard errors over the draw of the bags.
-
-    Examples
-    --------
     >>> values, error = out_of_bag_mean(np.array([3.0]), np.array([3.0]), np.array([4]))
     >>> values.tolist(), error.tolist()
     ([0.75], [0.25])
     """
     values = total / count
-    spread = np.maximum(squares / count - values**2, 0.0)
-    return values, np.sqrt(spread / (count - 1))
+    variance = np.maximum(squares / count - values**2, 0.0)
+    return values, np.sqrt(variance / (count - 1))
 
 
 def _bag_chunk(estimator, X, y, weights, classes, codes, n_players, seed, numbers):
-    """Sums, of squares too, of the scores out of bag, and counts, of some models.
+    """Sums of out-of-bag scores and of their squares, and counts, over some models.
 
-    A bag of rows without weight trains no model.
+    No model is trained on a bag whose rows all have weight 0.
     """
     total, squares = np.zeros(n_players), np.zeros(n_players)
     count = np.zeros(n_players, dtype=np.int64)
@@ -99,7 +68,7 @@ def _bag_chunk(estimator, X, y, weights, classes, codes, n_players, seed, number
                 scores = -((np.asarray(answers, dtype=np.float64) - y[tested]) ** 2)
             else:
                 scores = (answers == y[tested]).astype(np.float64)
-            if codes is not None:  # a group scores the mean of its rows
+            if codes is not None:  # the score of a group is the mean over its rows
                 scores = np.bincount(codes[tested], scores, n_players)[out]
                 scores /= np.bincount(codes, minlength=n_players)[out]
             total[out] += scores
@@ -114,48 +83,50 @@ def _seeded(estimator, seed):
 
 
 class DataOOBValuer(BaseRetrainingValuer):
-    """Data-OOB: how well models predict a row that they have not seen.
+    """Data-OOB: how well models predict a row that they were not trained on.
 
-    Models are trained on bootstrap samples of the rows. The value of a row is the mean score, at
-    the row itself, of the models whose sample it is not in: whether the label is right for
-    classes, minus the squared error for targets. Cheap, needs no validation set, and strong at
-    finding wrong labels; it is no semivalue, so that values do not add up to a utility.
+    Models are trained on bootstrap samples of the rows. The value of a row is the mean score, on
+    this row, of the models whose sample does not contain it: for classification, 1 if the
+    prediction is right and 0 otherwise; for regression, minus the squared error. The method is
+    cheap, needs no validation set and is good at finding wrong labels. It is not a semivalue, and
+    values do not sum to a utility.
 
     Parameters
     ----------
     estimator : estimator, default=None
         The model. None is a decision tree, as in the paper.
     n_estimators : int, default=800
-        Models. More are trained, as often as needed, until every row was left out twice.
+        Number of models. As many more are trained, again and again, until each row is out of bag
+        at least twice.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is a regression where the target is continuous.
+        "auto" is regression if the target is continuous.
     n_jobs : int, default=None
-        Workers of joblib. None is 1 unless a `joblib.parallel_config` says otherwise.
+        Number of joblib workers. None is 1 unless set by `joblib.parallel_config`.
     random_state : int, RandomState instance or None, default=None
-        Draws the bags, and seeds every `random_state` of the estimator anew for each. An int
-        gives the same bits for any `n_jobs`.
+        Seed of the bags, and of each `random_state` of the estimator, which differs by bag. With
+        an int, results are the same bit for bit for any `n_jobs`.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,) or (n_groups,)
-        Values in the order of the rows, or of `groups_`; higher is better. With groups, bags are
-        of whole groups, and a group scores the mean of its rows.
+        Values in the order of the rows, or of `groups_`; higher is better. With groups, bags
+        consist of whole groups, and the score of a group is the mean over its rows.
     values_error_ : ndarray of the same shape
         Standard errors over the draw of the bags.
     utility_ : float
-        Mean of the values: the score out of bag of one model.
+        Mean of the values: the mean out-of-bag score of a model.
     empty_utility_ : float
-        1/C, what guessing scores; for a regression minus the variance of y.
+        1/C with C classes, the score of guessing; for regression, minus the variance of y.
     n_evaluations_ : int
-        Models trained.
+        Number of models trained.
     classes_ : ndarray of shape (n_classes,)
-        The labels; not set for a regression.
+        The labels; not set for regression.
     groups_ : ndarray of shape (n_groups,)
         The groups, if `groups` was passed.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X had any.
+        Names of the features, if X has names that are all strings.
 
     See Also
     --------
@@ -206,7 +177,7 @@ class DataOOBValuer(BaseRetrainingValuer):
         if weights is not None:
             check_takes_weights(self._model(problem), weights)
             weighty = np.unique(problem.player_codes[weights > 0])
-            if len(weighty) < 2:  # a row is predicted by models of others
+            if len(weighty) < 2:  # a row is predicted by models trained on others
                 what = "rows" if problem.groups is None else "groups"
                 raise ValueError(
                     f"sample_weight must be positive in at least 2 {what}. Got {len(weighty)}."
@@ -223,9 +194,9 @@ class DataOOBValuer(BaseRetrainingValuer):
         return self._sums(problem, chunks), chunks
 
     def _sums(self, problem, n_chunks):
-        """Sums over models so far, after each chunk of the first `n_estimators`.
+        """Yield the sums over models so far, after each chunk of the first `n_estimators`.
 
-        The last ones wait until every player was left out twice.
+        The last sums come when each player was out of bag at least twice.
         """
         shared = (
             self._model(problem), problem.X, problem.labels(problem.y), problem.sample_weight,

@@ -490,7 +490,7 @@ def test_messages_after_fit():
         (lambda: valuer.score_samples(X0[:1], ["q"]), "y must hold only labels that y has. Got"),
         (lambda: valuer.add_rows(X0, Y0[:2]), r"y must have one entry per row of X \(10\). Got 2"),
         (lambda: valuer.add_rows(X0, Y0, groups=Y0), "groups must be passed to both fit and add"),
-        (lambda: valuer.add_rows(X0[:2], [1, 2]), "y must be of the kind that fit had"),
+        (lambda: valuer.add_rows(X0[:2], [1, 2]), "y must have the same type as in fit"),
         (lambda: valuer.remove_rows([0.5]), "rows must be positions or a mask. Got .* float64"),
         (lambda: valuer.remove_rows([10]), "rows must be between 0 and 9. Got 10 to 10"),
         (
@@ -498,7 +498,10 @@ def test_messages_after_fit():
             r"rows must have one entry per row of fit \(10\). Got 1",
         ),
         (lambda: valuer.remove_rows(np.arange(9)), "must leave at least 2 rows. Got 1 of 10"),
-        (lambda: valuer.add_validation(X0, Y0), "add_validation needs validation points of their"),
+        (
+            lambda: valuer.add_validation(X0, Y0),
+            "add_validation needs a validation set: pass X_val",
+        ),
     ]
     before = valuer.values_.copy()
     for call, message in cases:
@@ -520,7 +523,7 @@ def test_a_refused_change_leaves_all_attributes_of_a_fit(rng):
     X, y, groups = rng.normal(size=(12, 2)), np.arange(12) % 3, np.arange(12) // 3
     valuer = KNNShapleyValuer(2, cv=4).fit(X, y, groups=groups)
     scores = valuer.score_samples(X[:2] + 9, y[:2])
-    with pytest.raises(ValueError, match="groups must be of the kind"):
+    with pytest.raises(ValueError, match="groups must have the same type"):
         valuer.add_rows(X[:2], y[:2], groups=["a", "b"])
     with pytest.raises(ValueError, match="number of groups"):
         valuer.remove_rows(groups == 3)

@@ -140,15 +140,13 @@ def test_a_row_that_no_judge_sees_is_harmless(rng):
 def test_messages(rng):
     X, y, X_val, y_val = problem(rng, 2)
     valuer = KNNShapleyValuer().fit(X, y)
-    with pytest.raises(
-        ValueError, match="harmful needs validation points of their own: pass X_val"
-    ):
+    with pytest.raises(ValueError, match="harmful needs a validation set: pass X_val"):
         valuer.harmful()
     assert not hasattr(valuer, "validation_error_")
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
     with pytest.raises(ValueError, match="fdr must be between 0 and 1. Got 1.5"):
         valuer.harmful(fdr=1.5)
-    with pytest.warns(FewValidationPointsWarning, match="30 are few, 500 or more are advised"):
+    with pytest.warns(FewValidationPointsWarning, match="30 are few, 500 or more are recommended"):
         valuer.harmful()
     with pytest.raises(ValueError, match="i must be between 0 and 79. Got 80"):
         valuer.contributions(80)
@@ -159,7 +157,7 @@ def test_attributes_that_are_not_there_say_why(rng):
     valuer = TKNNShapleyValuer()
     with pytest.raises(NotFittedError, match="is not fitted yet"):
         _ = valuer.counts_
-    with pytest.raises(AttributeError, match="validation_error_ needs validation points of their"):
+    with pytest.raises(AttributeError, match="validation_error_ needs a validation set: pass"):
         _ = valuer.fit(X, y).validation_error_
     with pytest.raises(AttributeError, match="has no attribute 'value_'"):
         _ = valuer.value_

@@ -202,7 +202,7 @@ def test_messages(rng, tmp_path):
         (dict(engine="torch"), sparse.csr_array(X), y, "engine='torch' does not take sparse X"),
         (dict(engine="faiss"), sparse.csr_array(X), y, "engine='faiss' does not take sparse X"),
         (dict(engine="faiss"), disk, y, "engine='faiss' takes X in memory. Got rows in a file"),
-        (dict(engine="numba", device="cuda"), X, y, "engine='numba' works on the CPU"),
+        (dict(engine="numba", device="cuda"), X, y, "engine='numba' runs on the CPU"),
         (dict(device="tpu"), X, y, "'device' parameter of KNNShapleyValuer must be a str among"),
         (dict(engine="faiss"), X * 1e25, y, "X must have squared norms that fit float32"),
     ]
@@ -219,7 +219,7 @@ def test_messages(rng, tmp_path):
     ]:
         with pytest.raises(ValueError, match=message):
             TKNNShapleyValuer(**parameters).fit(rows, y, **judges)
-    with pytest.raises(ValueError, match="ranks neighbours only: it needs max_rank"):
+    with pytest.raises(ValueError, match="only ranks neighbours: it needs max_rank"):
         get_engine("faiss-ivf").balls(None, None, 1.0)
 
 

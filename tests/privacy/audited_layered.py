@@ -299,7 +299,7 @@ def vector_claim():
 @lru_cache
 def vector_runs(n, others_only=False):
     """Published vectors on the data, and on their neighbour; clean ones."""
-    patches = {"own_sensitivity": lambda *args: 0.0} if others_only else {}
+    patches = {"self_sensitivity": lambda *args: 0.0} if others_only else {}
     runs, clean = [], []
     for rows in neighbours():
         with playing(worst_vector, **patches):

@@ -97,7 +97,7 @@ def test_everything_enumerated_is_exact(design, rng):
     found, utilities = estimate(plan, game)
     np.testing.assert_allclose(values_of(found), values, atol=1e-12)
     assert not found.variance.any()
-    assert utilities.n_asked <= 2**7
+    assert utilities.n_evaluated <= 2**7
     assert plan.cost == 2**7 - 1  # all but the empty coalition
 
 
@@ -157,7 +157,7 @@ def test_cost_is_about_what_is_planned(design, rng):
     game, _ = random_game(12, rng)
     for limit in (60, 300, 1500):
         plan = make_plan(design, 12, wanted(12, 1.0), max_evaluations=limit)
-        asked = np.mean([estimate(plan, game, seed)[1].n_asked for seed in range(20)])
+        asked = np.mean([estimate(plan, game, seed)[1].n_evaluated for seed in range(20)])
         assert asked <= 1.2 * max(limit, plan.cost) + 15
     counts = make_plan("blocks", 12, wanted(12, 1.0), max_evaluations=300).counts
     assert counts[1] > counts[6]

@@ -205,7 +205,7 @@ def test_what_a_release_is_worth_reporting(rng):
     assert vector.privacy_.guarantee == "(1, 1e-05)-differential privacy"
     text = " ".join(str(one.privacy_).split())
     assert "had one row been replaced by any other" in text
-    assert "in the values of other rows that are asked for (1 at most)" in text
+    assert "in the values of other rows that are queried (at most 1)" in text
     assert "l2, max_norm, n_layers and all other parameters were chosen without" in text
     assert not hasattr(one, "values_error_")  # it is computed from the rows
     assert np.isnan(one.utility_)

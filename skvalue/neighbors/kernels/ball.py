@@ -1,7 +1,6 @@
-"""Compiled loops of the CPU engine: which rows are inside a point's ball. Importing this imports
-numba.
+"""Compiled loops of the CPU engine: which rows are in the ball of a point. Imports numba.
 
-Rows are in blocks of eight of one class; a block and a point share one byte, a bit a row.
+Rows are in blocks of eight rows of one class; a block and a point take one byte, one bit per row.
 """
 
 import numpy as np
@@ -15,7 +14,7 @@ _FULL = np.uint8(255)
 
 @compiled
 def _decide(kind, product, half, s, v, low, high, order, rows, query, limit):
-    """Bits of the rows of one block that only their exact keys can place."""
+    """Bits of the rows of one block that are in the ball by their exact keys."""
     byte = 0
     for j in range(8):
         i = order[8 * s + j]
@@ -28,11 +27,10 @@ def _decide(kind, product, half, s, v, low, high, order, rows, query, limit):
 @compiled
 def pack_blocks(kind, product, half, slack, threshold, point_slack, order, rows, queries, limit,
                 block_class, bits, counts):  # fmt: skip
-    """Compare, count and pack one tile of blocks.
+    """Compare, count and pack one tile of blocks; ``product`` has shape (rows of the tile, points).
 
-    Row ``r`` of ``product`` (rows of the tile, points) is inside the ball of point ``v`` where
-    ``product[r, v] - half[r] >= threshold[v]``; within ``slack[block] + point_slack[v]`` of the
-    threshold the exact key decides, which is inside up to ``limit``.
+    Row ``r`` is in the ball of point ``v`` if ``product[r, v] - half[r] >= threshold[v]``; within
+    ``slack[block] + point_slack[v]`` of the threshold, if its exact key is at most ``limit``.
     """
     n_points = product.shape[1]
     doubts = np.empty(n_points, np.uint8)  # rows of the block too near to a point's threshold
@@ -81,7 +79,7 @@ def pack_blocks(kind, product, half, slack, threshold, point_slack, order, rows,
 
 @compiled
 def remove_self(bits, counts, position, labels, self_index):
-    """Take every point's own row out of its ball."""
+    """Remove from the ball of each point the row ``self_index``, which is the point itself."""
     for v in range(len(self_index)):
         i = self_index[v]
         if i >= 0:
@@ -93,7 +91,7 @@ def remove_self(bits, counts, position, labels, self_index):
 
 @compiled(fastmath={"reassoc", "contract"})
 def add_weights(bits, block_class, weights, out):
-    """Add to every row of the blocks the weights of the points whose ball it is in."""
+    """Add to each row of the blocks the weights of the points whose balls contain it."""
     n_points = bits.shape[1]
     for s in range(len(bits)):
         line = bits[s]

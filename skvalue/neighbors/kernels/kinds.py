@@ -1,3 +1,3 @@
-"""How a key, which grows with the distance, is made of an inner product."""
+"""Kinds of metrics: how an inner product becomes a key, which increases with the distance."""
 
 EUCLIDEAN, COSINE, GENERIC = 0, 1, 2

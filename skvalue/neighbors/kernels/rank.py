@@ -1,8 +1,7 @@
 """Compiled loops of the CPU engine: players in order of distance. Importing this imports numba.
 
-The rows of a point are sorted by two counting passes over a 22-bit fixed-point code of their keys
-(`sort`) and one insertion pass: linear in the number of rows, several times faster than
-a comparison sort.
+Rows are sorted by two counting passes over a 22-bit fixed-point code of their keys (`sort`) and one
+insertion pass: linear in the number of rows, and several times faster than a comparison sort.
 """
 
 import math
@@ -14,18 +13,17 @@ from ..._utils.compiled import compiled
 from .kinds import COSINE, EUCLIDEAN, GENERIC
 from .sort import count_codes, sort_by_bits, sort_by_codes, sort_run
 
-EQUAL = 1e-14  # exact keys this close, relative to their size, differ by rounding alone
+EQUAL = 1e-14  # exact keys that differ by less, relative to their size, are tied
 
-_ABSENT = np.float32(3e38)  # key of a row that does not play for this point
+_ABSENT = np.float32(3e38)  # key of a row that does not play at this point
 _ULP = np.float32(1.2e-7)
 
 
 class Players(NamedTuple):
-    """What turns an inner product into a key that grows with the distance.
+    """What turns an inner product into a key: ``key = half[i] - scale[i] * product``.
 
-    ``key = half[i] - scale[i] * product``; ``rows`` give the key of one pair in float64; keys
-    closer than ``tolerance`` (relative to the sizes of both rows) may be swapped by rounding, far
-    out those closer than ``far_tolerance``.
+    Keys closer than ``tolerance`` (at far ranks, ``far_tolerance``), relative to the sizes of both
+    rows, are computed again from ``rows`` in float64, since rounding may have swapped them.
     """
 
     kind: int
@@ -50,7 +48,7 @@ class Workspace(NamedTuple):
 
 
 def workspace(n, dtype):
-    """Scratch memory for ``n`` players."""
+    """Allocate scratch memory for ``n`` players."""
     return Workspace(
         np.empty(n, dtype),
         np.empty(n, np.float32),
@@ -63,7 +61,7 @@ def workspace(n, dtype):
 
 @compiled
 def minus_cosine(product, xx, qq):
-    """Minus the cosine of two rows, of their inner products; 0 where a row is zeros."""
+    """Minus the cosine of two rows, from their inner products; 0 if one is a row of zeros."""
     squares = xx * qq
     if 1e-300 < squares < 1e300:
         return -product / np.sqrt(squares)
@@ -72,10 +70,7 @@ def minus_cosine(product, xx, qq):
 
 @compiled(fastmath={"reassoc", "contract"})
 def exact_key(kind, x, q):
-    """Squared distance, or minus the cosine, of one pair in float64 and from the rows alone.
-
-    Identical rows have identical keys.
-    """
+    """Squared distance, or minus the cosine, of one pair in float64; equal rows have equal keys."""
     acc = 0.0
     if kind == EUCLIDEAN:
         for c in range(len(x)):
@@ -93,7 +88,7 @@ def exact_key(kind, x, q):
 
 @compiled
 def slack(kind, tolerance, half, query_half):
-    """Largest difference of two keys of rows of this size that rounding may have made."""
+    """Largest difference of two keys that may be due to rounding, for rows of this size."""
     if kind == EUCLIDEAN:
         return tolerance * (half + query_half)
     return tolerance if kind == COSINE else 0.0
@@ -101,9 +96,9 @@ def slack(kind, tolerance, half, query_half):
 
 @compiled
 def _pair_slack(players, i, key, query_half):
-    """`slack` of one pair: rounding that any pair has, and what grows with the product."""
+    """`slack` of one pair: the rounding error of any pair, plus one that grows with the product."""
     half = players.half[i]
-    # More than far out: rows of a grid far from the origin tie exactly, and here it counts.
+    # More than at far ranks: rows on a grid far from the origin tie exactly, which matters here.
     tolerance = players.far_tolerance + players.tolerance / 2
     common = slack(players.kind, tolerance, half, query_half)
     largest = slack(players.kind, players.tolerance, half, query_half)
@@ -112,7 +107,7 @@ def _pair_slack(players, i, key, query_half):
 
 @compiled(fastmath={"nnan", "nsz", "reassoc"})
 def _fill_keys(players, line, keys):
-    """Fill ``keys``; return the smallest and the largest (eight lanes, for the vector unit)."""
+    """Fill ``keys``; return the smallest and the largest (eight at a time, for vectorization)."""
     n = len(keys)
     if players.kind == GENERIC:
         for i in range(n):
@@ -142,7 +137,7 @@ def _fill_keys(players, line, keys):
 
 @compiled
 def key_unit(keys, span):
-    """What keys are multiplied by before they become float32: a power of 2, mostly 1."""
+    """Factor of keys before they are rounded to float32: a power of 2, mostly 1."""
     unit = 1.0
     if span > 1e30 or 0 < span < 1e-30:
         largest = 900 if keys.itemsize == 8 else 120
@@ -165,7 +160,7 @@ def _range_without(keys, absent):
 
 @compiled
 def _place_late(rel, order, p, allowed):
-    """Move the row at ``p``, whose key is too small for it, forward; renew the ties it touches."""
+    """Move the row at ``p``, whose key is too small for ``p``, forward; update the ties there."""
     i = order[p]
     here = rel[i]
     q = p
@@ -185,7 +180,7 @@ def _place_late(rel, order, p, allowed):
 
 @compiled
 def _insert(rel, order, n, allowed):
-    """Finish the order by insertion; tie neighbouring keys that differ by at most ``allowed``."""
+    """Finish the sort by insertion; consecutive keys that differ by at most ``allowed`` tie."""
     before = rel[order[0]] if n else np.float32(0.0)
     for p in range(1, n):
         i = order[p]
@@ -199,7 +194,7 @@ def _insert(rel, order, n, allowed):
 
 @compiled
 def _order_exactly(players, query, order, a, b):
-    """Order ``order[a:b]`` by exact keys; those equal but for the sum's rounding are tied."""
+    """Sort ``order[a:b]`` by exact keys; keys that are equal up to rounding are tied."""
     m = b - a
     run = order[a:b].copy()
     exact = np.empty(m, np.float64)
@@ -216,7 +211,7 @@ def _order_exactly(players, query, order, a, b):
 
 @compiled
 def _finish_run(players, query, query_half, keys, order, start, stop, head):
-    """Order one run by full keys; what a product cannot tell apart, exactly (head) or as ties."""
+    """Sort one run by full keys; near-ties are sorted exactly below rank ``head``, else tied."""
     sort_run(order, keys, start, stop)
     a = start
     while a < stop:
@@ -237,7 +232,7 @@ def _finish_run(players, query, query_half, keys, order, start, stop, head):
 
 @compiled
 def _resolve_head(players, query, query_half, keys, rel, unit, order, n, head):
-    """Look again at what the sorted keys, or the product, cannot tell apart."""
+    """Sort again the rows whose sorted keys, or products, are within rounding of each other."""
     allowed = slack(players.kind, players.tolerance, players.largest_half, query_half)
     allowed = np.float32(allowed * unit)
     whole = keys.itemsize == 4  # the whole key was sorted
@@ -260,10 +255,10 @@ def _resolve_head(players, query, query_half, keys, rel, unit, order, n, head):
 
 
 @compiled
-def _may_go_on(rel, order, n_sorted, max_rank, allowed, edge):
-    """Whether rows behind the sorted ones, at ``edge`` or farther, may be in the run at the cut.
+def _run_may_continue(rel, order, n_sorted, max_rank, allowed, edge):
+    """Whether rows that are not sorted, at ``edge`` or farther, may be in the run at the cut.
 
-    Rounding may have put one of several rows that are tied beyond the last code that is sorted.
+    Rounding may have put one of several tied rows beyond the last code that is sorted.
     """
     p = n_sorted - 1
     i = order[p]
@@ -282,7 +277,7 @@ def _may_go_on(rel, order, n_sorted, max_rank, allowed, edge):
 
 @compiled
 def rank_row(players, line, query, query_half, absent, max_rank, head, space, order):
-    """Order the players by distance from one point; return how many are ranked."""
+    """Sort the players by distance from one point; return the number of ranked players."""
     n = len(line)
     keys, rel, codes = space.keys, space.rel, space.codes
     lowest, highest = _fill_keys(players, line, keys)
@@ -308,7 +303,7 @@ def rank_row(players, line, query, query_half, absent, max_rank, head, space, or
     if n_sorted < n_in:
         near = slack(players.kind, players.tolerance, players.largest_half, query_half)
         edge = np.float32(limit) / factor
-        if _may_go_on(rel, order, n_sorted, max_rank, np.float32(near * unit), edge):
+        if _run_may_continue(rel, order, n_sorted, max_rank, np.float32(near * unit), edge):
             limit, _ = count_codes(rel, factor, codes, space.low, space.high, n)
             n_sorted = sort_by_codes(codes, space.low, space.high, limit, space.work, order)
             _insert(rel, order, n_sorted, np.float32(far * unit))
@@ -334,14 +329,11 @@ def rank_tile(
     order,
     n_ranked,
 ):
-    """Order the players by distance from every point of a tile.
+    """Fill ``order`` and ``n_ranked`` for each point of a tile, as in `neighbors.Order`.
 
-    ``product`` (points, players) holds inner products, or distances when the kind is GENERIC.
-    ``order[v, :n_ranked[v]]`` receives the players from near to far, ``~i`` where row ``i`` is tied
-    with the one before it. Players ``absent[absent_ptr[v]:absent_ptr[v + 1]]`` do not play for
-    point ``v``. Only the nearest ``max_rank`` players, and those tied with the last of them, are
-    ranked. Keys that rounding may have swapped are compared again from the rows where their rank is
-    below ``head``; further out, where a swap moves a value by less than 1 / head**2, they are tied.
+    ``product`` (points, players): inner products, or distances if the kind is GENERIC. Players
+    ``absent[absent_ptr[v]:absent_ptr[v + 1]]`` do not play at point ``v``. Near-ties from rank
+    ``head`` on become ties: swapping them would change a value by less than 1 / head**2.
     """
     for v in range(product.shape[0]):
         n_ranked[v] = rank_row(

@@ -34,7 +34,7 @@ def _prefix(counts):
 
 @compiled
 def count_codes(rel, factor, codes, low, high, max_rank):
-    """Histogram the codes; return the largest code needed and whether the codes are crowded."""
+    """Histogram of the codes; return the largest code needed and whether a bin has many rows."""
     n = len(rel)
     for i in range(n):
         codes[i] = _code(rel[i], factor)
@@ -49,7 +49,7 @@ def count_codes(rel, factor, codes, low, high, max_rank):
     for k in range(2048):
         crowded = crowded or high[k] > 64 + n // 128
         if seen < max_rank + 1 <= seen + high[k]:
-            # One row beyond max_rank stays in, so that a tie across the cut is seen.
+            # One more row than max_rank is kept, to detect a tie across the cut.
             limit = (np.uint32(k) << _ELEVEN) | _LOW11
         seen += high[k]
     if limit < _TOP and not crowded:
@@ -62,11 +62,11 @@ def count_codes(rel, factor, codes, low, high, max_rank):
 
 @compiled
 def sort_by_codes(codes, low, high, limit, work, order):
-    """Order the rows whose code is at most ``limit`` by it; return how many."""
+    """Sort the rows whose codes are at most ``limit`` by code; return their number."""
     _prefix(low)
     _prefix(high)
     n, kept = len(codes), 0
-    if n <= _ROW:  # the upper half of a code travels with its row
+    if n <= _ROW:  # a word holds the upper half of a code and its row
         for i in range(n):
             q = codes[i]
             if q <= limit:
@@ -95,7 +95,7 @@ def sort_by_codes(codes, low, high, limit, work, order):
 
 @compiled
 def sort_by_bits(bits, order):
-    """Sort by three counting passes over all bits: for rows of keys with far outliers."""
+    """Sort by three counting passes over all bits, for keys with far outliers."""
     n = len(bits)
     records, work = np.empty(n, np.uint64), np.empty(n, np.uint64)
     for i in range(n):

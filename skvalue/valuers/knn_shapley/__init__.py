@@ -1,4 +1,4 @@
-"""KNN-Shapley: exact values of the K-nearest-neighbour model."""
+"""KNN-Shapley: exact Shapley values of the K-nearest-neighbour model."""
 
 from ._games import class_game, max_rank_bound, target_game
 from ._valuer import KNNShapleyValuer

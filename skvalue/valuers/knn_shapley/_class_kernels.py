@@ -1,7 +1,8 @@
-"""Compiled loops of classification KNN-Shapley: from players by distance to values. Imports numba.
+"""Compiled loops of KNN-Shapley for classification: values from ranked players. Imports numba.
 
-An order is a row of `skvalue.neighbors`: players from near to far, ``~i`` where row ``i`` is tied
-with the one before it. Tied players get the mean value over their orders, in closed form.
+An order is a row of `skvalue.neighbors.Order`: players from the nearest to the farthest, ``~i`` for
+a row ``i`` that is tied with the one before it. The value of tied players is the mean over their
+orders, in closed form.
 """
 
 from typing import NamedTuple
@@ -12,9 +13,9 @@ from ..._utils.compiled import compiled
 
 
 class ClassGame(NamedTuple):
-    """Tables of the classification game of n players, see `knn_shapley.class_game`.
+    """Tables of the classification game of n players, see `class_game`.
 
-    ``inv[r] = 1 / max(r, k)``; ``sums`` are its running sums; the value at rank r is
+    ``inv[r] = 1 / max(r, k)`` with cumulative sums ``sums``; the value at rank r is
     ``matches * base_match + base + match * (gain + inv[r]) - sum_{j > r} match_j drop_j`` with
     ``drop_j = inv[j - 1] - inv[j]``.
     """
@@ -49,10 +50,10 @@ def _vote(order, n_ranked, votes, labels, code):
 @compiled
 def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights, left_out, values,
                      rest, utility):  # fmt: skip
-    """Add the values of every point of a tile, and its utility.
+    """Add up values over the points of a tile, and compute the utility at each point.
 
-    Players beyond ``n_ranked`` share one value a label: it goes to ``rest`` (one entry a class, and
-    a last one for all), for the caller to hand out.
+    Players beyond ``n_ranked`` have one value per class: ``rest[class] + rest[-1]``, which the
+    caller adds.
     """
     n, inv, gain = game.n, game.inv, game.gain
     n_classes = len(class_counts)
@@ -67,7 +68,7 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
         if left_out[v] >= 0 and labels[left_out[v]] == code:
             matches -= 1
         base = matches * game.base_match + game.base
-        later = 0.0  # sum of drop_j over the matches behind the current rank
+        later = 0.0  # sum of drop_j over the matches beyond the current rank
         shift = bonus = 0.0
         if ranked < n:
             found = 0
@@ -84,24 +85,24 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
             later = (matches - found) * (inv[ranked] - inv[n]) / size
             if left_out[v] >= 0:
                 values[left_out[v]] -= shift + (bonus if labels[left_out[v]] == code else 0.0)
-        agree = w * gain - bonus
-        if tables_for != (w, agree):  # the same for all points, unless they have weights
-            tables_for = w, agree
+        match_gain = w * gain - bonus
+        if tables_for != (w, match_gain):  # the same for all points, unless they have weights
+            tables_for = w, match_gain
             for p in range(n):
-                gains[p] = agree + w * inv[p + 1]
+                gains[p] = match_gain + w * inv[p + 1]
                 drops[p] = w * (inv[p] - inv[p + 1])
-        level = w * base - shift - w * later  # of a row that is no match, at the current rank
+        level = w * base - shift - w * later  # value of a row that is no match, at the current rank
         p = ranked - 1
         while p >= 0:
             i = row[p]
-            if i >= 0:  # no branch on the match, which no processor can predict
+            if i >= 0:  # no branch on the match, which processors cannot predict
                 match = is_code[labels[i]]
                 values[i] += level + match * gains[p]
                 level -= match * drops[p]
                 p -= 1
                 continue
             j = row[p - 1]
-            if j >= 0:  # two alone, as most ties of rounded distances are: without a loop
+            if j >= 0:  # a tie of two rows, the most common kind, without a loop
                 i = ~i
                 first, second = is_code[labels[j]], is_code[labels[i]]
                 both = first + second
@@ -127,7 +128,7 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
             for s in range(p, stop):
                 i = row[s] if row[s] >= 0 else ~row[s]
                 match = is_code[labels[i]]
-                values[i] += level - w * (tied * one) + match * (agree + w * (mean + one))
+                values[i] += level - w * (tied * one) + match * (match_gain + w * (mean + one))
             level -= w * (tied * (inv[p] - inv[stop]) / size)
             p -= 1
         utility[v] = _vote(row, ranked, game.votes, labels, code) * inv[0]
@@ -136,9 +137,9 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
 @compiled
 def join_class_values(game, order, n_ranked, n_players, labels, class_counts, codes, weights,
                       left_out, rest, extra):  # fmt: skip
-    """Values of rows that join the game one at a time; rows from ``n_players`` on are the new ones.
+    """Values of rows that join the game one at a time; new rows are those from ``n_players`` on.
 
-    ``game`` is that of one player more. A new row of class c gets ``rest[x] + extra[x, c]``.
+    ``game`` has one more player. The value of new row x is ``rest[x] + extra[x, c]`` for class c.
     """
     inv = game.inv
     for v in range(len(codes)):
@@ -149,8 +150,8 @@ def join_class_values(game, order, n_ranked, n_players, labels, class_counts, co
             before -= 1
             if labels[left_out[v]] == code:
                 matches -= 1
-        differ = matches * game.base_match + game.base
-        agree = differ + game.base_match + game.gain
+        value_other = matches * game.base_match + game.base
+        value_same = value_other + game.base_match + game.gain
         later = 0.0
         stop = n_ranked[v]
         while stop > 0:
@@ -173,24 +174,24 @@ def join_class_values(game, order, n_ranked, n_players, labels, class_counts, co
                 for s in range(start, stop):
                     i = row[s] if row[s] >= 0 else ~row[s]
                     if i >= n_players:
-                        rest[i - n_players] += w * (differ - later - tied * one)
-                        extra[i - n_players, code] += w * (agree - differ + mean)
+                        rest[i - n_players] += w * (value_other - later - tied * one)
+                        extra[i - n_players, code] += w * (value_same - value_other + mean)
             if size:
                 later += tied * (inv[before + 1] - inv[before + size + 1]) / size
             stop = start
 
 
 @compiled
-def neighbour_shares(order, n_ranked, votes, labels, shares):
-    """Mean share of each class among the nearest ``votes`` players of every row of ``order``."""
+def neighbour_fractions(order, n_ranked, votes, labels, fractions):
+    """Mean fraction of each class among the nearest ``votes`` players of each row of ``order``."""
     for v in range(len(order)):
         start = 0
         while start < votes:
             stop = start + 1
             while stop < n_ranked[v] and order[v, stop] < 0:
                 stop += 1
-            share = min(1.0, (votes - start) / (stop - start)) / votes
+            weight = min(1.0, (votes - start) / (stop - start)) / votes
             for p in range(start, stop):
                 i = order[v, p]
-                shares[v, labels[i if i >= 0 else ~i]] += share
+                fractions[v, labels[i if i >= 0 else ~i]] += weight
             start = stop

@@ -1,7 +1,8 @@
-"""Compiled loops of regression KNN-Shapley: from players by distance to values. Imports numba.
+"""Compiled loops of KNN-Shapley for regression: values from ranked players. Imports numba.
 
-An order is a row of `skvalue.neighbors`: players from near to far, ``~i`` where row ``i`` is tied
-with the one before it. Tied players get the mean value over their orders, in closed form.
+An order is a row of `skvalue.neighbors.Order`: players from the nearest to the farthest, ``~i`` for
+a row ``i`` that is tied with the one before it. The value of tied players is the mean over their
+orders, in closed form.
 """
 
 from typing import NamedTuple
@@ -12,16 +13,16 @@ from ..._utils.compiled import compiled
 
 
 class TargetGame(NamedTuple):
-    """Tables of the regression game of n players, see `knn_shapley.target_game`.
+    """Tables of the regression game of n players, see `target_game`.
 
-    With z_r the centred target at rank r, u the centred point's, and Z_r the sum of z before r, the
+    With z_r the centred target at rank r, u that of the point, and Z_r the sum of z before r, the
     value at rank r is ``base - a_r z_r^2 - 2 z_r (b_r Z_r + sum_{j > r} b_{j-1} z_j) + 2 u q_r z_r
     + sum_{j > r} ((a_{j-1} - a_j) z_j^2 + 2 (b_{j-1} - b_j) z_j Z_j - 2 u (q_{j-1} - q_j) z_j)``.
     """
 
     n: int
     votes: int
-    share: float
+    weight: float
     soft: bool
     a: np.ndarray
     b: np.ndarray
@@ -33,25 +34,25 @@ class TargetGame(NamedTuple):
 
 @compiled
 def neighbour_moments(order, n_ranked, votes, targets, moments):
-    """Mean of the targets, and of their squares, of the nearest ``votes`` players."""
+    """Means of the targets of the nearest ``votes`` players, and of their squares."""
     for v in range(len(order)):
         start = 0
         while start < votes:
             stop = start + 1
             while stop < n_ranked[v] and order[v, stop] < 0:
                 stop += 1
-            share = min(1.0, (votes - start) / (stop - start)) / votes
+            weight = min(1.0, (votes - start) / (stop - start)) / votes
             for p in range(start, stop):
                 i = order[v, p]
                 y = targets[i if i >= 0 else ~i]
-                moments[v, 0] += share * y
-                moments[v, 1] += share * y * y
+                moments[v, 0] += weight * y
+                moments[v, 1] += weight * y * y
             start = stop
 
 
 @compiled
 def _block_tables(game, p, e):
-    """Means over the orders of a block of tied ranks p + 1 .. e, for the regression game."""
+    """Means of the tables over the orders of a block of tied ranks p + 1 .. e."""
     a, b, q = game.a, game.b, game.q
     t = e - p
     am = bm = qm = a_in = q_in = b_in = b_two = cross = 0.0
@@ -72,7 +73,7 @@ def _block_tables(game, p, e):
 
 @compiled
 def _target_utility(game, row, n_ranked, targets, shift, u):
-    """Minus the expected squared error of the nearest players' mean."""
+    """Minus the expected squared error of the mean target of the nearest players."""
     done = 0.0
     start = 0
     while start < game.votes:
@@ -90,18 +91,18 @@ def _target_utility(game, row, n_ranked, targets, shift, u):
             start = stop
             if start < game.votes:
                 continue
-            return -((game.share * done - u) ** 2)
+            return -((game.weight * done - u) ** 2)
         first = take * s1 / size
         second = take * s2 / size
         second += take * (take - 1.0) * (s1 * s1 - s2) / (size * (size - 1.0))
         square = done * done + 2 * done * first + second
-        return -(game.share**2 * square - 2 * u * game.share * (done + first) + u * u)
-    return -((game.share * done - u) ** 2)
+        return -(game.weight**2 * square - 2 * u * game.weight * (done + first) + u * u)
+    return -((game.weight * done - u) ** 2)
 
 
 @compiled
 def add_target_values(game, order, n_ranked, targets, point_targets, weights, values, utility):
-    """Add the values of the regression game for every point of a tile, and its utility."""
+    """Add up values over the points of a tile, and compute the utility at each point."""
     n, a, b, q = game.n, game.a, game.b, game.q
     before = np.empty(n + 1)
     for v in range(len(point_targets)):
@@ -117,7 +118,7 @@ def add_target_values(game, order, n_ranked, targets, point_targets, weights, va
         empty = -(point_targets[v] ** 2)
         base = -(u * u + empty) + 2 * u * game.d1 * total + game.e1 * squares
         base = (base + game.e2 * (total * total - squares)) / n
-        with_later = later = 0.0  # sums over the ranks behind: of b z, and of what is not z_r's
+        with_later = later = 0.0  # sums over later ranks: of b z, and of the terms without z_r
         stop = n
         while stop > 0:
             p = stop - 1
@@ -129,8 +130,8 @@ def add_target_values(game, order, n_ranked, targets, point_targets, weights, va
                 r = p + 1
                 i = row[p]
                 z = targets[i] - shift
-                own_part = -a[r] * z * z - 2 * z * (b[r] * prefix + with_later) + 2 * u * q[r] * z
-                values[i] += w * (base + own_part + later)
+                row_part = -a[r] * z * z - 2 * z * (b[r] * prefix + with_later) + 2 * u * q[r] * z
+                values[i] += w * (base + row_part + later)
                 if p:
                     with_later += b[p] * z
                     later += (a[p] - a[r]) * z * z + 2 * (b[p] - b[r]) * z * prefix
@@ -151,11 +152,11 @@ def add_target_values(game, order, n_ranked, targets, point_targets, weights, va
                 pair = 0.0
                 if t > 2:
                     pair = ((s1 - z) ** 2 - (s2 - z * z)) / ((t - 1.0) * (t - 2.0))
-                own_part = -am * z * z - 2 * z * (bm * prefix + cross * o1 + with_later)
-                own_part += 2 * u * qm * z
+                row_part = -am * z * z - 2 * z * (bm * prefix + cross * o1 + with_later)
+                row_part += 2 * u * qm * z
                 others = a_in * o2 - 2 * u * q_in * o1
                 others += 2 * (b_in * (prefix + z) * o1 + b_two * pair)
-                values[i] += w * (base + own_part + others + later)
+                values[i] += w * (base + row_part + others + later)
             if p:
                 steps = pairs = 0.0
                 for r in range(p + 1, stop + 1):
@@ -171,10 +172,10 @@ def add_target_values(game, order, n_ranked, targets, point_targets, weights, va
 
 @compiled
 def join_target_values(game, order, n_ranked, n_players, targets, point_targets, weights, out):
-    """Coefficients, in the new row's target, of the value of rows that join one at a time.
+    """Values of rows that join one at a time, as polynomials in their targets.
 
-    Rows from ``n_players`` on are the new ones; ``game`` is that of one player more. A new row of
-    target y gets ``out[x, 0] + out[x, 1] * y + out[x, 2] * y**2``.
+    New rows are those from ``n_players`` on; ``game`` has one more player. The value of new row x
+    with target y is ``out[x, 0] + out[x, 1] * y + out[x, 2] * y**2``.
     """
     a, b, q = game.a, game.b, game.q
     for v in range(len(point_targets)):
@@ -233,7 +234,7 @@ def join_target_values(game, order, n_ranked, n_players, targets, point_targets,
                         out[x, 1] += w * (c1 - 2 * c2 * shift)
                         out[x, 2] += w * c2
             if t:
-                # Behind a new row these players stand one rank further, from before + 2 on.
+                # After a new row these players are one rank farther, from before + 2 on.
                 p, e = before + 1, before + t + 1
                 steps = pairs = 0.0
                 for r in range(p + 1, e + 1):

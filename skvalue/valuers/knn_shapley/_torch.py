@@ -1,4 +1,4 @@
-"""Values of the classification game from ranks that stay on a torch device. Imports torch."""
+"""Values of the classification game, computed from ranks on a torch device. Imports torch."""
 
 import numpy as np
 import torch
@@ -9,17 +9,14 @@ from . import _values
 
 
 def value_part(split, engine, space, y, points, game, class_counts, max_rank):
-    """As `_values.value_part`; ranks of all rows stay on the device of a classification."""
+    """As `_values.value_part`; for classification with all ranks, computed on the device."""
     if not len(class_counts) or max_rank < game.n:
         return _values.value_part(split, engine, space, y, points, game, class_counts, max_rank)
     return Part(split, *value_points(engine, space, y, points, game, class_counts))
 
 
 def value_points(engine, space, y, points, game, class_counts):
-    """Values of all rows at a tile of points, the tied with the mean over their orders.
-
-    The formula is that of `class_game`, as in the loops of the CPU.
-    """
+    """Values of all rows at a tile of points: the formula of `class_game`, ties averaged."""
     matches = class_counts[points.y].astype(np.float64)
     if points.self_index is not None:
         matches -= y[points.self_index] == points.y
@@ -48,7 +45,7 @@ def value_points(engine, space, y, points, game, class_counts):
 
 
 def _class_scores(match, tied, base, inv, sums, gain, votes):
-    """Values by rank, and expected matches among the nearest ``votes``; overwrites ``match``."""
+    """Values by rank, and expected matches among the nearest ``votes``; changes ``match``."""
     drop = inv[:-1] - inv[1:]
     member = tied.clone()
     member[:, :-1] |= tied[:, 1:]
@@ -56,21 +53,21 @@ def _class_scores(match, tied, base, inv, sums, gain, votes):
     if len(v):
         first = ~tied[v, p]
         run = torch.cumsum(first, dim=0) - 1
-        own_match = match[v, p]
+        run_match = match[v, p]
         size = torch.bincount(run)
-        hits = torch.bincount(run, weights=own_match)
+        hits = torch.bincount(run, weights=run_match)
         start = p[first]
         stop = start + size
         mean = (sums[stop] - sums[start]) / size
         one = (mean - inv[stop]) / (size - 1)
-        match[v, p] = (hits / size)[run]  # what the ranks outside the run see of it
-    behind = match * drop
-    later = torch.flip(torch.cumsum(torch.flip(behind, [1]), dim=1), [1]) - behind
+        match[v, p] = (hits / size)[run]  # for the ranks outside the run
+    drops = match * drop
+    later = torch.flip(torch.cumsum(torch.flip(drops, [1]), dim=1), [1]) - drops
     values = base - later + match * (gain + inv[1:])
     if len(v):
         values[v, p] = (
             base[v, 0]
             - (later[v, stop[run] - 1] + (hits * one)[run])
-            + own_match * (gain + (mean + one)[run])
+            + run_match * (gain + (mean + one)[run])
         )
     return values, match[:, :votes].sum(dim=1)

@@ -1,4 +1,4 @@
-"""KNN-Shapley as an estimator: ranks -> values at points -> sum.
+"""The estimator of KNN-Shapley: ranks -> values at validation points -> sum.
 
 Wang and Jia, "A Note on 'Towards Efficient Data Valuation Based on the Shapley Value'" (2023), and
 Jia et al., "Efficient Task-Specific Data Valuation for Nearest Neighbor Algorithms" (PVLDB 2019).
@@ -29,73 +29,74 @@ class KNNShapleyValuer(BaseValuer):
     """Exact KNN-Shapley: what each row adds to a K-nearest-neighbour model.
 
     The game: a coalition of rows predicts, at a validation point, by its `n_neighbors` nearest
-    rows. For classes its utility is the mean fraction of the right label among them; for continuous
-    targets minus the mean squared error of their mean. Tied rows get the mean over their orders.
-    One sort by distance a validation point gives all values.
+    rows. For classification its utility is the mean fraction of the right label among them; for
+    regression minus the mean squared error of their mean. The value of tied rows is the mean over
+    their orders. All values follow from one sort by distance per validation point.
 
     Parameters
     ----------
     n_neighbors : int, default=5
         Number K of neighbours. A coalition of fewer rows predicts with all of them.
     utility : {"soft", "original"}, default="soft"
-        What a coalition S of fewer than K rows is worth. "soft" (Wang and Jia 2023) divides by
-        ``min(K, |S|)``, the empty coalition has 1/C; "original" (Jia et al. 2019) divides by K, the
-        empty coalition has 0. For regression, missing neighbours count as the mean validation
-        target in "original", and the empty coalition predicts that mean in both. (Without a
-        validation set it is the mean target of all rows, and stays so when `score_samples` lets a
-        row join.)
+        Utility of a coalition S of fewer than K rows. "soft" (Wang and Jia 2023) divides by
+        ``min(K, |S|)``, and the empty coalition has utility 1/C, with C classes; "original" (Jia et
+        al. 2019) divides by K, and the empty coalition has utility 0. For regression, missing
+        neighbours count as the mean validation target in "original", and the empty coalition
+        predicts that mean in both. (Without a validation set it is the mean target of the rows of
+        fit, also when `score_samples` values a row that joins them.)
     metric : str or callable, default="euclidean"
-        "euclidean" and "cosine" are one matrix product. "braycurtis", "canberra", "chebyshev",
-        "correlation", "hamming", "l1", "manhattan", "sqeuclidean" or a callable of two rows go
-        through `sklearn.metrics.pairwise_distances`.
+        "euclidean" and "cosine" are computed by one matrix product; "braycurtis", "canberra",
+        "chebyshev", "correlation", "hamming", "l1", "manhattan", "sqeuclidean" or a callable of
+        two rows by `sklearn.metrics.pairwise_distances`.
     max_rank : int, default=None
-        Rank only that many nearest rows at each validation point (at least `n_neighbors`) and take
-        the others as tied; `max_rank_error_` bounds the error. Classification only.
+        Number of nearest rows that are ranked at each validation point (at least `n_neighbors`);
+        the others count as tied. `max_rank_error_` bounds the error. Classification only.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is a regression where the target is continuous.
+        "auto" is regression if the target is continuous.
     engine : {"auto", "numba", "torch", "faiss", "faiss-ivf"}, default="auto"
-        What computes distances and ranks. All but "faiss-ivf" give the same values; that may miss
-        some of the nearest rows, and needs `max_rank`. "auto" is "numba", or "torch" where
+        What computes distances and ranks. All but "faiss-ivf" give the same values; that one may
+        miss some of the nearest rows, and needs `max_rank`. "auto" is "numba", or "torch" if
         device="cuda". The others need the extras `torch` and `faiss`.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where the engine works; "auto" is a GPU where the engine named uses one and sees one.
+        Where the engine computes; "auto" is a GPU if the engine is given by name, supports GPUs
+        and finds one.
     embedding : transformer, torch module or callable, default=None
-        Applied to X, X_val and rows to value before distances are taken; X may then be anything
-        that it takes (texts, images). A scikit-learn transformer is cloned and fitted on X in `fit`
-        (`embedding_`); wrap it in `sklearn.frozen.FrozenEstimator` to use it as it is. A torch
-        module runs in evaluation mode, in batches, its output flattened.
+        Applied to X, X_val and rows to value before distances are computed; X may then be anything
+        that it accepts (texts, images). A scikit-learn transformer is cloned and fitted on X in
+        `fit` (`embedding_`); wrap it in `sklearn.frozen.FrozenEstimator` if it is fitted already. A
+        torch module runs in evaluation mode, in batches, and its output is flattened.
     cv : "leave-one-out", int, splitter or iterable, default="leave-one-out"
-        Which rows are held out to value which others when there is no validation set.
-        "leave-one-out" costs one pass: every row values all others. A splitter must let every row
-        play equally often.
+        How rows are held out as validation points if there is no validation set. "leave-one-out"
+        costs one pass: each row is a validation point for all others. With a splitter, all rows
+        must be players equally often.
     n_jobs : int, default=None
-        Number of threads. None takes as many as a matrix product would.
+        Number of threads. None uses as many as a matrix product would.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,) or (n_groups,)
         Values in the order of the rows, or of `groups_`; higher is better.
     utility_, empty_utility_ : float
-        Mean utility of all rows together and of none; ``values_.sum()`` is their difference.
+        Mean utility of all rows and of the empty coalition; ``values_.sum()`` is their difference.
     max_rank_error_ : float
-        Bound of the error of any value that `max_rank` can have made; 0 for exact values.
+        Bound of the error of each value due to `max_rank`; 0 for exact values.
     approximate_ : bool
         Whether the engine may have missed some of the nearest `max_rank` rows ("faiss-ivf");
         `max_rank_error_` bounds the error of the truncation alone.
     embedding_ : transformer, torch module or callable
-        The embedding, fitted; only with `embedding`.
+        The fitted embedding, if `embedding` is set.
     classes_ : ndarray of shape (n_classes,)
-        The labels; not set for a regression.
+        The labels; not set for regression.
     groups_ : ndarray of shape (n_groups,)
         The groups, if `groups` was passed.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X had any.
+        Names of the features, if X has names that are all strings.
 
     See Also
     --------
-    TKNNShapleyValuer : A ball in place of the K nearest neighbours; cheaper.
+    TKNNShapleyValuer : The neighbours within a radius in place of the K nearest; cheaper.
 
     References
     ----------
@@ -191,7 +192,7 @@ class KNNShapleyValuer(BaseValuer):
             for task in self._tasks(problem, number, parts[number])
         )
         value = value_part
-        if get_engine(self.engine, self.device).name == "torch":  # orders stay on its device
+        if get_engine(self.engine, self.device).name == "torch":  # ranks stay on its device
             from ._torch import value_part as value
         n_tasks = sum(map(len, parts))
         return ordered_map(value, started(tasks), self.n_jobs, n_tasks), n_tasks
@@ -204,7 +205,7 @@ class KNNShapleyValuer(BaseValuer):
         return mean_over_splits(problem, parts, empty)
 
     def _plan(self, problem):
-        """Slices of the points of each split, one a task."""
+        """Slices of the points of each split, one per task."""
         engine, workers = get_engine(self.engine, self.device), n_workers(self.n_jobs)
         d = problem.X.shape[1]
         return [
@@ -213,13 +214,13 @@ class KNNShapleyValuer(BaseValuer):
         ]
 
     def _tasks(self, problem, number, parts):
-        """Arguments of `value_points`, for the parts of the points of one split."""
+        """Arguments of `value_points` for the parts of the points of one split."""
         split, n_classes = problem.splits[number], problem.n_classes
         engine, n = get_engine(self.engine, self.device), _n_players(problem, split)
         (X, y), points = problem.rows(split), split.points
         if n_classes:
             class_counts = np.bincount(y, minlength=n_classes)
-            y = y.astype(np.min_scalar_type(n_classes))  # labels stay in the cache
+            y = y.astype(np.min_scalar_type(n_classes))  # small, for the processor's cache
         else:
             class_counts, y, points = np.zeros(0, np.int64), y - points.prior, points.centred()
         max_rank = n if self.max_rank is None else min(self.max_rank, n)
@@ -235,7 +236,7 @@ class KNNShapleyValuer(BaseValuer):
     # After the fit --------------------------------------------------------------------------
 
     def _score_new(self, fitted, number, X, y):
-        """Rank old and new rows together: a new row's place among the players is its rank."""
+        """Rank old and new rows together: the rank of a new row is its position among players."""
         exact = "faiss" if self.engine in APPROXIMATE else self.engine
         engine, problem = get_engine(exact, self.device), fitted.problem
         split, n_classes = problem.splits[number], problem.n_classes
@@ -285,10 +286,10 @@ class KNNShapleyValuer(BaseValuer):
 
 
 def _n_players(problem, split):
-    """Rows that play at each point of a split."""
+    """Number of players at each point of a split."""
     return problem.n_rows(split) - (split.points.self_index is not None)
 
 
 def _empty_utility(points):
-    """Utility of the empty coalition of a regression, which predicts the mean target."""
+    """Utility of the empty coalition for regression, which predicts the mean target."""
     return -(points.centred().y ** 2 @ points.weights)

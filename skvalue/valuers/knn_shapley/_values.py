@@ -1,4 +1,4 @@
-"""From ranks to values: of rows that play, at some validation points, and of rows that join."""
+"""Values from ranks: of the players at some validation points, and of rows that join."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from ...neighbors import Order, ranks
 
 
 def value_part(split, engine, space, y, points, game, class_counts, max_rank):
-    """The part of a split that a tile of points is."""
+    """The `Part` of a tile of points of a split."""
     values, unranked, utility = value_points(engine, space, y, points, game, class_counts, max_rank)
     if max_rank < game.n:
         values += unranked[-1] + unranked[y]
@@ -15,10 +15,9 @@ def value_part(split, engine, space, y, points, game, class_counts, max_rank):
 
 
 def value_points(engine, space, y, points, game, class_counts, max_rank):
-    """Values of all rows at a tile of points, and the utility of all rows at each.
+    """Values of all rows, summed over a tile of points with weights, and the utility at each.
 
-    Values are sums over the points of weight times value. Those of rows that are not ranked come
-    apart: one a class, and a last one for all.
+    The second array is for rows that are not ranked: one entry per class, and one for all classes.
     """
     values, unranked = np.zeros(len(y)), np.zeros(len(class_counts) + 1)
     utility = np.empty(len(points))
@@ -32,7 +31,7 @@ def value_points(engine, space, y, points, game, class_counts, max_rank):
 
 
 def each_point(engine, space, y, points, game, class_counts, max_rank):
-    """Yield points of a tile, and the values of all rows at each of them."""
+    """Yield each point of a tile with the values of all rows at it."""
     left_out, one = _left_out(points), np.ones(1)
     places = np.arange(len(points))
     for part, order in engine.ranks(space, points.X, points.self_index, max_rank):
@@ -50,7 +49,7 @@ def each_point(engine, space, y, points, game, class_counts, max_rank):
 
 
 def point_moments(groups, n_players, engine, space, y, points, *game):
-    """Sums over a tile of points of squared weight times value, and times squared value."""
+    """Sums over a tile of points of ``weight**2 * value`` and of ``weight**2 * value**2``."""
     moments = np.zeros((2, n_players))
     for v, values in each_point(engine, space, y, points, *game):
         if groups is not None:
@@ -62,7 +61,7 @@ def point_moments(groups, n_players, engine, space, y, points, *game):
 
 
 def point_values(players, engine, space, y, points, *game):
-    """Value of some rows together at each point of a tile."""
+    """Total value of some rows at each point of a tile."""
     found = np.empty(len(points))
     for v, values in each_point(engine, space, y, points, *game):
         found[v] = values[players].sum()
@@ -74,7 +73,7 @@ def _left_out(points):
 
 
 def _add_values(game, order, y, class_counts, codes, weights, left_out, values, unranked):
-    """Add the values at some points, whose targets are ``codes``; returns the utility at each."""
+    """Add values at some points with labels or targets ``codes``; return the utility at each."""
     utility = np.empty(len(codes))
     if len(class_counts):
         from ._class_kernels import add_class_values
@@ -93,9 +92,9 @@ def _add_values(game, order, y, class_counts, codes, weights, left_out, values, 
 
 
 def join_classes(engine, both, y, points, game, n_classes):
-    """Value of each new row in a game of one row more: what all its labels have, and by label.
+    """Value of each new row in a game with one more row: a common term, and a term per label.
 
-    ``both`` holds the players, of classes y, then the new rows.
+    ``both``: the players, of classes y, then the new rows.
     """
     from ._class_kernels import join_class_values
 
@@ -121,11 +120,11 @@ def join_targets(engine, both, y, points, game):
 
 
 def predict_at(engine, space, y, X_new, votes, n_classes):
-    """What the model predicts at new rows: class probabilities, or mean and mean square."""
-    from ._class_kernels import neighbour_shares
+    """Prediction of the model at new rows: class probabilities, or mean and mean square."""
+    from ._class_kernels import neighbour_fractions
     from ._target_kernels import neighbour_moments
 
-    count = neighbour_shares if n_classes else neighbour_moments
+    count = neighbour_fractions if n_classes else neighbour_moments
     out = np.zeros((len(X_new), n_classes or 2))
     for part, order in ranks(engine, space, X_new, None, votes):
         some = np.zeros((len(part), out.shape[1]))

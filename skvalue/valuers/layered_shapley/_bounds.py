@@ -1,4 +1,4 @@
-"""What a row can add to coalitions of each size: proved for a stable game, or guessed."""
+"""Bounds of marginal contributions by coalition size: proved for a stable game, or estimated."""
 
 import numpy as np
 
@@ -7,10 +7,10 @@ from ...samplers import prefix_masks
 
 
 def replace_bounds(n_sizes, l2, max_norm, fit_intercept=True):
-    """Most by which the utility of 1, 2, ..., n_sizes rows moves when one is replaced.
+    """Bounds of the change of the utility of 1, ..., n_sizes rows when one of them is replaced.
 
-    Of the game `skvalue.games.StableLogisticGame`; ``2 (kappa L)^2 / (l2 k)`` and what solvers
-    leave.
+    For `skvalue.games.StableLogisticGame`: ``2 (kappa L)^2 / (l2 k)``, plus the error of the
+    solver.
     """
     kappa, slope, tolerance = stability(l2, max_norm, fit_intercept)
     steep = kappa * slope
@@ -18,10 +18,10 @@ def replace_bounds(n_sizes, l2, max_norm, fit_intercept=True):
 
 
 def contribution_bounds(n_layers, l2, max_norm, fit_intercept=True):
-    """Largest marginal contribution to coalitions of 0, 1, ..., n_layers rows.
+    """Bounds of the marginal contributions to coalitions of 0, 1, ..., n_layers rows.
 
-    A row that joins k others, which changes their weights in the mean loss too, moves a utility by
-    no more than a row replaced among k + 1.
+    A row that joins k others, which also changes the weights of the mean loss, changes the
+    utility by no more than the replacement of a row among k + 1.
 
     >>> contribution_bounds(2, l2=1.0, max_norm=1.0, fit_intercept=False).round(3).tolist()
     [0.791, 0.396, 0.264]
@@ -30,14 +30,14 @@ def contribution_bounds(n_layers, l2, max_norm, fit_intercept=True):
 
 
 def marginal_bounds(n, bound=None, n_layers=None, game=(None, 1.0, True)):
-    """Bounds of what a row adds by size, up to `n_layers`, and what the layers beyond can add.
+    """Bounds of marginal contributions by size, and of the sum of the layers beyond `n_layers`.
 
     Parameters
     ----------
     n : int
         Number of players.
     bound : float, default=None
-        The constant c of ``c / k``; None takes 1, or what is proved where `game` has a penalty.
+        The constant c of ``c / k``; None is 1, or the proved bound if `game` has a penalty.
     n_layers : int, default=None
         Largest size; None: all.
     game : tuple of (float or None, float, bool), default=(None, 1.0, True)
@@ -46,7 +46,7 @@ def marginal_bounds(n, bound=None, n_layers=None, game=(None, 1.0, True)):
     Returns
     -------
     bounds : ndarray of shape (K + 1,)
-        Of layers 0, ..., K.
+        Bounds for layers 0, ..., K.
     left_out : float
         Sum of the bounds of layers K + 1, ..., n - 1, over n.
 
@@ -69,30 +69,30 @@ def suggest_bound(
 ):
     """Estimate the constant c of Layered Shapley from public data.
 
-    The largest k times what a row adds to k others, over all prefixes of some random orders. It is
-    a guess: only some of the coalitions are evaluated.
+    The maximum of k times the absolute marginal contribution to k rows, over all prefixes of some
+    random orders. It is an estimate and not a bound: only some coalitions are evaluated.
 
     Parameters
     ----------
     estimator : estimator
         The model.
     X, y : array-likes of shapes (n_samples, n_features) and (n_samples,)
-        Public rows like those to be valued, and their labels or targets.
+        Public rows, similar to those that will be valued, and their labels or targets.
     X_val, y_val : array-likes
         Validation points.
     scoring : str or callable, default=None
-        Scorer of the utility; None takes the estimator's own score.
+        Scorer of the utility; None is the score method of the estimator.
     empty_utility : float, default=None
         Utility of the empty coalition, as in `LayeredShapleyValuer`.
     n_orders : int, default=20
         Number of orders.
     random_state : int, default=0
-        Their seed.
+        Seed of the orders.
 
     Returns
     -------
     bound : float
-        For the parameter `bound`.
+        A value for the parameter `bound` of `LayeredShapleyValuer`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The core set: stored coalitions and their utilities, on which rows that come later are valued."""
+"""The core set: stored coalitions and their utilities, on which new rows are valued."""
 
 import json
 from dataclasses import replace
@@ -11,20 +11,20 @@ from ._settings import GameSettings
 
 
 class CoreSet:
-    """Coalitions of rows with their utilities: what a new row is worth among the rows of a fit.
+    """Stored coalitions of a fit with their utilities, on which new rows are valued.
 
-    A row that joins n others has the mean over sizes of its mean marginal contribution to stored
-    coalitions of that size, whose utilities are known: only coalitions with the new row are
-    trained. The rows in no stored coalition are not kept.
+    The value of a row that joins n others is the mean over sizes of its mean marginal contribution
+    to the stored coalitions of that size. Their utilities are stored, so that models are trained
+    only for coalitions with the new row.
 
-    `LayeredShapleyValuer.core_sets` makes core sets of a fit.
+    `LayeredShapleyValuer.core_sets` returns the core sets of a fit.
 
     Parameters
     ----------
     settings : GameSettings
-        How the game is made.
+        Parameters of the game.
     X : ndarray of shape (n_rows, n_features)
-        The rows that the coalitions are made of.
+        The rows of the coalitions.
     y : ndarray of shape (n_rows,)
         Codes of their classes, or targets.
     X_val : ndarray of shape (n_validation, n_features)
@@ -32,22 +32,23 @@ class CoreSet:
     y_val : ndarray of shape (n_validation,)
         Codes of their classes, or targets.
     classes : ndarray or None
-        The classes; None in a regression.
+        The classes; None for regression.
     coalitions : list of tuples
-        (members, weights, utilities) of one size each: int arrays (m, size) of players, (m,), (m,).
+        (members, weights, utilities) of one size each, of shapes (m, size), (m,) and (m,); members
+        are numbers of players.
     n_players : int
         Number n of players in the fit.
     include_empty : bool, default=True
-        Whether the empty coalition counts.
+        Whether to include the marginal contribution to the empty coalition.
     groups : ndarray of int of shape (n_rows,), default=None
-        The player that each row belongs to; None: each row is one.
+        The player of each row; None: each row is a player.
     sample_weight_val : ndarray of shape (n_validation,), default=None
-        Weights of the validation points in the mean utility; None: equal ones.
+        Weights of the validation points, for the mean utility; None: equal weights.
 
     Attributes
     ----------
     n_coalitions : int
-        Number of coalitions stored.
+        Number of stored coalitions.
 
     Examples
     --------
@@ -80,11 +81,11 @@ class CoreSet:
 
     @property
     def n_coalitions(self):
-        """Number of coalitions stored."""
+        """Number of stored coalitions."""
         return sum(len(members) for members, _, _ in self.coalitions)
 
     def pruned(self):
-        """The same core set without rows that are in no coalition.
+        """Remove the rows that are not in any stored coalition.
 
         Returns
         -------
@@ -105,7 +106,7 @@ class CoreSet:
         )  # fmt: skip
 
     def score_samples(self, X, y):
-        """Value of every row as one that joins the rows of the fit.
+        """Value of each row if it joins the rows of the fit.
 
         Parameters
         ----------
@@ -122,7 +123,7 @@ class CoreSet:
         Raises
         ------
         ValueError
-            If y has a label that the fit has not seen.
+            If y has a label that was not in fit.
         """
         X, y = np.asarray(X, dtype=self.X.dtype), np.asarray(y)
         if self.classes is not None:
@@ -136,9 +137,7 @@ class CoreSet:
         return self.joining(X, y)
 
     def joining(self, X_new, y_new):
-        """Value of every row that joins, from rows that are checked and labels that are codes.
-
-        `score_samples` checks, and takes labels themselves.
+        """Value of each row that joins, as `score_samples` without checks.
 
         Parameters
         ----------
@@ -159,7 +158,7 @@ class CoreSet:
             np.concatenate([self.X, X_new]), np.concatenate([self.y, y_new]), self.X_val,
             self.y_val, self.sample_weight_val, self.classes, None if rows_play else groups,
         )  # fmt: skip
-        if rows_play:  # players are rows then, in the order of the rows
+        if rows_play:  # then players are rows, in the order of the rows
             place = np.empty(n_old, dtype=np.int64)
             place[self.groups] = np.arange(len(self.groups))
         else:
@@ -188,7 +187,7 @@ class CoreSet:
         Raises
         ------
         ValueError
-            If a setting cannot be written without pickle, such as a scorer of your own.
+            If a setting cannot be written without pickle, such as a callable scorer.
         """
         arrays = {
             "settings": np.array(json.dumps(self.settings.plain())),
@@ -205,14 +204,14 @@ class CoreSet:
 
     @classmethod
     def load(cls, path, estimator=None, n_jobs=None):
-        """Read what `save` wrote; nothing is unpickled.
+        """Read a file written by `save`; nothing is unpickled.
 
         Parameters
         ----------
         path : str or path-like
             The file.
         estimator : estimator, default=None
-            The estimator of the fit, where there was one: it is not in the file.
+            The estimator of the fit, if it had one: it is not stored in the file.
         n_jobs : int, default=None
             As in `LayeredShapleyValuer`.
 
@@ -224,7 +223,7 @@ class CoreSet:
         Raises
         ------
         ValueError
-            If the estimator is not the one that the file names.
+            If the estimator is not the one named in the file.
         """
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)

@@ -1,8 +1,8 @@
-"""How the designs of Layered Shapley evaluate a game, and what they estimate of its layers.
+"""The designs of Layered Shapley: drawing and evaluating coalitions, and estimates of the layers.
 
-`play` draws the coalitions of a `Plan`, some of them at a time. A coalition and its extension, or a
-coalition and what is left of it without each of its members, serve many players at once; the draws
-of one player have the distribution that the design states.
+`play` draws the coalitions of a `Plan`, some of them at a time. The same coalitions are used for
+many players: a set and its extensions by one player, or a set and its subsets without one member.
+For each player alone, coalitions have the distribution that the design states.
 """
 
 from dataclasses import dataclass, field
@@ -20,23 +20,23 @@ from ...samplers import (
 )
 from ._plan import n_subsets
 
-ENTRIES = 2**24  # of the masks that are made at once
+ENTRIES = 2**24  # largest number of entries of masks that are created at once
 
 
 class Utilities:
-    """Utilities of coalitions given by their members; those of whole layers are remembered.
+    """Utilities of coalitions that are given by their members; those of whole layers are stored.
 
     Parameters
     ----------
     game : Game
         The game.
     class_counts : ndarray of shape (n, n_classes), default=None
-        Rows of each class that every player has, to count coalitions of one class.
+        Rows of each class that each player has, to count coalitions with one class.
 
     Attributes
     ----------
-    n_asked, n_one_class : int
-        Coalitions asked for, and those of one class among them.
+    n_evaluated, n_one_class : int
+        Number of coalitions evaluated, and of those with one class.
     tables : dict of int to ndarray
         Utilities of all coalitions of a size, in the order of `all_subsets`.
     """
@@ -45,30 +45,30 @@ class Utilities:
         self.game, self.n, self.class_counts = game, game.n_players, class_counts
         self.n_one_class = 0
         self.tables = {0: np.array([game.empty_utility])}
-        self.n_asked = 0
+        self.n_evaluated = 0
 
     @property
     def full(self):
-        """Utility of all players."""
+        """Utility of the coalition of all players."""
         self.tabulate(self.n)
         return float(self.tables[self.n][0])
 
     def of_masks(self, masks):
-        """Utilities of the rows of a bool array."""
+        """Utilities of the coalitions in the rows of a bool array."""
         utilities = np.asarray(self.game.utility(masks), dtype=np.float64)
         if not np.isfinite(utilities).all():
             raise ValueError(
                 "Utilities must be finite. Got "
                 f"{utilities[~np.isfinite(utilities)][0]} for a coalition."
             )
-        self.n_asked += len(masks)
+        self.n_evaluated += len(masks)
         if self.class_counts is not None:
             classes = np.count_nonzero(masks @ self.class_counts, axis=1)
             self.n_one_class += int(np.count_nonzero(classes == 1))
         return utilities
 
     def of(self, sets):
-        """Utilities of the sets in the rows of an int array (m, size)."""
+        """Utilities of the coalitions in the rows of an int array (m, size) of members."""
         size = sets.shape[1]
         if size in self.tables:
             return self.tables[size][subset_ranks(np.sort(sets, axis=1))]
@@ -80,7 +80,7 @@ class Utilities:
         return np.concatenate(parts)
 
     def tabulate(self, size):
-        """Ask for all coalitions of a size, once."""
+        """Evaluate all coalitions of a size, once."""
         if size not in self.tables:
             self.tables[size] = self.of(all_subsets(self.n, size))
 
@@ -94,37 +94,37 @@ class Utilities:
     def joined_by_each(self, sets, players):
         """Utilities of sets, (m,), and of each with each of some players, (m, count)."""
         if sets.shape[1] in self.tables or sets.shape[1] + 1 in self.tables:
-            joined = [self.of(np.column_stack([sets, who])) for who in players.T]
+            joined = [self.of(np.column_stack([sets, column])) for column in players.T]
             return self.of(sets), np.stack(joined, axis=1)
         return self._next_to(sets, players, joined=True)
 
     def _next_to(self, sets, players, joined):
-        """Utilities of sets, and of each when each of some players has joined, or has left."""
+        """Utilities of sets, and of each after one of some players has joined, or has left."""
         m, count = players.shape
-        own, changed = np.empty(m), np.empty((m, count))
+        base, changed = np.empty(m), np.empty((m, count))
         step = max(1, ENTRIES // (self.n * (count + 1)))
         for start in range(0, m, step):
             part = slice(start, start + step)
-            who = players[part]
-            # A set and those next to it in turn: solvers go from one to the next.
+            others = players[part]
+            # Each set is followed by those next to it: solvers start from the previous solution.
             masks = coalition_masks(sets[part], self.n).repeat(count + 1, axis=0)
-            masks = masks.reshape(len(who), count + 1, self.n)
-            row, place = np.indices(who.shape)
-            masks[row, place + 1, who] = joined
-            found = self.of_masks(masks.reshape(-1, self.n)).reshape(len(who), count + 1)
-            own[part], changed[part] = found[:, 0], found[:, 1:]
-        return own, changed
+            masks = masks.reshape(len(others), count + 1, self.n)
+            row, place = np.indices(others.shape)
+            masks[row, place + 1, others] = joined
+            found = self.of_masks(masks.reshape(-1, self.n)).reshape(len(others), count + 1)
+            base[part], changed[part] = found[:, 0], found[:, 1:]
+        return base, changed
 
 
 def coalition_masks(sets, n):
-    """Masks of n players from the sets in the rows of an int array."""
+    """Masks over n players, from the members in the rows of an int array."""
     masks = np.zeros((len(sets), n), dtype=bool)
     np.put_along_axis(masks, sets, True, axis=1)
     return masks
 
 
 def class_counts(y, n_classes, groups=None):
-    """Rows of each class that every player has, (n_players, n_classes)."""
+    """Number of rows of each class that each player has, (n_players, n_classes)."""
     counts = np.eye(n_classes)[y]
     if groups is None:
         return counts
@@ -134,14 +134,14 @@ def class_counts(y, n_classes, groups=None):
 
 @dataclass
 class LayerEstimate:
-    """What is known of the layers of one game."""
+    """Estimate of the layers of one game."""
 
     layers: np.ndarray  # (K + 1, n): mean marginal contribution of each player, by size
     variance: np.ndarray  # (n,): squared standard errors of the values
-    # Coalitions to value other rows on: (members, weights, utilities) of one size each. The weights
-    # of a size sum to one, at least on average.
+    # Coalitions that other rows are valued on: (members, weights, utilities), one size each. The
+    # weights of a size sum to one, at least on average.
     core: list = field(default_factory=list)
-    done: int = 0  # shuffles, or designs without shuffles, that are complete
+    done: int = 0  # number of complete shuffles; 1 when a design without shuffles is complete
 
 
 def n_steps(plan):
@@ -150,16 +150,21 @@ def n_steps(plan):
 
 
 def play(plan, utilities, seeds):
-    """Play a plan; yields a `LayerEstimate` after the layers that are enumerated and every shuffle.
+    """Evaluate the coalitions of a plan, shuffle by shuffle.
 
     Parameters
     ----------
     plan : Plan
         The plan.
     utilities : Utilities
-        Of the game.
+        Utilities of the game.
     seeds : callable
-        ``seeds(number)`` gives the random generator of an independent part.
+        ``seeds(number)`` returns the random generator of an independent part.
+
+    Yields
+    ------
+    estimate : LayerEstimate
+        After the enumerated layers, and after each shuffle.
     """
     exact = LayerEstimate(np.zeros((len(plan.counts), plan.n)), np.zeros(plan.n))
     for k in np.flatnonzero(plan.enumerated):
@@ -175,7 +180,7 @@ def play(plan, utilities, seeds):
             draw(int(k), plan, utilities, seeds(1 + int(k)), exact)
         if plan.design == "iid":
             exact.variance += _variance_of_single_draws(plan, exact.layers)
-        elif len(exact.core) == known:  # no coalition was drawn, which is no reason to be sure
+        elif len(exact.core) == known:  # no coalition was drawn: the error is unknown
             exact.variance += np.inf
         exact.done = 1
         yield exact
@@ -191,14 +196,14 @@ def play(plan, utilities, seeds):
         step = value - mean
         mean = mean + step / done
         squares = squares + step * (value - mean)
-        certain = shuffle and core  # where nothing was drawn, nothing differs
+        certain = shuffle and core  # without draws, the variance over shuffles is 0 but unknown
         variance = squares / (done * shuffle) if certain else np.full(plan.n, np.inf)
         scaled = [(members, weights / done, known) for members, weights, known in core]
         yield LayerEstimate(exact.layers + layers / done, variance, exact.core + scaled, done)
 
 
 def _enumerate(k, plan, utilities, rng, estimate):
-    """Mean marginal contribution to all coalitions of k others; `plan` says which to keep."""
+    """Mean marginal contributions to all coalitions of k others; stores a sample for the core."""
     n = plan.n
     utilities.tabulate(k)
     if k + 1 < n:
@@ -218,7 +223,7 @@ def _enumerate(k, plan, utilities, rng, estimate):
 
 
 def _play_blocks(plan, utilities, rng, core):
-    """One shuffle: layers (K + 1, n) of it; adds to the core."""
+    """The layers (K + 1, n) of one shuffle; appends its coalitions to the core."""
     n, layers = plan.n, np.zeros((len(plan.counts), plan.n))
     sampled = plan.sampled
     means = plan.counts[sampled] / plan.n_shuffles
@@ -245,16 +250,16 @@ def _play_blocks(plan, utilities, rng, core):
 
 
 def _leave_blocks(k, count, n, utilities, rng, core, weight):
-    """Each player leaves blocks of k + 1 of independent partitions; gains (count, n)."""
+    """Gains (count, n) of players in blocks of k + 1 players, over independent partitions."""
     gains = np.empty((count, n))
     step = max(1, ENTRIES // (n * n))
     for start in range(0, count, step):
         some = min(step, count - start)
-        sets, own = partitions(rng, n, k + 1, some)
+        sets, once = partitions(rng, n, k + 1, some)
         tops, rests = utilities.without_each(sets.reshape(-1, k + 1))
         found = tops.reshape(some, -1, 1) - rests.reshape(sets.shape)
-        who = sets[:, own]
-        np.put_along_axis(gains[start : start + some], who, found[:, own], axis=1)
+        players = sets[:, once]
+        np.put_along_axis(gains[start : start + some], players, found[:, once], axis=1)
         known = rests.reshape(sets.shape)[:, 0, 0]
         core.append((sets[:, 0, 1:], np.full(some, weight), known))
     return gains
@@ -269,7 +274,7 @@ def _play_iid(k, plan, utilities, rng, estimate):
 
 
 def _variance_of_single_draws(plan, layers):
-    """Squared error of the layers with one draw each, from differences of neighbours in size."""
+    """Variance due to layers with one draw each, from the differences of consecutive layers."""
     single = layers[[k for k in plan.sampled if plan.counts[k] == 1]]
     if len(single) == 0:
         return np.zeros(plan.n)
@@ -280,7 +285,7 @@ def _variance_of_single_draws(plan, layers):
 
 
 def _play_poisson(k, plan, utilities, rng, estimate):
-    """Each coalition with the same probability, for each player; see `distinct_subsets`."""
+    """Draw each coalition of a layer with the same probability, see `distinct_subsets`."""
     n, count = plan.n, plan.counts[k]
     probability = count / n_subsets(n - 1, k)
     sets = distinct_subsets(rng, n, k + 1, n * count / (k + 1))

@@ -1,4 +1,4 @@
-"""How many coalitions of each size Layered Shapley draws, and what they cost."""
+"""The number of coalitions of each size that Layered Shapley draws, and their cost."""
 
 from dataclasses import dataclass
 from math import comb
@@ -7,33 +7,33 @@ import numpy as np
 from scipy.special import binom
 
 DESIGNS = ("blocks", "iid", "poisson")
-_ENUMERATED = 2**20  # coalitions of a layer that are enumerated because it is cheaper, at most
+_ENUMERATED = 2**20  # largest number of coalitions of a layer that is enumerated to save time
 
 
 def n_subsets(n, k):
-    """Number of subsets; infinite above the largest float."""
+    """Number of subsets of size k; infinite above the largest float."""
     small = min(int(k), n - int(k)) <= 3
     return float(comb(n, int(k)) if small else binom(n, k))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many coalitions of each size 0..K a player joins."""
+    """The number of coalitions of each size 0, ..., K that a player joins."""
 
     design: str  # one of DESIGNS
-    n: int  # players
-    counts: np.ndarray  # (K + 1,): the numbers; means if they are no integers. 0 leaves a layer out
+    n: int  # number of players
+    counts: np.ndarray  # (K + 1,): these numbers, or their means; 0: the layer is left out
     enumerated: np.ndarray  # (K + 1,): layers of which all coalitions are evaluated
     n_shuffles: int  # independent parts of the design "blocks", from which errors are estimated
 
     @property
     def sampled(self):
-        """Sizes of the layers of which there is a sample."""
+        """Sizes of the layers that are sampled."""
         return np.flatnonzero(~self.enumerated & (self.counts > 0))
 
     @property
     def cost(self):
-        """Coalitions evaluated, about."""
+        """Approximate number of coalitions evaluated."""
         return self._enumerated_cost() + sum(map(self._cost, self.sampled))
 
     @property
@@ -70,7 +70,7 @@ class Plan:
         return sum(comb(self.n, size) for size in sizes if 0 < size < self.n) + 1
 
     def in_circles(self, k):
-        """Whether blocks of k others are cut of a circle; else rows leave blocks of k + 1."""
+        """Whether layer k uses blocks of k others on a circle; else, blocks of k + 1 players."""
         return self.counts[k] / self.n_shuffles >= k + 1
 
     def _cost(self, k):
@@ -85,7 +85,7 @@ class Plan:
 
 
 def make_plan(design, n, counts, *, n_shuffles=8, include_empty=True, max_evaluations=None):
-    """Plan for n players, from the number of coalitions wanted for each player and layer.
+    """Make a plan for n players from the number of coalitions wanted for each layer.
 
     Parameters
     ----------
@@ -98,9 +98,9 @@ def make_plan(design, n, counts, *, n_shuffles=8, include_empty=True, max_evalua
     n_shuffles : int, default=8
         Independent parts of the design "blocks".
     include_empty : bool, default=True
-        Whether the empty coalition counts.
+        Whether to include the empty coalition.
     max_evaluations : int, default=None
-        Scale the counts so that about this many coalitions are evaluated in all.
+        If given, counts are scaled so that about this many coalitions are evaluated in total.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def _round(design, n, wanted, n_shuffles, include_empty):
     if not include_empty:
         enumerated[0], counts[0] = False, 0.0
     plan = Plan(design, n, counts, enumerated, n_shuffles)
-    for k in plan.sampled:  # where all coalitions are cheaper than a sample
+    for k in plan.sampled:  # enumerate layers for which this is cheaper than a sample
         all_of_them = n_subsets(n, k + 1) + (0 if enumerated[k - 1] else n_subsets(n, k))
         if all_of_them <= min(plan._cost(k), _ENUMERATED):
             enumerated[k] = True

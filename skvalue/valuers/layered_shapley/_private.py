@@ -1,4 +1,4 @@
-"""Private Layered Shapley: how far one row moves another's value, the noise, and the report."""
+"""Private Layered Shapley: the sensitivity of values, the noise, and the report."""
 
 import math
 import random
@@ -22,7 +22,7 @@ NOISES = ("auto", "laplace", "gaussian")
 
 
 def value_sensitivity(n, n_layers, l2, max_norm, fit_intercept=True, design="blocks"):
-    """Most by which replacing another row moves one row's value, in layers 0..n_layers.
+    """Bound of the change of the value of one row when another row is replaced.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ def value_sensitivity(n, n_layers, l2, max_norm, fit_intercept=True, design="blo
     l2, max_norm, fit_intercept : float, float, bool
         As in `skvalue.games.StableLogisticGame`.
     design : {"blocks", "iid"}, default="blocks"
-        Whether a row is in one at most of the floor((n - 1) / k) blocks of a layer, or may be in
-        all its coalitions.
+        With "blocks" a row is in at most one of the floor((n - 1) / k) blocks of layer k; with
+        "iid" it may be in all coalitions of the layer.
 
     Returns
     -------
@@ -52,20 +52,20 @@ def value_sensitivity(n, n_layers, l2, max_norm, fit_intercept=True, design="blo
     return float(((gamma[:-1] + gamma[1:]) / blocks).sum() / n)
 
 
-def own_sensitivity(n, n_layers, l2, max_norm, fit_intercept=True):
-    """Most by which replacing a row moves its own value."""
+def self_sensitivity(n, n_layers, l2, max_norm, fit_intercept=True):
+    """Bound of the change of the value of a row when the row itself is replaced."""
     return float(replace_bounds(n_layers + 1, l2, max_norm, fit_intercept).sum() / n)
 
 
 def participation(n, counts):
-    """Probability that a given other row is in one of a query's independent coalitions.
+    """Probability that a given other row is in one of the independent coalitions of a query.
 
     Parameters
     ----------
     n : int
         Number of rows.
     counts : array-like of int of shape (K,)
-        Coalitions of 1, ..., K others.
+        Number of coalitions of 1, ..., K others.
 
     Returns
     -------
@@ -84,49 +84,49 @@ def participation(n, counts):
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """What will be released, and with which noise. It depends on no row."""
+    """What is released and with which noise, independent of the rows."""
 
-    kind: str  # "query": single values when asked; "all": each to its owner; "publish": the vector
+    kind: str  # "query": values on request; "all": each to its owner; "publish": all to everyone
     design: str  # "blocks" or "iid"
     epsilon: float  # of everything that is released
     max_queries: int  # for "query": number of values released
-    noise: object  # on one value, or on the vector: a `LaplaceEvent` or `GaussianEvent`
-    charge: object  # what one release costs: the noise, or less where coalitions are secret
-    total: object  # what all releases cost
+    noise: object  # of one value, or of the vector: a `LaplaceEvent` or `GaussianEvent`
+    charge: object  # event of one release: the noise, or less if coalitions are secret
+    total: object  # event of all releases
     delta: float  # of the guarantee; 0 with Laplace noise
     counts: np.ndarray  # (K + 1,): coalitions of each size that a value is based on
-    n_shuffles: np.ndarray  # (K + 1,): for blocks, shuffles that are cut into (n - 1) // k each
+    n_shuffles: np.ndarray  # (K + 1,): for blocks, shuffles with (n - 1) // k blocks each
 
 
 def plan_release(
     n, n_layers, *, epsilon, delta, release="query", noise="auto", max_queries=1, design="blocks",
     l2=1.0, max_norm=1.0, fit_intercept=True, accuracy=0.05, failure=0.05,
 ):  # fmt: skip
-    """Noise and coalitions of a private fit. They depend on no row.
+    """Choose noise and coalitions of a private fit, independent of the rows.
 
     Parameters
     ----------
     n, n_layers : int
         Number of rows, and largest size of a coalition that a row joins.
     epsilon, delta : float
-        The privacy asked, of everything that is released.
+        The privacy budget of everything that is released.
     release : {"query", "all", "publish"}, default="query"
         What is released.
     noise : {"auto", "laplace", "gaussian"}, default="auto"
-        Its distribution; "auto" takes the one of smaller standard deviation.
+        Distribution of the noise; "auto" is the one with the smaller standard deviation.
     max_queries : int, default=1
         For "query": number of values released.
     design : {"blocks", "iid"}, default="blocks"
         How coalitions are drawn.
     l2, max_norm, fit_intercept : float, float, bool
-        Of the game.
+        Parameters of the game.
     accuracy, failure : float, default=0.05
-        From which the number of coalitions follows, by `skvalue.samplers.layer_counts`.
+        Parameters of `skvalue.samplers.layer_counts`, which gives the number of coalitions.
 
     Returns
     -------
     plan : ReleasePlan
-        What will be released.
+        The plan of the release.
     """
     game = (l2, max_norm, fit_intercept)
     bounds = contribution_bounds(n_layers, *game)
@@ -139,9 +139,9 @@ def plan_release(
     if release != "query":
         norms = [np.sqrt(n - 1) * one, (n - 1) * one]  # L2, L1
         if release == "publish":
-            own = own_sensitivity(n, n_layers, *game)
-            norms = [math.hypot(norms[0], own), norms[1] + own]
-        event, delta = _quieter(epsilon, delta, noise, *norms)
+            itself = self_sensitivity(n, n_layers, *game)
+            norms = [math.hypot(norms[0], itself), norms[1] + itself]
+        event, delta = _smaller_noise(epsilon, delta, noise, *norms)
         charge = total = event
     else:
         if design == "iid":
@@ -151,7 +151,7 @@ def plan_release(
             charge, event, delta = OpaqueEvent(each), LaplaceEvent(scale * (1 + 1e-12), one), 0.0
         else:
             norms = math.sqrt(max_queries) * one, max_queries * one
-            event, delta = _quieter(epsilon, delta, noise, *norms)
+            event, delta = _smaller_noise(epsilon, delta, noise, *norms)
             charge = event = replace(event, sensitivity=one)
         total = charge if max_queries == 1 else SelfComposedEvent(charge, max_queries)
     return ReleasePlan(
@@ -159,8 +159,8 @@ def plan_release(
     )
 
 
-def _quieter(epsilon, delta, noise, l2_norm, l1_norm):
-    """The event of smaller standard deviation among those allowed, and its delta."""
+def _smaller_noise(epsilon, delta, noise, l2_norm, l1_norm):
+    """The allowed event with the smallest standard deviation, and its delta."""
     gaussian = calibrate_gaussian(epsilon, delta, l2_norm)
     laplace = calibrate_laplace(epsilon, l1_norm)
     if noise == "gaussian" or (noise == "auto" and gaussian.scale < math.sqrt(2) * laplace.scale):
@@ -169,18 +169,18 @@ def _quieter(epsilon, delta, noise, l2_norm, l1_norm):
 
 
 def private_values(plan, utilities, players, seeds):
-    """Values without noise of some players, layer by layer, on disjoint blocks of the others.
+    """Values of some players without noise, from disjoint blocks of the others.
 
     Parameters
     ----------
     plan : ReleasePlan
-        Says how many shuffles.
+        The number of shuffles of each layer.
     utilities : Utilities
-        Of the game.
+        Utilities of the game.
     players : ndarray of int or None
-        Whose values; None: those of all players, at the cost of half as many coalitions each.
+        The players; None: all players, with half as many coalitions for each.
     seeds : callable
-        ``seeds(k, shuffle)`` gives the random generator of an order.
+        ``seeds(k, shuffle)`` returns the random generator of an order.
 
     Returns
     -------
@@ -195,9 +195,9 @@ def private_values(plan, utilities, players, seeds):
         for shuffle in range(plan.n_shuffles[k]):
             order = seeds(k, shuffle).permutation(n)
             if all_players:
-                blocks, who = circle_blocks(order, k, count)
-                bases, joined = utilities.joined_by_each(blocks, who)
-                found = np.bincount(who.ravel(), (joined - bases[:, None]).ravel(), n)
+                blocks, joining = circle_blocks(order, k, count)
+                bases, joined = utilities.joined_by_each(blocks, joining)
+                found = np.bincount(joining.ravel(), (joined - bases[:, None]).ravel(), n)
             else:
                 found = np.array([_gains(utilities, order, k, count, i) for i in players])
             gains += found / count
@@ -206,7 +206,7 @@ def private_values(plan, utilities, players, seeds):
 
 
 def _gains(utilities, order, k, count, i):
-    """Sum of one player's contributions to the blocks that follow it on the circle."""
+    """Sum of the contributions of one player to the blocks that follow it on the circle."""
     place = int(np.flatnonzero(order == i)[0])
     blocks = order[(place + 1 + np.arange(count * k)) % len(order)].reshape(count, k)
     joined = np.column_stack([blocks, np.full(count, i)])
@@ -214,7 +214,7 @@ def _gains(utilities, order, k, count, i):
 
 
 def secret_value(plan, utilities, i, noise_random_state=None):
-    """Exact value of one player on fresh independent coalitions, which stay secret."""
+    """Value of one player without noise, from new independent coalitions, which stay secret."""
     draw = (
         random.SystemRandom() if noise_random_state is None else random.Random(noise_random_state)
     )
@@ -231,11 +231,11 @@ def secret_value(plan, utilities, i, noise_random_state=None):
 def layered_report(plan, noise_random_state=None):
     """The report of a private fit."""
     vector = plan.kind == "publish"
-    protects = "what a row holds, in the values of other rows"
+    protects = "what a row contains, in the values of other rows"
     if vector:
-        protects = "what every row holds, in the vector of all values"
+        protects = "what each row contains, in the vector of all values"
     elif plan.kind == "query":
-        protects += f" that are asked for ({plan.max_queries} at most)"
+        protects += f" that are queried (at most {plan.max_queries})"
     not_protected = [
         "the validation points X_val and y_val, which are public",
         "the number of rows",
@@ -244,7 +244,7 @@ def layered_report(plan, noise_random_state=None):
     if not vector:
         not_protected[1:1] = [
             "a row from its own value, which is for its owner (values_for)",
-            "rows from whoever holds the fitted object, which is for the curator",
+            "rows from anyone who has the fitted object, which is for the curator",
         ]
     report = make_report(
         plan.total,
@@ -252,12 +252,12 @@ def layered_report(plan, noise_random_state=None):
         notion="central" if vector else "joint",
         unit="row",
         protects=protects,
-        against="everybody" if vector else "the owners of all other rows together",
+        against="everyone" if vector else "the owners of all other rows together",
         not_protected=not_protected,
         assumptions=(
             "no row to value is also a validation point",
             "l2, max_norm, n_layers and all other parameters were chosen without looking at rows",
-            "so was whatever prepared the columns (scaling, selection, embeddings)",
+            "so was the preparation of the columns (scaling, selection, embeddings)",
             "other releases on the same rows are accounted for together with this one (Ledger)",
         ),
         noise_random_state=noise_random_state,

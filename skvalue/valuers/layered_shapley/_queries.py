@@ -1,4 +1,4 @@
-"""What the stored coalitions of a fit say of rows that come later, and of several rows together."""
+"""Values of new rows, and of several rows together, from the stored coalitions of a fit."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from ._settings import GameSettings
 
 
 def core_set(fitted, settings, number):
-    """The core set of one split, made once for each fit."""
+    """The core set of one split, created once per fit."""
     cores = fitted.cache.setdefault("cores", {})
     if number not in cores:
         cores[number] = _make_core(fitted, settings, number)
@@ -40,8 +40,8 @@ def _make_core(fitted, settings, number):
 def joining_values(fitted, settings, number, X, y):
     """Values of rows that join the core set of one split.
 
-    Without labels, the values with each label are averaged by the probabilities of the estimator
-    fitted on all rows; in a regression, the target is its prediction.
+    Without labels, values are averages over labels by the probabilities of the estimator fitted on
+    all rows; for regression, the target is its prediction.
     """
     core = core_set(fitted, settings, number)
     if y is not None:
@@ -50,7 +50,7 @@ def joining_values(fitted, settings, number, X, y):
 
 
 def _predictions(fitted, settings, X):
-    """(codes, probabilities) of rows without labels; (targets, 1) in a regression."""
+    """Pairs (codes, probabilities) for rows without labels; (targets, 1) for regression."""
     problem = fitted.problem
     if "model" not in fitted.cache:
         model = clone(settings.model(problem.classes))
@@ -66,7 +66,7 @@ def _predictions(fitted, settings, X):
 
 
 def value_of_group(fitted, settings, indices, accuracy, failure):
-    """Value of several players together; see `LayeredShapleyValuer.value_of_group`."""
+    """Total value of several players, see `LayeredShapleyValuer.value_of_group`."""
     n = len(fitted.result.values)
     indices = np.unique(np.asarray(indices, dtype=np.int64))
     if len(indices) == 0 or indices.min() < 0 or indices.max() >= n:
@@ -77,18 +77,18 @@ def value_of_group(fitted, settings, indices, accuracy, failure):
     values, evaluated = fitted.result.values[indices].copy(), 0
     for layers, split in zip(fitted.statistic, fitted.problem.splits):
         players, plan = layers.players, layers.plan
-        mine = np.flatnonzero(np.isin(players, indices))
+        chosen = np.flatnonzero(np.isin(players, indices))
         missing = settings.counts(plan.n) - plan.counts
         extra = np.where(plan.enumerated | (plan.counts < 1), 0, missing)
         utilities = Utilities(settings.game_of(fitted.problem, split))
         rng = layers.streams(-1)
-        places = np.searchsorted(indices, players[mine])
+        places = np.searchsorted(indices, players[chosen])
         for k in np.flatnonzero(extra > 0).tolist():
             count = int(np.ceil(extra[k]))
-            more = _fresh_gains(utilities, mine, k, count, rng)
+            more = _new_gains(utilities, chosen, k, count, rng)
             weight = count / (count + plan.counts[k]) / (plan.n * len(fitted.statistic))
-            values[places] += weight * (more - layers.estimate.layers[k, mine])
-        evaluated += utilities.n_asked
+            values[places] += weight * (more - layers.estimate.layers[k, chosen])
+        evaluated += utilities.n_evaluated
     return Bunch(
         value=float(values.sum()),
         mean=float(values.mean()),
@@ -97,10 +97,10 @@ def value_of_group(fitted, settings, indices, accuracy, failure):
     )
 
 
-def _fresh_gains(utilities, players, k, count, rng):
-    """Mean contributions of some players to ``count`` fresh coalitions of k others each."""
+def _new_gains(utilities, players, k, count, rng):
+    """Mean contributions of some players to ``count`` new coalitions of k others each."""
     draws = uniform_subsets(rng, utilities.n - 1, k, len(players) * count)
-    who = np.repeat(players, count)
-    others = draws + (draws >= who[:, None])
-    gains = utilities.of(np.column_stack([others, who])) - utilities.of(others)
+    repeated = np.repeat(players, count)
+    others = draws + (draws >= repeated[:, None])
+    gains = utilities.of(np.column_stack([others, repeated])) - utilities.of(others)
     return gains.reshape(len(players), count).mean(axis=1)

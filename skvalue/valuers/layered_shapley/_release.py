@@ -1,4 +1,4 @@
-"""Private fits of Layered Shapley: what they refuse, what they release, and when."""
+"""Private fits of Layered Shapley: their checks and releases."""
 
 from dataclasses import dataclass, field
 from threading import Lock
@@ -13,23 +13,23 @@ from ._splits import random_streams
 
 _NO_PROOF = (
     "must be None with epsilon: only the utility of l2 (mean logistic loss of a penalised model) "
-    "has a proved bound of what one row can do; accuracy can change by 1 with a row, and a model "
-    "with a fixed C, or a free intercept, is not stable enough"
+    "has a proved bound of the influence of one row; accuracy can change by 1 with a row, and a "
+    "model with a fixed C, or an unpenalised intercept, is not stable enough"
 )
 
 
 @dataclass(frozen=True, eq=False)
 class LayeredRelease(Release):
-    """A release with the coalitions that it is for."""
+    """A release, with its coalitions and noise."""
 
     plan: ReleasePlan | None = None
 
 
 @dataclass(eq=False)
 class Queries:
-    """Answers owners one by one, as the fit has promised; `set_params` changes nothing of it.
+    """Releases values one by one, with the parameters at the time of the fit.
 
-    It holds the rows, in the curator's process alone.
+    Keeps the rows, and only exists in the process of the curator.
     """
 
     release: LayeredRelease
@@ -39,15 +39,15 @@ class Queries:
     lock: object = field(default_factory=Lock)
 
     def answer(self, i):
-        """The value of row i, released when it is first asked for."""
+        """The value of row i, released at the first call."""
         plan = self.release.plan
-        with self.lock:  # two threads at a time would be told the noise of two releases
+        with self.lock:  # two threads must not release the same value twice
             if i not in self.answers:
                 if len(self.answers) >= plan.max_queries:
                     raise ValueError(
-                        "max_queries must be larger to ask for more rows: "
+                        "max_queries must be larger to query more rows: "
                         f"epsilon={plan.epsilon:g} is the total of {plan.max_queries} queries, "
-                        "and that many rows have been asked for. Another fit is another release."
+                        "and that many rows have been queried. Another fit is another release."
                     )
                 self.answers[i] = self._released(i)
             return self.answers[i]
@@ -57,17 +57,17 @@ class Queries:
         if release.ledger is not None:
             release.ledger.charge(plan.charge, label=release.label)
         if plan.design == "iid":
-            own_seed = None if seed is None else seed + 1 + i
-            clean = secret_value(plan, self.utilities, i, own_seed)
+            test_seed = None if seed is None else seed + 1 + i
+            exact = secret_value(plan, self.utilities, i, test_seed)
         else:
-            clean = private_values(plan, self.utilities, [i], random_streams(self.seed, 0))[0]
-        own_seed = None if seed is None else seed + i
-        return float(add_noise(clean, plan.noise, noise_random_state=own_seed))
+            exact = private_values(plan, self.utilities, [i], random_streams(self.seed, 0))[0]
+        test_seed = None if seed is None else seed + i
+        return float(add_noise(exact, plan.noise, noise_random_state=test_seed))
 
     def __getstate__(self):
         raise TypeError(
             "A LayeredShapleyValuer fitted with epsilon and release='query' holds the rows, to "
-            "answer queries: it is for the curator's process, and refuses to be pickled."
+            "answer queries: it is for the process of the curator, and refuses to be pickled."
         )
 
 
@@ -92,13 +92,13 @@ def check_private_fit(valuer, problem):
     if valuer.design == "poisson":
         raise ValueError(
             "design must be 'blocks' or 'iid' with epsilon: the number of coalitions that "
-            "'poisson' draws is random, and no bound holds for what is divided by its mean. Got "
+            "'poisson' draws is random, and there is no bound for a sum divided by its mean. Got "
             "design='poisson'."
         )
     if valuer.design == "iid" and valuer.release != "query":
         raise ValueError(
             "design must be 'blocks' with release='all' or 'publish': the coalitions of 'iid' are "
-            f"secret, and for one query. Got design='iid' with release={valuer.release!r}."
+            f"secret, and for a single query. Got design='iid' with release={valuer.release!r}."
         )
     if valuer.max_evaluations is not None or not valuer.include_empty:
         raise ValueError(
@@ -133,7 +133,7 @@ def planned_release(valuer, n):
 
 
 def private_result(problem, release, settings, seed):
-    """Result of a private fit: all values, released here; or what answers queries later."""
+    """Result of a private fit: all values, which are released here, or the `Queries`."""
     n, plan = len(problem.X), release.plan
     game = settings.game_of(problem, problem.splits[0])
     values, statistic, utilities = np.full(n, np.nan), None, Utilities(game)

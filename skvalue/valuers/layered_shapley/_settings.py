@@ -1,4 +1,4 @@
-"""The parameters of a valuer that its functions read, in frozen records."""
+"""Frozen records of the parameters of a valuer, for its functions."""
 
 from dataclasses import dataclass, fields
 
@@ -15,7 +15,7 @@ _PLAIN = (str, float, int, type(None))
 
 @dataclass(frozen=True, kw_only=True)
 class GameSettings:
-    """How a game is made of rows and validation points; the names are those of the valuer."""
+    """Parameters of the game of rows and validation points, named as those of the valuer."""
 
     estimator: object = None
     l2: float | None = None
@@ -30,11 +30,11 @@ class GameSettings:
 
     @classmethod
     def of(cls, valuer):
-        """The settings that are parameters of a valuer."""
+        """The settings from the parameters of a valuer."""
         return cls(**{field.name: getattr(valuer, field.name) for field in fields(cls)})
 
     def game_of(self, problem, split):
-        """The game of one split of a problem, with groups as players if there are any."""
+        """The game of one split of a problem; players are groups, if there are any."""
         points, groups = split.points, problem.groups
         return self.game(
             *problem.rows(split), points.X, points.y, points.weights, problem.classes,
@@ -42,7 +42,7 @@ class GameSettings:
         )  # fmt: skip
 
     def game(self, X, y, X_val, y_val, weights_val, classes, groups=None):
-        """The game of rows X with codes or targets y; ``classes`` is None in a regression."""
+        """The game of rows X with codes or targets y; ``classes`` is None for regression."""
         if self.l2 is not None:
             codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
             return StableLogisticGame(
@@ -60,13 +60,13 @@ class GameSettings:
         )  # fmt: skip
 
     def model(self, classes):
-        """The estimator that coalitions train, or one like that of the proved utility."""
+        """The estimator trained on coalitions; with `l2`, one similar to its model."""
         if self.estimator is not None:
             return self.estimator
         return Ridge() if classes is None else LogisticRegression()
 
     def plain(self):
-        """The settings that the values depend on, fit for JSON; an estimator by its name."""
+        """The settings that values depend on, as JSON types; the estimator as its repr."""
         names = ("l2", "max_norm", "fit_intercept", "scoring", "empty_utility", "error_score")
         record = {name: getattr(self, name) for name in names}
         for name, value in record.items():
@@ -77,7 +77,7 @@ class GameSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerSettings(GameSettings):
-    """Which layers are played, and how often; the names are those of the valuer."""
+    """Parameters of the layers and their numbers of coalitions, named as those of the valuer."""
 
     design: str
     n_layers: int | None
@@ -90,16 +90,16 @@ class LayerSettings(GameSettings):
     n_shuffles: int
 
     def bounds(self, n):
-        """Largest marginal contributions by size, and the mean of those of the layers left out."""
+        """Bounds of marginal contributions by size, and of what the layers left out add."""
         game = self.l2, self.max_norm, self.fit_intercept
         return marginal_bounds(n, self.bound, self.n_layers, game)
 
     def counts(self, n):
-        """Coalitions of each size that the accuracy asks for."""
+        """Number of coalitions of each size for `accuracy` and `failure`."""
         return layer_counts(self.bounds(n)[0], self.accuracy, self.failure, self.allocation)
 
     def plan(self, n, n_games):
-        """The plan of one of several games of n players."""
+        """The plan of one of ``n_games`` games of n players."""
         limit = self.max_evaluations
         return make_plan(
             self.design, n, self.counts(n), n_shuffles=self.n_shuffles,

@@ -1,4 +1,4 @@
-"""Layers of all splits of a problem: how they are played, and their means."""
+"""Estimates of the layers of each split of a problem, and their means over splits."""
 
 from dataclasses import dataclass, replace
 
@@ -11,28 +11,28 @@ from ._plan import Plan
 
 @dataclass(eq=False)
 class SplitLayers:
-    """One split while it is played, with its latest estimate; a fit keeps it without utilities."""
+    """One split with its latest estimate; after the fit it is kept without utilities."""
 
     plan: Plan
-    players: np.ndarray  # of all players, those that are in this split
+    players: np.ndarray  # numbers of the players of this split among all players
     seed: int  # of the fit
-    number: int  # of the split among all that were to be played: its random streams
+    number: int  # of the split, which selects its random streams
     utilities: Utilities | None
     estimate: LayerEstimate | None = None
 
     @property
     def streams(self):
-        """Random generators by keys."""
+        """Independent random generators by keys, see `random_streams`."""
         return random_streams(self.seed, self.number)
 
     @property
     def has_values(self):
-        """Whether the estimate is one of the values, and not just of the first layers."""
+        """Whether all layers have an estimate, and not only the enumerated ones."""
         return self.estimate is not None and (self.estimate.done > 0 or len(self.plan.sampled) == 0)
 
 
 def random_streams(seed, number):
-    """Independent random generators of one split by keys, which are integers from -1 on."""
+    """Independent random generators of one split, by keys that are integers >= -1."""
 
     def generator(*key):
         key = (number, *(part + 1 for part in key))
@@ -42,7 +42,7 @@ def random_streams(seed, number):
 
 
 def set_up_splits(problem, settings, seed):
-    """The splits of a problem with their games and plans, before any coalition is evaluated."""
+    """The splits of a problem with their games and plans, and the number of estimates to come."""
     games = [settings.game_of(problem, split) for split in problem.splits]
     splits = []
     for number, (game, split) in enumerate(zip(games, problem.splits)):
@@ -56,7 +56,7 @@ def set_up_splits(problem, settings, seed):
 
 
 def play_splits(splits):
-    """Play one split after the other; yields them all whenever an estimate is new."""
+    """Evaluate the splits one after another; yield all of them after each new estimate."""
     for split in splits:
         for estimate in play(split.plan, split.utilities, split.streams):
             split.estimate = estimate
@@ -64,9 +64,9 @@ def play_splits(splits):
 
 
 def mean_over_splits(problem, settings, splits):
-    """Result of the splits that have values; None if there is none.
+    """Result of the splits that have values, None if there is none.
 
-    Where a player is not in a split, it gains nothing.
+    The value of a player in a split without it is 0.
     """
     done = [split for split in splits if split.has_values]
     if not done:
@@ -79,13 +79,13 @@ def mean_over_splits(problem, settings, splits):
         layers[: len(estimate.layers), split.players] += weight * estimate.layers / plan.n
         variance[split.players] += weight**2 * estimate.variance
         counts[: len(plan.counts)] += weight * plan.counts
-    # That small coalitions hold one class is in their nature.
+    # Coalitions with one class, which are common among small ones, do not cause a warning.
     played = [split.utilities for split in done]
     failed = [u.game for u in played if u.game.n_failed > u.n_one_class]
 
     def warn():
         for game in failed:
-            game.warn_failed(stacklevel=6)  # where `fit` was called
+            game.warn_failed(stacklevel=6)  # the line that called `fit`
 
     attributes = {
         "layer_values_": layers,
@@ -94,7 +94,7 @@ def mean_over_splits(problem, settings, splits):
         "data_fraction_": float(np.mean([split.plan.data_fraction for split in done])),
         "truncation_bias_": float(np.mean([settings.bounds(split.plan.n)[1] for split in done])),
         "n_failed_": sum(split.utilities.game.n_failed for split in splits),
-        "n_evaluations_": sum(split.utilities.n_asked for split in splits),
+        "n_evaluations_": sum(split.utilities.n_evaluated for split in splits),
     }
     return Result(
         values=layers.sum(axis=0),

@@ -1,4 +1,4 @@
-"""Layered Shapley: Watson, Andreeva, Yang and Sarkar (2022), with what its claims need."""
+"""Layered Shapley: Watson, Andreeva, Yang and Sarkar (2022), with the proofs that it needs."""
 
 from numbers import Integral, Real
 
@@ -15,142 +15,146 @@ from ._splits import mean_over_splits, play_splits, set_up_splits
 
 
 class LayeredShapleyValuer(BaseScoringValuer):
-    """Shapley values of training a model, from many small coalitions and few large ones.
+    """Shapley values by retraining a model, from many small coalitions and few large ones.
 
-    What a row adds to a coalition of k others falls as c / k where learning is stable. So layer k,
-    the mean over coalitions of k others, needs about 1 / k^2 as many coalitions, and these are
-    small. Values are unbiased for any estimator and any scorer. The utility of `l2` has proved
-    bounds, with which values can be released under differential privacy.
+    If learning is stable, what a row adds to a coalition of k others falls as c / k. The number of
+    coalitions needed for layer k, the mean over coalitions of k others, then falls as 1 / k^2, so
+    that most coalitions are small. Values are unbiased for any estimator and scorer. The utility
+    of `l2` has proved bounds, with which values can be released under differential privacy.
 
     Parameters
     ----------
     estimator : estimator, default=None
-        The model that coalitions train; None takes `LogisticRegression()` or `Ridge()`, or the
-        utility of `l2`, if that is set.
+        The model that is trained on coalitions; None is `LogisticRegression()` or `Ridge()`, or
+        the model of `l2`, if that is set.
     l2 : float, default=None
-        Take the utility of `skvalue.games.StableLogisticGame` with this penalty: minus the mean
-        logistic loss, of two classes. It alone can be private.
+        If set, use the utility of `skvalue.games.StableLogisticGame` with this penalty: minus the
+        mean logistic loss, for two classes. Private fits need it.
     max_norm : float, default=1.0
-        For `l2`: norm to which rows and validation points are clipped. Public: it must not be
-        chosen by looking at private rows.
+        For `l2`: norm to which rows and validation points are clipped. It is public: it must be
+        chosen without looking at private rows.
     fit_intercept : bool, default=True
-        For `l2`: whether there is an intercept, penalised like any coefficient.
+        For `l2`: whether to fit an intercept, which is penalised like a coefficient.
     design : {"blocks", "iid", "poisson"}, default="blocks"
-        How coalitions are drawn. "blocks": shuffles of the others are cut into disjoint blocks;
-        layers that need less than a coalition are played in some of `n_shuffles` independent parts.
-        "iid": independent uniform coalitions, at least one of every size; the claim of `accuracy`
-        and `failure` is proved for it. "poisson": Poisson sampling, as in the paper's Algorithm 1:
-        each coalition of a layer is drawn independently, with the same probability. A layer of
-        which all coalitions are wanted is enumerated.
+        How coalitions are drawn. "blocks": shuffles of the other rows are cut into disjoint blocks;
+        layers that need less than one coalition per shuffle are evaluated in some of the
+        `n_shuffles` shuffles. "iid": independent uniform coalitions, at least one of each size; the
+        claim of `accuracy` and `failure` is proved for this design. "poisson": Poisson sampling as
+        in Algorithm 1 of the paper: each coalition of a layer is drawn independently with the same
+        probability. A layer for which all coalitions are needed is enumerated.
     n_layers : int, default=None
-        Largest number of others that a row joins; None: all of them. What is left out is at most
-        `truncation_bias_`.
+        Largest number of others that a row joins; None: all of them. `truncation_bias_` bounds
+        what is left out.
     accuracy : float, default=0.05
-        Largest error of a value (the paper's alpha), for the number of coalitions.
+        Largest error of a value (alpha in the paper), which determines the number of coalitions.
     failure : float, default=0.05
-        Probability of a larger error (the paper's beta).
+        Probability of a larger error (beta in the paper).
     bound : float, default=None
         The constant c: a row adds at most c / k, in absolute value, to a coalition of k rows. None
-        takes 1, or what is proved for `l2`. `suggest_bound` estimates it from public data.
+        is 1, or the proved bound for `l2`. `suggest_bound` estimates it from public data.
     allocation : {"bound", "neyman"}, default="bound"
-        Whether the number of coalitions falls as 1 / k^2, as the square of the bound of what a row
-        adds, or as 1 / k; see `skvalue.samplers.layer_counts`.
+        Whether the number of coalitions falls as 1 / k^2, like the square of the bound of marginal
+        contributions, or as 1 / k; see `skvalue.samplers.layer_counts`.
     include_empty : bool, default=True
-        Whether what a row adds to the empty coalition counts. The paper leaves it out.
+        Whether to include marginal contributions to the empty coalition. The paper leaves them
+        out.
     max_evaluations : int, default=None
-        Coalitions to evaluate, about, in place of those that `accuracy` asks for; divided among
-        layers in the same proportions.
+        Approximate number of coalitions to evaluate, in place of the number that `accuracy`
+        needs; divided among the layers in the same proportions.
     n_shuffles : int, default=8
-        Independent parts of the design "blocks", over which `values_error_` is taken.
+        Number of independent shuffles of the design "blocks", from which `values_error_` is
+        estimated.
     scoring : str or callable, default=None
-        Scorer of the utility; None takes the estimator's own score (accuracy or R2).
+        Scorer of the utility; None is the score method of the estimator (accuracy or R2).
     empty_utility : float, default=None
-        Utility of the empty coalition. With None it is known for accuracy (1/C), ROC AUC, log-loss
-        and R2; other scorers need a number.
+        Utility of the empty coalition. None is valid for accuracy (1/C), ROC AUC, log-loss and
+        R2; other scorers need a number.
     error_score : "empty", "raise" or float, default="empty"
         Utility of a coalition whose fit or score fails: that of the empty coalition, an error,
         or a number.
     task : {"auto", "classification", "regression"}, default="auto"
-        Kind of target; "auto" decides by `sklearn.utils.multiclass.type_of_target`.
+        Type of target; "auto" decides by `sklearn.utils.multiclass.type_of_target`.
     cv : int, "leave-one-out", splitter or iterable, default=5
-        Which rows evaluate which without a validation set; every row must play equally often.
+        How rows are held out as validation points if there is no validation set; all rows must be
+        players equally often.
     batch : {"auto", "never"}, default="auto"
-        Whether many coalitions are trained at once where the estimator allows it.
+        Whether many coalitions are trained at once if the estimator allows it.
     memory : str or object with the interface of `joblib.Memory`, default=None
-        Keeps utilities on disk.
+        Where utilities are cached on disk.
     n_jobs : int, default=None
-        Workers, of joblib or threads. They change no bit of the values.
+        Number of joblib workers or threads. Values are the same bit for bit for any number.
     random_state : int, RandomState or None, default=None
         Seed of the coalitions.
     epsilon : float, default=None
-        Privacy of the rows: the total of everything released. Needs `l2`, `n_layers`, a public
-        validation set, and the design "blocks" or "iid".
+        Privacy budget of the rows: the total of everything released. Needs `l2`, `n_layers`, a
+        public validation set, and the design "blocks" or "iid".
     delta : float, default=1e-5
-        Probability that the bound of epsilon fails, where the noise is Gaussian.
+        Probability that the bound of epsilon fails, if the noise is Gaussian.
     release : {"query", "all", "publish"}, default="query"
         What epsilon is for. "query": `fit` releases nothing; `values_for` releases up to
-        `max_queries` values, each to its owner. "all": every value, each to its owner. "publish":
+        `max_queries` values, each to its owner. "all": all values, each to its owner. "publish":
         the vector of all values, to everyone.
     max_queries : int, default=1
-        For "query": number of rows whose values can be asked for.
+        For "query": number of rows whose values can be released.
     noise : {"auto", "laplace", "gaussian"}, default="auto"
-        Distribution of the noise; "auto" takes the one of smaller standard deviation.
+        Distribution of the noise; "auto" is the one with the smaller standard deviation.
     reader : {"curator"}, default=None
-        Who reads the result of `fit_transform`, which is refused to others with epsilon, unless the
-        vector is published.
+        Who reads the result of `fit_transform`. With epsilon, `fit_transform` needs "curator",
+        unless the vector is published.
     ledger : skvalue.privacy.Ledger, default=None
-        Charged before noise is drawn, by every query or by the fit; refuses what would overrun its
-        budget.
+        Charged before noise is drawn, by each query or by the fit; raises an error if its budget
+        would be exceeded.
     noise_random_state : int, default=None
-        For tests only: noise from this seed, which VOIDS the guarantee.
+        For tests only: seed of the noise, which VOIDS the guarantee.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,) or (n_groups,)
-        Values in the order of the rows, or of `groups_`; higher is better. With epsilon, those
-        released, else NaN; for the curator, unless published.
+        Values in the order of the rows, or of `groups_`; higher is better. With epsilon, the
+        values that were released, NaN for others; they are for the curator, unless published.
     layer_values_ : ndarray of shape (n_layers + 1, n_samples) or (n_layers + 1, n_groups)
-        What each layer contributes: the sum over layers is `values_`.
+        Contribution of each layer; the sum over layers is `values_`.
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
-        Standard error of every value over the draw of coalitions; infinite where one draw, or none,
-        cannot tell.
+        Standard error of each value over the draw of coalitions; infinite if there are too few
+        draws to estimate it.
     truncation_bias_ : float
-        With `n_layers`: the most that the layers left out can add to a value, if `bound` holds.
+        With `n_layers`: largest contribution of the layers left out to a value, if `bound` holds.
     data_fraction_ : float
-        Fraction of the other rows that are in the coalitions of one value, on average.
+        Mean fraction of the other rows that are in the coalitions of one value.
     counts_ : ndarray of shape (n_layers + 1,)
-        Coalitions of each size that a row joins; a mean where less than one.
+        Number of coalitions of each size that a row joins; a mean if less than one.
     privacy_ : PrivacyReport
-        Who is protected from whom, and who is not. Only with epsilon.
+        What is protected, from whom, and what is not. Only with epsilon.
     noise_scale_ : float
         Scale of the noise on a value. Only with epsilon.
     n_evaluations_ : int
-        Coalitions asked for.
+        Number of coalitions evaluated.
     n_failed_ : int
-        Coalitions that could not be trained, or hold one class.
+        Number of coalitions that could not be trained, or have one class.
     utility_, empty_utility_ : float
-        Utility of all rows and of none, means over splits. The values of all layers sum to their
-        difference, up to their error. With epsilon, `utility_` is NaN.
+        Utility of all rows and of the empty coalition, means over splits. If all layers are used,
+        the sum of the values is their difference, up to the error of the values. With epsilon,
+        `utility_` is NaN.
     classes_ : ndarray of shape (n_classes,)
-        The labels, in a classification.
+        The labels; not set for regression.
     groups_ : ndarray of shape (n_groups,)
         The groups, if `groups` was passed.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X had any.
+        Names of the features, if X has names that are all strings.
 
     See Also
     --------
     DataShapleyValuer : The same values from coalitions of all sizes, with stopping rules.
-    TKNNShapleyValuer : Private values of a game that is kinder to privacy.
+    TKNNShapleyValuer : Private values of a game that needs less noise.
 
     Notes
     -----
-    `transform` and `score_samples` let a row that was not in fit join the coalitions that fit has
-    stored. Without a label, it joins with each label in turn, and the values are averaged by the
-    probabilities of the estimator fitted on all rows (in a regression, its prediction is the
-    target). A private fit stores no coalitions, so there they raise a ValueError.
+    `transform` and `score_samples` add a row that was not in fit to the coalitions that fit has
+    stored. Without a label, the value is the average over labels by the probabilities of the
+    estimator fitted on all rows (for regression, its prediction is the target). A private fit
+    stores no coalitions, and these methods raise a ValueError.
 
     References
     ----------
@@ -300,7 +304,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
         return (private_result(problem, release, settings, seed) for _ in range(1)), 1
 
     def _combine(self, problem, attributes, parts):
-        state = list(parts)[-1:]  # what is found grows in place, from part to part
+        state = list(parts)[-1:]  # each part is the same list of splits, updated in place
         if not state or self.epsilon is not None:
             return state[0] if state else None
         return mean_over_splits(problem, LayerSettings.of(self), state[0])
@@ -312,38 +316,40 @@ class LayeredShapleyValuer(BaseScoringValuer):
     def value_of_group(self, indices, accuracy=None, failure=None):
         """Value of several rows of fit together: the sum of their values.
 
-        With probability 1 - `failure`, all their values are within `accuracy`, and so is their
-        mean: each value may fail with that probability divided by their number, so that the number
-        of coalitions grows with its logarithm (Section 3.4 of the paper). What is stored is not
-        evaluated again.
+        With probability 1 - `failure`, the errors of all their values, and that of their mean, are
+        at most `accuracy`. Each value may fail with probability `failure` divided by the number of
+        rows, so that the number of coalitions grows with the logarithm of the number of rows
+        (Section 3.4 of the paper). Stored coalitions are not evaluated again.
 
         Parameters
         ----------
         indices : array-like of int of shape (w,)
-            Rows of fit, or places in `groups_`.
+            Positions of rows of fit, or of groups in `groups_`.
         accuracy, failure : float, default=None
-            None takes the parameters of the valuer.
+            None is the parameter of the valuer.
 
         Returns
         -------
         group : Bunch
-            ``value``, ``mean``, ``row_values`` (w,), ``n_evaluations`` (coalitions added).
+            ``value``, ``mean``, ``row_values`` of shape (w,), and ``n_evaluations``, the number of
+            coalitions added.
 
         Raises
         ------
         ValueError
-            If there is no such row; or after a private fit.
+            If a position is out of range, or after a private fit.
         """
         fitted = self._record("value_of_group", needs_rows=True)
         return value_of_group(fitted, LayerSettings.of(self), indices, accuracy, failure)
 
     def core_sets(self):
-        """Core sets of the fit, one for every split: what `transform` values unseen rows on.
+        """Core sets of the fit, one for each split, on which `transform` values new rows.
 
         Returns
         -------
         core_sets : list of skvalue.valuers.CoreSet
-            Without rows that are in no coalition. They can be saved, without pickle, and loaded.
+            The core sets, without rows that are in no stored coalition. They can be saved and
+            loaded without pickle.
 
         Raises
         ------
@@ -355,11 +361,11 @@ class LayeredShapleyValuer(BaseScoringValuer):
 
 
 def check_stable_game(valuer, problem):
-    """Refuse what the utility of ``l2`` has no place for."""
+    """Refuse parameters and targets that the utility of ``l2`` does not support."""
     given = [n for n in ("estimator", "scoring", "empty_utility") if getattr(valuer, n) is not None]
     if given:
         raise ValueError(
-            f"{given[0]} must be None with l2, which has a utility of its own. Got "
+            f"{given[0]} must be None with l2, which defines the utility. Got "
             f"{getattr(valuer, given[0])!r}."
         )
     if problem.n_classes != 2:

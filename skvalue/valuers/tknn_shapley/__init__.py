@@ -1,4 +1,4 @@
-"""Threshold-KNN-Shapley: exact or private values of the threshold-neighbour classifier."""
+"""Threshold-KNN-Shapley: exact or private Shapley values of the threshold-KNN classifier."""
 
 from ._game import neighbour_values
 from ._private import public_baseline

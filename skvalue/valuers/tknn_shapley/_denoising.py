@@ -1,22 +1,21 @@
-"""What noisy counts in balls say about the sizes of values: smoothing and shrinkage.
+"""Sizes of values estimated from noisy counts in balls: smoothing and shrinkage.
 
-Everything here works on released counts, the public validation points and the known noise, so that
-it costs no privacy. A ball's counts resemble those of the balls near by, and nothing is known of
-their scale beforehand; both are said by a prior, and what is returned are means under the
-posterior:
+All functions use released counts, public validation points and the scale of the noise only, so they
+cost no privacy. The counts of balls near each other are similar, and their scale is unknown. The
+estimates are posterior means under this prior:
 
-- the number of rows in a ball, and by how much those with the point's label outnumber the others,
-  are Gaussian processes, ``tau b + s g(v)`` with b standard normal and g of covariance
-  ``exp(-distance / length)`` times 1, or for the difference times what independent classes imply;
-- tau and s <= tau are log-uniform from 1 to a million, so that a difference that the noise drowns
-  is shrunk to none, and any scale that shows through the noise is believed; the length is one of
-  a few shares of the balls' radius. All of them are averaged over, by marginal likelihood;
-- counts are not negative: draws of the posterior are mapped to its normal laws cut off at zero.
+- the number of rows in a ball, and the number with the label of the point minus the number without,
+  are Gaussian processes ``tau b + s g(v)`` over the points v, with b standard normal and the
+  covariance of g ``exp(-distance / length)``, for the difference times the factor of
+  `smoothing_bases`;
+- tau and s <= tau are log-uniform from 1 to a million, so that a difference much smaller than the
+  noise is shrunk to zero, and a scale much larger than the noise is kept; the length is one of a
+  few fractions of the radius. All of them are averaged over, weighted by marginal likelihood;
+- counts are not negative: posterior draws are mapped to normal distributions truncated at zero.
 
-Sizes of values differ by orders of magnitude, so the mean is taken of their logarithms. What the
-prior says of their common scale is taken off as far as the release left them as uncertain as they
-were before, in favour of one half, the size that needs no private count; how sizes differ between
-balls is left to the posterior, which shrinks that itself.
+Sizes of values vary by orders of magnitude, so means are taken of their logarithms. The prior mean
+of the logarithms is replaced by log 1/2, a size that uses no private count, in proportion to the
+prior variance that the release has left; the posterior shrinks differences between balls by itself.
 """
 
 from functools import lru_cache
@@ -28,26 +27,20 @@ from scipy.special import ndtr, ndtri
 from ...semivalues import absence_moments
 
 _SCALES = 10.0 ** np.arange(0, 6.01, 0.5)
-_LENGTHS = (0.1, 0.3, 0.9)  # in radii
-_NUGGET = 1e-6  # share of unsmooth signal, which makes exact counts come out exactly
+_LENGTHS = (0.1, 0.3, 0.9)  # in units of the radius
+_NUGGET = 1e-6  # fraction of signal without smoothness, so that exact counts are reproduced
 _N_DRAWS = 64
-_VAGUE = 0.25  # share of the prior variance of logarithms that a release may leave
-_FAINT = 3.0  # standard deviations of noise in the sum of counts that say nothing
-_TABLE = 10_000  # counts up to which values are tabled, where none larger was released
+# Estimates are used if the release leaves less than this fraction of the prior variance of logs, or
+# if the sum of the counts is more than this many standard deviations of its noise.
+_MAX_LEFT, _MIN_SIGNAL = 0.25, 3.0
+_TABLE = 10_000  # values are tabulated up to this count at least
 
 
 class Basis:
-    """Eigenvectors and eigenvalues of a covariance of mean variance 1.
+    """Eigenvectors and eigenvalues of a covariance, scaled to mean variance 1.
 
-    Beyond as many landmarks as columns were given, eigenvectors are those of the Nystrom
-    approximation, and what is orthogonal to them counts as unsmooth.
-
-    Parameters
-    ----------
-    kernel : ndarray of shape (n, n_landmarks)
-        Columns of the covariance.
-    landmarks : ndarray of shape (n_landmarks,)
-        Their positions.
+    ``kernel`` (n, n_landmarks) holds the columns of the covariance at positions ``landmarks``. With
+    fewer landmarks than points it is a Nystrom approximation.
     """
 
     def __init__(self, kernel, landmarks):
@@ -64,53 +57,35 @@ class Basis:
         self.weights = np.maximum(weights, 0) + _NUGGET
         self.vectors = vectors
 
-    def turned(self, signs):
-        """The basis of ``signs signs^T`` times the covariance, for signs of 1 and -1."""
+    def with_signs(self, signs):
+        """The basis of the covariance times ``signs signs^T``, for signs of 1 and -1."""
         other = object.__new__(Basis)
         other.weights, other.vectors = self.weights, self.vectors * signs[:, None]
         return other
 
 
 def smoothing_bases(distances, landmarks, reach, labels, n_classes):
-    """Bases of the covariances of ball sizes, and of differences of label counts.
+    """Bases, one for each length, of the covariances of total counts and of differences of counts.
 
-    With counts of classes that are independent processes of one covariance K, the difference
-    between the count of the point's own label and that of all others has the covariance K times
-    ``(4 [same label] - 4 + C) / C``.
-
-    Parameters
-    ----------
-    distances : ndarray of shape (n_validation, n_landmarks)
-        Distances between validation points, in a geometry in which ``exp(-d)`` is a covariance.
-    landmarks : ndarray of shape (n_landmarks,)
-        Positions of the columns of distances.
-    reach : float
-        Radius of the balls in the same geometry.
-    labels : ndarray of shape (n_validation,)
-        Codes of the classes.
-    n_classes : int
-        Number of classes C.
-
-    Returns
-    -------
-    total, difference : lists of Basis
-        One for each length.
+    ``distances``, ``landmarks``, ``reach``: see `public_geometry`. If the counts of the C classes
+    are independent processes with covariance K, the difference between the count of the label of
+    the point and that of all others has the covariance K times ``(4 [same label] - 4 + C) / C``.
     """
     total, difference = [], []
-    alike = labels[:, None] == labels[landmarks]
-    mixed = np.where(alike, 1.0, (n_classes - 4) / n_classes)
+    same_label = labels[:, None] == labels[landmarks]
+    mixed = np.where(same_label, 1.0, (n_classes - 4) / n_classes)
     for length in _LENGTHS:
         kernel = np.exp(-distances / max(length * reach, 1e-12))
         total.append(Basis(kernel, landmarks))
         if n_classes == 2:
-            difference.append(total[-1].turned(2.0 * labels - 1))
+            difference.append(total[-1].with_signs(2.0 * labels - 1))
         else:
             difference.append(Basis(kernel * mixed, landmarks))
     return total, difference
 
 
 def _evidence(y, basis, noise):
-    """Logarithm of the marginal likelihood for every s (0 and the scales) and tau <= s."""
+    """Log marginal likelihood for each s (0 and the scales) and tau >= s; else -inf."""
     z, one = basis.vectors.T @ y, basis.vectors.sum(axis=0)
     n_rest = len(y) - len(z)
     scales = np.concatenate([[0.0], _SCALES])
@@ -128,34 +103,19 @@ def _evidence(y, basis, noise):
 
 
 def posterior_draws(y, bases, noise, rng, n_draws=_N_DRAWS):
-    """Draws of the process given noisy sums, and draws of its prior from the same random numbers.
+    """Draws (n_draws, n) of the process given ``y`` (process plus noise), and of its prior.
 
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        The process plus noise.
-    bases : list of Basis
-        Its covariances, equally likely beforehand.
-    noise : float
-        Standard deviation of the noise.
-    rng : Generator
-        Source of the draws.
-    n_draws : int
-        Number of draws.
-
-    Returns
-    -------
-    posterior, prior : ndarrays of shape (n_draws, n)
-        The draws; they are the same where the noise drowns everything.
+    ``bases``: covariances, equally likely a priori; ``noise``: standard deviation. Both kinds of
+    draws use the same random numbers, so that they are equal if the noise is very large.
     """
     logs = np.array([_evidence(y, basis, noise) for basis in bases])
-    chances = np.exp(logs - logs.max())
-    shape, levels = chances.shape, (np.arange(n_draws) + 0.5) / n_draws
+    likelihoods = np.exp(logs - logs.max())
+    shape, levels = likelihoods.shape, (np.arange(n_draws) + 0.5) / n_draws
     normal = rng.standard_normal((3, n_draws, len(y)))
     draws = []
-    for weights, data in ((chances, True), (np.isfinite(logs), False)):
-        share = np.cumsum(weights.ravel() / weights.sum())
-        picked = np.searchsorted(share, levels * share[-1])
+    for weights, data in ((likelihoods, True), (np.isfinite(logs), False)):
+        cumulative = np.cumsum(weights.ravel() / weights.sum())
+        picked = np.searchsorted(cumulative, levels * cumulative[-1])
         draws.append(_draw(y, bases, noise, normal, np.unravel_index(picked, shape), data))
     return draws
 
@@ -163,100 +123,75 @@ def posterior_draws(y, bases, noise, rng, n_draws=_N_DRAWS):
 def _draw(y, bases, noise, normal, models, data):
     out = np.empty((len(models[0]), len(y)))
     for number, basis in enumerate(bases):
-        mine = np.flatnonzero(models[0] == number)
-        if not len(mine):
+        chosen = np.flatnonzero(models[0] == number)
+        if not len(chosen):
             continue
         rank = len(basis.weights)
-        s = np.concatenate([[0.0], _SCALES])[models[1][mine], None]
-        tau = _SCALES[models[2][mine], None]
+        s = np.concatenate([[0.0], _SCALES])[models[1][chosen], None]
+        tau = _SCALES[models[2][chosen], None]
         one = basis.vectors.sum(axis=0)
-        first, second, third = (part[mine, :rank] for part in normal)
+        first, second, third = (part[chosen, :rank] for part in normal)
         field = tau * third[:, :1] * one + s * np.sqrt(basis.weights) * first
-        if data:  # a draw of the prior, corrected by what data like it would have said (Matheron)
+        if data:  # a prior draw, corrected by its residual from the data (Matheron's rule)
             z = basis.vectors.T @ y
             var = s**2 * basis.weights + noise**2
-            lack = (z - field - noise * second) / var
-            shift = tau**2 * (lack @ one)[:, None] / (1 + tau**2 * (one**2 / var).sum(1)[:, None])
-            lack = lack - one / var * shift
-            field = field + s**2 * basis.weights * lack + tau**2 * (lack @ one)[:, None] * one
-        out[mine] = field @ basis.vectors.T
+            resid = (z - field - noise * second) / var
+            shift = tau**2 * (resid @ one)[:, None] / (1 + tau**2 * (one**2 / var).sum(1)[:, None])
+            resid = resid - one / var * shift
+            field = field + s**2 * basis.weights * resid + tau**2 * (resid @ one)[:, None] * one
+        out[chosen] = field @ basis.vectors.T
         if data and rank < len(y):
             gain = s**2 * _NUGGET / (s**2 * _NUGGET + noise**2)
-            out[mine] += gain * (y - basis.vectors @ z)
+            out[chosen] += gain * (y - basis.vectors @ z)
     return out
 
 
 def positive_draws(draws):
-    """Draws of normal laws mapped to the same laws cut off at zero, column by column."""
-    mean, deviation = draws.mean(axis=0), draws.std(axis=0) + 1e-9
-    below = ndtr(-mean / deviation)
-    level = below + ndtr((draws - mean) / deviation) * (1 - below)
-    # Far above zero nothing is cut off; far below it the quantile has no digits left.
-    cut = mean + deviation * ndtri(np.clip(level, 1e-12, 1 - 1e-12))
-    return np.maximum(np.where(mean > 4 * deviation, draws, cut), 0.0)
+    """Map draws of normal distributions to these distributions truncated at zero, by column."""
+    mean, std = draws.mean(axis=0), draws.std(axis=0) + 1e-9
+    below = ndtr(-mean / std)
+    level = below + ndtr((draws - mean) / std) * (1 - below)
+    # Far above zero truncation has no effect; far below, quantiles lose all their digits.
+    cut = mean + std * ndtri(np.clip(level, 1e-12, 1 - 1e-12))
+    return np.maximum(np.where(mean > 4 * std, draws, cut), 0.0)
 
 
 class Posterior(NamedTuple):
-    """Draws of the counts given what was released, and of their prior.
-
-    Attributes
-    ----------
-    same, other : ndarrays of shape (n_draws, n_validation)
-        Draws of the counts with and without the validation point's label.
-    prior : tuple of two ndarrays
-        The same of the prior.
-    largest : int
-        Largest count that was released.
-    loudness : float
-        Sum of the released counts, in standard deviations of its noise.
-    """
+    """Posterior draws (n_draws, n_validation) of the counts with and without the point's label."""
 
     same: np.ndarray
     other: np.ndarray
-    prior: tuple
-    largest: int
-    loudness: float
+    prior: tuple  # prior draws of the same
+    largest: int  # largest count that was released
+    signal: float  # sum of the released counts, in standard deviations of its noise
 
 
 def count_posterior(
     noisy, noise, distances, landmarks, reach, labels, n_classes, n_draws=_N_DRAWS, seed=0
 ):
-    """Posterior of the counts in balls, given noisy ones.
+    """Posterior of the counts in balls, given ``noisy`` counts, (2, n_validation).
 
-    Parameters
-    ----------
-    noisy : ndarray of shape (2, n_validation)
-        Released numbers of rows in every ball with and without the validation point's label.
-    noise : float
-        Standard deviation of their noise.
-    distances, landmarks, reach, labels, n_classes
-        As in `smoothing_bases`.
-    n_draws, seed : int
-        Number of draws, and what they are drawn from: nothing secret, and the same every time.
-
-    Returns
-    -------
-    posterior : Posterior
-        Draws of the counts.
+    ``noise`` is the standard deviation of their noise; other parameters as in `smoothing_bases`.
+    The seed is fixed and not secret.
     """
     rng = np.random.default_rng(seed)
     total, difference = smoothing_bases(distances, landmarks, reach, labels, n_classes)
     same, other = np.asarray(noisy, dtype=float)
-    spread = np.sqrt(2) * noise
-    sums = posterior_draws(same + other, total, spread, rng, n_draws)
-    gaps = posterior_draws(same - other, difference, spread, rng, n_draws)
+    sum_noise = np.sqrt(2) * noise
+    sums = posterior_draws(same + other, total, sum_noise, rng, n_draws)
+    gaps = posterior_draws(same - other, difference, sum_noise, rng, n_draws)
     order = rng.permutation(n_draws)
     posterior, prior = (
         tuple(positive_draws((c + sign * d[order]) / 2) for sign in (1, -1))
         for c, d in zip(sums, gaps)
     )
-    loudness = (same + other).sum() / (np.sqrt(len(same)) * spread)
-    return Posterior(*posterior, prior, int(max(same.max(), other.max(), 0)), float(loudness))
+    signal = (same + other).sum() / (np.sqrt(len(same)) * sum_noise)
+    return Posterior(*posterior, prior, int(max(same.max(), other.max(), 0)), float(signal))
 
 
 @lru_cache(maxsize=4)
 def _tables(semivalue, table):
-    """Weights of an empty ball and of one with others, for 0, ..., table + 1 neighbours."""
+    """Weights of coalitions without and with other neighbours, for 0, ..., table + 1 neighbours."""
     moments = absence_moments(semivalue, table + 2)[: table + 1]
     alone = np.concatenate([moments[:1], moments])
     mean = np.cumsum(moments) / np.arange(1, table + 2)
@@ -264,31 +199,13 @@ def _tables(semivalue, table):
 
 
 def real_neighbour_values(same, other, n_classes, semivalue="shapley", table=_TABLE):
-    """`neighbour_values` for counts that need not be integers.
+    """`neighbour_values` for real counts, which include the neighbour that is valued.
 
-    What depends on the number of neighbours alone is interpolated; beyond ``table`` neighbours it
-    falls as their inverse.
-
-    Parameters
-    ----------
-    same, other : ndarrays
-        Numbers of neighbours with and without the label, the one that is valued included.
-    n_classes : int
-        Number of classes.
-    semivalue : str or tuple, default="shapley"
-        The semivalue.
-    table : int, default=10000
-        Largest number of neighbours that is tabled.
-
-    Returns
-    -------
-    agree, differ : ndarrays
-        Values of a neighbour with the label, and without; equal to those of `neighbour_values` at
-        integers where there is such a neighbour.
+    Terms that depend only on the number of neighbours are interpolated up to ``table`` neighbours,
+    and fall as the inverse of their number beyond.
     """
-    alone, joined = _tables(
-        semivalue if isinstance(semivalue, str) else tuple(semivalue), int(table)
-    )
+    semivalue = semivalue if isinstance(semivalue, str) else tuple(semivalue)
+    alone, joined = _tables(semivalue, int(table))
     c = same + other
     inside = np.minimum(c, table)
     lower = inside.astype(np.int64)
@@ -297,50 +214,32 @@ def real_neighbour_values(same, other, n_classes, semivalue="shapley", table=_TA
     alone = ((1 - part) * alone[lower] + part * alone[lower + 1]) * shrink
     joined = ((1 - part) * joined[lower] + part * joined[lower + 1]) * shrink
     others = np.maximum(c - 1, 1e-12)
-    ours = np.clip((same - 1) / others, 0, 1)
-    theirs = np.clip(same / others, 0, 1)
-    return (1 - 1 / n_classes) * alone + (1 - ours) * joined, -alone / n_classes - theirs * joined
+    if_same = np.clip((same - 1) / others, 0, 1)
+    if_other = np.clip(same / others, 0, 1)
+    value_same = (1 - 1 / n_classes) * alone + (1 - if_same) * joined
+    return value_same, -alone / n_classes - if_other * joined
 
 
 def _log_sizes(same, other, n_classes, semivalue, table, joins):
-    """Logarithms of the sizes of both values: of rows that are counted, or of one that joins."""
+    """Log sizes of both values: of a row that is among those counted, or of one that joins."""
     if joins:
         pairs = ((same + 1, other), (same, other + 1))
     else:
         pairs = ((np.maximum(same, 1), other), (same, np.maximum(other, 1)))
-    agree, _ = real_neighbour_values(*pairs[0], n_classes, semivalue, table)
-    _, differ = real_neighbour_values(*pairs[1], n_classes, semivalue, table)
-    # Some semivalues have sizes of (nearly) 0 next to some of 1/c, and no use for their logarithms.
-    return np.log(np.maximum([agree, -differ], 1e-3 / np.maximum(same + other, 1)))
+    value_same, _ = real_neighbour_values(*pairs[0], n_classes, semivalue, table)
+    _, value_other = real_neighbour_values(*pairs[1], n_classes, semivalue, table)
+    # Sizes near 0, which some semivalues have, are clipped before their logarithms are taken.
+    return np.log(np.maximum([value_same, -value_other], 1e-3 / np.maximum(same + other, 1)))
 
 
 def value_sizes(posterior, n_classes, semivalue="shapley", joins=False):
-    """Values of both kinds of neighbours at every validation point, given noisy counts.
+    """Values of both kinds of neighbours at each validation point: posterior geometric means.
 
-    Geometric means over the posterior. With ``left`` the share of the prior variance of their
-    logarithms that the release left, logarithms less that of 1/2 are taken off ``left`` times what
-    they are in the prior. What comes of that is believed in full where the released counts sum up
-    to six standard deviations of the noise in their sum; down to three of them, in part; and below,
-    sizes are 1/2, as in the public baseline, unless less than a quarter is left.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        Draws of the counts.
-    n_classes : int
-        Number of classes.
-    semivalue : str or tuple, default="shapley"
-        The semivalue.
-    joins : bool, default=False
-        Whether the neighbour comes on top of the counts; else it is one of those counted, if
-        anybody is.
-
-    Returns
-    -------
-    agree, differ : ndarrays of shape (n_validation,)
-        The values.
+    ``left`` times the prior mean of their logarithms, relative to log 1/2, is subtracted, where
+    ``left`` is the fraction of the prior variance that the release left. The result is shrunk to
+    1/2 where the signal is weak. ``joins``: the neighbour is not among the rows counted.
     """
-    # Powers of two, so that few tables are made. Counts beyond a million are approximated.
+    # Powers of two, so that few tables are computed. Counts beyond a million are approximated.
     table = 1 << int(np.clip(posterior.largest + 1, _TABLE, 2**20) - 1).bit_length()
     logs, before = (
         _log_sizes(*draws, n_classes, semivalue, table, joins)
@@ -348,7 +247,8 @@ def value_sizes(posterior, n_classes, semivalue="shapley", joins=False):
     )
     left = logs.var(axis=1).mean() / max(before.var(axis=1).mean(), 1e-300)
     left, half = min(left, 1.0), np.log(0.5)
-    news = (logs.mean(axis=1) - half) - left * (before.mean(axis=1) - half)
-    believed = np.clip(max(1 - left / _VAGUE, posterior.loudness / _FAINT - 1), 0.0, 1.0)
-    agree, differ = np.exp(half + believed * news)
-    return agree, -differ
+    change = (logs.mean(axis=1) - half) - left * (before.mean(axis=1) - half)
+    # Where `left` is large: nothing up to a signal of 3, everything from 6 on.
+    kept = np.clip(max(1 - left / _MAX_LEFT, posterior.signal / _MIN_SIGNAL - 1), 0.0, 1.0)
+    value_same, value_other = np.exp(half + kept * change)
+    return value_same, -value_other

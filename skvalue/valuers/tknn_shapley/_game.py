@@ -1,4 +1,4 @@
-"""The game of Threshold-KNN-Shapley: values of the neighbours that a validation point has."""
+"""The game of Threshold-KNN-Shapley: values of the neighbours of a validation point."""
 
 import numpy as np
 
@@ -6,14 +6,15 @@ from ...semivalues import absence_moments
 
 
 def neighbour_values(same, other, n_classes, semivalue="shapley"):
-    """Values of the two kinds of neighbours that a validation point has.
+    """Values of the two kinds of neighbours of a validation point.
 
-    With c neighbours of which a have the validation point's label, a random coalition that holds j
-    of the c - 1 others gains by a neighbour with label match m, in the mean over which j they are,
+    Let c be the number of neighbours, and a the number of those with the label of the validation
+    point. To a coalition with j of the c - 1 others, a neighbour with label match m adds, on
+    average over the choice of these j,
 
         ``m - 1/C`` for j = 0,   ``(m - a'/(c - 1)) / (j + 1)`` for j >= 1,
 
-    where a' = a - m counts the others with that label. With the moments r_i of `absence_moments`,
+    where a' = a - m is the number of others with that label. With r_i of `absence_moments`,
     P(j = 0) = r_{c-1} and E 1/(j + 1) = (r_0 + ... + r_{c-1}) / c, so the value is
 
         ``(m - 1/C) r_{c-1} + (m - a'/(c - 1)) ((r_0 + ... + r_{c-1}) / c - r_{c-1})``.
@@ -32,17 +33,17 @@ def neighbour_values(same, other, n_classes, semivalue="shapley"):
 
     Returns
     -------
-    agree, differ : ndarrays
-        Value of one neighbour with the label, and of one without; 0 where there is none.
+    value_same, value_other : ndarrays
+        Value of a neighbour with the label, and of one without; 0 if there is none.
 
     References
     ----------
-    The paper, Theorem 13 (Shapley) and Appendix C.2 (semivalues).
+    Wang et al. (2023), see `TKNNShapleyValuer`; Theorem 13 (Shapley), Appendix C.2 (semivalues).
 
     Examples
     --------
-    >>> agree, differ = neighbour_values([1, 2], [0, 1], n_classes=2)
-    >>> agree.round(3).tolist(), differ.round(3).tolist()
+    >>> value_same, value_other = neighbour_values([1, 2], [0, 1], n_classes=2)
+    >>> value_same.round(3).tolist(), value_other.round(3).tolist()
     ([0.5, 0.306], [0.0, -0.444])
     """
     same, other = np.broadcast_arrays(np.asarray(same, np.int64), np.asarray(other, np.int64))
@@ -53,39 +54,39 @@ def neighbour_values(same, other, n_classes, semivalue="shapley"):
     alone = moments[size - 1]
     joined = sums[size] / size - alone
     others = np.maximum(c - 1, 1)
-    agree = (1 - 1 / n_classes) * alone + (1 - (same - 1) / others) * joined
-    differ = -alone / n_classes - same / others * joined
-    return np.where(same > 0, agree, 0.0), np.where(other > 0, differ, 0.0)
+    value_same = (1 - 1 / n_classes) * alone + (1 - (same - 1) / others) * joined
+    value_other = -alone / n_classes - same / others * joined
+    return np.where(same > 0, value_same, 0.0), np.where(other > 0, value_other, 0.0)
 
 
 def threshold_utility(same, other, n_classes):
-    """Probability that the soft-label threshold classifier is right (paper, eq. 3)."""
+    """Probability that the soft-label threshold classifier is right (paper, equation 3)."""
     c = same + other
     return np.where(c > 0, same / np.maximum(c, 1), 1 / n_classes)
 
 
 def same_and_other(counts, y):
-    """Numbers of rows in each ball with the label of its point, and without, (2, n_points)."""
+    """Numbers of rows in each ball with and without the label of its point, (2, n_points)."""
     same = counts[y, np.arange(len(y))]
     return np.stack([same, counts.sum(axis=0) - same])
 
 
 def game_at_points(counts, points, n_classes, semivalue, joins=False):
-    """Value of a neighbour with the point's label, of one without, and utility at each point.
+    """Values of a neighbour with the point's label and of one without, and utility at each point.
 
-    ``counts`` is what `same_and_other` returns; with ``joins`` the neighbour comes on top of it.
-    (Exact counts have no use for ``points``, over which a private fit smooths its noisy ones.)
+    ``counts`` as returned by `same_and_other`; with ``joins`` the neighbour is not among them.
+    ``points`` is not used: it is there for private fits, which smooth noisy counts over the points.
     """
     same, other = counts
-    agree, differ = neighbour_values(same, other, n_classes, semivalue)
+    value_same, value_other = neighbour_values(same, other, n_classes, semivalue)
     if joins:
-        agree, _ = neighbour_values(same + 1, other, n_classes, semivalue)
-        _, differ = neighbour_values(same, other + 1, n_classes, semivalue)
-    return agree, differ, threshold_utility(same, other, n_classes)
+        value_same, _ = neighbour_values(same + 1, other, n_classes, semivalue)
+        _, value_other = neighbour_values(same, other + 1, n_classes, semivalue)
+    return value_same, value_other, threshold_utility(same, other, n_classes)
 
 
-def by_label(y, agree, differ, n_labels):
-    """Value of a row of each label at each point, (n_labels, n_points)."""
-    values = np.tile(differ, (n_labels, 1))
-    values[y, np.arange(len(y))] = agree
+def by_label(y, value_same, value_other, n_labels):
+    """Value of a neighbour of each label at each point, (n_labels, n_points)."""
+    values = np.tile(value_other, (n_labels, 1))
+    values[y, np.arange(len(y))] = value_same
     return values

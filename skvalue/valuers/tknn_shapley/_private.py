@@ -1,4 +1,4 @@
-"""Private counts in balls: how many one row can be in, the noise, and values after the noise."""
+"""Private counts in balls: the largest number of balls of a row, the noise, and noisy values."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -28,50 +28,50 @@ from ...privacy import (
 from ._denoising import count_posterior, value_sizes
 from ._game import by_label, neighbour_values, threshold_utility
 
-# "l2" is "euclidean" as scikit-learn rounds it: far from the origin no triangle inequality holds.
+# Not "l2": far from the origin, scikit-learn's rounding violates the triangle inequality.
 TRUE_METRICS = {"cityblock", "cosine", "euclidean", "l1", "manhattan"}
-_MAX_SAMPLE = 2**21  # rows sampled at a time, unless a ball alone holds more
-_MAX_LANDMARKS = 800  # of the smoothing; more validation points than that are approximated
+_MAX_SAMPLE = 2**21  # rows sampled at a time, unless one ball contains more
+_MAX_LANDMARKS = 800  # for smoothing; with more validation points it is approximate
 
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts(Release):
-    """Noisy counts in balls, and the mean of the game's values under what they say."""
+    """Noisy counts in balls, and the values of the game that are estimated from them."""
 
     radius: float = 0.0
     metric: object = "cosine"
     denoise: bool = True
-    cap: int | None = None  # in how many balls a row counts; None: in all that it is in
+    cap: int | None = None  # largest number of balls in which a row is counted; None: all
 
     def __call__(self, counts):
-        """Charge the ledger, and add noise."""
+        """Charge the ledger and add noise."""
         return release_counts(
             counts, self.event, ledger=self.ledger, label=self.label,
             noise_random_state=self.noise_random_state,
         )  # fmt: skip
 
     def game(self, counts, points, n_classes, semivalue, joins=False):
-        """`game_at_points` of noisy counts: smoothed and shrunk, or rounded and cut off at zero."""
+        """`game_at_points` of noisy counts: smoothed and shrunk, or rounded and clipped at zero."""
         if self.denoise:
             geometry = public_geometry(points.X, self.radius, self.metric)
             noise = count_noise(counts, self.event)
             posterior = count_posterior(counts, noise, *geometry, points.y, n_classes)
-            agree, differ = value_sizes(posterior, n_classes, semivalue, joins)
+            value_same, value_other = value_sizes(posterior, n_classes, semivalue, joins)
             utility = threshold_utility(posterior.same, posterior.other, n_classes).mean(axis=0)
-            return agree, differ, utility
+            return value_same, value_other, utility
         same, other = np.maximum(np.rint(counts), 0).astype(np.int64)
         extra = 1 if joins else 0
-        agree, _ = neighbour_values(np.maximum(same + extra, 1), other, n_classes, semivalue)
-        _, differ = neighbour_values(same, np.maximum(other + extra, 1), n_classes, semivalue)
-        return agree, differ, threshold_utility(same, other, n_classes)
+        value_same, _ = neighbour_values(np.maximum(same + extra, 1), other, n_classes, semivalue)
+        _, value_other = neighbour_values(same, np.maximum(other + extra, 1), n_classes, semivalue)
+        return value_same, value_other, threshold_utility(same, other, n_classes)
 
 
 def noisy_counts(
     problem, radius, metric, *, epsilon, delta, relation, max_contributions, sampling_rate, denoise,
     ledger, noise_random_state,
 ):  # fmt: skip
-    """Noise for as many balls as any row can be in: a bound from the validation points alone."""
-    with one_blas_thread():  # idle ones would spin, and take cores from the tiles
+    """The release, with noise for the largest number of balls that can contain a row."""
+    with one_blas_thread():  # idle BLAS threads would spin, and take cores from the tiles
         bound = overlap_bound(problem.splits[0].points.X, radius, metric)
     cap = None
     if max_contributions is not None and max_contributions < bound:
@@ -86,31 +86,14 @@ def noisy_counts(
     )  # fmt: skip
 
 
-# How many balls a row is in ---------------------------------------------------------------------
+# Number of balls that contain a row -------------------------------------------------------------
 
 
 def public_geometry(X_val, radius, metric, max_landmarks=_MAX_LANDMARKS):
-    """Distances between validation points in a geometry where ``exp(-d)`` is a covariance.
+    """Distances (n_validation, n_landmarks) for which ``exp(-d)`` is a covariance.
 
-    Parameters
-    ----------
-    X_val : ndarray of shape (n_validation, n_features)
-        Validation points.
-    radius : float
-        Radius of the balls, in units of the metric.
-    metric : str or callable
-        The metric; for "cosine" distances are angles.
-    max_landmarks : int, default=800
-        Largest number of points to which distances are computed.
-
-    Returns
-    -------
-    distances : ndarray of shape (n_validation, n_landmarks)
-        The distances.
-    landmarks : ndarray of shape (n_landmarks,)
-        To which points.
-    reach : float
-        The radius, as such a distance.
+    Returns them (angles for "cosine"), the positions of the landmarks among the validation points,
+    and the radius in the same unit.
     """
     n = len(X_val)
     landmarks = np.unique(np.linspace(0, n - 1, min(n, max_landmarks)).astype(np.int64))
@@ -119,7 +102,7 @@ def public_geometry(X_val, radius, metric, max_landmarks=_MAX_LANDMARKS):
 
 
 def _distances(X_val, rows, radius, metric):
-    """Distances of some points to all, and the radius; angles for cosines."""
+    """Distances of some points to all, and the radius; both are angles for "cosine"."""
     X_val = _centred(X_val) if metric == "euclidean" else X_val.astype(np.float64)
     distances = pairwise_distances(X_val[rows], X_val, metric=metric)
     if metric != "cosine":
@@ -128,39 +111,21 @@ def _distances(X_val, rows, radius, metric):
 
 
 def _centred(X_val):
-    """Validation points around their mean, where a product rounds least."""
+    """Validation points minus their mean, for products with less rounding."""
     return X_val - X_val.mean(axis=0, dtype=np.float64)
 
 
 def overlap_bound(X_val, radius, metric):
-    """Largest number of balls that any row whatever can be in.
+    """Bound of the number of balls that can contain one row, whatever the row.
 
-    The centres of all balls that hold a row are within twice the radius of each other, by the
-    triangle inequality, which cosine distances obey as angles. So no row is in more balls than the
-    largest number of centres within twice the radius of one of them. It depends on the validation
-    points alone.
+    By the triangle inequality, which angles satisfy too, it is the largest number of centres within
+    twice the radius of one of them. For a callable metric it is the number of points.
 
-    Parameters
-    ----------
-    X_val : ndarray of shape (n_validation, n_features)
-        Centres of the balls.
-    radius : float
-        Their radius.
-    metric : str or callable
-        The metric; of a callable nothing is known, and the bound is the number of points.
-
-    Returns
-    -------
-    bound : int
-        At most the number of validation points.
-
-    Examples
-    --------
     >>> overlap_bound(np.array([[0.0], [1.0], [5.0]]), radius=0.5, metric="euclidean")
     2
     """
     n = len(X_val)
-    # A row of zeros is at cosine distance 1 from everything, zeros too: in all balls or in none.
+    # A row of zeros has cosine distance 1 from all rows, also from zeros: in all balls or in none.
     if metric not in TRUE_METRICS or (metric == "cosine" and radius >= 1):
         return n
     most, step, relative = 1, max(1, 2**22 // n), (8 + X_val.shape[1]) * np.finfo(np.float64).eps
@@ -168,7 +133,9 @@ def overlap_bound(X_val, radius, metric):
     if metric == "euclidean":
         squared = relative * np.vecdot(_centred(X_val), _centred(X_val))
     elif metric == "cosine":
-        closed = 1e-12 + 2 * relative  # balls are closed, and hold what rounds to their radius
+        closed = (
+            1e-12 + 2 * relative
+        )  # balls are closed, and contain distances that round to the radius
         angle, reach = np.sqrt(2 * closed), np.arccos(max(1 - radius - closed, -1))
     for start in range(0, n, step):
         part = slice(start, start + step)
@@ -180,21 +147,21 @@ def overlap_bound(X_val, radius, metric):
 
 
 def _pair_distances(X, X_val, metric):
-    """Distances in float64, of which no row's depend on what other rows there are.
+    """Distances in float64, such that those of a row do not depend on the other rows.
 
-    A matrix product may round a row by its place among the others, and rounding decides ties.
+    In a matrix product the rounding of a row may depend on its position, and rounding breaks ties.
     """
     X = X.astype(np.float64)
     metric = "euclidean" if metric == "l2" else metric
     if issparse(X) or metric not in ("cosine", "euclidean"):
         return pairwise_distances(X, X_val, metric=metric)
-    return np.nan_to_num(cdist(X, X_val, metric), nan=1.0)  # cosines with a row of zeros
+    return np.nan_to_num(cdist(X, X_val, metric), nan=1.0)  # cosine distances of rows of zeros
 
 
 def capped_balls(X, X_val, radius, metric, cap):
-    """Yield slices of rows and the balls each counts in: those of its nearest points, at most cap.
+    """Yield slices of rows, and masks of the balls of at most ``cap`` nearest points of each row.
 
-    A row chooses by its own distances to public points, the earlier of two at the same.
+    They depend on the distances of the row to public points; of tied points the first is nearer.
     """
     X_val = X_val.astype(np.float64)
     closed = radius + 1e-12 if metric == "cosine" else radius * (1 + 1e-12)
@@ -211,7 +178,7 @@ def capped_balls(X, X_val, radius, metric, cap):
 
 
 class CappedBalls:
-    """As `skvalue.neighbors.balls`, of which a row is in at most ``cap``: those nearest to it."""
+    """As `skvalue.neighbors.balls`, where a row is in at most ``cap`` balls, the nearest ones."""
 
     def __init__(self, space, points, radius, cap):
         self._space, self._balls = space, (space.X, points, radius, space.metric, cap)
@@ -236,30 +203,10 @@ class CappedBalls:
 
 @lru_cache(maxsize=32)
 def ball_event(epsilon, delta, contributions, relation="add_remove", sampling_rate=None):
-    """What a release of counts in balls is, with the noise that makes it private enough.
+    """The event of a release of counts, with noise calibrated to epsilon and delta.
 
-    A row adds one to one of the two counts of every ball that it is in.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The privacy asked.
-    contributions : int
-        Largest number of balls that a row counts in.
-    relation : {"null", "add_remove", "replace"}, default="add_remove"
-        Neighbouring relation.
-    sampling_rate : float, default=None
-        Rate of a fresh secret sample of the rows for every ball; None counts all rows.
-
-    Returns
-    -------
-    event : event
-        A `DiscreteGaussianEvent`, or with samples as many of them composed as a row counts in.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range, or samples come with relation="replace".
+    A row adds one to one of two counts of at most ``contributions`` balls. With ``sampling_rate``,
+    each ball has a fresh secret sample of the rows, and as many sampled events are composed.
     """
     if sampling_rate is None:
         return calibrate_counts(epsilon, delta, contributions, relation)
@@ -277,26 +224,14 @@ def ball_event(epsilon, delta, contributions, relation="add_remove", sampling_ra
 
 
 def noise_scale(event):
-    """Scale of the noise on one count."""
+    """Scale of the noise of one count."""
     return event.event.event.scale if isinstance(event, SelfComposedEvent) else event.scale
 
 
 def sampled_counts(counts, rate, noise_random_state=None):
-    """How many of those counted are in a sample; every count has a fresh and secret one.
+    """Number of the rows counted that are in a sample, which is fresh and secret for each count.
 
-    Parameters
-    ----------
-    counts : ndarray of int
-        Numbers of rows.
-    rate : float
-        Chance of every one of them to be in the sample.
-    noise_random_state : int, default=None
-        For tests only; voids the guarantee.
-
-    Returns
-    -------
-    kept : ndarray of int
-        Numbers of sampled rows, in the shape of counts.
+    Each row is in a sample with probability ``rate``. ``noise_random_state`` voids the guarantee.
     """
     places = counts.ravel()
     kept, ends = np.zeros(len(places), dtype=np.int64), np.cumsum(places)
@@ -308,50 +243,35 @@ def sampled_counts(counts, rate, noise_random_state=None):
         if some.any():
             seed = None if noise_random_state is None else noise_random_state + 1 + start
             sample = poisson_sample(int(some.sum()), rate, noise_random_state=seed)
-            owner = np.repeat(np.arange(len(some)), some)
-            kept[start:stop] = np.bincount(owner[sample], minlength=len(some))
+            place = np.repeat(np.arange(len(some)), some)
+            kept[start:stop] = np.bincount(place[sample], minlength=len(some))
         start = stop
     return kept.reshape(counts.shape)
 
 
-def release_counts(clean, event, *, ledger=None, label="", noise_random_state=None):
-    """Charge the ledger and release noisy counts.
+def release_counts(counts, event, *, ledger=None, label="", noise_random_state=None):
+    """Charge the ledger, then return the counts (2, n_validation) with the noise of `ball_event`.
 
-    Parameters
-    ----------
-    clean : ndarray of shape (2, n_validation)
-        Numbers of rows in every ball with and without the point's label.
-    event : event
-        Of `ball_event`.
-    ledger : Ledger, default=None
-        Charged before anything is drawn.
-    label : str, default=""
-        What the ledger shall say.
-    noise_random_state : int, default=None
-        For tests only; voids the guarantee.
-
-    Returns
-    -------
-    noisy : ndarray of shape (2, n_validation)
-        The counts with noise: integers, or with samples divided by their rate.
+    Noisy counts are integers; those of samples are divided by the rate. ``noise_random_state``
+    voids the guarantee.
     """
     if not isinstance(event, SelfComposedEvent):
         return add_noise(
-            clean, event, ledger=ledger, label=label, noise_random_state=noise_random_state
+            counts, event, ledger=ledger, label=label, noise_random_state=noise_random_state
         )
     if ledger is not None:
         ledger.charge(event, label=label)
     sampled, rate = event.event, event.event.probability
-    kept = sampled_counts(clean, rate, noise_random_state)
+    kept = sampled_counts(counts, rate, noise_random_state)
     return add_noise(kept, sampled.event, noise_random_state=noise_random_state) / rate
 
 
 def count_noise(noisy, event):
-    """Standard deviation of what `release_counts` added."""
+    """Standard deviation of the noise added by `release_counts`."""
     if not isinstance(event, SelfComposedEvent):
         return event.scale
     sampled, rate = event.event, event.event.probability
-    # A count of n rows also strays by its sample, n (1 - rate) / rate; n is known as noisily.
+    # The sample adds variance n (1 - rate) / rate to a count of n rows; n is the mean noisy count.
     sampling = max(noisy.mean(), 0.0) * (1 - rate) / rate
     return float(np.sqrt((sampled.event.scale / rate) ** 2 + sampling))
 
@@ -359,13 +279,13 @@ def count_noise(noisy, event):
 def ball_report(event, delta, *, groups=False, noise_random_state=None):
     """The report of a private fit."""
     protects = (
-        "whether a row is in the data and what it holds, in counts_, in the values of all other "
+        "whether a row is in the data and what it contains, in counts_, in the values of all other "
         "rows, and in the values of rows scored later"
     )
     not_protected = [
         "the validation points X_val and y_val, which are public",
         "a row from its own value, which is for its owner (values_for)",
-        "rows from a reader of the whole of values_, which is for the curator",
+        "rows from a reader of all of values_, which is for the curator",
         "running times and error messages",
     ]
     if event.relation != "add_remove":
@@ -383,24 +303,24 @@ def ball_report(event, delta, *, groups=False, noise_random_state=None):
         assumptions=(
             "no row to value is also a validation point",
             "radius, metric and all other parameters were chosen without looking at the rows",
-            "so was whatever prepared the columns (scaling, selection, embeddings)",
+            "so was the preparation of the columns (scaling, selection, embeddings)",
             "other releases on the same rows are accounted for together with this one (Ledger)",
         ),
         noise_random_state=noise_random_state,
     )
-    # The ceiling is about what is protected; a row's own value is not.
+    # The ceiling holds for what is protected; the value of a row does not protect that row.
     return replace(report, detection_ceiling=None)
 
 
 def public_baseline(
     X, y, X_val, y_val, radius=0.5, metric="cosine", *, sample_weight_val=None, n_jobs=None
 ):
-    """Values that use no private statistic: what a private value has to be better than.
+    """Values that use no private statistic: the baseline that private values must improve on.
 
-    In the mean over validation points, a row has 1/2 for every ball that it is in and whose point
-    has its label, and -1/2 for every other ball that it is in. Private values of
-    `TKNNShapleyValuer` tend to it as epsilon goes to 0. Nothing is released: a row's value depends
-    on no other row.
+    The value of a row is a mean over validation points: 1/2 for a point that has its label, -1/2
+    for any other point, and 0 if the row is not in the ball of the point. The private values of
+    `TKNNShapleyValuer` tend to these as epsilon tends to 0. They release nothing: the value of a
+    row does not depend on the other rows.
 
     Parameters
     ----------

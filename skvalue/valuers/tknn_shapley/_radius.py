@@ -1,4 +1,4 @@
-"""The radius under which a threshold classifier predicts best."""
+"""Choice of the radius by the validation points."""
 
 import numpy as np
 from scipy.sparse import issparse
@@ -10,11 +10,11 @@ from ._game import threshold_utility
 
 
 def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
-    """Radius under which the validation points predict each other best.
+    """Suggest the radius with which the threshold classifier predicts the validation points best.
 
-    Uses validation points alone, so it costs no privacy of the rows to value: it takes the radius,
-    among quantiles of the distances between validation points (raised by a rounding error), whose
-    threshold classifier has the largest mean leave-one-out utility; among equal ones the smallest.
+    Candidates are quantiles of the distances between validation points, plus a rounding error. The
+    radius with the largest mean leave-one-out utility is returned, the smallest if there are ties.
+    It is computed from validation points only, so it costs no privacy of the rows to value.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
     metric : str or callable, default="cosine"
         The metric, as in `TKNNShapleyValuer`.
     n_candidates : int, default=50
-        Number of radii tried.
+        Number of candidates.
 
     Returns
     -------
@@ -52,13 +52,13 @@ def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
     if metric == "euclidean" and not issparse(X_val):
         X_val = X_val - X_val.mean(axis=0)
     distances = pairwise_distances(X_val, metric=metric)
-    if metric == "euclidean":  # roots of differences of squares: what is left of equal points is 0
+    if metric == "euclidean":  # rounding: the distance of equal points must be 0
         squares = row_norms(X_val, squared=True)
         distances[distances**2 < 1e-13 * (squares[:, None] + squares)] = 0
     np.fill_diagonal(distances, np.inf)
     finite = distances[np.isfinite(distances)]
     radii = np.unique(np.quantile(finite, np.linspace(0, 1, n_candidates + 2)[1:-1]))
-    # So little more that of points at the same distance rounding leaves none outside.
+    # Slightly larger, so that rounding excludes none of the points at the same distance.
     radii += 1e-12 if metric == "cosine" else 1e-9 * radii
     match = codes[:, None] == codes
     scores = []

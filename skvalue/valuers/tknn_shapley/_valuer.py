@@ -1,4 +1,4 @@
-"""Threshold-KNN-Shapley as an estimator: counts -> release -> values at points -> sum.
+"""The estimator of Threshold-KNN-Shapley: counts -> release -> values at points -> sum.
 
 Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023).
 """
@@ -19,7 +19,7 @@ from ._radius import suggest_radius
 
 
 class ExactCounts(Release):
-    """Counts as they are, and the game that they make."""
+    """Exact counts, and the exact values of the game."""
 
     cap = None
     game = staticmethod(game_at_points)
@@ -29,7 +29,7 @@ class ExactCounts(Release):
 
 
 def find_balls(engine, space, points, radius, cap=None, self_index=None, n_jobs=1):
-    """The balls around points; with a cap, a row is in those alone that are nearest to it."""
+    """The balls around points; with a cap, a row is only in that many nearest ones."""
     if cap is not None:
         return CappedBalls(space, points, radius, cap)
     return balls(engine, space, points, radius, self_index, n_jobs)
@@ -38,12 +38,12 @@ def find_balls(engine, space, points, radius, cap=None, self_index=None, n_jobs=
 def value_neighbors(
     split, engine, space, points, radius, n_classes, semivalue, release, n_jobs=1
 ):  # fmt: skip
-    """Values of all rows at some validation points: the whole method, exact or private."""
+    """Values of all rows at some validation points: the complete method, exact or private."""
     with engine.turn():
         found = find_balls(engine, space, points.X, radius, release.cap, points.self_index, n_jobs)
         counts = release(same_and_other(found.counts, points.y))
-        agree, differ, utility = release.game(counts, points, n_classes, semivalue)
-        weights = by_label(points.y, agree, differ, space.n_classes) * points.weights
+        value_same, value_other, utility = release.game(counts, points, n_classes, semivalue)
+        weights = by_label(points.y, value_same, value_other, space.n_classes) * points.weights
         kept = found.counts if release.is_exact else counts
         return Part(split, found.sum(weights), utility, kept)
 
@@ -52,87 +52,89 @@ class TKNNShapleyValuer(BaseValuer):
     """Exact Threshold-KNN-Shapley: what each row adds to a threshold-neighbour classifier.
 
     The game: a coalition of rows predicts, at a validation point, the fraction of each label among
-    its rows inside the ball of `radius` around the point (1/C each if there is none); its utility
-    is the mean predicted probability of the right labels. A validation point gives all its
-    neighbours one of two values (`neighbour_values`), so that all values cost one matrix product,
-    one comparison and a sum.
+    its rows within `radius` of the point (1/C each if there is none); its utility is the mean
+    predicted probability of the right labels. At a validation point, all neighbours with its label
+    have one value and all others another (`neighbour_values`), so that all values cost one matrix
+    product, one comparison and a sum.
 
     Parameters
     ----------
     radius : float or "auto", default=0.5
-        Radius of the closed ball around a validation point, in units of `metric`; "auto" takes
+        Radius of the closed ball around a validation point, in units of `metric`; "auto" is
         `suggest_radius` of the validation set.
     metric : str or callable, default="cosine"
-        "cosine" (1 - cosine similarity) and "euclidean" are one matrix product. "braycurtis",
-        "canberra", "chebyshev", "correlation", "hamming", "l1", "manhattan", "sqeuclidean" or a
-        callable of two rows go through `sklearn.metrics.pairwise_distances`.
+        "cosine" (1 - cosine similarity) and "euclidean" are computed by one matrix product;
+        "braycurtis", "canberra", "chebyshev", "correlation", "hamming", "l1", "manhattan",
+        "sqeuclidean" or a callable of two rows by `sklearn.metrics.pairwise_distances`.
     semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple (alpha, beta), default="shapley"
         The semivalue; a tuple is Beta(alpha, beta)-Shapley.
     engine : {"auto", "numba", "torch", "faiss"}, default="auto"
         What computes distances and counts. All give the same values. "auto" is "numba", or "torch"
-        where device="cuda". The others need the extras `torch` and `faiss`.
+        if device="cuda". The others need the extras `torch` and `faiss`.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where the engine works; "auto" is a GPU where the engine named uses one and sees one.
+        Where the engine computes; "auto" is a GPU if the engine is given by name, supports GPUs
+        and finds one.
     embedding : transformer, torch module or callable, default=None
-        Applied to X, X_val and rows to value before distances are taken; X may then be anything
-        that it takes (texts, images). A scikit-learn transformer is cloned and fitted on X in `fit`
-        (`embedding_`); wrap it in `sklearn.frozen.FrozenEstimator` to use it as it is. A torch
-        module runs in evaluation mode, in batches, its output flattened.
+        Applied to X, X_val and rows to value before distances are computed; X may then be anything
+        that it accepts (texts, images). A scikit-learn transformer is cloned and fitted on X in
+        `fit` (`embedding_`); wrap it in `sklearn.frozen.FrozenEstimator` if it is fitted already. A
+        torch module runs in evaluation mode, in batches, and its output is flattened.
     cv : "leave-one-out", int, splitter or iterable, default="leave-one-out"
-        Which rows are held out to value which others when there is no validation set.
-        "leave-one-out" costs one pass: every row values all others. A splitter must let every row
-        play equally often.
+        How rows are held out as validation points if there is no validation set. "leave-one-out"
+        costs one pass: each row is a validation point for all others. With a splitter, all rows
+        must be players equally often.
     n_jobs : int, default=None
-        Number of threads. None takes as many as a matrix product would.
+        Number of threads. None uses as many as a matrix product would.
     epsilon : float, default=None
-        Privacy of the rows: the total of everything released. None computes exact values of which
-        nothing is protected. With epsilon, what is computed from the rows together are the numbers
-        of neighbours with and without the label of every validation point, with noise
-        (`counts_`); a validation set is required, is public, and names the classes (any other
-        label is one that differs from all). No row, clean count or value is pickled.
+        Privacy budget of the rows: the total of everything released. With None, values are exact
+        and nothing is protected. With epsilon, the only statistics of several rows are, for each
+        validation point, the numbers of neighbours with and without its label, with noise
+        (`counts_`). A validation set is required; it is public, and its labels are the classes
+        (all other labels count as one more class). Rows, exact counts and values are not pickled.
     delta : float, default=1e-5
-        Probability by which the bound of epsilon may fail.
+        Probability that the bound of epsilon fails.
     relation : {"null", "add_remove", "replace"}, default="add_remove"
-        What makes two data sets neighbours: a row blanked out, added or removed, or replaced.
+        Neighbouring relation: two data sets are neighbours if a row is replaced by a null row,
+        added or removed, or replaced.
     max_contributions : int, default=None
-        Let a row count only in the balls of that many nearest validation points, which makes the
-        noise smaller and changes the game: far points have fewer neighbours. None caps nothing.
-        The noise is in any case for no more balls than any row can be in: for true metrics and for
-        cosines, the largest number of validation points within twice the radius of one of them.
+        Count a row only in the balls of that many nearest validation points. This makes the noise
+        smaller and changes the game: points that are far from a row lose it as a neighbour. None:
+        in all balls. In any case the noise is calibrated to a bound of the number of balls that
+        can contain one row: for true metrics and "cosine", the largest number of validation points
+        within twice the radius of one of them.
     sampling_rate : float, default=None
-        Count in every ball a fresh secret sample of the rows, each with this probability, as the
-        paper does. It saves no privacy worth having: the noise that it adds is larger than what it
-        saves.
+        Count in each ball a fresh secret sample of the rows, each row with this probability, as in
+        the paper. Not recommended: sampling adds more noise than it saves.
     denoise : bool, default=True
-        Whether to smooth the released counts over the validation points and to shrink values
-        towards `public_baseline`, as far as the noise makes them uncertain. It costs no privacy.
+        Whether to smooth the released counts over the validation points, and to shrink values
+        towards `public_baseline` where the noise makes them uncertain. It costs no privacy.
     reader : {"curator"}, default=None
-        Who reads the result of `fit_transform`: the values of all rows side by side are for a
-        curator, who holds the rows anyway. None refuses `fit_transform` with epsilon.
+        Who reads the result of `fit_transform`: the values of all rows together are for a curator,
+        who has the rows anyway. With None, `fit_transform` raises an error if epsilon is set.
     ledger : skvalue.privacy.Ledger, default=None
-        Charged before noise is drawn; refuses a fit that would overrun its budget.
+        Charged before noise is drawn; raises an error if the fit would exceed its budget.
     noise_random_state : int, default=None
-        For tests only: noise from this seed, which VOIDS the guarantee.
+        For tests only: seed of the noise, which VOIDS the guarantee.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_samples,) or (n_groups,)
-        Values in the order of the rows, or of `groups_`; higher is better. With epsilon, for the
-        curator: not pickled. `values_for` has what an owner may see.
+        Values in the order of the rows, or of `groups_`; higher is better. With epsilon, they are
+        for the curator and are not pickled; an owner may see `values_for`.
     utility_, empty_utility_ : float
-        Mean utility of all rows together and of none. For the Shapley value ``values_.sum()`` is
-        their difference. With epsilon, `utility_` is estimated from `counts_`.
+        Mean utility of all rows and of the empty coalition. For the Shapley value,
+        ``values_.sum()`` is their difference. With epsilon, `utility_` is estimated from `counts_`.
     counts_ : ndarray of shape (n_classes, n_validation) or (2, n_validation)
-        Rows of each class in the ball of each validation point; with epsilon, what was released:
-        noisy numbers of rows with and without the point's label.
+        Number of rows of each class in the ball of each validation point; with epsilon, the
+        released noisy numbers of rows with and without the label of the point.
     privacy_ : PrivacyReport
-        Who is protected from whom, and who is not. Only with epsilon.
+        What is protected, from whom, and what is not. Only with epsilon.
     radius_ : float
         The radius used.
     approximate_ : bool
-        False: all engines that this method takes are exact.
+        False, since all engines of this method are exact.
     embedding_ : transformer, torch module or callable
-        The embedding, fitted; only with `embedding`.
+        The fitted embedding, if `embedding` is set.
     classes_ : ndarray of shape (n_classes,)
         The labels.
     groups_ : ndarray of shape (n_groups,)
@@ -140,17 +142,18 @@ class TKNNShapleyValuer(BaseValuer):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, where X had any.
+        Names of the features, if X has names that are all strings.
 
     See Also
     --------
-    KNNShapleyValuer : The K nearest neighbours in place of a ball.
+    KNNShapleyValuer : The K nearest neighbours in place of those within a radius.
 
     References
     ----------
     J. T. Wang, Y. Zhu, Y.-X. Wang, R. Jia, P. Mittal: "A Privacy-Friendly Approach to Data
     Valuation", NeurIPS 2023; Theorem 13 with A2 = H_c - 1, Appendix C.2. Private fits differ from
-    its Section 5: two counts in place of three, and noise for no more balls than a row can be in.
+    its Section 5: two counts in place of three, and noise calibrated to the number of balls that
+    can contain one row.
 
     Examples
     --------
@@ -259,8 +262,8 @@ class TKNNShapleyValuer(BaseValuer):
         return ordered_map(value_neighbors, started(tasks), at_a_time, n_tasks), n_tasks
 
     def _tasks(self, problem, engine, radius, release, parts, n_jobs):
-        """Arguments of `value_neighbors`, for each split and its parts of the points."""
-        n_labels = problem.n_classes + (not release.is_exact)  # public classes, and any other
+        """Arguments of `value_neighbors` for each part of the points of each split."""
+        n_labels = problem.n_classes + (not release.is_exact)  # private fits: one for other labels
         for number, split in enumerate(problem.splits):
             X, y = problem.rows(split)
             space = make_space(X, self.metric, y, n_labels)
@@ -277,43 +280,43 @@ class TKNNShapleyValuer(BaseValuer):
 
     @property
     def counts_(self):
-        """Rows of each class in the ball of each validation point, (n_classes, n_validation).
+        """Number of rows of each class in each ball, of shape (n_classes, n_validation).
 
-        In the order of X_val; with leave-one-out in the order of X, every row out of its own ball;
-        with a splitter in the order of the splits. After a private fit, what was released: noisy
-        numbers of rows with and without the point's label, (2, n_validation).
+        In the order of X_val; with leave-one-out in the order of X, where a row is not counted in
+        its own ball; with a splitter in the order of the splits. After a private fit, the released
+        noisy numbers of rows with and without the label of the point, (2, n_validation).
         """
         statistic = self._record("counts_").statistic
         return np.concatenate([counts for split in statistic for counts in split], axis=1)
 
     def _balls(self, X, y, n_labels, points, cap=None, self_index=None):
-        """The balls around any points, of rows of the classes y (None: of one class)."""
+        """The balls around points, for rows X with classes y (None: one class)."""
         engine = get_engine(self.engine, self.device)
         space = make_space(X, self.metric, y, n_labels)
         return find_balls(engine, space, points, self.radius_, cap, self_index, self.n_jobs)
 
     def _point_game(self, fitted, number, joins=False):
-        """Points of a split, and the values of the two kinds of neighbours at each."""
+        """The points of a split, and the values of the two kinds of neighbours at each."""
         points, n_classes = fitted.problem.splits[number].points, fitted.problem.n_classes
         counts, game = np.concatenate(fitted.statistic[number], axis=1), fitted.release.game
         if not fitted.is_private:
             same = same_and_other(counts, points.y)
             return points, *game(same, points, n_classes, self.semivalue, joins)[:2]
-        if "joining" not in fitted.cache:  # smoothing takes its time
+        if "joining" not in fitted.cache:  # smoothing takes long
             sizes = game(counts, points, n_classes, self.semivalue, joins)[:2]
             fitted.cache["joining"] = sizes
         return points, *fitted.cache["joining"]
 
     def _score_new(self, fitted, number, X, y):
-        """A new row adds one to the counts of the balls that it is in."""
+        """A new row adds one to the counts of the balls that contain it."""
         problem, cap = fitted.problem, fitted.release.cap
-        points, agree, differ = self._point_game(fitted, number, joins=True)
+        points, value_same, value_other = self._point_game(fitted, number, joins=True)
         n_labels = problem.n_classes + fitted.is_private
-        weights = by_label(points.y, agree, differ, n_labels) * points.weights
+        weights = by_label(points.y, value_same, value_other, n_labels) * points.weights
         if y is not None:
             return self._balls(X, y, n_labels, points.X, cap).sum(weights)
-        # Without a label, an average over the classifier's own probabilities; in a private fit over
-        # those of the public labels.
+        # Without a label, average over the probabilities of the classifier; after a private fit,
+        # over those by the public labels.
         known = (points.X, points.y) if fitted.is_private else problem.rows(problem.splits[number])
         around = self._balls(*known, problem.n_classes, X).counts
         total = around.sum(axis=0)
@@ -324,7 +327,7 @@ class TKNNShapleyValuer(BaseValuer):
 
     def _point_values(self, fitted, number, players):
         problem, split = fitted.problem, fitted.problem.splits[number]
-        points, agree, differ = self._point_game(fitted, number)
+        points, value_same, value_other = self._point_game(fitted, number)
         X, y = problem.rows(split)
         self_index = None
         if points.self_index is not None:
@@ -335,28 +338,28 @@ class TKNNShapleyValuer(BaseValuer):
             X[players], y[players], problem.n_classes, points.X, self_index=self_index
         )
         same, other = same_and_other(found.counts, points.y)
-        return same * agree + other * differ
+        return same * value_same + other * value_other
 
     def _point_moments(self, fitted):
         problem, n_classes = fitted.problem, fitted.problem.n_classes
-        points, agree, differ = self._point_game(fitted, 0)
+        points, value_same, value_other = self._point_game(fitted, 0)
         squares = points.weights**2
         if problem.groups is None:
             found = self._balls(problem.X, problem.y, n_classes, points.X)
-            kinds = [by_label(points.y, agree**p, differ**p, n_classes) for p in (1, 2)]
+            kinds = [by_label(points.y, value_same**p, value_other**p, n_classes) for p in (1, 2)]
             return [found.sum(kind * squares) for kind in kinds]
-        # Rows of one group and one class are worth the same: count them in each ball.
+        # Rows of one group and class have equal values in a ball: count them.
         engine, n_groups = get_engine(self.engine, self.device), problem.n_players
         codes = problem.groups * n_classes + problem.y
         space = make_space(problem.X, self.metric, codes, n_groups * n_classes)
         moments = np.zeros((2, n_groups))
-        # A count of a group and class takes as much as many pairs of a row and a point.
+        # A count of a group and class takes as much memory as 16 pairs of a row and a point.
         pairs = max(len(problem.X), 16 * n_groups * n_classes)
         for part in ball_parts(engine, pairs, len(points), n_workers(self.n_jobs)):
             counts = engine.balls(space, points.X[part], self.radius_).counts
             counts = counts.reshape(n_groups, n_classes, -1)
             same = counts[:, points.y[part], np.arange(counts.shape[2])]
-            values = same * agree[part] + (counts.sum(axis=1) - same) * differ[part]
+            values = same * value_same[part] + (counts.sum(axis=1) - same) * value_other[part]
             moments += [values @ squares[part], values**2 @ squares[part]]
         return moments
 
