@@ -36,7 +36,7 @@ from skvalue.selection import ValueFilteredClassifier
 model = LogisticRegression(max_iter=300, random_state=0)
 plain = make_pipeline(MinMaxScaler(), model).fit(X, y)
 clean = make_pipeline(MinMaxScaler(), ValueFilteredClassifier(model, drop=0.25)).fit(X, y)
-print(f"Test accuracy with all rows:          {plain.score(X_test, y_test):.3f}")
+print(f"Test accuracy with all rows: {plain.score(X_test, y_test):.3f}")
 print(f"Test accuracy without the lowest 25 %: {clean.score(X_test, y_test):.3f}")
 
 # %%
@@ -54,9 +54,7 @@ for column, entries in clean[-1].report_.items():
 automatic = make_pipeline(MinMaxScaler(), ValueFilteredClassifier(model, drop="auto"))
 automatic.fit(X, y)
 chosen = automatic[-1].drop_
-print(
-    f"Test accuracy with drop='auto':        {automatic.score(X_test, y_test):.3f} (drop={chosen})"
-)
+print(f"Test accuracy with drop='auto': {automatic.score(X_test, y_test):.3f} (drop={chosen})")
 
 # %%
 # Values and removal curves

@@ -52,8 +52,8 @@ print(f"Cross-validated accuracy: {search.best_score_:.3f} (20 % of these labels
 X_test, y_test = make_moons(2000, noise=0.2, random_state=1)
 best = search.best_estimator_
 plain = make_pipeline(StandardScaler(), KNeighborsClassifier(1)).fit(X, y)
-print(f"Test accuracy with all rows:        {plain.score(X_test, y_test):.3f}")
-print(f"Test accuracy of the best setting:  {best.score(X_test, y_test):.3f}")
+print(f"Test accuracy with all rows: {plain.score(X_test, y_test):.3f}")
+print(f"Test accuracy of the best setting: {best.score(X_test, y_test):.3f}")
 
 # %%
 # Scores and decision boundaries
