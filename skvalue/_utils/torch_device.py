@@ -5,7 +5,6 @@ Nothing else in the package asks torch for a GPU. All other code calls the devic
 """
 
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import cache
 from threading import Lock, RLock
 
 import torch
@@ -78,7 +77,6 @@ def seeded(seed, device="cpu"):
         yield
 
 
-@cache
 def _float32_backends():
     """Those with a setting of their own for products and convolutions; none in torch < 2.9."""
     if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):
