@@ -14,7 +14,6 @@ torch = pytest.importorskip("torch")
 from skvalue import GradientSemivalueValuer, KNNShapleyValuer, LeaveOneOutValuer, TKNNShapleyValuer
 from skvalue._utils import torch_device as _torch_device
 from skvalue._utils.torch_device import (
-    _float32_backends,
     block_bytes,
     current_gpu,
     find_device,
@@ -23,6 +22,7 @@ from skvalue._utils.torch_device import (
     on_gpu,
     seeded,
 )
+from skvalue.neighbors import get_engine
 from skvalue.priarta import GaussianVAE, SimCLR
 
 from ..conftest import simulate_a_gpu
@@ -50,10 +50,8 @@ def test_the_cpu_asks_for_no_gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", start)
     assert find_device("cpu") == "cpu"
     faiss = pytest.importorskip("faiss")
-    from skvalue.neighbors._faiss import check_device
-
     monkeypatch.setattr(faiss, "get_num_gpus", start, raising=False)
-    assert check_device("cpu") == "cpu"
+    get_engine("faiss", "cpu")
 
 
 def test_seeds_are_put_back(gpu):
@@ -215,7 +213,6 @@ def test_full_precision_of_an_older_torch(monkeypatch):
         pass
 
     monkeypatch.setattr(torch.backends.cuda, "matmul", Older())
-    monkeypatch.setattr(_torch_device, "_float32_backends", _float32_backends.__wrapped__)
     before = torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("high")
@@ -269,8 +266,8 @@ FITS = {
     "embedding": KNNShapleyValuer(3, embedding=MODULE),
     "gradients": GradientSemivalueValuer(MODULE, n_permutations=3, device="cpu", random_state=0),
     "games": LeaveOneOutValuer(LogisticRegression(), batch="torch", device="cpu"),
-    "simclr": SimCLR(n_epochs=2, early_stopping=True, device="cpu", random_state=0),
-    "vae": GaussianVAE(2, n_epochs=2, device="cpu", random_state=0),
+    "simclr": SimCLR(n_epochs=1, early_stopping=True, device="cpu", random_state=0),
+    "vae": GaussianVAE(2, n_epochs=1, device="cpu", random_state=0),
 }
 
 

@@ -13,7 +13,7 @@ from skvalue.collaborative import (
     GramRelease,
     LogisticRelease,
 )
-from skvalue.collaborative.mediator._gibbs import _inverse_wishart
+from skvalue.collaborative.mediator import inverse_wishart
 from skvalue.collaborative.models import (
     SecondMoments,
     fourth_moments,
@@ -123,7 +123,7 @@ class TestHierarchical:
         np.testing.assert_allclose(draws.mean(axis=0), np.eye(p) / (p + 2), atol=0.03)
         other = law.rvs(40_000, random_state=1).reshape(-1, p, p)
         scales = np.repeat(scale * np.eye(p)[None], 40_000, axis=0)
-        third = _inverse_wishart(np.full(40_000, degrees), scales, np.random.default_rng(2))
+        third = inverse_wishart(np.full(40_000, degrees), scales, np.random.default_rng(2))
         levels = [0.1, 0.5, 0.9]
         for function in (np.linalg.det, lambda T: T[:, 0, 0], lambda T: T[:, 0, -1]):
             expected = np.quantile(function(other), levels)

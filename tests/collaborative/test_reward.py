@@ -1,4 +1,4 @@
-"""Rewards: every party gets what its target says, by every control; and the posteriors' manners."""
+"""Rewards: every party gets what its target says, by every control; and posteriors."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from skvalue.collaborative import (
     Release,
     RhoShapleyReward,
 )
-from skvalue.collaborative.mediator._controls import _first_crossing
+from skvalue.collaborative.mediator import first_crossing
 
 from .parties import gaussian_kl, linear_model, quick_gibbs, quietly, release_all, simulate
 
@@ -54,7 +54,7 @@ class TestTargets:
             assert scheme.similarity_[top] == 0
             assert getattr(scheme, "temper_" if name == "temper" else "tau_")[top] == nothing
 
-    def test_p4_everybody_gains(self, game, schemes):
+    def test_p4_all_parties_gain(self, game, schemes):
         scorer, *_ = game
         scheme = RhoShapleyReward(random_state=0).fit(scorer)
         assert scheme.rho_ == min(1.0, scheme.rho_max_)
@@ -125,8 +125,8 @@ class TestControls:
         def value(tau):
             return 3.0 - tau if tau < 2 else min(0.4 * tau, 2.5) if tau < 50 else 100 / tau
 
-        assert _first_crossing(value, 1.5) == pytest.approx(1.5, rel=0.01)
-        assert _first_crossing(value, 0.01) == pytest.approx(1e4, rel=0.01)
+        assert first_crossing(value, 1.5) == pytest.approx(1.5, rel=0.01)
+        assert first_crossing(value, 0.01) == pytest.approx(1e4, rel=0.01)
 
     def test_noise_is_the_paper_s(self, game, schemes):
         """P1: all releases keep their guarantee, epsilon / (1 + tau epsilon), or better."""
@@ -212,9 +212,11 @@ class TestPosteriors:
         with pytest.raises(ValueError, match="X has 3 features, but PosteriorClassifier is exp"):
             reward.predict(np.ones((2, 3)))
 
-    def test_chunks_do_not_matter(self, game, schemes, monkeypatch):
+    def test_blocks_of_rows_do_not_matter(self, game, schemes):
+        """Two million draws times rows are taken at a time."""
         _, X, y = game
         reward = schemes["temper"].rewards_["a"]
-        whole = reward.log_density(X, y)
-        monkeypatch.setattr("skvalue.collaborative.mediator.posterior._CHUNK", 7000)
-        np.testing.assert_allclose(reward.log_density(X, y), whole)
+        alone = reward.log_density(X, y)
+        repeats = 3_000_000 // (len(reward.samples_) * len(X)) + 1
+        many = reward.log_density(np.tile(X, (repeats, 1)), np.tile(y, repeats))
+        np.testing.assert_allclose(many.reshape(repeats, -1), np.tile(alone, (repeats, 1)))
