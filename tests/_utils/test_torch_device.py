@@ -1,8 +1,8 @@
-"""Where torch computes, and the device that stands in for a GPU in tests."""
+"""Where torch computes, and the simulated GPU of the tests."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
@@ -40,8 +40,8 @@ def test_find_device(monkeypatch):
     assert [find_device(device) for device in ("auto", "cpu", "cuda")] == ["cuda", "cpu", "cuda"]
 
 
-def test_the_cpu_asks_for_no_gpu(monkeypatch):
-    """To ask starts CUDA, which then cannot be had in a fork of the process."""
+def test_the_cpu_starts_no_gpu(monkeypatch):
+    """Looking for a GPU starts CUDA, which then fails in a fork of the process."""
 
     def start(*_):
         raise AssertionError
@@ -250,15 +250,15 @@ def deterministic():
         torch.set_deterministic_debug_mode("default")
 
 
-SURROUNDINGS = {
-    "lower precision": lower_precision,
-    "deterministic algorithms": deterministic,
-    "mixed precision": lambda: torch.autocast("cpu", torch.bfloat16),
-    "another device": lambda: torch.device("meta"),
-    "another type": float64_everywhere,
-    "without gradients": torch.no_grad,
-    "inference": torch.inference_mode,
-}
+SURROUNDINGS = [
+    lower_precision,
+    deterministic,
+    lambda: torch.autocast("cpu", torch.bfloat16),  # mixed precision
+    lambda: torch.device("meta"),  # another device
+    float64_everywhere,
+    torch.no_grad,
+    torch.inference_mode,
+]
 MODULE = torch.nn.Linear(8, 2)
 FITS = {
     "knn": KNNShapleyValuer(3, engine="torch", device="cpu"),
@@ -282,7 +282,8 @@ def test_nothing_depends_on_what_torch_is_set_to(name, rng):
         return estimator.fit(X, y, X_val=X[:20] + 0.1, y_val=y[:20]).values_
 
     expected = found()
-    for surrounding in SURROUNDINGS.values():
-        with surrounding():
-            np.testing.assert_array_equal(found(), expected)
+    with ExitStack() as stack:  # whatever is not put right shows among all the others
+        for surrounding in SURROUNDINGS:
+            stack.enter_context(surrounding())
+        np.testing.assert_array_equal(found(), expected)
     assert torch.get_default_dtype() == torch.float32

@@ -120,7 +120,7 @@ class TestControls:
             assert temper.rewards_[party].mnlp(X, y) < np.mean(mnlp)
 
     def test_of_several_crossings_the_first_is_taken(self):
-        """Value may rise again as noise is added."""
+        """The value may rise again as noise is added."""
 
         def value(tau):
             return 3.0 - tau if tau < 2 else min(0.4 * tau, 2.5) if tau < 50 else 100 / tau
@@ -201,11 +201,11 @@ class TestPosteriors:
         reward = RhoShapleyReward(0.2, random_state=0).fit(scorer).rewards_[0]
         assert isinstance(reward, PosteriorClassifier)
         assert is_classifier(reward)
-        chances = reward.predict_proba(X)
-        np.testing.assert_allclose(chances.sum(axis=1), 1)
+        probabilities = reward.predict_proba(X)
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1)
         assert reward.score(X, y) > 0.8
         assert set(reward.predict(X)) == {"no", "yes"}
-        right = np.where(y == "yes", chances[:, 1], chances[:, 0])
+        right = np.where(y == "yes", probabilities[:, 1], probabilities[:, 0])
         assert reward.mnlp(X, y) == pytest.approx(-np.log(right).mean())
         with pytest.raises(ValueError, match="y must hold only labels of classes_.* Got 'maybe'"):
             reward.mnlp(X[:2], ["maybe", "yes"])

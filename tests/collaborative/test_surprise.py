@@ -84,7 +84,7 @@ class TestAxioms:
         real = release_all(parties[:2], (0.2, 0.5))
         empty = Release("linear", 0, (1.0,) * 6, 0.1, 2.0, (1.0, 1.0), 2)
         scorer = BayesianSurpriseScorer(linear_model(), random_state=0, n_particles=80)
-        scorer.fit({"a": real[0], "nobody": empty, "b": real[1]})
+        scorer.fit({"a": real[0], "no rows": empty, "b": real[1]})
         assert scorer.values_[1] == 0.0
         assert scorer.standalone_values_[1] == 0.0
         scheme = RhoShapleyReward(0.5, random_state=0).fit(scorer)
@@ -132,12 +132,12 @@ class TestComputation:
             BayesianSurpriseScorer(linear_model(), n_particles=160, random_state=s).fit(releases)
             for s in range(12)
         ]
-        spread = np.std([run.coalition_values_ for run in runs], axis=0, ddof=1)[1:]
+        found = np.std([run.coalition_values_ for run in runs], axis=0, ddof=1)[1:]
         stated = np.mean([run.coalition_values_error_ for run in runs], axis=0)[1:]
-        assert 0.5 < (spread / stated).mean() < 2
-        spread = np.std([run.values_ for run in runs], axis=0, ddof=1)
+        assert 0.5 < (found / stated).mean() < 2
+        found = np.std([run.values_ for run in runs], axis=0, ddof=1)
         stated = np.mean([run.values_error_ for run in runs], axis=0)
-        assert 0.4 < (spread / stated).mean() < 2.2
+        assert 0.4 < (found / stated).mean() < 2.2
 
     def test_many_parties_are_sampled(self):
         """More than twelve; against the closed form of all coalitions."""
@@ -190,7 +190,7 @@ class TestComputation:
             enough = clone(scorer).set_params(min_ess=target).fit(releases)
         assert len(enough._evidence.pool.phi) > few
 
-    def test_samples_have_the_coalition_s_law(self, scorer):
+    def test_samples_have_the_coalition_s_distribution(self, scorer):
         model = scorer.model_
         draws = scorer.sample(["b", "c"], 3000, random_state=0)
         pool = scorer._evidence.pool
@@ -229,7 +229,7 @@ class TestComputation:
         ]
         np.testing.assert_allclose(scorer.coalition_values_, exact, atol=tolerance)
 
-    def test_a_model_of_one_s_own(self):
+    def test_a_user_s_model(self):
         class Mean:
             """Four methods and no base class."""
 
@@ -241,8 +241,8 @@ class TestComputation:
 
             def party_loglik(self, phi, release):
                 n = release.n_samples
-                spread = 0.1 * n + release.noise_scale**2
-                return -0.5 * (release.statistic[0] - n * phi[:, 0]) ** 2 / spread
+                variance = 0.1 * n + release.noise_scale**2
+                return -0.5 * (release.statistic[0] - n * phi[:, 0]) ** 2 / variance
 
             def predict_logpdf(self, phi, X, y):
                 return -5 * (y - phi) ** 2
@@ -274,7 +274,7 @@ class TestRolesApart:
         with pytest.raises(NotFittedError):
             RhoShapleyReward().fit(BayesianSurpriseScorer(linear_model()))
 
-    def test_a_party_needs_nobody_else(self, parties):
+    def test_a_party_needs_no_other(self, parties):
         party = GramRelease(0.2).fit(*parties[0])
         assert set(vars(party)) >= {"release_", "privacy_"}
         assert not any("releases" in name or "model" in name for name in vars(party))
@@ -404,11 +404,10 @@ class TestRefuses:
 class TestFittedAgain:
     def test_is_a_fit_of_its_own(self):
         many = [(f"p{i}", 50, 0.1 * i, 1.0) for i in range(13)]
-        releases = means(many).releases_
-        scorer = means(many[:3], random_state=0)
+        releases = means(many, n_permutations=20).releases_
+        scorer = means(many[:3], random_state=0, n_permutations=20)
         scorer.fit(releases)
         assert not hasattr(scorer, "coalition_values_")
-        scorer.set_params(n_permutations=20).fit(releases)
         fresh = clone(scorer).fit(releases)
         assert scorer.n_evaluations_ == fresh.n_evaluations_
         np.testing.assert_array_equal(scorer.values_, fresh.values_)

@@ -57,11 +57,11 @@ def test_sensitivity_of_a_row_is_exact(relation):
 
 
 def test_one_release_of_both_needs_less_noise_than_two():
-    # With shares f and 1 - f of the squared budget, noise is 2 / sqrt f and sqrt 2 / sqrt(1 - f).
+    # With f and 1 - f of the squared budget, noise is 2 / sqrt f and sqrt 2 / sqrt(1 - f).
     for weight in (0.3, 0.6, 1.0):
         together = statistic_sensitivity(weight, "replace")
-        share = 1 - 2 / together**2  # the same noise on the second moment
-        assert together / weight < 0.8 * 2 / np.sqrt(share)
+        fraction = 1 - 2 / together**2  # the same noise on the second moment
+        assert together / weight < 0.8 * 2 / np.sqrt(fraction)
 
 
 @pytest.mark.parametrize(

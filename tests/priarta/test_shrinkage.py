@@ -1,4 +1,4 @@
-"""The Bayes estimate equals its definition, draws along the buyer's directions, and lets go."""
+"""The Bayes estimate equals its definition, along the buyer's directions and at any noise."""
 
 import numpy as np
 import pytest
@@ -42,8 +42,8 @@ def test_it_is_the_posterior_mean(rng, length):
 
 def test_a_few_directions_and_the_rest(rng):
     # 128 directions are kept, and all others have the same variance: the prior of all 130.
-    spread = np.r_[5.0, 3.0, np.ones(128)]
-    statistics = np.vstack([np.eye(130), -np.eye(130)]) * spread
+    deviations = np.r_[5.0, 3.0, np.ones(128)]
+    statistics = np.vstack([np.eye(130), -np.eye(130)]) * deviations
     prior, gap = Prior(statistics), 2 * rng.normal(size=130)
     assert prior.directions.shape == (130, 128)
     expected = by_definition(covariance_of(statistics), gap)

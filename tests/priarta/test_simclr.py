@@ -67,9 +67,9 @@ def test_augmented_copies_come_near_and_classes_stay_apart(digits, fitted):
     near = np.linalg.norm(rows - copies, axis=1).mean()
     near /= np.linalg.norm(rows - rows[::-1], axis=1).mean()
     assert near < 0.6 * raw
-    judge = KNeighborsClassifier().fit(rows[:1000], y[:1000])
-    assert judge.score(rows[1000:], y[1000:]) > 0.8
-    assert judge.score(copies[1000:], y[1000:]) > 0.6
+    classifier = KNeighborsClassifier().fit(rows[:1000], y[:1000])
+    assert classifier.score(rows[1000:], y[1000:]) > 0.8
+    assert classifier.score(copies[1000:], y[1000:]) > 0.6
     assert fitted.loss_curve_[-1] < fitted.loss_curve_[0] - 0.3
     assert fitted.n_iter_ == len(fitted.loss_curve_) == 8
 
@@ -193,7 +193,7 @@ def test_warm_start(digits):
     simclr.fit(X)
     assert simclr.n_iter_ == 4
     assert simclr.loss_curve_[:2] == losses
-    assert simclr.loss_curve_[2] < losses[0]  # it went on, with other random numbers
+    assert simclr.loss_curve_[2] < losses[0]  # continued, with other random numbers
     assert not np.allclose(simclr.transform(X), once)
     cold = simclr.set_params(warm_start=False).fit(X)
     np.testing.assert_array_equal(cold.transform(X), once)
