@@ -160,7 +160,7 @@ def test_full_precision_by_the_newer_setting(precision, rng):
 
 
 def test_full_precision_of_convolutions():
-    """Which torch lowers on a GPU unless it is told not to."""
+    """Torch lowers it on a GPU by default."""
     kinds = [getattr(torch.backends.cudnn, name, None) for name in ("conv", "rnn")]
     if not all(hasattr(kind, "fp32_precision") for kind in kinds):
         pytest.skip("torch has the older setting only")

@@ -152,6 +152,6 @@ def test_pickled_objects_are_refused_and_not_run(tmp_path):
     with pytest.raises(ValueError, match=r"toy\.npz in folder must hold plain arrays, without"):
         fetch_benchmark("toy", tmp_path)
     assert not fuse.exists()
-    # The bomb is live: numpy runs it for whoever allows pickles.
+    # The bomb is live: numpy runs it where pickles are allowed.
     np.load(tmp_path / "toy.npz", allow_pickle=True)["y"][1].close()
     assert fuse.exists()

@@ -339,7 +339,7 @@ def test_refuses_other_models(market, rng):
     for method in ("score_summaries", "score_errors", "noise_floor", "explain"):
         with pytest.raises(ValueError, match=message):
             getattr(scorer, method)([good, bad])
-    # A fingerprint is easily written: what it stands for is compared too.
+    # A fingerprint is easily written: what it identifies is compared too.
     own = {name: getattr(good, name) for name in ("model", "max_norm", "mean_weight", "centre")}
     for name in ("max_norm", "mean_weight", "centre"):
         given = getattr(bad, name) if name != "mean_weight" else 0.9 * good.mean_weight

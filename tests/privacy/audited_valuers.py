@@ -1,6 +1,6 @@
 """Runs of the private valuers for the table of audits: whole fits, through what they publish.
 
-A fit with the noise of another event stands for a faulty one: noise that is short by a factor is
+A fit with the noise of another event is an example of a faulty one: noise that is short by a factor is
 the noise of a larger epsilon.
 """
 

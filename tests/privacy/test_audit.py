@@ -303,7 +303,7 @@ def test_membership_shows_in_exact_values_and_hides_in_noise(rows):
 
 def test_membership_uses_both_distributions(rows):
     # With line 6 as printed there would be no OUT values: a value that only the presence of the
-    # row lowers could not be told. Here it is told without error.
+    # row lowers could not be seen. Here it is seen without error.
     X, y = rows
 
     def score(X, y, X_new, y_new):
