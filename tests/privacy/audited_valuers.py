@@ -1,7 +1,7 @@
 """Runs of the private valuers for the table of audits: whole fits, through what they publish.
 
-A fit with the noise of another event is an example of a faulty one: noise that is short by a factor is
-the noise of a larger epsilon.
+A faulty fit is one with the noise of another event: noise that is short by a factor is the noise of
+a larger epsilon.
 """
 
 from dataclasses import replace
