@@ -213,21 +213,27 @@ def values_claim(release):
     return ledger.charges[0].event
 
 
-@lru_cache
-def values_runs(release, n):
-    """Values of n fits on the data, and of n on their neighbour; clean ones.
+def values_of(release, n, epsilon=8.0):
+    """Values of n fits on the data, and of n on their neighbour.
 
     Of "all" values those of the other rows: the canary's is for its owner.
     """
     kept = np.arange(N) != CANARY if release == "all" else slice(None)
-    runs, clean = [], []
     for rows in NEIGHBOURS:
         with playing(rows, KINDS[release]):
-            options = dict(release=release, **PRIVATE)
-            values = [fit(rows, epsilon=8.0, **options).values_ for _ in range(n)]
-            runs.append(np.array(values)[:, kept])
-            clean.append(fit(rows, epsilon=1e9, **options).values_[kept])
-    return runs, clean
+            fits = [fit(rows, epsilon, release=release, **PRIVATE) for _ in range(n)]
+        yield np.array([valuer.values_ for valuer in fits])[:, kept]
+
+
+@lru_cache
+def values_runs(release, n):
+    """Values of n fits on either side, and those without noise: it is too small to see."""
+    return list(values_of(release, n)), values_clean(release)
+
+
+@lru_cache
+def values_clean(release):
+    return [values[0] for values in values_of(release, 1, epsilon=1e9)]
 
 
 def values_scores(release, n, short=1.0):

@@ -623,3 +623,11 @@ def test_balls_have_samples_of_their_own():
     of_one = rate * (1 - rate) + valuers.balls_claim().event.event.scale ** 2
     error = of_one / math.sqrt(len(valuers.ball_counts(True)) * 28)
     assert abs(together) < 8 * error < rate * (1 - rate) / 2
+
+
+@pytest.mark.parametrize(("release", "least"), [("all", 0.999), ("publish", 0.93)])
+def test_layered_values_move_as_far_as_is_claimed(release, least):
+    """Noise moves them by a thousandth at most: the games come near the bound, and not beyond."""
+    claimed = layered.values_claim(release).sensitivity
+    moved = np.linalg.norm(np.subtract(*layered.values_clean(release)))
+    assert least * claimed < moved < 1.001 * claimed
