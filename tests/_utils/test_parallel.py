@@ -142,10 +142,9 @@ def test_errors_come_through(n_jobs):
 def test_a_joblib_back_end_gives_the_same_values(backend, rng):
     """One pool of processes serves all valuers, and starts in seconds."""
     X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
-    valuers = [KNNShapleyValuer(), TKNNShapleyValuer()]
-    if backend != "multiprocessing":  # which starts a pool for every tile of trees
-        valuers.append(DataOOBValuer(n_estimators=20, random_state=0))
-    for valuer in valuers:
+    for valuer in (
+        KNNShapleyValuer(), TKNNShapleyValuer(), DataOOBValuer(n_estimators=20, random_state=0)
+    ):  # fmt: skip
         plain = valuer.fit(X, y).values_
         with parallel_config(backend=backend, n_jobs=2):
             np.testing.assert_allclose(valuer.fit(X, y).values_, plain, atol=1e-15)

@@ -359,7 +359,7 @@ AUDITED = [
         "LayeredShapleyValuer, one value",
         layered.one_claim,
         lambda claim, n: layered.one_scores(n),
-        lambda claim, n: layered.one_noise(FEW_FITS),
+        lambda claim, n: layered.one_noise(400),  # of Laplace noise more draws are needed
         layered.search_one,
     ),
     Audited(
@@ -517,7 +517,7 @@ BROKEN = [
             "LayeredShapleyValuer with noise for a row left out",
             layered.one_claim,
             lambda claim, n: layered.one_scores(n, halved=True),
-            lambda claim, n: layered.one_noise(FEW_FITS) / 2,
+            lambda claim, n: draw_noise(claim, n) / 2,
         ),
         {"game", "variance"},
     ),
