@@ -73,7 +73,7 @@ def test_lookup_with_collisions_copies_and_missing_entries(rng, monkeypatch):
         mean, known = SeenRows().lookup(X, labels, X, y, values)
         assert known.all()
         for row in range(200):
-            same = ((X == X[row]) | (np.isnan(X) & np.isnan(X[row]))).all(axis=1)
+            same = ((X[row] == X) | (np.isnan(X) & np.isnan(X[row]))).all(axis=1)
             same &= True if labels is None else y == y[row]
             assert mean[row] == pytest.approx(values[same].mean())
     unknown = SeenRows().lookup(np.array([[9.0, 9.0], [-9.0, 1.0]]), None, X, y, values)[1]
