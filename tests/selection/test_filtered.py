@@ -390,7 +390,7 @@ class TestMemory:
         X, y, _ = noisy
         valuer = DataShapleyValuer(scoring=lambda *test: 0.0, empty_utility=0.0)
         model = ValueFilteredClassifier(LogisticRegression(), valuer, memory=str(tmp_path))
-        with pytest.raises(ValueError, match="memory must be None with a valuer that cann") as info:
+        with pytest.raises(ValueError, match="memory must be None with a valuer that") as info:
             model.fit(X, y)
         assert len(str(info.value)) < 400
         assert "array" not in str(info.value)
