@@ -180,6 +180,136 @@ def test_swapped_file_is_noticed(tmp_path):
         ledger.charge(GaussianEvent(10.0))
 
 
+def test_the_budget_is_that_in_the_file(tmp_path):
+    path, large = tmp_path / "budget.sqlite", calibrate_gaussian(5, 1e-5)
+    ledger = Ledger(path, "d", epsilon=10.0, delta=1e-5)
+    revived = pickle.loads(pickle.dumps(ledger))
+    path.unlink()
+    Ledger(path, "d", epsilon=0.1, delta=1e-5)
+    for each in (ledger, revived):
+        with pytest.raises(ValueError, match=r"what is left of the budget epsilon=0\.1"):
+            each.charge(large)
+        with pytest.raises(ValueError, match=r"what is left of the budget epsilon=0\.1"):
+            each.plan(1, large)
+        assert each.plan(1) == each.epsilon == 0.1
+        assert each.n_charges == 0
+    with pytest.raises(AttributeError):
+        ledger.epsilon = 100.0
+
+
+def test_the_budget_in_memory_cannot_be_set():
+    with pytest.raises(AttributeError):
+        Ledger(None, "d", **BUDGET).delta = 0.5
+
+
+def test_a_large_budget_affords_discrete_noise(path):
+    ledger = Ledger(path, "d", epsilon=200, delta=1e-5)
+    ledger.charge(calibrate_counts(1.0, 1e-5))
+    ledger.charge(calibrate_counts(40.0, 1e-5))
+    assert 40 < ledger.spent < 42
+
+
+def other_database(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE terms (dataset_name TEXT)")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        other_database,
+        lambda path: path.touch(),
+        lambda path: path.write_bytes(b"SQLite format 3\0"),
+        lambda path: path.mkdir(),
+        os.mkfifo,
+        lambda path: path.symlink_to(path),
+    ],
+    ids=["database", "empty", "cut", "folder", "pipe", "link"],
+)
+def test_what_is_no_ledger_is_refused_and_left_alone(make, tmp_path, monkeypatch):
+    monkeypatch.setattr("skvalue.privacy._ledger_store._PATIENCE", 0.0)
+    path = tmp_path / "budget.sqlite"
+    make(path)
+    before = path.read_bytes() if path.is_file() else None
+    for budget in ({}, BUDGET):
+        with pytest.raises(ValueError, match="path must be a ledger's SQLite file"):
+            Ledger(path, "d", **budget)
+    assert before is None or path.read_bytes() == before
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def overwrite(statement):
+    def change(path):
+        with sqlite3.connect(path) as connection:
+            connection.execute(statement)
+        connection.close()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:4096]),
+        lambda path: path.write_bytes(path.read_bytes()[:100] + bytes(8000)),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"something else altogether"),
+        overwrite("DROP TABLE charges"),
+        overwrite("DELETE FROM terms"),
+        overwrite("INSERT INTO terms SELECT * FROM terms"),
+        overwrite("UPDATE terms SET epsilon = 'much'"),
+        overwrite("UPDATE terms SET delta = -1"),
+        overwrite("UPDATE terms SET relation = 'cousins'"),
+        overwrite("UPDATE charges SET event = '{'"),
+        overwrite("UPDATE charges SET event = '[]'"),
+        overwrite("""UPDATE charges SET event = '{"type": "GaussianEvent", "size": 1}'"""),
+        overwrite("""UPDATE charges SET event = '{"type": []}'"""),
+        overwrite(
+            """UPDATE charges SET event = '{"type": "GaussianEvent", "scale": 1%s}'""" % ("0" * 400)
+        ),
+        overwrite("UPDATE charges SET event = x'ff'"),
+        overwrite("UPDATE charges SET label = CAST(x'ff' AS TEXT)"),
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_a_value_error(damage, tmp_path, monkeypatch):
+    monkeypatch.setattr("skvalue.privacy._ledger_store._PATIENCE", 0.0)
+    path = tmp_path / "budget.sqlite"
+    ledger = Ledger(path, "d", **BUDGET)
+    ledger.charge(GaussianEvent(10.0))
+    damage(path)
+    uses = [
+        lambda: ledger.charge(GaussianEvent(10.0)),
+        lambda: ledger.plan(2),
+        lambda: ledger.spent,
+        lambda: ledger.charges,
+        lambda: Ledger(path, "d").spent,
+    ]
+    for use in uses:
+        with pytest.raises(ValueError, match=r"ledger('s SQLite file| must hold charges)"):
+            use()
+
+
+def test_processes_that_create_one_ledger_together(tmp_path):
+    path, n = tmp_path / "budget.sqlite", 8
+    barrier, failures = threading.Barrier(n), []
+
+    def make():
+        barrier.wait()
+        try:
+            Ledger(path, "d", **BUDGET).charge(GaussianEvent(100.0))
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=make) for _ in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert Ledger(path, "d").n_charges == n
+
+
 def test_refused_fits_draw_nothing(ledger, monkeypatch):
     drawn = []
     monkeypatch.setattr(secrets, "token_bytes", lambda n: drawn.append(n) or bytes(n))

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skvalue import KNNShapleyValuer, LeaveOneOutValuer
+from skvalue import DataShapleyValuer, KNNShapleyValuer, LeaveOneOutValuer
 from skvalue.selection import ValueFilter, ValueFilteredClassifier, ValueFilteredRegressor
 
 AUTO, WEIGHT = {"drop": "auto", "cv": 2}, {"drop": 2, "mode": "weight"}
@@ -403,6 +403,15 @@ class TestMemory:
         np.testing.assert_array_equal(
             search.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]
         )
+
+    def test_no_message_shows_rows(self, noisy, tmp_path):
+        X, y, _ = noisy
+        valuer = DataShapleyValuer(scoring=lambda *test: 0.0, empty_utility=0.0)
+        model = ValueFilteredClassifier(LogisticRegression(), valuer, memory=str(tmp_path))
+        with pytest.raises(ValueError, match="memory must be None with a valuer that") as info:
+            model.fit(X, y)
+        assert len(str(info.value)) < 400
+        assert "array" not in str(info.value)
 
     def test_other_rows_or_valuers_are_valued_anew(self, counting, noisy, tmp_path):
         X, y, _ = noisy
