@@ -64,12 +64,13 @@ def engine(request):
 
 
 def simulate_a_gpu(monkeypatch):
-    """Let torch see one GPU: the device that stands in for it."""
-    from skvalue._utils import torch_device as _torch_device
+    """Let torch see one GPU, a simulated device; returns the module of that device."""
+    from skvalue._utils import torch_device
 
     reason = "this torch takes no device written in Python"
     simulated_gpu = pytest.importorskip("tests.simulated_gpu", reason=reason, exc_type=ImportError)
-    monkeypatch.setattr(_torch_device, "GPU", simulated_gpu.NAME)
+    monkeypatch.setattr(torch_device, "GPU", simulated_gpu.NAME)
+    return simulated_gpu
 
 
 @pytest.fixture(params=[pytest.param("cuda", marks=pytest.mark.gpu), "simulated"])
@@ -86,9 +87,9 @@ def gpu(request, monkeypatch):
 def no_gpu(monkeypatch):
     """Neither torch nor faiss sees a GPU, whatever there is."""
     torch = pytest.importorskip("torch")
-    from skvalue._utils import torch_device as _torch_device
+    from skvalue._utils import torch_device
 
-    monkeypatch.setattr(_torch_device, "GPU", "cuda")
+    monkeypatch.setattr(torch_device, "GPU", "cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     if find_spec("faiss"):
         import faiss

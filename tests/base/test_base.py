@@ -119,7 +119,40 @@ def test_seen_rows_have_their_fitted_values(name, rng):
     same = (X[:, None] == X).all(axis=2)
     np.testing.assert_allclose(valuer.transform(X)[:, 0], same @ valuer.values_ / same.sum(axis=1))
     same &= y[:, None] == y
-    np.testing.assert_allclose(valuer.score_samples(X, y), same @ valuer.values_ / same.sum(axis=1))
+    zeros = np.where(X == 0, rng.choice([-0.0, 0.0], X.shape), X)
+    scores = valuer.score_samples(zeros, y)
+    np.testing.assert_allclose(scores, same @ valuer.values_ / same.sum(axis=1))
+
+
+def colliding_rows():
+    """Two rows of float64 with the same 64-bit hash, and no column in common.
+
+    The second number of a row is combined with the hash of the first by exclusive or.
+    """
+
+    def hash_first(number):
+        word = int(np.float64(number).view(np.uint64)) ^ 0x9E3779B97F4A7C15
+        word = word * 0xBF58476D1CE4E5B9 % 2**64
+        return word ^ word >> 29
+
+    row = np.array([1.0, 2.0])
+    word = int(row[1].view(np.uint64)) ^ hash_first(row[0])
+    for first in np.arange(2.0, 4000.0):
+        second = np.uint64(word ^ hash_first(first)).view(np.float64)
+        if 1e-3 < abs(second) < 1e3:
+            return np.array([row, [first, second]])
+    raise AssertionError("no second row is of a moderate size")
+
+
+def test_equal_hashes_are_not_enough(rng):
+    collide = colliding_rows()
+    X, y = np.r_[collide[:1], rng.normal(size=(9, 2))], np.arange(10) % 2
+    valuer = KNNShapleyValuer(3).fit(X, y, X_val=X + 0.1, y_val=y)
+    plain = clone(valuer).fit(X + 0.25, y, X_val=X + 0.35, y_val=y)  # has never seen these rows
+    found, scored = valuer.transform(collide)[:, 0], plain.transform(collide + 0.25)[:, 0]
+    assert found[0] == valuer.values_[0]
+    assert found[1] == pytest.approx(scored[1])
+    assert found[1] != pytest.approx(valuer.values_[0])
 
 
 @pytest.mark.parametrize("name", ["knn", "tknn", "tknn-euclidean"])
@@ -449,11 +482,12 @@ BAD = {
 
 @pytest.mark.parametrize("cls", [KNNShapleyValuer, TKNNShapleyValuer])
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_refused_before_work_starts(cls, case, monkeypatch):
+def test_bad_input_is_refused_before_work_starts(cls, case):
     arguments, keywords, message = BAD[case]
-    monkeypatch.setattr(cls, "_parts", lambda *a, **k: pytest.fail("work started"))
+    watch = Watch()
     with pytest.raises(ValueError, match=message):
-        cls().fit(*arguments, **keywords)
+        cls().set_callbacks(watch).fit(*arguments, **keywords)
+    assert watch.begun == 0
 
 
 @pytest.mark.parametrize(
@@ -547,15 +581,18 @@ def test_a_change_of_rows_does_not_change_the_game(rng):
     )
 
 
-def test_leave_one_out_of_many_rows_warns(monkeypatch):
-    monkeypatch.setattr("skvalue.base._problem.LEAVE_ONE_OUT_LIMIT", 9)
-    with pytest.warns(
-        QuadraticCostWarning, match="compares 100 pairs of rows. Pass X_val and y_val"
-    ):
-        KNNShapleyValuer().fit(X0, Y0)
+def test_leave_one_out_of_many_rows_warns():
+    n = 50_001
+    X, y = np.arange(n, dtype=float)[:, None], np.arange(n) % 2
+    valuer = KNNShapleyValuer().set_callbacks(Impatient(interrupt_at=1))
+    message = "compares 2,500,100,001 pairs of rows. Pass X_val and y_val"
+    with pytest.warns(QuadraticCostWarning, match=message), pytest.raises(KeyboardInterrupt):
+        valuer.fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        KNNShapleyValuer(cv=5).fit(X0, Y0)
+        for cv, n_rows in ((5, n), ("leave-one-out", n - 1)):
+            with pytest.raises(KeyboardInterrupt):
+                valuer.set_params(cv=cv).fit(X[:n_rows], y[:n_rows])
 
 
 @pytest.mark.parametrize("labels", [["x", "y"], [3, 17], [True, False], [1.0, 2.0], ["1", "10"]])

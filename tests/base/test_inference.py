@@ -119,14 +119,17 @@ def test_harmful_holds_its_false_discovery_rate(valuer, rng):
     assert np.mean(power) > 0.4  # a rule that finds nobody would hold any rate
 
 
-def test_harmful_would_notice_a_wrong_error(rng, monkeypatch):
-    # Errors of a third of their size let far too many harmless rows through.
-    X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
-    X_val, y_val = rng.normal(size=(600, 2)), rng.integers(0, 2, 600)
-    valuer = KNNShapleyValuer(5).fit(X, y, X_val=X_val, y_val=y_val)
-    right = valuer.harmful(fdr=0.1).sum()
-    valuer._fitted.cache["error"] = valuer.validation_error_ / 3
-    assert valuer.harmful(fdr=0.1).sum() > right + 20
+def test_harmful_rows_are_those_of_a_t_test(rng):
+    X, X_val = rng.normal(size=(200, 2)), rng.normal(size=(600, 2))
+    y, y_val = (rows[:, 0] + rng.normal(size=len(rows)) > 0 for rows in (X, X_val))
+    for weights in (None, rng.random(600)):
+        valuer = KNNShapleyValuer(5)
+        valuer.fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=weights)
+        n_points = 600 if weights is None else weights.sum() ** 2 / (weights**2).sum()
+        p = stats.t.cdf(valuer.values_ / valuer.validation_error_, n_points - 1)
+        expected = stats.false_discovery_control(p) <= 0.2
+        np.testing.assert_array_equal(valuer.harmful(fdr=0.2), expected)
+        assert 10 < expected.sum() < 190
 
 
 def test_a_row_that_no_judge_sees_is_harmless(rng):
