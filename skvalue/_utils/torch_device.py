@@ -59,7 +59,7 @@ def block_bytes(device, share=8):
     On the CPU, one part in `share` of scikit-learn's ``working_memory``.
     """
     if device == "cpu":
-        return get_config()["working_memory"] * 2**20 // share
+        return int(get_config()["working_memory"] * 2**20) // share
     return free_memory() // 3
 
 
