@@ -53,7 +53,10 @@ def rng():
     return np.random.default_rng(20231)
 
 
-@pytest.fixture(params=sorted(set(ENGINES) - APPROXIMATE))
+EXACT_ENGINES = sorted(set(ENGINES) - APPROXIMATE)
+
+
+@pytest.fixture(params=EXACT_ENGINES)
 def engine(request):
     """Every exact engine that is installed."""
     try:
@@ -61,6 +64,12 @@ def engine(request):
     except ImportError as error:
         pytest.skip(str(error))
     return request.param
+
+
+@pytest.fixture
+def engines():
+    """All exact engines that are installed: where what they are compared with is slow."""
+    return [engine for engine in EXACT_ENGINES if engine == "numba" or find_spec(engine)]
 
 
 def simulate_a_gpu(monkeypatch):

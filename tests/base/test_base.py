@@ -32,7 +32,7 @@ def data(name, rng, **sizes):
     return clone(valuer), *problem(rng, n_classes, **sizes)
 
 
-# Who judges whom -----------------------------------------------------------------------------
+# Players and points -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [name for name, (_, n_classes) in EXACT.items() if n_classes])
@@ -53,14 +53,14 @@ def test_leave_one_out_is_the_mean_of_n_games(name, rng):
     "cv", [4, KFold(5), RepeatedStratifiedKFold(n_splits=3, n_repeats=2)], ids=str
 )
 @pytest.mark.parametrize("name", ["knn", "tknn-euclidean"])
-def test_cross_judging_is_the_mean_over_splits(name, cv, rng):
+def test_cross_validation_is_the_mean_over_splits(name, cv, rng):
     valuer, X, y, *_ = data(name, rng)
     if isinstance(cv, RepeatedStratifiedKFold):
         cv.random_state = 0
     splits = list((StratifiedKFold(4) if cv == 4 else cv).split(X, y))
     total, utility = np.zeros(len(X)), []
-    for players, judges in splits:
-        game = clone(valuer).fit(X[players], y[players], X_val=X[judges], y_val=y[judges])
+    for players, points in splits:
+        game = clone(valuer).fit(X[players], y[players], X_val=X[points], y_val=y[points])
         total[players] += game.values_ / len(splits)
         utility.append(game.utility_)
     valuer.set_params(cv=cv).fit(X, y)
@@ -83,11 +83,11 @@ def test_groups_sum_their_rows(name, rng):
     assert not hasattr(valuer, "groups_")
 
 
-def test_a_group_never_judges_itself(rng):
+def test_a_group_is_no_validation_point_of_itself(rng):
     X, y = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
     groups = np.arange(30) // 3
     valuer = KNNShapleyValuer(1).fit(X, y, groups=groups)
-    doubled = np.r_[X, X + 1e-9]  # twins in the same group would judge each other
+    doubled = np.r_[X, X + 1e-9]  # a twin in another group would be the nearest row
     twins = KNNShapleyValuer(1).fit(doubled, np.r_[y, y], groups=np.r_[groups, groups])
     assert twins.utility_ == pytest.approx(valuer.utility_)
     assert KNNShapleyValuer(1).fit(doubled, np.r_[y, y]).utility_ == pytest.approx(1)
@@ -97,14 +97,14 @@ def test_a_group_never_judges_itself(rng):
 
 
 @by_name
-@pytest.mark.parametrize("judging", ["validation", "leave-one-out"])
-def test_unseen_rows_are_valued_by_the_game_with_them(name, rng, judging):
+@pytest.mark.parametrize("points_of", ["validation", "leave-one-out"])
+def test_unseen_rows_are_valued_by_the_game_with_them(name, rng, points_of):
     valuer, X, y, X_val, y_val = data(name, rng, n=30)
-    extra = {"X_val": X_val, "y_val": y_val} if judging == "validation" else {}
+    extra = {"X_val": X_val, "y_val": y_val} if points_of == "validation" else {}
     X_new, y_new = rng.integers(-2, 3, (6, 3)) / 2.0 + 0.25, rng.choice(y, 6)
     scores = valuer.fit(X, y, **extra).score_samples(X_new, y_new)
     for score, row, label in zip(scores, X_new, y_new):
-        if judging == "leave-one-out" and name.startswith("knn-regression"):
+        if points_of == "leave-one-out" and name.startswith("knn-regression"):
             # The prior mean stays that of the fitted rows, see the docstring.
             label = y.mean()
             score = valuer.score_samples([row], [label])[0]
@@ -174,9 +174,11 @@ def test_unknown_labels_are_averaged(name, rng):
             cut = np.sort(d)[valuer.n_neighbors - 1]
             inside, tied = d < cut - 1e-12, np.abs(d - cut) < 1e-12
             weights = inside + tied * (valuer.n_neighbors - inside.sum()) / tied.sum()
-        shares = np.bincount(y, weights, minlength=len(labels))
-        shares = shares / weights.sum() if weights.any() else np.full(len(labels), 1 / len(labels))
-        assert score == pytest.approx(shares @ labels, abs=1e-13)
+        fractions = np.bincount(y, weights, minlength=len(labels))
+        fractions = (
+            fractions / weights.sum() if weights.any() else np.full(len(labels), 1 / len(labels))
+        )
+        assert score == pytest.approx(fractions @ labels, abs=1e-13)
 
 
 def test_float32_rows_are_found_again(rng):
@@ -189,12 +191,12 @@ def test_float32_rows_are_found_again(rng):
 
 
 @by_name
-@pytest.mark.parametrize("judging", ["validation", "leave-one-out", 4])
-def test_adding_and_removing_rows_equals_a_refit(name, rng, judging):
+@pytest.mark.parametrize("points_of", ["validation", "leave-one-out", 4])
+def test_adding_and_removing_rows_equals_a_refit(name, rng, points_of):
     valuer, X, y, X_val, y_val = data(name, rng)
-    extra = {"X_val": X_val, "y_val": y_val} if judging == "validation" else {}
-    valuer.set_params(**({} if judging == "validation" else {"cv": judging}))
-    if judging == 4 and name.startswith("tknn"):
+    extra = {"X_val": X_val, "y_val": y_val} if points_of == "validation" else {}
+    valuer.set_params(**({} if points_of == "validation" else {"cv": points_of}))
+    if points_of == 4 and name.startswith("tknn"):
         valuer.set_params(cv=KFold(4))
     whole = clone(valuer).fit(X, y, **extra)
     grown = clone(valuer).fit(X[:60], y[:60], **extra).add_rows(X[60:], y[60:])
@@ -263,7 +265,7 @@ def test_callbacks_see_every_task(valuer, cv, rng):
 
 
 @pytest.mark.parametrize("valuer", [KNNShapleyValuer(n_jobs=2), TKNNShapleyValuer(n_jobs=2)])
-def test_a_callback_stops_the_fit_and_values_stand_on_the_judges_done(valuer, rng):
+def test_a_callback_stops_the_fit_and_values_are_of_the_points_done(valuer, rng):
     X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
     X_val, y_val = rng.normal(size=(3000, 2)), rng.integers(0, 2, 3000)
     valuer.set_callbacks(Watch(stop_at=2))
@@ -301,7 +303,7 @@ def test_updates_after_an_early_stop(valuer, rng):
     np.testing.assert_allclose(valuer.values_, whole.remove_rows([0]).values_, atol=1e-13)
 
 
-def test_control_c_keeps_what_there_is(rng):
+def test_control_c_keeps_what_is_done(rng):
     X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
     X_val, y_val = rng.normal(size=(3000, 2)), rng.integers(0, 2, 3000)
     watch = Watch(interrupt_at=3)
@@ -324,7 +326,7 @@ class Impatient(Watch):
 
 
 @pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer(0.1)])
-def test_control_c_before_anybody_has_judged(valuer, rng):
+def test_control_c_before_any_point_is_done(valuer, rng):
     X, y = rng.normal(size=(900, 2)), rng.integers(0, 2, 900)
     valuer = clone(valuer).set_callbacks(Impatient(interrupt_at=1))
     with pytest.raises(KeyboardInterrupt):
@@ -469,7 +471,7 @@ BAD = {
         dict(X_val=X0, y_val=Y0, sample_weight_val=[-1.0] * 10),
         "sample_weight_val must be non-negative with a positive sum",
     ),
-    "weights of nobody": (
+    "weights without points": (
         (X0, Y0),
         dict(sample_weight_val=[1] * 10),
         "sample_weight_val needs X_val",
@@ -539,7 +541,7 @@ def test_messages_after_fit():
         with pytest.raises(ValueError, match=message):
             call()
     np.testing.assert_array_equal(valuer.values_, before)  # nothing is lost
-    judged = clone(valuer).fit(X0, Y0, X_val=X0, y_val=Y0)
+    with_points = clone(valuer).fit(X0, Y0, X_val=X0, y_val=Y0)
     for weights, message in [
         ([np.nan], "sample_weight_val contains NaN"),
         ([-1.0], "must be non-negative"),
@@ -547,7 +549,7 @@ def test_messages_after_fit():
         ([1.0, 1.0], r"\(1\). Got 2"),
     ]:
         with pytest.raises(ValueError, match=message):
-            judged.add_validation(X0[:1], Y0[:1], sample_weight_val=weights)
+            with_points.add_validation(X0[:1], Y0[:1], sample_weight_val=weights)
 
 
 def test_a_refused_change_leaves_all_attributes_of_a_fit(rng):

@@ -165,7 +165,9 @@ def test_zeros_and_doubles_of_a_sparse_format_do_not_matter(rng):
 
 
 @pytest.mark.parametrize("kind", ["memmap", "dask"])
-@pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer(40.0, metric="euclidean")])
+@pytest.mark.parametrize(
+    "valuer", [KNNShapleyValuer(), TKNNShapleyValuer(40.0, metric="euclidean")]
+)
 def test_never_more_than_a_block_is_read(kind, valuer, rng, tmp_path, monkeypatch):
     # Twice the numbers that are checked at a time.
     X, y = rng.random(size=(4096, 2048), dtype=np.float32), rng.integers(0, 2, 4096)

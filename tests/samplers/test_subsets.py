@@ -1,4 +1,4 @@
-"""Subsets: their chances and importance weights give the semivalue exactly."""
+"""Subsets: their probabilities and importance weights give the semivalue exactly."""
 
 from math import comb
 

@@ -102,7 +102,7 @@ def test_everything_enumerated_is_exact(design, rng):
 
 
 @pytest.mark.parametrize("design", ["blocks", "poisson"])
-def test_nothing_drawn_is_no_reason_to_be_sure(design, rng):
+def test_nothing_drawn_has_an_infinite_variance(design, rng):
     game, _ = random_game(8, rng)
     plan = make_plan(design, 8, np.r_[np.inf, np.full(7, 1e-9)], n_shuffles=3)
     found, _ = estimate(plan, game)
@@ -139,8 +139,8 @@ def test_empty_coalition_can_be_left_out(design, rng):
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_the_core_stands_for_every_layer(design, rng):
-    # Utilities that depend on sizes alone: any uniform sample gives them, in the mean.
+def test_the_core_weighs_every_layer(design, rng):
+    # Utilities that depend on sizes alone: any uniform sample gives them, on average.
     game = FunctionGame(lambda masks: masks.sum(axis=1) ** 0.5, 9, cache_size=0)
     plan = make_plan(design, 9, wanted(9, 2.0), n_shuffles=3)
     total = np.zeros(9)

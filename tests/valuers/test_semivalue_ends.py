@@ -1,10 +1,11 @@
-"""Fits by retraining that do not reach their end: stopped, interrupted, killed, gone on with."""
+"""Fits by retraining that do not reach their end: stopped, interrupted, killed, resumed."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
+from itertools import count
 
 import numpy as np
 import pytest
@@ -15,7 +16,6 @@ from skvalue import LeaveOneOutValuer
 from skvalue._utils.hashing import fingerprint
 from skvalue.estimation import checkpoint as checkpoint_module
 from skvalue.exceptions import FailedCoalitionsWarning, IncompleteFitWarning
-from skvalue.games import ModelGame
 
 from ..watch import Watch
 from .semivalue_fits import Centroids, data, fit, quick
@@ -43,7 +43,7 @@ def test_a_callback_stops_the_fit():
 
 
 @pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
-def test_an_interrupted_fit_keeps_what_there_is_and_goes_on(sampler):
+def test_an_interrupted_fit_keeps_its_values_and_resumes(sampler):
     valuer = quick(sampler=sampler, warm_start=True).set_callbacks(Watch(interrupt_at=4))
     with pytest.raises(KeyboardInterrupt):
         fit(valuer)
@@ -54,7 +54,7 @@ def test_an_interrupted_fit_keeps_what_there_is_and_goes_on(sampler):
     np.testing.assert_array_equal(valuer.values_, fit(quick(sampler=sampler)).values_)
 
 
-def test_interrupted_before_anything_is_known():
+def test_interrupted_before_the_first_replicate():
     # A replicate of orders is longer than the first step.
     valuer = quick(sampler="latin").set_callbacks(Watch(interrupt_at=1))
     with pytest.raises(KeyboardInterrupt):
@@ -87,15 +87,15 @@ def test_interrupted_leave_one_out_has_the_splits_that_are_done():
     valuer.set_callbacks(Watch(interrupt_at=watch.expected // 2))
     with pytest.raises(KeyboardInterrupt):
         valuer.fit(X, y)
-    players, judges = next(check_cv(3, y, classifier=True).split(X, y))
+    players, points = next(check_cv(3, y, classifier=True).split(X, y))
     first = LeaveOneOutValuer(Centroids())
-    first.fit(X[players], y[players], X_val=X[judges], y_val=y[judges])
+    first.fit(X[players], y[players], X_val=X[points], y_val=y[points])
     np.testing.assert_array_equal(valuer.values_[players], first.values_)
-    assert (valuer.values_[judges] == 0).all()
+    assert (valuer.values_[points] == 0).all()
     assert valuer.utility_ == first.utility_
 
 
-def test_leave_one_out_goes_on():
+def test_leave_one_out_resumes():
     options = dict(semivalue="leave-one-out", max_evaluations=None)
     valuer = quick(**options, warm_start=True).set_callbacks(Watch(interrupt_at=2))
     with pytest.raises(KeyboardInterrupt):
@@ -112,14 +112,13 @@ def test_goals_are_reached_where_an_undisturbed_fit_reaches_them(sampler):
     X, y, *_ = data(30)
     options = dict(sampler=sampler, max_evaluations=None, cv=3, tol=0.015)
     whole = quick(**options).fit(X, y)
-    for interrupt_at in (4, 9):
-        valuer = quick(**options, warm_start=True).set_callbacks(Watch(interrupt_at=interrupt_at))
-        with pytest.raises(KeyboardInterrupt):
-            valuer.fit(X, y)
-        valuer.set_callbacks().fit(X, y)
-        assert valuer.n_evaluations_ == whole.n_evaluations_
-        np.testing.assert_array_equal(valuer.values_, whole.values_)
-    valuer.fit(X, y)  # nothing is left to be asked
+    valuer = quick(**options, warm_start=True).set_callbacks(Watch(interrupt_at=6))
+    with pytest.raises(KeyboardInterrupt):
+        valuer.fit(X, y)
+    valuer.set_callbacks().fit(X, y)
+    assert valuer.n_evaluations_ == whole.n_evaluations_
+    np.testing.assert_array_equal(valuer.values_, whole.values_)
+    valuer.fit(X, y)  # no coalition is left
     assert valuer.n_evaluations_ == whole.n_evaluations_
     assert valuer.stop_reason_ == whole.stop_reason_ == "tol"
 
@@ -225,9 +224,10 @@ def test_functions_without_a_name_go_by_their_code():
 
 SCRIPT = """
 import sys
+from itertools import count
 from skvalue.estimation import checkpoint
 from tests.valuers.semivalue_fits import fit, quick
-checkpoint._SECONDS = 0.0
+checkpoint.perf_counter = count(step=2).__next__
 fit(quick(sampler=sys.argv[2], max_evaluations=3000, checkpoint=sys.argv[1]))
 """
 
@@ -246,15 +246,12 @@ def test_killed_and_resumed_bit_for_bit(sampler, tmp_path, monkeypatch):
     process.kill()
     process.wait()
     with np.load(state) as file:
-        asked = file["0/counts"][1]
-    assert 0 < asked < 2900
-    trained = []
-    train = ModelGame._train
-    monkeypatch.setattr(
-        ModelGame, "_train", lambda self, *args: trained.append(len(args[0])) or train(self, *args)
-    )
+        evaluated = file["0/counts"][1]
+    assert 0 < evaluated < 2900
+    fits, train = [], Centroids.fit
+    monkeypatch.setattr(Centroids, "fit", lambda self, X, y: fits.append(1) or train(self, X, y))
     resumed = fit(quick(sampler=sampler, max_evaluations=3000, checkpoint=state))
-    assert 0 < sum(trained) <= 3000 - asked
+    assert 0 < len(fits) <= 3000 - evaluated
     whole = fit(quick(sampler=sampler, max_evaluations=3000))
     np.testing.assert_array_equal(resumed.values_, whole.values_)
     np.testing.assert_array_equal(resumed.values_error_, whole.values_error_)
@@ -262,13 +259,13 @@ def test_killed_and_resumed_bit_for_bit(sampler, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("sampler", ["stratified", "latin", "exact"])
 def test_a_checkpoint_waits_for_no_round(sampler, monkeypatch, tmp_path):
-    asked = []
-    monkeypatch.setattr(checkpoint_module, "_SECONDS", 0.0)
+    counts = []
+    monkeypatch.setattr(checkpoint_module, "perf_counter", count(step=2).__next__)
     monkeypatch.setattr(
-        checkpoint_module, "write_arrays", lambda _path, arrays: asked.append(arrays["0/counts"][1])
+        checkpoint_module, "write_arrays", lambda _, arrays: counts.append(arrays["0/counts"][1])
     )
     fit(quick(sampler=sampler, max_evaluations=3000, checkpoint=tmp_path / "state"), n=11)
-    assert np.diff(asked).max() <= max(64, 11 * 10)  # a question, or a replicate
+    assert np.diff(counts).max() <= max(64, 11 * 10)  # a block of coalitions, or a replicate
 
 
 def test_checkpoints_of_others_are_refused(tmp_path):
