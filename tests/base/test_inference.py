@@ -1,4 +1,4 @@
-"""Standard errors over validation points, significant harm, and the split over validation points."""
+"""Standard errors over validation points, significant harm, and contributions by point."""
 
 import numpy as np
 import pytest

@@ -147,19 +147,23 @@ def test_real_values_are_those_of_integers_and_between_them(semivalue, n_classes
     assert (between >= np.minimum(*ends) - 1e-12)[inside].all()
 
 
+@pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", (4, 1)])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_limits(n_classes):
+def test_limits(n_classes, semivalue):
     n = 30
     distances, landmarks, reach = line(n)
     rng = np.random.default_rng(2)
     labels, counts = np.arange(n) % n_classes, rng.integers(1, 400, (2, n))
+    exact = np.array(neighbour_values(*counts, n_classes, semivalue))
+    least = 1e-3 / counts.sum(axis=0)  # sizes have logarithms
     for noise, expected in (
-        (1e-3, np.array([neighbour_values(*counts, n_classes)[k] for k in (0, 1)])),
+        (1e-3, np.maximum(np.abs(exact), least) * [[1], [-1]]),
         (1e8, np.array([np.full(n, 0.5), np.full(n, -0.5)])),
     ):
         noisy = counts + (0 if noise < 1 else rng.normal(0, noise, (2, n)))
         posterior = count_posterior(noisy, noise, distances, landmarks, reach, labels, n_classes)
-        np.testing.assert_allclose(value_sizes(posterior, n_classes), expected, rtol=2e-3)
+        found = value_sizes(posterior, n_classes, semivalue)
+        np.testing.assert_allclose(found, expected, rtol=2e-3)
 
 
 def test_smoothing_brings_counts_nearer_to_the_truth():

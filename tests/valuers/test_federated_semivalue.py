@@ -387,7 +387,7 @@ def test_coordinates_of_a_plain_loop(parties, unit):
     X, y, owner = (parties[name] for name in ("X", "y", "groups"))
     X, X_val = (np.column_stack([rows, np.ones(len(rows))]) for rows in (X, parties["X_val"]))
     y_val, clip = parties["y_val"], 0.1
-    # The mean gradient of the validation points at zero, and the direction of most of the rest, by hand.
+    # The mean public gradient at zero, and the direction of most of the rest, by hand.
     G = X_val * (0.5 - y_val)[:, None]
     u = G.mean(axis=0) / np.linalg.norm(G.mean(axis=0))
     rest = G - np.outer(G @ u, u)

@@ -182,7 +182,7 @@ def test_coordinates_of_a_plain_loop(rng, kind, unit):
     X, y, X_val, y_val = problem(rng, n_classes)
     groups = rng.permutation(np.arange(24) % 7)
     outputs = n_classes if kind == "softmax" else 1
-    # The mean gradient of the validation points at zero, and the directions of most of the rest, by hand.
+    # The mean public gradient at zero, and the directions of most of the rest, by hand.
     zero = np.zeros((4, outputs))
     G = np.array([plain_gradient(kind, zero, x, t, n_classes).T.ravel()
                   for x, t in zip(X_val, y_val)])  # fmt: skip
