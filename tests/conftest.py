@@ -39,7 +39,9 @@ def pytest_configure(config):
 
 def pytest_collection_finish(session):
     """Torch must know of the simulated GPU before it first takes a gradient."""
+    modules = {getattr(item, "module", None) for item in session.items}
     wanted = any("gpu" in getattr(item, "fixturenames", ()) for item in session.items)
+    wanted |= any(hasattr(module, "simulate_a_gpu") for module in modules)
     if find_spec("torch") and (wanted or session.config.getoption("--simulated-gpu")):
         try:
             from . import simulated_gpu
