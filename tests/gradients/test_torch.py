@@ -170,8 +170,7 @@ def test_blocks_of_columns_change_nothing(rng, non_finite):
     data = X, y, np.r_[np.zeros(12, int), 1], X[:4], y[:4]
     module = torch.nn.Linear(400, 50, dtype=torch.float64)
     model = make(module, data, unit="example", clip=2.0, non_finite=non_finite)
-    theta = 0.1 * rng.normal(size=20_050) + (non_finite == "zero") * 1e200 * (X[5, 0] > 1)
-    theta = np.where(np.abs(theta) > 1e100, rng.normal(size=20_050), theta)
+    theta = 0.1 * rng.normal(size=20_050)
     kept = np.delete(np.arange(12), 5) if non_finite == "zero" else np.arange(12)
     finite = X[kept], y[kept], np.zeros(len(kept), int)
     expected = by_autograd(module, finite, theta, 0, 2.0, "example") * len(kept) / 12
