@@ -610,8 +610,3 @@ def test_wrong_rounds():
     valuer = make().start(lambda thetas: 1.0, 3)
     with pytest.raises(ValueError, match="utility must give one number for every row"):
         valuer.add_round(np.zeros(2), np.zeros((3, 2)))
-
-
-def test_private_fit_needs_validation_points(parties):
-    with pytest.raises(ValueError, match="X_val and y_val must be passed with epsilon"):
-        make(epsilon=1.0, clip=1.0).fit(parties["X"], parties["y"])
