@@ -74,7 +74,7 @@ def test_variance_of_correlated_noise():
     for t in (1, 2, 5, 20):  # 1e5 draws each; five standard deviations of a variance are 2.2 %
         expected = k * (clip * multiplier) ** 2 / t
         assert steps[t - 1].var() == pytest.approx(expected, rel=0.022)
-    # W_t and W_s share the releases until the earlier one.
+    # W_t and W_s have the releases in common until the earlier one.
     assert np.mean(steps[4] * steps[19]) == pytest.approx(
         k * (clip * multiplier) ** 2 / 20, rel=0.1
     )
@@ -83,11 +83,11 @@ def test_variance_of_correlated_noise():
     assert abs(np.mean(iid[0] * iid[1])) < 0.05
 
 
-def release_matrix(shares):
+def release_matrix(fractions):
     """X, by which releases A become what is stepped along: W = X A."""
-    k = len(shares)
-    past = np.divide(1 - shares, np.arange(k), out=np.zeros(k), where=np.arange(k) > 0)
-    return np.tril(np.repeat(past[:, None], k, axis=1), -1) + np.diag(shares)
+    k = len(fractions)
+    past = np.divide(1 - fractions, np.arange(k), out=np.zeros(k), where=np.arange(k) > 0)
+    return np.tril(np.repeat(past[:, None], k, axis=1), -1) + np.diag(fractions)
 
 
 @pytest.mark.parametrize("noise", ["iid", "correlated", lambda t, k: 1 / t**0.5])

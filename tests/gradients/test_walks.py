@@ -97,8 +97,8 @@ def test_losses_equal_those_of_scikit_learn(rng, equal):
         assert found == pytest.approx(-weights @ losses, rel=1e-12)
     z = thetas[5].reshape(n_classes, 5)
     z = np.column_stack([X_val, np.ones(m)]) @ z.T
-    shares = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    expected = -log_loss(y_val, shares, sample_weight=weights, labels=np.arange(n_classes))
+    probabilities = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    expected = -log_loss(y_val, probabilities, sample_weight=weights, labels=np.arange(n_classes))
     assert model.utilities(thetas)[5] == pytest.approx(expected, rel=1e-9)
 
 

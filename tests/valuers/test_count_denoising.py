@@ -145,6 +145,10 @@ def test_real_values_are_those_of_integers_and_between_them(semivalue, n_classes
     inside = (other > 0) & (same > 3)
     assert (between <= np.maximum(*ends) + 1e-12)[inside].all()
     assert (between >= np.minimum(*ends) - 1e-12)[inside].all()
+    if semivalue in ("shapley", (4, 1)):  # and nearly halfway
+        many = inside & (same + other > 50)
+        gap = np.abs(between - np.mean(ends, axis=0))
+        assert (gap <= 0.1 * np.abs(ends[0] - ends[1]) + 1e-12)[many].all()
 
 
 @pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", (4, 1)])

@@ -53,8 +53,8 @@ def plain_utility(kind, theta, X, y, weights, utility):
     if utility == "accuracy":
         best = z == z.max(axis=1, keepdims=True)
         return weights @ (best / best.sum(axis=1, keepdims=True))[np.arange(len(y)), y]
-    shares = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    return weights @ np.log(shares[np.arange(len(y)), y])
+    probabilities = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    return weights @ np.log(probabilities[np.arange(len(y)), y])
 
 
 def clipped(g, clip):

@@ -157,15 +157,15 @@ def test_cost_is_about_what_is_planned(design, rng):
     game, _ = random_game(12, rng)
     for limit in (60, 300, 1500):
         plan = make_plan(design, 12, wanted(12, 1.0), max_evaluations=limit)
-        asked = np.mean([estimate(plan, game, seed)[1].n_asked for seed in range(20)])
-        assert asked <= 1.2 * max(limit, plan.cost) + 15
+        evaluated = np.mean([estimate(plan, game, seed)[1].n_asked for seed in range(20)])
+        assert evaluated <= 1.2 * max(limit, plan.cost) + 15
     counts = make_plan("blocks", 12, wanted(12, 1.0), max_evaluations=300).counts
     assert counts[1] > counts[6]
 
 
-def test_share_of_the_data(rng):
+def test_fraction_of_the_data(rng):
     # Coalitions that a player joins, recorded by a game that sees them.
-    n, share = 12, {}
+    n, fractions = 12, {}
     for design in DESIGNS:
         seen = []
         plan = make_plan(design, n, np.r_[np.inf, 1.5, 0.7, 0.4], n_shuffles=2)
@@ -181,8 +181,8 @@ def test_share_of_the_data(rng):
 
             estimate(plan, FunctionGame(utility, n, cache_size=0), seed)
             seen.append(touched.sum() / (n * (n - 1)))
-        share[design] = np.mean(seen), plan.data_fraction
-    for found, stated in share.values():
+        fractions[design] = np.mean(seen), plan.data_fraction
+    for found, stated in fractions.values():
         # Neighbours in the list of coalitions are a part of those that belong together.
         assert found < 1.3 * stated
         assert 0.1 < stated < 1
@@ -195,8 +195,8 @@ def test_counts_of_algorithm_1():
     k = np.arange(1, 100)
     np.testing.assert_allclose(counts[1:], np.log(2 * 100 / 0.05) / (2 * 0.05**2 * k**2))
     joint = layer_counts(bounds, 0.05, 0.05, "neyman")[1:]
-    spread = (bounds[1:] ** 2 / joint).sum() * (2 / 100) ** 2  # sum of squared ranges
-    assert 2 * np.exp(-2 * 0.05**2 / spread) == pytest.approx(0.05)
+    squares = (bounds[1:] ** 2 / joint).sum() * (2 / 100) ** 2  # sum of squared ranges
+    assert 2 * np.exp(-2 * 0.05**2 / squares) == pytest.approx(0.05)
     assert joint[9] / joint[0] == pytest.approx(0.1)
 
 

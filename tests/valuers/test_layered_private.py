@@ -135,11 +135,11 @@ def test_one_query_is_one_entry_of_all(rng):
 def test_little_noise_gives_the_exact_values(release, rng):
     problem = data(rng)
     noisy = fit(problem, epsilon=1e6, release=release, accuracy=0.05, noise="laplace")
-    clear = fit(problem, epsilon=None, accuracy=0.01)
+    exact = fit(problem, epsilon=None, accuracy=0.01)
     found = [noisy.values_for(i) for i in ([3] if release == "query" else range(40))]
-    expected = clear.values_[[3]] if release == "query" else clear.values_
+    expected = exact.values_[[3]] if release == "query" else exact.values_
     np.testing.assert_allclose(found, expected, atol=4e-4)
-    assert np.std(clear.values_) > 0.0015
+    assert np.std(exact.values_) > 0.0015
 
 
 def test_queries_are_charged_and_kept(rng):
@@ -246,23 +246,23 @@ def test_nothing_of_the_rows_is_kept(rng):
 
 def test_noise_is_fresh_and_of_the_scale(rng):
     problem = data(rng, n=12)
-    clear = fit(problem, epsilon=1e9).values_for(2)
+    exact = fit(problem, epsilon=1e9).values_for(2)
     draws = [fit(problem, random_state=0).values_for(2) for _ in range(150)]
     assert len(set(draws)) == 150
     scale = fit(problem).noise_scale_
     # The mean of 150 absolute values of Laplace noise: within 6 deviations.
-    assert np.mean(np.abs(np.array(draws) - clear)) == pytest.approx(scale, rel=6 / np.sqrt(150))
+    assert np.mean(np.abs(np.array(draws) - exact)) == pytest.approx(scale, rel=6 / np.sqrt(150))
 
 
 def test_secret_coalitions_are_fresh(rng):
     problem = data(rng)
-    clear = fit(problem, epsilon=None, accuracy=0.01).values_[2]
+    exact = fit(problem, epsilon=None, accuracy=0.01).values_[2]
     found = [
         fit(problem, design="iid", epsilon=1e6, random_state=0, accuracy=0.4).values_for(2)
         for _ in range(30)
     ]
     assert len(set(np.round(found, 6))) > 5  # random_state does not decide
-    assert np.mean(found) == pytest.approx(clear, abs=6 * np.std(found) / np.sqrt(30) + 1e-3)
+    assert np.mean(found) == pytest.approx(exact, abs=6 * np.std(found) / np.sqrt(30) + 1e-3)
 
 
 def test_refusals(rng):

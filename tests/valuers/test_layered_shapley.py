@@ -180,9 +180,9 @@ def test_errors_are_about_right(design, rng):
         )
         for seed in range(30)
     ]
-    spread = np.std([fit.values_ for fit in fits], axis=0, ddof=1)
+    deviation = np.std([fit.values_ for fit in fits], axis=0, ddof=1)
     stated = np.sqrt(np.mean([fit.values_error_**2 for fit in fits], axis=0))
-    ratio = np.median(stated / spread)
+    ratio = np.median(stated / deviation)
     assert 0.65 < ratio < (1.5 if design == "blocks" else 2.5)
 
 

@@ -23,7 +23,7 @@ def data():
 
 def event_of(data, **parameters):
     """What a fit is charged for."""
-    ledger = Ledger(None, "rows", epsilon=2.0, delta=1e-5)
+    ledger = Ledger(None, "rows", epsilon=2.0 * parameters.get("epsilon", 1.0), delta=1e-5)
     fit(data, ledger=ledger, **parameters)
     return ledger.charges[0].event
 
@@ -50,15 +50,15 @@ def fit(data, radius=0.3, **parameters):
 @pytest.mark.parametrize("denoise", [True, False])
 def test_little_noise_gives_the_exact_values(data, metric, denoise):
     radius = {"cosine": 0.6, "euclidean": 3.0, "cityblock": 6.0}[metric]
-    clear = fit(data, radius, metric=metric, epsilon=None)
+    exact = fit(data, radius, metric=metric, epsilon=None)
     private = fit(data, radius, metric=metric, epsilon=40.0, denoise=denoise)
     y_val = data[3]
-    same = clear.counts_[y_val, np.arange(60)]
-    clean = np.stack([same, clear.counts_.sum(axis=0) - same])
+    same = exact.counts_[y_val, np.arange(60)]
+    clean = np.stack([same, exact.counts_.sum(axis=0) - same])
     scale = calibrate_counts(40.0, 1e-5, 60, "add_remove").scale
     assert np.abs(private.counts_ - clean).max() < 5.5 * scale
-    assert np.corrcoef(private.values_, clear.values_)[0, 1] > 0.97
-    assert private.utility_ == pytest.approx(clear.utility_, abs=0.05)
+    assert np.corrcoef(private.values_, exact.values_)[0, 1] > 0.97
+    assert private.utility_ == pytest.approx(exact.utility_, abs=0.05)
 
 
 @pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", (4, 1)])
@@ -74,11 +74,11 @@ def test_almost_no_noise_gives_the_exact_values(semivalue, n_classes):
             some.append(i)
     game = np.delete(X, some, 0), np.delete(y, some), X[some], np.arange(5) % n_classes
     little = dict(radius=0.05, epsilon=50.0, semivalue=semivalue)
-    clear = TKNNShapleyValuer(0.05, semivalue=semivalue)
-    clear.fit(*game[:2], X_val=game[2], y_val=game[3])
-    assert clear.values_.any()
+    exact = TKNNShapleyValuer(0.05, semivalue=semivalue)
+    exact.fit(*game[:2], X_val=game[2], y_val=game[3])
+    assert exact.values_.any()
     draws = [fit(game, denoise=False, **little).values_ for _ in range(25)]
-    np.testing.assert_allclose(np.median(draws, axis=0), clear.values_, atol=1e-12)
+    np.testing.assert_allclose(np.median(draws, axis=0), exact.values_, atol=1e-12)
     if semivalue == "banzhaf":  # of large balls it is too small next to little noise
         return
     game = X[50:], y[50:], X[:50], y[:50]
@@ -314,11 +314,13 @@ def test_samples_are_fresh_and_accounted_for(data):
     exact = fit(data, epsilon=None).counts_
     same = exact[data[3], np.arange(60)]
     clean = np.stack([same, exact.sum(axis=0) - same])
-    draws = np.array([fit(data, sampling_rate=0.2, denoise=False).counts_ for _ in range(30)])
-    # Of the noise, and of the samples, divided by the rate.
-    deviation = np.sqrt((event.event.event.scale / 0.2) ** 2 + clean * 0.8 / 0.2)
-    assert (np.abs(draws.mean(axis=0) - clean) < 5.5 * deviation / 30**0.5).all()
-    assert draws.std() == pytest.approx(np.sqrt(np.mean(deviation**2) + clean.var()), rel=0.2)
+    little = dict(sampling_rate=0.2, epsilon=20.0, denoise=False)
+    draws = np.array([fit(data, **little).counts_ for _ in range(30)])
+    assert draws.mean() == pytest.approx(clean.mean(), rel=0.02)
+    # The variance of the noise, and of the sizes of the samples, divided by the rate.
+    variance = event_of(data, **little).event.event.scale ** 2 / 0.2**2 + clean * 0.8 / 0.2
+    assert ((draws - clean) ** 2).mean() == pytest.approx(variance.mean(), rel=0.15)
+    assert (clean * 0.8 / 0.2).mean() > 0.4 * variance.mean()  # samples can be told from none
     valuer = fit(data, sampling_rate=0.2)
     assert "on a secret sample that holds each row at rate 0.2" in str(valuer.privacy_).replace(
         "\n", " "
@@ -410,10 +412,10 @@ def test_a_fitted_valuer_holds_no_row_or_clean_count(data):
     assert not any(array.shape[:1] == (len(X),) and array.ndim == 2 for array in arrays)
     mine = [array for array in arrays if array.shape == (len(X),)]
     assert all(array is valuer.values_ for array in mine)
-    clear = fit(data, epsilon=None).counts_
+    exact = fit(data, epsilon=None).counts_
     for array in arrays:
         if array.shape == (2, 60):
-            assert not np.array_equal(array, clear)
+            assert not np.array_equal(array, exact)
 
 
 def test_an_exact_fit_after_a_private_one_has_all_methods(data):
