@@ -276,11 +276,6 @@ def ball_event(epsilon, delta, contributions, relation="add_remove", sampling_ra
     return calibrate(event, epsilon, delta, tol=0.01)
 
 
-def noise_scale(event):
-    """Scale of the noise on one count."""
-    return event.event.event.scale if isinstance(event, SelfComposedEvent) else event.scale
-
-
 def sampled_counts(counts, rate, noise_random_state=None):
     """How many of those counted are in a sample; every count has a fresh and secret one.
 
