@@ -76,6 +76,18 @@ def test_unbiased(design, rng):
     check_unbiased(8, design, 2.0, 200, rng)
 
 
+def test_unbiased_with_blocks_of_circles(rng):
+    # The square of a sum of numbers: a player's value is its number times that of all.
+    n, numbers = 16, rng.normal(size=16)
+    game = FunctionGame(lambda masks: (masks @ numbers) ** 2, n, cache_size=0)
+    plan = make_plan("blocks", n, np.r_[np.inf, 7.0 * np.arange(2, 17)], n_shuffles=3)
+    assert sum(plan.in_circles(k) for k in plan.sampled) > 5
+    found = np.array([values_of(estimate(plan, game, seed)[0]) for seed in range(60)])
+    error = found.std(axis=0, ddof=1) / 60**0.5
+    assert (np.abs(found.mean(axis=0) - numbers * numbers.sum()) <= 4 * error).all()
+    assert (error > 0).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "scale"), [(8, 12.0), (9, 0.3), (10, 3.0), (11, 1.0), (12, 3.0)])
 @pytest.mark.parametrize("design", DESIGNS)

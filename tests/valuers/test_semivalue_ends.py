@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import count
+from itertools import chain, count
 
 import numpy as np
 import pytest
@@ -180,21 +180,26 @@ def test_coalitions_that_fail_are_counted():
     assert 50 < valuer.n_failed_ < 290
 
 
-def test_a_full_disk_under_the_checkpoint(tmp_path, monkeypatch):
+@pytest.mark.parametrize("due", [True, False])
+def test_a_full_disk_under_the_checkpoint(due, tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint_module.np, "savez", full)
+    monkeypatch.setattr(np, "savez", full)
+    clock = chain([0.0] * 8, count(9.0 * due, step=2 * due))
+    monkeypatch.setattr(checkpoint_module, "perf_counter", clock.__next__)
     path = tmp_path / "state.npz"
     valuer = quick(checkpoint=path)
     with pytest.raises(RuntimeError, match="state.npz' could not be written.*No space left.*kept"):
         fit(valuer)
+    # At the first time that a write is due, or at the end of the fit.
+    assert (valuer.n_evaluations_ < 900) == due
     assert np.isfinite(valuer.values_).all()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_checkpoint_that_cannot_be_is_refused_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint_module.np, "savez", lambda *a, **k: pytest.fail("work started"))
+    monkeypatch.setattr(np, "savez", lambda *a, **k: pytest.fail("work started"))
     with pytest.raises(
         ValueError, match="checkpoint must be in a folder that is there. Got '.*no/"
     ):
@@ -224,7 +229,7 @@ def test_functions_without_a_name_go_by_their_code():
 
 SCRIPT = """
 import sys
-from itertools import count
+from itertools import chain, count
 from skvalue.estimation import checkpoint
 from tests.valuers.semivalue_fits import fit, quick
 checkpoint.perf_counter = count(step=2).__next__
