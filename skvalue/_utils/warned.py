@@ -145,7 +145,11 @@ def counted_map(function, tasks, n_jobs, found):
 def summaries(found):
     """One warning per kind, as pairs of message and category."""
     return [
-        (f"{textwrap.shorten(text, _LONGEST)} [{count} times in fits of the estimator]", category)
+        (
+            textwrap.shorten(text, _LONGEST)
+            + (f" [{count} times in fits of the estimator]" if count > 1 else ""),
+            category,
+        )
         for (category, _, _), (count, text) in found.items()
     ]
 

@@ -472,10 +472,11 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         by_default = self.max_evaluations is None and plan.run.stopping.max_evaluations is not None
         if by_default and attributes["stop_reason_"] == "max_evaluations":
             error, std = np.median(attributes["values_error_"]), np.std(values)
+            noise = ", so they are mostly noise" if error > std else ""
             message = (
                 f"The values are based on {attributes['n_evaluations_']:,} coalitions, the default "
                 f"for data of this size: their median standard error is {error:.2g}, the standard "
-                f"deviation of the values {std:.2g}{', so they are mostly noise' if error > std else ''}. "
+                f"deviation of the values {std:.2g}{noise}. "
                 "Set max_evaluations, max_time or tol for another precision."
             )
             found.append((message, ImpreciseValuesWarning))
