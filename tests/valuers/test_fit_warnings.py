@@ -70,7 +70,7 @@ def test_one_class_is_no_failure():
     "valuer",
     [
         DataShapleyValuer(SLOW, max_evaluations=100, random_state=0),
-        LayeredShapleyValuer(SLOW, max_evaluations=60, random_state=0),
+        LayeredShapleyValuer(SLOW, max_evaluations=300, random_state=0),
         DataOOBValuer(SLOW, n_estimators=40, random_state=0),
     ],
     ids=lambda valuer: type(valuer).__name__,
