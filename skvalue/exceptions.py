@@ -9,6 +9,8 @@ __all__ = [
     "NestedReleasesWarning",
     "NormalApproximationWarning",
     "QuadraticCostWarning",
+    "RadiusWarning",
+    "SameRowsWarning",
     "VoidGuaranteeWarning",
 ]
 
@@ -18,11 +20,19 @@ class IncompleteFitWarning(UserWarning):
 
 
 class ImpreciseValuesWarning(UserWarning):
-    """Values were estimated with the default number of coalitions; the message has their errors."""
+    """Values have errors larger than their spread, or a default number of coalitions was used."""
 
 
 class QuadraticCostWarning(UserWarning):
     """Leave-one-out computes the distances of all pairs of rows, and there are many rows."""
+
+
+class RadiusWarning(UserWarning):
+    """Most balls of a threshold fit contain no row, or all rows."""
+
+
+class SameRowsWarning(UserWarning):
+    """The validation points are the rows to value: each row evaluates itself."""
 
 
 class FewValidationPointsWarning(UserWarning):
@@ -30,7 +40,7 @@ class FewValidationPointsWarning(UserWarning):
 
 
 class FailedCoalitionsWarning(UserWarning):
-    """Many coalitions could not be trained, or have one class."""
+    """Many coalitions could not be trained or scored."""
 
 
 class NormalApproximationWarning(UserWarning):
@@ -38,7 +48,7 @@ class NormalApproximationWarning(UserWarning):
 
 
 class VoidGuaranteeWarning(UserWarning):
-    """A parameter was chosen from private rows, so that there is no privacy guarantee."""
+    """There is no privacy guarantee, or one that is void: the parameters are such."""
 
 
 class NestedReleasesWarning(UserWarning):

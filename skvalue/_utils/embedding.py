@@ -8,6 +8,8 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
+from .sklearn import validated
+
 _BATCH = 1024  # initial number of rows per call of a torch module
 
 
@@ -35,7 +37,8 @@ def fit_embedding(embedding, X, y):
     The clone of a frozen transformer is the transformer itself, and fitting it has no effect.
     """
     if hasattr(embedding, "transform") and not _is_module(embedding):
-        return clone(embedding).fit(X, y)
+        with validated():
+            return clone(embedding).fit(X, y)
     return embedding
 
 

@@ -2,6 +2,7 @@
 
 import copy
 
+from sklearn import config_context, get_config
 from sklearn.base import _fit_context as fit_context
 from sklearn.metrics._scorer import _BaseScorer as BaseScorer
 from sklearn.utils import _safe_indexing as safe_indexing
@@ -27,6 +28,16 @@ def callback_context(estimator, max_subtasks):
 def check_parameters(estimator):
     """Check an estimator's parameters by its `_parameter_constraints`."""
     estimator._validate_params()
+
+
+def validated(condition=True):
+    """Context in which estimators and functions of scikit-learn check their parameters.
+
+    The fit of a valuer turns these checks off for what it calls, which is not the user's own.
+    Without the condition nothing changes.
+    """
+    skips = get_config()["skip_parameter_validation"]
+    return config_context(skip_parameter_validation=skips and not condition)
 
 
 def metric_name(scorer):

@@ -5,6 +5,6 @@ from ._labels import codes_or_other, public_classes
 from ._points import Part, mean_over_splits
 from ._problem import Points, Problem, Split, Takes, make_problem, refuse_unseen_labels
 from ._record import Fitted, Result
-from ._release import EXACT, PRIVACY_CONSTRAINTS, Release
+from ._release import EXACT, PRIVACY_CONSTRAINTS, Release, warn_of_guarantee
 from ._rows import check_rows
 from ._valuer import BaseScoringValuer, BaseValuer

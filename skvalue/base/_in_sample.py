@@ -1,9 +1,9 @@
 """Base class of valuers of the rows passed to `fit`."""
 
-import warnings
 from abc import ABCMeta, abstractmethod
 from contextlib import closing
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._utils.fits import swap_in
 from .._utils.progress import Progress
 from .._utils.sklearn import fit_context
-from ..exceptions import IncompleteFitWarning
+from .._utils.warned import warn_all
+from ..exceptions import ImpreciseValuesWarning, IncompleteFitWarning
 from ._problem import Takes, make_problem
 from ._record import Fitted
 from ._release import EXACT
@@ -224,15 +225,14 @@ class BaseInSampleValuer(
             raise result.error
         if progress.interrupted:
             raise KeyboardInterrupt
-        if result.warn is not None:
-            result.warn()
+        found = [*result.warnings, *(imprecise_values(result) if release.is_exact else [])]
         if progress.stopped:
-            warnings.warn(
+            message = (
                 "The fit was stopped by a callback: the values are based on the "
-                f"{self._takes.done} until then.",
-                IncompleteFitWarning,
-                stacklevel=4,
+                f"{self._takes.done} until then."
             )
+            found.append((message, IncompleteFitWarning))
+        warn_all(found)
         return self
 
     def _swap_in(self, result, attributes, release):
@@ -288,3 +288,18 @@ class BaseInSampleValuer(
         tags.target_tags.one_d_labels = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def imprecise_values(result):
+    """The warning, as a list, if standard errors exceed the standard deviation of the values."""
+    errors = result.attributes.get("values_error_")
+    if errors is None or any(kind is ImpreciseValuesWarning for _, kind in result.warnings):
+        return []
+    error, std = np.median(errors), np.std(result.values[np.isfinite(result.values)])
+    if error <= std:
+        return []
+    message = (
+        f"The values are mostly noise: their median standard error is {error:.2g}, their standard "
+        f"deviation {std:.2g}. Fit for longer, or value groups of rows."
+    )
+    return [(message, ImpreciseValuesWarning)]

@@ -1,9 +1,9 @@
 """The validated input of a fit: rows, and splits into players and validation points."""
 
-import warnings
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.sparse import issparse
 
 from .._utils.checks import (
     check_groups,
@@ -20,9 +20,11 @@ from .._utils.checks import (
 )
 from .._utils.embedding import fit_embedding, learns_from_rows
 from .._utils.fits import blank_of
-from ..exceptions import QuadraticCostWarning
+from .._utils.warned import warn
+from ..exceptions import QuadraticCostWarning, SameRowsWarning
 from ..privacy import check_delta, check_epsilon
 from ._labels import codes_or_other, public_classes
+from ._release import warn_of_guarantee
 from ._rows import check_rows, check_validation_set
 
 LEAVE_ONE_OUT_LIMIT = 50_000
@@ -160,10 +162,28 @@ def make_problem(estimator, X, y, X_val=None, y_val=None, **metadata):
                 f"{blank.embedding!r}."
             )
         blank.embedding_ = fit_embedding(blank.embedding, X, y)
+    given, given_val = X, X_val
     X, y = check_rows(blank, X, y)
     X_val, y_val = check_validation_set(blank, X_val, y_val, X)
+    if X_val is not None and (given is given_val or _same_rows(X, X_val)):
+        warn(
+            "X_val holds the same rows as X: each row evaluates itself, and a wrong label agrees "
+            "with itself. Pass other rows, or no X_val, so that `cv` holds out rows.",
+            SameRowsWarning,
+        )
     columns = {name: value for name, value in vars(blank).items() if name.endswith("_")}
     return build_problem(estimator, X, y, X_val, y_val, columns, **metadata)
+
+
+def _same_rows(X, X_val):
+    """Whether two checked arrays hold equal rows in the same order."""
+    if not hasattr(X, "shape") or X.shape != getattr(X_val, "shape", None):
+        return False
+    if issparse(X):
+        return issparse(X_val) and X.nnz == X_val.nnz and (X_val != X).nnz == 0
+    if isinstance(X, np.ndarray) and isinstance(X_val, np.ndarray):
+        return np.array_equal(X[:1], X_val[:1]) and np.array_equal(X, X_val)
+    return type(X) is type(X_val) and hasattr(X, "equals") and X.equals(X_val)  # data frames
 
 
 def build_problem(
@@ -183,6 +203,8 @@ def build_problem(
                 "private rows. Got no X_val."
             )
     group_names, group_codes = check_groups(groups, len(X))
+    by_party = group_names is not None and getattr(estimator, "unit", None) == "party"
+    warn_of_guarantee(estimator, len(group_names) if by_party else len(X))
     check_length(y, "y", len(X))
     encode = _encode_private if estimator._is_private else _encode
     classes, y, y_val = encode(type(estimator).__name__, takes, y, y_val)
@@ -244,11 +266,10 @@ def _split_rows(estimator, problem):
     at_once = estimator._takes.leave_one_out_at_once and problem.groups is None
     if at_once and is_leave_one_out(estimator.cv):
         if n > LEAVE_ONE_OUT_LIMIT:
-            warnings.warn(
+            warn(
                 f"cv='leave-one-out' compares {n * n:,} pairs of rows. Pass X_val and y_val, or "
                 "cv=5, to make it cheaper.",
                 QuadraticCostWarning,
-                stacklevel=6,
             )
         # One game in place of n: each row is a validation point, and never its own neighbour.
         rows = np.arange(n)

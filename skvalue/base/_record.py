@@ -1,6 +1,5 @@
 """The record of a fit, which the next fit replaces."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,7 +20,7 @@ class Result:
     statistic: object = None  # what `score_samples` needs; in a private fit, what was released
     attributes: dict = field(default_factory=dict)
     error: Exception | None = None  # raised after the values are set
-    warn: Callable | None = None  # called after the values are set, to emit warnings
+    warnings: tuple = ()  # (message, category) of warnings issued after the values are set
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +35,7 @@ class Fitted:
     @classmethod
     def of(cls, result, attributes, release):
         """The record of a fit; after a private fit, without the rows."""
-        result = replace(result, error=None, warn=None)
+        result = replace(result, error=None, warnings=())
         if not release.is_exact:
             problem = replace(result.problem, X=None, y=None, sample_weight=None)
             result = replace(result, problem=problem)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 from .._utils.sklearn import StrOptions
+from .._utils.warned import warn
+from ..exceptions import VoidGuaranteeWarning
 from ..privacy import Ledger
 
 # Constraints of the parameters common to all valuers with private fits.
@@ -39,3 +41,22 @@ class Release:
 
 
 EXACT = Release()
+
+
+def warn_of_guarantee(estimator, n_units):
+    """Warn of a ledger without epsilon, and of a large delta for ``n_units`` rows or parties."""
+    if not estimator._is_private:
+        if getattr(estimator, "ledger", None) is not None:
+            warn(
+                "ledger is not charged without epsilon: this fit is exact, and NOT private. Got "
+                f"epsilon=None with {estimator.ledger!r}.",
+                VoidGuaranteeWarning,
+            )
+        return
+    noise = getattr(estimator, "noise", None)
+    if estimator.delta * n_units >= 1 and not (isinstance(noise, str) and noise == "laplace"):
+        warn(
+            f"delta should be well below 1/n. With delta={estimator.delta:g} and n={n_units}, even "
+            "a release that reveals one of the n records entirely would satisfy the guarantee.",
+            VoidGuaranteeWarning,
+        )

@@ -123,10 +123,8 @@ class Design(ABC):
             return self.n_blocks - self.block
         if self.limit is None:
             return np.inf
-        cost = self.cost
-        if self.block and self.truncation:  # truncated permutations cost less
-            cost = (self.n_evaluations - 1) / self.moments.count
-        return max(0, int((self.limit - max(self.n_evaluations, 1)) // max(cost, 1)))
+        # Truncated permutations cost less, but only a round that ends within the limit counts.
+        return max(0, int((self.limit - max(self.n_evaluations, 1)) // max(self.cost, 1)))
 
     @property
     def planned(self):

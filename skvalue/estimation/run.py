@@ -47,8 +47,6 @@ class Run:
         so that it ends where an uninterrupted run would have ended.
         """
         self._start = perf_counter() if self._start is None else self._start
-        if self._planned and self._n_evaluated >= self._planned:
-            return None  # the coalitions saved by truncation are not replaced by others
         if self.designs[self.turn].end_round():
             self._pass_turn()
         for _ in self.designs:
@@ -121,13 +119,9 @@ class Run:
         return arrays
 
     def finish(self):
-        """Drop the coalitions of incomplete blocks.
-
-        A complete first round of permutations is added before: there would be no values otherwise.
-        """
+        """Add the rounds that are complete, and drop the coalitions of incomplete blocks."""
         for design in self.designs:
-            if not design.has_values:
-                design.end_round()
+            design.end_round()
             design.drop_unfinished()
 
     def restore(self, arrays):

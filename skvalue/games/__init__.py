@@ -1,13 +1,15 @@
 """Games: utilities of coalitions of rows, or of groups of rows.
 
 Every game has a method ``utility(masks)``, where each row of the bool array is a coalition, and the
-attributes `n_players`, `empty_utility`, `solver`, `n_evaluations` and `n_failed`; see `Game`.
+attributes `n_players`, `empty_utility`, `solver`, `n_evaluations`, `n_failed` and
+`n_one_class`; see `Game`.
 """
 
 from ..privacy import clip_rows
 from ._known import airport_game, gloves_game, voting_game
 from ._model import ModelGame
 from ._protocol import FunctionGame, Game
+from ._protocol import failed_warnings as failed_warnings
 from ._stable import StableLogisticGame, stability
 from ._training import check_takes_weights as check_takes_weights
 from .solvers import check_scorer as check_scorer

@@ -1,7 +1,5 @@
 """The game of training a model on a coalition of rows."""
 
-from dataclasses import replace
-
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_consistent_length, column_or_1d
@@ -10,6 +8,7 @@ from sklearn.utils.validation import check_memory
 
 from .._utils.hashing import fingerprint
 from .._utils.parallel import one_thread
+from .._utils.warned import add_counts, counted, ready_to_count, tell
 from ._protocol import Game
 from ._training import make_training
 from .solvers import find_solver, fit_and_score
@@ -44,7 +43,7 @@ class ModelGame(Game):
         estimator.
     error_score : "empty", "raise" or float, default="empty"
         Utility of a coalition whose fit or score fails. "empty" uses that of the empty coalition,
-        "raise" raises the error.
+        "raise" raises the error. It is an error in any case if all rows together fail.
     empty_utility : float, default=None
         Utility of the empty coalition. None looks it up: 1/C for accuracy and balanced accuracy,
         0.5 for ROC AUC, -ln C for the log-loss and 0 for R2.
@@ -82,9 +81,9 @@ class ModelGame(Game):
         Utility of the empty coalition.
     solver : str
         "loop", or the name of the batched solver.
-    n_evaluations, n_failed : int
-        Number of utilities computed, and how many of them are of coalitions that failed or have
-        one class.
+    n_evaluations, n_failed, n_one_class : int
+        Number of utilities computed, and how many of them are of coalitions whose fit or score
+        failed, and of coalitions of one class.
     groups_ : ndarray of shape (n_players,)
         Group labels; None if the players are rows.
 
@@ -93,7 +92,8 @@ class ModelGame(Game):
     ValueError
         If lengths differ, a classifier gets continuous targets, y_val has a label that y lacks,
         weights are given to an estimator or a scorer that accepts none, `empty_utility` is needed
-        and not given, or torch is requested and cannot train the estimator or finds no GPU.
+        and not given, parameters of an estimator with a batched solver are out of range, or torch
+        is requested and cannot train the estimator or finds no GPU.
     ImportError
         If torch is requested and not installed.
 
@@ -106,8 +106,8 @@ class ModelGame(Game):
     >>> game = ModelGame(LogisticRegression(), X, y, X_val=X, y_val=y)
     >>> game.utility([[True, True, True, True], [True, False, False, False], [False] * 4]).tolist()
     [1.0, 0.5, 0.5]
-    >>> game.solver, game.n_evaluations, game.n_failed
-    ('logistic', 2, 1)
+    >>> game.solver, game.n_evaluations, game.n_failed, game.n_one_class
+    ('logistic', 2, 0, 1)
     """
 
     def __init__(
@@ -144,6 +144,7 @@ class ModelGame(Game):
             self.groups_, self._codes = np.unique(column_or_1d(groups), return_inverse=True)
         n_players = len(self._training.y) if groups is None else len(self.groups_)
         super().__init__(n_players, empty_utility, cache_size)
+        self._failed_utility = self._training.error_score
         self.n_jobs = n_jobs
         self._solver = find_solver(self._training, batch)
         self.solver = "loop" if self._solver is None else self._solver.name
@@ -163,10 +164,11 @@ class ModelGame(Game):
             return self._look_up(masks, n_jobs)
         masks = masks & (weights > 0)  # a class must not be present with weight 0 only
         some = masks.any(axis=1)
-        utilities, failed = np.full(len(masks), self.empty_utility), ~some
+        utilities = np.full(len(masks), self.empty_utility)
+        failed, one_class = np.zeros((2, len(masks)), dtype=bool)
         if some.any():
-            utilities[some], failed[some] = self._look_up(masks[some], n_jobs)
-        return utilities, failed
+            utilities[some], failed[some], one_class[some] = self._look_up(masks[some], n_jobs)
+        return utilities, failed, one_class
 
     def _look_up(self, masks, n_jobs):
         """Utilities of coalitions of rows, from the cache on disk or computed."""
@@ -176,39 +178,27 @@ class ModelGame(Game):
         return recall(self._fingerprint, np.packbits(masks, axis=1), self, masks.shape[1])
 
     def _train(self, masks, n_jobs):
-        """Utilities of coalitions of rows, and a mask of those that failed."""
+        """Utilities of coalitions of rows, a mask of those that failed, and one of one class."""
         n_jobs = self.n_jobs if n_jobs is None else n_jobs
         if self._solver is not None:
             return self._solver.utilities(masks, n_jobs)
         packed = np.packbits(masks, axis=1)
         workers = effective_n_jobs(n_jobs)
         n_tasks = 1 if workers == 1 else min(len(masks), _TASKS_PER_WORKER * workers)
-        utilities, failed = np.empty(len(masks)), np.empty(len(masks), dtype=bool)
-        with one_thread():  # for a backend of threads, to which these limits apply too
+        utilities, found = np.empty(len(masks)), {}
+        failed, one_class = np.empty((2, len(masks)), dtype=bool)
+        # For a backend of threads, to which the limits and the filters of warnings apply too.
+        with one_thread(), ready_to_count():
             parts = Parallel(n_jobs=n_jobs)(
-                delayed(fit_and_score)(self._training, packed[task::n_tasks])
+                delayed(counted)(fit_and_score, self._training, packed[task::n_tasks])
                 for task in range(n_tasks)
             )
-        for task, part in enumerate(parts):
-            utilities[task::n_tasks], failed[task::n_tasks] = part
-        return utilities, failed
-
-    def _failed_rule(self):
-        training = replace(self._training, error_score="raise")
-        rule = (
-            "A coalition of one class predicts that class; a failed one has utility "
-            f"{self._training.error_score}."
-        )
-        if self.solver != "loop":
-            return rule
-        weights = training.sample_weight
-        rows = np.ones(len(training.y), dtype=bool) if weights is None else weights > 0
-        try:
-            fit_and_score(training, [np.packbits(rows)])
-        except Exception as error:
-            first_line = (str(error).splitlines() or [""])[0]
-            rule += f" All rows together also fail, with {type(error).__name__}: {first_line}"
-        return rule
+        for task, (part, warned) in enumerate(parts):
+            own = slice(task, None, n_tasks)
+            utilities[own], failed[own], one_class[own] = part
+            add_counts(found, warned)
+        tell(found)
+        return utilities, failed, one_class
 
 
 def _train(fingerprint, packed, game, n_rows):

@@ -1,12 +1,12 @@
 """The interface of games: players, and the utility of any coalition of them."""
 
-import warnings
 from abc import ABC, abstractmethod
 from hashlib import blake2b
 from time import perf_counter
 
 import numpy as np
 
+from .._utils.warned import warn_all
 from ..exceptions import FailedCoalitionsWarning
 
 _MANY_FAILED = 0.1
@@ -39,7 +39,9 @@ class Game(ABC):
     n_evaluations : int
         Number of utilities computed; those read from memory and the empty coalition do not count.
     n_failed : int
-        Number of coalitions among them that could not be trained, or have one class.
+        Number of coalitions among them that could not be trained or scored.
+    n_one_class : int
+        Number of coalitions among them that have one class, which their model predicts.
     """
 
     solver = "function"
@@ -52,9 +54,10 @@ class Game(ABC):
         self.empty_utility = float(empty_utility)
         if not np.isfinite(self.empty_utility):
             raise ValueError(f"empty_utility must be finite. Got {empty_utility!r}.")
+        self._failed_utility = self.empty_utility
         self.cache_size = cache_size
         self.n_evaluations = 0
-        self.n_failed = 0
+        self.n_failed = self.n_one_class = 0
         self._memo = {}
 
     @abstractmethod
@@ -73,7 +76,9 @@ class Game(ABC):
         utilities : ndarray of shape (m,)
             Their utilities.
         failed : ndarray of bool of shape (m,)
-            True for coalitions that could not be trained, or have one class.
+            True for coalitions that could not be trained or scored.
+        one_class : ndarray of bool of shape (m,)
+            True for coalitions of one class; a game without classes may leave this array out.
         """
 
     def utility(self, masks):
@@ -155,34 +160,20 @@ class Game(ABC):
         places = rng.permuted(orders, axis=1).repeat(length, axis=0)[:count]
         return places < (first + np.arange(count) % length)[:, None]
 
-    def warn_failed(self, stacklevel=2):
+    def warn_failed(self):
         """Warn if more than a tenth of the coalitions computed could not be trained.
-
-        Parameters
-        ----------
-        stacklevel : int, default=2
-            As in `warnings.warn`; 2 is the line that calls this method.
 
         Warns
         -----
         FailedCoalitionsWarning
             The message has their number and utility.
         """
-        if self.n_failed > _MANY_FAILED * self.n_evaluations:
-            warnings.warn(
-                f"{self.n_failed} of {self.n_evaluations} coalitions could not be trained or have "
-                f"one class. {self._failed_rule()}",
-                FailedCoalitionsWarning,
-                stacklevel=stacklevel,
-            )
+        warn_all(failed_warnings([self]))
 
-    def _failed_rule(self):
-        """A sentence for the warning on the utility of failed coalitions."""
-        return ""
-
-    def _count(self, utilities, failed):
+    def _count(self, utilities, failed, one_class=False):
         self.n_evaluations += len(utilities)
         self.n_failed += int(np.count_nonzero(failed))
+        self.n_one_class += int(np.count_nonzero(one_class))
         return utilities
 
     def _recall(self, masks):
@@ -196,6 +187,19 @@ class Game(ABC):
         for _ in range(len(self._memo) - self.cache_size):
             del self._memo[next(iter(self._memo))]
         return utilities
+
+
+def failed_warnings(games):
+    """The warning, as a list, if more than a tenth of the coalitions of some games failed."""
+    failed, total = (sum(getattr(g, name) for g in games) for name in ("n_failed", "n_evaluations"))
+    if failed <= _MANY_FAILED * total:
+        return []
+    utilities = sorted({f"{game._failed_utility:.6g}" for game in games if game.n_failed})
+    message = (
+        f"{failed} of {total} coalitions could not be trained or scored: each of them has utility "
+        f"{' or '.join(utilities)}."
+    )
+    return [(message, FailedCoalitionsWarning)]
 
 
 def _key(packed):

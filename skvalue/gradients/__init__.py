@@ -19,4 +19,8 @@ def __getattr__(name):
         from ._torch import TorchGradientModel
 
         return TorchGradientModel
+    if name == "warn_of_dropout":
+        from ._torch_modules import warn_of_dropout
+
+        return warn_of_dropout
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

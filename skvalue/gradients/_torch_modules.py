@@ -1,10 +1,11 @@
 """Validation of torch modules before their gradients are computed. Importing this imports torch."""
 
 import copy
-import warnings
 
 import torch
 from torch import nn
+
+from .._utils.warned import warn
 
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _DROPOUTS = (
@@ -29,13 +30,6 @@ def prepared_module(module):
                 f"parties. Got {type(part).__name__} ({name!r}): call module.eval(), which makes "
                 "its running statistics public constants, or use GroupNorm or LayerNorm."
             )
-    if any(isinstance(part, _DROPOUTS) and part.training and part.p > 0 for _, part in parts):
-        warnings.warn(
-            "Dropout is off: values must not depend on its random numbers. Call module.eval() to "
-            "silence this warning.",
-            UserWarning,
-            stacklevel=3,
-        )
     parameters = list(module.parameters())
     if any(isinstance(p, nn.UninitializedParameter) for p in parameters):
         raise ValueError("module must be initialised: run its lazy layers once on a public row.")
@@ -51,6 +45,16 @@ def prepared_module(module):
             f"{', '.join(sorted({str(p.dtype) for p in trained}))}."
         )
     return copy.deepcopy(module).eval()
+
+
+def warn_of_dropout(module):
+    """Warn, once per fit, that layers of dropout in training mode are turned off."""
+    parts = module.modules() if isinstance(module, nn.Module) else ()
+    if any(isinstance(part, _DROPOUTS) and part.training and part.p > 0 for part in parts):
+        warn(
+            "Dropout is off: values must not depend on its random numbers. Call module.eval() to "
+            "silence this warning."
+        )
 
 
 def trained_parts(module):

@@ -110,6 +110,10 @@ class BaseGradientValuer(BaseInSampleValuer):
                     f"device must be 'auto' or 'cpu' for model={self.model!r}; only torch modules "
                     f"run on other devices. Got {self.device!r}."
                 )
+        else:
+            from ..gradients import warn_of_dropout
+
+            warn_of_dropout(self.model)
         if self.utility == "accuracy" and problem.n_classes == 0:
             raise ValueError("utility must be 'neg_loss' for a continuous target. Got 'accuracy'.")
 

@@ -8,8 +8,9 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from .._utils.checks import seed_of
-from .._utils.parallel import joblib_map, one_thread
-from .._utils.sklearn import HasMethods, Interval, StrOptions, safe_indexing
+from .._utils.parallel import one_thread
+from .._utils.sklearn import HasMethods, Interval, StrOptions, safe_indexing, validated
+from .._utils.warned import counted_map, summaries
 from ..base import Result, Takes
 from ..games import check_takes_weights, train
 from ._retraining._base import BaseRetrainingValuer
@@ -62,7 +63,8 @@ def _bag_chunk(estimator, X, y, weights, classes, codes, n_players, seed, number
             tested = np.flatnonzero(out if codes is None else out[codes])
             if not len(tested) or not len(rows):
                 continue
-            model, _ = train(_seeded(estimator, model_seed), X, y, weights, classes, rows)
+            with validated(number == numbers[0]):  # its parameters are the same in every bag
+                model, _ = train(_seeded(estimator, model_seed), X, y, weights, classes, rows)
             answers = model.predict(safe_indexing(X, tested))
             if classes is None:
                 scores = -((np.asarray(answers, dtype=np.float64) - y[tested]) ** 2)
@@ -202,26 +204,29 @@ class DataOOBValuer(BaseRetrainingValuer):
             self._model(problem), problem.X, problem.labels(problem.y), problem.sample_weight,
             problem.classes, problem.groups, problem.n_players, seed_of(self.random_state),
         )  # fmt: skip
-        n, trained = problem.n_players, 0
+        n, trained, warned = problem.n_players, 0, {}
         total, squares, count = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64)
         with one_thread():
             while trained == 0 or count.min() < 2:
                 bags = range(trained, trained + self.n_estimators)
                 chunks = [bags[start : start + _CHUNK] for start in range(0, len(bags), _CHUNK)]
                 tasks = [(*shared, chunk) for chunk in chunks]
-                for part, chunk in zip(joblib_map(_bag_chunk, tasks, self.n_jobs), chunks):
+                for part, chunk in zip(counted_map(_bag_chunk, tasks, self.n_jobs, warned), chunks):
                     total, squares, count = total + part[0], squares + part[1], count + part[2]
                     trained += len(chunk)
                     if trained < self.n_estimators:
-                        yield total, squares, count, trained
-        yield total, squares, count, trained
+                        yield total, squares, count, trained, warned
+        yield total, squares, count, trained, warned
 
     def _combine(self, problem, attributes, parts):
         last = deque(parts, maxlen=1)
         if not last or last[0][2].min() < 2:
             return None
-        *sums, trained = last.pop()
+        *sums, trained, warned = last.pop()
         values, error = out_of_bag_mean(*sums)
         empty = 1 / problem.n_classes if problem.n_classes else -problem.y.var()
         attributes = {"values_error_": error, "n_evaluations_": trained}
-        return Result(values, float(values.mean()), float(empty), problem, attributes=attributes)
+        return Result(
+            values, float(values.mean()), float(empty), problem, attributes=attributes,
+            warnings=tuple(summaries(warned)),
+        )  # fmt: skip

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skvalue.estimation import SAMPLERS, combine, make_design, t_halfwidth
+from skvalue.estimation import SAMPLERS, Run, Stopping, combine, make_design, t_halfwidth
 from skvalue.games import FunctionGame, airport_game, gloves_game, voting_game
 from skvalue.semivalues import tabulated_semivalue
 
@@ -155,6 +155,21 @@ def test_a_negative_sum_does_not_truncate():
     game = FunctionGame(dip, 60)
     design = estimate(game, "permutation", "shapley", 600, 0, truncation=0.01)[3]
     assert design.n_evaluations > 0.9 * 59 * design.block
+
+
+@pytest.mark.parametrize("limit", [1500, 2200, 3100])
+def test_truncation_ends_its_last_round_within_the_limit(limit):
+    """Rounds shrink towards the limit, so that none is dropped where it is reached."""
+    n, kept = 30, []
+    game = FunctionGame(lambda masks: 1 - 0.7 ** masks.sum(axis=1), n)
+    design = make_design("permutation", "shapley", n, 0.01, seed=0)
+    run = Run([design], [np.arange(n)], n, Stopping(max_evaluations=limit))
+    while (masks := run.ask()) is not None:
+        kept.append(len(masks))
+        run.tell(game.utility(masks))
+    run.finish()
+    assert sum(kept) <= limit
+    assert run.n_evaluations == sum(kept) > limit - n
 
 
 def test_truncation_waits_for_a_flat_stretch():

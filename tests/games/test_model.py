@@ -9,6 +9,7 @@ import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
 from sklearn.metrics import log_loss, make_scorer, roc_auc_score
 from sklearn.naive_bayes import GaussianNB
@@ -115,11 +116,11 @@ def test_rows_of_weight_zero_are_not_there(data):
     expected = clone(TREE).fit(X[20:25], y[20:25]).score(X_val, y_val)
     assert len(set(y[20:25])) == 2
     assert game.utility(masks).tolist() == [expected, 0.5]
-    assert (game.n_evaluations, game.n_failed) == (2, 1)
+    assert (game.n_evaluations, game.n_failed, game.n_one_class) == (2, 0, 0)
 
     game = ModelGame(TREE, *data, sample_weight=(y == "yes").astype(float))
     game.utility(np.ones((1, 40), dtype=bool))
-    assert game.n_failed == 1  # one class
+    assert (game.n_failed, game.n_one_class) == (0, 1)
 
 
 def test_validation_weights(data, masks, rng):
@@ -221,7 +222,7 @@ def test_one_class_predicts_itself(three, batch):
     game = ModelGame(LogisticRegression(), *three, scoring="neg_log_loss", batch=batch)
     expected = (np.log(3 / 5) + 2 * np.log(1 / 5)) / 3  # (count + 1) / (n + C), n = 2, C = 3
     np.testing.assert_allclose(game.utility(members(0, 1)), expected)
-    assert (game.n_evaluations, game.n_failed) == (1, 1)
+    assert (game.n_evaluations, game.n_failed, game.n_one_class) == (1, 0, 1)
 
 
 @pytest.mark.parametrize("batch", ["auto", "never"])
@@ -265,7 +266,7 @@ def test_one_class_has_an_auc_of_a_half(data, model):
     game = ModelGame(model, *data, scoring="roc_auc", batch="never")
     mask = (data[1] == "yes")[None]
     assert game.utility(mask) == [0.5]
-    assert game.n_failed == 1
+    assert (game.n_failed, game.n_one_class) == (0, 1)
 
 
 # Failures -----------------------------------------------------------------------------------
@@ -292,8 +293,31 @@ def test_failing_coalitions_are_counted(data, error_score, expected):
     masks[0, :6] = masks[1, :7] = True
     assert game.utility(masks).tolist() == [expected, yes]
     assert (game.n_evaluations, game.n_failed) == (2, 1)
-    with pytest.warns(FailedCoalitionsWarning, match=f"1 of 2 coal.*has utility {expected}"):
+    with pytest.warns(FailedCoalitionsWarning, match=f"1 of 2 coal.*has utility {expected:g}"):
         game.warn_failed()
+    with pytest.raises(ValueError, match="all 40 rows.*Fragile, which raised RuntimeError: even"):
+        game.utility(np.ones((1, 40), dtype=bool))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (LogisticRegression(C=-1), "The 'C' parameter of LogisticRegression must be a float"),
+        (LogisticRegression(C="x"), "The 'C' parameter of LogisticRegression must be a float"),
+        (LogisticRegression(max_iter=-5), "The 'max_iter' parameter of LogisticRegression"),
+    ],
+)
+def test_parameters_are_checked_before_a_batched_solver_takes_over(data, estimator, message):
+    with pytest.raises(ValueError, match=message):
+        ModelGame(estimator, *data)
+
+
+def test_a_game_warns_once_a_call(data, masks):
+    game = ModelGame(LogisticRegression(max_iter=1), *data, batch="never", cache_size=0)
+    with pytest.warns(ConvergenceWarning, match=r"\[\d+ times in fits") as found:
+        game.utility(masks)
+    assert len(found) == 1
+    assert found[0].filename == __file__
 
 
 def test_failing_coalitions_raise(data):

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -6,7 +8,13 @@ from sklearn.base import clone
 torch = pytest.importorskip("torch")
 
 from skvalue import GradientSemivalueValuer
-from skvalue.gradients import GradientModel, TorchGradientModel, public_learning_rate, walk_steps
+from skvalue.gradients import (
+    GradientModel,
+    TorchGradientModel,
+    public_learning_rate,
+    walk_steps,
+    warn_of_dropout,
+)
 from skvalue.privacy import release
 
 cross_entropy = torch.nn.functional.cross_entropy
@@ -359,10 +367,13 @@ def test_batch_norm_of_public_constants_is_taken(table):
 def test_dropout_is_off_and_says_so(table):
     module = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(4, 3))
     with pytest.warns(UserWarning, match="Dropout is off"):
-        model = make(module, table)
+        warn_of_dropout(module)
+    model = make(module, table)
     theta = np.linspace(-1, 1, 15)
     np.testing.assert_array_equal(model.gradient(theta, 0), model.gradient(theta, 0))
-    make(module.eval(), table)  # no warning
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_dropout(module.eval())
 
 
 @pytest.mark.parametrize(

@@ -212,9 +212,9 @@ class BrokenClassifier(LogisticRegression):
         raise RuntimeError("no")
 
 
-def test_a_model_that_fails_gives_a_warning(rng):
+def test_a_model_that_fails_is_an_error(rng):
     X, y, points = problem(rng)
-    with pytest.warns(UserWarning, match="coalitions could not be trained or hold one class"):
+    with pytest.raises(ValueError, match="estimator must train on all .* raised RuntimeError: no"):
         LayeredShapleyValuer(BrokenClassifier(), max_evaluations=100).fit(X, y, **points)
 
 

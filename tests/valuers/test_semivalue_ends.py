@@ -175,14 +175,20 @@ def test_a_scorer_that_gives_nan():
 def test_coalitions_that_fail_are_counted():
     class Fails(Centroids):
         def fit(self, X, y):
-            if len(X) > 12:
-                raise RuntimeError("too many rows")
+            if len(X) % 2:
+                raise RuntimeError("odd")
             return super().fit(X, y)
 
     valuer = quick(max_evaluations=300).set_params(estimator=Fails())
-    with pytest.warns(FailedCoalitionsWarning, match="could not be trained.* together.*: too many"):
+    with pytest.warns(FailedCoalitionsWarning, match="could not be trained or scored: each.* 0.5"):
         fit(valuer)
     assert 50 < valuer.n_failed_ < 290
+    valuer.set_params(max_evaluations=1500, cv=2)
+    X, y, *_ = data(24)
+    with pytest.warns(FailedCoalitionsWarning) as found:
+        valuer.fit(X, y)
+    assert len(found) == 1  # not once a split
+    assert str(found[0].message).startswith(f"{valuer.n_failed_} of ")
 
 
 @pytest.mark.parametrize("due", [True, False])

@@ -7,6 +7,7 @@ from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from ..._utils.parallel import ordered_map, tiles
+from ..._utils.sklearn import check_parameters
 from .loop import fit_and_score
 from .scores import Scores
 from .status import FAILED, ONE_CLASS, UNSOLVED
@@ -40,9 +41,15 @@ class BatchedSolver(ABC):
 
     @classmethod
     def build(cls, training):
-        """The solver, or None if it does not support the estimator, the data or the scorer."""
+        """The solver, or None if it does not support the estimator, the data or the scorer.
+
+        Raises the ValueError of the estimator for parameters that it refuses.
+        """
         estimator = training.estimator
-        if type(estimator) is not cls.estimator or not cls.allows(estimator.get_params()):
+        if type(estimator) is not cls.estimator:
+            return None
+        check_parameters(estimator)
+        if not cls.allows(estimator.get_params()):
             return None
         if Scores(training).response_method() not in cls.methods:
             return None
@@ -72,7 +79,7 @@ class BatchedSolver(ABC):
         """Scores of a tile of nonempty coalitions, and the status of each."""
 
     def utilities(self, masks, n_jobs):
-        """Utilities of coalitions of rows, and a mask of those that failed or have one class.
+        """Utilities of coalitions of rows, a mask of those that failed, and one of one class.
 
         The utilities depend, bitwise, on all coalitions of the call, not on the number of workers.
         """
@@ -80,16 +87,17 @@ class BatchedSolver(ABC):
         tasks = [(masks[part], masks[part].sum(axis=1)) for part in tiles(len(masks), self.tile)]
         parts = list(ordered_map(self.tile_scores, tasks, n_jobs if self.in_threads else 1))
         utilities, status = (np.concatenate(part) for part in zip(*parts))
-        failed = (status == ONE_CLASS) | (status == FAILED)
+        failed, single = status == FAILED, status == ONE_CLASS
         raises = isinstance(self.training.error_score, str)
-        if not raises:
-            utilities[status == FAILED] = self.training.error_score
+        if failed.any() and not raises:
+            utilities[failed] = self.training.error_score
+            raises = masks.sum(axis=1) == self.training.n_rows
+        left = np.isnan(utilities) | (status == UNSOLVED) | (failed & raises)
         # The loop solves the rest, or raises the error of the estimator or the scorer.
-        left = np.isnan(utilities) | (status == UNSOLVED) | ((status == FAILED) & raises)
         if left.any():
             packed = np.packbits(masks[left], axis=1)
-            utilities[left], failed[left] = fit_and_score(self.training, packed)
-        return utilities, failed
+            utilities[left], failed[left], single[left] = fit_and_score(self.training, packed)
+        return utilities, failed, single
 
     def score_votes(self, votes, counts, sizes, probabilities_of=None):
         """Scores of classifiers from votes (m, V, C), which probabilities are computed from."""

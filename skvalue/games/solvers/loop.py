@@ -5,7 +5,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 
 from ..._utils.parallel import one_thread
-from ..._utils.sklearn import safe_indexing
+from ..._utils.sklearn import safe_indexing, validated
 
 
 class OneClass(ClassifierMixin, BaseEstimator):
@@ -101,28 +101,41 @@ def score_number(score, n_rows):
 
 
 def fit_and_score(training, packed):
-    """Utilities of coalitions, one by one, and a mask of those that failed or have one class.
+    """Utilities of coalitions, one by one, a mask of those that failed, and one of one class.
 
     ``packed`` are masks as bits (`numpy.packbits`). Runs on one BLAS and OpenMP thread, so that
-    results do not depend on the number of workers.
+    results do not depend on the number of workers. If all rows together fail, or error_score is
+    "raise", an error is raised. Parameters of the estimator are always checked with all rows.
     """
     error_score, weights = training.error_score, training.sample_weight_val
     given = {} if weights is None else {"sample_weight": weights}
-    utilities, failed = np.empty(len(packed)), np.zeros(len(packed), dtype=bool)
+    utilities, (failed, one_class) = np.empty(len(packed)), np.zeros((2, len(packed)), dtype=bool)
     with one_thread():
         for i, bits in enumerate(packed):
             rows = np.flatnonzero(np.unpackbits(bits, count=len(training.y)))
             try:
-                model, failed[i] = train(
-                    training.estimator, training.X, training.y, training.sample_weight,
-                    training.classes, rows,
-                )  # fmt: skip
-                score = training.scorer(model, training.X_val, training.y_val, **given)
+                with validated(len(rows) == training.n_rows):
+                    model, one_class[i] = train(
+                        training.estimator, training.X, training.y, training.sample_weight,
+                        training.classes, rows,
+                    )  # fmt: skip
+                    score = training.scorer(model, training.X_val, training.y_val, **given)
             except Exception as error:
                 if isinstance(error_score, str):
                     error.add_note(f"The coalition had {len(rows)} rows.")
                     raise
-                utilities[i], failed[i] = error_score, True
+                if len(rows) == training.n_rows:
+                    raise ValueError(_untrainable(training, error)) from error
+                utilities[i], failed[i], one_class[i] = error_score, True, False
                 continue
             utilities[i] = score_number(score, len(rows))
-    return utilities, failed
+    return utilities, failed, one_class
+
+
+def _untrainable(training, error):
+    """The message if all rows together cannot be trained or scored, so that there is no value."""
+    name, first_line = type(training.estimator).__name__, (str(error).splitlines() or [""])[0]
+    return (
+        f"estimator must train on all {training.n_rows} rows together, and be scored. Got {name}, "
+        f"which raised {type(error).__name__}: {first_line}"
+    )

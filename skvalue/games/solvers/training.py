@@ -22,3 +22,9 @@ class Training:
     scorer: Any
     error_score: float | str  # utility of a failed coalition, or "raise"
     device: str = "auto"  # where batches are trained
+
+    @property
+    def n_rows(self):
+        """Number of rows of positive weight."""
+        weights = self.sample_weight
+        return len(self.y) if weights is None else int(np.count_nonzero(weights))

@@ -51,8 +51,8 @@ class BaseRetrainingValuer(BaseInSampleValuer):
         ValueError
             If X or X_val contain NaN or infinity, y has one class, y_val has a label that y lacks,
             only one of X_val and y_val is passed or they are empty, groups or weights have a wrong
-            length, the estimator accepts no weights, or rows are in the training sets of `cv`
-            unequally often.
+            length, the estimator accepts no weights or cannot be trained on all rows, or rows are
+            in the training sets of `cv` unequally often.
         """
         return self._solve(
             make_problem(

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...estimation import OrderDesign, bernstein_halfwidth, t_halfwidth
+from ._plan import COUNTS
 
 _UNIT_SCORES = (None, "accuracy", "balanced_accuracy", "roc_auc", "f1", "precision", "recall")
 
@@ -70,6 +71,6 @@ def merged(ours, theirs):
     run = copy.deepcopy(ours.run)
     for design, more in zip(run.designs, theirs.run.designs):
         design.merge(more)
-    failed = ours.header["n_failed"] + theirs.header["n_failed"]
-    header = {**ours.header, "seeds": np.concatenate(seeds), "n_failed": failed}
+    counts = {name: ours.header[name] + theirs.header[name] for name in COUNTS}
+    header = {**ours.header, "seeds": np.concatenate(seeds), **counts}
     return replace(ours, run=run, header=header)

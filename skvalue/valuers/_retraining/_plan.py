@@ -1,6 +1,6 @@
 """The plan of a fit by retraining, made before any coalition is evaluated."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -10,6 +10,7 @@ from ..._utils.hashing import fingerprint
 from ...estimation import OrderDesign, Run
 from ...games import ModelGame
 
+COUNTS = ("n_failed", "n_one_class")  # of coalitions, in the header of a fit
 _SEGMENT = 64  # fewest coalitions per call of a game that fits models one by one
 
 
@@ -35,12 +36,14 @@ class Plan:
     games: list
     sampler: str
     header: dict
+    warned: dict = field(default_factory=dict)  # counts of the warnings of the estimator's fits
 
     @property
     def sampled(self):
         """The state of the run so far."""
-        failed = self.header["n_failed"] + sum(game.n_failed for game in self.games)
-        return Sampled(self.run, self.sampler, {**self.header, "n_failed": failed})
+        sums = {name: sum(getattr(game, name) for game in self.games) for name in COUNTS}
+        header = {**self.header, **{name: self.header[name] + sums[name] for name in COUNTS}}
+        return Sampled(self.run, self.sampler, header)
 
     def cost(self, n_jobs):
         """Seconds per coalition for one worker, and the number of workers."""

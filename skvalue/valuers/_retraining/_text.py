@@ -13,7 +13,7 @@ empty_utility : float, default=None
     constant prediction for ROC AUC, log-loss and R2; other scorers need a number.
 error_score : "empty", "raise" or float, default="empty"
     Utility of a coalition whose fit or score fails. "empty" uses that of the empty coalition,
-    "raise" raises the error.
+    "raise" raises the error. It is an error in any case if all rows together fail.
 
 [sampling]
 sampler : {"auto", "stratified", "subsets", "permutation", "antithetic", \
@@ -101,7 +101,9 @@ stop_reason_ : str
 n_evaluations_ : int
     Number of coalitions evaluated.
 n_failed_ : int
-    Number of coalitions whose fit or score failed, or that have one class.
+    Number of coalitions whose fit or score failed.
+n_one_class_ : int
+    Number of coalitions of one class, which predict it.
 utility_, empty_utility_ : float
     Utilities of all rows and of the empty coalition, means over splits.
 classes_ : ndarray of shape (n_classes,)

@@ -1,7 +1,6 @@
 """Base class of the semivalue valuers that retrain an estimator."""
 
 import os
-import warnings
 from abc import abstractmethod
 from collections import deque
 from dataclasses import replace
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.checks import seed_of
 from ..._utils.sklearn import HasMethods, Interval, StrOptions
+from ..._utils.warned import add_counts, counted_warnings, summaries
 from ...base import Result, Takes, make_problem, refuse_unseen_labels
 from ...estimation import (
     SAMPLERS,
@@ -27,10 +27,19 @@ from ...estimation import (
     read_arrays,
 )
 from ...exceptions import ImpreciseValuesWarning
+from ...games import failed_warnings
 from ...semivalues import check_semivalue
 from ._base import BaseRetrainingValuer
 from ._estimates import halfwidths, merged
-from ._plan import Plan, batch_options, default_estimator, fingerprint_of, make_games, refuse_few
+from ._plan import (
+    COUNTS,
+    Plan,
+    batch_options,
+    default_estimator,
+    fingerprint_of,
+    make_games,
+    refuse_few,
+)
 
 
 class BaseSemivalueValuer(BaseRetrainingValuer):
@@ -270,7 +279,10 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         run, checkpoint, steps = plan.run, Checkpoint(self.checkpoint), 0
         try:
             while (masks := run.ask()) is not None:
-                run.tell(plan.games[run.turn].utility(masks))
+                with counted_warnings() as found:
+                    utilities = plan.games[run.turn].utility(masks)
+                add_counts(plan.warned, found)
+                run.tell(utilities)
                 if checkpoint.is_due:
                     checkpoint.write(plan.sampled.arrays)
                 due = steps + 1 if run.n_steps is None else run.steps_done
@@ -278,7 +290,8 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
                     steps += 1
                     yield plan
         except Exception as error:
-            if not run.valued:
+            untrainable = isinstance(error, ValueError) and run.designs[run.turn].full is None
+            if untrainable or not run.valued:
                 raise
             run.error = error
         except KeyboardInterrupt:
@@ -319,7 +332,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
             sampled,
             attributes,
             None if error is None else self._ended_by(error, run.n_evaluations),
-            lambda: self._warn(plan, values, attributes),
+            self._warnings(plan, values, attributes),
         )
 
     # Plumbing -------------------------------------------------------------------------------
@@ -349,10 +362,11 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
             run = Run(designs, players, problem.n_players, stopping)
             if self.max_evaluations is not None:
                 refuse_few(run, sampler, self.max_evaluations)
-            header = {"fingerprint": mark, "seeds": np.array([str(seed)]), "n_failed": 0}
+            header = {"fingerprint": mark, "seeds": np.array([str(seed)])}
             header["sampler"] = np.array(sampler)
+            header |= {name: 0 if former is None else int(former[name]) for name in COUNTS}
             if former is not None:
-                header |= {"seeds": former["seeds"], "n_failed": int(former["n_failed"])}
+                header["seeds"] = former["seeds"]
                 run.restore(former)
             return Plan(run, games, sampler, header)
 
@@ -434,6 +448,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
             "values_error_": errors,
             "n_evaluations_": run.n_evaluations,
             "n_failed_": int(sampled.header["n_failed"]),
+            "n_one_class_": int(sampled.header["n_one_class"]),
         }
         if self.truncation is not None:
             attributes["truncation_bias_"] = run.truncation_bias
@@ -451,17 +466,18 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         raised.__cause__ = error
         return raised
 
-    def _warn(self, plan, values, attributes):
-        for game in plan.games:
-            game.warn_failed(stacklevel=7)  # the line that called `fit`
+    def _warnings(self, plan, values, attributes):
+        """Warnings about the fits of the estimator and a default number of coalitions."""
+        found = [*summaries(plan.warned), *failed_warnings(plan.games)]
         by_default = self.max_evaluations is None and plan.run.stopping.max_evaluations is not None
         if by_default and attributes["stop_reason_"] == "max_evaluations":
-            warnings.warn(
+            error, std = np.median(attributes["values_error_"]), np.std(values)
+            noise = ", so they are mostly noise" if error > std else ""
+            message = (
                 f"The values are based on {attributes['n_evaluations_']:,} coalitions, the default "
-                "for data of this size: their median standard error is "
-                f"{np.median(attributes['values_error_']):.2g}, the standard deviation of the "
-                f"values {np.std(values):.2g}. Set max_evaluations, max_time or tol for another "
-                "precision.",
-                ImpreciseValuesWarning,
-                stacklevel=6,
+                f"for data of this size: their median standard error is {error:.2g}, the standard "
+                f"deviation of the values {std:.2g}{noise}. "
+                "Set max_evaluations, max_time or tol for another precision."
             )
+            found.append((message, ImpreciseValuesWarning))
+        return tuple(found)

@@ -9,7 +9,7 @@ from sklearn.utils import check_array
 
 from ..._utils.checks import seed_of
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ...base import EXACT, Problem, Result
+from ...base import EXACT, Problem, Result, warn_of_guarantee
 from ...gradients import RATES, own_fractions
 from ...privacy import check_delta, check_epsilon, noise_source
 from ...semivalues import check_semivalue
@@ -293,6 +293,7 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         check_semivalue(self.semivalue, custom=True)
         fractions = self._fractions()
         rate = 1.0 if self.learning_rate == "auto" else float(self.learning_rate)
+        warn_of_guarantee(self, n_parties)
         release = EXACT
         if self._is_private:
             release = self._release_of(self.clip, groups=True, elsewhere=True)

@@ -10,6 +10,7 @@ from math import comb
 
 import numpy as np
 
+from ..._utils.warned import add_counts, counted_warnings
 from ...samplers import (
     all_subsets,
     circle_blocks,
@@ -30,20 +31,19 @@ class Utilities:
     ----------
     game : Game
         The game.
-    class_counts : ndarray of shape (n, n_classes), default=None
-        Rows of each class that each player has, to count coalitions with one class.
 
     Attributes
     ----------
-    n_evaluated, n_one_class : int
-        Number of coalitions evaluated, and of those with one class.
+    n_evaluated : int
+        Number of coalitions evaluated.
+    warned : dict
+        Counts of the warnings of the estimator's fits.
     tables : dict of int to ndarray
         Utilities of all coalitions of a size, in the order of `all_subsets`.
     """
 
-    def __init__(self, game, class_counts=None):
-        self.game, self.n, self.class_counts = game, game.n_players, class_counts
-        self.n_one_class = 0
+    def __init__(self, game):
+        self.game, self.n, self.warned = game, game.n_players, {}
         self.tables = {0: np.array([game.empty_utility])}
         self.n_evaluated = 0
 
@@ -55,16 +55,15 @@ class Utilities:
 
     def of_masks(self, masks):
         """Utilities of the coalitions in the rows of a bool array."""
-        utilities = np.asarray(self.game.utility(masks), dtype=np.float64)
+        with counted_warnings() as found:
+            utilities = np.asarray(self.game.utility(masks), dtype=np.float64)
+        add_counts(self.warned, found)
         if not np.isfinite(utilities).all():
             raise ValueError(
                 "Utilities must be finite. Got "
                 f"{utilities[~np.isfinite(utilities)][0]} for a coalition."
             )
         self.n_evaluated += len(masks)
-        if self.class_counts is not None:
-            classes = np.count_nonzero(masks @ self.class_counts, axis=1)
-            self.n_one_class += int(np.count_nonzero(classes == 1))
         return utilities
 
     def of(self, sets):
@@ -121,15 +120,6 @@ def coalition_masks(sets, n):
     masks = np.zeros((len(sets), n), dtype=bool)
     np.put_along_axis(masks, sets, True, axis=1)
     return masks
-
-
-def class_counts(y, n_classes, groups=None):
-    """Number of rows of each class that each player has, (n_players, n_classes)."""
-    counts = np.eye(n_classes)[y]
-    if groups is None:
-        return counts
-    players = np.unique(groups, return_inverse=True)[1]
-    return np.eye(players.max() + 1)[players].T @ counts
 
 
 @dataclass

@@ -4,8 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..._utils.warned import add_counts, summaries
 from ...base import Result
-from ._designs import LayerEstimate, Utilities, class_counts, n_steps, play
+from ...games import failed_warnings
+from ._designs import LayerEstimate, Utilities, n_steps, play
 from ._plan import Plan
 
 
@@ -48,10 +50,8 @@ def set_up_splits(problem, settings, seed):
     for number, (game, split) in enumerate(zip(games, problem.splits)):
         groups = None if problem.groups is None else problem.groups[split.players]
         players = problem.row_numbers(split) if groups is None else np.unique(groups)
-        y, n_classes = problem.rows(split)[1], problem.n_classes
-        counts = class_counts(y, n_classes, groups) if n_classes else None
         plan = settings.plan(game.n_players, len(games))
-        splits.append(SplitLayers(plan, players, seed, number, Utilities(game, counts)))
+        splits.append(SplitLayers(plan, players, seed, number, Utilities(game)))
     return splits, sum(n_steps(split.plan) for split in splits)
 
 
@@ -60,6 +60,9 @@ def play_splits(splits):
     for split in splits:
         for estimate in play(split.plan, split.utilities, split.streams):
             split.estimate = estimate
+            game = split.utilities.game
+            if 0 < game.n_failed == game.n_evaluations:  # an error if all rows together fail, too
+                split.utilities.tabulate(game.n_players)
             yield splits
 
 
@@ -79,14 +82,7 @@ def mean_over_splits(problem, settings, splits):
         layers[: len(estimate.layers), split.players] += weight * estimate.layers / plan.n
         variance[split.players] += weight**2 * estimate.variance
         counts[: len(plan.counts)] += weight * plan.counts
-    # Coalitions with one class, which are common among small ones, do not cause a warning.
     played = [split.utilities for split in done]
-    failed = [u.game for u in played if u.game.n_failed > u.n_one_class]
-
-    def warn():
-        for game in failed:
-            game.warn_failed(stacklevel=6)  # the line that called `fit`
-
     attributes = {
         "layer_values_": layers,
         "values_error_": np.sqrt(variance),
@@ -94,14 +90,18 @@ def mean_over_splits(problem, settings, splits):
         "data_fraction_": float(np.mean([split.plan.data_fraction for split in done])),
         "truncation_bias_": float(np.mean([settings.bounds(split.plan.n)[1] for split in done])),
         "n_failed_": sum(split.utilities.game.n_failed for split in splits),
+        "n_one_class_": sum(split.utilities.game.n_one_class for split in splits),
         "n_evaluations_": sum(split.utilities.n_evaluated for split in splits),
     }
+    utility, warned = float(np.mean([utilities.full for utilities in played])), {}
+    for utilities in played:
+        add_counts(warned, utilities.warned)
     return Result(
         values=layers.sum(axis=0),
-        utility=float(np.mean([utilities.full for utilities in played])),
+        utility=utility,
         empty_utility=float(np.mean([utilities.game.empty_utility for utilities in played])),
         problem=replace(problem, splits=tuple(problem.splits[split.number] for split in done)),
         statistic=[replace(split, utilities=None) for split in done],
         attributes=attributes,
-        warn=warn,
+        warnings=(*summaries(warned), *failed_warnings([each.game for each in played])),
     )

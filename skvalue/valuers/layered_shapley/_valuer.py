@@ -130,7 +130,9 @@ class LayeredShapleyValuer(BaseScoringValuer):
     n_evaluations_ : int
         Number of coalitions evaluated.
     n_failed_ : int
-        Number of coalitions that could not be trained, or have one class.
+        Number of coalitions whose fit or score failed.
+    n_one_class_ : int
+        Number of coalitions of one class, which predict it.
     utility_, empty_utility_ : float
         Utility of all rows and of the empty coalition, means over splits. If all layers are used,
         the sum of the values is their difference, up to the error of the values. With epsilon,

@@ -3,6 +3,7 @@
 Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023).
 """
 
+from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ..._utils.parallel import n_workers, ordered_map
 from ..._utils.sklearn import Interval, StrOptions
 from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Part, Release, Takes, mean_over_splits
+from ...exceptions import RadiusWarning
 from ...neighbors import METRICS, ball_parts, balls, get_engine, make_space, read_rows
 from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
@@ -26,6 +28,25 @@ class ExactCounts(Release):
 
     def __call__(self, counts):
         return counts
+
+
+def radius_warnings(result, radius):
+    """The warning, as a tuple, if most balls of an exact fit contain no row, or all rows."""
+    sizes, largest = [], []
+    for split, counts in zip(result.problem.splits, result.statistic):
+        sizes.append(np.concatenate(counts, axis=1).sum(axis=0))
+        others = result.problem.n_rows(split) - (split.points.self_index is not None)
+        largest.append(np.full(len(sizes[-1]), others))
+    sizes, largest = np.concatenate(sizes), np.concatenate(largest)
+    empty, full = np.mean(sizes == 0), np.mean(sizes == largest)
+    if empty + full <= 0.5:
+        return ()
+    message = (
+        f"With radius={radius:.3g}, the balls around {empty:.0%} of the validation points contain "
+        f"no row, and those around {full:.0%} contain all rows: there, all rows of a class have "
+        "equal values. Set another radius, or radius='auto' with X_val."
+    )
+    return ((message, RadiusWarning),)
 
 
 def find_balls(engine, space, points, radius, cap=None, self_index=None, n_jobs=1):
@@ -274,7 +295,10 @@ class TKNNShapleyValuer(BaseValuer):
                 )  # fmt: skip
 
     def _combine(self, problem, attributes, parts):
-        return mean_over_splits(problem, parts, 1.0 / problem.n_classes)
+        result = mean_over_splits(problem, parts, 1.0 / problem.n_classes)
+        if result is None or self._is_private:  # the counts of a private fit are noisy
+            return result
+        return replace(result, warnings=radius_warnings(result, attributes["radius_"]))
 
     # After the fit --------------------------------------------------------------------------
 

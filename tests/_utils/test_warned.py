@@ -1,0 +1,77 @@
+"""Warnings of many fits: counted, in threads too, and issued once."""
+
+import warnings
+from threading import Thread
+
+import pytest
+
+from skvalue._utils.warned import counted_map, counted_warnings, summaries, tell, warn_all
+
+
+def work(number):
+    warnings.warn(f"number {number}", RuntimeWarning, stacklevel=1)
+    warnings.warn("always the same", UserWarning, stacklevel=1)
+    return number
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_every_warning_is_counted_and_the_first_shown(n_jobs):
+    found, filters, show = {}, list(warnings.filters), warnings.showwarning
+    results = list(counted_map(work, [(i,) for i in range(5)], n_jobs, found))
+    assert results == list(range(5))
+    assert summaries(found) == [
+        ("number 0 [5 times in fits of the estimator]", RuntimeWarning),
+        ("always the same [5 times in fits of the estimator]", UserWarning),
+    ]
+    assert (warnings.filters, warnings.showwarning) == (filters, show)
+
+
+def test_filters_decide_on_what_is_told():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "number")
+        with counted_warnings() as found:
+            work(1)
+        with pytest.raises(UserWarning, match="always the same"):
+            tell(found)
+    assert [kind for kind, _, _ in found] == [UserWarning]
+
+
+def test_counts_go_to_the_caller_that_counts():
+    with counted_warnings() as outer:
+        with counted_warnings() as inner:
+            work(1)
+        tell(inner)
+        work(2)
+    assert [count for count, _ in outer.values()] == [2, 2]
+
+
+def test_other_threads_keep_their_warnings():
+    def count():
+        with counted_warnings() as found:
+            thread = Thread(target=work, args=(7,))
+            thread.start()
+            thread.join()
+        return found
+
+    with warnings.catch_warnings(record=True) as shown:
+        assert count() == {}
+    assert [str(w.message) for w in shown] == ["number 7", "always the same"]
+
+
+def test_a_category_that_takes_no_text():
+    class Odd(DeprecationWarning):
+        def __init__(self, *, name):
+            super().__init__(name)
+
+    with counted_warnings() as found:
+        warnings.warn(Odd(name="old"), stacklevel=1)
+    assert summaries(found) == [("old", DeprecationWarning)]
+
+
+def test_no_warning_is_lost_among_errors():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="one") as error:
+            warn_all([("one", UserWarning), ("two", RuntimeWarning)])
+    assert error.value.__notes__ == ["RuntimeWarning: two"]
