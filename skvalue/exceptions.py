@@ -6,11 +6,13 @@ __all__ = [
     "FewValidationPointsWarning",
     "ImpreciseValuesWarning",
     "IncompleteFitWarning",
+    "ManyClassesWarning",
     "NestedReleasesWarning",
     "NormalApproximationWarning",
     "QuadraticCostWarning",
     "RadiusWarning",
     "SameRowsWarning",
+    "UnbatchedFitWarning",
     "VoidGuaranteeWarning",
 ]
 
@@ -57,3 +59,11 @@ class NestedReleasesWarning(UserWarning):
 
 class ConstantColumnsWarning(UserWarning):
     """Columns are (nearly) constant on public data, so that their scale is unknown."""
+
+
+class ManyClassesWarning(UserWarning):
+    """Whole numbers with many values are taken for classes, and may be targets of a regression."""
+
+
+class UnbatchedFitWarning(UserWarning):
+    """Models are trained one by one because of a parameter or a step that batches do not allow."""

@@ -4,6 +4,7 @@ import math
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, LeaveOneOut, check_cv
 from sklearn.utils import check_array, check_random_state, column_or_1d
 from sklearn.utils.multiclass import type_of_target
@@ -46,6 +47,35 @@ def check_task(task, y, name="y"):
     return "regression" if kind == "continuous" else "classification"
 
 
+def task_of(task, estimator):
+    """The task of a valuer that trains an estimator; "auto" without one.
+
+    Raises ValueError for a classifier with task="regression".
+    """
+    if estimator is None or not (is_classifier(estimator) or is_regressor(estimator)):
+        return task
+    if task == "regression" and is_classifier(estimator):
+        raise ValueError(
+            f"estimator must be a regressor with task='regression'. Got {estimator!r}."
+        )
+    by_estimator = "regression" if is_regressor(estimator) else "classification"
+    return by_estimator if task == "auto" else task
+
+
+def may_be_regression(y):
+    """Whether labels may be targets of a regression: many whole numbers, with gaps or few rows.
+
+    >>> may_be_regression(np.arange(30)), may_be_regression(np.arange(100) % 25)
+    (True, False)
+    """
+    y = np.asarray(y)
+    if y.dtype.kind not in "iuf":
+        return False
+    found = np.unique(y)
+    few = len(y) < 4 * len(found)
+    return len(found) > 20 and bool(few or found[-1] - found[0] > len(found) - 1)
+
+
 def refuse_missing_labels(y, name="y"):
     """Refuse NaT, and None, NaN or NA in labels of dtype object, such as strings."""
     labels = np.asarray(y)
@@ -84,10 +114,11 @@ def check_target_scale(y, name):
     return y
 
 
-def encode_labels(y, y_val=None):
+def encode_labels(y, y_val=None, cure=""):
     """Return the sorted classes of ``y``, and the codes of ``y`` and of ``y_val``.
 
-    Raises ValueError if ``y`` has only one class, or ``y_val`` has a label that is not in ``y``.
+    Raises ValueError if ``y`` has only one class, or ``y_val`` has a label that is not in ``y``;
+    ``cure`` is added to its message.
     """
     classes, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
     if len(classes) < 2:
@@ -97,10 +128,10 @@ def encode_labels(y, y_val=None):
         )
     # Small integers keep the data of the compiled loops in the CPU cache.
     codes = codes.astype(np.min_scalar_type(len(classes) - 1))
-    return classes, codes, None if y_val is None else label_codes(y_val, classes, "y_val")
+    return classes, codes, None if y_val is None else label_codes(y_val, classes, "y_val", cure)
 
 
-def label_codes(y, classes, name):
+def label_codes(y, classes, name, cure=""):
     """Codes of the labels ``y``; raises ValueError for a label that is not in ``classes``."""
     y = one_column(y, name, warn=True)
     refuse_missing_labels(y, name)
@@ -111,7 +142,8 @@ def label_codes(y, classes, name):
         unseen = sorted({repr(label) for label in y} - {repr(label) for label in classes})
     if unseen:
         shown = ", ".join(map(repr, unseen[:5])) + (", ..." if len(unseen) > 5 else "")
-        raise ValueError(f"{name} must hold only labels that y has. Got unseen labels: {shown}.")
+        message = f"{name} must hold only labels that y has. Got unseen labels: {shown}."
+        raise ValueError(message + cure * (classes.dtype.kind in "iuf"))
     return codes.astype(np.min_scalar_type(len(classes) - 1))
 
 

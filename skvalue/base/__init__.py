@@ -1,5 +1,13 @@
 """What all valuers of rows have in common: validation, the steps of a fit, and its record."""
 
+from ._containers import (
+    follow_input_tags,
+    is_numeric,
+    is_plain,
+    n_rows_of,
+    rows_at,
+    stack_rows,
+)
 from ._in_sample import BaseInSampleValuer
 from ._labels import codes_or_other, public_classes
 from ._points import Part, mean_over_splits

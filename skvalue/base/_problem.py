@@ -16,18 +16,25 @@ from .._utils.checks import (
     encode_labels,
     is_leave_one_out,
     make_splits,
+    may_be_regression,
     refuse_missing_labels,
 )
 from .._utils.embedding import fit_embedding, learns_from_rows
 from .._utils.fits import blank_of
 from .._utils.warned import warn
-from ..exceptions import QuadraticCostWarning, SameRowsWarning
+from ..exceptions import ManyClassesWarning, QuadraticCostWarning, SameRowsWarning
 from ..privacy import check_delta, check_epsilon
+from ._containers import is_plain, n_rows_of, rows_at
 from ._labels import codes_or_other, public_classes
 from ._release import warn_of_guarantee
 from ._rows import check_rows, check_validation_set
 
 LEAVE_ONE_OUT_LIMIT = 50_000
+_HOW = (
+    "For a regression use a valuer with task='regression', such as KNNShapleyValuer.",
+    "Pass task='regression' for a regression, task='classification' to keep the classes.",
+)
+_CURE = " If it holds targets of a regression, pass task='regression', or a regressor."
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,8 @@ class Takes:
     dtypes: tuple = (np.float64, np.float32)  # dtypes kept; others are converted to the first
     blocks: bool = False  # whether X may be `skvalue.neighbors.Rows`
     allow_nd: bool = False  # whether X may have more than two dimensions
+    any_rows: bool = False  # whether X is left to an estimator that is trained on some of the rows
+    names: bool = True  # with any_rows: whether frames of numbers stay frames, with column names
     squares: bool = True  # whether targets are squared, so that they must not be too large
     points: bool = True  # whether there are validation points, given or held out
     leave_one_out_at_once: bool = False  # whether one game, less each point itself, replaces n
@@ -65,7 +74,7 @@ class Points:
     def __getitem__(self, part):
         rows = None if self.self_index is None else self.self_index[part]
         return replace(
-            self, X=self.X[part], y=self.y[part], weights=self.weights[part],
+            self, X=rows_at(self.X, part), y=self.y[part], weights=self.weights[part],
             index=self.index[part], self_index=rows,
         )  # fmt: skip
 
@@ -113,26 +122,36 @@ class Problem:
     @property
     def player_codes(self):
         """Player of each row: its group, or the row itself."""
-        return np.arange(len(self.X)) if self.groups is None else self.groups
+        return np.arange(len(self.y)) if self.groups is None else self.groups
 
     @property
     def n_players(self):
         """Number of players: groups, or rows."""
-        return len(self.X) if self.groups is None else len(self.group_names)
+        return len(self.y) if self.groups is None else len(self.group_names)
+
+    @property
+    def shape(self):
+        """Number of rows, and of columns; one column for texts."""
+        return len(self.y), self.columns.get("n_features_in_", 1)
+
+    @property
+    def is_plain(self):
+        """Whether all rows and validation points are in arrays of finite numbers."""
+        return is_plain(self.X) and all(is_plain(split.points.X) for split in self.splits)
 
     def n_rows(self, split):
         """Number of rows that are players in a split."""
-        return len(self.X) if isinstance(split.players, slice) else len(split.players)
+        return len(self.y) if isinstance(split.players, slice) else len(split.players)
 
     def rows(self, split):
         """X and y of the players of a split."""
         if isinstance(split.players, slice):  # all rows: the arrays themselves, not views
             return self.X, self.y
-        return self.X[split.players], self.y[split.players]
+        return rows_at(self.X, split.players), self.y[split.players]
 
     def row_numbers(self, split):
         """Positions in X of the players of a split."""
-        return np.arange(len(self.X))[split.players]
+        return np.arange(len(self.y))[split.players]
 
     def labels(self, y):
         """Labels from codes; targets are returned unchanged."""
@@ -202,15 +221,16 @@ def build_problem(
                 "validation points to evaluate the rows. They are NOT protected, and must not be "
                 "private rows. Got no X_val."
             )
-    group_names, group_codes = check_groups(groups, len(X))
+    n = n_rows_of(X)
+    group_names, group_codes = check_groups(groups, n)
     by_party = group_names is not None and getattr(estimator, "unit", None) == "party"
-    warn_of_guarantee(estimator, len(group_names) if by_party else len(X))
-    check_length(y, "y", len(X))
+    warn_of_guarantee(estimator, len(group_names) if by_party else n)
+    check_length(y, "y", n)
     encode = _encode_private if estimator._is_private else _encode
     classes, y, y_val = encode(type(estimator).__name__, takes, y, y_val)
     problem = Problem(
         X, y, classes, groups=group_codes, group_names=group_names,
-        sample_weight=check_sample_weight(sample_weight, len(X)),
+        sample_weight=check_sample_weight(sample_weight, n),
         has_validation_set=X_val is not None, columns=columns,
     )  # fmt: skip
     if X_val is None and sample_weight_val is not None:
@@ -219,15 +239,15 @@ def build_problem(
         if X_val is not None:
             raise ValueError(
                 f"X_val must be None: {type(estimator).__name__} has no validation points. Got "
-                f"{len(X_val)} rows."
+                f"{n_rows_of(X_val)} rows."
             )
         return problem
     if X_val is None:
         splits, fraction = _split_rows(estimator, problem)
         return replace(problem, splits=splits, joining_fraction=fraction)
-    weights = check_validation_weights(sample_weight_val, len(X_val))
+    weights = check_validation_weights(sample_weight_val, len(y_val))
     prior = 0.0 if problem.n_classes else float(y_val @ weights)
-    points = Points(X_val, y_val, weights, np.arange(len(X_val)), prior=prior)
+    points = Points(X_val, y_val, weights, np.arange(len(y_val)), prior=prior)
     return replace(
         problem, splits=(Split(slice(None), points),),
         sample_weight_val=None if sample_weight_val is None else np.asarray(sample_weight_val),
@@ -237,21 +257,34 @@ def build_problem(
 def _encode(name, takes, y, y_val):
     """Classes and codes of labels; for regression, None and targets."""
     task = takes.targets[0]
-    if len(takes.targets) > 1:
+    known = len(takes.targets) > 1
+    if known:
         task = check_task(takes.task, y)
     elif check_task("auto", y) != task:
         raise ValueError(f"Unknown label type: {name} needs classes. Got a continuous target.")
     if task == "regression":
         return None, *_targets(takes, y, y_val)
-    return encode_labels(y, y_val)
+    _warn_of_numbers(takes, y, "y")
+    return encode_labels(y, y_val, _CURE if known else "")
 
 
 def _encode_private(name, takes, y, y_val):
     """As `_encode`, for private labels: the task and the classes are those of y_val."""
     if len(takes.targets) > 1 and check_task(takes.task, y_val, "y_val") == "regression":
         return None, *_targets(takes, y, y_val)
+    _warn_of_numbers(takes, y_val, "y_val")
     classes, y_val = public_classes(y_val)
     return classes, codes_or_other(y, classes), y_val
+
+
+def _warn_of_numbers(takes, y, name):
+    """Warn of classes that may be targets of a regression, unless the user named the task."""
+    if takes.task == "auto" and may_be_regression(y):
+        warn(
+            f"{name} has {len(np.unique(y))} different whole numbers, which are taken for classes. "
+            + _HOW[len(takes.targets) > 1],
+            ManyClassesWarning,
+        )
 
 
 def _targets(takes, y, y_val):
@@ -261,7 +294,7 @@ def _targets(takes, y, y_val):
 
 def _split_rows(estimator, problem):
     """Splits of ``cv``, and the fraction of them in which one more row would be a player."""
-    X, y, n = problem.X, problem.y, len(problem.X)
+    X, y, n = problem.X, problem.y, len(problem.y)
     prior = 0.0 if problem.n_classes else float(y.mean())
     at_once = estimator._takes.leave_one_out_at_once and problem.groups is None
     if at_once and is_leave_one_out(estimator.cv):
@@ -279,7 +312,9 @@ def _split_rows(estimator, problem):
     for players, held_out in make_splits(estimator.cv, X, y, problem.groups, problem.n_classes > 0):
         weights = np.full(len(held_out), 1.0 / len(held_out))
         splits.append(
-            Split(players, Points(X[held_out], y[held_out], weights, held_out, prior=prior))
+            Split(
+                players, Points(rows_at(X, held_out), y[held_out], weights, held_out, prior=prior)
+            )
         )
     return tuple(splits), sum(len(split.players) for split in splits) / (n * len(splits))
 
@@ -293,5 +328,6 @@ def refuse_unseen_labels(problem, cv):
             raise ValueError(
                 "In each split the players must have all labels of the validation points: rows "
                 f"with the label {shown} are all among the validation points of one split. "
-                f"Pass X_val and y_val, or another cv. Got cv={cv!r}."
+                "Pass X_val and y_val, another cv, or task='regression' if y holds no classes. "
+                f"Got cv={cv!r}."
             )

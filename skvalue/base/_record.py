@@ -4,6 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ..neighbors import Rows
+from ._containers import is_plain, n_rows_of, row_hashes
 from ._problem import Problem
 from ._release import EXACT, Release
 from ._seen_rows import SeenRows
@@ -71,9 +73,14 @@ class Fitted:
         """Values of the rows that were in fit, and a mask of these rows."""
         problem = self.problem
         if problem.X is None:
-            return np.zeros(len(X)), np.zeros(len(X), dtype=bool)
-        seen = self.cache.setdefault("seen", SeenRows())
-        return seen.lookup(X, codes, problem.X, problem.y, self.row_values)
+            return np.zeros(n_rows_of(X)), np.zeros(n_rows_of(X), dtype=bool)
+        if "seen" not in self.cache:
+            as_they_are = isinstance(problem.X, Rows) or is_plain(problem.X)
+            X_fit = problem.X if as_they_are else row_hashes(problem.X)
+            self.cache.update(X=X_fit, seen=SeenRows())
+        seen, X_fit = self.cache["seen"], self.cache["X"]
+        X = X if X_fit is problem.X else row_hashes(X)
+        return seen.lookup(X, codes, X_fit, problem.y, self.row_values)
 
     def __getstate__(self):
         # Values of a private fit are for the curator: they are not pickled.

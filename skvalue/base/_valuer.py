@@ -7,6 +7,7 @@ import numpy as np
 from .._utils.checks import check_length, check_target_scale
 from .._utils.sklearn import fit_context
 from . import _inference, _updates
+from ._containers import n_rows_of, rows_at
 from ._in_sample import BaseInSampleValuer
 from ._labels import codes_of_new_rows
 from ._rows import check_rows
@@ -66,7 +67,7 @@ class BaseScoringValuer(BaseInSampleValuer):
         X = check_rows(self, X, like=problem.splits[0].points.X)
         codes = None
         if y is not None:
-            check_length(y, "y", len(X))
+            check_length(y, "y", n_rows_of(X))
             if problem.n_classes:
                 codes = codes_of_new_rows(y, problem.classes, fitted.is_private)
             else:
@@ -76,7 +77,7 @@ class BaseScoringValuer(BaseInSampleValuer):
         if len(new):
             y_new = None if codes is None else codes[new]
             joined = sum(
-                self._score_new(fitted, number, X[new], y_new)
+                self._score_new(fitted, number, rows_at(X, new), y_new)
                 for number in range(len(problem.splits))
             )
             scores[new] = joined * (problem.joining_fraction / len(problem.splits))

@@ -1,5 +1,8 @@
 """The game of training a model on a coalition of rows."""
 
+import warnings
+from dataclasses import replace
+
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_consistent_length, column_or_1d
@@ -9,9 +12,10 @@ from sklearn.utils.validation import check_memory
 from .._utils.hashing import fingerprint
 from .._utils.parallel import one_thread
 from .._utils.warned import add_counts, counted, ready_to_count, tell
+from ..exceptions import UnbatchedFitWarning
 from ._protocol import Game
-from ._training import make_training
-from .solvers import find_solver, fit_and_score
+from ._training import make_training, on_all_rows
+from .solvers import find_solver, fit_and_score, obstacles
 
 _TASKS_PER_WORKER = 4  # a task takes every n-th coalition, so coalitions of all sizes
 
@@ -31,7 +35,8 @@ class ModelGame(Game):
     estimator : estimator
         The scikit-learn estimator to train; it is not modified.
     X : array-like of shape (n_samples, n_features)
-        The rows. Without a batched solver they may have any form that the estimator accepts.
+        The rows, in any form that the estimator accepts and that can be indexed by rows: data
+        frames, texts, sparse rows. Batched solvers need dense, finite numbers.
     y : array-like of shape (n_samples,)
         Labels or targets of the rows.
     X_val : array-like of shape (n_validation, n_features)
@@ -145,7 +150,7 @@ class ModelGame(Game):
         n_players = len(self._training.y) if groups is None else len(self.groups_)
         super().__init__(n_players, empty_utility, cache_size)
         self._failed_utility = self._training.error_score
-        self.n_jobs = n_jobs
+        self.n_jobs, self._batch = n_jobs, batch
         self._solver = find_solver(self._training, batch)
         self.solver = "loop" if self._solver is None else self._solver.name
         self._remember = self._solver is None
@@ -199,6 +204,46 @@ class ModelGame(Game):
             add_counts(found, warned)
         tell(found)
         return utilities, failed, one_class
+
+    def warn_unbatched(self, stacklevel=2):
+        """Warn if a parameter or a step of a pipeline keeps models from being trained in batches.
+
+        Parameters
+        ----------
+        stacklevel : int, default=2
+            As in `warnings.warn`; 2 is the line that calls this method.
+
+        Warns
+        -----
+        UnbatchedFitWarning
+            If there is a batched solver for the estimator without them, and `batch` is "auto".
+        """
+        if self._batch != "auto" or self._solver is not None:
+            return
+        found = obstacles(self._training)
+        if found:
+            warnings.warn(
+                "Models are trained one by one, about 100 times slower than in batches, because of "
+                f"{' and '.join(found)}: {', and '.join(found.values())}. batch='never' turns this "
+                "warning off.",
+                UnbatchedFitWarning,
+                stacklevel=stacklevel,
+            )
+
+    def require_trainable(self):
+        """Train the model of all rows and score it.
+
+        Raises
+        ------
+        ValueError
+            If that fails, with the first line of the estimator's error.
+        """
+        training = replace(self._training, error_score="raise")
+        rows = np.ones(len(training.y), dtype=bool)
+        if training.sample_weight is not None:
+            rows = training.sample_weight > 0
+        with on_all_rows(training.estimator):
+            fit_and_score(training, [np.packbits(rows)])
 
 
 def _train(fingerprint, packed, game, n_rows):

@@ -1,5 +1,6 @@
 """Validation of the inputs of a `ModelGame`."""
 
+from contextlib import contextmanager
 from numbers import Real
 
 import numpy as np
@@ -40,6 +41,20 @@ def make_training(
         scoring, scorer, _error_score(error_score, empty_utility), device,
     )  # fmt: skip
     return training, empty_utility
+
+
+@contextmanager
+def on_all_rows(estimator):
+    """Errors of training a model on all rows, and of its score, as a ValueError with the cause."""
+    try:
+        yield
+    except Exception as error:
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(
+            f"estimator must take X and X_val as they are passed: {type(estimator).__name__} fails "
+            f"on all rows with {type(error).__name__}: {first_line.rstrip('.')}. A pipeline takes "
+            "frames and texts: make_pipeline(ColumnTransformer(...), LogisticRegression())."
+        ) from error
 
 
 def _seeded(estimator, random_state):
@@ -89,7 +104,7 @@ def _targets(y, y_val, classifier):
     if len(unseen):
         raise ValueError(
             "y_val must hold only labels that y has. Got unseen labels: "
-            f"{', '.join(map(repr, unseen.tolist()[:5]))}."
+            f"{', '.join(map(repr, unseen.tolist()[:5]))}. A regression needs a regressor."
         )
     if y.dtype.kind in "ui":  # not every estimator accepts small integer types
         y, y_val, classes = (part.astype(np.int64) for part in (y, y_val, classes))

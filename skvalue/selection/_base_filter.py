@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._utils.checks import check_length, check_task
 from .._utils.fits import blank_of, columns_on
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions, safe_indexing
+from ..base import BaseInSampleValuer
 from ._auto_drop import choose_drop
 from ._choice import lower_weights, select_rows
 from ._metadata import as_rows, given
@@ -107,9 +108,10 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         groups = valuer_params.get("groups")
         check_request(valuer, self.drop, self.memory, valuer_params.get("X_val"), groups, len(y))
         fitted = fit_valuer(valuer, X, y, valuer_params, self.memory)
-        if task == "auto":
-            task = getattr(valuer, "task", "auto")
-        classes = check_task(task, y) == "classification"
+        if task == "auto" and isinstance(fitted, BaseInSampleValuer):
+            classes = hasattr(fitted, "classes_")
+        else:
+            classes = check_task(task, y) == "classification"
         drop, chosen = self.drop, ""
         if drop == "auto":
             drop, attributes["drop_scores_"] = choose_drop(

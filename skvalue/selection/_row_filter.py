@@ -220,7 +220,7 @@ class ValueFilter(BaseValueFilter):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = get_tags(fresh_valuer(self.valuer)).input_tags.sparse
+        tags.input_tags = get_tags(fresh_valuer(self.valuer)).input_tags
         tags.target_tags.required = True
         tags.target_tags.one_d_labels = True
         return tags

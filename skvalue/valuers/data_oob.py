@@ -4,16 +4,16 @@ from collections import deque
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from .._utils.checks import seed_of
 from .._utils.parallel import one_thread
 from .._utils.sklearn import HasMethods, Interval, StrOptions, safe_indexing, validated
 from .._utils.warned import counted_map, summaries
-from ..base import Result, Takes
-from ..games import check_takes_weights, train
-from ._retraining._base import BaseRetrainingValuer
+from ..base import Result
+from ..games import check_takes_weights, on_all_rows, train
+from ._retraining._base import BaseRetrainingValuer, takes_of
 
 _CHUNK = 16  # models per task, for any number of workers, so that sums have the same bits
 
@@ -96,12 +96,13 @@ class DataOOBValuer(BaseRetrainingValuer):
     Parameters
     ----------
     estimator : estimator, default=None
-        The model. None is a decision tree, as in the paper.
+        The model. None is a decision tree, as in the paper. X may be of any kind that it takes: a
+        data frame, texts, sparse rows, missing values.
     n_estimators : int, default=800
         Number of models. As many more are trained, again and again, until each row is out of bag
         at least twice.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if the target is continuous.
+        "auto" is the task of the estimator or, without one, regression if y is continuous.
     n_jobs : int, default=None
         Number of joblib workers. None is 1 unless set by `joblib.parallel_config`.
     random_state : int, RandomState instance or None, default=None
@@ -167,23 +168,28 @@ class DataOOBValuer(BaseRetrainingValuer):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    _default_estimator = DecisionTreeClassifier()
+
     @property
     def _takes(self):
-        return Takes(
-            targets=("classification", "regression"), task=self.task, points=False,
-            part="models", done="models trained",
-        )  # fmt: skip
+        return takes_of(self, "models", points=False, done="models trained")
 
     def _prepare(self, problem):
-        weights = problem.sample_weight
+        weights, model = problem.sample_weight, self._model(problem)
+        if problem.n_classes and is_regressor(model):
+            raise ValueError(f"estimator must be a classifier for classes. Got {model!r}.")
         if weights is not None:
-            check_takes_weights(self._model(problem), weights)
+            check_takes_weights(model, weights)
             weighty = np.unique(problem.player_codes[weights > 0])
             if len(weighty) < 2:  # a row is predicted by models trained on others
                 what = "rows" if problem.groups is None else "groups"
                 raise ValueError(
                     f"sample_weight must be positive in at least 2 {what}. Got {len(weighty)}."
                 )
+        if not problem.is_plain:
+            y, rows = problem.labels(problem.y), np.arange(len(problem.y))
+            with on_all_rows(model):
+                train(_seeded(model, 0), problem.X, y, weights, problem.classes, rows)
         return {}
 
     def _model(self, problem):

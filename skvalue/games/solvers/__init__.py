@@ -1,5 +1,10 @@
 """Batched solvers: estimators that are trained on many coalitions at once."""
 
+from dataclasses import replace
+
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
 from .bayes import BayesSolver
 from .centroid import CentroidSolver
 from .linear import LeastSquaresSolver, RidgeSolver
@@ -19,6 +24,26 @@ SOLVERS = [
     NeighborsSolver,
     RidgeSolver,
 ]
+
+
+def has_solver(estimator):
+    """Whether a batched solver trains estimators of this type, with some parameters."""
+    return any(type(estimator) is solver.estimator for solver in SOLVERS)
+
+
+def obstacles(training):
+    """What keeps an estimator from a batched solver that would train it otherwise: name -> cure."""
+    estimator, found = training.estimator, {}
+    if isinstance(estimator, Pipeline) and len(estimator) > 1:
+        estimator = estimator[-1]
+        steps = f"the steps before {type(estimator).__name__} in the pipeline"
+        found[steps] = "transform the rows before they are valued"
+    if has_solver(estimator) and estimator.get_params().get("class_weight") is not None:
+        found["class_weight"] = "pass sample_weight in place of class_weight"
+        estimator = clone(estimator).set_params(class_weight=None)
+    if found and find_solver(replace(training, estimator=estimator), "auto") is None:
+        return {}
+    return found
 
 
 def find_solver(training, batch):

@@ -1,11 +1,28 @@
 """Base class of valuers that train an estimator: a `fit` with sample weights."""
 
+from ..._utils.checks import task_of
 from ..._utils.sklearn import fit_context
-from ...base import BaseInSampleValuer, make_problem
+from ...base import BaseInSampleValuer, Takes, follow_input_tags, make_problem
+from ...games import has_solver
+
+
+def takes_of(valuer, part, any_rows=True, **options):
+    """What a valuer takes that leaves X to its estimator; without one, the task is that of y."""
+    named = valuer.estimator is not None and not has_solver(valuer.estimator)
+    return Takes(
+        targets=("classification", "regression"), task=task_of(valuer.task, valuer.estimator),
+        any_rows=any_rows, names=named, part=part, **options,
+    )  # fmt: skip
 
 
 class BaseRetrainingValuer(BaseInSampleValuer):
     """Base class of valuers that train an estimator, whose `fit` takes `sample_weight`."""
+
+    _default_estimator = None  # for classes; used if none is passed
+
+    def __sklearn_tags__(self):
+        estimator = self._default_estimator if self.estimator is None else self.estimator
+        return follow_input_tags(super().__sklearn_tags__(), estimator)
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -24,7 +41,8 @@ class BaseRetrainingValuer(BaseInSampleValuer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The rows to value.
+            The rows to value, of any kind that the estimator takes and that can be indexed by
+            rows: arrays, data frames, sparse matrices, lists of texts.
         y : array-like of shape (n_samples,)
             Their labels, of any kind, or targets where the method has a regression game.
         X_val : array-like of shape (n_validation, n_features), default=None
@@ -49,10 +67,19 @@ class BaseRetrainingValuer(BaseInSampleValuer):
         Raises
         ------
         ValueError
-            If X or X_val contain NaN or infinity, y has one class, y_val has a label that y lacks,
-            only one of X_val and y_val is passed or they are empty, groups or weights have a wrong
-            length, the estimator accepts no weights or cannot be trained on all rows, or rows are
-            in the training sets of `cv` unequally often.
+            If the estimator cannot take X and X_val or be trained on all rows, X_val is of another
+            kind than X or has other columns, y has one class, y_val has a label that y lacks, only
+            one of X_val and y_val is passed or they are empty, groups or weights have a wrong
+            length, the estimator accepts no weights, or rows are in the training sets of `cv`
+            unequally often.
+
+        Warns
+        -----
+        UnbatchedFitWarning
+            If models are trained one by one only because of `class_weight`, or of the first steps
+            of a pipeline.
+        ManyClassesWarning
+            If whole numbers with many values are taken for classes.
         """
         return self._solve(
             make_problem(

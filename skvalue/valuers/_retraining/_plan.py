@@ -59,7 +59,7 @@ def default_estimator(problem):
 
 def make_games(problem, estimator, **options):
     """The game of each split, and the indices of its players among all players."""
-    games, players = [], []
+    games, players, is_plain = [], [], problem.is_plain
     for split in problem.splits:
         rows, points = problem.row_numbers(split), split.points
         weights, groups = problem.sample_weight, problem.groups
@@ -70,6 +70,8 @@ def make_games(problem, estimator, **options):
             sample_weight_val=points.weights,
             groups=None if groups is None else groups[rows], random_state=0, **options,
         )  # fmt: skip
+        if not is_plain:
+            game.require_trainable()
         games.append(game)
         players.append(rows if groups is None else game.groups_)
     return games, players

@@ -3,7 +3,8 @@
 [model]
 estimator : estimator, default=None
     The model trained on coalitions; None means `LogisticRegression()` or `Ridge()`. If its
-    `random_state` is None, 0 is used, so that the utility of a coalition is deterministic.
+    `random_state` is None, 0 is used, so that the utility of a coalition is deterministic. X may
+    be of any kind that it takes: a data frame, texts, sparse rows, missing values.
 
 [utility]
 scoring : str or callable, default=None
@@ -49,7 +50,8 @@ stable_bottom : int, default=None
 
 [data]
 task : {"auto", "classification", "regression"}, default="auto"
-    Kind of target; "auto" uses `sklearn.utils.multiclass.type_of_target`.
+    Kind of target; "auto" is that of the estimator or, without one, that of y: classes unless y
+    is continuous.
 cv : int, "leave-one-out", splitter or iterable, default=5
     Splits used when no validation set is passed: the test rows of each split are the validation
     points of its training rows. Every row must be a training row equally often.

@@ -7,13 +7,14 @@ from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.checks import seed_of
 from ..._utils.sklearn import HasMethods, Interval, StrOptions
 from ..._utils.warned import add_counts, counted_warnings, summaries
-from ...base import Result, Takes, make_problem, refuse_unseen_labels
+from ...base import Result, make_problem, refuse_unseen_labels
 from ...estimation import (
     SAMPLERS,
     SUBSETS,
@@ -29,7 +30,7 @@ from ...estimation import (
 from ...exceptions import ImpreciseValuesWarning
 from ...games import failed_warnings
 from ...semivalues import check_semivalue
-from ._base import BaseRetrainingValuer
+from ._base import BaseRetrainingValuer, takes_of
 from ._estimates import halfwidths, merged
 from ._plan import (
     COUNTS,
@@ -121,6 +122,8 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
     @abstractmethod
     def _semivalue(self):
         """The semivalue, see `skvalue.semivalues.check_semivalue`."""
+
+    _default_estimator = LogisticRegression()
 
     # What a user calls ----------------------------------------------------------------------
 
@@ -254,10 +257,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
 
     @property
     def _takes(self):
-        return Takes(
-            targets=("classification", "regression"), task=self.task, part="coalitions",
-            done="coalitions evaluated",
-        )  # fmt: skip
+        return takes_of(self, "coalitions", done="coalitions evaluated")
 
     def _prepare(self, problem):
         check_semivalue(self._semivalue, custom=True)
@@ -272,6 +272,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
 
     def _parts(self, problem, attributes, release):
         plan = self._plan(problem, self._former())
+        plan.games[0].warn_unbatched(stacklevel=6)  # the line that called `fit`
         return self._evaluate(plan), plan.run.n_steps
 
     def _evaluate(self, plan):
@@ -403,7 +404,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
                 cost = make_design(sampler, self._semivalue, n, self.truncation).cost
             # At least two blocks, so that there is a standard error.
             stopping.max_evaluations = max(
-                default_evaluations(n, *problem.X.shape), len(problem.splits) * (2 * cost + 1)
+                default_evaluations(n, *problem.shape), len(problem.splits) * (2 * cost + 1)
             )
         return stopping
 

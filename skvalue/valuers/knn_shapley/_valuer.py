@@ -52,7 +52,8 @@ class KNNShapleyValuer(BaseValuer):
         Number of nearest rows that are ranked at each validation point (at least `n_neighbors`);
         the others count as tied. `max_rank_error_` bounds the error. Classification only.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if the target is continuous.
+        "auto" is regression if the target is continuous; whole numbers with many values are taken
+        for classes, with a warning.
     engine : {"auto", "numba", "torch", "faiss", "faiss-ivf"}, default="auto"
         What computes distances and ranks. All but "faiss-ivf" give the same values; that one may
         miss some of the nearest rows, and needs `max_rank`. "auto" is "numba", or "torch" if

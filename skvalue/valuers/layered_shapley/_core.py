@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..._utils.parallel import tiles
+from ...base import is_numeric, rows_at, stack_rows
 from ._designs import ENTRIES, coalition_masks
 from ._settings import GameSettings
 
@@ -23,11 +24,11 @@ class CoreSet:
     ----------
     settings : GameSettings
         Parameters of the game.
-    X : ndarray of shape (n_rows, n_features)
+    X : array-like of shape (n_rows, n_features)
         The rows of the coalitions.
     y : ndarray of shape (n_rows,)
         Codes of their classes, or targets.
-    X_val : ndarray of shape (n_validation, n_features)
+    X_val : array-like of shape (n_validation, n_features)
         The validation points.
     y_val : ndarray of shape (n_validation,)
         Codes of their classes, or targets.
@@ -67,7 +68,7 @@ class CoreSet:
     ):  # fmt: skip
         self.settings, self.X, self.y, self.X_val, self.y_val = settings, X, y, X_val, y_val
         self.classes, self.n_players, self.include_empty = classes, n_players, include_empty
-        self.groups = np.arange(len(X)) if groups is None else groups
+        self.groups = np.arange(len(y)) if groups is None else groups
         n_val = len(y_val)
         equal = np.full(n_val, 1.0 / n_val)
         self.sample_weight_val = equal if sample_weight_val is None else sample_weight_val
@@ -100,9 +101,9 @@ class CoreSet:
         number, kept = np.cumsum(used) - 1, used[self.groups]
         coalitions = [(number[members], *rest) for members, *rest in self.coalitions]
         return CoreSet(
-            self.settings, self.X[kept], self.y[kept], self.X_val, self.y_val, self.classes,
-            coalitions, self.n_players, self.include_empty, number[self.groups[kept]],
-            self.sample_weight_val,
+            self.settings, rows_at(self.X, np.flatnonzero(kept)), self.y[kept], self.X_val,
+            self.y_val, self.classes, coalitions, self.n_players, self.include_empty,
+            number[self.groups[kept]], self.sample_weight_val,
         )  # fmt: skip
 
     def score_samples(self, X, y):
@@ -125,7 +126,7 @@ class CoreSet:
         ValueError
             If y has a label that was not in fit.
         """
-        X, y = np.asarray(X, dtype=self.X.dtype), np.asarray(y)
+        X, y = np.asarray(X, dtype=self.X.dtype) if is_numeric(self.X) else X, np.asarray(y)
         if self.classes is not None:
             unseen = np.setdiff1d(y, self.classes)
             if len(unseen):
@@ -151,11 +152,11 @@ class CoreSet:
         values : ndarray of shape (n_rows,)
             The values.
         """
-        n_old, n_new = int(self.groups.max()) + 1, len(X_new)
+        n_old, n_new = int(self.groups.max()) + 1, len(y_new)
         groups = np.r_[self.groups, n_old + np.arange(n_new)]
         rows_play = len(np.unique(groups)) == len(groups)
         game = self.settings.game(
-            np.concatenate([self.X, X_new]), np.concatenate([self.y, y_new]), self.X_val,
+            stack_rows(self.X, X_new), np.concatenate([self.y, y_new]), self.X_val,
             self.y_val, self.sample_weight_val, self.classes, None if rows_play else groups,
         )  # fmt: skip
         if rows_play:  # then players are rows, in the order of the rows
@@ -187,8 +188,13 @@ class CoreSet:
         Raises
         ------
         ValueError
-            If a setting cannot be written without pickle, such as a callable scorer.
+            If a setting cannot be written without pickle, such as a callable scorer, or rows that
+            are not arrays of numbers.
         """
+        if not (is_numeric(self.X) and is_numeric(self.X_val)):
+            raise ValueError(
+                "save needs rows that are arrays of numbers: transform them before they are valued."
+            )
         arrays = {
             "settings": np.array(json.dumps(self.settings.plain())),
             "X": self.X, "y": self.y, "groups": self.groups,

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import Bunch
 
+from ...base import n_rows_of
 from ...samplers import uniform_subsets
 from ._core import CoreSet
 from ._designs import Utilities
@@ -62,7 +63,7 @@ def _predictions(fitted, settings, X):
         probabilities = model.predict_proba(X)
     else:
         probabilities = (model.predict(X)[:, None] == problem.classes).astype(np.float64)
-    return [(np.full(len(X), c), probabilities[:, c]) for c in range(problem.n_classes)]
+    return [(np.full(n_rows_of(X), c), probabilities[:, c]) for c in range(problem.n_classes)]
 
 
 def value_of_group(fitted, settings, indices, accuracy, failure):

@@ -46,6 +46,8 @@ def random_streams(seed, number):
 def set_up_splits(problem, settings, seed):
     """The splits of a problem with their games and plans, and the number of estimates to come."""
     games = [settings.game_of(problem, split) for split in problem.splits]
+    for game in [] if problem.is_plain else games:
+        game.require_trainable()
     splits = []
     for number, (game, split) in enumerate(zip(games, problem.splits)):
         groups = None if problem.groups is None else problem.groups[split.players]

@@ -2,10 +2,19 @@
 
 from numbers import Integral, Real
 
+from sklearn.linear_model import LogisticRegression
+
 from ..._utils.checks import seed_of
 from ..._utils.sklearn import HasMethods, Interval, StrOptions
-from ...base import EXACT, PRIVACY_CONSTRAINTS, BaseScoringValuer, Takes, refuse_unseen_labels
+from ...base import (
+    EXACT,
+    PRIVACY_CONSTRAINTS,
+    BaseScoringValuer,
+    follow_input_tags,
+    refuse_unseen_labels,
+)
 from ...samplers import ALLOCATIONS
+from .._retraining._base import takes_of
 from ._plan import DESIGNS
 from ._private import NOISES, RELEASES
 from ._queries import core_set, joining_values, value_of_group
@@ -26,7 +35,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
     ----------
     estimator : estimator, default=None
         The model that is trained on coalitions; None is `LogisticRegression()` or `Ridge()`, or
-        the model of `l2`, if that is set.
+        the model of `l2`, if that is set. X may be of any kind that the estimator takes; `l2`
+        needs an array of finite numbers.
     l2 : float, default=None
         If set, use the utility of `skvalue.games.StableLogisticGame` with this penalty: minus the
         mean logistic loss, for two classes. Private fits need it.
@@ -73,7 +83,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
         Utility of a coalition whose fit or score fails: that of the empty coalition, an error,
         or a number.
     task : {"auto", "classification", "regression"}, default="auto"
-        Type of target; "auto" decides by `sklearn.utils.multiclass.type_of_target`.
+        Type of target; "auto" is that of the estimator or, without one, that of y.
     cv : int, "leave-one-out", splitter or iterable, default=5
         How rows are held out as validation points if there is no validation set; all rows must be
         players equally often.
@@ -280,11 +290,21 @@ class LayeredShapleyValuer(BaseScoringValuer):
                 "release must be 'all' or 'publish' for fit_transform with epsilon: with 'query' "
                 "fit releases nothing. Got release='query'."
             )
-        return Takes(
-            targets=("classification", "regression"), task=self.task, part="coalitions",
-            done="coalitions evaluated", values_are_public=self.release == "publish",
-            fit_transform_error=refused,
+        return takes_of(
+            self, "coalitions", any_rows=self._trains, done="coalitions evaluated",
+            values_are_public=self.release == "publish", fit_transform_error=refused,
         )  # fmt: skip
+
+    @property
+    def _trains(self):
+        """Whether an estimator is trained, which takes X as it is passed."""
+        return self.l2 is None and self.epsilon is None
+
+    def __sklearn_tags__(self):
+        tags, estimator = super().__sklearn_tags__(), self.estimator
+        if not self._trains:
+            return tags
+        return follow_input_tags(tags, LogisticRegression() if estimator is None else estimator)
 
     def _prepare(self, problem):
         if self.epsilon is not None:
@@ -302,6 +322,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
         settings, seed = LayerSettings.of(self), seed_of(self.random_state)
         if release.is_exact:
             splits, n_parts = set_up_splits(problem, settings, seed)
+            if self._trains:
+                splits[0].utilities.game.warn_unbatched(stacklevel=6)  # the line that called `fit`
             return play_splits(splits), n_parts
         return (private_result(problem, release, settings, seed) for _ in range(1)), 1
 

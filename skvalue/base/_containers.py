@@ -1,0 +1,117 @@
+"""Rows in any container that an estimator takes: arrays, frames, sparse matrices, texts."""
+
+import sys
+from dataclasses import asdict
+from hashlib import blake2b
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import get_tags
+
+from .._utils.sklearn import safe_indexing
+from ..neighbors import Rows
+
+
+def follow_input_tags(tags, estimator):
+    """Tags of a valuer whose X is left to an estimator: they allow what the estimator's allow."""
+    for name, value in asdict(get_tags(estimator).input_tags).items():
+        if name not in ("pairwise", "dict"):  # rows alone are indexed
+            setattr(tags.input_tags, name, value)
+    return tags
+
+
+def n_rows_of(X):
+    """Number of rows, also of a sparse matrix."""
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def rows_at(X, rows):
+    """Some of the rows, in the same container; a slice of an array is a view."""
+    return X[rows] if isinstance(X, (np.ndarray, Rows)) else safe_indexing(X, rows)
+
+
+def is_frame(X):
+    """Whether X is a data frame."""
+    return hasattr(X, "columns")
+
+
+def is_numeric(X):
+    """Whether X is an array of numbers."""
+    return isinstance(X, np.ndarray) and X.dtype.kind in "biufc"
+
+
+def is_plain(X):
+    """Whether X is a 2D array of finite numbers."""
+    return is_numeric(X) and X.ndim == 2 and bool(np.isfinite(X).all())
+
+
+def contained(X):
+    """X as it is passed to an estimator that takes any container, and that can be indexed by rows.
+
+    Frames stay frames and sparse matrices become CSR. All else becomes an array: of numbers, or of
+    objects, in one dimension for texts.
+
+    >>> contained([[1, 2], [3, 4]]).dtype.kind, contained(["a text", "b"]).shape
+    ('i', (2,))
+    """
+    if is_frame(X):
+        return X
+    if sparse.issparse(X):
+        return X.tocsr()
+    if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], (str, bytes, dict)):
+        return _objects(X)  # an array of texts would have the width of the longest for each
+    try:
+        array = np.asarray(X)
+    except ValueError:  # from rows of unequal lengths
+        return _objects(X)
+    if array.dtype.kind in "USO" and array.ndim == 1:
+        return _objects(array.tolist())
+    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
+
+
+def _objects(items):
+    array = np.empty(len(items), dtype=object)
+    array[:] = items
+    return array
+
+
+def holds_strings(X):
+    """Whether an array has entries that are strings, or one object per row, such as a text."""
+    if X.dtype.kind != "O" or X.ndim == 0:
+        return X.dtype.kind not in "biufcO"
+    return X.ndim == 1 or any(isinstance(entry, (str, bytes)) for entry in X.flat)
+
+
+def kind_of(X):
+    """The container in words, for messages."""
+    if is_frame(X):
+        return f"a {type(X).__module__.split('.')[0]} frame"
+    if sparse.issparse(X):
+        return "a sparse matrix"
+    if is_numeric(X):
+        return "an array of numbers"
+    return "one text or object per row" if X.ndim == 1 else "an array of objects"
+
+
+def stack_rows(first, second):
+    """The rows of two sets of the same kind, one below the other."""
+    if sparse.issparse(first):
+        return sparse.vstack([first, second], format="csr")
+    if hasattr(first, "iloc"):
+        return sys.modules["pandas"].concat([first, second], ignore_index=True)
+    return first.vstack(second) if is_frame(first) else np.concatenate([first, second])
+
+
+def row_hashes(X):
+    """Two whole numbers per row, as floats (n, 2): a hash of 104 bits of its entries."""
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        X.sum_duplicates()
+        rows = (X[[i]] for i in range(X.shape[0]))
+        rows = ([row.indices.tolist(), row.data.tolist()] for row in rows)
+    elif is_frame(X):
+        rows = zip(*(np.asarray(X[name], dtype=object).tolist() for name in X.columns))
+    else:
+        rows = X.reshape(len(X), -1).tolist()
+    digests = b"".join(blake2b(repr(row).encode(), digest_size=16).digest() for row in rows)
+    return (np.frombuffer(digests, dtype=np.uint64).reshape(-1, 2) >> 12).astype(np.float64)

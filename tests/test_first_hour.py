@@ -1,0 +1,151 @@
+"""Ordinary calls of a new user: frames with categories and gaps, texts, whole dollars."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from skvalue import (
+    DataOOBValuer,
+    DataShapleyValuer,
+    KNNShapleyValuer,
+    ValueFilter,
+    ValueFilteredClassifier,
+    ValueFilteredRegressor,
+)
+from skvalue.datasets import flip_labels
+from skvalue.exceptions import ManyClassesWarning
+from skvalue.inspection import noisy_label_auc
+
+
+def census(n=160):
+    """Rows like those of Adult, with labels of which a tenth is wrong."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({
+        "age": rng.normal(40, 12, n).round(),
+        "hours": rng.normal(40, 8, n).round(),
+        "workclass": rng.choice(["Private", "State-gov", None], n, p=[0.7, 0.2, 0.1]),
+        "education": pd.Categorical(rng.choice(["Bachelors", "HS-grad", "11th"], n)),
+    })  # fmt: skip
+    score = (frame.age - 40) / 6 + (frame.education == "Bachelors") * 4 - 1
+    y = np.where(score + rng.normal(0, 0.2, n) > 0, ">50K", "<=50K")
+    frame.loc[::9, "age"] = np.nan
+    return frame, *flip_labels(y, 0.1, random_state=0)
+
+
+FRAME, LABELS, WRONG = census()
+COLUMNS = ColumnTransformer([
+    ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), ["age", "hours"]),
+    ("classes", OneHotEncoder(handle_unknown="ignore"), ["workclass", "education"]),
+])  # fmt: skip
+MODEL = make_pipeline(COLUMNS, LogisticRegression())
+TREE = make_pipeline(COLUMNS, DecisionTreeClassifier(max_depth=4))
+OOB = DataOOBValuer(TREE, n_estimators=20, random_state=0)
+SHAPLEY = DataShapleyValuer(MODEL, max_evaluations=140, random_state=0, batch="never")
+few_coalitions = pytest.mark.filterwarnings("ignore::skvalue.exceptions.FailedCoalitionsWarning")
+
+
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(embedding=COLUMNS), OOB], ids=["knn", "oob"])
+def test_wrong_labels_in_a_frame(valuer):
+    values = valuer.fit(FRAME, LABELS).values_
+    assert noisy_label_auc(values, WRONG) > 0.8
+
+
+@few_coalitions
+def test_data_shapley_of_a_frame():
+    train, val = slice(0, 40), slice(40, None)
+    valuer = clone(SHAPLEY).fit(FRAME[train], LABELS[train], X_val=FRAME[val], y_val=LABELS[val])
+    gain = valuer.utility_ - valuer.empty_utility_
+    assert valuer.values_.sum() == pytest.approx(gain)
+    assert gain > 0.1
+    assert list(valuer.feature_names_in_) == list(FRAME.columns)
+
+
+@few_coalitions
+def test_gradient_boosting_takes_categories_and_gaps():
+    frame = FRAME.astype({"workclass": "category"})
+    model = HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype")
+    valuer = DataOOBValuer(model, n_estimators=10, random_state=0).fit(frame, LABELS)
+    assert noisy_label_auc(valuer.values_, WRONG) > 0.7
+    ages = frame[["age", "hours"]].to_numpy()
+    shapley = DataShapleyValuer(model, sampler="permutation", max_evaluations=21, random_state=0)
+    shapley.fit(ages[:20], LABELS[:20], X_val=ages, y_val=LABELS)
+    assert shapley.values_.shape == (20,)
+
+
+@few_coalitions
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(embedding=COLUMNS), OOB], ids=["knn", "oob"])
+def test_filters_and_searches_of_frames(valuer):
+    kept, labels = ValueFilter(valuer, drop=0.1).fit_resample(FRAME, LABELS)
+    assert isinstance(kept, pd.DataFrame)
+    assert len(kept) == len(labels) == 144
+    model = ValueFilteredClassifier(MODEL, valuer, drop=0.1)
+    search = GridSearchCV(model, {"drop": [0, 0.1]}, cv=2, error_score="raise")
+    assert search.fit(FRAME, LABELS).best_score_ > 0.7
+
+
+TEXTS = [
+    f"{'oil prices and the stock market' if i % 2 else 'the match and the cup final'} of day {i}"
+    for i in range(60)
+]
+TOPICS, TURNED = flip_labels(np.where(np.arange(60) % 2, "business", "sport"), 0.1, random_state=0)
+OF_TEXTS = make_pipeline(TfidfVectorizer(), LogisticRegression())
+
+
+@few_coalitions
+@pytest.mark.parametrize("texts", [TEXTS, pd.Series(TEXTS)], ids=["list", "series"])
+@pytest.mark.parametrize(
+    "valuer",
+    [
+        DataOOBValuer(OF_TEXTS, n_estimators=20, random_state=0),
+        KNNShapleyValuer(embedding=TfidfVectorizer()),
+        clone(SHAPLEY).set_params(estimator=OF_TEXTS, cv=2),
+    ],
+    ids=lambda valuer: type(valuer).__name__,
+)
+def test_texts(valuer, texts):
+    assert noisy_label_auc(valuer.fit(texts, TOPICS).values_, TURNED) > 0.6
+    model = ValueFilteredClassifier(OF_TEXTS, KNNShapleyValuer(embedding=TfidfVectorizer()))
+    assert cross_val_score(model, texts, TOPICS, cv=2).mean() > 0.8
+
+
+def test_prices_in_whole_dollars():
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:200], y[:200].astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        oob = DataOOBValuer(Ridge(), n_estimators=20, random_state=0).fit(X, y)
+        assert (oob.values_ < 0).all()
+        assert not hasattr(oob, "classes_")
+        shapley = DataShapleyValuer(Ridge(), max_evaluations=700, random_state=0)
+        shapley.fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
+        floats = DataShapleyValuer(Ridge(), max_evaluations=700, random_state=0)
+        floats.fit(X[:100], y[:100] + 0.0, X_val=X[100:], y_val=y[100:] + 0.0)
+        np.testing.assert_array_equal(shapley.values_, floats.values_)
+        model = ValueFilteredRegressor(Ridge(), KNNShapleyValuer(), drop=0.1).fit(X, y)
+        assert len(model.dropped_indices_) == 20
+        dropped = ValueFilter(DataShapleyValuer(Ridge(), max_evaluations=900), drop=199)
+        assert len(dropped.fit(X, y).sample_indices_) == 1  # no class of which a row must stay
+    with pytest.warns(ManyClassesWarning, match="for classes. Pass task='regression'"):
+        KNNShapleyValuer().fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KNNShapleyValuer(task="regression").fit(X, y)
+        KNNShapleyValuer(task="classification").fit(X, y)
+    with (
+        pytest.warns(ManyClassesWarning),
+        pytest.raises(ValueError, match="unseen labels: .* pass task='regression'"),
+    ):
+        DataShapleyValuer().fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
