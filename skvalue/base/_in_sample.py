@@ -299,7 +299,7 @@ def imprecise_values(result):
     if error <= std:
         return []
     message = (
-        f"The values are mostly noise: their median standard error is {error:.2g}, their standard "
-        f"deviation {std:.2g}. Fit for longer, or value groups of rows."
+        f"The values are mostly noise: their median standard error is {error:.2g}, their "
+        f"standard deviation {std:.2g}. Fit for longer, or value groups of rows."
     )
     return [(message, ImpreciseValuesWarning)]

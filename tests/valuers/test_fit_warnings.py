@@ -42,10 +42,10 @@ def told(valuer, **options):
 @pytest.mark.parametrize("split", [False, True])
 def test_an_estimator_that_cannot_train_on_all_rows_is_an_error(model, split):
     X, y, X_val, y_val = data()
-    judges = {} if split else dict(X_val=X_val, y_val=y_val)
+    held_out = {} if split else dict(X_val=X_val, y_val=y_val)
     valuer = DataShapleyValuer(model, scoring="neg_log_loss", max_evaluations=600, random_state=0)
     with pytest.raises(ValueError, match="must train on all .* SVC, which raised") as error:
-        valuer.fit(X, y, **judges)
+        valuer.fit(X, y, **held_out)
     assert error.value.__cause__ is not None
     assert not hasattr(valuer, "values_")
 

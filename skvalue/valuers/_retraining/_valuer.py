@@ -476,8 +476,8 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
             noise = ", so they are mostly noise" if error > std else ""
             message = (
                 f"The values are based on {attributes['n_evaluations_']:,} coalitions, the default "
-                f"for data of this size: their median standard error is {error:.2g}, the standard "
-                f"deviation of the values {std:.2g}{noise}. "
+                f"for data of this size: their median standard error is {error:.2g}, the "
+                f"standard deviation of the values {std:.2g}{noise}. "
                 "Set max_evaluations, max_time or tol for another precision."
             )
             found.append((message, ImpreciseValuesWarning))
