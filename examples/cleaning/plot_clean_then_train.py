@@ -44,8 +44,7 @@ print(f"Test accuracy, a quarter gone: {clean.score(X_test, y_test):.3f}")
 # The filter remembers what it dropped, and why.
 dropped = clean[-1].dropped_indices_
 print(f"Of the {len(dropped)} rows dropped, {flipped[dropped].mean():.0%} were mislabelled.")
-for column, entries in clean[-1].report_.items():
-    print(f"{column:>7}: {entries[:3].tolist()}")
+print(clean[-1].report_)
 
 # %%
 # How many?

@@ -22,7 +22,8 @@ class Report(Bunch):
         widths = [max(map(len, column)) for column in zip(*table)]
         lines = ["  ".join(map(str.rjust, row, widths)) for row in table]
         more = [f"... and {n - _SHOWN} more"] if n > _SHOWN else []
-        return "\n".join([f"{n} rows, lowest value first", *lines, *more])
+        title = f"{n} row{'' if n == 1 else 's'}, lowest value first"
+        return "\n".join([title, *lines, *more])
 
 
 def _text(entry):
@@ -64,7 +65,7 @@ def _reasons(choice, players, drop, groups, fdr, y):
         low, high, count = ranks[:, player]
         rank = f"rank {low}" if low == high else f"ranks {low} to {high}, which tie,"
         yield f"{rule}{rank} of {of[player]}" + (
-            "" if rule else f"; the lowest {count} are selected"
+            "" if rule else f"; drop selects the lowest {count}"
         )
 
 

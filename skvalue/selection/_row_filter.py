@@ -95,9 +95,9 @@ class ValueFilter(BaseValueFilter):
     >>> y_kept.tolist()
     ['a', 'a', 'a', 'b', 'b', 'b']
     >>> row_filter.report_
-    1 rows, lowest value first
-    row  y    value  weight                                        reason
-      2  b  -0.2571       0  rank 1 of 7 values; the lowest 1 are selected
+    1 row, lowest value first
+    row  y    value  weight                                    reason
+      2  b  -0.1429       0  rank 1 of 7 values; drop selects the lowest 1
     """
 
     _parameter_constraints: dict = {

@@ -139,7 +139,7 @@ def test_report_is_a_table_of_the_rows_to_look_at(first_column, rows):
     assert table.value.tolist() == [-2, -1, 0]
     assert table.weight.tolist() == [0, 0, 0]
     assert table.reason.tolist() == [
-        f"rank {rank} of 6 values; the lowest 3 are selected" for rank in (1, 2, 3)
+        f"rank {rank} of 6 values; drop selects the lowest 3" for rank in (1, 2, 3)
     ]
     assert ValueFilter(first_column(), drop=0).fit(X, y).report_.row.tolist() == []
 
@@ -161,8 +161,8 @@ def test_equal_values_have_the_same_reason(first_column):
     with pytest.warns(UserWarning, match="drop=2 cuts through ties: 1 of 2 equal values are"):
         report = ValueFilter(first_column(), drop=2).fit(X, y).report_
     assert report.reason.tolist() == [
-        "rank 1 of 5 values; the lowest 2 are selected",
-        "ranks 2 to 3, which tie, of 5 values; the lowest 2 are selected",
+        "rank 1 of 5 values; drop selects the lowest 2",
+        "ranks 2 to 3, which tie, of 5 values; drop selects the lowest 2",
     ]
 
 
@@ -182,7 +182,7 @@ def test_groups_go_as_wholes(first_column, rows):
     assert row_filter.dropped_indices_.tolist() == [0, 2]
     np.testing.assert_array_equal(row_filter.values_, [-3, 6, -3, 3, 3, 6])
     assert row_filter.report_.group.tolist() == ["u", "u"]
-    reason = "rank 1 of 3 values of groups; the lowest 1 are selected"
+    reason = "rank 1 of 3 values of groups; drop selects the lowest 1"
     assert set(row_filter.report_.reason) == {reason}
     with pytest.raises(ValueError, match=r"less than n_groups=3\. Got 3\."):
         ValueFilter(first_column(), drop=3).fit(X, y, groups=groups)

@@ -149,7 +149,7 @@ class TestStratify:
         report = ValueFilter(first_column(), drop=2, stratify=True).fit(X, y).report_
         assert report.y.tolist() == ["a", "b"]
         assert report.reason.tolist() == [
-            f"rank 1 of 3 values of class '{name}'; the lowest 1 are selected" for name in "ab"
+            f"rank 1 of 3 values of class '{name}'; drop selects the lowest 1" for name in "ab"
         ]
 
     def test_weights_rank_within_classes(self, first_column):
