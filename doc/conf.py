@@ -1,10 +1,20 @@
-"""Sphinx configuration: `python -m sphinx -W -b html doc doc/_build/html`."""
+"""Sphinx configuration: `python -m sphinx -W -b html doc doc/_build/html`.
+
+With `-D plot_gallery=0` the scripts of the gallery are listed and not run.
+"""
 
 import shutil
+import sys
 from pathlib import Path
+
+import jinja2
+from jinja2.sandbox import SandboxedEnvironment
+from numpydoc.docscrape_sphinx import SphinxDocString
 
 import skvalue
 import skvalue.valuers
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
 project = "skvalue"
 author = "The skvalue developers"
@@ -14,11 +24,14 @@ version = release = skvalue.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "mathml",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "auto_examples/**/*.md5"]
 nitpicky = True  # a reference to a name of ours that is not there fails the build
 nitpick_ignore_regex = [("py:.*", r"(matplotlib|numpy|pandas|polars|scipy|sklearn)\..*")]
 default_role = "literal"  # single backticks in docstrings, as in scikit-learn's
@@ -36,6 +49,39 @@ autosummary_context = {
 }
 numpydoc_show_class_members = False  # the template lists them
 
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    # examples/reproductions has no GALLERY_HEADER.rst: doc/reproductions.rst lists its scripts.
+    "subsection_order": [
+        f"../examples/{folder}"
+        for folder in (
+            "cleaning",
+            "retraining",
+            "gradients",
+            "embeddings",
+            "privacy",
+            "collaborative",
+            "priarta",
+        )
+    ],
+    "within_subsection_order": "FileNameSortKey",
+    "filename_pattern": "/plot_",
+    "backreferences_dir": "auto_examples/backreferences",
+    "doc_module": ("skvalue",),
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "reset_modules": ("matplotlib", "gallery.log_cpu_time"),
+    "reset_modules_order": "both",
+    "image_srcset": ["2x"],
+    "thumbnail_size": (640, 340),
+}
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["skvalue.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"skvalue {version}"
 html_show_sourcelink = False
@@ -44,7 +90,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "show_nav_level": 2,
 }
-html_sidebars = {"whats_new/*": [], "installation": []}
+html_sidebars = {page: [] for page in ("index", "installation", "reproductions", "whats_new/*")}
 
 
 def _skip_foreign_members(app, what, name, member, skip, options):
@@ -52,6 +98,16 @@ def _skip_foreign_members(app, what, name, member, skip, options):
     function = getattr(member, "fget", member)
     module = getattr(function, "__module__", None) or ""
     return skip or not module.startswith("skvalue")
+
+
+# numpydoc compiles its template again for each docstring, a seventh of a build.
+_template = SandboxedEnvironment(loader=jinja2.PackageLoader("numpydoc", "templates")).get_template(
+    "numpydoc_docstring.rst"
+)
+_load_config = SphinxDocString.load_config
+SphinxDocString.load_config = lambda self, config: _load_config(
+    self, {**config, "template": _template}
+)
 
 
 def setup(app):

@@ -2,16 +2,19 @@
 Choose a radius
 ===============
 
-Threshold-KNN-Shapley judges a row by the validation points within a radius of it. If the radius is
-too small most rows are near no validation point and get the value 0; if it is too large every row
-is near every point, and its value says little more than how common its label is.
-`suggest_radius` chooses by the validation points alone, so that the choice costs no privacy of the
-rows to value. Here we look over its shoulder, with wrong labels that we know.
+Threshold-KNN-Shapley values a row by the validation points within a radius of it. With a small
+radius most rows have no validation point in range and get the value 0; with a large one every
+row is near every point, and its value reflects little more than the frequency of its label.
+`suggest_radius` uses the validation points only, so the choice has no privacy cost for the
+training rows. This example compares the suggested radius with all others on data whose wrong
+labels are known.
 """
 
 # %%
-# Digits, one label in ten wrong
-# ------------------------------
+# Digits with 10 % wrong labels
+# -----------------------------
+# 200 digits with correct labels are the validation set; one in ten of the other labels is
+# flipped.
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -22,9 +25,10 @@ X, X_val, y, y_val = train_test_split(X, y, test_size=200, stratify=y, random_st
 y, flipped = flip_labels(y, 0.1, random_state=0)
 
 # %%
-# The suggestion
-# --------------
-# Of many radii it takes the one under which the validation points predict each other best.
+# The suggested radius
+# --------------------
+# `suggest_radius` tries many radii and returns the one with which the validation points predict
+# each other's labels best.
 from skvalue.valuers.tknn_shapley import suggest_radius
 
 suggested = suggest_radius(X_val, y_val, metric="cosine")
@@ -33,9 +37,9 @@ print(f"Suggested radius: {suggested:.3f}, in cosine distance.")
 # %%
 # All radii
 # ---------
-# For every radius: how well low values find the wrong labels, what share of rows has a validation
-# point within reach, and the utility, which is the mean probability that the threshold classifier
-# gives the right label of a validation point.
+# Three quantities for each radius: how well low values find the wrong labels, the fraction of
+# rows with a validation point in range, and the utility, which is the mean probability that the
+# threshold classifier gives to the label of a validation point.
 import numpy as np
 
 from skvalue import TKNNShapleyValuer
@@ -50,13 +54,15 @@ for radius in radii:
     utilities.append(valuer.utility_)
 best = int(np.argmax(found))
 there = np.interp(suggested, radii, found)
-print(f"AUROC of finding wrong labels: {there:.3f} there, {found[best]:.3f} at the best radius.")
+print(
+    f"AUROC of finding wrong labels: {there:.3f} suggested, {found[best]:.3f} at the best radius."
+)
 
 # %%
-# The picture
-# -----------
-# Left, the three curves; the suggestion is the line. Right, the values at a radius too small, at
-# the suggestion and at one too large.
+# The curves and three distributions
+# ----------------------------------
+# Left: the three curves; the vertical line is the suggested radius. Right: the values for a
+# radius that is too small, for the suggested one, and for one that is too large.
 import matplotlib.pyplot as plt
 
 from skvalue.inspection import ValueDistributionDisplay
@@ -68,14 +74,19 @@ axes = left.subplots()
 for curve, color, label in (
     (found, RED, "AUROC of finding wrong labels"),
     (utilities, BLUE, "utility of all rows"),
-    (reached, GREY, "share of rows within reach"),
+    (reached, GREY, "fraction of rows in range"),
 ):
     axes.plot(radii, curve, color=color, label=label, linewidth=2)
 axes.axvline(suggested, color="0.2", linewidth=0.8)
 axes.annotate(
     f"suggested: {suggested:.2f}", (suggested, 0), (5, 4), textcoords="offset points", color="0.2"
 )
-axes.set(xlabel="radius", ylim=(0, 1.03), xlim=(0, radii[-1]))
+axes.set(
+    xlabel="radius (cosine distance)",
+    ylabel="score or fraction",
+    ylim=(0, 1.03),
+    xlim=(0, radii[-1]),
+)
 axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 0.18))
 
@@ -91,6 +102,6 @@ for axes, (radius, what) in zip(
     axes.spines["left"].set_visible(False)
     if axes is not panels[0]:
         axes.get_legend().remove()
+panels[1].set_ylabel("density")
 panels[-1].set_xlabel("value, in thousandths")
-figure.savefig("choose_radius.png", dpi=110)
 plt.show()

@@ -2,16 +2,16 @@
 Clean, then train
 =================
 
-A quarter of the labels is wrong. Two lines drop the rows of low value before a model is fitted, in
-a pipeline that any scikit-learn tool can hold. How many rows should go? As many as are wrong, but
-nobody knows how many are: ``drop="auto"`` asks cross-validation, and a curve shows what it chose
-from.
+A quarter of the training labels is wrong. `ValueFilteredClassifier` drops the rows of low value
+before it fits a model, inside an ordinary scikit-learn pipeline. The number of wrong labels is
+usually unknown: ``drop="auto"`` chooses the fraction by cross-validation, and a removal curve
+shows the test accuracy of every choice.
 """
 
 # %%
 # Digits with wrong labels
 # ------------------------
-# A quarter of the training labels is flipped. The test labels are right.
+# A quarter of the training labels is flipped. The test labels are correct.
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -23,11 +23,10 @@ y, flipped = flip_labels(y_true, 0.25, random_state=0)
 print(f"{len(y)} rows to train on, {flipped.sum()} of them mislabelled.")
 
 # %%
-# Two lines
-# ---------
-# The rows of lowest value are dropped inside ``fit``, from the scaled features, and nowhere else:
-# every row that comes to ``predict`` gets a prediction. Without a validation set the rows judge
-# each other.
+# Drop the lowest quarter
+# -----------------------
+# The filter values the scaled rows inside ``fit`` and drops those of lowest value. ``predict``
+# drops nothing. Without a validation set, each row is a validation point for all the others.
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -37,30 +36,30 @@ from skvalue.selection import ValueFilteredClassifier
 model = LogisticRegression(max_iter=300, random_state=0)
 plain = make_pipeline(MinMaxScaler(), model).fit(X, y)
 clean = make_pipeline(MinMaxScaler(), ValueFilteredClassifier(model, drop=0.25)).fit(X, y)
-print(f"Test accuracy with all rows:  {plain.score(X_test, y_test):.3f}")
-print(f"Test accuracy, a quarter gone: {clean.score(X_test, y_test):.3f}")
+print(f"Test accuracy with all rows: {plain.score(X_test, y_test):.3f}")
+print(f"Test accuracy without the lowest 25 %: {clean.score(X_test, y_test):.3f}")
 
 # %%
-# The filter remembers what it dropped, and why.
+# The fitted filter lists the rows it dropped, with the reason.
 dropped = clean[-1].dropped_indices_
 print(f"Of the {len(dropped)} rows dropped, {flipped[dropped].mean():.0%} were mislabelled.")
 print(clean[-1].report_)
 
 # %%
-# How many?
-# ---------
-# ``drop="auto"`` tries some fractions by cross-validation on the training rows, and takes none at
-# all unless dropping clearly helps.
-automatic = make_pipeline(MinMaxScaler(), ValueFilteredClassifier(model, drop="auto", n_jobs=2))
+# Choose the fraction by cross-validation
+# ---------------------------------------
+# ``drop="auto"`` compares several fractions by cross-validation on the training rows. It drops
+# nothing unless the improvement is larger than two standard errors.
+automatic = make_pipeline(MinMaxScaler(), ValueFilteredClassifier(model, drop="auto"))
 automatic.fit(X, y)
 chosen = automatic[-1].drop_
-print(f"Test accuracy, drop='auto':   {automatic.score(X_test, y_test):.3f} (chose {chosen})")
+print(f"Test accuracy with drop='auto': {automatic.score(X_test, y_test):.3f} (drop={chosen})")
 
 # %%
-# What it chose from
-# ------------------
-# Left, the values of right and wrong rows. Right, the test accuracy as rows go: the lowest values
-# first, the highest first, or any.
+# Values and removal curves
+# -------------------------
+# Left: the values of rows with correct and with wrong labels. Right: the test accuracy after
+# removing the rows of lowest value, of highest value, or random rows.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -70,20 +69,18 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constraine
 values = clean[-1].values_
 kinds = np.where(flipped, "wrong label", "right label")
 ValueDistributionDisplay.from_values(values, by=kinds, bins=60, ax=left)
-left.set(title="Values of the rows", yticks=[], ylabel="")
-left.spines["left"].set_visible(False)
+left.set(title="Values of the rows", yticks=[], ylabel="density")
 
 scale = MinMaxScaler().fit(X)
 ValueRemovalDisplay.from_estimator(
     model, scale.transform(X), y, values, scale.transform(X_test), y_test,
-    fractions=np.arange(0, 0.55, 0.05), n_repeats=3, random_state=0, n_jobs=2,
+    fractions=np.arange(0, 0.55, 0.1), n_repeats=2, random_state=0,
     score_name="test accuracy", ax=right,
 )  # fmt: skip
 right.axvline(chosen, color="0.2", linewidth=0.8)
 right.annotate(
     "drop='auto'", (chosen, right.get_ylim()[0]), (4, 4), textcoords="offset points", color="0.2"
 )
-right.set_title("Test accuracy as rows go")
+right.set_title("Test accuracy without some rows")
 right.legend(loc="center left", fontsize=9, frameon=False)
-figure.savefig("clean_then_train.png", dpi=110)
 plt.show()

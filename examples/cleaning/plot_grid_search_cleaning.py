@@ -2,9 +2,9 @@
 Grid-search the cleaning
 ========================
 
-How much to drop, and by which values, are parameters like any other. A grid-search tries them
-together with the model's own, and ``memory`` sees to it that the rows of a fold are valued once for
-each setting of the valuer, however many fractions are tried.
+The fraction of rows to drop and the parameters of the valuer can be tuned by `GridSearchCV`
+like those of any estimator. With ``memory``, the rows of a fold are valued once for each
+setting of the valuer, and the values are reused for every fraction.
 """
 
 # %%
@@ -22,7 +22,7 @@ y, flipped = flip_labels(y_true, 0.2, random_state=0)
 # %%
 # The grid
 # --------
-# A nearest neighbour believes every label, so cleaning matters to it most.
+# The model is a 1-nearest-neighbour classifier, which reproduces every wrong label.
 from tempfile import mkdtemp
 
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -45,21 +45,21 @@ search = GridSearchCV(
 ).fit(X, y)
 for name, setting in search.best_params_.items():
     print(f"{name.rsplit('__')[-1]}: {setting}")
-print(f"Accuracy by cross-validation: {search.best_score_:.3f}, on labels some of which are wrong.")
+print(f"Cross-validated accuracy: {search.best_score_:.3f} (20 % of these labels are wrong)")
 
 # %%
-# New rows with right labels are the proof.
+# The same models on new rows with correct labels:
 X_test, y_test = make_moons(2000, noise=0.2, random_state=1)
 best = search.best_estimator_
 plain = make_pipeline(StandardScaler(), KNeighborsClassifier(1)).fit(X, y)
 print(f"Test accuracy with all rows: {plain.score(X_test, y_test):.3f}")
-print(f"Test accuracy of the best:   {best.score(X_test, y_test):.3f}")
+print(f"Test accuracy of the best setting: {best.score(X_test, y_test):.3f}")
 
 # %%
-# The search and what it found
-# ----------------------------
-# Left, the score of every setting; a wide plateau says that the choice is not delicate. Right, the
-# rows that the best one dropped, and the border between the classes before and after.
+# Scores and decision boundaries
+# ------------------------------
+# Left: the score of every setting; many settings score almost the same. Right: the rows that
+# the best setting drops, and the decision boundary before and after dropping them.
 import matplotlib.pyplot as plt
 from sklearn.inspection import DecisionBoundaryDisplay
 
@@ -74,7 +74,11 @@ for (row, column), score in np.ndenumerate(scores):
     left.text(column, row, f"{score:.2f}"[1:], ha="center", va="center", color="w" if dark else "k")
 left.set_xticks(range(len(drops)), drops)
 left.set_yticks(range(len(neighbours)), neighbours)
-left.set(xlabel="drop", ylabel="n_neighbors of the valuer", title="Cross-validated accuracy")
+left.set(
+    xlabel="drop (fraction of rows)",
+    ylabel="n_neighbors of the valuer",
+    title="Cross-validated accuracy",
+)
 
 dropped = best[-1].dropped_indices_
 kept = best[-1].sample_indices_
@@ -90,9 +94,8 @@ for fitted, style, label in ((plain, ":", "all rows"), (best, "-", "after droppi
 right.scatter([], [], marker="x", c="0.3", label=f"dropped, {flipped[dropped].mean():.0%} wrong")
 (x_low, y_low), (x_high, y_high) = X.min(axis=0) - 0.15, X.max(axis=0) + 0.15
 right.set(
-    xlim=(x_low, x_high), ylim=(y_low, y_high + 0.3), xticks=[], yticks=[], xlabel="", ylabel="",
-    title="The best setting",
+    xlim=(x_low, x_high), ylim=(y_low, y_high + 0.3), xlabel="first feature",
+    ylabel="second feature", title="The best setting",
 )  # fmt: skip
 right.legend(loc="upper left", frameon=True, ncols=3, framealpha=1, fontsize=9)
-figure.savefig("grid_search_cleaning.png", dpi=110)
 plt.show()

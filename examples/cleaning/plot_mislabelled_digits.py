@@ -2,17 +2,17 @@
 Find mislabelled digits
 =======================
 
-Somebody labels images of handwritten digits and gets one in ten wrong. A hundred digits whose
-labels were checked by hand say what each of the others is worth: one with a wrong label speaks
-against the checked digits around it and gets a low value. Whoever reads the rows again in ascending
-order of value meets the wrong labels first.
+One in ten of the labels of a set of handwritten digits is wrong. With a hundred digits whose
+labels were checked by hand as validation set, KNN-Shapley gives each digit a value: one with a
+wrong label contradicts the checked digits near it and gets a low value. Sorted by value, the
+mislabelled digits come first.
 """
 
 # %%
 # Digits with wrong labels
 # ------------------------
-# A hundred digits are the checked part, the validation set. Of the other labels we flip 10 %, and
-# keep in mind which.
+# A hundred digits with correct labels are the validation set. Of the other labels 10 % are
+# flipped; the mask ``flipped`` is used only to evaluate the result.
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -24,27 +24,27 @@ y, flipped = flip_labels(y_true, 0.1, random_state=0)
 print(f"{len(y)} digits, {flipped.sum()} of them mislabelled; {len(y_val)} checked ones.")
 
 # %%
-# One value a row
-# ---------------
-# The Shapley value of a row is what it adds, on average over coalitions of the other rows, to a
-# 5-nearest-neighbour classifier judged on the checked digits. It is computed exactly, from one
-# pass over the distances.
+# One value per row
+# -----------------
+# The Shapley value of a row is its average contribution, over coalitions of the other rows, to
+# the probability that a 5-nearest-neighbour classifier gives to the labels of the validation
+# set. It is computed exactly, in one pass over the distances.
 from skvalue import KNNShapleyValuer
 
 valuer = KNNShapleyValuer(n_neighbors=5).fit(X, y, X_val=X_val, y_val=y_val)
 values = valuer.values_
 
 # %%
-# How well do low values point at wrong labels? The area under the ROC curve is the chance that a
-# mislabelled row has a lower value than a clean one.
+# The area under the ROC curve is the probability that a mislabelled row has a lower value than
+# a correctly labelled one.
 from skvalue.inspection import noisy_label_auc
 
 auc = noisy_label_auc(values, flipped)
 print(f"AUROC of finding the mislabelled digits: {auc:.3f}")
 
 # %%
-# The rows to look at first. Here their true labels are known; in real work this is the list for
-# the person who labels.
+# The rows to check first. Here their true labels are known; in practice this is the list for
+# the annotator.
 worst = values.argsort(kind="stable")
 
 print("\nThe 15 rows of lowest value:")
@@ -57,10 +57,10 @@ found = flipped[worst[: flipped.sum()]].mean()
 print(f"\nOf the {flipped.sum()} rows of lowest value, {found:.0%} are mislabelled.")
 
 # %%
-# A picture of them
-# -----------------
-# Above, the lowest values; a digit whose label is right but which stands among them is an odd one.
-# Below, all values, mislabelled and clean rows scaled to the same area.
+# Digits of lowest value
+# ----------------------
+# Top: the digits of lowest value. Those with a correct label have an unusual shape. Bottom: the
+# distribution of all values, for mislabelled and for correctly labelled rows.
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import Patch
@@ -80,13 +80,13 @@ for axes, row in zip(upper.subplots(N_ROWS, N_COLUMNS).flat, worst):
     axes.spines[:].set(color=color, linewidth=2)
     axes.set_title(f"{y[row]} → {y_true[row]}", color=color, fontsize=11, pad=4)
 
-lower.suptitle(f"All values, each kind of row scaled to the same area: AUROC {auc:.3f}", **title)
+lower.suptitle(f"All values: AUROC {auc:.3f}", **title)
 axes = lower.subplots()
 bins = np.linspace(values.min(), values.max(), 61)
 for rows, color in ((flipped, WRONG), (~flipped, RIGHT)):
     axes.hist(values[rows], bins, density=True, color=color, alpha=0.7)
 axes.axvline(0, color="0.2", linewidth=0.8)
-axes.set(xlabel="value", yticks=[])
+axes.set(xlabel="value", ylabel="density", yticks=[])
 axes.spines[["left", "top", "right"]].set_visible(False)
 axes.legend(
     handles=[Patch(color=WRONG, label="mislabelled"), Patch(color=RIGHT, label="label is right")],
@@ -95,5 +95,4 @@ axes.legend(
 )
 
 figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
-figure.savefig("mislabelled_digits.png", dpi=110)
 plt.show()

@@ -1,16 +1,18 @@
 """
-What more privacy costs a party
-===============================
+The privacy-reward trade-off of a party
+=======================================
 
-Three clinics predict recovery from two measurements, by one linear model that none could learn well
-alone. No clinic shows a row: each releases a noisy sum once. A mediator values the releases and
-returns to every clinic a model worth its share. Clinic B wonders how much privacy to ask for.
+Three clinics predict recovery from two measurements with one linear model, which is more
+accurate than the model of any single clinic. No rows are shared: each clinic publishes its
+noisy sufficient statistics once. A mediator values these releases and returns to every clinic a
+model whose value matches the clinic's Shapley value. The example shows how the reward of clinic
+B depends on its epsilon.
 """
 
 # %%
 # Three clinics
 # -------------
-# Bounds of rows and targets are public: nobody looked at the rows to choose them.
+# The bounds of features and targets are public: they were chosen without looking at the rows.
 import numpy as np
 
 rng = np.random.default_rng(4)
@@ -28,7 +30,8 @@ X_test, y_test = rows_of(2000)
 # %%
 # At each clinic
 # --------------
-# What leaves a clinic is one `release_`. `privacy_` is the statement that goes with it.
+# The attribute `release_` is the only thing that a clinic publishes. `privacy_` states its
+# guarantee.
 from skvalue.collaborative import GramRelease
 
 party = GramRelease(epsilon=0.2, x_bound=1, y_bound=1)
@@ -36,20 +39,22 @@ releases = {name: party.fit(*clinics[name]).release_ for name in ("A", "C")}
 print(party.privacy_)
 
 # %%
-# Clinic B looks at several levels before it decides. The noise of one level is within the noise of
-# the next, so that the curves below are not blurred by luck. B publishes none of these but one.
+# Clinic B computes releases for several values of epsilon before it chooses one. Their noise is
+# nested: each release is the next one with more noise added, so that the curves below are
+# smooth. B publishes only one of them.
 import warnings
 
 epsilons = [0.004, 0.02, 0.1, 0.5, 2.5, 12.5]
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # that says just this
+    warnings.simplefilter("ignore")  # the warning says that only one may be published
     path = party.path(*clinics["B"], epsilons=epsilons)
 
 # %%
 # At the mediator
 # ---------------
-# The value of a coalition is how far its releases move the belief about the model, noise included.
-# The mediator has releases only.
+# The value of a coalition is the Bayesian surprise of its releases: the divergence between
+# posterior and prior of the model, with the noise taken into account. The mediator has the
+# releases only.
 from skvalue.collaborative import BayesianLinear, BayesianSurpriseScorer, RhoShapleyReward
 
 releases = {"A": releases["A"], "B": path[2], "C": releases["C"]}
@@ -65,11 +70,12 @@ for i, name in enumerate(scorer.parties_):
     )
 
 # %%
-# The pictures
-# ------------
-# Left, what B gives up by asking for more privacy: its value alone falls fast, its reward slowly,
-# since the others' releases are in it. In the middle, the values of all coalitions; right, one
-# weight of the model as B would know it alone, as rewarded, and as all know it together.
+# Values and rewards
+# ------------------
+# Left: with a smaller epsilon the value of B's release alone falls fast, and its reward slowly,
+# because the reward includes the releases of the other clinics. Middle: the values of all
+# coalitions. Right: the posterior of one weight of the model for B alone, for B's reward, and
+# for all clinics together.
 import matplotlib.pyplot as plt
 
 from skvalue.collaborative import (
@@ -78,15 +84,15 @@ from skvalue.collaborative import (
     PrivacyTradeOffDisplay,
 )
 
-figure, axes = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
 others = {name: releases[name] for name in ("A", "C")}
 PrivacyTradeOffDisplay.from_releases(path, others, scorer, scheme, party="B", ax=axes[0])
-axes[0].set_title("B's choice")
+axes[0].set_title("Epsilon of clinic B")
 CoalitionValueDisplay.from_scorer(scorer, ax=axes[1])
-axes[1].set_title("coalitions, epsilon of B = 0.1")
+axes[1].set_title("Coalitions, epsilon of B = 0.1")
 PosteriorMarginalsDisplay.from_scheme(
     scorer, scheme, "B", name="first weight", random_state=0, ax=axes[2]
 )
 axes[2].axvline(weights[0], color="0.2", linewidth=0.8, linestyle=":")
-axes[2].set(title="what B learns (dotted: the truth)", xlim=(-1, 1))
-figure.savefig("price_of_privacy.png", dpi=100)
+axes[2].set(title="Posterior of a weight (dotted: truth)", xlim=(-1, 1))
+plt.show()

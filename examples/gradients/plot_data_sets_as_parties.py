@@ -1,16 +1,19 @@
 """
-Data sets of private parties
-============================
+Finding bad data sets from private gradients
+============================================
 
-Twenty parties hold small data sets, and show them to nobody. Some have wrong labels throughout.
-Each sends gradients with noise that protects every one of its rows: can we still tell whose data
-are bad? A guarantee for one row bounds what anybody can say of that row, but a data set speaks with
-all of its rows. `detection_curve` measures it, and draws the line that no method can cross.
+Twenty parties hold small data sets, which they do not show. In six of them all labels are
+wrong. Each party sends gradients with noise that protects every one of its rows. The guarantee
+bounds what can be inferred from one row, but the noise averages out over the rows of a data
+set. `detection_curve` measures how well data sets with wrong labels are found as their size
+grows, and draws the bound that no method can exceed.
 """
 
 # %%
-# Digits, odd or even, in twenty hands
-# ------------------------------------
+# Digits of twenty parties
+# ------------------------
+# The classes are odd and even digits. Each party has 64 rows; the first six parties have the
+# wrong label in every row.
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -20,15 +23,16 @@ y = y % 2
 X, X_val, y, y_val = train_test_split(
     X / 16, y, train_size=20 * 64, test_size=400, stratify=y, random_state=0
 )
-drawn_on = X_val.std(axis=0) > 0.03  # pixels all but blank in public digits have no scale
-X, X_val = X[:, drawn_on], X_val[:, drawn_on]
+used = X_val.std(axis=0) > 0.03  # without pixels that are blank in the public digits
+X, X_val = X[:, used], X_val[:, used]
 parties = np.arange(len(y)) % 20
 wrong = np.arange(20) < 6
 y = np.where(wrong[parties], 1 - y, y)
 
 # %%
-# One fit, and what it promises
-# -----------------------------
+# A private fit
+# -------------
+# `privacy_` states the guarantee of every row.
 from skvalue import GradientSemivalueValuer
 
 valuer = GradientSemivalueValuer(
@@ -38,10 +42,11 @@ valuer.fit(X, y, groups=parties, X_val=X_val, y_val=y_val)
 print(valuer.privacy_)
 
 # %%
-# How many rows it takes
-# ----------------------
-# Every permutation costs a release, and all of them together the same epsilon. With independent
-# noise values average what noise does to a model; with noise averaged first, less is done.
+# Detection by data set size
+# --------------------------
+# Every permutation releases noisy gradients, and all releases together satisfy the same
+# epsilon. With independent noise, each gradient step uses one noisy release. With averaged
+# noise, each step uses the average of the releases so far, and the model is disturbed less.
 from skvalue.inspection import detection_curve
 
 curves = {
@@ -56,29 +61,29 @@ curves = {
 }  # fmt: skip
 
 # %%
-# A step along a gradient is no training
-# --------------------------------------
-# These values come from one step a party. The Shapley values of the game of training a model on the
-# rows of a coalition (`DataShapleyValuer`) are something else. Here both say who is bad, and little
-# that agrees about the others (of which 300 coalitions do not tell much either).
+# Comparison with retraining
+# --------------------------
+# Gradient values measure one gradient step per party; `DataShapleyValuer` trains a model on the
+# rows of each coalition. Both find the parties with wrong labels. They hardly agree on the
+# order of the others, whose values are imprecise after 300 coalitions.
 from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 
 from skvalue import DataShapleyValuer
 
-judged = dict(groups=parties, X_val=X_val, y_val=y_val)
-steps = valuer.set_params(epsilon=None, random_state=0).fit(X, y, **judged).values_
+fit_args = dict(groups=parties, X_val=X_val, y_val=y_val)
+steps = valuer.set_params(epsilon=None, random_state=0).fit(X, y, **fit_args).values_
 training = DataShapleyValuer(
     LogisticRegression(), scoring="neg_log_loss", max_evaluations=300, random_state=0
 )
-training.fit(X, y, **judged)
-everyone = spearmanr(steps, training.values_).statistic
-honest = spearmanr(steps[~wrong], training.values_[~wrong]).statistic
-print(f"Rank correlation: {everyone:.2f} over all parties, {honest:.2f} over the honest ones.")
+training.fit(X, y, **fit_args)
+all_parties = spearmanr(steps, training.values_).statistic
+correct = spearmanr(steps[~wrong], training.values_[~wrong]).statistic
+print(f"Rank correlation: {all_parties:.2f} over all parties, {correct:.2f} with correct labels.")
 
 # %%
-# The pictures
-# ------------
+# Detection curves and both values
+# --------------------------------
 import matplotlib.pyplot as plt
 
 from skvalue.inspection import DetectionDisplay
@@ -86,12 +91,14 @@ from skvalue.inspection import DetectionDisplay
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
 DetectionDisplay(curves).plot(axes[0])
 axes[0].legend(frameon=False, loc="lower right")
-axes[0].set_title("Finding bad data sets, (1, 1e-4) for every row")
-for mask, color, label in ((~wrong, "#30638e", "honest"), (wrong, "#d1495b", "wrong labels")):
+axes[0].set_title("Finding bad data sets, epsilon = 1 for every row")
+for mask, color, label in (
+    (~wrong, "#30638e", "correct labels"),
+    (wrong, "#d1495b", "wrong labels"),
+):
     axes[1].scatter(training.values_[mask], steps[mask], color=color, label=label)
 axes[1].set(xlabel="Shapley value by retraining", ylabel="value by gradient steps, no noise")
-axes[1].set_title(f"Rank correlation {everyone:.2f}; among the honest {honest:.2f}")
+axes[1].set_title(f"Rank correlation {all_parties:.2f}; correct labels only {correct:.2f}")
 axes[1].spines[["top", "right"]].set_visible(False)
 axes[1].legend(frameon=False)
-figure.savefig("data_sets_as_parties.png", dpi=110)
 plt.show()

@@ -1,16 +1,16 @@
 """
-A step along a gradient is no retraining
-========================================
+Gradient values and retraining
+==============================
 
-Gradient Shapley values (G-Shapley) ask what one step along a row's gradient adds to a model that is
-on its way; Data Shapley asks what the row adds to models that are trained to the end, on thousands
-of coalitions. Both find wrong labels. How far do they agree on which row is worth what?
+Gradient Shapley values (G-Shapley) measure the effect of one gradient step on a row while a
+model is being trained; Data Shapley trains models to convergence on thousands of coalitions.
+Both find wrong labels. This example compares their values and ranks of the same rows.
 """
 
 # %%
 # Rows with wrong labels
 # ----------------------
-# 240 rows to value, one label in ten wrong, and 160 rows that judge.
+# 240 rows to value, one label in ten wrong, and 160 validation points.
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
@@ -28,8 +28,8 @@ X, X_val = scaler.transform(X), scaler.transform(X_val)
 # %%
 # Both values
 # -----------
-# The same model and the same utility, the negated log-loss. Two gradient valuations with other
-# permutations say how much of a difference is chance.
+# The model and the utility, the negated log-loss, are the same. Gradient values with a second
+# random seed show how much of the difference is due to the random permutations.
 from time import perf_counter
 
 from scipy.stats import spearmanr
@@ -44,7 +44,7 @@ retrained = DataShapleyValuer(
 valuers = {
     "retraining": retrained,
     "gradients": GradientSemivalueValuer("logistic", n_permutations=400, random_state=0),
-    "gradients, again": GradientSemivalueValuer("logistic", n_permutations=400, random_state=1),
+    "gradients, seed 1": GradientSemivalueValuer("logistic", n_permutations=400, random_state=1),
 }
 values = {}
 print("                  seconds  AUROC of wrong labels  rank correlation with retraining")
@@ -54,28 +54,29 @@ for name, valuer in valuers.items():
     seconds = perf_counter() - start
     rank = spearmanr(values[name], values["retraining"]).statistic
     auc = noisy_label_auc(values[name], flipped)
-    print(f"{name:16}  {seconds:7.2f}  {auc:21.3f}  {rank:32.3f}")
-again = spearmanr(values["gradients"], values["gradients, again"]).statistic
-clean = spearmanr(values["gradients"][~flipped], values["retraining"][~flipped]).statistic
-print(f"\nrank correlation of gradients and gradients, again: {again:.3f}")
-print(f"rank correlation of gradients and retraining, among rows with the right label: {clean:.3f}")
+    print(f"{name:17} {seconds:7.2f}  {auc:21.3f}  {rank:32.3f}")
+seeds = spearmanr(values["gradients"], values["gradients, seed 1"]).statistic
+correct = spearmanr(values["gradients"][~flipped], values["retraining"][~flipped]).statistic
+print(f"\nRank correlation of gradients with two seeds: {seeds:.3f}")
+print(f"Rank correlation of gradients and retraining, rows with correct labels: {correct:.3f}")
 
 # %%
-# What they see
-# -------------
-# Both put rows with wrong labels at the bottom. A model that takes a few hundred small steps is far
-# from trained, so that what is redundant for a trained model still helps it: use gradient values
-# for what they say themselves, not as an estimate of what retraining would give.
+# Values of the same rows
+# -----------------------
+# With both methods rows with wrong labels have the lowest values. After a few hundred small
+# steps a model is far from convergence, and rows that are redundant for a trained model still
+# improve it. Gradient values are therefore not an estimate of the values by retraining.
 import matplotlib.pyplot as plt
 
-fig, ax = plt.subplots(figsize=(5, 4), layout="constrained")
-for wrong, label, color in ((False, "right label", "0.6"), (True, "wrong label", "C3")):
+figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+for wrong, label, color in ((False, "right label", "#30638e"), (True, "wrong label", "#d1495b")):
     rows = flipped == wrong
     ax.plot(
         values["retraining"][rows], values["gradients"][rows], "o", ms=4, color=color, label=label
     )
-ax.axhline(0, lw=0.5, color="k")
-ax.axvline(0, lw=0.5, color="k")
+ax.axhline(0, linewidth=0.5, color="0.2")
+ax.axvline(0, linewidth=0.5, color="0.2")
 ax.set(xlabel="value by retraining", ylabel="value by gradients")
-ax.legend()
+ax.spines[["top", "right"]].set_visible(False)
+ax.legend(frameon=False)
 plt.show()

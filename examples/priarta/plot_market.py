@@ -1,17 +1,19 @@
 """
-A market where nobody shows data
-================================
+Rank sellers by private summaries
+=================================
 
-A buyer has images of the digits 0 to 4 and looks for more. Sellers do not show theirs: each sends
-a summary of a kilobyte, with noise, and the buyer ranks the summaries. Then some sellers cheat.
+A buyer has images of the digits 0 to 4 and wants to buy images that it does not have yet.
+Sellers do not show their data: each sends a noisy summary of about a kilobyte, and the buyer
+ranks the summaries. The example includes sellers that try to cheat, and measures what an
+attacker can infer about a single image.
 """
 
 # %%
 # The buyer
 # ---------
-# Its model is the first six principal components of its own images. It ships the model as a folder
-# of numbers, without code. The buyer itself is not protected: whoever has the folder can learn from
-# it about the buyer's images.
+# The buyer's model is the first six principal components of its images. It is exported as a
+# folder of numbers, without code. The buyer itself is not protected: the exported model
+# contains information about the buyer's images.
 import json
 import tempfile
 from pathlib import Path
@@ -39,8 +41,9 @@ print("The model takes", sum(f.stat().st_size for f in (folder / "model").iterdi
 # %%
 # A seller
 # --------
-# On its own machine a seller runs ``python -m skvalue.priarta summarize model/ rows.npz --epsilon
-# 0.8 --delta 1e-5 -o summary.json``, or in Python the same:
+# A seller computes its summary on its own machine, either from the command line, with ``python
+# -m skvalue.priarta summarize model/ rows.npz --epsilon 0.8 --delta 1e-5 -o summary.json``, or
+# from Python:
 from skvalue.priarta import SellerRelease
 
 seller = SellerRelease(scorer.model_, epsilon=0.8, delta=1e-5).fit(high)
@@ -50,8 +53,9 @@ print("The summary takes", len(seller.summary_.to_json()), "bytes.")
 # %%
 # Seven sellers
 # -------------
-# Two are honest and new to some degree, one has more of what the buyer has. One sells the buyer its
-# own images, one the same shifted by a pixel, one another seller's images, and one rubbish.
+# Two sellers have new digits, and one has other images of the buyer's digits. The other four
+# sell the buyer's own images, the same images shifted by one pixel, a copy of another seller's
+# images, and random pixels.
 sellers = {
     "new digits": high,
     "half of them new": np.concatenate([low[450:700], high[:250]]),
@@ -68,38 +72,41 @@ from skvalue.priarta import DirectionsDisplay, PairwiseDistancesDisplay, SellerS
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 SellerScoresDisplay.from_summaries(scorer, summaries, names=sellers, ax=axes[0])
 PairwiseDistancesDisplay.from_summaries(scorer, summaries, names=sellers, ax=axes[1])
-figure.savefig("market.png")
+plt.show()
 
 # %%
-# New digits are far from the buyer's; more of the same and the copy are at the noise floor. On the
-# right the copy of the first seller's images gives itself away: the two are closer to each other
-# than either is to anybody else.
+# The new digits are far from the buyer's images; other images of the same digits, and the copy,
+# are at the noise floor. The right panel reveals the copy of the first seller's images: these
+# two sellers are closer to each other than to any other seller.
 #
-# Two sellers are far who should not be. Principal components of pixels do not know that a shifted
-# digit is the same digit; a representation that was trained to forget shifts does
-# (``representation="simclr"``). And random pixels are far: **a distance does not tell what is new
-# from what is worthless.** Where a seller is far helps to judge: along the buyer's own main
-# directions random pixels have lost their spread.
-DirectionsDisplay.from_summaries(scorer, summaries, names=sellers).figure_.savefig("directions.png")
+# Two sellers have a high score and nothing of use. Principal components of pixels are sensitive
+# to shifts; a representation that is trained to be invariant (``representation="simclr"``) is
+# not. And random pixels are far from the buyer's images: **a distance does not separate new
+# data from worthless data.** The directions of the distance help: along the buyer's principal
+# components, the variance of random pixels is small.
+DirectionsDisplay.from_summaries(scorer, summaries, names=sellers)
+plt.show()
 
 # %%
-# A seller who wants to look new by noise
-# ---------------------------------------
-# A smaller epsilon is more noise, and plain distances grow with noise. The scorer takes off what
-# the noise is known to add, and says below which score nothing can be seen.
-print("epsilon  score  score as it came  noise floor")
+# A seller that adds more noise
+# -----------------------------
+# Noise increases distances, so that a seller could raise its score by a smaller epsilon. The
+# scorer subtracts the known contribution of the noise, and `noise_floor` gives the score below
+# which a seller cannot be distinguished from the buyer's own data.
+print("epsilon  score  not corrected  noise floor")
 plain = clone(scorer).set_params(shrink=False, mean_weight=scorer.model_.mean_weight).fit(buyer)
 for epsilon in (3.0, 0.8, 0.2):
     loud = SellerRelease(scorer.model_, epsilon=epsilon).fit(low[450:]).summary_
     scores = [s.score_summaries([loud])[0, 0] for s in (scorer, plain)]
-    print(f"{epsilon:7} {scores[0]:6.2f} {scores[1]:17.2f} {scorer.noise_floor([loud])[0]:12.2f}")
+    print(f"{epsilon:7} {scores[0]:6.2f} {scores[1]:14.2f} {scorer.noise_floor([loud])[0]:12.2f}")
 
 # %%
-# A poisoned file
-# ---------------
-# A file is read as untrusted: its size first, then every field. What no rows could have given is
-# refused, and so is a guarantee that the noise does not back. A file that lies within these bounds
-# is a seller that lies about its data, which no check of a summary can find.
+# A manipulated file
+# ------------------
+# Files from sellers are untrusted input: their size is checked first, then every field. A
+# summary that no data set can have is refused, and so is an epsilon that is smaller than the
+# noise allows. A manipulated summary within these bounds describes other data, which no check
+# can detect.
 record = json.loads(summaries[0].to_json())
 for field, value in [("epsilon", 0.01), ("mean", record["moment"]), ("max_norm", 1e9)]:
     poisoned = folder / "poisoned.json"
@@ -110,10 +117,10 @@ for field, value in [("epsilon", 0.01), ("mean", record["moment"]), ("max_norm",
         print(f"{field}:", str(error).partition("used: ")[2] or error)
 
 # %%
-# What an attacker learns about one row
-# -------------------------------------
-# The strongest attacker knows every image but one, and which two images that one may be. The area
-# under its ROC curve has a ceiling that follows from epsilon and delta alone.
+# Membership inference
+# --------------------
+# The strongest attacker knows all images except one, and two candidates for that one. The area
+# under the ROC curve of this attack has an upper bound that depends on epsilon and delta only.
 from skvalue.priarta import membership_attack
 
 for epsilon in (0.8, 8.0):

@@ -1,17 +1,18 @@
 """
-Private values, and what they are worth
-=======================================
+Accuracy of differentially private values
+=========================================
 
-Data owners may want to know what their row is worth without telling the others what it holds.
-`TKNNShapleyValuer(epsilon=...)` computes values from counts of neighbours with noise. Here we look
-how well such values still find wrong labels, beside two lines: the exact values, which protect
-nobody, and the public baseline, which needs nothing but a row and the public validation points.
-A private method is worth its noise where it is not below the lower of the two.
+`TKNNShapleyValuer(epsilon=...)` computes values from noisy counts of neighbours, so that the
+value of one row reveals little about the other rows. This example measures how well such values
+find wrong labels. Two references are drawn: the exact values, which have no privacy, and a
+public baseline, which uses a row and the public validation points only. A private fit is useful
+where it is above the baseline.
 """
 
 # %%
-# Digits, one label in ten wrong
-# ------------------------------
+# Digits with 10 % wrong labels
+# -----------------------------
+# The classes are odd and even digits. The 200 validation points are public.
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -25,19 +26,21 @@ y, flipped = flip_labels(y, 0.1, random_state=0)
 # %%
 # A private fit
 # -------------
-# The counts are what was released; the report says what that protects, and what it does not. An
-# owner sees the value of its own row.
+# The fit releases noisy counts, and `privacy_` states what this protects and what it does not.
+# `values_for` computes the value of a row from the row itself and the counts of the others: it
+# is meant for the owner of that row.
 from skvalue import TKNNShapleyValuer
 
 valuer = TKNNShapleyValuer(radius=0.2, epsilon=1.0, delta=1e-4)
 valuer.fit(X, y, X_val=X_val, y_val=y_val)
 print(valuer.privacy_)
-print(f"\nThe owner of row 0 sees {valuer.values_for(0):.5f}.")
+print(f"\nValue of row 0, for its owner: {valuer.values_for(0):.5f}.")
 
 # %%
-# What noise costs
-# ----------------
-# Five draws of the noise at every epsilon, with smoothing and shrinkage (the default) and without.
+# Detection of wrong labels by epsilon
+# ------------------------------------
+# Three draws of the noise at every epsilon, with smoothing and shrinkage (the default) and
+# without.
 import numpy as np
 
 from skvalue.inspection import noisy_label_auc
@@ -51,12 +54,13 @@ found = {True: [], False: []}
 for denoise, draws in found.items():
     for epsilon in epsilons:
         private = TKNNShapleyValuer(radius=0.2, epsilon=epsilon, delta=1e-4, denoise=denoise)
-        draws.append([noisy_label_auc(private.fit(**fit_args).values_, flipped) for _ in range(5)])
+        draws.append([noisy_label_auc(private.fit(**fit_args).values_, flipped) for _ in range(3)])
 print(f"AUROC: exact {exact:.3f}, public baseline {baseline:.3f}.")
 
 # %%
-# The picture
-# -----------
+# Private values between two references
+# -------------------------------------
+# Lines are means over the draws, bands the range from the lowest to the highest.
 import matplotlib.pyplot as plt
 
 figure, axes = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
@@ -73,5 +77,4 @@ axes.set_xscale("log")
 axes.set(xlabel="epsilon (delta = 0.0001)", ylabel="AUROC of finding wrong labels")
 axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False, loc="lower right")
-figure.savefig("private_values.png", dpi=110)
 plt.show()

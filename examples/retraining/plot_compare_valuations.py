@@ -1,17 +1,18 @@
 """
-Do cheap values rank rows as dear ones do?
-==========================================
+Compare five valuation methods
+==============================
 
-Data Shapley asks what a row adds to *your* model and trains it on thousands of coalitions of rows.
-KNN-Shapley asks the same of a nearest-neighbour model, exactly, in milliseconds. Here five methods
-value the same rows, one in ten of them mislabelled: how far do they agree, which of them find the
-wrong labels, and how does the model do when the lowest rows go?
+Data Shapley measures the contribution of a row to a given model, which is trained on thousands
+of coalitions of rows. KNN-Shapley measures the contribution to a nearest-neighbour model,
+exactly and in milliseconds. Five methods value the same rows, one in ten of them mislabelled.
+The example compares their ranks, how well they find the wrong labels, and the score of a model
+without the rows of lowest value.
 """
 
 # %%
 # Rows with wrong labels
 # ----------------------
-# 240 rows to value, 160 that judge, and the others for a test in the end.
+# 240 rows to value, 160 validation points, and the others as test set.
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -27,10 +28,11 @@ scaler = StandardScaler().fit(X)
 X, X_val, X_test = (scaler.transform(part) for part in (X, X_val, X_test))
 
 # %%
-# Five valuations
-# ---------------
-# Logistic regression is trained on many coalitions at once, so that ten thousand of them take a
-# second or so. Data-OOB has no validation set: models judge the rows that they have not seen.
+# Five methods
+# ------------
+# Logistic regressions of many coalitions are trained at once, so that ten thousand of them take
+# about a second. Data-OOB needs no validation set: each row is predicted by the trees that were
+# not trained on it.
 from time import perf_counter
 
 from skvalue import (
@@ -49,23 +51,23 @@ valuers = {
     "Data Shapley": DataShapleyValuer(model, scoring="neg_log_loss", **drawn),
     "Data Banzhaf": DataBanzhafValuer(model, scoring="neg_log_loss", **drawn),
     "Leave-one-out": LeaveOneOutValuer(model, scoring="neg_log_loss"),
-    "Data-OOB": DataOOBValuer(n_estimators=200, random_state=0),
+    "Data-OOB": DataOOBValuer(n_estimators=100, random_state=0),
 }
 values, auc = {}, {}
 print("method         seconds  AUROC of finding wrong labels")
 for name, valuer in valuers.items():
-    judges = {} if name == "Data-OOB" else {"X_val": X_val, "y_val": y_val}
+    validation = {} if name == "Data-OOB" else {"X_val": X_val, "y_val": y_val}
     start = perf_counter()
-    values[name] = valuer.fit(X, y, **judges).values_
+    values[name] = valuer.fit(X, y, **validation).values_
     seconds = perf_counter() - start
     auc[name] = noisy_label_auc(values[name], flipped)
     print(f"{name:13}  {seconds:7.2f}  {auc[name]:.3f}")
 
 # %%
-# Do they agree?
-# --------------
-# Spearman's correlation of ranks between all pairs. Methods need not agree to be good: they value
-# rows for different models.
+# Rank correlations
+# -----------------
+# Spearman's correlation of the ranks for all pairs of methods. Good methods can disagree,
+# because they value rows for different models.
 import numpy as np
 from scipy.stats import spearmanr
 
@@ -74,13 +76,13 @@ agreement = spearmanr(np.column_stack(list(values.values()))).statistic
 print(f"\nRank correlation of KNN-Shapley with Data Shapley: {agreement[0, 1]:.2f}")
 
 # %%
-# Removing rows
-# -------------
-# The logistic regression is fitted again without the rows of lowest value, more and more of them.
-# A valuation that has found the wrong labels does not lose score as they go.
+# Removal curves
+# --------------
+# The logistic regression is fitted without increasing fractions of the rows of lowest value.
+# Its score does not decrease as long as these are the rows with wrong labels.
 from skvalue.inspection import value_removal_curve
 
-fractions = np.linspace(0, 0.4, 9)
+fractions = np.linspace(0, 0.4, 5)
 curves = {
     name: value_removal_curve(
         model, X, y, v, X_test, y_test, fractions=fractions, scoring="neg_log_loss",
@@ -90,8 +92,8 @@ curves = {
 }  # fmt: skip
 
 # %%
-# The pictures
-# ------------
+# Ranks and removal curves of the methods
+# ---------------------------------------
 import matplotlib.pyplot as plt
 
 COLORS = dict(zip(names, ["#30638e", "#d1495b", "#edae49", "#9a8c98", "#3a7d44"]))
@@ -113,11 +115,10 @@ for name, curve in curves.items():
     label = f"{name} (AUROC {auc[name]:.2f})"
     right.plot(100 * fractions, scores, color=COLORS[name], marker="o", markersize=4, label=label)
 random_scores = curves[names[0]].random_scores.mean(axis=0)
-right.plot(100 * fractions, random_scores, color="0.5", linestyle="--", label="at random")
+right.plot(100 * fractions, random_scores, color="0.5", linestyle="--", label="random rows")
 right.set(xlabel="% of rows removed, lowest values first", ylabel="minus log-loss on test rows")
 right.spines[["top", "right"]].set_visible(False)
 right.set_ylim(bottom=random_scores.min() - 0.1)
 right.legend(frameon=False, fontsize=9, loc="lower right", ncols=2)
 right.set_title("Logistic regression without them", loc="left")
-figure.savefig("compare_valuations.png", dpi=110)
 plt.show()

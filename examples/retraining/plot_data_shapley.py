@@ -2,15 +2,17 @@
 Data Shapley with error bars
 ============================
 
-What is each row worth to *this* model and *this* score? Values by retraining answer that for any
-estimator, by training it on thousands of coalitions of rows. They are estimates, so every value
-comes with a standard error, and a fit may stop as soon as the rows that one would drop are known.
-We plant wrong labels, value 200 rows for a logistic regression, and watch the doubt go.
+Data Shapley values measure the contribution of each row to a given estimator and score, by
+training the estimator on thousands of coalitions of rows. They are estimates, so every value
+has a standard error, and a fit can stop as soon as the signs of the values are known. This
+example values 200 rows, some with wrong labels, for a logistic regression, with an increasing
+number of coalitions.
 """
 
 # %%
-# Data with planted faults
-# ------------------------
+# Rows with wrong labels
+# ----------------------
+# 200 rows to value; one label in ten is flipped. The other rows are the validation set.
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
@@ -26,26 +28,27 @@ X, X_val = scaler.transform(X), scaler.transform(X_val)
 y_noisy, flipped = flip_labels(y, 0.1, random_state=0)
 
 # %%
-# What will it cost?
-# ------------------
-# ``estimate_cost`` times a few coalitions before a long fit.
+# Cost of a fit
+# -------------
+# `estimate_cost` times a few coalitions before a long fit.
 from skvalue import DataShapleyValuer
 
-judges = {"X_val": X_val, "y_val": y_val}
+validation = {"X_val": X_val, "y_val": y_val}
 valuer = DataShapleyValuer(
     LogisticRegression(C=0.1), scoring="neg_log_loss", max_evaluations=1000, random_state=0
 )
-cost = valuer.estimate_cost(X, y_noisy, **judges)
+cost = valuer.estimate_cost(X, y_noisy, **validation)
 print(f"{cost.n_evaluations} coalitions by {cost.sampler!r} subsets, solver: {cost.solver}")
 
 # %%
-# Less and less doubt
-# -------------------
-# ``warm_start`` goes on with the same random numbers: each fit adds coalitions to the last.
+# Standard errors by number of coalitions
+# ---------------------------------------
+# With ``warm_start`` each fit continues the stream of random numbers and adds coalitions to the
+# last.
 valuer.set_params(warm_start=True)
 history = []
 for count in (1000, 4000, 16_000):
-    valuer.set_params(max_evaluations=count).fit(X, y_noisy, **judges)
+    valuer.set_params(max_evaluations=count).fit(X, y_noisy, **validation)
     interval = valuer.confidence_interval(0.95)
     history.append((valuer.n_evaluations_, valuer.values_.copy(), interval, valuer.sign_decided()))
     print(
@@ -54,13 +57,13 @@ for count in (1000, 4000, 16_000):
     )
 
 lowest = np.argsort(valuer.values_)
-print(f"Of the 20 lowest values {flipped[lowest[:20]].sum()} are of planted faults.")
+print(f"{flipped[lowest[:20]].sum()} of the 20 rows of lowest value have a wrong label.")
 
 # %%
-# Values by rank, with intervals
-# ------------------------------
-# The same 60 lowest rows in the three fits. Most wrong labels are told from the others early; the
-# rest of the work goes into rows whose value is near zero, where it hardly matters.
+# Values with confidence intervals
+# --------------------------------
+# The 60 rows of lowest value, in all three fits. The sign of most wrong labels is known early;
+# the remaining coalitions are needed for rows whose value is near zero.
 import matplotlib.pyplot as plt
 
 BLUE, RED, GREY = "#30638e", "#d1495b", "#b8b8b8"
@@ -84,5 +87,4 @@ for axes, (count, values, interval, decided) in zip(rows, history):
     axes.spines[["top", "right"]].set_visible(False)
 rows[0].legend(frameon=False, loc="lower right", title="open: sign not decided at 95 %")
 rows[-1].set_xlabel("rows, by value after 16,000 coalitions")
-figure.savefig("data_shapley.png", dpi=110)
 plt.show()

@@ -29,7 +29,7 @@ class SizeStrata:
     probabilities : ndarray of shape (n_strata, n + 1)
         Probability of every size in a draw from each stratum.
     inside, outside : ndarrays of shape (n + 1,)
-        Importance weight of a coalition of each size in the mean over the coalitions with, and
+        Importance weight of a coalition of each size in the average over coalitions with, and
         without, a player.
     inside_weight, outside_weight : ndarrays of shape (n_strata,)
         Weight of the two means of each stratum in the semivalue.

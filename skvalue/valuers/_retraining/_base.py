@@ -39,7 +39,7 @@ class BaseRetrainingValuer(BaseInSampleValuer):
             `sample_weight`. A row of weight zero is left out of all fits. Rows that `cv` holds out
             have equal weights as validation points.
         sample_weight_val : array-like of shape (n_validation,), default=None
-            Weights of the validation points in the mean utility.
+            Weights of the validation points in the utility, which is their mean.
 
         Returns
         -------

@@ -1,0 +1,130 @@
+"""Draw the pictures of the first page and of the README: `python doc/images/draw.py`."""
+
+import runpy
+from pathlib import Path
+from time import perf_counter
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+
+from skvalue import DataShapleyValuer, KNNShapleyValuer, TKNNShapleyValuer
+from skvalue.datasets import flip_labels
+from skvalue.inspection import noisy_label_auc
+from skvalue.valuers import public_baseline
+
+FOLDER = Path(__file__).resolve().parent
+EXAMPLES = FOLDER.parents[1] / "examples"
+BLUE, RED, GREY = "#30638e", "#d1495b", "#8d8d8d"
+
+
+def digits(n_val, odd_or_even=False):
+    """Training digits with 10 % wrong labels, validation digits, and which labels are wrong."""
+    X, y = load_digits(return_X_y=True)
+    y = y % 2 if odd_or_even else y
+    X, X_val, y, y_val = train_test_split(X, y, test_size=n_val, stratify=y, random_state=0)
+    y_noisy, flipped = flip_labels(y, 0.1, random_state=0)
+    return X, y_noisy, {"X_val": X_val, "y_val": y_val}, flipped, y
+
+
+def draw_clean():
+    """The digits of lowest value, with their given and true labels."""
+    X, y, validation, flipped, y_true = digits(100)
+    values = KNNShapleyValuer().fit(X, y, **validation).values_
+    figure, panels = plt.subplots(2, 6, figsize=(6, 2.7), layout="constrained")
+    for axes, row in zip(panels.flat, values.argsort(kind="stable")):
+        color = RED if flipped[row] else BLUE
+        axes.imshow(X[row].reshape(8, 8), cmap="gray_r")
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set(color=color, linewidth=2)
+        axes.set_title(f"{y[row]} → {y_true[row]}", color=color, fontsize=11, pad=4)
+    return figure
+
+
+def draw_parties():
+    """Values of five parties, one of which has wrong labels in a third of its rows."""
+    X, _, validation, _, y = digits(100)
+    parties = np.array(list("ABCDE"))[np.arange(len(y)) % 5]
+    wrong = np.flatnonzero(parties == "D")
+    y[wrong] = flip_labels(y[wrong], 0.33, random_state=0)[0]
+    valuer = DataShapleyValuer(LogisticRegression(max_iter=500), random_state=0)
+    X, validation["X_val"] = X / 16, validation["X_val"] / 16
+    valuer.fit(X, y, groups=parties, **validation)
+    figure, axes = plt.subplots(figsize=(6, 2.7), layout="constrained")
+    colors = [RED if name == "D" else BLUE for name in valuer.groups_]
+    axes.bar(valuer.groups_, valuer.values_, color=colors, width=0.65)
+    axes.set(xlabel="party (D has wrong labels)", ylabel="Shapley value of accuracy")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_privacy():
+    """How well private values find wrong labels, by epsilon."""
+    X, y, validation, flipped, _ = digits(200, odd_or_even=True)
+    exact = TKNNShapleyValuer(radius=0.2).fit(X, y, **validation).values_
+    baseline = public_baseline(X, y, **validation, radius=0.2)
+    epsilons = np.geomspace(0.03, 30, 10)
+    figure, axes = plt.subplots(figsize=(6, 2.7), layout="constrained")
+    for denoise, color, label in ((True, BLUE, "denoised (default)"), (False, RED, "noisy counts")):
+        private = TKNNShapleyValuer(radius=0.2, delta=1e-4, denoise=denoise)
+        found = np.empty((len(epsilons), 5))
+        for (i, seed), _ in np.ndenumerate(found):
+            private.set_params(epsilon=epsilons[i], noise_random_state=seed)
+            found[i, seed] = noisy_label_auc(private.fit(X, y, **validation).values_, flipped)
+        axes.plot(epsilons, found.mean(axis=1), color=color, linewidth=2, marker="o", label=label)
+        axes.fill_between(epsilons, found.min(axis=1), found.max(axis=1), color=color, alpha=0.15)
+    for values, style, label in ((exact, "-", "no privacy"), (baseline, "--", "public baseline")):
+        score = noisy_label_auc(values, flipped)
+        axes.axhline(score, color="0.3", linestyle=style, linewidth=1.2, label=label)
+    axes.set(xscale="log", xlabel="epsilon", ylabel="AUROC of wrong labels")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower right")
+    return figure
+
+
+def draw_large():
+    """Seconds of a fit by the number of rows, with 500 validation points and 32 columns."""
+    rng = np.random.default_rng(0)
+    sizes = [1_000, 3_000, 10_000, 30_000, 100_000, 300_000]
+    X = rng.normal(size=(sizes[-1], 32)).astype(np.float32)
+    y = (X[:, 0] > 0).astype(int)
+    validation = {"X_val": X[:500] + np.float32(0.1), "y_val": y[:500]}
+    figure, axes = plt.subplots(figsize=(6, 2.7), layout="constrained")
+    for valuer, color, label in (
+        (KNNShapleyValuer(), BLUE, "KNN-Shapley"),
+        (TKNNShapleyValuer(radius=0.3), RED, "TKNN-Shapley"),
+    ):
+        valuer.fit(X[:100], y[:100], **validation)  # compiles the loops
+        seconds = []
+        for n in sizes:
+            start = perf_counter()
+            valuer.fit(X[:n], y[:n], **validation)
+            seconds.append(perf_counter() - start)
+        print(label, dict(zip(sizes, np.round(seconds, 3).tolist())))
+        axes.loglog(sizes, seconds, color=color, marker="o", linewidth=2, label=label)
+    axes.set(xlabel="rows", ylabel="seconds")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    return figure
+
+
+def draw_example(name):
+    """The first figure of a script of the gallery."""
+    runpy.run_path(str(EXAMPLES / name))
+    return plt.figure(plt.get_fignums()[0])
+
+
+if __name__ == "__main__":
+    plt.switch_backend("Agg")
+    pictures = {
+        "card_clean": draw_clean,
+        "card_parties": draw_parties,
+        "card_privacy": draw_privacy,
+        "card_large": draw_large,
+        "mislabelled_digits": lambda: draw_example("cleaning/plot_mislabelled_digits.py"),
+    }
+    for name, draw in pictures.items():
+        plt.close("all")
+        draw().savefig(FOLDER / f"{name}.png", dpi=110)
