@@ -71,9 +71,9 @@ class KNNShapleyValuer(BaseValuer):
         must be players equally often.
     class_weight : {"balanced", None}, default=None
         "balanced" weights the validation points such that each class has the same total weight in
-        the utility, times any `sample_weight_val` within the class; rows held out by `cv` are
-        weighted in each split (and keep these weights when `score_samples` values a row that joins
-        them). Use it for imbalanced classes. Classification only.
+        the utility, times any `sample_weight_val` within the class. Use it for imbalanced classes.
+        Rows held out by `cv` are weighted in each split, of which "leave-one-out" is one, and keep
+        these weights when `score_samples` values a row that joins them. Classification only.
     n_jobs : int, default=None
         Number of threads. None uses as many as a matrix product would.
 
