@@ -18,7 +18,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--simulated-gpu",
         action="store_true",
-        help="device='auto' is a device that stands in for a GPU, see tests/simulated_gpu.py",
+        help="device='auto' is a simulated GPU, see tests/simulated_gpu.py",
     )
     parser.addoption(
         "--cpu-durations",
@@ -64,7 +64,7 @@ def engine(request):
 
 
 def simulate_a_gpu(monkeypatch):
-    """Let torch see one GPU: the device that stands in for it."""
+    """Let torch see one GPU: the simulated one."""
     from skvalue._utils import torch_device as _torch_device
 
     reason = "this torch takes no device written in Python"

@@ -170,7 +170,7 @@ def _in_half_precision(operation):
     return run
 
 
-_LIBRARY = []  # torch forgets what nobody holds
+_LIBRARY = []  # torch drops a library without references
 
 
 def install():

@@ -16,7 +16,6 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 GALLERY = sorted(EXAMPLES.glob("**/plot_*.py"))
 TABLES = EXAMPLES / "reproductions" / "tknn_tables.py"
-AGNEWS = EXAMPLES / "reproductions" / "agnews_embeddings.py"
 
 
 def run(script, folder, *arguments):
@@ -117,17 +116,38 @@ def two_blobs():
     return rng.normal(size=(3000, 3)) + 2 * y[:, None], y
 
 
+@pytest.fixture
+def reproduce(monkeypatch, tmp_path, capsys):
+    """Run a script of examples/reproductions in this process, from a folder of its own."""
+
+    def call(name, *arguments):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(TABLES.parent)
+        monkeypatch.setattr(sys, "argv", [name, *arguments])
+        code = 0
+        try:
+            runpy.run_path(str(TABLES.with_name(name)), run_name="__main__")
+        except SystemExit as error:  # as an interpreter ends with it
+            code = error.code
+            if isinstance(code, str):
+                print(code, file=sys.stderr)
+                code = 1
+        return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
+
+    return call
+
+
 def table_rows(printed, start):
-    """Cells of the lines of a markdown table that start so."""
+    """Cells of the lines of a markdown table that start with these characters."""
     lines = [line for line in printed.splitlines() if line.startswith(start)]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def test_reproduction_prints_published_and_measured_figures(two_blobs, tmp_path):
+def test_reproduction_prints_published_and_measured_figures(two_blobs, tmp_path, reproduce):
     X, y = two_blobs
     np.savez(tmp_path / "wind.npz", X=X, y=y)
-    result = run(
-        TABLES, tmp_path, "--data", ".", "--tables", "9", "11", "--sets", "cpu", "wind",
+    result = reproduce(
+        "tknn_tables.py", "--data", ".", "--tables", "9", "11", "--sets", "cpu", "wind",
         "--seeds", "2",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -146,8 +166,8 @@ def test_reproduction_prints_published_and_measured_figures(two_blobs, tmp_path)
     assert f"{ways['clean, mean'][4]:.3f} ({ways['clean, sd'][4]:.3f})" == comparison[2]
 
 
-def test_reproduction_says_what_is_missing(tmp_path):
-    result = run(TABLES, tmp_path, "--data", ".")
+def test_reproduction_says_what_is_missing(reproduce):
+    result = reproduce("tknn_tables.py", "--data", ".")
     assert result.returncode == 2
     assert "--data must hold an npz file of 2dplanes, cpu, phoneme, wind. Got '.'" in result.stderr
 
@@ -179,12 +199,12 @@ def test_published_figures_are_complete(tables):
             assert list(by_table) == list(tables.TABLES)
 
 
-def test_retraining_baselines_print_published_and_measured_figures(two_blobs, tmp_path):
+def test_retraining_baselines_print_published_and_measured_figures(two_blobs, tmp_path, reproduce):
     X, y = two_blobs
     np.savez(tmp_path / "wind.npz", X=X, y=y)
-    script = TABLES.with_name("retraining_baselines.py")
-    result = run(
-        script, tmp_path, "--data", ".", "--sets", "cpu", "wind", "--tasks", "mislabel",
+    script = "retraining_baselines.py"
+    result = reproduce(
+        script, "--data", ".", "--sets", "cpu", "wind", "--tasks", "mislabel",
         "--seeds", "2", "--coalitions", "2100", "--trees", "40",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -194,31 +214,31 @@ def test_retraining_baselines_print_published_and_measured_figures(two_blobs, tm
     for cell in rows[1][2:] + rows[2][2:]:
         assert 0.3 < float(cell.split()[0]) <= 1
     assert float(rows[1][6]) > 0.9  # Data-OOB on two blobs
-    result = run(script, tmp_path, "--data", ".", "--coalitions", "2000")
+    result = reproduce(script, "--data", ".", "--coalitions", "2000")
     assert result.returncode == 2
     assert "--coalitions must be above 2000, the fits of one order. Got 2000" in result.stderr
 
 
-def test_agnews_reproduction(tmp_path, rng):
+def test_agnews_reproduction(tmp_path, rng, reproduce):
     y = rng.integers(0, 4, 900)
     X = np.eye(8)[y] + 0.3 * rng.normal(size=(900, 8))
     lines = "\n".join(f"text {i}" for i in range(900)).encode()
     np.savez(tmp_path / "agnews_minilm.npz", X=X, y=y, text=np.frombuffer(lines, dtype=np.uint8))
-    result = run(AGNEWS, tmp_path, "--data", ".")
+    result = reproduce("agnews_embeddings.py", "--data", ".")
     assert result.returncode == 0, result.stderr
     for method in ("KNN, K = 5", "TKNN, radius chosen"):
         row = re.search(rf"^\| {method} \| ([\d.]+) \|", result.stdout, re.MULTILINE)
         assert float(row[1]) > 0.9
     assert "given" in result.stdout
-    assert "must hold agnews_minilm.npz" in run(AGNEWS, tmp_path, "--data", "nowhere").stderr
+    missing = reproduce("agnews_embeddings.py", "--data", "nowhere")
+    assert "must hold agnews_minilm.npz" in missing.stderr
 
 
-def test_private_tables_print_published_and_measured_figures(two_blobs, tmp_path):
+def test_private_tables_print_published_and_measured_figures(two_blobs, tmp_path, reproduce):
     X, y = two_blobs
     np.savez(tmp_path / "wind.npz", X=X, y=y)
-    script = TABLES.with_name("private_tknn_tables.py")
-    result = run(
-        script, tmp_path, "--data", ".", "--sets", "cpu", "wind", "--epsilons", "0.5",
+    result = reproduce(
+        "private_tknn_tables.py", "--data", ".", "--sets", "cpu", "wind", "--epsilons", "0.5",
         "--repeats", "2", "--targets", "20", "--shadows", "2",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -226,7 +246,7 @@ def test_private_tables_print_published_and_measured_figures(two_blobs, tmp_path
     label = "(preprocessing unaccounted: features were scaled with the private rows)"
     assert result.stdout.count(label) == 3
     rows = table_rows(result.stdout, "| wind")
-    wrong, noisy, clear, private = rows
+    wrong, noisy, exact, private = rows
     assert (wrong[1:3], wrong[6]) == (["0.5", "0.883 (0.002)"], "0.511 (0.021)")
     assert (noisy[1:3], noisy[6]) == (["0.5", "0.668 (0.055)"], "0.554 (0.282)")
     for cell in (3, 4, 5):  # private, without any budget, exact
@@ -234,9 +254,9 @@ def test_private_tables_print_published_and_measured_figures(two_blobs, tmp_path
     for row in (wrong, noisy):
         for cell in row[3:6] + row[7:]:
             assert 0 < float(cell.split()[0]) <= 1
-    assert clear[1:4] == ["-0.5", "exact values", "0.585 (Table 4)"]
+    assert exact[1:4] == ["-0.5", "exact values", "0.585 (Table 4)"]
     assert private[1:4] == ["-0.5", "epsilon 0.5", "0.530 (Table 5)"]
-    for row in (clear, private):
+    for row in (exact, private):
         assert 0 <= float(row[4]) <= 1
 
 
@@ -266,18 +286,18 @@ def test_private_tables_refuse(private_tables, arguments, message, monkeypatch, 
     assert message in capsys.readouterr().err
 
 
-def test_the_attacker_of_clear_values_sees_a_copy_join(private_tables):
+def test_the_attacker_of_exact_values_sees_a_copy_join(private_tables):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)) + 1, np.arange(40) % 2
-    judges = {"X_val": X[:6] + 0.1, "y_val": y[:6]}
+    points = {"X_val": X[:6] + 0.1, "y_val": y[:6]}
     valuer = private_tables.tknn(np.inf)
-    found = private_tables.value_copies(valuer, judges, X[6:], y[6:], X[4:8], y[4:8])
+    found = private_tables.value_copies(valuer, points, X[6:], y[6:], X[4:8], y[4:8])
     for row, value in zip(range(4, 8), found):
         joined = np.append(np.arange(6, 40), row)
-        alone = valuer.fit(X[joined], y[joined], **judges).values_[-1]
+        alone = valuer.fit(X[joined], y[joined], **points).values_[-1]
         assert value == pytest.approx(alone, abs=1e-12)
         if row >= 6:  # two copies are worth less each than one
-            assert abs(value) < abs(valuer.fit(X[6:], y[6:], **judges).values_[row - 6])
+            assert abs(value) < abs(valuer.fit(X[6:], y[6:], **points).values_[row - 6])
 
 
 def test_published_private_figures_are_complete(private_tables, tables):
@@ -304,10 +324,10 @@ def images(folder, name, channels, side, n):
     np.savez(folder / f"{name}.npz", X=X, y=y)
 
 
-def test_gradient_parties_print_published_and_measured_figures(tmp_path):
+def test_gradient_parties_print_published_and_measured_figures(tmp_path, reproduce):
     images(tmp_path, "mnist", 1, 28, 400)
-    result = run(
-        TABLES.with_name("gradient_parties.py"), tmp_path, "--data", ".", "--parts", "sets",
+    result = reproduce(
+        "gradient_parties.py", "--data", ".", "--parts", "sets",
         "federated", "--sets", "mnist", "--parties", "10", "--size", "5", "--permutations", "4",
         "--repeats", "1",
     )  # fmt: skip
@@ -320,10 +340,7 @@ def test_gradient_parties_print_published_and_measured_figures(tmp_path):
         aurocs = np.array(row[4:8], dtype=float)
         assert ((aurocs >= 0) & (aurocs <= 1)).all()
     assert float(federated[4]) > 0.8  # no noise
-    refused = run(
-        TABLES.with_name("gradient_parties.py"), tmp_path, "--data", ".", "--parts", "sets",
-        "--sets", "mnist",
-    )  # fmt: skip
+    refused = reproduce("gradient_parties.py", "--data", ".", "--parts", "sets", "--sets", "mnist")
     assert "mnist must have 40 x 32 rows for parties and 200 for judges. Got 400" in refused.stderr
 
 
@@ -351,12 +368,11 @@ def test_resnets_take_the_parameters_of_torchvision(networks, tmp_path):
     assert trained == ["11.conv1.weight", "11.conv2.weight", "14.weight", "14.bias"]
 
 
-def test_priarta_markets_print_scores_and_gains(tmp_path):
+def test_priarta_markets_print_scores_and_gains(tmp_path, reproduce):
     rng = np.random.default_rng(0)
     y = np.arange(3000) % 4
     np.savez(tmp_path / "agnews_minilm.npz", X=rng.normal(size=(3000, 12)) + 3 * np.eye(12)[y], y=y)
-    script = TABLES.with_name("priarta_markets.py")
-    result = run(script, tmp_path, "--data", ".", "--releases", "2")
+    result = reproduce("priarta_markets.py", "--data", ".", "--releases", "2")
     assert result.returncode == 0, result.stderr
     pattern = r"^\d [a-z0-9 ]+? +\d+ +([\d.]+) +([\d.]+) \([\d.]+\) +[\d.]+ +([\d.]+) ([+-][\d.]+)$"
     table = np.array(re.findall(pattern, result.stdout, re.MULTILINE), dtype=float)
@@ -365,7 +381,7 @@ def test_priarta_markets_print_scores_and_gains(tmp_path):
     assert exact[3] == 0  # the copy
     assert private[3] < floor[3] < private[0]
     assert gain[0] > 0.2 > gain[3]
-    missing = run(script, tmp_path / "..", "--data", "nowhere")
+    missing = reproduce("priarta_markets.py", "--data", "nowhere")
     assert "--data must hold agnews_minilm.npz or adult.npz. Got nowhere" in missing.stderr
 
 

@@ -66,15 +66,15 @@ def test_noise_is_on_the_values_of_the_original_game(script, rng):
     X, X_val = rng.normal(size=(40, 3)), rng.normal(size=(12, 3))
     data = X, rng.integers(0, 3, 40), X_val, np.arange(12) % 3
     valuer = KNNShapleyValuer(4, metric="cosine", utility="original")
-    clear = valuer.fit(*data[:2], X_val=data[2], y_val=data[3]).values_
-    np.testing.assert_allclose(script.sampled_values(*data, 4, 1.0), clear, atol=1e-12)
-    assert not np.allclose(script.sampled_values(*data, 4, 0.5), clear)
+    exact = valuer.fit(*data[:2], X_val=data[2], y_val=data[3]).values_
+    np.testing.assert_allclose(script.sampled_values(*data, 4, 1.0), exact, atol=1e-12)
+    assert not np.allclose(script.sampled_values(*data, 4, 0.5), exact)
     settings = {"n_neighbors": 4, "delta": 1e-5}
     little = script.noisy_knn_values(*data, epsilon=1e4, **settings)
-    np.testing.assert_allclose(little, clear, atol=0.01)
+    np.testing.assert_allclose(little, exact, atol=0.01)
     noise = script.value_noise(1.0, 1e-5, 4)
     assert (noise.sensitivity, get_epsilon(noise, 1e-5)) == (0.05, pytest.approx(1.0))
-    draws = [script.noisy_knn_values(*data, epsilon=1.0, **settings) - clear for _ in range(50)]
+    draws = [script.noisy_knn_values(*data, epsilon=1.0, **settings) - exact for _ in range(50)]
     assert np.std(draws) == pytest.approx(noise.scale, rel=0.1)  # four standard errors
     draws = script.noisy_knn_values(*data, epsilon=1.0, sampling_rate=0.1, **settings)
     assert np.abs(draws).max() < 6 * noise.scale

@@ -36,7 +36,7 @@ class TestTargets:
         np.testing.assert_allclose(rho_targets([1, 2, -1], 8.0, 2.0), [2, 8, 0])
 
     @pytest.mark.parametrize("v", GAMES[::7])
-    def test_somebody_gets_everything(self, v):
+    def test_one_party_gets_everything(self, v):
         assert rho_targets(shapley(v), v[-1], 0.3).max() == v[-1]
 
     def test_null_and_symmetric_parties(self):

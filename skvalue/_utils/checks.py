@@ -46,14 +46,23 @@ def check_task(task, y, name="y"):
     return "regression" if kind == "continuous" else "classification"
 
 
-def refuse_missing_labels(y):
-    """Refuse None, NaN or NA in labels of dtype object, such as strings."""
+def refuse_missing_labels(y, name="y"):
+    """Refuse NaT, and None, NaN or NA in labels of dtype object, such as strings."""
     labels = np.asarray(y)
-    if labels.dtype != object or labels.ndim != 1:
+    if labels.dtype.kind not in "OMm" or labels.ndim != 1:
         return
-    for place, label in enumerate(labels):
-        if label is None or is_scalar_nan(label) or is_pandas_na(label):
-            raise ValueError(f"y must hold no missing labels. Got {label!r} at place {place}.")
+    missing = np.isnat(labels) if labels.dtype != object else list(map(_is_missing, labels))
+    if any(missing):
+        place = int(np.argmax(missing))
+        raise ValueError(
+            f"{name} must hold no missing labels. Got {labels[place]!r} at place {place}."
+        )
+
+
+def _is_missing(label):
+    if label is None or is_scalar_nan(label) or is_pandas_na(label):
+        return True
+    return str(label) == "NaT" and not isinstance(label, str)  # numpy's or pandas'
 
 
 def check_numeric_target(y, name):
@@ -94,6 +103,7 @@ def encode_labels(y, y_val=None):
 def label_codes(y, classes, name):
     """Codes of the labels ``y``; raises ValueError for a label that is not in ``classes``."""
     y = one_column(y, name, warn=True)
+    refuse_missing_labels(y, name)
     try:
         codes = np.clip(np.searchsorted(classes, y), 0, len(classes) - 1)
         unseen = sorted(set(y[classes[codes] != y].tolist()))
@@ -112,9 +122,14 @@ def check_validation_weights(weights, n_points):
     weights = raw_validation_weights(weights, n_points)
     if weights.max() == 0:
         raise ValueError("sample_weight_val must be non-negative with a positive sum. Got zeros.")
-    if weights.max() > np.finfo(np.float64).max / len(weights):  # the sum may overflow
-        weights = weights / weights.max()
+    weights = summable_weights(weights)
     return weights / weights.sum()
+
+
+def summable_weights(weights):
+    """The weights, divided by the largest if their sum may overflow."""
+    largest = weights.max(initial=0.0)
+    return weights / largest if largest > np.finfo(np.float64).max / len(weights) else weights
 
 
 def raw_validation_weights(weights, n_points):

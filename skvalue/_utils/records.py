@@ -7,6 +7,7 @@ that names the field, the rule and the value (`refuse`).
 import base64
 import binascii
 import json
+import os
 from numbers import Integral, Real
 
 import numpy as np
@@ -47,8 +48,15 @@ def flag(value, name):
     return value
 
 
+def refuse_no_file(path, name):
+    """Refuse folders, pipes and devices: reading them could wait for ever. Missing files pass."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ValueError(f"{name} must be a file. Got a folder, a pipe or a device.")
+
+
 def read_text(path, limit, name):
     """The text of an ASCII file of at most `limit` bytes."""
+    refuse_no_file(path, name)
     with open(path, "rb") as file:
         content = file.read(limit + 1)
     if len(content) > limit:
@@ -84,7 +92,7 @@ def read_record(text, label, version, names, limit, name="text"):
     if not isinstance(record, dict):
         refuse(name, "a JSON object, as skvalue wrote it", record)
     found = record.pop("format", None), record.pop("version", None)
-    if found != (label, version):
+    if found != (label, version) or isinstance(found[1], bool | float):
         refuse(name, f"of format {label!r}, version {version}", found)
     if set(record) != set(names):
         wrong = sorted(set(record) ^ set(names))

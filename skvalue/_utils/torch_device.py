@@ -5,7 +5,6 @@ and only check whether it is "cpu".
 """
 
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import cache
 from threading import Lock, RLock
 
 import torch
@@ -78,7 +77,6 @@ def seeded(seed, device="cpu"):
         yield
 
 
-@cache
 def _float32_backends():
     """Backends with their own setting of float32 precision; none in torch < 2.9."""
     if not hasattr(torch.backends.cuda.matmul, "fp32_precision"):

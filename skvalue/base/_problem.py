@@ -151,6 +151,7 @@ def make_problem(estimator, X, y, X_val=None, y_val=None, **metadata):
     """
     blank = blank_of(estimator)
     refuse_missing_labels(y)
+    refuse_missing_labels(y_val, "y_val")
     if getattr(blank, "embedding", None) is not None:
         if estimator._is_private and learns_from_rows(blank.embedding):
             raise ValueError(

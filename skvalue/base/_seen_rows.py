@@ -42,41 +42,77 @@ def _hash_sparse(X):
     return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
 
 
-def _equal(first, second):
-    """Mask of the rows that are equal in two arrays, dense or CSR."""
-    if sparse.issparse(first) or sparse.issparse(second):
-        return np.diff((sparse.csr_array(first) != sparse.csr_array(second)).tocsr().indptr) == 0
-    return (first == second).all(axis=1)
+def _matches(X, rows, others, chosen):
+    """Which rows of X equal the chosen rows of another array; NaN equals NaN in dense arrays."""
+    size = max(1, _BLOCK // X.shape[1])
+    found = [np.zeros(0, dtype=bool)]
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
+        first, second = read_rows(X[rows[part]]), read_rows(others[chosen[part]])
+        if sparse.issparse(first) or sparse.issparse(second):
+            different = (sparse.csr_array(first) != sparse.csr_array(second)).tocsr()
+            found.append(np.diff(different.indptr) == 0)
+        else:
+            same = (first == second) | ((first != first) & (second != second))
+            found.append(same.all(axis=1))
+    return np.concatenate(found)
 
 
 class SeenRows:
     """Look-up of fitted values by row, built by the first look-up and not by fit."""
 
     def __init__(self):
-        self._order = self._sorted = None
+        self._group = None  # of each row of fit: the number of the first identical row
+
+    def _build(self, X_fit):
+        """Group identical rows: those of equal hash, told apart where the hashes collide."""
+        hashes = hash_rows(X_fit)
+        order = np.argsort(hashes, kind="stable")
+        hashes = hashes[order]
+        is_first = np.r_[True, hashes[1:] != hashes[:-1]]
+        run = np.cumsum(is_first) - 1
+        first = order[is_first][run]
+        left = np.flatnonzero(~is_first)  # places in the order, not yet compared
+        while len(left):
+            left = left[~_matches(X_fit, order[left], X_fit, first[left])]
+            _, starts, inverse = np.unique(run[left], return_index=True, return_inverse=True)
+            first[left] = order[left[starts]][inverse.reshape(-1)]
+            left = left[first[left] != order[left]]
+        self._group = np.empty_like(order)
+        self._group[order] = first
+        # The first of each group, in the order of their hashes.
+        self._firsts, self._hashes = order[first == order], hashes[first == order]
+
+    def _find(self, X, X_fit):
+        """The group of each row of X, or -1."""
+        hashes, group = hash_rows(X), np.full(len(X), -1)
+        starts = np.searchsorted(self._hashes, hashes, side="left")
+        counts = np.searchsorted(self._hashes, hashes, side="right") - starts
+        for step in range(counts.max(initial=0)):  # more than one step if hashes collide
+            rows = np.flatnonzero(counts > step)
+            candidates = self._firsts[starts[rows] + step]
+            same = _matches(X, rows, X_fit, candidates)
+            group[rows[same]] = candidates[same]
+        return group
 
     def lookup(self, X, y, X_fit, y_fit, values):
         """Mean value of the identical rows of fit, and a mask of the rows that have any.
 
         With y, rows are identical only if their labels are.
         """
-        if self._order is None:
-            hashes = hash_rows(X_fit)
-            self._order = np.argsort(hashes, kind="stable")
-            self._sorted = hashes[self._order]
-        hashes = hash_rows(X)
-        starts = np.searchsorted(self._sorted, hashes, side="left")
-        counts = np.searchsorted(self._sorted, hashes, side="right") - starts
-        total = np.zeros(len(X))
-        found = np.zeros(len(X), dtype=np.int64)
-        for step in range(counts.max(initial=0)):
-            candidates = np.flatnonzero(counts > step)
-            rows = self._order[starts[candidates] + step]
-            same = _equal(read_rows(X_fit[rows]), read_rows(X[candidates]))
-            if y is not None:
-                same &= y_fit[rows] == y[candidates]
-            total[candidates[same]] += values[rows[same]]
-            found[candidates[same]] += 1
-        known = found > 0
-        total[known] /= found[known]
-        return total, known
+        if self._group is None:
+            self._build(X_fit)
+        wanted = self._find(X, X_fit)
+        found = np.zeros(len(X_fit), dtype=bool)
+        found[wanted[wanted >= 0]] = True
+        rows = np.flatnonzero(found[self._group])
+        keys = self._group[rows]
+        if y is not None:
+            labels, codes = np.unique(np.concatenate([y_fit[rows], y]), return_inverse=True)
+            keys = keys * len(labels) + codes[: len(rows)]
+            wanted = np.where(wanted >= 0, wanted * len(labels) + codes[len(rows) :], -1)
+        kept, inverse = np.unique(keys, return_inverse=True)
+        means = np.bincount(inverse, weights=values[rows]) / np.bincount(inverse)
+        place = np.searchsorted(kept, wanted)
+        known = np.append(kept, -2)[place] == wanted
+        return np.where(known, np.append(means, 0.0)[place], 0.0), known

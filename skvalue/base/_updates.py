@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._utils.checks import check_length, check_task, label_codes, raw_validation_weights
+from .._utils.checks import (
+    check_length,
+    check_task,
+    label_codes,
+    raw_validation_weights,
+    refuse_missing_labels,
+    summable_weights,
+)
 from ..neighbors import concatenate_rows
 from ._problem import Points, Split, build_problem
 from ._rows import check_rows, check_validation_set
@@ -14,6 +21,7 @@ def with_rows(estimator, problem, X, y, groups):
     """The problem with rows appended."""
     X = check_rows(estimator, X, like=problem.X)
     y = np.asarray(y)
+    refuse_missing_labels(y)
     check_length(y, "y", len(X))
     if (groups is None) != (problem.groups is None):
         raise ValueError("groups must be passed to both fit and add_rows, or to neither.")
@@ -60,10 +68,10 @@ def with_points(estimator, problem, X_val, y_val, sample_weight_val):
     codes = label_codes(y_val, problem.classes, "y_val")
     new_weights = both[len(old) :]
     index = np.arange(len(old), len(both))
-    total = new_weights.sum()
-    new = Points(X_val, codes, new_weights / (total or 1.0), index)
+    scaled, scaled_new = summable_weights(both), summable_weights(new_weights)
+    new = Points(X_val, codes, scaled_new / (scaled_new.sum() or 1.0), index)
     joined = Points(
-        concatenate_rows(old.X, X_val), np.concatenate([old.y, codes]), both / both.sum(),
+        concatenate_rows(old.X, X_val), np.concatenate([old.y, codes]), scaled / scaled.sum(),
         np.arange(len(both)),
     )  # fmt: skip
     whole, part = (
@@ -79,8 +87,8 @@ def merged(whole, old, new):
     A callback may have stopped the latter early: only the points that were evaluated are kept.
     """
     split, points = whole.splits[0], whole.splits[0].points
-    weights = whole.sample_weight_val
     n_old, done = len(old.problem.splits[0].points), len(new.problem.splits[0].points)
+    weights = summable_weights(whole.sample_weight_val)
     first, second = weights[:n_old].sum(), weights[n_old : n_old + done].sum()
     old_weight, new_weight = first / (first + second), second / (first + second)
     points = points.first(n_old + done)
@@ -90,7 +98,7 @@ def merged(whole, old, new):
         utility=float(old_weight * old.utility + new_weight * new.utility),
         problem=replace(
             whole, splits=(replace(split, points=points),),
-            sample_weight_val=weights[: n_old + done],
+            sample_weight_val=whole.sample_weight_val[: n_old + done],
         ),
         statistic=[old.statistic[0] + new.statistic[0]],
     )  # fmt: skip

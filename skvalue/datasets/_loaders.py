@@ -6,7 +6,7 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
-from sklearn.datasets import fetch_openml
+from sklearn import datasets
 from sklearn.utils import Bunch
 
 from .._utils.sklearn import validate_params
@@ -120,7 +120,7 @@ def fetch_benchmark(name, folder=None, data_home=None):
             f"name must be one of {', '.join(_OPENML_IDS)} without a folder. Got {name!r}."
         )
     # The parser "liac-arff" and plain arrays do not need pandas.
-    fetched = fetch_openml(
+    fetched = datasets.fetch_openml(
         data_id=_OPENML_IDS[name], data_home=data_home, as_frame=False, parser="liac-arff"
     )
     return Bunch(name=name, X=fetched.data, y=fetched.target, feature_names=fetched.feature_names)

@@ -4,11 +4,12 @@ import os
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from time import perf_counter
-from zipfile import BadZipFile
 
 import numpy as np
 
-VERSION = 2
+from .._utils.hashing import fingerprint
+
+VERSION = 3
 
 _SECONDS = 1.0  # least time between two writes
 
@@ -40,7 +41,8 @@ def write_arrays(path, arrays):
     path = Path(path)
     with NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".tmp", delete=False) as file:
         try:
-            np.savez(file, version=np.array(VERSION), **arrays)
+            arrays = {**arrays, "version": np.array(VERSION)}
+            np.savez(file, checksum=np.array(_checksum(arrays)), **arrays)
             file.flush()
             os.fsync(file.fileno())
         except BaseException:
@@ -60,15 +62,24 @@ def read_arrays(path):
     if not path.exists():
         return None
     try:
+        if not path.is_file():  # reading a pipe would wait for ever
+            raise ValueError("it is not a file")
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
-    except (ValueError, OSError, EOFError, BadZipFile) as error:
+        checksum = str(arrays.pop("checksum", "none"))
+    except Exception as error:  # a damaged file can raise anything
         raise ValueError(
             f"checkpoint must name a file written by a fit, or a new file. {str(path)!r} is "
             f"neither: {error}."
         ) from error
-    if "version" not in arrays or arrays["version"] != VERSION:
+    if not np.array_equal(arrays.get("version"), VERSION):
         raise ValueError(
             f"checkpoint must name a file of version {VERSION}. {str(path)!r} has another version."
         )
+    if checksum != _checksum(arrays):
+        raise ValueError(f"checkpoint must name an undamaged file. {str(path)!r} was changed.")
     return arrays
+
+
+def _checksum(arrays):
+    return fingerprint({name: np.asarray(array) for name, array in arrays.items()})

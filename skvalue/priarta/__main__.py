@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from .._utils.records import read_text
 from ..privacy import Ledger
 from .maps import BuyerModel
 from .seller import SellerRelease, Summary
@@ -94,8 +95,7 @@ def _release(options):
 
 def _check(options):
     try:
-        with open(options.summary, encoding="ascii") as file:
-            summary = Summary.from_json(file.read(200_000_000))
+        summary = Summary.from_json(read_text(options.summary, 200_000_000, "summary"))
     except ValueError as error:
         raise ValueError(
             f"summary must be a file that summarize wrote. Got {options.summary}: {error}"

@@ -2,15 +2,21 @@
 
 import os
 import sqlite3
-from contextlib import closing, contextmanager
+import time
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from .._utils.checks import check_delta, check_epsilon, check_relation
+
 _TIMEOUT = 300.0  # seconds to wait while another process charges
+_PATIENCE = 2.0  # seconds to wait while another process creates the file
+_APPLICATION = int.from_bytes(b"skvL")  # in the header of every ledger
 _TABLES = (
-    "CREATE TABLE IF NOT EXISTS terms (dataset_name TEXT NOT NULL, epsilon REAL NOT NULL, "
+    "CREATE TABLE terms (dataset_name TEXT NOT NULL, epsilon REAL NOT NULL, "
     "delta REAL NOT NULL, relation TEXT)",
-    "CREATE TABLE IF NOT EXISTS charges (number INTEGER PRIMARY KEY, event TEXT NOT NULL, "
+    "CREATE TABLE charges (number INTEGER PRIMARY KEY, event TEXT NOT NULL, "
     "label TEXT NOT NULL, time TEXT NOT NULL, process INTEGER NOT NULL)",
+    f"PRAGMA application_id = {_APPLICATION}",
 )
 
 
@@ -77,74 +83,114 @@ class FileStore:
     def usable(self):
         return True
 
-    def _connect(self, mode="rw"):
-        """Connect; only mode "rwc" creates a missing file, which is a new budget."""
-        try:
-            connection = sqlite3.connect(
-                f"{Path(self.path).as_uri()}?mode={mode}",
-                timeout=_TIMEOUT,
-                isolation_level=None,
-                uri=True,
+    def _refuse(self, found):
+        raise ValueError(
+            f"path must be a ledger's SQLite file, or a path for a new one. Got {self.path!r} "
+            f"({found})."
+        )
+
+    def _create(self, terms):
+        """Create the file, which no other process has created."""
+        os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        with self._begin() as connection:
+            for statement in _TABLES:
+                connection.execute(statement)
+            connection.execute(
+                "INSERT INTO terms VALUES (:dataset_name, :epsilon, :delta, :relation)", terms
             )
-        except sqlite3.OperationalError as error:
-            raise RuntimeError(
-                f"the ledger's file must be there to charge or read: put {self.path!r} back, or "
-                f"make a new Ledger. Got {error}."
-            ) from error
-        connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA synchronous=FULL")  # a commit is on the disk when it returns
-        return connection
+
+    def _check_own(self):
+        """Refuse a file that is no ledger, from its first bytes alone: nothing of it changes."""
+        give_up = time.monotonic() + _PATIENCE
+        while True:
+            if not os.path.isfile(self.path):  # reading a pipe would wait for ever
+                self._refuse("not a file")
+            with open(self.path, "rb") as file:
+                header = file.read(72)
+            if header or time.monotonic() > give_up:
+                break
+            time.sleep(0.01)
+        if not header:
+            self._refuse("an empty file: a damaged ledger, or none")
+        if header[:15] != b"SQLite format 3" or header[68:] != _APPLICATION.to_bytes(4):
+            self._refuse("another kind of file")
 
     @contextmanager
-    def _begin(self, mode="rw"):
-        """A connection inside a transaction that excludes all other writers."""
-        with closing(self._connect(mode)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
+    def _connect(self):
+        """A connection; what SQLite finds wrong with the file is a ValueError."""
+        try:
+            with closing(sqlite3.connect(
+                f"{Path(self.path).as_uri()}?mode=rw", timeout=_TIMEOUT, isolation_level=None,
+                uri=True,
+            )) as connection:  # fmt: skip
+                connection.row_factory = sqlite3.Row
+                # A commit is on the disk when it returns.
+                connection.execute("PRAGMA synchronous=FULL")
+                yield connection
+        except sqlite3.Error as error:
+            self._refuse(error)
+
+    @contextmanager
+    def _begin(self, kind="IMMEDIATE"):
+        """A connection inside a transaction, which excludes all other writers if "IMMEDIATE"."""
+        with self._connect() as connection:
+            connection.execute(f"BEGIN {kind}")
             try:
                 yield connection
             except BaseException:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")
 
     def open(self, terms):
-        if not os.path.exists(self.path):
-            _require_budget(terms)
         try:
-            return self._open(terms)
-        except sqlite3.DatabaseError as error:
-            raise ValueError(
-                f"path must be a ledger's SQLite file, or a path for a new one. Got {self.path!r} "
-                f"({error})."
-            ) from error
-
-    def _open(self, terms):
-        with self._begin("rwc") as connection:
-            for table in _TABLES:
-                connection.execute(table)
-            stored = connection.execute("SELECT * FROM terms").fetchone()
-            if stored is not None:
-                return _check_terms(dict(stored), terms, self.path)
-            _require_budget(terms)
-            connection.execute(
-                "INSERT INTO terms VALUES (:dataset_name, :epsilon, :delta, :relation)", terms
-            )
-            return terms
+            if not os.path.lexists(self.path):
+                _require_budget(terms)
+                with suppress(FileExistsError):  # if another process was faster
+                    self._create(terms)
+            self._check_own()
+        except OSError as error:
+            self._refuse(error)
+        with self._begin("DEFERRED") as connection:
+            return _check_terms(self._contents(connection)[0], terms, self.path)
 
     def _contents(self, connection):
-        terms = connection.execute("SELECT * FROM terms").fetchone()
-        given = {"dataset_name": self._dataset_name, "epsilon": None, "delta": None}
-        _check_terms(dict(terms), {**given, "relation": None}, self.path)
+        found = connection.execute("SELECT * FROM terms").fetchall()
         rows = connection.execute("SELECT * FROM charges ORDER BY number").fetchall()
-        return dict(terms), [dict(row) for row in rows]
+        try:
+            (terms,) = map(dict, found)
+            check_epsilon(terms["epsilon"])
+            check_delta(terms["delta"])
+            if terms["relation"] is not None:
+                check_relation(terms["relation"])
+        except (TypeError, ValueError) as error:
+            self._refuse(f"a damaged ledger: {error}")
+        return terms, [dict(row) for row in rows]
+
+    def _present(self, connection):
+        """The contents, if the file still belongs to this data set."""
+        given = dict.fromkeys(("epsilon", "delta", "relation"))
+        terms, rows = self._contents(connection)
+        return _check_terms(terms, {**given, "dataset_name": self._dataset_name}, self.path), rows
+
+    def _require_file(self):
+        """Refuse to make a file that was removed anew: it would be a new budget."""
+        if not os.path.exists(self.path):
+            raise RuntimeError(
+                f"the ledger's file must be there to charge or read: put {self.path!r} back, or "
+                "make a new Ledger."
+            )
+        self._check_own()
 
     def read(self):
-        with closing(self._connect()) as connection:
-            connection.execute("BEGIN")
-            return self._contents(connection)
+        self._require_file()
+        with self._begin("DEFERRED") as connection:
+            return self._present(connection)
 
     @contextmanager
     def transaction(self):
+        self._require_file()
         with self._begin() as connection:
 
             def append(event, label, time, process, relation):
@@ -155,4 +201,4 @@ class FileStore:
                 )
                 return cursor.lastrowid
 
-            yield (*self._contents(connection), append)
+            yield (*self._present(connection), append)

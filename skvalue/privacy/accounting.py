@@ -8,7 +8,7 @@ dp-accounting, which rounds pessimistically. Unknown events are refused.
 
 import math
 from collections import Counter
-from functools import singledispatch
+from functools import partial, singledispatch
 
 import numpy as np
 from scipy.optimize import brentq
@@ -32,6 +32,7 @@ from .relations import convert
 # Upper bound of the total variation distance between a drawn integer and the distribution that its
 # event states, see `mechanisms`. Only the coordinates that differ between neighbours matter.
 _SAMPLER_ERROR = 2.0**-100
+_BEFORE_SLACK = (30.0, 40.0, 50.0)  # epsilons at which this error is still below 1e-8
 _LATTICE_MARGIN = 1e-9  # relative; larger than the rounding error of sums over the lattice
 _SUM_TOLERANCE = 1e-12  # relative; for sums of decimal fractions such as 0.1 + 0.1 + 0.1
 
@@ -77,15 +78,10 @@ def get_delta(event, epsilon, relation=None):
     """
     epsilon = check_epsilon(epsilon)
     parts = _simplify(event, relation)
-    slack = _sampler_slack(parts, epsilon)
-    single = _single(parts)
-    if single is not None:
-        return min(_delta(single, epsilon) + slack, 1.0)
-    delta = float(compose_plds(parts).get_delta_for_epsilon(epsilon))
-    total = _summed(parts)
-    if total is not None and total[0] <= epsilon * (1 + _SUM_TOLERANCE):
-        delta = min(delta, total[1])
-    return min(delta + slack, 1.0)
+    profile = _profile(parts)
+    # delta is also valid at a larger epsilon, where the bound of the sampler's error explodes.
+    smaller = [e for e in _BEFORE_SLACK if e < epsilon and _sampler_slack(parts, epsilon)]
+    return min(1.0, *(profile(e) + _sampler_slack(parts, e) for e in [epsilon, *smaller]))
 
 
 def get_epsilon(event, delta, relation=None):
@@ -136,6 +132,22 @@ def get_epsilon(event, delta, relation=None):
         return math.inf
     epsilon = _raw_epsilon(parts, delta - slack)
     return epsilon if _sampler_slack(parts, epsilon) <= slack else math.inf
+
+
+def _profile(parts):
+    """The function from epsilon to delta, without the error of the sampler."""
+    single = _single(parts)
+    if single is not None:
+        return partial(_delta, single)
+    composed, total = compose_plds(parts), _summed(parts)
+
+    def delta(epsilon):
+        found = float(composed.get_delta_for_epsilon(epsilon))
+        if total is not None and total[0] <= epsilon * (1 + _SUM_TOLERANCE):
+            found = min(found, total[1])
+        return found
+
+    return delta
 
 
 def _raw_epsilon(parts, delta):

@@ -89,8 +89,8 @@ class Ledger:
     Raises
     ------
     ValueError
-        If the file belongs to another data set or budget, a parameter is outside its range, or a
-        new ledger has no budget.
+        If the file belongs to another data set or budget, is damaged or not a ledger (it is then
+        left as it is), a parameter is outside its range, or a new ledger has no budget.
     TypeError
         If dataset_name is not a string.
 
@@ -138,14 +138,23 @@ class Ledger:
         else:
             self._store = FileStore(os.path.abspath(os.fspath(path)), dataset_name)
             self._key = None
-        terms = self._store.open({**terms, "relation": relation})
-        self._hold(terms["epsilon"], terms["delta"], dataset_name)
+        self._hold(self._store.open({**terms, "relation": relation}), dataset_name)
 
-    def _hold(self, epsilon, delta, dataset_name):
+    def _hold(self, terms, dataset_name):
         self.path = self._store.path
         self.dataset_name = dataset_name
-        self.epsilon, self.delta = epsilon, delta
+        self._terms = terms  # as they were last read; each charge reads those in the file
         self._lock = threading.Lock()
+
+    @property
+    def epsilon(self):
+        """Epsilon of the budget."""
+        return self._terms["epsilon"]
+
+    @property
+    def delta(self):
+        """Delta of the budget."""
+        return self._terms["delta"]
 
     # Charging and planning ------------------------------------------------------------------
 
@@ -167,10 +176,10 @@ class Ledger:
         Raises
         ------
         ValueError
-            If the budget would be exceeded, or the relation of the event does not imply that of
-            the ledger.
+            If the budget in the file would be exceeded, the relation of the event does not imply
+            that of the ledger, or the file is damaged.
         RuntimeError
-            If a ledger in memory is used outside its process.
+            If the file is missing, or a ledger in memory is used outside its process.
         TypeError
             If event is not an event.
         """
@@ -178,8 +187,8 @@ class Ledger:
         # dp-accounting takes a second to import and compose: do it before the file is locked.
         self._require_affordable(event, *self._read())
         with self._lock, self._store.transaction() as (terms, rows, append):
+            self._require_affordable(event, terms, _events(rows))
             relation = terms["relation"] or event.relation
-            self._require_affordable(event, relation, _events(rows))
             time = datetime.now(UTC).isoformat(timespec="seconds")
             number = append(record, str(label), time, os.getpid(), relation)
         return Charge(number, event, str(label), time, os.getpid())
@@ -218,16 +227,14 @@ class Ledger:
         n_fits = check_count(n_fits, "n_fits")
         if event is not None and epsilon is not None:
             raise ValueError("event and epsilon must not both be given: each defines the noise.")
+        terms, charged = self._read()
         if epsilon is not None:
-            event = calibrate_gaussian(
-                epsilon, self.delta if delta is None else delta, relation=relation
-            )
-        ledger_relation, charged = self._read()
+            delta = terms["delta"] if delta is None else delta
+            event = calibrate_gaussian(epsilon, delta, relation=relation)
         if event is not None:
-            ledger_relation = ledger_relation or event.relation
-            wanted = SelfComposedEvent(event, n_fits)
-            self._require_affordable(wanted, ledger_relation, charged, n_fits)
-        return self._affordable(n_fits, charged, ledger_relation or relation)
+            relation = event.relation
+            self._require_affordable(SelfComposedEvent(event, n_fits), terms, charged, n_fits)
+        return _affordable(n_fits, charged, {**terms, "relation": terms["relation"] or relation})
 
     @property
     def charges(self):
@@ -248,7 +255,7 @@ class Ledger:
     @property
     def spent(self):
         """Epsilon of all charges together, at the delta of the budget."""
-        return self._epsilon_of(*self._read())
+        return _spent(*self._read())
 
     # Private --------------------------------------------------------------------------------
 
@@ -260,54 +267,34 @@ class Ledger:
                 f"Ledger('budget.sqlite', {self.dataset_name!r}, ...), to use it in other "
                 "processes (n_jobs) or later."
             )
-        return self._store.read()
+        self._terms, rows = self._store.read()
+        return self._terms, rows
 
     def _read(self):
-        """The relation, and the charged events."""
+        """The terms, and the charged events."""
         terms, rows = self._contents()
-        return terms["relation"], _events(rows)
+        return terms, _events(rows)
 
-    def _epsilon_of(self, relation, charged):
-        return get_epsilon(_compose(charged, relation), self.delta) if charged else 0.0
-
-    def _fits(self, events, relation):
-        return get_delta(_compose(events, relation), self.epsilon) <= self.delta
-
-    def _require_affordable(self, event, relation, charged, n_fits=1):
-        relation = relation or event.relation
+    def _require_affordable(self, event, terms, charged, n_fits=1):
+        terms = {**terms, "relation": terms["relation"] or event.relation}
         try:
-            convert(event, relation)
+            convert(event, terms["relation"])
         except ValueError as error:
             raise ValueError(
-                f"the release must be charged under a relation that implies {relation!r}, the "
-                f"ledger's: use a ledger with relation='replace'. Got {event.relation!r}."
+                f"the release must be charged under a relation that implies {terms['relation']!r}, "
+                f"the ledger's: use a ledger with relation='replace'. Got {event.relation!r}."
             ) from error
-        if self._fits([*charged, event], relation):
+        if _fits([*charged, event], terms):
             return
-        spent = self._epsilon_of(relation, charged)
         what = "the release" if n_fits == 1 else f"the {n_fits} fits"
+        cost = get_epsilon(event, terms["delta"], terms["relation"])
         raise ValueError(
-            f"{what} must fit what is left of the budget epsilon={self.epsilon:g}, delta="
-            f"{self.delta:g} of {self.dataset_name!r}, of which epsilon={spent:.4g} is spent in "
-            f"{len(charged)} charges: use fewer fits, or an epsilon of at most "
-            f"{self._affordable(n_fits, charged, relation):.3g} each. "
-            f"Got epsilon={get_epsilon(event, self.delta, relation):.4g} in total."
+            f"{what} must fit what is left of the budget epsilon={terms['epsilon']:g}, delta="
+            f"{terms['delta']:g} of {self.dataset_name!r}, of which epsilon="
+            f"{_spent(terms, charged):.4g} is spent in {len(charged)} charges: use fewer fits, or "
+            f"an epsilon of at most {_affordable(n_fits, charged, terms):.3g} each. "
+            f"Got epsilon={cost:.4g} in total."
         )
-
-    def _affordable(self, n_fits, charged, relation):
-        """Largest epsilon of Gaussian noise for each of n_fits fits, rounded down by up to 1 %."""
-
-        def fits(epsilon):
-            noise = calibrate_gaussian(epsilon, self.delta, relation=relation)
-            return self._fits([*charged, SelfComposedEvent(noise, n_fits)], relation)
-
-        if fits(self.epsilon):
-            return self.epsilon
-        low, high = 0.0, self.epsilon
-        while high - low > 1e-2 * high and high > 1e-3 * self.epsilon:
-            middle = (low + high) / 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
-        return low
 
     def __sklearn_clone__(self):
         return self
@@ -319,7 +306,7 @@ class Ledger:
         return self
 
     def __reduce__(self):
-        return _reopen, (self.path, self._key, self.dataset_name, self.epsilon, self.delta)
+        return _reopen, (self.path, self._key, self.dataset_name, self._terms)
 
     def __repr__(self):
         return (
@@ -328,23 +315,54 @@ class Ledger:
         )
 
     def __str__(self):
-        count = self.n_charges
+        terms, charged = self._read()
+        count = len(charged)
         return (
-            f"Privacy ledger of {self.dataset_name!r}: epsilon={self.spent:.4g} of "
-            f"{self.epsilon:g} spent at delta={self.delta:g} ({self.relation or 'no'} relation) in "
-            f"{count} {'charge' if count == 1 else 'charges'}."
+            f"Privacy ledger of {self.dataset_name!r}: epsilon={_spent(terms, charged):.4g} of "
+            f"{terms['epsilon']:g} spent at delta={terms['delta']:g} ({terms['relation'] or 'no'} "
+            f"relation) in {count} {'charge' if count == 1 else 'charges'}."
         )
 
 
 def _events(rows):
-    return [event_from_dict(json.loads(row["event"])) for row in rows]
+    """Events of the charges; a damaged one is a ValueError."""
+    try:
+        return [event_from_dict(json.loads(row["event"])) for row in rows]
+    except Exception as error:  # a damaged record can raise anything
+        raise ValueError(
+            f"the ledger must hold charges as skvalue wrote them. Got a damaged one: {error}"
+        ) from None
+
+
+def _spent(terms, charged):
+    return get_epsilon(_compose(charged, terms["relation"]), terms["delta"]) if charged else 0.0
+
+
+def _fits(events, terms):
+    return get_delta(_compose(events, terms["relation"]), terms["epsilon"]) <= terms["delta"]
+
+
+def _affordable(n_fits, charged, terms):
+    """Largest epsilon of Gaussian noise for each of n_fits fits, rounded down by up to 1 %."""
+
+    def fits(epsilon):
+        noise = calibrate_gaussian(epsilon, terms["delta"], relation=terms["relation"])
+        return _fits([*charged, SelfComposedEvent(noise, n_fits)], terms)
+
+    if fits(terms["epsilon"]):
+        return terms["epsilon"]
+    low, high = 0.0, terms["epsilon"]
+    while high - low > 1e-2 * high and high > 1e-3 * terms["epsilon"]:
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 def _compose(events, relation):
     return ComposedEvent(tuple(convert(event, relation) for event in events))
 
 
-def _reopen(path, key, dataset_name, epsilon, delta):
+def _reopen(path, key, dataset_name, terms):
     """Unpickle a ledger without opening its file, which may be on another machine.
 
     A ledger in memory is the same object in its process; in others it raises an error when used.
@@ -354,5 +372,5 @@ def _reopen(path, key, dataset_name, epsilon, delta):
     ledger = Ledger.__new__(Ledger)
     ledger._store = MemoryStore(process=None) if path is None else FileStore(path, dataset_name)
     ledger._key = key
-    ledger._hold(epsilon, delta, dataset_name)
+    ledger._hold(terms, dataset_name)
     return ledger

@@ -1,5 +1,6 @@
 """The valuer of a filter: an unfitted copy, checks of the request, and its fit."""
 
+import pickle
 import warnings
 from numbers import Integral
 
@@ -90,7 +91,16 @@ def _fit(valuer, X, y, params):
 
 def fit_valuer(valuer, X, y, params, memory=None):
     """Fit the valuer, or load from memory one that was fitted on the same data."""
-    fitted = check_memory(memory).cache(_fit)(valuer, X, y, params)
+    memory = check_memory(memory)
+    if getattr(memory, "location", "") is not None:
+        try:
+            pickle.dumps(valuer)
+        except Exception as error:  # objects raise anything; joblib's message would show the rows
+            raise ValueError(
+                "memory must be None with a valuer that cannot be pickled, for example because of "
+                f"a lambda as scoring: define the function in a module. Got {error}."
+            ) from None
+    fitted = memory.cache(_fit)(valuer, X, y, params)
     if not hasattr(fitted, "values_"):
         raise ValueError(
             f"valuer must have values_ after fit, as valuers have. Got {type(valuer).__name__}."

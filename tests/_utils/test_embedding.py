@@ -203,11 +203,11 @@ def test_messages(valuer, numbers, texts):
 def test_with_epsilon_nothing_is_learnt_from_private_rows(numbers):
     X, y = numbers
 
-    judges = dict(X_val=X[:20] + 0.1, y_val=y[:20])
+    points = dict(X_val=X[:20] + 0.1, y_val=y[:20])
     for embedding in (PCA(2), make_pipeline(StandardScaler())):
         with pytest.raises(ValueError, match="embedding must not learn from the private rows"):
-            TKNNShapleyValuer(epsilon=1.0, embedding=embedding).fit(X, y, **judges)
+            TKNNShapleyValuer(epsilon=1.0, embedding=embedding).fit(X, y, **points)
     for embedding in (first_two, FrozenEstimator(PCA(2).fit(X + 1))):
-        valuer = TKNNShapleyValuer(epsilon=1.0, embedding=embedding).fit(X, y, **judges)
+        valuer = TKNNShapleyValuer(epsilon=1.0, embedding=embedding).fit(X, y, **points)
         assert valuer.privacy_.epsilon == pytest.approx(1.0)
         assert np.isfinite(valuer.score_samples(X[:3], y[:3])).all()

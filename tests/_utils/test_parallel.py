@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,10 +13,9 @@ from joblib import parallel_config
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from skvalue import DataOOBValuer, DataShapleyValuer, KNNShapleyValuer, TKNNShapleyValuer
-from skvalue._utils import parallel as _parallel
 from skvalue._utils.parallel import (
     background_map,
     may_overlap,
@@ -98,11 +98,11 @@ def test_a_library_that_comes_later_is_limited_too(monkeypatch):
             self.num_threads = number
 
     there = [Library("first")]
-    monkeypatch.setattr(_parallel, "_libraries", lambda user_api: there)
-    limit = _parallel._OneBlasThread()
-    with limit():
+    found = Mock(lib_controllers=there)
+    monkeypatch.setattr(ThreadpoolController, "select", lambda self, user_api: found)
+    with one_blas_thread():
         there.append(Library("second"))
-        with limit():
+        with one_blas_thread():
             assert [library.num_threads for library in there] == [1, 1]
         assert [library.num_threads for library in there] == [1, 1]
     assert [library.num_threads for library in there] == [4, 4]
@@ -138,17 +138,16 @@ def test_errors_come_through(n_jobs):
         list(ordered_map(fail, [(i,) for i in range(9)], n_jobs))
 
 
-@pytest.mark.parametrize(
-    "valuer",
-    [KNNShapleyValuer(), TKNNShapleyValuer(), DataOOBValuer(n_estimators=20, random_state=0)],
-    ids=["knn", "tknn", "oob"],
-)
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
-def test_a_joblib_back_end_gives_the_same_values(valuer, backend, rng):
+def test_a_joblib_back_end_gives_the_same_values(backend, rng):
+    """One pool of processes serves all valuers, and starts in seconds."""
     X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
-    plain = valuer.fit(X, y).values_
-    with parallel_config(backend=backend, n_jobs=2):
-        np.testing.assert_allclose(valuer.fit(X, y).values_, plain, atol=1e-15)
+    for valuer in (
+        KNNShapleyValuer(), TKNNShapleyValuer(), DataOOBValuer(n_estimators=20, random_state=0)
+    ):  # fmt: skip
+        plain = valuer.fit(X, y).values_
+        with parallel_config(backend=backend, n_jobs=2):
+            np.testing.assert_allclose(valuer.fit(X, y).values_, plain, atol=1e-15)
 
 
 def test_row_map_is_the_function_of_all_rows(rng):
@@ -219,25 +218,29 @@ def cluster():
 
 @CLUSTER
 @pytest.mark.parametrize(
-    "valuer",
-    [KNNShapleyValuer(), KNNShapleyValuer(task="regression"), TKNNShapleyValuer(0.5)],
-    ids=["knn", "regression", "tknn"],
+    ("kind", "valuer"),
+    [
+        ("memory", KNNShapleyValuer(task="regression")),
+        ("memory", TKNNShapleyValuer(0.5)),
+        ("dask", KNNShapleyValuer()),
+        ("file", TKNNShapleyValuer(0.5)),
+        ("sparse", KNNShapleyValuer()),
+    ],
 )
-@pytest.mark.parametrize("kind", ["memory", "dask", "file", "sparse"])
 def test_a_dask_cluster_gives_the_same_values(valuer, kind, cluster, rng, tmp_path):
     import dask.array as da
 
-    X, y, X_val = rng.normal(size=(2000, 8)), rng.integers(0, 2, 2000), rng.normal(size=(300, 8))
-    plain = valuer.fit(X, y, X_val=X_val, y_val=y[:300]).values_
+    X, y, X_val = rng.normal(size=(1000, 8)), rng.integers(0, 2, 1000), rng.normal(size=(200, 8))
+    plain = valuer.fit(X, y, X_val=X_val, y_val=y[:200]).values_
     np.save(tmp_path / "X.npy", X)
     rows = {
         "memory": X,
-        "dask": da.from_array(X, chunks=(600, 8)),
+        "dask": da.from_array(X, chunks=(300, 8)),
         "file": np.load(tmp_path / "X.npy", mmap_mode="r"),
         "sparse": csr_array(X),
     }[kind]
     with parallel_config(backend="dask"):
-        values = valuer.fit(rows, y, X_val=X_val, y_val=y[:300]).values_
+        values = valuer.fit(rows, y, X_val=X_val, y_val=y[:200]).values_
     np.testing.assert_allclose(values, plain, atol=1e-13)
 
 
@@ -256,7 +259,7 @@ def test_tiles_are_spread_over_a_dask_cluster(cluster):
 
 
 @pytest.mark.parametrize("threaded", [False, True])
-def test_results_beside_what_makes_items(threaded):
+def test_results_come_while_items_are_made(threaded):
     threads = {"items": set(), "results": set()}
 
     def items():
@@ -273,7 +276,7 @@ def test_results_beside_what_makes_items(threaded):
     assert list(background_map(result, [], threaded)) == []
 
 
-def test_beside_does_not_run_ahead_and_hands_errors_on():
+def test_items_are_not_made_far_ahead_and_errors_come_through():
     made = []
     results = background_map(lambda i: i, ((made.append(i) or i,) for i in range(100)))
     assert next(results) == 0
@@ -297,22 +300,26 @@ def test_what_may_overlap():
 
 
 @pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer(0.5)])
-def test_steps_are_those_that_were_counted_whoever_else_computes(valuer, rng, monkeypatch):
+def test_steps_are_those_that_were_counted_whatever_else_computes(valuer, rng, monkeypatch):
     """Another fit in another thread, or on the same GPU, changes what there is meanwhile."""
     X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
     expected = clone(valuer).fit(X, y, X_val=X[:200], y_val=y[:200]).values_
-    module = sys.modules[type(valuer).__module__]
-    workers = iter(range(1, 100))
-    monkeypatch.setattr(module, "n_workers", lambda n_jobs: next(workers))
+    threads = iter(range(1, 1000))
+    monkeypatch.setattr(
+        ThreadpoolController,
+        "info",
+        lambda self: [{"user_api": "blas", "num_threads": next(threads)}],
+    )
     valuer.fit(X, y, X_val=X[:150], y_val=y[:150]).add_validation(X[150:200], y[150:200])
     np.testing.assert_allclose(valuer.values_, expected, atol=1e-12)
     valuer.fit(X, y, X_val=X[:200], y_val=y[:200])
     np.testing.assert_allclose(valuer.values_, expected, atol=1e-12)
+    assert next(threads) > 3  # the number was looked up, and changed
 
 
 def test_fits_in_threads(rng):
-    X, y = rng.normal(size=(2000, 20)), rng.integers(0, 2, 2000)
-    sizes = [500, 2000, 900, 1400] * 3
+    X, y = rng.normal(size=(1000, 20)), rng.integers(0, 2, 1000)
+    sizes = [250, 1000, 450, 700] * 2
 
     def fit(n):
         return KNNShapleyValuer().fit(X[:n], y[:n], X_val=X[:100], y_val=y[:100]).values_

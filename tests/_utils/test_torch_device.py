@@ -1,8 +1,8 @@
-"""Where torch computes, and the device that stands in for a GPU in tests."""
+"""Where torch computes, and the simulated GPU of the tests."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
@@ -14,7 +14,6 @@ torch = pytest.importorskip("torch")
 from skvalue import GradientSemivalueValuer, KNNShapleyValuer, LeaveOneOutValuer, TKNNShapleyValuer
 from skvalue._utils import torch_device as _torch_device
 from skvalue._utils.torch_device import (
-    _float32_backends,
     block_bytes,
     current_gpu,
     find_device,
@@ -23,6 +22,7 @@ from skvalue._utils.torch_device import (
     on_gpu,
     seeded,
 )
+from skvalue.neighbors import get_engine
 from skvalue.priarta import GaussianVAE, SimCLR
 
 from ..conftest import simulate_a_gpu
@@ -40,8 +40,8 @@ def test_find_device(monkeypatch):
     assert [find_device(device) for device in ("auto", "cpu", "cuda")] == ["cuda", "cpu", "cuda"]
 
 
-def test_the_cpu_asks_for_no_gpu(monkeypatch):
-    """To ask starts CUDA, which then cannot be had in a fork of the process."""
+def test_the_cpu_starts_no_gpu(monkeypatch):
+    """Looking for a GPU starts CUDA, which then fails in a fork of the process."""
 
     def start(*_):
         raise AssertionError
@@ -50,10 +50,8 @@ def test_the_cpu_asks_for_no_gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", start)
     assert find_device("cpu") == "cpu"
     faiss = pytest.importorskip("faiss")
-    from skvalue.neighbors._faiss import check_device
-
     monkeypatch.setattr(faiss, "get_num_gpus", start, raising=False)
-    assert check_device("cpu") == "cpu"
+    get_engine("faiss", "cpu")
 
 
 def test_seeds_are_put_back(gpu):
@@ -162,7 +160,7 @@ def test_full_precision_by_the_newer_setting(precision, rng):
 
 
 def test_full_precision_of_convolutions():
-    """Which torch lowers on a GPU unless it is told not to."""
+    """Torch lowers it on a GPU by default."""
     kinds = [getattr(torch.backends.cudnn, name, None) for name in ("conv", "rnn")]
     if not all(hasattr(kind, "fp32_precision") for kind in kinds):
         pytest.skip("torch has the older setting only")
@@ -215,7 +213,6 @@ def test_full_precision_of_an_older_torch(monkeypatch):
         pass
 
     monkeypatch.setattr(torch.backends.cuda, "matmul", Older())
-    monkeypatch.setattr(_torch_device, "_float32_backends", _float32_backends.__wrapped__)
     before = torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("high")
@@ -253,15 +250,15 @@ def deterministic():
         torch.set_deterministic_debug_mode("default")
 
 
-SURROUNDINGS = {
-    "lower precision": lower_precision,
-    "deterministic algorithms": deterministic,
-    "mixed precision": lambda: torch.autocast("cpu", torch.bfloat16),
-    "another device": lambda: torch.device("meta"),
-    "another type": float64_everywhere,
-    "without gradients": torch.no_grad,
-    "inference": torch.inference_mode,
-}
+SURROUNDINGS = [
+    lower_precision,
+    deterministic,
+    lambda: torch.autocast("cpu", torch.bfloat16),  # mixed precision
+    lambda: torch.device("meta"),  # another device
+    float64_everywhere,
+    torch.no_grad,
+    torch.inference_mode,
+]
 MODULE = torch.nn.Linear(8, 2)
 FITS = {
     "knn": KNNShapleyValuer(3, engine="torch", device="cpu"),
@@ -269,8 +266,8 @@ FITS = {
     "embedding": KNNShapleyValuer(3, embedding=MODULE),
     "gradients": GradientSemivalueValuer(MODULE, n_permutations=3, device="cpu", random_state=0),
     "games": LeaveOneOutValuer(LogisticRegression(), batch="torch", device="cpu"),
-    "simclr": SimCLR(n_epochs=2, early_stopping=True, device="cpu", random_state=0),
-    "vae": GaussianVAE(2, n_epochs=2, device="cpu", random_state=0),
+    "simclr": SimCLR(n_epochs=1, early_stopping=True, device="cpu", random_state=0),
+    "vae": GaussianVAE(2, n_epochs=1, device="cpu", random_state=0),
 }
 
 
@@ -285,7 +282,8 @@ def test_nothing_depends_on_what_torch_is_set_to(name, rng):
         return estimator.fit(X, y, X_val=X[:20] + 0.1, y_val=y[:20]).values_
 
     expected = found()
-    for surrounding in SURROUNDINGS.values():
-        with surrounding():
-            np.testing.assert_array_equal(found(), expected)
+    with ExitStack() as stack:  # whatever is not put right shows among all the others
+        for surrounding in SURROUNDINGS:
+            stack.enter_context(surrounding())
+        np.testing.assert_array_equal(found(), expected)
     assert torch.get_default_dtype() == torch.float32

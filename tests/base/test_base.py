@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from test_axioms import EXACT, by_name, problem
 
-from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+from skvalue import DataOOBValuer, KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.exceptions import IncompleteFitWarning, QuadraticCostWarning
 
 from ..watch import Watch
@@ -203,6 +203,47 @@ def test_new_label_and_group_by_add_rows(rng):
     valuer.add_rows(X[:4] + 1, ["c"] * 4, groups=[7, 7, 1, 1])
     assert list(valuer.classes_) == ["a", "b", "c"]
     assert list(valuer.groups_) == [0, 1, 2, 7]
+
+
+@pytest.mark.parametrize("kind", ["M8[D]", "m8[s]"])
+def test_dates_that_are_missing(kind, rng):
+    X, y = rng.normal(size=(20, 2)), np.array([1, 2] * 10).astype(kind)
+    missing = y.copy()
+    missing[3] = "NaT"
+    message = "must hold no missing labels. Got .*NaT.* at place 3."
+    for valuer in (KNNShapleyValuer(2), DataOOBValuer(n_estimators=2)):
+        for labels in (missing, pd.Series(missing), pd.Series(missing).astype(object)):
+            with pytest.raises(ValueError, match=f"y {message}"):
+                valuer.fit(X, labels)
+    valuer = KNNShapleyValuer(2).fit(X, y)
+    for use in (valuer.add_rows, valuer.score_samples):
+        with pytest.raises(ValueError, match=f"y {message}"):
+            use(X, missing)
+    valuer.fit(X, y, X_val=X, y_val=y)
+    for use in (valuer.add_validation, lambda *points: valuer.fit(X, y, X_val=X, y_val=missing)):
+        with pytest.raises(ValueError, match=f"y_val {message}"):
+            use(X, missing)
+
+
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer()])
+@pytest.mark.parametrize("first", [1e308, 1.0, 0.0])
+def test_huge_validation_weights(valuer, first, rng):
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    points, labels = rng.normal(size=(8, 2)), np.arange(8) % 2
+    weights = np.r_[np.full(4, first), np.full(4, 1e308)]
+    weights[0] = 1e308
+    whole = clone(valuer).fit(X, y, X_val=points, y_val=labels, sample_weight_val=weights)
+    valuer = clone(valuer).fit(
+        X, y, X_val=points[:4], y_val=labels[:4], sample_weight_val=weights[:4]
+    )
+    for start in (4, 6):
+        part = slice(start, start + 2)
+        valuer.add_validation(points[part], labels[part], sample_weight_val=weights[part])
+    if not isinstance(valuer, TKNNShapleyValuer):  # the radius is that of the first points
+        np.testing.assert_allclose(valuer.values_, whole.values_, atol=1e-14)
+        assert valuer.utility_ == pytest.approx(whole.utility_)
+    assert np.isfinite(valuer.values_).all()
+    assert np.isfinite(valuer.validation_error_).all()
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from skvalue.base import _seen_rows
 from skvalue.base._seen_rows import SeenRows, hash_rows
 
 
@@ -39,3 +40,41 @@ def test_a_collision_of_hashes_is_no_match(monkeypatch):
     mean, known = SeenRows().lookup(np.array([[2.0, 3], [9, 9]]), None, X, None, values)
     assert known.tolist() == [True, False]
     assert mean[0] == 2.0
+
+
+def test_lookup_costs_one_comparison_a_row_however_many_copies(rng, monkeypatch):
+    compared = []
+    read = _seen_rows.read_rows
+    monkeypatch.setattr(_seen_rows, "read_rows", lambda X: compared.append(len(X)) or read(X))
+    X = np.ones((3000, 2))
+    X[:3] = rng.normal(size=(3, 2))
+    values = rng.normal(size=3000)
+    y = rng.integers(0, 2, 3000)
+    seen = SeenRows()
+    mean, known = seen.lookup(X, None, X, None, values)
+    assert known.all()
+    assert mean[3:] == pytest.approx(values[3:].mean())
+    assert mean[:3] == pytest.approx(values[:3])
+    mean, _ = seen.lookup(X, y, X, y, values)
+    for label in (0, 1):
+        alike = np.flatnonzero(y[3:] == label) + 3
+        assert mean[alike] == pytest.approx(values[alike].mean())
+    assert sum(compared) <= 6 * 3000
+
+
+def test_lookup_with_collisions_copies_and_missing_entries(rng, monkeypatch):
+    monkeypatch.setattr(
+        "skvalue.base._seen_rows.hash_rows", lambda X: (X[:, 0] > 0).astype(np.uint64)
+    )
+    X = rng.integers(-2, 3, (200, 2)).astype(float)
+    X[::7, 1] = np.nan
+    y, values = rng.integers(0, 3, 200), rng.normal(size=200)
+    for labels in (None, y):
+        mean, known = SeenRows().lookup(X, labels, X, y, values)
+        assert known.all()
+        for row in range(200):
+            same = ((X[row] == X) | (np.isnan(X) & np.isnan(X[row]))).all(axis=1)
+            same &= True if labels is None else y == y[row]
+            assert mean[row] == pytest.approx(values[same].mean())
+    unknown = SeenRows().lookup(np.array([[9.0, 9.0], [-9.0, 1.0]]), None, X, y, values)[1]
+    assert not unknown.any()

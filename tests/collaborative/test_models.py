@@ -36,18 +36,18 @@ def members(number, n):
 
 class TestNormalInverseGamma:
     PRIOR = NIG(np.array([0.1, -0.2]), np.array([[2.0, 0.3], [0.3, 1.0]]), 4.0, 1.5)
-    LAW = NIG(np.array([0.4, 0.2]), np.array([[9.0, 1.0], [1.0, 7.0]]), 9.0, 2.5)
+    POSTERIOR = NIG(np.array([0.4, 0.2]), np.array([[9.0, 1.0], [1.0, 7.0]]), 9.0, 2.5)
 
     def test_divergence_by_simulation(self, rng):
-        phi = nig_sample(self.LAW, 200_000, rng)
-        logs = nig_log_density(phi, self.LAW) - nig_log_density(phi, self.PRIOR)
-        assert nig_kl(self.LAW, self.PRIOR) == pytest.approx(logs.mean(), abs=0.02)
-        assert nig_kl(self.LAW, self.LAW) == pytest.approx(0, abs=1e-12)
+        phi = nig_sample(self.POSTERIOR, 200_000, rng)
+        logs = nig_log_density(phi, self.POSTERIOR) - nig_log_density(phi, self.PRIOR)
+        assert nig_kl(self.POSTERIOR, self.PRIOR) == pytest.approx(logs.mean(), abs=0.02)
+        assert nig_kl(self.POSTERIOR, self.POSTERIOR) == pytest.approx(0, abs=1e-12)
 
     def test_density_integrates_to_one(self):
-        law = NIG(np.array([0.3]), np.array([[2.0]]), 3.0, 1.0)
+        distribution = NIG(np.array([0.3]), np.array([[2.0]]), 3.0, 1.0)
         grid = np.stack(np.meshgrid(np.linspace(-8, 8, 801), np.linspace(-5, 6, 551)), axis=-1)
-        density = np.exp(nig_log_density(grid.reshape(-1, 2), law))
+        density = np.exp(nig_log_density(grid.reshape(-1, 2), distribution))
         assert density.sum() * 0.02 * 0.02 == pytest.approx(1, abs=1e-3)
 
 
@@ -55,7 +55,7 @@ class TestLinear:
     @pytest.mark.parametrize("layout", ["svec", "cross"])
     @pytest.mark.parametrize("intercept", [False, True])
     def test_moments_of_the_statistic_by_simulation(self, rng, layout, intercept):
-        """The likelihood is the normal law with the mean and covariance of simulated sums."""
+        """The likelihood is normal, with the mean and covariance of simulated sums."""
         covariance = np.array([[0.1, 0.03], [0.03, 0.2]])
         phi = np.array([[0.2, 0.5, -0.4, np.log(0.05)]])[:, 0 if intercept else 1 :]
         X = rng.multivariate_normal(np.zeros(2), covariance, size=200_000)
@@ -68,12 +68,12 @@ class TestLinear:
         party = GramRelease(epsilon, fit_intercept=intercept, layout=layout, noise_random_state=0)
         release = quietly(party.fit, X[:count], np.clip(y[:count], -1, 1)).release_
         model = BayesianLinear(x_covariance=covariance).bind([release])
-        law = multivariate_normal(
+        distribution = multivariate_normal(
             count * terms.mean(axis=0),
             count * np.cov(terms.T) + release.noise_scale**2 * np.eye(len(rows)),
         )
         assert model.party_loglik(phi, release)[0] == pytest.approx(
-            law.logpdf(release.vector), abs=0.1
+            distribution.logpdf(release.vector), abs=0.1
         )
 
     def test_rotation_and_cholesky_agree(self, rng):
@@ -89,12 +89,12 @@ class TestLinear:
             cov = m[np.ix_(rows, rows)] * m[np.ix_(columns, columns)]
             cov += m[np.ix_(rows, columns)] * m[np.ix_(columns, rows)]
             cov = 90 * cov * weights[:, None] * weights + release.noise_scale**2 * np.eye(6)
-            law = multivariate_normal(90 * m[rows, columns] * weights, cov)
-            expected.append(law.logpdf(release.vector))
+            distribution = multivariate_normal(90 * m[rows, columns] * weights, cov)
+            expected.append(distribution.logpdf(release.vector))
         np.testing.assert_allclose(model.party_loglik(phi, release), expected, rtol=1e-9)
 
     def test_without_noise_values_are_in_closed_form(self):
-        """Every coalition within 0.05, in the mean of some runs, of the conjugate posterior."""
+        """Every coalition within 0.05, on average over some runs, of the conjugate posterior."""
         _, parties = simulate(3, counts=(60, 80, 120))
         releases = release_all(parties, [None] * 3)
         runs = [
@@ -206,8 +206,8 @@ class TestLogistic:
         party = LogisticRelease(None, classes=(-1, 1), fit_intercept=True)
         model = BayesianLogistic(classes=(-1, 1)).bind([party.fit(X, signs).release_])
         phi = np.array([[0.5, 1.0, -1.0, 0.0]])
-        chances = 1 / (1 + np.exp(-signs * (0.5 + X @ [1.0, -1.0, 0.0])))
-        np.testing.assert_allclose(np.exp(model.predict_logpdf(phi, X, signs)[0]), chances)
+        probabilities = 1 / (1 + np.exp(-signs * (0.5 + X @ [1.0, -1.0, 0.0])))
+        np.testing.assert_allclose(np.exp(model.predict_logpdf(phi, X, signs)[0]), probabilities)
 
     def test_private_values_are_below_exact_ones(self, rng):
         X, signs = self.rows(rng, 400)
@@ -290,8 +290,8 @@ class TestFamilies:
         noise = norm(0, scale).pdf(release.statistic[0] - k)
 
         def likelihood(theta):
-            law = binom(30, theta) if kind == "bernoulli" else poisson(30 * theta)
-            return law.pmf(k) @ noise
+            distribution = binom(30, theta) if kind == "bernoulli" else poisson(30 * theta)
+            return distribution.pmf(k) @ noise
 
         top = 1.0 if kind == "bernoulli" else 30.0
         prior = (lambda t: 1.0) if kind == "bernoulli" else (lambda t: np.exp(-t))
@@ -327,15 +327,15 @@ class TestFamilies:
     @pytest.mark.parametrize("kind", ["bernoulli", "poisson"])
     def test_sums_over_many_counts(self, kind):
         """Where a sum is nearly normal, so is what comes with noise."""
-        n, chance, scale = 10**10, 0.2, 1e5
-        release = Release(kind, n, (n * chance + 7e4,), scale**-2.0, 2.0, (0.0, 1.0))
+        n, probability, scale = 10**10, 0.2, 1e5
+        release = Release(kind, n, (n * probability + 7e4,), scale**-2.0, 2.0, (0.0, 1.0))
         assert release.noise_scale == pytest.approx(scale)
         model = BetaBernoulli() if kind == "bernoulli" else GammaPoisson()
-        chances = chance + np.array([-3e-5, 0.0, 1e-5])
-        phi = np.log(chances) - (np.log1p(-chances) if kind == "bernoulli" else 0.0)
+        probabilities = probability + np.array([-3e-5, 0.0, 1e-5])
+        phi = np.log(probabilities) - (np.log1p(-probabilities) if kind == "bernoulli" else 0.0)
         found = model.party_loglik(phi[:, None], release)
-        variance = n * chances * (1 - chances if kind == "bernoulli" else 1.0)
-        exact = norm(n * chances, np.sqrt(variance + scale**2)).logpdf(release.statistic[0])
+        variance = n * probabilities * (1 - probabilities if kind == "bernoulli" else 1.0)
+        exact = norm(n * probabilities, np.sqrt(variance + scale**2)).logpdf(release.statistic[0])
         assert np.diff(found - exact) == pytest.approx(0, abs=1e-3)
 
     def test_density_of_numbers(self):
@@ -345,5 +345,5 @@ class TestFamilies:
         np.testing.assert_allclose(np.exp(logit[:, :1]) + np.exp(logit[:, 1:2]), 1)
         rate = GammaPoisson().predict_logpdf(phi, None, np.arange(40))
         np.testing.assert_allclose(np.exp(rate).sum(axis=1), 1)
-        law = norm(phi, 2.0)
-        np.testing.assert_allclose(GaussianMean(4.0).predict_logpdf(phi, None, y), law.logpdf(y))
+        found = GaussianMean(4.0).predict_logpdf(phi, None, y)
+        np.testing.assert_allclose(found, norm(phi, 2.0).logpdf(y))

@@ -13,7 +13,7 @@ from skvalue.collaborative import (
     GramRelease,
     LogisticRelease,
 )
-from skvalue.collaborative.mediator._gibbs import _inverse_wishart
+from skvalue.collaborative.mediator import inverse_wishart
 from skvalue.collaborative.models import (
     SecondMoments,
     fourth_moments,
@@ -55,11 +55,11 @@ class TestFourth:
         party.set_params(noise_random_state=0)
         release = fit(party, X[:500], y[:500])
         phi = np.concatenate([[0.2] * intercept, self.W, [np.log(self.S2)]])[None]
-        law = multivariate_normal(
+        distribution = multivariate_normal(
             500 * terms.mean(axis=0),
             500 * np.cov(terms.T) + (release.noise_scale**2 + 1e-12) * np.eye(len(rows)),
         )
-        exact = law.logpdf(release.vector[: len(rows)])
+        exact = distribution.logpdf(release.vector[: len(rows)])
         noisy = BayesianLinear(moments="noisy").bind([release]).party_loglik(phi, release)[0]
         normal = BayesianLinear().bind([release]).party_loglik(phi, release)[0]
         assert abs(noisy - exact) < 3
@@ -73,7 +73,7 @@ class TestFourth:
         phi = model.sample_prior(5, rng)
         gram, second, _ = model.release_facts(release)
         q = len(svec_index(len(second))[0]) - intercept
-        # So much noise on fourth moments that nothing but the guess of a normal law is left.
+        # With this much noise on fourth moments only the guess of a normal distribution is left.
         fourth = fourth_moments(np.zeros((q, q)), 80, 1e12, second, intercept)
         w, s2 = phi[:, :-1], np.exp(phi[:, -1])
         expected = noisy_gram_loglik(w, s2, second, release, gram)
@@ -99,7 +99,7 @@ class TestFourth:
         np.testing.assert_allclose(clean.vector[:size], fit(GramRelease(None), X, y).vector)
 
     def test_values(self, rng):
-        """Squares that do not vary say more of the noise's variance than a normal law lets them."""
+        """Squares that do not vary reveal more of the variance of the noise than normal rows do."""
         releases = [
             fit(GramRelease(5.0, moments_fraction=0.3, noise_random_state=i), *self.rows(rng, 300))
             for i in range(2)
@@ -109,8 +109,8 @@ class TestFourth:
         ).fit(releases)
         assert scorer.grand_value_ > scorer.standalone_values_.max() > 1
         draws = scorer.sample(n_draws=400, random_state=0)
-        spread = draws[:, :2].std(axis=0)
-        assert np.all(np.abs(draws[:, :2].mean(axis=0) - self.W) < 4 * spread)
+        deviation = draws[:, :2].std(axis=0)
+        assert np.all(np.abs(draws[:, :2].mean(axis=0) - self.W) < 4 * deviation)
 
 
 class TestHierarchical:
@@ -119,18 +119,18 @@ class TestHierarchical:
         model = SecondMoments(np.zeros((p, p)), 0, 0, 1.0, False)
         draws = model.second(model.sample_prior(40_000, np.random.default_rng(0)))
         degrees, scale = inverse_wishart_prior(p, 1.0)
-        law = invwishart(degrees, scale * np.eye(p))
+        distribution = invwishart(degrees, scale * np.eye(p))
         np.testing.assert_allclose(draws.mean(axis=0), np.eye(p) / (p + 2), atol=0.03)
-        other = law.rvs(40_000, random_state=1).reshape(-1, p, p)
+        other = distribution.rvs(40_000, random_state=1).reshape(-1, p, p)
         scales = np.repeat(scale * np.eye(p)[None], 40_000, axis=0)
-        third = _inverse_wishart(np.full(40_000, degrees), scales, np.random.default_rng(2))
+        third = inverse_wishart(np.full(40_000, degrees), scales, np.random.default_rng(2))
         levels = [0.1, 0.5, 0.9]
         for function in (np.linalg.det, lambda T: T[:, 0, 0], lambda T: T[:, 0, -1]):
             expected = np.quantile(function(other), levels)
-            spread = expected[2] - expected[0]
+            deviation = expected[2] - expected[0]
             for some in (draws, third):
                 found = np.quantile(function(some), levels)
-                np.testing.assert_allclose(found, expected, atol=0.03 * spread)
+                np.testing.assert_allclose(found, expected, atol=0.03 * deviation)
 
     @pytest.mark.parametrize("intercept", [False, True])
     @pytest.mark.parametrize("kind", ["linear", "logistic"])
@@ -138,16 +138,16 @@ class TestHierarchical:
         X = rng.uniform(-1, 1, size=(100, 1))
         y = X[:, 0] / 2 + 0.2 * rng.normal(size=100)
         options = dict(fit_intercept=intercept, noise_random_state=0)
-        # Draws near the posterior: far from it, averages stand on few draws.
+        # Draws near the posterior: far from it, averages are based on few draws.
         if kind == "linear":
             release = fit(GramRelease(0.1, **options), X, y)
             model = BayesianLinear(moments="hierarchical", moment_draws=128).bind([release])
-            middle, spread = [0.0] * intercept + [0.5, -3.2], [0.1] * intercept + [0.2, 0.3]
+            middle, deviation = [0.0] * intercept + [0.5, -3.2], [0.1] * intercept + [0.2, 0.3]
         else:
             release = fit(LogisticRelease(0.1, **options), X, y > 0)
             model = BayesianLogistic(moments="hierarchical", moment_draws=128).bind([release])
-            middle, spread = [0.0] * intercept + [3.0], [0.3] * intercept + [1.0]
-        phi = rng.normal(middle, spread, size=(6, len(middle)))
+            middle, deviation = [0.0] * intercept + [3.0], [0.3] * intercept + [1.0]
+        phi = rng.normal(middle, deviation, size=(6, len(middle)))
         gram = model.gram(release)[:-1, :-1] if kind == "linear" else model._split(release)[1]
         variance = release.noise_scale**2
         prior = SecondMoments(gram, 100, variance, 1.0, intercept)

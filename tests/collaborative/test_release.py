@@ -64,6 +64,11 @@ def test_json_there_and_back(party, rng):
         ("epsilon", "0.2", "epsilon must be None or a number above 0"),
         ("epsilon", 1e-310, "epsilon must be large enough for a noise scale below"),
         ("renyi_order", 1e308, "epsilon must be large enough for a noise scale below"),
+        ("epsilon", 10**400, "epsilon must be None or a number above 0"),
+        ("renyi_order", 10**400, "renyi_order must be a finite number above 1"),
+        ("bounds", [1.0, 10**400], "bounds must be a finite number above 0"),
+        ("moments_fraction", 10**400, "moments_fraction must be 0"),
+        ("n_samples", 10**400, "n_samples must be an integer"),
         ("renyi_order", 1, "renyi_order must be a finite number above 1"),
         ("n_features", 0, "n_features must be an integer from 1"),
         ("n_features", 10**6, "n_features must be an integer from 1"),
@@ -120,8 +125,20 @@ def test_fields_are_exactly_those():
     del record["layout"]
     with pytest.raises(ValueError, match="exactly the fields of a Release. Got .'layout'. wrong"):
         Release.from_json(json.dumps(record))
-    with pytest.raises(ValueError, match="version 1"):
-        Release.from_json(json.dumps({**record, "version": 2}))
+    for version in (2, True, 1.0, 10**400):
+        with pytest.raises(ValueError, match="version 1"):
+            Release.from_json(json.dumps({**record, "version": version}))
+
+
+@pytest.mark.parametrize("facts", [LINEAR, COUNTS], ids=["linear", "counts"])
+def test_a_number_of_400_digits_in_any_field(facts):
+    record = json.loads(Release(**facts).to_json())
+    for field, value in record.items():
+        tampered = [10**400] * len(value) if isinstance(value, list) else 10**400
+        for sign in (1, -1) if tampered else ():
+            given = sign * tampered if isinstance(tampered, int) else [sign * x for x in tampered]
+            with pytest.raises(ValueError, match=r"must|version"):
+                Release.from_json(json.dumps({**record, field: given}))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Rewards: every party gets what its target says, by every control; and the posteriors' manners."""
+"""Rewards: every party gets what its target says, by every control; and posteriors."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from skvalue.collaborative import (
     Release,
     RhoShapleyReward,
 )
-from skvalue.collaborative.mediator._controls import _first_crossing
+from skvalue.collaborative.mediator import first_crossing
 
 from .parties import gaussian_kl, linear_model, quick_gibbs, quietly, release_all, simulate
 
@@ -54,7 +54,7 @@ class TestTargets:
             assert scheme.similarity_[top] == 0
             assert getattr(scheme, "temper_" if name == "temper" else "tau_")[top] == nothing
 
-    def test_p4_everybody_gains(self, game, schemes):
+    def test_p4_all_parties_gain(self, game, schemes):
         scorer, *_ = game
         scheme = RhoShapleyReward(random_state=0).fit(scorer)
         assert scheme.rho_ == min(1.0, scheme.rho_max_)
@@ -120,13 +120,13 @@ class TestControls:
             assert temper.rewards_[party].mnlp(X, y) < np.mean(mnlp)
 
     def test_of_several_crossings_the_first_is_taken(self):
-        """Value may rise again as noise is added."""
+        """The value may rise again as noise is added."""
 
         def value(tau):
             return 3.0 - tau if tau < 2 else min(0.4 * tau, 2.5) if tau < 50 else 100 / tau
 
-        assert _first_crossing(value, 1.5) == pytest.approx(1.5, rel=0.01)
-        assert _first_crossing(value, 0.01) == pytest.approx(1e4, rel=0.01)
+        assert first_crossing(value, 1.5) == pytest.approx(1.5, rel=0.01)
+        assert first_crossing(value, 0.01) == pytest.approx(1e4, rel=0.01)
 
     def test_noise_is_the_paper_s(self, game, schemes):
         """P1: all releases keep their guarantee, epsilon / (1 + tau epsilon), or better."""
@@ -201,20 +201,22 @@ class TestPosteriors:
         reward = RhoShapleyReward(0.2, random_state=0).fit(scorer).rewards_[0]
         assert isinstance(reward, PosteriorClassifier)
         assert is_classifier(reward)
-        chances = reward.predict_proba(X)
-        np.testing.assert_allclose(chances.sum(axis=1), 1)
+        probabilities = reward.predict_proba(X)
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1)
         assert reward.score(X, y) > 0.8
         assert set(reward.predict(X)) == {"no", "yes"}
-        right = np.where(y == "yes", chances[:, 1], chances[:, 0])
+        right = np.where(y == "yes", probabilities[:, 1], probabilities[:, 0])
         assert reward.mnlp(X, y) == pytest.approx(-np.log(right).mean())
         with pytest.raises(ValueError, match="y must hold only labels of classes_.* Got 'maybe'"):
             reward.mnlp(X[:2], ["maybe", "yes"])
         with pytest.raises(ValueError, match="X has 3 features, but PosteriorClassifier is exp"):
             reward.predict(np.ones((2, 3)))
 
-    def test_chunks_do_not_matter(self, game, schemes, monkeypatch):
+    def test_blocks_of_rows_do_not_matter(self, game, schemes):
+        """Two million draws times rows are taken at a time."""
         _, X, y = game
         reward = schemes["temper"].rewards_["a"]
-        whole = reward.log_density(X, y)
-        monkeypatch.setattr("skvalue.collaborative.mediator.posterior._CHUNK", 7000)
-        np.testing.assert_allclose(reward.log_density(X, y), whole)
+        alone = reward.log_density(X, y)
+        repeats = 3_000_000 // (len(reward.samples_) * len(X)) + 1
+        many = reward.log_density(np.tile(X, (repeats, 1)), np.tile(y, repeats))
+        np.testing.assert_allclose(many.reshape(repeats, -1), np.tile(alone, (repeats, 1)))

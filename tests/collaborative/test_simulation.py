@@ -1,6 +1,5 @@
 """All roles at once, and what is drawn of them."""
 
-import subprocess
 import sys
 from itertools import pairwise
 
@@ -175,15 +174,6 @@ class TestDisplays:
         assert display.ax_.get_xlabel() == "second weight"
         with pytest.raises(ValueError, match="party must be one of .'a', 'b', 'c'.. Got 'z'"):
             PosteriorMarginalsDisplay.from_scheme(scorer, scheme, "z")
-
-
-def test_matplotlib_is_imported_to_draw_only():
-    code = (
-        "import sys; from skvalue.collaborative import CoalitionValueDisplay as D;"
-        "d = D(['a'], [0., 1.]); print('matplotlib' in sys.modules)"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert result.stdout.strip() == "False", result.stderr
 
 
 def test_says_how_to_get_matplotlib(monkeypatch):

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.special import comb
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
@@ -19,16 +20,35 @@ from skvalue.collaborative import (
     Release,
     RhoShapleyReward,
 )
-from skvalue.collaborative.mediator import _pool, surprise
 from skvalue.exceptions import NormalApproximationWarning
 from skvalue.semivalues import enumerate_semivalue
 
-from .parties import linear_model, quick_gibbs, release_all, simulate
+from .parties import gaussian_kl, linear_model, quick_gibbs, release_all, simulate
 
 
 def means(facts, **options):
     releases = {name: Release("gaussian", n, (z,), e, 2.0, (-1.0, 1.0)) for name, n, z, e in facts}
     return BayesianSurpriseScorer(GaussianMean(0.1), **options).fit(releases)
+
+
+def exact_table(scorer):
+    """Closed form of the surprise of all coalitions of a `GaussianMean`, by number."""
+    releases, n = list(scorer.releases_.values()), len(scorer.parties_)
+    members = np.arange(2**n)[:, None] >> np.arange(n) & 1
+    posteriors = (scorer.model_.noisy_posterior(releases, row) for row in members[1:])
+    return np.array([0.0, *(gaussian_kl(*posterior, 0.0, 1.0) for posterior in posteriors)])
+
+
+def shapley_of(table):
+    """Shapley values of a table by number of coalitions."""
+    n, numbers = int(np.log2(len(table))), np.arange(len(table))
+    sizes = np.bitwise_count(numbers)
+    values = []
+    for i in range(n):
+        without = numbers[numbers >> i & 1 == 0]
+        weights = 1 / (n * comb(n - 1, sizes[without]))
+        values.append(weights @ (table[without | 1 << i] - table[without]))
+    return np.array(values)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +84,7 @@ class TestAxioms:
         real = release_all(parties[:2], (0.2, 0.5))
         empty = Release("linear", 0, (1.0,) * 6, 0.1, 2.0, (1.0, 1.0), 2)
         scorer = BayesianSurpriseScorer(linear_model(), random_state=0, n_particles=80)
-        scorer.fit({"a": real[0], "nobody": empty, "b": real[1]})
+        scorer.fit({"a": real[0], "no rows": empty, "b": real[1]})
         assert scorer.values_[1] == 0.0
         assert scorer.standalone_values_[1] == 0.0
         scheme = RhoShapleyReward(0.5, random_state=0).fit(scorer)
@@ -112,30 +132,28 @@ class TestComputation:
             BayesianSurpriseScorer(linear_model(), n_particles=160, random_state=s).fit(releases)
             for s in range(12)
         ]
-        spread = np.std([run.coalition_values_ for run in runs], axis=0, ddof=1)[1:]
+        found = np.std([run.coalition_values_ for run in runs], axis=0, ddof=1)[1:]
         stated = np.mean([run.coalition_values_error_ for run in runs], axis=0)[1:]
-        assert 0.5 < (spread / stated).mean() < 2
-        spread = np.std([run.values_ for run in runs], axis=0, ddof=1)
+        assert 0.5 < (found / stated).mean() < 2
+        found = np.std([run.values_ for run in runs], axis=0, ddof=1)
         stated = np.mean([run.values_error_ for run in runs], axis=0)
-        assert 0.4 < (spread / stated).mean() < 2.2
+        assert 0.4 < (found / stated).mean() < 2.2
 
-    def test_many_parties_are_sampled(self, monkeypatch):
-        assert surprise._EXACT_PARTIES == 12
-        monkeypatch.setattr(surprise, "_EXACT_PARTIES", 7)
-        rng = np.random.default_rng(0)
-        sizes = 20 + 10 * np.arange(8)
-        facts = [(i, n, 0.3 * n + rng.normal(), 0.05 + 0.02 * i) for i, n in enumerate(sizes)]
-        exact = means(facts[:7])
-        assert exact.n_evaluations_ == len(exact.coalition_values_) == 128
-        sampled = means(facts, n_permutations=60, random_state=0)
+    def test_many_parties_are_sampled(self):
+        """More than twelve; against the closed form of all coalitions."""
+        rng, n = np.random.default_rng(0), 13
+        facts = [
+            (i, 20 + 10 * i, 0.3 * (20 + 10 * i) + rng.normal(), 0.05 + 0.02 * i) for i in range(n)
+        ]
+        sampled = means(facts, n_permutations=300, random_state=0)
         assert not hasattr(sampled, "coalition_values_")
-        assert sampled.n_evaluations_ < 256 + 8
+        assert sampled.n_evaluations_ < 300 * 13 + 2
         assert sampled.values_.sum() == pytest.approx(sampled.grand_value_)
-        # Against the exact table of all eight.
-        monkeypatch.setattr(surprise, "_EXACT_PARTIES", 8)
-        expected = means(facts).values_
-        assert np.all(np.abs(sampled.values_ - expected) < 5 * sampled.values_error_ + 1e-9)
-        assert np.any(np.abs(sampled.values_ - expected) > 1e-6)
+        table = exact_table(sampled)
+        assert sampled.grand_value_ == pytest.approx(table[-1], abs=1e-4)
+        gaps = np.abs(sampled.values_ - shapley_of(table))
+        assert np.all(gaps < 5 * sampled.values_error_ + 1e-6)
+        assert np.any(gaps > 1e-6)
         assert np.all(sampled.values_error_ > 0)
 
     def test_thirty_parties(self):
@@ -145,17 +163,16 @@ class TestComputation:
         assert 0 < gap.max() < scorer.grand_value_ / 60
         assert np.all(gap < 5 * scorer.values_error_)
 
-    def test_memory_is_blocked(self, scorer, monkeypatch):
-        pool = scorer._evidence.pool
-        monkeypatch.setattr(_pool, "_BLOCK", 2 * len(pool.phi))
-        sizes = [len(rows) for _, rows in _pool.coalition_rows(pool.loglik)]
-        assert sizes == [2, 2, 2, 2]
-        back = np.argsort(scorer._evidence.order)
-        numbers = [sum((k >> i & 1) << back[i] for i in range(3)) for k in range(8)]
-        values = pool.coalitions()[0][numbers]
-        np.testing.assert_allclose(values, scorer.coalition_values_, rtol=1e-12)
-        masks = (np.arange(8)[:, None] >> np.arange(3) & 1).astype(bool)
-        np.testing.assert_allclose(pool.masks(masks)[0][numbers], values, atol=1e-9)
+    def test_tables_of_many_blocks_are_in_closed_form(self):
+        """Coalitions are taken 256 at a time."""
+        scorer = means([(i, 30 + 9 * i, 10.0 + 2 * i, 0.1 + 0.05 * i) for i in range(10)])
+        table = exact_table(scorer)
+        assert scorer.n_evaluations_ == len(scorer.coalition_values_) == 1024
+        np.testing.assert_allclose(scorer.coalition_values_, table, atol=1e-4)
+        np.testing.assert_allclose(scorer.values_, shapley_of(table), atol=1e-4)
+        for coalition in ([0, 8], [3, 9, 1], list(range(10))):
+            number = sum(1 << i for i in coalition)
+            assert scorer.surprise(coalition) == pytest.approx(table[number], abs=1e-4)
 
     def test_small_samples_are_made_up_for_or_warned_about(self, parties):
         releases = release_all(parties, (12.5, 12.5, 12.5))
@@ -173,7 +190,7 @@ class TestComputation:
             enough = clone(scorer).set_params(min_ess=target).fit(releases)
         assert len(enough._evidence.pool.phi) > few
 
-    def test_samples_have_the_coalition_s_law(self, scorer):
+    def test_samples_have_the_coalition_s_distribution(self, scorer):
         model = scorer.model_
         draws = scorer.sample(["b", "c"], 3000, random_state=0)
         pool = scorer._evidence.pool
@@ -212,7 +229,7 @@ class TestComputation:
         ]
         np.testing.assert_allclose(scorer.coalition_values_, exact, atol=tolerance)
 
-    def test_a_model_of_one_s_own(self):
+    def test_a_user_s_model(self):
         class Mean:
             """Four methods and no base class."""
 
@@ -224,8 +241,8 @@ class TestComputation:
 
             def party_loglik(self, phi, release):
                 n = release.n_samples
-                spread = 0.1 * n + release.noise_scale**2
-                return -0.5 * (release.statistic[0] - n * phi[:, 0]) ** 2 / spread
+                variance = 0.1 * n + release.noise_scale**2
+                return -0.5 * (release.statistic[0] - n * phi[:, 0]) ** 2 / variance
 
             def predict_logpdf(self, phi, X, y):
                 return -5 * (y - phi) ** 2
@@ -257,7 +274,7 @@ class TestRolesApart:
         with pytest.raises(NotFittedError):
             RhoShapleyReward().fit(BayesianSurpriseScorer(linear_model()))
 
-    def test_a_party_needs_nobody_else(self, parties):
+    def test_a_party_needs_no_other(self, parties):
         party = GramRelease(0.2).fit(*parties[0])
         assert set(vars(party)) >= {"release_", "privacy_"}
         assert not any("releases" in name or "model" in name for name in vars(party))
@@ -387,11 +404,10 @@ class TestRefuses:
 class TestFittedAgain:
     def test_is_a_fit_of_its_own(self):
         many = [(f"p{i}", 50, 0.1 * i, 1.0) for i in range(13)]
-        releases = means(many).releases_
-        scorer = means(many[:3], random_state=0)
+        releases = means(many, n_permutations=20).releases_
+        scorer = means(many[:3], random_state=0, n_permutations=20)
         scorer.fit(releases)
         assert not hasattr(scorer, "coalition_values_")
-        scorer.set_params(n_permutations=20).fit(releases)
         fresh = clone(scorer).fit(releases)
         assert scorer.n_evaluations_ == fresh.n_evaluations_
         np.testing.assert_array_equal(scorer.values_, fresh.values_)

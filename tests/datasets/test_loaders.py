@@ -2,10 +2,10 @@ from unittest.mock import create_autospec
 
 import numpy as np
 import pytest
-from sklearn.datasets import fetch_openml
+from sklearn import datasets
 from sklearn.utils import Bunch
 
-from skvalue.datasets import _loaders, fetch_benchmark
+from skvalue.datasets import fetch_benchmark
 
 
 @pytest.fixture(autouse=True)
@@ -14,8 +14,8 @@ def openml(monkeypatch):
     answer = Bunch(
         data=np.eye(3), target=np.array(["P", "N", "P"], dtype=object), feature_names=["a", "b"]
     )
-    fake = create_autospec(fetch_openml, return_value=answer)
-    monkeypatch.setattr(_loaders, "fetch_openml", fake)
+    fake = create_autospec(datasets.fetch_openml, return_value=answer)
+    monkeypatch.setattr(datasets, "fetch_openml", fake)
     return fake
 
 
@@ -152,6 +152,6 @@ def test_pickled_objects_are_refused_and_not_run(tmp_path):
     with pytest.raises(ValueError, match=r"toy\.npz in folder must hold plain arrays, without"):
         fetch_benchmark("toy", tmp_path)
     assert not fuse.exists()
-    # The bomb is live: numpy runs it for whoever allows pickles.
+    # The bomb is live: numpy runs it where pickles are allowed.
     np.load(tmp_path / "toy.npz", allow_pickle=True)["y"][1].close()
     assert fuse.exists()

@@ -67,18 +67,18 @@ def test_rows_are_drawn_uniformly():
 
 
 @pytest.mark.parametrize(
-    ("spoil", "clean"), [(flip_labels, LABELS["strings"]), (perturb_features, np.eye(100))]
+    ("corrupt", "clean"), [(flip_labels, LABELS["strings"]), (perturb_features, np.eye(100))]
 )
-def test_random_state_decides(spoil, clean):
-    noisy, mask = spoil(clean, 0.2, random_state=3)
-    again, same_mask = spoil(clean, 0.2, random_state=3)
+def test_random_state_decides(corrupt, clean):
+    noisy, mask = corrupt(clean, 0.2, random_state=3)
+    again, same_mask = corrupt(clean, 0.2, random_state=3)
     np.testing.assert_array_equal(noisy, again)
     np.testing.assert_array_equal(mask, same_mask)
-    assert (mask != spoil(clean, 0.2, random_state=4)[1]).any()
-    # A generator goes on from call to call.
+    assert (mask != corrupt(clean, 0.2, random_state=4)[1]).any()
+    # A generator continues from call to call.
     rng = np.random.RandomState(3)
-    np.testing.assert_array_equal(mask, spoil(clean, 0.2, random_state=rng)[1])
-    assert (mask != spoil(clean, 0.2, random_state=rng)[1]).any()
+    np.testing.assert_array_equal(mask, corrupt(clean, 0.2, random_state=rng)[1])
+    assert (mask != corrupt(clean, 0.2, random_state=rng)[1]).any()
 
 
 @pytest.mark.parametrize(
@@ -109,11 +109,11 @@ def test_flip_labels_refuses(y, message):
     ],
 )
 @pytest.mark.parametrize(
-    ("spoil", "clean"), [(flip_labels, LABELS["gaps"]), (perturb_features, np.eye(100))]
+    ("corrupt", "clean"), [(flip_labels, LABELS["gaps"]), (perturb_features, np.eye(100))]
 )
-def test_fraction_out_of_range_is_refused(spoil, clean, fraction, message):
+def test_fraction_out_of_range_is_refused(corrupt, clean, fraction, message):
     with pytest.raises(ValueError, match=message):
-        spoil(clean, fraction)
+        corrupt(clean, fraction)
 
 
 SIZES = {

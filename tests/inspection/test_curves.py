@@ -94,7 +94,7 @@ def test_ties_are_broken_at_random(rows):
     assert curve.random_scores is None
 
 
-def test_repeats_draw_the_seeds_that_nobody_fixed(rows):
+def test_repeats_draw_the_seeds_that_are_not_fixed(rows):
     X, y, values, X_test, y_test = (part[:60] for part in rows)
     arguments = (X, y, values, X_test, y_test)
     options = {"fractions": [0, 0.3], "n_repeats": 4, "baseline": False, "random_state": 0}

@@ -101,7 +101,7 @@ def test_symmetric_kl_is_that_of_the_densities(rng):
     S1, S2 = covariance(rng, 2, 5), covariance(rng, 2, 5)
     m1, m2 = rng.normal(size=(2, 2))
     p, q = multivariate_normal(m1, S1), multivariate_normal(m2, S2)
-    x, y = (law.rvs(200_000, random_state=1) for law in (p, q))
+    x, y = (each.rvs(200_000, random_state=1) for each in (p, q))
     by_draws = np.mean(p.logpdf(x) - q.logpdf(x)) + np.mean(q.logpdf(y) - p.logpdf(y))
     assert symmetric_kl(m1, S1, m2, S2) == pytest.approx(by_draws, rel=0.03)
     assert symmetric_kl(m2, S2, m1, S1) == pytest.approx(symmetric_kl(m1, S1, m2, S2))

@@ -85,6 +85,10 @@ def change_config(folder, **changes):
     ("changes", "message"),
     [
         (dict(format="other"), "config.json must be of format"),
+        (dict(version=True), "must be of format 'skvalue.priarta.BuyerModel', version 1. Got"),
+        (dict(version=1.0), "must be of format 'skvalue.priarta.BuyerModel', version 1. Got"),
+        (dict(max_norm=10**400), "max_norm must be a number above 0"),
+        (dict(mean_weight=10**400), "mean_weight must be a number above 0"),
         (dict(version=2), "must be of format 'skvalue.priarta.BuyerModel', version 1. Got"),
         (dict(code="import os"), "exactly the fields of a BuyerModel. Got .'code'. wrong"),
         (dict(max_norm=2.0), "fingerprint must be that of the folder's content"),
@@ -115,7 +119,11 @@ def test_folders_are_not_trusted(folder, changes, message):
     [
         ({"centre": None}, "The weights must hold the centre"),
         ({"centre": np.zeros(3)}, "fingerprint must be that of the folder's content"),
-        ({"centre": np.full(4, np.nan)}, "centre must be a sequence of finite numbers"),
+        ({"centre": np.full(4, np.nan)}, "centre must hold finite numbers"),
+        ({"centre": np.array(list("1234"))}, "centre must be a float64 array of shape"),
+        ({"centre": np.zeros(4, complex)}, "centre must be a float64 array of shape"),
+        ({"more": np.zeros(4)}, "the weights must be the centre's or those of a map. Got 'more'"),
+        ({"latent/more": np.zeros(4)}, "arrays must hold exactly"),
         ({"representation/mean": np.zeros(3)}, "directions of as many entries as the mean has"),
         ({"representation/mean": np.zeros(4, np.int8)}, "mean must be a float64 array of shape"),
         ({"representation/mean": np.full(4, np.inf)}, "mean must hold finite numbers"),
@@ -187,6 +195,15 @@ def test_damaged_files(folder):
         BuyerModel.load(folder[1])
     with pytest.raises(FileNotFoundError):
         BuyerModel.load(folder[1] / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["config.json", "weights.npz"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_pipes_and_folders_are_no_files(folder, name, make):
+    (folder[1] / name).unlink()
+    make(folder[1] / name)
+    with pytest.raises(ValueError, match=f"{name} must be a file. Got a folder, a pipe or a dev"):
+        BuyerModel.load(folder[1])
 
 
 # The seller's command ----------------------------------------------------------------------------

@@ -151,9 +151,9 @@ def test_errors_are_those_of_fresh_sellers(n, epsilon, shift, width):
         released(scorer, gaussian_rows(rng, n, 4, shift, width), seed, epsilon=epsilon).summary_
         for seed in range(100)
     ]
-    spread = scorer.score_summaries(sent).std()
+    deviation = scorer.score_summaries(sent).std()
     errors = scorer.score_errors(sent[:20])
-    assert np.median(errors) == pytest.approx(spread, rel=0.3)
+    assert np.median(errors) == pytest.approx(deviation, rel=0.3)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_errors_are_those_of_fresh_sellers(n, epsilon, shift, width):
 def test_noise_floor_holds_sellers_like_the_buyer(setting):
     rng = np.random.default_rng(2)
     below = []
-    for seed in range(30):
+    for seed in range(20):
         buyer, seller = gaussian_rows(rng, 400, 3), gaussian_rows(rng, 400, 3)
         scorer = PriArTaScorer(max_norm=1.0, noise_random_state=seed, **setting).fit(buyer)
         summary = quietly(scorer.summarize, [seller])
@@ -339,7 +339,7 @@ def test_refuses_other_models(market, rng):
     for method in ("score_summaries", "score_errors", "noise_floor", "explain"):
         with pytest.raises(ValueError, match=message):
             getattr(scorer, method)([good, bad])
-    # A fingerprint is easily written: what it stands for is compared too.
+    # A fingerprint is easily written: what it identifies is compared too.
     own = {name: getattr(good, name) for name in ("model", "max_norm", "mean_weight", "centre")}
     for name in ("max_norm", "mean_weight", "centre"):
         given = getattr(bad, name) if name != "mean_weight" else 0.9 * good.mean_weight
@@ -415,7 +415,7 @@ def test_a_buyer_may_have_fewer_rows_than_a_subset(market):
     assert scorer.summarize(market[1])[0].n_samples == 450
 
 
-def test_nobody_to_score(market):
+def test_no_seller_to_score(market):
     scorer = fitted(np.random.default_rng(0))
     assert scorer.transform([]).shape == (0, 1)
     assert scorer.pairwise_distances([]).shape == (0, 0)

@@ -1,31 +1,32 @@
-"""The Bayes estimate equals its definition, draws along the buyer's directions, and lets go."""
+"""The Bayes estimate equals its definition, along the buyer's directions and at any noise."""
 
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from skvalue.priarta.buyer import _shrinkage
-from skvalue.priarta.buyer._shrinkage import _FLOOR, _SIZES, Prior, priors_of, shrink_moments
+from skvalue.priarta.buyer import Prior, priors_of, shrink_moments
 from skvalue.privacy import smat, svec
 
 from .markets import gaussian_rows
 
 ANY = np.array([np.inf])
+FLOOR = 0.02  # of the mean variance, in all directions
+SIZES = np.concatenate([[0.0], 10.0 ** np.arange(-2, 12.25, 0.25)])
 
 
 def covariance_of(statistics):
     covariance = np.cov(statistics.T)
-    return covariance / np.trace(covariance) * len(covariance) + _FLOOR * np.eye(len(covariance))
+    return covariance / np.trace(covariance) * len(covariance) + FLOOR * np.eye(len(covariance))
 
 
 def by_definition(covariance, gap, longest=np.inf):
     """Posterior mean, size by size, from densities and inverses."""
     p = len(gap)
-    sizes = _SIZES[_SIZES * p <= longest**2]
-    laws = [size * covariance + np.eye(p) for size in sizes]
-    fit = np.array([multivariate_normal(cov=law).logpdf(gap) for law in laws])
+    sizes = SIZES[SIZES * p <= longest**2]
+    totals = [size * covariance + np.eye(p) for size in sizes]
+    fit = np.array([multivariate_normal(cov=total).logpdf(gap) for total in totals])
     weight = np.exp(fit - fit.max())
-    means = [size * covariance @ np.linalg.solve(law, gap) for size, law in zip(sizes, laws)]
+    means = [size * covariance @ np.linalg.solve(both, gap) for size, both in zip(sizes, totals)]
     return weight @ means / weight.sum()
 
 
@@ -39,15 +40,14 @@ def test_it_is_the_posterior_mean(rng, length):
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
 
-def test_a_few_directions_and_the_rest(rng, monkeypatch):
-    # Two directions apart, and the same variance in all others: the prior of all six.
-    statistics = np.vstack([np.eye(6), -np.eye(6)]) * np.array([5, 3, 1, 1, 1, 1])
-    gaps = 2 * rng.normal(size=(4, 6))
-    whole = Prior(statistics).estimate(gaps, ANY)
-    monkeypatch.setattr(_shrinkage, "_MOST_DIRECTIONS", 2)
-    few = Prior(statistics)
-    assert few.directions.shape == (6, 2)
-    np.testing.assert_allclose(few.estimate(gaps, ANY), whole, rtol=1e-9)
+def test_a_few_directions_and_the_rest(rng):
+    # 128 directions are kept, and all others have the same variance: the prior of all 130.
+    deviations = np.r_[5.0, 3.0, np.ones(128)]
+    statistics = np.vstack([np.eye(130), -np.eye(130)]) * deviations
+    prior, gap = Prior(statistics), 2 * rng.normal(size=130)
+    assert prior.directions.shape == (130, 128)
+    expected = by_definition(covariance_of(statistics), gap)
+    np.testing.assert_allclose(prior.estimate(gap[None], ANY), [expected], rtol=1e-7)
 
 
 @pytest.mark.parametrize("statistics", [None, np.ones((5, 6)), np.ones((1, 6))], ids=str)
@@ -91,17 +91,16 @@ def test_symmetric_matrices_there_and_back(rng):
     np.testing.assert_allclose(smat(vectors, 4), matrices)
 
 
-def test_priors_are_of_rows_and_of_their_products(rng, monkeypatch):
+def test_priors_are_of_rows_and_of_their_products(rng):
     rows = gaussian_rows(rng, 30, 4) + 5
     around = rows - rows.mean(axis=0)
     products = np.array([svec(np.outer(row, row)) for row in around])
     for prior, vectors in zip(priors_of(rows, seed=0), (rows, products)):
         gaps = rng.normal(size=(3, vectors.shape[1]))
         np.testing.assert_allclose(prior.estimate(gaps, ANY), Prior(vectors).estimate(gaps, ANY))
-    # Where there are many dimensions few rows are taken.
-    for most, n_directions in ((10 * 10, 10), (1, 2)):
-        monkeypatch.setattr(_shrinkage, "_MOST_NUMBERS", most)
-        assert priors_of(rows, seed=0)[1].directions.shape == (10, n_directions)
+    # Where there are many dimensions few rows are taken: of products 2^22 numbers, or two rows.
+    wide = gaussian_rows(rng, 12, 1200)
+    assert priors_of(wide, seed=0)[1].directions.shape == (1200 * 1201 / 2, 5)
 
 
 def test_moments_are_taken_in_units_of_their_noise(rng):

@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 from skvalue._utils.torch_device import find_device, gains_from_bfloat16
 from skvalue.exceptions import IncompleteFitWarning
 from skvalue.priarta import GaussianVAE, SimCLR, nt_xent_loss
-from skvalue.priarta.maps import Examples, Training, example_shape
+from skvalue.priarta.maps import Examples, example_shape
 
 from ..conftest import simulate_a_gpu
 
@@ -67,9 +67,9 @@ def test_augmented_copies_come_near_and_classes_stay_apart(digits, fitted):
     near = np.linalg.norm(rows - copies, axis=1).mean()
     near /= np.linalg.norm(rows - rows[::-1], axis=1).mean()
     assert near < 0.6 * raw
-    judge = KNeighborsClassifier().fit(rows[:1000], y[:1000])
-    assert judge.score(rows[1000:], y[1000:]) > 0.8
-    assert judge.score(copies[1000:], y[1000:]) > 0.6
+    classifier = KNeighborsClassifier().fit(rows[:1000], y[:1000])
+    assert classifier.score(rows[1000:], y[1000:]) > 0.8
+    assert classifier.score(copies[1000:], y[1000:]) > 0.6
     assert fitted.loss_curve_[-1] < fitted.loss_curve_[0] - 0.3
     assert fitted.n_iter_ == len(fitted.loss_curve_) == 8
 
@@ -193,7 +193,7 @@ def test_warm_start(digits):
     simclr.fit(X)
     assert simclr.n_iter_ == 4
     assert simclr.loss_curve_[:2] == losses
-    assert simclr.loss_curve_[2] < losses[0]  # it went on, with other random numbers
+    assert simclr.loss_curve_[2] < losses[0]  # continued, with other random numbers
     assert not np.allclose(simclr.transform(X), once)
     cold = simclr.set_params(warm_start=False).fit(X)
     np.testing.assert_array_equal(cold.transform(X), once)
@@ -208,15 +208,15 @@ def test_a_fit_that_fails_leaves_what_was_learnt(cls, error, warm, rng, monkeypa
     X = rng.normal(size=(100, 5))
     fitted = cls(warm_start=warm, **SMALL).fit(X)
     curve, kind = fitted.loss_curve_, torch.OutOfMemoryError if error else KeyboardInterrupt
-    rows, loss, calls = fitted.transform(X), Training._loss, []
+    rows, step, calls = fitted.transform(X), torch.optim.AdamW.step, []
 
-    def second_fails(self, chosen):
+    def second_fails(self, *args):
         calls.append(None)
         if len(calls) == 2:
             raise kind(error)
-        return loss(self, chosen)
+        return step(self, *args)
 
-    monkeypatch.setattr(Training, "_loss", second_fails)
+    monkeypatch.setattr(torch.optim.AdamW, "step", second_fails)
     with pytest.raises(kind, match=error):
         fitted.fit(X if warm else rng.normal(size=(400, 7)))
     monkeypatch.undo()

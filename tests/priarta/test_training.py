@@ -72,7 +72,7 @@ def test_early_stopping_keeps_the_best_weights():
     loop._held_out_loss = lambda: kept.append(network.weight.item()) or next(worse)
     list(loop.epochs())
     assert loop.stopped_early
-    # 1.0 - 5e-4 is no improvement by tol, so patience goes on running; but it is the best.
+    # 1.0 - 5e-4 is no improvement by tol, so patience runs out; but it is the best.
     assert loop.held_out_losses == [5.0, 2.0, 1.0, 4.0, 1.0 - 5e-4, 3.0]
     assert not loop.finish().training
     assert network.weight.item() == kept[4]
@@ -81,7 +81,7 @@ def test_early_stopping_keeps_the_best_weights():
     assert not held & set(torch.cat(seen).tolist())
 
 
-def test_judging_uses_the_same_random_numbers_each_epoch():
+def test_held_out_losses_use_the_same_random_numbers_each_epoch():
     loop, network, _ = training(patience=5, n_held_out=8)
     loop.loss_of = lambda rows: network(torch.rand(len(rows), 1)).sum() * 0 + torch.rand(())
     assert loop._held_out_loss() == loop._held_out_loss()

@@ -23,9 +23,9 @@ def test_the_loss_is_that_of_densities(rng, beta):
     for i in range(3):
         total -= stats.norm(out[i], 1.0).logpdf(x[i]).sum() - stats.norm.logpdf([0, 0]).sum()
         for m, s in zip(mean[i], np.exp(0.5 * log_variance[i])):
-            law = stats.norm(m, s)
-            ratio = law.expect(lambda z, law=law: law.logpdf(z) - stats.norm.logpdf(z))
-            total += beta * ratio
+            distribution = stats.norm(m, s)
+            own = distribution.expect(lambda z, m=m, s=s: stats.norm.logpdf(z, m, s))
+            total += beta * (own - distribution.expect(stats.norm.logpdf))
     loss = negative_elbo(*map(torch.from_numpy, (x, out, mean, log_variance)), beta)
     assert float(loss) == pytest.approx(total / 3, rel=1e-6)
 
@@ -38,7 +38,7 @@ def plane():
     return X + 0.1 * rng.normal(size=X.shape) + 100
 
 
-def test_it_finds_the_plane_and_gives_it_a_nearly_standard_law(plane):
+def test_it_finds_the_plane_and_gives_it_a_nearly_standard_distribution(plane):
     vae = GaussianVAE(2, n_epochs=40, batch_size=100, random_state=0).fit(plane[:1000])
     rows = vae.transform(plane)
     assert rows.shape == (1500, 2)

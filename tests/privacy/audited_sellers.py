@@ -2,7 +2,6 @@
 
 import math
 from functools import lru_cache
-from unittest.mock import patch
 
 import numpy as np
 
@@ -11,7 +10,6 @@ from skvalue.priarta.seller import COUNT_WEIGHT, moment_statistic
 from skvalue.privacy.audit import search_sensitivity
 
 EPSILON, DELTA = 8.0, 1e-5
-RUNS = 300
 
 # A buyer whose centre is the origin.
 MODEL = PriArTaScorer(max_norm=1.0).fit([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]).model_
@@ -49,32 +47,25 @@ def claim(relation="replace", **setting):
 
 
 @lru_cache
-def runs(relation="replace", short=1.0, **setting):
-    """Statistics of many releases with a row, and of many with its neighbour."""
-    from skvalue.priarta.seller import mechanism
-
-    true = mechanism.statistic_sensitivity
-
-    def sensitivity(*arguments):
-        return short * true(*arguments)
-
-    with patch("skvalue.priarta.seller.mechanism.statistic_sensitivity", sensitivity):
-        seller = SellerRelease(MODEL, EPSILON, delta=DELTA, relation=relation, **setting)
-        return [
-            np.array([statistic(seller.fit(rows_with(row)).summary_) for _ in range(RUNS)])
-            for row in NEIGHBOURS[relation]
-        ]
+def runs(n, relation="replace", **setting):
+    """Statistics of n releases with a row, and of n with its neighbour."""
+    seller = SellerRelease(MODEL, EPSILON, delta=DELTA, relation=relation, **setting)
+    return [
+        np.array([statistic(seller.fit(rows_with(row)).summary_) for _ in range(n)])
+        for row in NEIGHBOURS[relation]
+    ]
 
 
-def scores(relation="replace", short=1.0, **setting):
-    """The releases along the direction in which the neighbours differ."""
+def scores(n, relation="replace", short=1.0, **setting):
+    """The releases along the direction in which the neighbours differ, with less noise."""
     clean = [moment_statistic(rows_with(row), WEIGHT, relation) for row in NEIGHBOURS[relation]]
-    return [found @ (clean[0] - clean[1]) for found in runs(relation, short, **setting)]
+    found = zip(clean, runs(n, relation, **setting))
+    return [(exact + short * (run - exact)) @ (clean[0] - clean[1]) for exact, run in found]
 
 
-def noise(relation="replace", short=1.0):
+def noise(n, relation="replace", short=1.0):
     clean = moment_statistic(rows_with(NEIGHBOURS[relation][0]), WEIGHT, relation)
-    return runs(relation, short)[0] - clean
+    return short * (runs(n, relation)[0] - clean)
 
 
 def search(event):

@@ -1,88 +1,93 @@
-"""Runs of the private valuers that the table of audits asks for: whole fits, on tiny data."""
+"""Runs of the private valuers for the table of audits: whole fits, through what they publish.
+
+A faulty fit is one with the noise of another event: noise that is short by a factor is the noise of
+a larger epsilon.
+"""
 
 from dataclasses import replace
 from functools import lru_cache
-from unittest.mock import patch
 
 import numpy as np
 
-from skvalue import (
-    FederatedSemivalueValuer,
-    GradientSemivalueValuer,
-    TKNNShapleyValuer,
+from skvalue import FederatedSemivalueValuer, GradientSemivalueValuer, TKNNShapleyValuer
+from skvalue.gradients import LinearGradientModel
+from skvalue.privacy import (
+    Ledger,
+    calibrate_counts,
+    get_epsilon,
 )
-from skvalue.gradients import LinearGradientModel, gradient_event
-from skvalue.privacy import Ledger
 from skvalue.privacy.audit import search_sensitivity
-from skvalue.valuers.federated_semivalue._rounds import Rounds, release_updates
-from skvalue.valuers.tknn_shapley._private import ball_event
 
 EPSILON, DELTA = 8.0, 1e-5
-RUNS = 600
 
-# Threshold-KNN: four overlapping balls, and two that hold other rows.
-X_VAL = np.array([[0.0], [0.2], [0.4], [0.6], [5.0], [7.0]])
+
+def charged(fit, **parameters):
+    """The event that a fit charges to its ledger."""
+    ledger = Ledger(None, "audit", epsilon=20.0, delta=DELTA)
+    fit(ledger=ledger, **parameters)
+    return ledger.charges[0].event
+
+
+# Threshold-KNN: copies of a small data set, far from each other, are independent runs. ------------
+
+# Four overlapping balls, and two that hold other rows; the canary is in four balls, M of them.
+X_VAL = np.array([0.0, 0.2, 0.4, 0.6, 5.0, 7.0])
 Y_VAL = np.array([0, 1, 0, 1, 0, 1])
-ROWS = [(0.1, 0), (0.3, 1), (5.0, 1), (20.0, 0)]
-CANARY = (0.3, 0)  # in four balls, M of them
+ROWS = [(0.05, 0), (0.3, 1), (5.0, 1), (20.0, 0)]
+CANARY = (0.3, 0)
+TKNN_FITS, COPIES = 3, 200
 
 
-def tknn(rows, **parameters):
+def tknn(rows, epsilon=EPSILON, runs=1, points=(X_VAL, Y_VAL), **parameters):
+    """Counts of a fit, (2, runs, n_points): noisy ones with and without the label of each point."""
+    places = 100.0 * np.arange(runs)
     x, y = np.array(rows).T
+    X, X_val = ((places[:, None] + part).reshape(-1, 1) for part in (x, points[0]))
     valuer = TKNNShapleyValuer(
-        0.5, metric="euclidean", epsilon=EPSILON, delta=DELTA, denoise=False, **parameters
-    )
-    return valuer.fit(x[:, None], y.astype(int), X_val=X_VAL, y_val=Y_VAL)
+        0.5, metric="euclidean", epsilon=epsilon, delta=DELTA, denoise=False, **parameters
+    ).fit(X, np.tile(y.astype(int), runs), X_val=X_val, y_val=np.tile(points[1], runs))
+    return valuer.counts_.reshape(2, runs, -1)
 
 
-def clean_counts(rows):
-    """Counts that a fit would have made noisy."""
-    with patch(
-        "skvalue.valuers.tknn_shapley._private.release_counts",
-        lambda clean, *args, **kwargs: clean,
-    ):
-        return tknn(rows).counts_
+def tknn_clean(rows):
+    """Counts without noise, (2, n_points), with and without the label of each point."""
+    both_labels = [(50.0, 0), (50.0, 1)]  # far from all points
+    counts = tknn([*rows, *both_labels], None)[:, 0]
+    return np.where(Y_VAL == 0, counts, counts[::-1])
 
 
 def tknn_claim(relation="add_remove"):
-    """What a fit charges to its ledger."""
-    ledger = Ledger(None, "audit", epsilon=10.0, delta=DELTA)
-    tknn(ROWS, relation=relation, ledger=ledger)
-    return ledger.charges[0].event
+    return charged(lambda **ledger: tknn(ROWS, relation=relation, **ledger))
+
+
+def tknn_neighbours(relation):
+    """Rows with the canary, and with it relabelled or removed."""
+    return [*ROWS, CANARY], [*ROWS, *([(0.3, 1)] if relation == "replace" else [])]
 
 
 @lru_cache
 def tknn_runs(relation="add_remove", forgets=None):
-    """Counts of many fits on the data with the canary, and on their neighbour."""
-    other = [(0.3, 1)] if relation == "replace" else []  # relabelled, or not there
-    event = ball_event
+    """Counts on the data with the canary, and on their neighbour."""
+    epsilon = EPSILON
     if forgets == "M":
-
-        def event(epsilon, delta, contributions, *args):
-            return ball_event(epsilon, delta, 1, *args)
-
-    with patch("skvalue.valuers.tknn_shapley._private.ball_event", event):
-        return [
-            np.array([
-                tknn(rows, relation=relation).counts_
-                for _ in range(RUNS)
-            ])
-            for rows in ([*ROWS, CANARY], [*ROWS, *other])
-        ]  # fmt: skip
+        one_ball = calibrate_counts(EPSILON, DELTA, 1, relation).scale
+        epsilon = get_epsilon(replace(tknn_claim(relation), scale=one_ball), DELTA)
+    return [
+        np.concatenate(
+            [tknn(rows, epsilon, COPIES, relation=relation) for _ in range(TKNN_FITS)], axis=1
+        )
+        for rows in tknn_neighbours(relation)
+    ]
 
 
-def tknn_scores(*run):
+def tknn_scores(relation="add_remove", forgets=None):
     """The runs, projected on the direction in which the neighbours differ."""
-    with_canary, without = tknn_runs(*run)
-    if run and run[0] == "replace":
-        direction = clean_counts([*ROWS, CANARY]) - clean_counts([*ROWS, (0.3, 1)])
-    else:
-        direction = clean_counts([*ROWS, CANARY]) - clean_counts(ROWS)
-    return [(runs * direction).sum(axis=(1, 2)) for runs in (with_canary, without)]
+    direction = np.subtract(*map(tknn_clean, tknn_neighbours(relation)))
+    return [np.einsum("crv,cv->r", counts, direction) for counts in tknn_runs(relation, forgets)]
 
 
-def tknn_noise(*run):
-    return tknn_runs(*run)[0] - clean_counts([*ROWS, CANARY])
+def tknn_noise(relation="add_remove", forgets=None):
+    return tknn_runs(relation, forgets)[0] - tknn_clean(tknn_neighbours(relation)[0])[:, None]
 
 
 def search_tknn(claim):
@@ -90,90 +95,132 @@ def search_tknn(claim):
     if claim.relation == "replace":
         records = [(0.3, 0), (0.3, 1), (20.0, 1)]
     return search_sensitivity(
-        clean_counts, records, 3, claimed=claim.contributions**0.5, relation=claim.relation
+        tknn_clean, records, 3, claimed=claim.contributions**0.5, relation=claim.relation
     )
 
 
-# Gradients of a linear regression: canaries, each as long as can be, one way or the other ---------
+# Threshold-KNN on a fresh secret sample for every ball: the canary is in all M balls of its copy.
 
-GRADIENT_WAY = np.array([3.0, 1.0]) / 10**0.5
+M, BALL_RATE, BALL_FITS, BALL_COPIES = 8, 0.25, 4, 250
+BALLS = np.linspace(-0.2, 0.2, M), np.arange(M) % 2
+
+
+def ball_fit(runs, present=True, **ledger):
+    """Counts of rows of the canary's label: itself, if it is there, and noise."""
+    rows = [(0.0 if present else 9.0, 0), (9.0, 0)]
+    counts = tknn(rows, runs=runs, points=BALLS, sampling_rate=BALL_RATE, **ledger)
+    return np.where(BALLS[1] == 0, *counts)
+
+
+@lru_cache
+def balls_claim():
+    """The event of the counts of M balls."""
+    return charged(lambda **ledger: ball_fit(1, **ledger))
+
+
+def one_ball(claim):
+    """Noise for a row that is in one ball, in place of M."""
+    event = claim.event.event
+    return replace(event, scale=event.scale / M**0.5)
+
+
+@lru_cache
+def ball_counts(present):
+    """Noisy numbers of sampled rows of the row's label, (runs, M)."""
+    found = [ball_fit(BALL_COPIES, present) for _ in range(BALL_FITS)]
+    return np.rint(np.concatenate(found) * BALL_RATE)
+
+
+def ball_scores():
+    return [ball_counts(present).sum(axis=1) for present in (True, False)]
+
+
+def ball_noise():
+    return ball_counts(False)
+
+
+# Gradients of a linear regression: canaries, each as long as can be, one way or the other. --------
+
+# Steps are so short that parameters stay at zero: a value is a number times the sum of what the
+# canary has released along the gradient of the utility, the way of all canaries.
+PERMUTATIONS, CANARIES, CLIP = 4, 2000, 0.7
 PROJECTED = {"n_components": 1, "clip": "auto"}  # on -(1, 1) / sqrt(2), the public gradients' way
-PROJECTED_CLIP = 0.5**0.5  # the median of 0 and sqrt(2), which those of the two judges are long
-RATE, PERMUTATIONS, CANARIES, CLIP = 1e-3, 4, 200, 0.7
+PROJECTED_CLIP = 0.5**0.5  # the median of 0 and sqrt(2), the norms at the two validation points
+SETTING = {
+    "learning_rate": 1e-6, "standardize": False, "delta": DELTA, "noise": "iid", "random_state": 0,
+}  # fmt: skip
 
 
-def gradient_fit(target, short=1.0, **parameters):
-    """Fit on canaries only, and return all that each released, (canaries, permutations, 2)."""
-    thetas = []
-    utilities = LinearGradientModel.utilities
-
-    def watched(self, some):
-        thetas.append(np.array(some))
-        return utilities(self, some)
-
-    def event(*args, **kwargs):
-        true = gradient_event(*args, **kwargs)
-        return replace(true, event=replace(true.event, scale=short * true.event.scale))
-
+def gradient_fit(X_val=3.0, **parameters):
+    """Values of canaries that pull one way, and of as many that pull the other or do nothing."""
+    blank = parameters.get("trust") == "server"
+    y = np.tile([-1e9, 0.0 if blank else 1e9], CANARIES)
     valuer = GradientSemivalueValuer(
-        "linear", n_permutations=PERMUTATIONS, learning_rate=RATE, standardize=False,
-        epsilon=EPSILON, delta=DELTA, noise="iid", n_jobs=1, random_state=0,
-        **{"clip": CLIP, **parameters},
-    )  # fmt: skip
-    X, y = np.full((CANARIES, 1), 3.0), np.full(CANARIES, target)
-    with (
-        patch.object(LinearGradientModel, "utilities", watched),
-        patch("skvalue.valuers._gradients.gradient_event", event),
-    ):
-        valuer.fit(X, y, X_val=np.ones((2, 1)), y_val=np.array([0.0, 0.5]))
-    game = np.random.SeedSequence(0).spawn(2)[1]
-    found = np.empty((CANARIES, PERMUTATIONS, thetas[0].shape[1]))
-    for t, (walk, child) in enumerate(zip(thetas, game.spawn(PERMUTATIONS))):
-        found[np.random.default_rng(child).permutation(CANARIES), t] = -np.diff(walk, axis=0) / RATE
-    return found
+        "linear", n_permutations=PERMUTATIONS, n_jobs=1, **{"clip": CLIP, **SETTING, **parameters}
+    )
+    valuer.fit(np.full((2 * CANARIES, 1), 3.0), y, X_val=np.full((2, 1), X_val), y_val=[0.0, 0.5])
+    return valuer.values_.reshape(-1, 2).T
 
 
-def gradient_claim(**parameters):
-    ledger = Ledger(None, "audit", epsilon=20.0, delta=DELTA)
-    gradient_fit(100.0, ledger=ledger, **parameters)
-    return ledger.charges[0].event
+def federated_fit(**parameters):
+    """As `gradient_fit`, from rounds in which all canaries take part."""
+    valuer = FederatedSemivalueValuer(
+        "linear", n_rounds=PERMUTATIONS, n_permutations=1, semivalue="leave-one-out", burn_in=0.0,
+        **{**SETTING, **PROJECTED, **parameters},
+    ).fit(np.full((CANARIES, 1), 3.0), np.tile([-1e9, 1e9], CANARIES // 2),
+          X_val=np.ones((2, 1)), y_val=[0.0, 0.5])  # fmt: skip
+    return valuer.values_.reshape(-1, 2).T
 
 
-@lru_cache
-def gradient_runs(short=1.0, trust="local"):
-    """Releases of many canaries; with a trusted server, those of the neighbour are blanked out."""
-    runs = [
-        np.concatenate([gradient_fit(target, short, trust=trust) for _ in range(10)])
-        for target in (-1e3, 1e3)
-    ]
-    if trust == "server":
-        runs[1] = runs[1] + CLIP * GRADIENT_WAY
-    return runs
+def rounds_elsewhere(**parameters):
+    """As `gradient_fit`, of parties that send updates longer than the bound to a server."""
+    way = np.array([3.0, 1.0]) / 10**0.5
+    updates = np.outer(np.tile([-9.0, 9.0], CANARIES // 2), way)
+    valuer = FederatedSemivalueValuer(
+        n_rounds=PERMUTATIONS, n_permutations=1, semivalue="leave-one-out", burn_in=0.0, clip=CLIP,
+        aggregate="sum", noise="iid", delta=DELTA, **parameters,
+    ).start(lambda thetas: thetas @ way, CANARIES)  # fmt: skip
+    for _ in range(PERMUTATIONS):
+        valuer.add_round(np.zeros(2), updates)
+    return valuer.values_.reshape(-1, 2).T
 
 
-def gradient_scores(*run):
-    return [(runs @ GRADIENT_WAY).sum(axis=1) for runs in gradient_runs(*run)]
-
-
-def gradient_noise(*run):
-    return gradient_runs(*run)[0] - CLIP * GRADIENT_WAY
+FITS = {
+    "gradients": (gradient_fit, CLIP),
+    "server": (lambda **parameters: gradient_fit(trust="server", **parameters), CLIP / 2),
+    "projected": (
+        lambda **parameters: gradient_fit(1.0, **PROJECTED, **parameters), PROJECTED_CLIP
+    ),
+    "rounds": (rounds_elsewhere, CLIP),
+    "federated": (federated_fit, PROJECTED_CLIP),
+}  # fmt: skip
 
 
 @lru_cache
-def projected_runs(short=1.0):
-    """Releases of many canaries, along one public direction."""
-    return [
-        np.concatenate([gradient_fit(target, short, **PROJECTED) for _ in range(10)])
-        for target in (-1e3, 1e3)
-    ]
+def gradient_claim(kind):
+    return charged(FITS[kind][0], epsilon=EPSILON)
 
 
-def projected_scores(short=1.0):
-    return [-runs[:, :, 0].sum(axis=1) for runs in projected_runs(short)]
+@lru_cache
+def gradient_runs(kind, short=1.0):
+    """What canaries on either side released along their way: sums with noise, and without it."""
+    fit, half = FITS[kind]
+    scale = gradient_claim(kind).event.scale
+    clip = PROJECTED_CLIP if kind in ("projected", "federated") else CLIP
+    exact = fit().mean(axis=1)
+    noisy = fit(noise_multiplier=short * scale / (PERMUTATIONS**0.5 * clip))
+    unit = (exact[0] - exact[1]) / (2 * half * PERMUTATIONS)  # of one release, in a value
+    return noisy / unit, exact / unit
 
 
-def projected_noise(short=1.0):
-    return projected_runs(short)[0] + PROJECTED_CLIP
+def gradient_scores(kind, short=1.0):
+    return gradient_runs(kind, short)[0]
+
+
+def gradient_noise(kind, short=1.0):
+    """Noise of the sum of all releases, in units of one."""
+    noisy, exact = gradient_runs(kind, short)
+    return (noisy - exact[:, None]) / PERMUTATIONS**0.5
 
 
 def search_projected(claim):
@@ -196,102 +243,11 @@ def search_gradients(claim, clip=CLIP, basis=None):
                               relation="replace")  # fmt: skip
 
 
-# Updates in federated rounds: every party sends the longest one there is, one way or the other ----
-
-
-@lru_cache
-def federated_runs(short=1.0):
-    """What many parties have sent over all rounds, on either side."""
-
-    def event(*args, **kwargs):
-        true = gradient_event(*args, **kwargs)
-        return replace(true, event=replace(true.event, scale=short * true.event.scale))
-
-    runs = []
-    for sign in (1, -1):
-        sent = np.empty((PERMUTATIONS, 10 * CANARIES, 2))
-        with patch("skvalue.valuers._gradients.gradient_event", event):
-            valuer = FederatedSemivalueValuer(
-                n_rounds=PERMUTATIONS, n_permutations=1, clip=CLIP, epsilon=EPSILON, delta=DELTA,
-                noise="iid", semivalue="leave-one-out", burn_in=0.9,
-            ).start(lambda thetas: np.zeros(len(thetas)), 10 * CANARIES)  # fmt: skip
-        for t in range(PERMUTATIONS):
-            updates = np.tile(sign * 9 * GRADIENT_WAY, (10 * CANARIES, 1))
-            valuer.add_round(np.zeros(2), updates)
-            sent[t] = valuer._fitted.statistic.rounds.used
-        runs.append(sent.transpose(1, 0, 2))
-    return runs
-
-
-@lru_cache
-def federated_projected_runs(short=1.0):
-    """What canaries send over all rounds of a fit, along one public direction."""
-
-    def event(*args, **kwargs):
-        true = gradient_event(*args, **kwargs)
-        return replace(true, event=replace(true.event, scale=short * true.event.scale))
-
-    runs = []
-    for target in (-1e3, 1e3):
-        sent, add = [], Rounds.add
-
-        def watched(self, theta, released, sent=sent, add=add):
-            sent.append(released.copy())
-            return add(self, theta, released)
-
-        with (
-            patch.object(Rounds, "add", watched),
-            patch("skvalue.valuers._gradients.gradient_event", event),
-        ):
-            federated_fit(target)
-        runs.append(np.stack(sent, axis=1))
-    return runs
-
-
-def federated_fit(target, **parameters):
-    n = 10 * CANARIES
-    FederatedSemivalueValuer(
-        "linear", n_rounds=PERMUTATIONS, n_permutations=1, learning_rate=RATE, standardize=False,
-        epsilon=EPSILON, delta=DELTA, noise="iid", semivalue="leave-one-out", burn_in=0.9,
-        **PROJECTED, **parameters,
-    ).fit(np.full((n, 1), 3.0), np.full(n, target), X_val=np.ones((2, 1)),
-          y_val=np.array([0.0, 0.5]))  # fmt: skip
-
-
-def federated_projected_claim():
-    ledger = Ledger(None, "audit", epsilon=20.0, delta=DELTA)
-    federated_fit(100.0, ledger=ledger)
-    return ledger.charges[0].event
-
-
-def federated_projected_scores(short=1.0):
-    return [runs[:, :, 0].sum(axis=1) for runs in federated_projected_runs(short)]
-
-
-def federated_projected_noise(short=1.0):
-    return federated_projected_runs(short)[0] - PROJECTED_CLIP
-
-
-def federated_claim():
-    ledger = Ledger(None, "audit", epsilon=20.0, delta=DELTA)
-    FederatedSemivalueValuer(
-        n_rounds=PERMUTATIONS, clip=CLIP, epsilon=EPSILON, delta=DELTA, ledger=ledger
-    ).start(len, 2)
-    return ledger.charges[0].event
-
-
-def federated_scores(*run):
-    return [(runs @ GRADIENT_WAY).sum(axis=1) for runs in federated_runs(*run)]
-
-
-def federated_noise(*run):
-    return federated_runs(*run)[0] - CLIP * GRADIENT_WAY
-
-
 def search_updates(claim, clip=CLIP):
     """One party's update, of any size, is replaced."""
+    party = FederatedSemivalueValuer(n_rounds=PERMUTATIONS, clip=clip)
     return search_sensitivity(
-        lambda updates: release_updates(updates, clip).ravel(),
+        lambda updates: np.ravel([party.release(update) for update in updates]),
         [(0.0, 0.0), (9.0, 0.0), (-9.0, 0.0), (0.1, 0.2), (3.0, 4.0)],
         2,
         claimed=claim.event.sensitivity,

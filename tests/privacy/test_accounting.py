@@ -19,9 +19,8 @@ from skvalue.privacy import (
     epsilon_from_mu,
     get_delta,
     get_epsilon,
+    mu_from_epsilon,
 )
-from skvalue.privacy._lattice import _tail, lattice_delta
-from skvalue.privacy._pld import _sampled_addition, _sampled_removal
 
 
 @pytest.fixture(scope="module")
@@ -56,38 +55,40 @@ def test_lattice_equals_enumeration(contributions, scale, step, epsilon):
     ("contributions", "epsilon", "expected"), [(1, 1.0, 1.035e-5), (2, 8.0, 1.686e-5)]
 )
 def test_nominal_noise_is_short_on_the_lattice(contributions, epsilon, expected):
-    from skvalue.privacy import mu_from_epsilon
-
     scale = math.sqrt(contributions) / mu_from_epsilon(epsilon, 1e-5)
     found = get_delta(DiscreteGaussianEvent(scale, contributions), epsilon)
     assert found == pytest.approx(expected, rel=1e-3)
 
 
+def delta_of_sum(epsilon, pmf, scale, contributions):
+    """Delta of counts whose sum has these probabilities, which decides the privacy loss."""
+    y = np.arange(len(pmf)) - len(pmf) // 2
+    ratio = np.exp(contributions * (2 * y - contributions) / (2 * contributions * scale**2))
+    return (pmf * np.maximum(ratio - math.exp(epsilon), 0)).sum()
+
+
 @pytest.mark.parametrize(("scale", "contributions"), [(2.49, 3), (2.51, 3), (2.5, 50)])
-def test_one_law_of_the_sum_meets_the_convolution(scale, contributions):
+def test_the_formula_of_wide_noise_meets_the_convolution(scale, contributions):
     x = np.arange(-60, 61)
     single = np.exp(-0.5 * (x / scale) ** 2)
     single /= single.sum()
     total = np.ones(1)
     for _ in range(contributions):
         total = np.convolve(total, single)
-    tails = np.cumsum(total[::-1])[::-1]
-    y = np.arange(-30, 31)
-    found = _tail(y.astype(float), contributions, scale)
-    assert found == pytest.approx(tails[y + len(total) // 2], rel=1e-11, abs=0)
+    for epsilon in (0.1, 1.0, 3.0):
+        found = get_delta(DiscreteGaussianEvent(scale, contributions), epsilon)
+        expected = delta_of_sum(epsilon, total, scale, contributions)
+        assert found == pytest.approx(expected, rel=2e-9, abs=0)
 
 
-def test_smooth_tail_meets_the_sum():
-    scale = 20.0
-    for contributions in (99, 101):  # just below and above the change of formula
-        width = scale * math.sqrt(contributions)
-        x = np.arange(-6000, 6001)
-        pmf = np.exp(-0.5 * (x / width) ** 2)
-        tails = np.cumsum((pmf / pmf.sum())[::-1])[::-1]
-        y = np.array([-500, 0, 1, 333, 1200, 1800])
-        assert _tail(y.astype(float), contributions, scale) == pytest.approx(
-            tails[y + 6000], rel=1e-11, abs=0
-        )
+@pytest.mark.parametrize("contributions", [99, 101])  # just below and above the smooth formula
+def test_smooth_tail_meets_the_sum(contributions):
+    scale, x = 20.0, np.arange(-6000, 6001)
+    pmf = np.exp(-0.5 * (x / (scale * math.sqrt(contributions))) ** 2)
+    for epsilon in (0.1, 1.0, 3.0):
+        found = get_delta(DiscreteGaussianEvent(scale, contributions), epsilon)
+        expected = delta_of_sum(epsilon, pmf / pmf.sum(), scale, contributions)
+        assert found == pytest.approx(expected, rel=2e-9, abs=0)
 
 
 @pytest.mark.parametrize(("scale", "epsilon"), [(3.73, 1.0), (0.6, 8.0), (0.6, 1.0), (10, 0.05)])
@@ -204,20 +205,18 @@ def test_sampled_lattice(pld):
         assert expected * (1 - 1e-12) <= found <= expected * 1.001
 
 
-def test_sampled_profiles_in_both_directions():
-    q, mu = 0.2, 0.8
+def test_samples_of_wide_noise_are_those_of_gaussian_noise():
+    """Against integrals of the mixture, of which the costlier direction counts."""
+    q, mu, scale, counts = 0.2, 0.8, 5000.0, 4
+    counts_step = int(mu * scale / math.sqrt(counts))
     x = np.linspace(-12, 12, 240_001)
     there = np.exp(-0.5 * x**2) * 1e-4 / math.sqrt(2 * math.pi)
     here = (1 - q) * there + q * np.exp(-0.5 * (x - mu) ** 2) * 1e-4 / math.sqrt(2 * math.pi)
-
-    def profile(e):  # of N(mu, 1) against N(0, 1), either way
-        return ndtr(mu / 2 - e / mu) - np.exp(e) * ndtr(-mu / 2 - e / mu)
-
-    losses = np.array([-1.0, -0.3, -0.2, 0.0, 0.1, 0.15, 0.3, 1.0])
-    removed = [np.maximum(here - math.exp(e) * there, 0).sum() for e in losses]
-    added = [np.maximum(there - math.exp(e) * here, 0).sum() for e in losses]
-    assert _sampled_removal(losses, profile, q) == pytest.approx(removed, abs=1e-8)
-    assert _sampled_addition(losses, profile, q) == pytest.approx(added, abs=1e-8)
+    event = PoissonSampledEvent(DiscreteGaussianEvent(scale, counts, counts_step), q)
+    for epsilon in (0.05, 0.1, 0.3, 1.0):
+        removed = np.maximum(here - math.exp(epsilon) * there, 0).sum()
+        added = np.maximum(there - math.exp(epsilon) * here, 0).sum()
+        assert get_delta(event, epsilon) == pytest.approx(max(removed, added), rel=1e-3)
 
 
 def test_mixed_compositions_are_above_their_parts_and_below_the_sum():
@@ -307,11 +306,3 @@ def test_unknown_is_refused():
         get_delta(GaussianEvent(1.0), -1.0)
     with pytest.raises(ValueError, match="delta must be"):
         get_epsilon(GaussianEvent(1.0), 1.0)
-
-
-def test_profile_of_either_sign():
-    # delta(-e) = 1 - exp(-e) + exp(-e) delta(e) for a symmetric pair.
-    epsilon = np.array([0.1, 0.5, 2.0])
-    positive = lattice_delta(epsilon, 1.7, 3)
-    negative = lattice_delta(-epsilon, 1.7, 3)
-    assert negative == pytest.approx(1 - np.exp(-epsilon) * (1 - positive), rel=1e-12)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from skvalue.privacy import (
     DiscreteGaussianEvent,
@@ -155,24 +156,21 @@ def test_game_refuses_scores_that_say_nothing():
         distinguish_scores(scores, np.zeros(1000), GaussianEvent(1.0))
 
 
-def test_clopper_pearson():
-    from scipy.stats import binom
+@pytest.mark.parametrize("flip", [False, True])
+def test_the_violation_is_between_clopper_pearson_bounds(flip):
+    """60 right and 5 wrong guesses in 100, at a level for two bounds in each of 21 tests."""
+    fail = 1e-3
+    here, there = (np.tile(np.repeat([1.0, 0.0], [n, 100 - n]), 2) for n in (60, 5))
+    scores = (-there, -here) if flip else (here, there)
+    report = distinguish_scores(*scores, lambda epsilon: 0.0, fail=fail)
 
-    from skvalue.privacy.audit._distinguish import _Bounds
+    def bounds(count):
+        level = 1 - 2 * fail / 42
+        return binomtest(count, 100).proportion_ci(level, method="exact")
 
-    level, cut = 1e-3, 0
-    scores = np.repeat([1.0, 0.0], [30, 70])
-    others = np.repeat([1.0, 0.0], [12, 88])
-    bounds = _Bounds(scores, others, np.array([0.5]), level)
-    right, wrong = bounds(cut, flipped=False)
-    assert binom.sf(29, 100, right) == pytest.approx(level)
-    assert binom.cdf(12, 100, wrong) == pytest.approx(level)
-    # Flipped, the neighbour is guessed where the score is below the cut.
-    right, wrong = bounds(cut, flipped=True)
-    assert binom.sf(87, 100, right) == pytest.approx(level)
-    assert binom.cdf(70, 100, wrong) == pytest.approx(level)
-    never = _Bounds(np.zeros(100), np.ones(100), np.array([0.5]), level)
-    assert never(cut, flipped=False) == (0.0, 1.0)
+    guesses = (bounds(60).low, bounds(5).high), (bounds(95).low, bounds(40).high)
+    assert report.violation == pytest.approx(max(right - wrong for right, wrong in guesses))
+    assert report.epsilon_at == 0
 
 
 @pytest.mark.parametrize("leak", [math.inf, -math.inf])
@@ -258,19 +256,19 @@ def test_game_refusals():
 def threshold_values(noise_scale=0.0, seed=0):
     """Threshold-KNN-Shapley values of joining rows on noisy counts, one class agreeing."""
     rng = np.random.default_rng(seed)
-    judges = rng.normal(size=(40, 2))
+    points = rng.normal(size=(40, 2))
     harmonic = np.concatenate([[0], np.cumsum(1 / np.arange(1, 2000))])
 
     def score(X, y, X_new, y_new):
-        near = np.linalg.norm(judges[:, None] - X, axis=2) <= 0.5
-        joins = np.linalg.norm(judges[:, None] - X_new, axis=2) <= 0.5
-        judge_y = (judges[:, 0] > 0).astype(int)
-        agree = near & (y == judge_y[:, None])
+        near = np.linalg.norm(points[:, None] - X, axis=2) <= 0.5
+        joins = np.linalg.norm(points[:, None] - X_new, axis=2) <= 0.5
+        point_y = (points[:, 0] > 0).astype(int)
+        agree = near & (y == point_y[:, None])
         a = agree.sum(axis=1) + noise_scale * rng.normal(size=40)
         b = (near & ~agree).sum(axis=1) + noise_scale * rng.normal(size=40)
         a, b = np.rint(np.maximum(a, 0)).astype(int), np.rint(np.maximum(b, 0)).astype(int)
         c = 1 + a + b
-        match = y_new == judge_y[:, None]
+        match = y_new == point_y[:, None]
         c, a = c[:, None], a[:, None]
         rest = (match / c - a / np.maximum(c * (c - 1), 1)) * (harmonic[c] - 1)
         return ((rest + (match - 0.5) / c) * joins).mean(axis=0)
@@ -285,25 +283,27 @@ def rows():
     return X, (X[:, 0] + 0.3 * rng.normal(size=400) > 0).astype(int)
 
 
-def test_membership_shows_in_clear_values_and_hides_in_noise(rows):
+def test_membership_shows_in_exact_values_and_hides_in_noise(rows):
     def mean_auroc(**noise):
         reports = [
-            membership_inference(threshold_values(**noise), *rows, n_targets=80, random_state=i)
-            for i in range(8)
+            membership_inference(
+                threshold_values(**noise), *rows, n_targets=80, n_shadows=16, random_state=i
+            )
+            for i in range(4)
         ]
         assert {report.members.sum() for report in reports} == {40}
         assert {report.statistics.shape for report in reports} == {(80,)}
-        return np.mean([r.auroc for r in reports]), reports[0].auroc_error / math.sqrt(8)
+        return np.mean([r.auroc for r in reports]), reports[0].auroc_error / math.sqrt(4)
 
-    clear, error = mean_auroc()
-    assert clear - 5 * error > 0.5
+    exact, error = mean_auroc()
+    assert exact - 5 * error > 0.5
     hidden, error = mean_auroc(noise_scale=10.0)
     assert abs(hidden - 0.5) < 4 * error
 
 
-def test_membership_uses_both_laws(rows):
+def test_membership_uses_both_distributions(rows):
     # With line 6 as printed there would be no OUT values: a value that only the presence of the
-    # row lowers could not be told. Here it is told without error.
+    # row lowers could not be seen. Here it is seen without error.
     X, y = rows
 
     def score(X, y, X_new, y_new):
@@ -313,7 +313,7 @@ def test_membership_uses_both_laws(rows):
     assert membership_inference(score, X, y, n_targets=40, random_state=0).auroc == 1.0
 
 
-def test_membership_error_is_the_spread_of_repetitions(rows):
+def test_membership_error_is_the_standard_deviation_of_repetitions(rows):
     rng = np.random.default_rng(0)
 
     def guess(X, y, X_new, y_new):
@@ -323,8 +323,8 @@ def test_membership_error_is_the_spread_of_repetitions(rows):
         membership_inference(guess, *rows, n_targets=40, n_shadows=4, random_state=i)
         for i in range(60)
     ]
-    spread = np.std([report.auroc for report in reports])
-    assert spread == pytest.approx(reports[0].auroc_error, rel=0.35)
+    deviation = np.std([report.auroc for report in reports])
+    assert deviation == pytest.approx(reports[0].auroc_error, rel=0.35)
 
 
 def test_membership_refusals(rows):

@@ -39,7 +39,8 @@ def hard_rows(rng, d, max_norm, dtype):
 @pytest.mark.parametrize("d", [1, 2, 3, 17, 200])
 def test_no_clipped_row_is_longer_than_the_bound(d, dtype, order, rng):
     tiny = float(np.finfo(dtype).tiny) * d**0.5
-    for max_norm in (1.0, 0.1, 7.3, 1e-6, 1e20, 1.0000001 * tiny):
+    norms = (1.0, 0.1, 7.3, 1e-6, 1e20, 1.0000001 * tiny)
+    for max_norm in norms if d < 100 else norms[::5]:
         X = np.asarray(hard_rows(rng, d, max_norm, dtype), order=order)
         clipped = clip_rows(X, max_norm)
         assert clipped.dtype == dtype

@@ -43,13 +43,10 @@ def test_never_less_private_in_exact_arithmetic(epsilon, delta):
     assert delta * (1 - 1e-6) < exact <= delta
 
 
-def test_small_mu_and_large_mu_formulas_meet():
-    from skvalue.privacy.gdp import _log_delta, _log_delta_small
-
-    for epsilon in (1e-3, 0.01, 0.05):
-        assert _log_delta_small(epsilon, 0.0101) == pytest.approx(
-            _log_delta(epsilon, 0.0101), abs=1e-10
-        )
+@pytest.mark.parametrize("epsilon", [1e-3, 0.01, 0.05])
+def test_formulas_of_small_and_large_mu_meet(epsilon):
+    below, above = (delta_from_mu(epsilon, mu) for mu in (np.nextafter(0.01, 0), 0.01))
+    assert below == pytest.approx(above, rel=1e-10)
 
 
 def test_known_values():

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import random
+import secrets
 import sqlite3
 import subprocess
 import sys
@@ -29,7 +30,6 @@ from skvalue.privacy import (
     calibrate_gaussian,
     get_delta,
     get_epsilon,
-    mechanisms,
 )
 
 BUDGET = {"epsilon": 3.0, "delta": 1e-5}
@@ -65,17 +65,21 @@ def test_gaussian_fits_compose_exactly(ledger):
     assert {charge.process for charge in ledger.charges} == {os.getpid()}
 
 
-def test_one_fit_of_the_whole_budget_fits(path):
-    for event in (
+@pytest.mark.parametrize(
+    "event",
+    [
         calibrate_gaussian(3.0, 1e-5, 0.7),
         calibrate_counts(3.0, 1e-5, 13),
         OpaqueEvent(3.0, 1e-5),
         LaplaceEvent(1.0, 3.0),
-    ):
-        ledger = Ledger(path and path.with_name(type(event).__name__), "d", **BUDGET)
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_one_fit_of_the_whole_budget_fits(event):
+    ledger = Ledger(None, "d", **BUDGET)
+    ledger.charge(event)
+    with pytest.raises(ValueError, match="must fit what is left"):
         ledger.charge(event)
-        with pytest.raises(ValueError, match="must fit what is left"):
-            ledger.charge(event)
 
 
 def test_anything_else_composes_on_the_safe_side(ledger):
@@ -176,24 +180,158 @@ def test_swapped_file_is_noticed(tmp_path):
         ledger.charge(GaussianEvent(10.0))
 
 
+def test_the_budget_is_that_in_the_file(tmp_path):
+    path, large = tmp_path / "budget.sqlite", calibrate_gaussian(5, 1e-5)
+    ledger = Ledger(path, "d", epsilon=10.0, delta=1e-5)
+    revived = pickle.loads(pickle.dumps(ledger))
+    path.unlink()
+    Ledger(path, "d", epsilon=0.1, delta=1e-5)
+    for each in (ledger, revived):
+        with pytest.raises(ValueError, match=r"what is left of the budget epsilon=0\.1"):
+            each.charge(large)
+        with pytest.raises(ValueError, match=r"what is left of the budget epsilon=0\.1"):
+            each.plan(1, large)
+        assert each.plan(1) == each.epsilon == 0.1
+        assert each.n_charges == 0
+    with pytest.raises(AttributeError):
+        ledger.epsilon = 100.0
+
+
+def test_the_budget_in_memory_cannot_be_set():
+    with pytest.raises(AttributeError):
+        Ledger(None, "d", **BUDGET).delta = 0.5
+
+
+def test_a_large_budget_affords_discrete_noise(path):
+    ledger = Ledger(path, "d", epsilon=200, delta=1e-5)
+    ledger.charge(calibrate_counts(1.0, 1e-5))
+    ledger.charge(calibrate_counts(40.0, 1e-5))
+    assert 40 < ledger.spent < 42
+
+
+def other_database(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE terms (dataset_name TEXT)")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        other_database,
+        lambda path: path.touch(),
+        lambda path: path.write_bytes(b"SQLite format 3\0"),
+        lambda path: path.mkdir(),
+        os.mkfifo,
+        lambda path: path.symlink_to(path),
+    ],
+    ids=["database", "empty", "cut", "folder", "pipe", "link"],
+)
+def test_what_is_no_ledger_is_refused_and_left_alone(make, tmp_path, monkeypatch):
+    monkeypatch.setattr("skvalue.privacy._ledger_store._PATIENCE", 0.0)
+    path = tmp_path / "budget.sqlite"
+    make(path)
+    before = path.read_bytes() if path.is_file() else None
+    for budget in ({}, BUDGET):
+        with pytest.raises(ValueError, match="path must be a ledger's SQLite file"):
+            Ledger(path, "d", **budget)
+    assert before is None or path.read_bytes() == before
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def overwrite(statement):
+    def change(path):
+        with sqlite3.connect(path) as connection:
+            connection.execute(statement)
+        connection.close()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:4096]),
+        lambda path: path.write_bytes(path.read_bytes()[:100] + bytes(8000)),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"something else altogether"),
+        overwrite("DROP TABLE charges"),
+        overwrite("DELETE FROM terms"),
+        overwrite("INSERT INTO terms SELECT * FROM terms"),
+        overwrite("UPDATE terms SET epsilon = 'much'"),
+        overwrite("UPDATE terms SET delta = -1"),
+        overwrite("UPDATE terms SET relation = 'cousins'"),
+        overwrite("UPDATE charges SET event = '{'"),
+        overwrite("UPDATE charges SET event = '[]'"),
+        overwrite("""UPDATE charges SET event = '{"type": "GaussianEvent", "size": 1}'"""),
+        overwrite("""UPDATE charges SET event = '{"type": []}'"""),
+        overwrite(
+            """UPDATE charges SET event = '{"type": "GaussianEvent", "scale": 1%s}'""" % ("0" * 400)
+        ),
+        overwrite("UPDATE charges SET event = x'ff'"),
+        overwrite("UPDATE charges SET label = CAST(x'ff' AS TEXT)"),
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_a_value_error(damage, tmp_path, monkeypatch):
+    monkeypatch.setattr("skvalue.privacy._ledger_store._PATIENCE", 0.0)
+    path = tmp_path / "budget.sqlite"
+    ledger = Ledger(path, "d", **BUDGET)
+    ledger.charge(GaussianEvent(10.0))
+    damage(path)
+    uses = [
+        lambda: ledger.charge(GaussianEvent(10.0)),
+        lambda: ledger.plan(2),
+        lambda: ledger.spent,
+        lambda: ledger.charges,
+        lambda: Ledger(path, "d").spent,
+    ]
+    for use in uses:
+        with pytest.raises(ValueError, match=r"ledger('s SQLite file| must hold charges)"):
+            use()
+
+
+def test_processes_that_create_one_ledger_together(tmp_path):
+    path, n = tmp_path / "budget.sqlite", 8
+    barrier, failures = threading.Barrier(n), []
+
+    def make():
+        barrier.wait()
+        try:
+            Ledger(path, "d", **BUDGET).charge(GaussianEvent(100.0))
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=make) for _ in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert Ledger(path, "d").n_charges == n
+
+
 def test_refused_fits_draw_nothing(ledger, monkeypatch):
     drawn = []
-    monkeypatch.setattr(mechanisms, "draw_noise", lambda *a, **k: drawn.append(1) or 0)
+    monkeypatch.setattr(secrets, "token_bytes", lambda n: drawn.append(n) or bytes(n))
     with pytest.raises(ValueError, match="must fit what is left"):
         add_noise([1.0], GaussianEvent(0.1), ledger=ledger)
     assert not drawn
     assert ledger.n_charges == 0
     add_noise([1.0], GaussianEvent(10.0), ledger=ledger)
-    assert len(drawn) == ledger.n_charges == 1
+    assert drawn
+    assert ledger.n_charges == 1
 
 
 def test_charge_comes_before_noise(ledger, monkeypatch):
     seen = []
-    monkeypatch.setattr(
-        mechanisms, "draw_noise", lambda *a, **k: seen.append(ledger.n_charges) or 0
-    )
+
+    def token_bytes(n):
+        seen.append(ledger.n_charges)
+        return bytes(n)
+
+    monkeypatch.setattr(secrets, "token_bytes", token_bytes)
     add_noise([1.0], GaussianEvent(10.0), ledger=ledger)
-    assert seen == [1]
+    assert set(seen) == {1}
 
 
 def test_plain_events_only(ledger):
@@ -294,29 +432,24 @@ def test_pickle_in_the_same_process(ledger):
     assert ledger.n_charges == again.n_charges == 2
 
 
-def run_elsewhere(code, *arguments):
-    found = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
-    )
-    return found.stdout.strip()
-
-
-def test_pickle_in_another_process(ledger, tmp_path):
-    ledger.charge(GaussianEvent(10.0))
-    (tmp_path / "ledger.pickle").write_bytes(pickle.dumps(ledger))
+def test_pickle_in_another_process(tmp_path):
+    ledgers = [Ledger(path, "d", **BUDGET) for path in (None, tmp_path / "budget.sqlite")]
+    for ledger in ledgers:
+        ledger.charge(GaussianEvent(10.0))
+    (tmp_path / "ledgers.pickle").write_bytes(pickle.dumps(ledgers))
     code = (
         "import pickle, sys; from skvalue.privacy import GaussianEvent\n"
-        "ledger = pickle.load(open(sys.argv[1], 'rb'))\n"
-        "try: print(ledger.charge(GaussianEvent(10.0)).number)\n"
-        "except RuntimeError as error: print(error)"
+        "for ledger in pickle.load(open(sys.argv[1], 'rb')):\n"
+        "    try: print(ledger.charge(GaussianEvent(10.0)).number)\n"
+        "    except RuntimeError as error: print(error)"
     )
-    found = run_elsewhere(code, str(tmp_path / "ledger.pickle"))
-    if ledger.path is None:
-        assert "only in the process that made it. Pass a path" in found
-        assert ledger.n_charges == 1
-    else:
-        assert found == "2"
-        assert ledger.n_charges == 2
+    found = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "ledgers.pickle"],
+        capture_output=True, text=True, check=True,
+    ).stdout.splitlines()  # fmt: skip
+    assert "only in the process that made it. Pass a path" in found[0]
+    assert found[1] == "2"
+    assert [ledger.n_charges for ledger in ledgers] == [1, 2]
 
 
 def test_pickle_loads_where_the_file_is_not(tmp_path):
@@ -360,21 +493,21 @@ def test_threads_never_overrun(ledger):
 
 
 def test_charges_queue_for_the_file(tmp_path, monkeypatch):
-    # Twelve openers of one file all find room before any of them charges: 6 may go on.
+    # Twelve openers of one file all find room before any of them charges: there is room for 6.
     path, event, n = tmp_path / "budget.sqlite", FITS, 12
     Ledger(path, "rows", **BUDGET)
     barrier, looked, outcomes = threading.Barrier(n), threading.local(), []
-    check = Ledger._require_affordable
 
-    def slow_check(*args):
-        check(*args)
+    def slow_delta(*args):
+        delta = get_delta(*args)
         if getattr(looked, "once", False):
             time.sleep(0.02)
         else:
             looked.once = True
             barrier.wait()
+        return delta
 
-    monkeypatch.setattr(Ledger, "_require_affordable", slow_check)
+    monkeypatch.setattr("skvalue.privacy.ledger.get_delta", slow_delta)
 
     def fit():
         try:

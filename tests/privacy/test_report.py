@@ -92,7 +92,7 @@ def test_ceiling_only_for_gaussian_noise(report):
     )
     mixed = ComposedEvent((GaussianEvent(5.0), LaplaceEvent(5.0)))
     assert make_report(mixed, 1e-5, **WORDS).detection_ceiling is None
-    # Replacing a row moves two counts by one: apart in all but 1 of 10^10 cases at this scale, at
+    # Replacing a row moves two counts by one: apart except in 1 of 10^10 cases at this scale, at
     # (12.5, 1e-5), where Gaussian noise would let 4 of 10^4 pass.
     assert report.detection_ceiling is None
     few = make_report(DiscreteGaussianEvent(0.2), 1e-5, **WORDS)

@@ -29,7 +29,6 @@ class Bare(BaseEstimator):
 
 @parametrize_with_checks(
     [
-        ValueFilter(),
         ValueFilter(TKNNShapleyValuer(), drop=2),
         ValueFilter(drop="auto", estimator=LogisticRegression(), cv=2),
     ]

@@ -19,22 +19,40 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skvalue import KNNShapleyValuer, LeaveOneOutValuer
+from skvalue import DataShapleyValuer, KNNShapleyValuer, LeaveOneOutValuer
 from skvalue.selection import ValueFilter, ValueFilteredClassifier, ValueFilteredRegressor
+
+AUTO, WEIGHT = {"drop": "auto", "cv": 2}, {"drop": 2, "mode": "weight"}
 
 
 @parametrize_with_checks(
     [
-        model(estimator, **parameters)
-        for model, estimator in [
-            (ValueFilteredClassifier, LogisticRegression()),
-            (ValueFilteredRegressor, Ridge()),
-        ]
-        for parameters in [{}, {"drop": "auto", "cv": 2}, {"drop": 2, "mode": "weight"}]
+        ValueFilteredClassifier(LogisticRegression(), **AUTO),
+        ValueFilteredClassifier(LogisticRegression()),
+        ValueFilteredRegressor(Ridge()),
+        ValueFilteredRegressor(Ridge(), **WEIGHT),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        ValueFilteredClassifier(LogisticRegression(), **WEIGHT),
+        ValueFilteredRegressor(Ridge(), **AUTO),
+    ]
+)
+def test_more_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_auto_of_a_regressor():
+    X, y = make_regression(60, 3, noise=1.0, random_state=0)
+    model = ValueFilteredRegressor(Ridge(), **AUTO).fit(X, y)
+    np.testing.assert_allclose(model.drop_scores_[0], cross_val_score(Ridge(), X, y, cv=2))
+    assert len(model.dropped_indices_) == int(model.drop_ * 60)
 
 
 class Recorder(ClassifierMixin, BaseEstimator):
@@ -95,13 +113,13 @@ class TestRowsAndMetadata:
         np.testing.assert_allclose(model.report_.weight, expected[[0, 2, 3]])
 
     @pytest.mark.parametrize(
-        ("drop", "share"), [(0.4, 0.4), (2, 2 / 6), ("negative", 2 / 6), (0, 0)]
+        ("drop", "fraction"), [(0.4, 0.4), (2, 2 / 6), ("negative", 2 / 6), (0, 0)]
     )
-    def test_weight_mode_counts_a_rule_as_its_fraction(self, first_column, rows, drop, share):
+    def test_weight_mode_counts_a_rule_as_its_fraction(self, first_column, rows, drop, fraction):
         X, y = rows
         model = ValueFilteredClassifier(Recorder(), first_column(), drop=drop, mode="weight")
         percentile = (np.array([0, 5, 1, 2, 4, 3]) + 0.5) / 6
-        expected = np.clip(percentile / share, 0, 1) if share else np.ones(6)
+        expected = np.clip(percentile / fraction, 0, 1) if fraction else np.ones(6)
         weights = model.fit(X, y).estimator_.seen_["sample_weight"]
         np.testing.assert_allclose(weights, expected)
 
@@ -386,6 +404,15 @@ class TestMemory:
         np.testing.assert_array_equal(
             search.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]
         )
+
+    def test_no_message_shows_rows(self, noisy, tmp_path):
+        X, y, _ = noisy
+        valuer = DataShapleyValuer(scoring=lambda *test: 0.0, empty_utility=0.0)
+        model = ValueFilteredClassifier(LogisticRegression(), valuer, memory=str(tmp_path))
+        with pytest.raises(ValueError, match="memory must be None with a valuer that") as info:
+            model.fit(X, y)
+        assert len(str(info.value)) < 400
+        assert "array" not in str(info.value)
 
     def test_other_rows_or_valuers_are_valued_anew(self, counting, noisy, tmp_path):
         X, y, _ = noisy

@@ -5,14 +5,19 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
+from sklearn import metrics
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
+from sklearn.pipeline import make_pipeline
 
 from skvalue import LeaveOneOutValuer
-from skvalue._utils.hashing import fingerprint
 from skvalue.estimation import checkpoint as checkpoint_module
 from skvalue.exceptions import FailedCoalitionsWarning, IncompleteFitWarning
 from skvalue.games import ModelGame
@@ -206,19 +211,82 @@ def test_a_checkpoint_that_cannot_be_is_refused_at_once(tmp_path, monkeypatch):
         fit(quick(checkpoint=path))
 
 
-def test_functions_without_a_name_go_by_their_code():
-    def power(exponent):
-        return lambda x: x**exponent
+def test_a_damaged_checkpoint_is_a_value_error(tmp_path):
+    path, bad = tmp_path / "state.npz", tmp_path / "bad.npz"
+    fit(quick(checkpoint=path))
+    with np.load(path) as file:
+        arrays = dict(file)
+    for name, array in arrays.items():
+        for change in (None, array[..., None], array.astype("U40"), np.zeros_like(array)):
+            if change is not None and np.array_equal(change, array):
+                continue
+            changed = {**arrays, name: change}
+            np.savez(bad, **{k: v for k, v in changed.items() if v is not None})
+            with pytest.raises(ValueError, match="checkpoint must name a"):
+                fit(quick(checkpoint=bad))
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 499):  # a flipped byte is found, or is in no array
+        bad.write_bytes(whole[:place] + bytes([whole[place] ^ 8]) + whole[place + 1 :])
+        with suppress(ValueError):
+            np.testing.assert_array_equal(
+                fit(quick(checkpoint=bad)).values_, fit(quick(checkpoint=path)).values_
+            )
+    for make in (os.mkdir, os.mkfifo):
+        bad.unlink() if bad.is_file() else bad.rmdir()
+        make(bad)
+        with pytest.raises(ValueError, match="bad.npz' is neither: it is not a file"):
+            fit(quick(checkpoint=bad))
 
-    pairs = [
-        (lambda x: x + 1, lambda x: x + 2),
-        (lambda x: x + 1, lambda x: x - 1),
-        (power(2), power(3)),
-        (lambda x, y=1: x, lambda x, y=2: x),
-    ]
-    for one, other in pairs:
-        assert fingerprint(one) != fingerprint(other)
-    assert fingerprint(power(2)) == fingerprint(power(2))
+
+class Signed:
+    """A scorer with state."""
+
+    def __init__(self, sign):
+        self.sign = sign
+
+    def __call__(self, estimator, X, y):
+        return self.sign * estimator.score(X, y)
+
+
+def scored(estimator, X, y, metric):
+    return metric(y, estimator.predict(X))
+
+
+def frozen(seed):
+    """A pipeline of components that were fitted on other data."""
+    components = PCA(2).fit(data(seed=seed)[0])
+    return make_pipeline(FrozenEstimator(components), Centroids())
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        (
+            "scoring",
+            lambda e, X, y: metrics.accuracy_score(y, e.predict(X)),
+            lambda e, X, y: metrics.f1_score(y, e.predict(X), pos_label="yes"),
+        ),
+        ("scoring", Signed(1), Signed(-1)),
+        ("scoring", Signed(1).__call__, Signed(-1).__call__),
+        (
+            "scoring",
+            partial(scored, metric=metrics.accuracy_score),
+            partial(scored, metric=metrics.zero_one_loss),
+        ),
+        ("estimator", frozen(1), frozen(2)),
+    ],
+    ids=["lambda", "object", "method", "partial", "frozen"],
+)
+def test_no_fit_resumes_one_of_another_scorer(name, one, other, tmp_path):
+    options = {"max_evaluations": 100, "empty_utility": 0.0}
+    path = tmp_path / "state.npz"
+    fit(quick(**options, checkpoint=path).set_params(**{name: one}))
+    with pytest.raises(ValueError, match="checkpoint resumes a fit .* with the same parameters"):
+        fit(quick(**options, checkpoint=path).set_params(**{name: other}))
+    fit(quick(**options, checkpoint=path).set_params(**{name: one}))
+    valuer = fit(quick(**options, warm_start=True).set_params(**{name: one}))
+    with pytest.raises(ValueError, match="warm_start resumes a fit .* with the same parameters"):
+        fit(valuer.set_params(**{name: other}))
 
 
 SCRIPT = """

@@ -1,5 +1,7 @@
 """The mediator's computations: values and rewards."""
 
+from ._controls import _first_crossing as first_crossing
+from ._gibbs import _inverse_wishart as inverse_wishart
 from ._gibbs import gibbs_draws
 from .posterior import PosteriorClassifier, PosteriorDraws, PosteriorRegressor
 from .reward import RhoShapleyReward

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
@@ -53,8 +54,9 @@ def _labels(labels, kind):
 
 
 def _number(value, name, rule="a finite number above 0", lowest=0.0, strict=True):
-    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not good or value < lowest or (strict and value == lowest):
+    good = isinstance(value, Real) and not isinstance(value, bool)
+    good = good and lowest <= value and abs(value) <= sys.float_info.max
+    if not good or (strict and value == lowest):
         refuse(name, rule, value)
     return float(value)
 

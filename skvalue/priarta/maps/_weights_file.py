@@ -8,6 +8,8 @@ import os
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
+from ..._utils.records import refuse_no_file
+
 _NETWORK, _PLAIN = "weights.safetensors", "weights.npz"
 
 
@@ -24,9 +26,10 @@ def load_weights(folder, network):
     The arrays are together no larger than the file.
     """
     name = _NETWORK if network else _PLAIN
-    read = _safetensors().load_file if network else _load_npz
+    read, path = _safetensors().load_file if network else _load_npz, os.path.join(folder, name)
+    refuse_no_file(path, name)
     try:
-        return read(os.path.join(folder, name))
+        return read(path)
     except FileNotFoundError:
         raise
     except Exception as error:  # a damaged file can raise anything

@@ -7,7 +7,7 @@ from numbers import Real
 
 import numpy as np
 
-from ..._utils.records import read_record, read_text, refuse
+from ..._utils.records import checked_array, read_record, read_text, refuse
 from ...privacy import clip_rows
 from ._modules import LATENTS, NETWORKS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
 from ._weights_file import load_weights, save_weights
@@ -167,6 +167,9 @@ class BuyerModel:
         for part in ("representation", "latent"):
             _check_record(config[part], part)
         arrays = load_weights(folder, _has_network(config))
+        for name in arrays:
+            if name != "centre" and not name.startswith(("representation/", "latent/")):
+                refuse("names of the weights", "the centre's or those of a map", name)
         maps = [
             _load_map(config[part], part, names, arrays)
             for part, names in (("representation", REPRESENTATIONS), ("latent", LATENTS))
@@ -174,6 +177,7 @@ class BuyerModel:
         centre = arrays.get("centre")
         if centre is None:
             raise ValueError(f"The weights must hold the centre. Got {sorted(arrays)}.")
+        centre = checked_array(centre, "centre", (None,))
         model = cls(*maps, centre, config["max_norm"], config["mean_weight"])
         if model.fingerprint != config["fingerprint"]:
             raise ValueError(

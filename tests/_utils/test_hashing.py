@@ -1,0 +1,172 @@
+"""Fingerprints: equal for equal things in every process, different for anything else."""
+
+import functools
+import os
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import metrics
+from sklearn.base import BaseEstimator, clone
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, make_scorer
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+
+from skvalue._utils.hashing import fingerprint
+
+SIGN = 1
+
+
+class Scorer:
+    """A scorer with state."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def __call__(self, estimator, X, y):
+        return self.k * estimator.score(X, y)
+
+    def score(self, estimator, X, y):
+        return self(estimator, X, y)
+
+
+class Slots:
+    __slots__ = ("k",)
+
+    def __init__(self, k):
+        self.k = k
+
+
+def power(exponent):
+    return lambda x: x**exponent
+
+
+def signed(x):
+    return SIGN * x
+
+
+def helped(x):
+    return signed(x) + 1
+
+
+def made(source):
+    """A function of a notebook cell."""
+    space = {"__name__": "__main__", "metrics": metrics}
+    exec(source, space)
+    return space["f"]
+
+
+def trained(seed, make=PCA):
+    X = np.random.default_rng(seed).normal(size=(20, 3))
+    return make().fit(X, X[:, 0] > 0)
+
+
+PAIRS = {
+    "names": lambda: (
+        lambda e, X, y: metrics.accuracy_score(y, e.predict(X)),
+        lambda e, X, y: metrics.f1_score(y, e.predict(X)),
+    ),
+    "constants": lambda: (lambda x: x + 1, lambda x: x + 2),
+    "inner": lambda: (lambda x: [min(i) for i in x], lambda x: [max(i) for i in x]),
+    "inner names": lambda: (lambda x: (lambda: min(x))(), lambda x: (lambda: max(x))()),
+    "keywords": lambda: (lambda *, k=1: k, lambda *, k=2: k),
+    "defaults": lambda: (lambda k=1: k, lambda k=2: k),
+    "closure": lambda: (power(2), power(3)),
+    "function in the closure": lambda: (power(power(2)), power(power(3))),
+    "state": lambda: (Scorer(1), Scorer(-1)),
+    "slots": lambda: (Slots(1), Slots(-1)),
+    "bound": lambda: (Scorer(1).score, Scorer(-1).score),
+    "bound built-in": lambda: ({1: 2}.get, {1: 3}.get),
+    "partial": lambda: tuple(
+        functools.partial(power(1), np.arange(1001) + (np.arange(1001) == 500) * k) for k in (0, 1)
+    ),
+    "partial's function": lambda: (functools.partial(min), functools.partial(max)),
+    "made scorer": lambda: tuple(make_scorer(f1_score, pos_label=k) for k in (0, 1)),
+    "made of lambdas": lambda: tuple(make_scorer(power(k)) for k in (0, 1)),
+    "attribute": lambda: tuple(
+        make_scorer(made(f"def f(x): return 1\nf.k = {k}")) for k in (0, 1)
+    ),
+    "cell run again": lambda: tuple(made(f"def f(x):\n  return {k}") for k in (0, 1)),
+    "class run again": lambda: tuple(
+        made(f"class f:\n  def __call__(self, x):\n    return {k}")() for k in (0, 1)
+    ),
+    "estimator run again": lambda: tuple(
+        type("E", (BaseEstimator,), {"fit": power(k), "__module__": "__main__"})() for k in (0, 1)
+    ),
+    "frozen": lambda: tuple(make_pipeline(FrozenEstimator(trained(k)), PCA()) for k in (0, 1)),
+    "teacher": lambda: tuple(
+        functools.partial(power(1), trained(k, DecisionTreeClassifier)) for k in (0, 1)
+    ),
+    "estimators": lambda: (LogisticRegression(C=1.0), LogisticRegression(C=2.0)),
+    "modules": lambda: (sparse.csr_array, sparse.csr_matrix),
+    "sparse": lambda: (sparse.eye_array(3).tocsr(), 2 * sparse.eye_array(3).tocsr()),
+    "texts": lambda: (["ab", "c"], ["a", "bc"]),
+    "nested": lambda: ([["a"], ["b"]], [["a", "b"], []]),
+    "mapping": lambda: ({"a": {"b": 1}}, {"a": {}, "b": 1}),
+    "objects": lambda: (np.array([1, "a"], object), np.array([[1], ["a"]], object)),
+    "types": lambda: ([1], [True]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_different_things_differ_and_equal_ones_do_not(name):
+    one, other = PAIRS[name]()
+    assert fingerprint(one) != fingerprint(other)
+    assert fingerprint(one) == fingerprint(PAIRS[name]()[0])
+
+
+def test_globals_and_helpers_of_ones_own_module_count(monkeypatch):
+    before = fingerprint(helped)
+    monkeypatch.setitem(globals(), "SIGN", -1)
+    assert fingerprint(helped) != before
+    monkeypatch.undo()
+    assert fingerprint(helped) == before
+    monkeypatch.setitem(globals(), "signed", lambda x: x)
+    assert fingerprint(helped) != before
+
+
+def test_what_a_clone_drops_does_not_count():
+    fitted = make_pipeline(PCA(), LogisticRegression())
+    fitted.fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+    assert fingerprint(fitted) == fingerprint(clone(fitted))
+
+
+def test_cached_flags_and_string_objects_do_not_count():
+    one = sparse.csr_array([[0.0, 1.0], [2.0, 0.0]])
+    before = fingerprint(one)
+    assert one.has_canonical_format
+    assert fingerprint(one) == before
+    assert fingerprint(["ab", "ab"]) == fingerprint(["ab", "".join("ab")])
+
+
+def test_anything_has_one():
+    endless = []
+    endless.append(endless)
+    lock = threading.Lock()
+    for part in (endless, SimpleNamespace(lock=lock), np.zeros(0, "U"), np.zeros(2, "M8[s]"), {1}):
+        assert fingerprint(part) == fingerprint(part)
+
+
+SCRIPT = """
+import numpy as np
+from tests._utils.test_hashing import PAIRS, fingerprint, helped
+print(fingerprint([pair() for pair in PAIRS.values()], helped, {"a", "b", "c"}))
+"""
+
+
+def test_same_in_every_process():
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONPATH": os.getcwd(), "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(found) == 1
