@@ -227,6 +227,19 @@ def test_every_parameter_is_documented_and_constrained(cls):
     assert parameters <= {line.split(" :")[0].strip() for line in section.splitlines()}
 
 
+@each_valuer
+def test_numbers_of_any_precision_are_taken_and_booleans_are_not(cls, data):
+    X, y = data[0][:20], np.tile(["no", "yes"], 10)
+    valuer = build(cls)
+    counts = [name for name, value in valuer.get_params(deep=False).items() if type(value) is int]
+    numbers = valuer.get_params(deep=False).items()
+    numbers = {name: np.float32(value) for name, value in numbers if type(value) is float}
+    valuer.set_params(**numbers).fit(X, y)
+    for name in set(counts) - {"cv", "n_jobs", "random_state"}:
+        with pytest.raises(ValueError, match=f"The '{name}' parameter of {cls.__name__} must be"):
+            build(cls).set_params(**{name: True}).fit(X, y)
+
+
 def defined_with(docstring_of, cls):
     """The class, defined anew from its source with another docstring."""
     module = sys.modules[cls.__module__]

@@ -191,3 +191,24 @@ def test_the_published_noise_on_rows_hardly_moves_distances(script, rng):
     rows = scorer.model_.transform(seller)
     noisy = rows + scale * rng.normal(size=rows.shape)
     assert 0 < np.linalg.norm(noisy.mean(axis=0) - rows.mean(axis=0)) < 0.01
+
+
+# Imbalance ---------------------------------------------------------------------------------------
+
+
+@of("imbalance")
+@pytest.mark.slow
+def test_remedies_for_imbalance_cost_nothing_on_clean_labels(script, monkeypatch, capsys):
+    sizes = {"rules": (0.05, "negative"), "n_train": 1000}
+    results = [script.measure("creditcard", None, 0.0, seed, **sizes) for seed in range(3)]
+    means = script.print_table("creditcard", 0.0, results)
+    assert means["KNN", 0.05][0] > 0.9
+    assert means["KNN", 0.05][1] < -0.05
+    cost, *where = script.largest_costs({"creditcard": means})["LR"]
+    assert cost <= 0.01, where
+    _, areas = script.measure("creditcard", None, 0.05, 0, **sizes)
+    assert areas["KNN"][0] > 0.9
+    assert min(areas["KNN, balanced"][1:]) > min(areas["KNN"][1:])
+    monkeypatch.setattr("sys.argv", ["imbalance.py", "--sets", "adult", "--seeds", "1"])
+    script.main()
+    assert "adult: no adult.npz in --data=None: left out" in capsys.readouterr().out

@@ -43,8 +43,7 @@ print(f"Test accuracy without the lowest 25 %: {clean.score(X_test, y_test):.3f}
 # The fitted filter lists the rows it dropped, with the reason.
 dropped = clean[-1].dropped_indices_
 print(f"Of the {len(dropped)} rows dropped, {flipped[dropped].mean():.0%} were mislabelled.")
-for column, entries in clean[-1].report_.items():
-    print(f"{column:>7}: {entries[:3].tolist()}")
+print(clean[-1].report_)
 
 # %%
 # Choose the fraction by cross-validation

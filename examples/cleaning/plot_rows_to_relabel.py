@@ -30,10 +30,7 @@ from skvalue.selection import ValueFilter
 
 row_filter = ValueFilter(KNNShapleyValuer(n_neighbors=10), drop="negative").fit(X, y)
 report = row_filter.report_
-print(f"{len(report.row)} of {len(y)} rows to check; reason: {report.reason[0]}.\n")
-print("  row  label    value")
-for row, value in list(zip(report.row, report.value))[:5]:
-    print(f"{row:5d}  {y[row]:5d}  {value:7.4f}")
+print(report)
 print(f"\n{flipped.sum()} labels are wrong: {flipped[report.row].mean():.0%} of those in the list.")
 
 # %%

@@ -34,7 +34,7 @@ class BaseInSampleValuer(
 
     _parameter_constraints: dict = {}
     _takes = Takes()
-    epsilon = noise_multiplier = reader = None  # for methods without these parameters
+    epsilon = noise_multiplier = reader = class_weight = None  # of methods without them
 
     # Hooks ----------------------------------------------------------------------------------
 

@@ -244,14 +244,38 @@ def build_problem(
         return problem
     if X_val is None:
         splits, fraction = _split_rows(estimator, problem)
+        splits = _weigh_classes(estimator, problem, splits)
         return replace(problem, splits=splits, joining_fraction=fraction)
     weights = check_validation_weights(sample_weight_val, len(y_val))
     prior = 0.0 if problem.n_classes else float(y_val @ weights)
     points = Points(X_val, y_val, weights, np.arange(len(y_val)), prior=prior)
     return replace(
-        problem, splits=(Split(slice(None), points),),
+        problem, splits=_weigh_classes(estimator, problem, (Split(slice(None), points),)),
         sample_weight_val=None if sample_weight_val is None else np.asarray(sample_weight_val),
     )  # fmt: skip
+
+
+def _weigh_classes(estimator, problem, splits):
+    """The splits with the class weights of the estimator, if it has any, in those of the points."""
+    if estimator.class_weight is None:
+        return splits
+    if not problem.n_classes:
+        raise ValueError(
+            f"class_weight must be None for a regression. Got {estimator.class_weight!r}."
+        )
+    weighted = []
+    for split in splits:
+        y, weights = split.points.y, split.points.weights
+        totals = np.bincount(y, weights=weights, minlength=problem.n_classes)
+        if np.count_nonzero(totals) < 2:
+            raise ValueError(
+                f"class_weight={estimator.class_weight!r} needs validation points of at least two "
+                "classes, in X_val or in each split of cv. Got points of one class."
+            )
+        weights = weights / np.where(totals > 0, totals, 1.0)[y]
+        points = replace(split.points, weights=weights / weights.sum())
+        weighted.append(replace(split, points=points))
+    return tuple(weighted)
 
 
 def _encode(name, takes, y, y_val):

@@ -51,7 +51,8 @@ def without_rows(estimator, problem, rows):
 def with_points(estimator, problem, X_val, y_val, sample_weight_val):
     """The problem with validation points appended, and the problem of the new points alone.
 
-    The latter is None for regression, where the empty coalition predicts the mean of all targets.
+    The latter is None if new points change how the old ones count: for regression, where the empty
+    coalition predicts the mean of all targets, and with class weights.
     """
     old = problem.splits[0].points
     X_val, y_val = check_validation_set(estimator, X_val, y_val, problem.X)
@@ -59,9 +60,9 @@ def with_points(estimator, problem, X_val, y_val, sample_weight_val):
         raw_validation_weights(given, len(points))
         for points, given in [(old, problem.sample_weight_val), (y_val, sample_weight_val)]
     ])  # fmt: skip
-    if not problem.n_classes:
-        targets = np.concatenate([old.y, y_val])
-        rows = problem.X, problem.y, _groups(problem, slice(None))
+    if not problem.n_classes or estimator.class_weight is not None:
+        targets = _joined(problem.labels(old.y), np.asarray(y_val), "y_val")
+        rows = problem.X, problem.labels(problem.y), _groups(problem, slice(None))
         X_val = concatenate_rows(old.X, X_val)
         return _rebuilt(estimator, problem, *rows, (X_val, targets, both)), None
     codes = label_codes(y_val, problem.classes, "y_val")

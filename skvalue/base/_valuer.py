@@ -216,7 +216,7 @@ class BaseValuer(BaseScoringValuer):
         """Add validation points; only these are compared with the rows.
 
         (A regression is fitted again, since its empty coalition predicts the mean validation
-        target.)
+        target; so is a valuer with `class_weight`, which the new points change.)
 
         Parameters
         ----------

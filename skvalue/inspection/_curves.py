@@ -7,7 +7,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
 
-from .._utils.checks import check_length, check_numbers, check_sample_weight
+from .._utils.checks import check_groups, check_numbers, check_sample_weight
 from .._utils.sklearn import HasMethods, Interval, StrOptions, validate_params
 from ..games import check_scorer, train
 
@@ -23,6 +23,7 @@ _CONSTRAINTS = {
     "scoring": [str, callable, None],
     "n_repeats": [Interval(Integral, 1, None, closed="left")],
     "baseline": ["boolean"],
+    "groups": ["array-like", None],
     "sample_weight": ["array-like", None],
     "n_jobs": [Integral, None],
     "random_state": ["random_state"],
@@ -57,11 +58,12 @@ def _score_on(estimator, seeds, X, y, rows, sample_weight, classes, X_test, y_te
 
 
 def _refit_along(
-    estimator, X, y, X_test, y_test, orders, counts, *, scoring, sample_weight, n_jobs, rng
+    estimator, X, y, X_test, y_test, orders, counts, players, *, scoring, sample_weight, n_jobs, rng
 ):
-    """Test scores (n_repeats, n_points) after a fit on the first ``counts`` rows of every order.
+    """Test scores (n_repeats, n_points) after a fit on the first ``counts`` players of every order.
 
-    ``orders`` has one array (n_repeats, n_samples) per curve. The same rows are fitted only once.
+    ``orders`` has one array (n_repeats, n_players) per curve, and ``players`` the player of each
+    row. The same rows are fitted only once.
     """
     classes = np.unique(y) if is_classifier(estimator) and y.ndim == 1 else None
     scorer = check_scorer(estimator, scoring, None, classes)
@@ -71,7 +73,7 @@ def _refit_along(
     for curve in orders:
         for repeat, order in enumerate(curve):
             for count in counts:
-                rows = np.sort(order[:count])
+                rows = _rows_of(order[:count], players)
                 key = (repeat if names else 0, rows.tobytes())
                 tasks.setdefault(key, (seeds[repeat], rows))
                 keys.append(key)
@@ -86,6 +88,13 @@ def _refit_along(
     return list(np.array([found[key] for key in keys], dtype=np.float64).reshape(shape))
 
 
+def _rows_of(chosen, players):
+    """The rows of some players, ascending."""
+    mask = np.zeros(players.max() + 1, dtype=bool)
+    mask[chosen] = True
+    return np.flatnonzero(mask[players])
+
+
 def _orders(values, n_repeats, baseline, rng):
     """Orders by ascending value, with ties in random order, and random orders as the baseline."""
     n = len(values)
@@ -95,6 +104,8 @@ def _orders(values, n_repeats, baseline, rng):
     return [by_value, np.array([rng.permutation(n) for _ in range(n_repeats)])]
 
 
+_PASS_GROUPS = " Pass groups= with values of groups."
+
 # Kind of curve -> default fractions, check of allowed ones, and their range in errors.
 _FRACTIONS = {
     "removal": (np.linspace(0, 0.5, 11), lambda f: (f >= 0) & (f < 1), "[0, 1)"),
@@ -103,25 +114,38 @@ _FRACTIONS = {
 
 
 def _curve(
-    kind, estimator, X, y, values, X_test, y_test, first, fractions, n_repeats, baseline,
+    kind, estimator, X, y, values, X_test, y_test, first, fractions, n_repeats, baseline, groups,
     random_state, **options,
 ):  # fmt: skip
-    """Both kinds of curves: the rows that remain are the first ones of an order."""
+    """Both kinds of curves: the rows, or groups, that remain are the first ones of an order."""
     X, y = indexable(X, y)
     y = column_or_1d(y, warn=True) if np.shape(y)[1:] in ((), (1,)) else np.asarray(y)
     values = check_numbers(values, "values")
-    check_length(values, "values", len(y))
+    names, players = check_groups(groups, len(y))
+    if names is None:
+        players = np.arange(len(y))
+    n = len(y) if names is None else len(names)
+    if len(values) != n:
+        per, hint = ("group", "") if names is not None else ("row of X", _PASS_GROUPS)
+        raise ValueError(f"values must have one entry per {per} ({n}). Got {len(values)}.{hint}")
     options["sample_weight"] = check_sample_weight(options["sample_weight"], len(y))
     fractions = _check_fractions(fractions, *_FRACTIONS[kind])
-    counts = (fractions * len(y) + 1e-9).astype(np.int64)
-    counts = np.maximum(counts if kind == "addition" else len(y) - counts, 1)
+    counts = (fractions * n + 1e-9).astype(np.int64)
+    counts = np.maximum(counts if kind == "addition" else n - counts, 1)
     kept_first = values if (first == "lowest") == (kind == "addition") else -values
     rng = check_random_state(random_state)
     orders = _orders(kept_first, n_repeats, baseline, rng)
-    scores = _refit_along(estimator, X, y, X_test, y_test, orders, counts, rng=rng, **options)
+    scores = _refit_along(
+        estimator, X, y, X_test, y_test, orders, counts, players, rng=rng, **options
+    )
+    n_rows = counts
+    if names is not None:  # groups differ in size, and tied ones in their order
+        sums = np.bincount(players)[orders[0]].cumsum(axis=1)
+        n_rows = sums[:, counts - 1].mean(axis=0)
     return Bunch(
         fractions=fractions,
-        n_rows=counts,
+        n_rows=n_rows,
+        n_groups=None if names is None else counts,
         kind=kind,
         first=first,
         scores=scores[0],
@@ -143,6 +167,7 @@ def value_removal_curve(
     scoring=None,
     n_repeats=5,
     baseline=True,
+    groups=None,
     sample_weight=None,
     n_jobs=None,
     random_state=None,
@@ -162,8 +187,8 @@ def value_removal_curve(
         Training rows.
     y : array-like of shape (n_samples,)
         Labels or targets of the training rows.
-    values : array-like of shape (n_samples,)
-        Values of the training rows; higher is better.
+    values : array-like of shape (n_samples,) or (n_groups,)
+        Values of the training rows, or of the groups if `groups` is passed; higher is better.
     X_test : array-like of shape (n_test, n_features)
         Test rows, which must not have been used to compute the values.
     y_test : array-like of shape (n_test,)
@@ -180,7 +205,10 @@ def value_removal_curve(
         every random_state of the estimator that is None; equal refits are done once, so an
         estimator with a fixed random_state is cheaper.
     baseline : bool, default=True
-        Whether to remove rows at random for comparison.
+        Whether to remove rows, or groups, at random for comparison.
+    groups : array-like of shape (n_samples,), default=None
+        Group of every row. Whole groups are then removed; the values are those of the groups in
+        sorted order, as in `values_` and `groups_` of a valuer, and the fractions are of groups.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights for the estimator's fit.
     n_jobs : int, default=None
@@ -191,9 +219,10 @@ def value_removal_curve(
     Returns
     -------
     curve : Bunch
-        ``fractions`` and ``n_rows`` (number of training rows), each of shape (n_points,);
-        ``scores`` and ``random_scores`` of shape (n_repeats, n_points), the latter None without
-        baseline; ``first``; ``kind``, which is "removal".
+        ``fractions`` and ``n_rows`` (number of training rows; with groups, its mean over the
+        repeats in the order by value), each of shape (n_points,); ``n_groups`` (number of training
+        groups, or None); ``scores`` and ``random_scores`` of shape (n_repeats, n_points), the
+        latter None without baseline; ``first``; ``kind``, which is "removal".
 
     Raises
     ------
@@ -222,7 +251,7 @@ def value_removal_curve(
     """
     return _curve(
         "removal", estimator, X, y, values, X_test, y_test, first, fractions, n_repeats, baseline,
-        random_state, scoring=scoring, sample_weight=sample_weight, n_jobs=n_jobs,
+        groups, random_state, scoring=scoring, sample_weight=sample_weight, n_jobs=n_jobs,
     )  # fmt: skip
 
 
@@ -240,6 +269,7 @@ def value_addition_curve(
     scoring=None,
     n_repeats=5,
     baseline=True,
+    groups=None,
     sample_weight=None,
     n_jobs=None,
     random_state=None,
@@ -258,7 +288,7 @@ def value_addition_curve(
     fractions : array-like, default=None
         Fractions of the rows added, in (0, 1]; None means 0.05, 0.1, ..., 0.5. At least one row is
         added.
-    scoring, n_repeats, baseline, sample_weight, n_jobs, random_state : optional
+    scoring, n_repeats, baseline, groups, sample_weight, n_jobs, random_state : optional
         As in `value_removal_curve`.
 
     Returns
@@ -292,5 +322,5 @@ def value_addition_curve(
     """
     return _curve(
         "addition", estimator, X, y, values, X_test, y_test, first, fractions, n_repeats, baseline,
-        random_state, scoring=scoring, sample_weight=sample_weight, n_jobs=n_jobs,
+        groups, random_state, scoring=scoring, sample_weight=sample_weight, n_jobs=n_jobs,
     )  # fmt: skip

@@ -90,6 +90,7 @@ class ValueRemovalDisplay:
         fractions=None,
         scoring=None,
         n_repeats=5,
+        groups=None,
         sample_weight=None,
         n_jobs=None,
         random_state=None,
@@ -106,14 +107,14 @@ class ValueRemovalDisplay:
             Training rows.
         y : array-like of shape (n_samples,)
             Labels or targets of the training rows.
-        values : array-like of shape (n_samples,)
-            Values of the training rows.
+        values : array-like of shape (n_samples,) or (n_groups,)
+            Values of the training rows, or of the groups if `groups` is passed.
         X_test, y_test : array-likes
             Test rows, which must not have been used to compute the values.
         first : str or tuple of str, default=("lowest", "highest")
             Whether the rows of the lowest or of the highest value are removed first; one curve for
             each.
-        fractions, scoring, n_repeats, sample_weight, n_jobs, random_state : optional
+        fractions, scoring, n_repeats, groups, sample_weight, n_jobs, random_state : optional
             As in `value_removal_curve`.
         score_name : str, default=None
             Label of the vertical axis; None means `scoring` if it is a string, else "score".
@@ -128,7 +129,7 @@ class ValueRemovalDisplay:
         curves = [
             value_removal_curve(
                 estimator, X, y, values, X_test, y_test, first=name, fractions=fractions,
-                scoring=scoring, n_repeats=n_repeats, baseline=place == 0,
+                scoring=scoring, n_repeats=n_repeats, baseline=place == 0, groups=groups,
                 sample_weight=sample_weight, n_jobs=n_jobs, random_state=random_state,
             )
             for place, name in enumerate([first] if isinstance(first, str) else first)
@@ -202,7 +203,8 @@ class ValueRemovalDisplay:
                 self._draw(ax, curve, curve.random_scores, "at random", style, line_kw)
                 break
         verb = "removed" if self.curves[0].kind == "removal" else "added"
-        ax.set(xlabel=f"fraction of rows {verb}", ylabel=self.score_name)
+        what = "rows" if self.curves[0].get("n_groups") is None else "groups"
+        ax.set(xlabel=f"fraction of {what} {verb}", ylabel=self.score_name)
         ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -224,10 +226,12 @@ class ValueDistributionDisplay:
 
     Parameters
     ----------
-    values : ndarray of shape (n_samples,)
-        Values of the rows.
-    by : ndarray of shape (n_samples,), default=None
-        Kind of every row; each kind has its own histogram.
+    values : ndarray of shape (n_samples,) or (n_groups,)
+        Values of the rows, or of groups.
+    by : ndarray of the same shape, default=None
+        Kind of every row or group; each kind has its own histogram.
+    counted : str, default="rows"
+        What has values, the label of the vertical axis: "rows" or "groups".
 
     Attributes
     ----------
@@ -255,9 +259,10 @@ class ValueDistributionDisplay:
     ['clean', 'flipped']
     """
 
-    def __init__(self, values, *, by=None):
+    def __init__(self, values, *, by=None, counted="rows"):
         self.values = values
         self.by = by
+        self.counted = counted
 
     @classmethod
     def from_estimator(cls, estimator, *, by=None, bins=50, ax=None):
@@ -268,8 +273,9 @@ class ValueDistributionDisplay:
         estimator : estimator
             Fitted estimator with `values_`. For a filter, dropped and kept rows are the default
             kinds.
-        by : array-like of shape (n_samples,), default=None
-            Kind of every row, such as a mask of mislabelled rows.
+        by : array-like of shape (n_samples,) or (n_groups,), default=None
+            Kind of every entry of `values_`, such as a mask of mislabelled rows. A valuer that was
+            fitted with groups has one value per group, a filter one per row.
         bins : int, default=50
             Number of bins.
         ax : matplotlib Axes, default=None
@@ -284,18 +290,21 @@ class ValueDistributionDisplay:
         if by is None and hasattr(estimator, "dropped_indices_"):
             by = np.full(len(estimator.values_), "kept", dtype=object)
             by[estimator.dropped_indices_] = "dropped"
-        return cls.from_values(estimator.values_, by=by, bins=bins, ax=ax)
+        counted = "groups" if hasattr(estimator, "groups_") else "rows"
+        return cls.from_values(estimator.values_, by=by, counted=counted, bins=bins, ax=ax)
 
     @classmethod
-    def from_values(cls, values, *, by=None, bins=50, ax=None):
+    def from_values(cls, values, *, by=None, counted="rows", bins=50, ax=None):
         """Draw values that are already computed.
 
         Parameters
         ----------
-        values : array-like of shape (n_samples,)
-            Values of the rows.
-        by : array-like of shape (n_samples,), default=None
-            Kind of every row, such as a mask of mislabelled rows.
+        values : array-like of shape (n_samples,) or (n_groups,)
+            Values of the rows, or of groups.
+        by : array-like of the same shape, default=None
+            Kind of every row or group, such as a mask of mislabelled rows.
+        counted : str, default="rows"
+            What has values, the label of the vertical axis: "rows" or "groups".
         bins : int, default=50
             Number of bins.
         ax : matplotlib Axes, default=None
@@ -317,7 +326,7 @@ class ValueDistributionDisplay:
             by = column_or_1d(by)
             if len(by) != len(values):
                 raise ValueError(f"by must have an entry per value ({len(values)}). Got {len(by)}.")
-        return cls(values, by=by).plot(ax, bins=bins)
+        return cls(values, by=by, counted=counted).plot(ax, bins=bins)
 
     def plot(self, ax=None, *, bins=50, density=None):
         """Draw the display.
@@ -360,7 +369,7 @@ class ValueDistributionDisplay:
                 label=None if kind is None else str(kind),
             )  # fmt: skip
         self.zero_line_ = ax.axvline(0, color="0.2", linewidth=0.8)
-        ax.set(xlabel="value", ylabel="density" if density else "rows")
+        ax.set(xlabel="value", ylabel="density" if density else self.counted)
         if self.by is not None:
             ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure

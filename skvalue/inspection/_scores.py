@@ -4,10 +4,10 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import column_or_1d
 
-from .._utils.checks import check_numbers
+from .._utils.checks import check_length, check_names, check_numbers
 
 
-def noisy_label_auc(values, is_noisy):
+def noisy_label_auc(values, is_noisy, *, y=None):
     """Area under the ROC curve of detecting noisy rows by their low values.
 
     It is the probability that a random noisy row has a lower value than a random clean row, where
@@ -20,11 +20,17 @@ def noisy_label_auc(values, is_noisy):
         Values of the rows; higher is better.
     is_noisy : array-like of shape (n_samples,)
         True (or 1) for noisy rows, False (or 0) for clean ones; both must occur.
+    y : array-like of shape (n_samples,), default=None
+        Labels as they were given to the valuer, noise included. With them there is one area per
+        class: of the rows with this label, are the noisy ones the lowest? If classes are
+        imbalanced, the area over all rows is high as soon as the minority has low values, because
+        most noisy labels are those of minority classes.
 
     Returns
     -------
-    auc : float
-        The area, from 0 to 1.
+    auc : float or dict
+        The area, from 0 to 1. With y, the areas by label; NaN for a class whose rows are all noisy
+        or all clean.
 
     Raises
     ------
@@ -43,6 +49,12 @@ def noisy_label_auc(values, is_noisy):
     >>> from skvalue.inspection import noisy_label_auc
     >>> noisy_label_auc([-0.2, 0.1, 0.1, 0.3], [True, True, False, False])
     0.875
+
+    Two correct rows of the minority class b rank below its noisy row:
+
+    >>> values, is_noisy = [0.1, 0.3, 0.2, -0.3, -0.2, -0.1], [1, 0, 0, 0, 0, 1]
+    >>> noisy_label_auc(values, is_noisy, y=["a", "a", "a", "b", "b", "b"])
+    {'a': 1.0, 'b': 0.0}
     """
     values = check_numbers(values, "values")
     is_noisy = column_or_1d(is_noisy)
@@ -62,7 +74,17 @@ def noisy_label_auc(values, is_noisy):
             f"is_noisy must mark both noisy and clean rows. Got {kinds[0]!r} for all "
             f"{len(is_noisy)}."
         )
-    return float(roc_auc_score(is_noisy.astype(bool), -values))
+    is_noisy = is_noisy.astype(bool)
+    if y is None:
+        return float(roc_auc_score(is_noisy, -values))
+    labels, codes = check_names(y, "y")
+    check_length(codes, "y", len(values), of="values")
+    areas = {}
+    for code, label in enumerate(labels.tolist()):
+        noisy, of_class = is_noisy[codes == code], values[codes == code]
+        both = noisy.any() and not noisy.all()
+        areas[label] = float(roc_auc_score(noisy, -of_class)) if both else float("nan")
+    return areas
 
 
 def mean_adjusted_variance(values, errors):

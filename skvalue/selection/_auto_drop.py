@@ -50,16 +50,18 @@ def _score_split(valuer, estimator, X, y, split, valuer_params, params, options)
     scores = []
     for drop in DROP_CANDIDATES:
         choice = select_rows(
-            valuer, drop, y_train, classes=options["classes"], groups=valuer_params.get("groups")
-        )
+            valuer, drop, y_train, classes=options["classes"],
+            groups=valuer_params.get("groups"), stratify=options["stratify"],
+        )  # fmt: skip
         fitted = fit_on_choice(clone(estimator), X_train, y_train, params, choice, options["mode"])
         scores.append(options["scorer"](fitted, X_test, y_test))
     return scores
 
 
 def choose_drop(
-    valuer, estimator, X, y, *, valuer_params, params, mode, classes, scoring, cv, memory, n_jobs
-):
+    valuer, estimator, X, y, *, valuer_params, params, mode, classes, scoring, cv, memory, n_jobs,
+    stratify,
+):  # fmt: skip
     """Choose the fraction to drop by cross-validation on the rows.
 
     In each split the training rows are valued, and the model is fitted without the fraction of
@@ -71,7 +73,9 @@ def choose_drop(
         cv = GroupKFold(cv)
     splits = list(check_cv(cv, y, classifier=classes).split(X, y, groups))
     scorer = check_scoring(estimator, scoring=scoring)
-    options = {"mode": mode, "classes": classes, "scorer": scorer, "memory": memory}
+    options = {
+        "mode": mode, "classes": classes, "scorer": scorer, "memory": memory, "stratify": stratify
+    }  # fmt: skip
     scores = Parallel(n_jobs=n_jobs)(
         delayed(_score_split)(valuer, estimator, X, y, split, valuer_params, params, options)
         for split in splits

@@ -4,10 +4,10 @@ import warnings
 from abc import ABCMeta
 from dataclasses import dataclass
 from numbers import Integral, Real
+from uuid import uuid4
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._utils.checks import check_length, check_task
@@ -15,9 +15,10 @@ from .._utils.fits import blank_of, columns_on
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions, safe_indexing
 from ..base import BaseInSampleValuer
 from ._auto_drop import choose_drop
-from ._choice import lower_weights, select_rows
+from ._choice import is_zero, keep_all, lower_weights, select_rows
 from ._metadata import as_rows, given
-from ._valuer import check_request, fit_valuer, fresh_valuer
+from ._report import Report, make_report, notices
+from ._valuer import check_request, fit_valuer, fresh_valuer, warn_not_private
 
 
 class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
@@ -25,6 +26,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     # The validation set is always requested; groups are not, they may be meant for other objects.
     __metadata_request__fit = {"X_val": True, "y_val": True, "sample_weight_val": True}
+    stratify = False  # of a regressor, which lacks the parameter
 
     _parameter_constraints: dict = {
         "valuer": [HasMethods(["fit"]), None],
@@ -44,17 +46,18 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     @property
     def values_(self):
-        """Value of each row; with groups, the value of its group."""
-        return self._of_curator("values_").values
+        """Value of each row; with groups, the value of its group. Not available with drop=0."""
+        return self._of_curator("values_")
 
     @property
     def report_(self):
         """The rows that were dropped or whose weight was lowered, to be inspected.
 
-        A `Bunch` of arrays, lowest value first: ``row`` (index in X), ``value``, ``weight`` (0 for
-        a dropped row) and ``reason``. ``pandas.DataFrame(report_)`` makes it a table.
+        A `Bunch` of arrays, lowest value first: ``row`` (index in X), ``y`` (its label or target),
+        ``group`` (if groups were passed), ``value``, ``weight`` (0 for a dropped row) and
+        ``reason``. ``pandas.DataFrame(report_)`` makes it a table; printed, it is a short one.
         """
-        return self._of_curator("report_").report
+        return self._of_curator("report_")
 
     def select(self, *arrays):
         """Select the entries of the rows that were kept from other arrays.
@@ -106,75 +109,103 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             if np.ndim(weights):  # other lengths would not be cut with the rows
                 check_length(weights, "sample_weight", len(y))
         groups = valuer_params.get("groups")
-        check_request(valuer, self.drop, self.memory, valuer_params.get("X_val"), groups, len(y))
+        check_request(
+            valuer, self.drop, self.memory, valuer_params.get("X_val"), groups, len(y),
+            self.stratify,
+        )  # fmt: skip
+        if is_zero(self.drop):
+            nothing = keep_all(len(y))
+            report = make_report(nothing, np.ones(len(y)), y, drop=0, groups=groups, fdr=self.fdr)
+            attributes |= _selected(self.drop, nothing.dropped, ChosenRows(None, report))
+            return X, y, nothing, attributes
+        if getattr(valuer, "epsilon", None) is not None:
+            warn_not_private(valuer, getattr(self, "_family", None))
         fitted = fit_valuer(valuer, X, y, valuer_params, self.memory)
         if task == "auto" and isinstance(fitted, BaseInSampleValuer):
             classes = hasattr(fitted, "classes_")
         else:
             classes = check_task(task, y) == "classification"
+        if self.stratify and not classes:
+            raise ValueError("stratify=True needs classes. Got a regression target.")
         drop, chosen = self.drop, ""
         if drop == "auto":
             drop, attributes["drop_scores_"] = choose_drop(
                 fresh_valuer(self.valuer, task), self.estimator, X, y,
                 valuer_params=valuer_params, params=params, mode=mode, classes=classes,
                 scoring=self.scoring, cv=self.cv, memory=self.memory, n_jobs=self.n_jobs,
+                stratify=self.stratify,
             )  # fmt: skip
             chosen = f" (drop={drop} chosen by 'auto')"
-        choice = select_rows(fitted, drop, y, classes=classes, groups=groups, fdr=self.fdr)
-        if choice.saved and mode == "drop":
-            warnings.warn(
-                f"drop={drop!r} would leave no row of {', '.join(map(repr, choice.saved))}: the "
-                "row of the highest value is kept of every class.",
-                UserWarning,
-                stacklevel=4,
-            )
+        choice = select_rows(
+            fitted, drop, y, classes=classes, groups=groups, fdr=self.fdr, stratify=self.stratify
+        )
         dropped, weights = choice.dropped_rows, (~choice.dropped_rows).astype(np.float64)
         if mode == "weight":
             dropped, weights = np.zeros_like(dropped), lower_weights(choice)
-        values = choice.values[choice.players]
+        about = {"drop": drop, "groups": groups}
+        if not is_zero(drop):  # drop="auto" may choose it
+            for message in notices(
+                choice, weights, y, mode=mode, classes=classes, stratify=self.stratify, **about
+            ):
+                warnings.warn(message, UserWarning, stacklevel=4)
+        report = make_report(choice, weights, y, fdr=self.fdr, chosen=chosen, **about)
         # In a private fit of this notion, values are released to their owners, not all together.
-        private = getattr(getattr(fitted, "privacy_", None), "notion", None) == "joint"
-        report = _report(values, weights, choice.reason + chosen)
-        attributes |= {
-            "valuer_": fitted,
-            "drop_": drop,
-            "sample_indices_": np.flatnonzero(~dropped),
-            "dropped_indices_": np.flatnonzero(dropped),
-            "_chosen": ChosenRows(values, report, private),
-        }
-        return X, y, choice, attributes
+        privacy = getattr(fitted, "privacy_", None)
+        curator = getattr(privacy, "notion", None) == "joint"
+        rows = ChosenRows(choice.values[choice.players], report, curator, privacy is not None)
+        return X, y, choice, attributes | _selected(drop, dropped, rows, valuer_=fitted)
 
     def _of_curator(self, name):
-        check_is_fitted(self)
-        if self._chosen.values is None:
+        check_is_fitted(self, "_chosen")
+        entry = getattr(self._chosen, name.strip("_"))
+        if entry is None and is_zero(self.drop_):
+            raise AttributeError(f"{name} is not available with drop=0: rows are not valued.")
+        if entry is None:
             raise AttributeError(
-                f"{name} is based on values of a private fit, which are for the curator: they are "
-                "not pickled. sample_indices_ and dropped_indices_ are."
+                f"{name} is based on a private fit, and is for the curator: it is not pickled. "
+                "sample_indices_ and dropped_indices_ are."
             )
-        return self._chosen
+        return entry
 
     def __dir__(self):
         # Notebooks display, and store, all attributes whose names end in "_".
-        private = "_chosen" in vars(self) and self._chosen.private
-        hidden = {"values_", "report_"} if private else set()
+        hidden = self._chosen.hidden if "_chosen" in vars(self) else set()
         return [name for name in super().__dir__() if name not in hidden]
+
+    def __sklearn_clone__(self):
+        # A search warns once that its models are not private: the clones have a common name.
+        clone = super().__sklearn_clone__()
+        clone._family = vars(self).setdefault("_family", uuid4().hex)
+        return clone
 
 
 @dataclass(frozen=True, eq=False)
 class ChosenRows:
-    """Values of the rows, and the report of dropped ones; neither is pickled if private."""
+    """Values of the rows, and the report of dropped ones, which has labels."""
 
     values: np.ndarray | None
-    report: Bunch | None
-    private: bool
+    report: Report | None
+    for_curator: bool = False  # the values are not pickled
+    private: bool = False  # the report is not pickled
+
+    @property
+    def hidden(self):
+        """Names of the properties of the filter that `dir` leaves out."""
+        if self.for_curator:
+            return {"values_", "report_"}
+        return {"values_"} if self.values is None else set()
 
     def __getstate__(self):
-        return {**vars(self), "values": None, "report": None} if self.private else vars(self)
+        values = None if self.for_curator else self.values
+        return {**vars(self), "values": values, "report": None if self.private else self.report}
 
 
-def _report(values, weights, reason):
-    """The rows of weight below one, lowest value first."""
-    rows = np.flatnonzero(weights < 1)
-    rows = rows[np.argsort(values[rows], kind="stable")]
-    reasons = np.full(len(rows), reason)
-    return Bunch(row=rows, value=values[rows], weight=weights[rows], reason=reasons)
+def _selected(drop, dropped, rows, **attributes):
+    """The fitted attributes of a choice."""
+    return {
+        "drop_": drop,
+        "sample_indices_": np.flatnonzero(~dropped),
+        "dropped_indices_": np.flatnonzero(dropped),
+        "_chosen": rows,
+        **attributes,
+    }

@@ -1,6 +1,6 @@
 """Base class of the classifier and the regressor fitted without rows of low value."""
 
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -80,10 +80,12 @@ class BaseFilteredModel(BaseValueFilter):
         Raises
         ------
         ValueError
-            If no row would be left, drop="significant" is used without X_val, mode="weight" is used
-            with an estimator that takes no sample_weight, or the valuer or the estimator raises it.
+            If the estimator is not of the task, no row would be left, drop="significant" is used
+            without X_val, mode="weight" is used with an estimator that takes no sample_weight, or
+            the valuer or the estimator raises it.
         """
         passed = dict(X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
+        self._check_task()
         if self.mode == "weight":
             self._check_weighable()
         of_estimator, of_valuer = route(self, "fit", given(**params))
@@ -94,6 +96,17 @@ class BaseFilteredModel(BaseValueFilter):
         fitted = fit_on_choice(clone(self.estimator), X, y, of_estimator, choice, self.mode)
         swap_in(self, **attributes, estimator_=fitted)
         return self
+
+    def _check_task(self):
+        wrong = is_regressor if self._task == "classification" else is_classifier
+        if wrong(self.estimator):
+            needed, other = ("classifier", "Regressor")
+            if self._task == "regression":
+                needed, other = ("regressor", "Classifier")
+            raise ValueError(
+                f"estimator must be a {needed}: use ValueFiltered{other} for this one. Got "
+                f"{type(self.estimator).__name__}."
+            )
 
     def _check_weighable(self):
         routing = get_routing_for_object(self.estimator)

@@ -35,12 +35,19 @@ class ValueFilteredClassifier(BaseFilteredModel):
         Rows to drop. A float in [0, 1) is the fraction of lowest values, rounded down, and an int
         is their number (0 drops none); "negative": values below zero; "significant":
         ``valuer.harmful(fdr=fdr)``, which needs X_val; "auto": see Notes. With groups, it is the
-        fraction or number of groups, each of which is dropped as a whole. If a
-        class would lose all its rows, its row of the highest value stays, with a warning.
+        fraction or number of groups, each of which is dropped as a whole. If a class would lose
+        all its rows, its row of the highest value stays, with a warning; there is also one if it
+        loses more than half of them. With 0, rows are not valued.
     mode : {"drop", "weight"}, default="drop"
         "weight" keeps all rows with the weight clip(percentile of the value / drop, 0, 1), times
         any `sample_weight`, where `drop` is the fraction of rows that the rule selects. The
         percentile of a row is (rank - 1/2) / n; tied rows have their mean rank.
+    stratify : bool, default=False
+        Whether to drop a quota of each class, by comparing values within classes only. A fraction
+        is taken of every class, rounded down; an int is divided among the classes in proportion to
+        their sizes; a rule drops at most the same fraction of every class, namely the fraction of
+        all rows that it selects. With mode="weight", ranks are those within the class. Not with
+        groups.
     fdr : float, default=0.1
         False discovery rate of drop="significant".
     scoring : str or callable, default=None
@@ -58,16 +65,16 @@ class ValueFilteredClassifier(BaseFilteredModel):
     estimator_ : estimator
         The fitted classifier.
     valuer_ : estimator
-        The fitted valuer.
+        The fitted valuer; not set with drop=0.
     values_ : ndarray of shape (n_samples,)
-        Value of every row; with groups, the value of its group.
+        Value of every row; with groups, the value of its group. Not available with drop=0.
     sample_indices_ : ndarray of shape (n_kept,)
         Indices of the kept rows, ascending.
     dropped_indices_ : ndarray of shape (n_dropped,)
         Indices of the dropped rows, ascending; empty with mode="weight".
     report_ : Bunch
-        Row, value, weight and reason of the rows that were dropped or whose weight was lowered,
-        lowest value first.
+        Row, label, group, value, weight and reason of the rows that were dropped or whose weight
+        was lowered, lowest value first.
     drop_ : float, int or str
         `drop`, or the fraction that drop="auto" chose.
     drop_scores_ : ndarray of shape (n_candidates, n_splits)
@@ -116,7 +123,31 @@ class ValueFilteredClassifier(BaseFilteredModel):
     {'valuefilteredclassifier__drop': 0.1}
     """
 
+    _parameter_constraints: dict = {
+        **BaseFilteredModel._parameter_constraints,
+        "stratify": ["boolean"],
+    }
     _task = "classification"
+
+    def __init__(
+        self,
+        estimator,
+        valuer=None,
+        drop=0.1,
+        *,
+        mode="drop",
+        stratify=False,
+        fdr=0.1,
+        scoring=None,
+        cv=5,
+        memory=None,
+        n_jobs=None,
+    ):
+        super().__init__(
+            estimator, valuer, drop, mode=mode, fdr=fdr, scoring=scoring, cv=cv, memory=memory,
+            n_jobs=n_jobs,
+        )  # fmt: skip
+        self.stratify = stratify
 
     @property
     def classes_(self):

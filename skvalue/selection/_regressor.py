@@ -24,7 +24,8 @@ class ValueFilteredRegressor(BaseFilteredModel):
         Rows to drop. A float in [0, 1) is the fraction of lowest values, rounded down, and an int
         is their number (0 drops none); "negative": values below zero; "significant":
         ``valuer.harmful(fdr=fdr)``, which needs X_val; "auto": see Notes. With groups, it is the
-        fraction or number of groups, each of which is dropped as a whole.
+        fraction or number of groups, each of which is dropped as a whole. With 0, rows are not
+        valued.
     mode : {"drop", "weight"}, default="drop"
         "weight" keeps all rows with the weight clip(percentile of the value / drop, 0, 1), times
         any `sample_weight`, where `drop` is the fraction of rows that the rule selects. The
@@ -46,16 +47,16 @@ class ValueFilteredRegressor(BaseFilteredModel):
     estimator_ : estimator
         The fitted regressor.
     valuer_ : estimator
-        The fitted valuer.
+        The fitted valuer; not set with drop=0.
     values_ : ndarray of shape (n_samples,)
-        Value of every row; with groups, the value of its group.
+        Value of every row; with groups, the value of its group. Not available with drop=0.
     sample_indices_ : ndarray of shape (n_kept,)
         Indices of the kept rows, ascending.
     dropped_indices_ : ndarray of shape (n_dropped,)
         Indices of the dropped rows, ascending; empty with mode="weight".
     report_ : Bunch
-        Row, value, weight and reason of the rows that were dropped or whose weight was lowered,
-        lowest value first.
+        Row, target, group, value, weight and reason of the rows that were dropped or whose weight
+        was lowered, lowest value first.
     drop_ : float, int or str
         `drop`, or the fraction that drop="auto" chose.
     drop_scores_ : ndarray of shape (n_candidates, n_splits)

@@ -29,7 +29,13 @@ class ValueFilter(BaseValueFilter):
         ``valuer.harmful(fdr=fdr)``, which needs X_val; "auto": the fraction that cross-validation
         of `estimator` chooses, see `ValueFilteredClassifier`. With groups, it is the fraction or
         number of groups, each of which is dropped as a whole. If a class would lose all its rows,
-        its row of the highest value stays, with a warning.
+        its row of the highest value stays, with a warning; there is also one if it loses more than
+        half of them. With 0, rows are not valued.
+    stratify : bool, default=False
+        Whether to drop a quota of each class, by comparing values within classes only. A fraction
+        is taken of every class, rounded down; an int is divided among the classes in proportion to
+        their sizes; a rule drops at most the same fraction of every class, namely the fraction of
+        all rows that it selects. Not with groups, nor for regression.
     fdr : float, default=0.1
         False discovery rate of drop="significant".
     estimator : estimator, default=None
@@ -50,11 +56,12 @@ class ValueFilter(BaseValueFilter):
     dropped_indices_ : ndarray of shape (n_dropped,)
         Indices of the dropped rows, ascending.
     values_ : ndarray of shape (n_samples,)
-        Value of every row; with groups, the value of its group.
+        Value of every row; with groups, the value of its group. Not available with drop=0.
     report_ : Bunch
-        Row, value, weight and reason of the dropped rows, lowest value first.
+        Row, label or target, group, value, weight and reason of the dropped rows, lowest value
+        first.
     valuer_ : estimator
-        The fitted valuer.
+        The fitted valuer; not set with drop=0.
     drop_ : float, int or str
         `drop`, or the fraction that drop="auto" chose.
     drop_scores_ : ndarray of shape (n_candidates, n_splits)
@@ -87,13 +94,16 @@ class ValueFilter(BaseValueFilter):
     >>> X_kept, y_kept = row_filter.fit_resample(X, y)
     >>> y_kept.tolist()
     ['a', 'a', 'a', 'b', 'b', 'b']
-    >>> row_filter.report_.row.tolist(), row_filter.report_.reason.tolist()
-    ([2], ['among the 1 lowest of 7 values'])
+    >>> row_filter.report_
+    1 row, lowest value first
+    row  y    value  weight                                    reason
+      2  b  -0.1429       0  rank 1 of 7 values; drop selects the lowest 1
     """
 
     _parameter_constraints: dict = {
         **BaseValueFilter._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
+        "stratify": ["boolean"],
     }
 
     def __init__(
@@ -101,6 +111,7 @@ class ValueFilter(BaseValueFilter):
         valuer=None,
         drop=0.1,
         *,
+        stratify=False,
         fdr=0.1,
         estimator=None,
         scoring=None,
@@ -110,6 +121,7 @@ class ValueFilter(BaseValueFilter):
     ):
         self.valuer = valuer
         self.drop = drop
+        self.stratify = stratify
         self.fdr = fdr
         self.estimator = estimator
         self.scoring = scoring

@@ -11,10 +11,26 @@ def drop_count(drop, n):
 
     >>> drop_count(0.29, 100), drop_count(0.5, 5), drop_count(1, 5), drop_count(0.0, 5)
     (29, 2, 1, 0)
+    >>> drop_count(np.float32(0.29), 100)
+    29
     """
     if isinstance(drop, Integral):
         return int(drop)
-    return int(drop * n + 1e-9)  # 0.29 * 100 falls just short of 29
+    # 0.29 * 100 is just below 29, by the precision of the type of the fraction.
+    return int(float(drop) * n * (1 + float(np.finfo(type(drop)).eps)) + 1e-9)
+
+
+def quotas(drop, sizes):
+    """Numbers of rows to drop of classes of these sizes; a count is split by largest remainders.
+
+    >>> quotas(0.1, np.array([95, 25])).tolist(), quotas(11, np.array([95, 25])).tolist()
+    ([9, 2], [9, 2])
+    """
+    if not isinstance(drop, Integral):
+        return np.array([drop_count(drop, size) for size in sizes])
+    counts, remainders = np.divmod(int(drop) * sizes, sizes.sum())
+    counts[np.argsort(-remainders, kind="stable")[: int(drop) - counts.sum()]] += 1
+    return counts
 
 
 def lowest(values, count):
@@ -27,6 +43,22 @@ def lowest(values, count):
     mask = np.zeros(len(values), dtype=bool)
     mask[np.argsort(values, kind="stable")[:count]] = True
     return mask
+
+
+def tied_at_cut(values, named):
+    """Numbers of values, and of named ones, that tie where ``named``, the lowest, end; or zeros.
+
+    >>> tied_at_cut(np.array([1.0, 0.0, 0.0, 0.0]), np.array([0, 1, 1, 0]) > 0)
+    (3, 2)
+    >>> tied_at_cut(np.array([1.0, 0.0, 0.0, 0.0]), np.array([0, 1, 1, 1]) > 0)
+    (0, 0)
+    """
+    if not named.any() or named.all():
+        return 0, 0
+    tied = np.isclose(values, values[named].max(), rtol=1e-9, atol=0)
+    if not (tied & ~named).any():
+        return 0, 0
+    return int(tied.sum()), int((tied & named).sum())
 
 
 def keep_every_class(dropped, values, labels, players=None):

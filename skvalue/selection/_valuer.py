@@ -10,6 +10,8 @@ from sklearn.utils.validation import check_memory
 from .._utils.checks import check_groups
 from ..valuers import KNNShapleyValuer
 
+_WARNED = {}  # families of filters that have warned in this process
+
 
 def fresh_valuer(valuer, task="auto"):
     """An unfitted copy of the valuer; None is `KNNShapleyValuer`.
@@ -23,9 +25,14 @@ def fresh_valuer(valuer, task="auto"):
     return valuer
 
 
-def check_request(valuer, drop, memory, X_val, groups, n_rows):
-    """Refuse invalid combinations before any computation; warn about a private valuer."""
+def check_request(valuer, drop, memory, X_val, groups, n_rows, stratify):
+    """Refuse invalid combinations before any computation."""
     name = type(valuer).__name__
+    if stratify and groups is not None:
+        raise ValueError(
+            "stratify=True drops rows by class, but groups are dropped as a whole: pass one or the "
+            "other. Got both."
+        )
     if isinstance(drop, Integral):
         names, _ = check_groups(groups, n_rows)
         n, what = (n_rows, "n_samples") if names is None else (len(names), "n_groups")
@@ -59,9 +66,20 @@ def check_request(valuer, drop, memory, X_val, groups, n_rows):
             "memory must be None with a private valuer: its values must not be stored. Got "
             f"{name} with epsilon={epsilon}."
         )
+
+
+def warn_not_private(valuer, family):
+    """Warn that a model trained on rows chosen by private values is not private, once a family.
+
+    ``family`` names clones of one filter, as in a search; None is a filter without clones.
+    """
+    mine = object()
+    if family is not None and _WARNED.setdefault(family, mine) is not mine:
+        return
     warnings.warn(
-        f"The rows are chosen by private values ({name} with epsilon={epsilon}), but a model "
-        "trained on them is not private: it uses the rows themselves.",
+        f"The rows are chosen by private values ({type(valuer).__name__} with "
+        f"epsilon={valuer.epsilon}), but a model trained on them is not private: it uses the rows "
+        "themselves.",
         UserWarning,
         stacklevel=5,
     )

@@ -190,8 +190,9 @@ class BaseGradientValuer(BaseInSampleValuer):
         return found[0][0], [basis for _, basis in found]
 
     def _from_public(self, problem, points, size):
-        if self.n_components is None and self.clip != "auto":
-            return self.clip, None
+        clip = float(self.clip) if isinstance(self.clip, Real) else self.clip
+        if self.n_components is None and clip != "auto":
+            return clip, None
         some = np.linspace(0, len(points) - 1, min(len(points), _POINTS)).astype(int)
         make = self._model_maker(problem, points, None, unit="party")
         model = make(points.X[some], points.y[some], np.arange(len(some)), some[:1])
@@ -201,8 +202,8 @@ class BaseGradientValuer(BaseInSampleValuer):
                 gradients, _normalised(points.weights[some]), self.n_components
             )
             gradients = gradients @ basis
-        if self.clip != "auto":
-            return self.clip, basis
+        if clip != "auto":
+            return clip, basis
         if self.unit == "party" and size > 1:
             order = np.random.default_rng(0).permutation(len(some))
             count = max(1, int(len(some) / size))

@@ -80,6 +80,7 @@ class BetaShapleyValuer(BaseSemivalueValuer):
         stable_bottom=None,
         task="auto",
         cv=5,
+        class_weight=None,
         batch="auto",
         device="auto",
         memory=None,
@@ -92,8 +93,8 @@ class BetaShapleyValuer(BaseSemivalueValuer):
             estimator, scoring=scoring, empty_utility=empty_utility, error_score=error_score,
             sampler=sampler, truncation=truncation, max_evaluations=max_evaluations,
             max_time=max_time, tol=tol, sign_level=sign_level, stable_bottom=stable_bottom,
-            task=task, cv=cv, batch=batch, device=device, memory=memory, checkpoint=checkpoint,
-            warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+            task=task, cv=cv, class_weight=class_weight, batch=batch, device=device, memory=memory,
+            checkpoint=checkpoint, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
         )  # fmt: skip
         self.alpha = alpha
         self.beta = beta

@@ -55,8 +55,8 @@ class LeaveOneOutValuer(BaseSemivalueValuer):
     _parameter_constraints: dict = {
         name: BaseSemivalueValuer._parameter_constraints[name]
         for name in (
-            "estimator", "scoring", "empty_utility", "error_score", "task", "cv", "batch",
-            "device", "memory", "n_jobs",
+            "estimator", "scoring", "empty_utility", "error_score", "task", "cv", "class_weight",
+            "batch", "device", "memory", "n_jobs",
         )
     }  # fmt: skip
 
@@ -74,6 +74,7 @@ class LeaveOneOutValuer(BaseSemivalueValuer):
         error_score="empty",
         task="auto",
         cv=5,
+        class_weight=None,
         batch="auto",
         device="auto",
         memory=None,
@@ -85,6 +86,7 @@ class LeaveOneOutValuer(BaseSemivalueValuer):
         self.error_score = error_score
         self.task = task
         self.cv = cv
+        self.class_weight = class_weight
         self.batch = batch
         self.device = device
         self.memory = memory

@@ -184,3 +184,28 @@ def test_refuses_values(rows, curve):
         curve(MODEL, X[:9], y, values, X_test, y_test)
     with pytest.raises(ValueError, match="'first' parameter .* must be a str among"):
         curve(MODEL, *rows, first="worst")
+
+
+@pytest.mark.parametrize("curve_of", [value_removal_curve, value_addition_curve])
+def test_whole_groups(rows, curve_of):
+    X, y, _, X_test, y_test = rows
+    groups = np.array([f"owner {i}" for i in np.arange(150) ** 2 // 2500])  # 9 groups
+    names, sizes = np.unique(groups, return_counts=True)
+    values = np.random.default_rng(1).permutation(9)
+    removal = curve_of is value_removal_curve
+    curve = curve_of(
+        MODEL, X, y, values, X_test, y_test, groups=groups, fractions=[0.34, 0.7], n_repeats=2,
+        random_state=0,
+    )  # fmt: skip
+    order = np.argsort(values)[:: 1 if removal else -1]
+    chosen = [order[count:] if removal else order[:count] for count in (3, 6)]
+    assert curve.n_groups.tolist() == [len(some) for some in chosen]
+    assert curve.n_rows.tolist() == [sizes[some].sum() for some in chosen]
+    kept = [np.flatnonzero(np.isin(groups, names[some])) for some in chosen]
+    expected = naive_scores(X, y, X_test, y_test, kept)
+    np.testing.assert_array_equal(curve.scores, [expected, expected])
+    assert curve.random_scores.shape == (2, 2)
+    with pytest.raises(ValueError, match=r"one entry per group \(9\)\. Got 150\.$"):
+        curve_of(MODEL, *rows, groups=groups)
+    with pytest.raises(ValueError, match=r"per row of X \(150\)\. Got 9\. Pass groups= with val"):
+        curve_of(MODEL, X, y, values, X_test, y_test)

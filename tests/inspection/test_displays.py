@@ -66,6 +66,19 @@ class TestRemoval:
         assert len(display.lines_) == 2
         assert ax.get_ylabel() == "accuracy"
 
+    def test_values_of_groups(self, rows):
+        X, y, _, X_test, y_test = rows
+        groups = np.arange(len(y)) % 10
+        valuer = KNNShapleyValuer().fit(X, y, groups=groups)
+        display = ValueRemovalDisplay.from_estimator(
+            GaussianNB(), X, y, valuer.values_, X_test, y_test, groups=groups, **OPTIONS
+        )
+        assert display.ax_.get_xlabel() == "fraction of groups removed"
+        display = ValueDistributionDisplay.from_estimator(valuer, by=np.arange(10) < 2)
+        display.plot(density=False)
+        assert display.ax_.get_ylabel() == "groups"
+        assert list(display.bars_) == [False, True]
+
     def test_curves_at_hand(self, rows):
         curve = value_addition_curve(GaussianNB(), *rows, **OPTIONS, baseline=False)
         display = ValueRemovalDisplay.from_curves(curve, score_name="hits")

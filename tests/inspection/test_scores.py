@@ -46,6 +46,24 @@ def test_takes_what_holds_numbers_and_marks():
         assert noisy_label_auc(values_, marks_) == score
 
 
+def test_by_class_it_sees_values_that_find_the_minority_alone():
+    y = np.repeat(["major", "minor", "rare"], [100, 12, 2])
+    is_noisy = np.r_[np.arange(100) < 2, np.arange(12) < 5, [False, False]]
+    values = np.where(y == "minor", -1.0, 1.0) + np.r_[np.zeros(102), np.linspace(0, 1, 12)]
+    areas = noisy_label_auc(values, is_noisy, y=y)
+    assert noisy_label_auc(values, is_noisy) > 0.8
+    assert list(areas) == ["major", "minor", "rare"]
+    assert areas["major"] == 0.5
+    for label in ("major", "minor"):
+        of = y == label
+        assert areas[label] == pytest.approx(pairwise_auc(values[of], is_noisy[of]))
+    assert np.isnan(areas["rare"])
+    with pytest.raises(
+        ValueError, match=r"y must have one entry per row of values \(114\)\. Got 3"
+    ):
+        noisy_label_auc(values, is_noisy, y=[0, 1, 2])
+
+
 @pytest.mark.parametrize(
     ("values", "is_noisy", "message"),
     [

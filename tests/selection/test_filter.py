@@ -4,12 +4,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -63,7 +65,29 @@ def test_forms_of_drop(first_column, rows, drop, dropped):
     np.testing.assert_array_equal(row_filter.sample_indices_, kept)
     np.testing.assert_array_equal(X_kept, X[kept])
     np.testing.assert_array_equal(y_kept, y[kept])
-    np.testing.assert_array_equal(row_filter.values_, X[:, 0])
+    if drop:
+        np.testing.assert_array_equal(row_filter.values_, X[:, 0])
+
+
+@pytest.mark.parametrize("drop", [0, 0.0, np.float32(0)])
+def test_zero_does_not_value(counting, rows, drop):
+    for model in (
+        ValueFilter(counting(), drop=drop),
+        ValueFilteredClassifier(LogisticRegression(), counting(), drop=drop),
+        ValueFilteredClassifier(LogisticRegression(), counting(), drop=drop, mode="weight"),
+    ):
+        model.fit(*rows)
+        assert counting.fits == 0
+        assert model.select(np.arange(6)).tolist() == list(range(6))
+        assert model.report_.row.tolist() == []
+        assert not {"values_", "valuer_"} & set(dir(model))
+        with pytest.raises(
+            AttributeError, match="values_ is not available with drop=0: rows are n"
+        ):
+            model.values_  # noqa: B018
+        model._repr_html_()
+        again = pickle.loads(pickle.dumps(model))
+        assert again.sample_indices_.tolist() == list(range(6))
 
 
 @pytest.mark.parametrize(("fdr", "dropped"), [(0.05, [0, 2]), (0.1, [0]), (0.3, [])])
@@ -72,8 +96,9 @@ def test_significant_asks_the_valuer(first_column, rows, fdr, dropped):
     row_filter = ValueFilter(first_column(), drop="significant", fdr=fdr)
     row_filter.fit(X, y, X_val=X, y_val=y)
     assert row_filter.dropped_indices_.tolist() == dropped
-    expected = f"value below zero, significant at a false discovery rate of {fdr}"
-    assert set(row_filter.report_.reason) == ({expected} if dropped else set())
+    expected = f"value below zero, significant at a false discovery rate of {fdr}: rank"
+    reasons = [f"{expected} {rank + 1} of 6 values" for rank in range(len(dropped))]
+    assert row_filter.report_.reason.tolist() == reasons
 
 
 def test_significant_by_a_real_valuer():
@@ -107,18 +132,43 @@ def test_auto_takes_the_estimator(noisy):
 def test_report_is_a_table_of_the_rows_to_look_at(first_column, rows):
     X, y = rows
     table = pd.DataFrame(ValueFilter(first_column(), drop=3).fit(X, y).report_)
-    assert table.columns.tolist() == ["row", "value", "weight", "reason"]
+    assert table.columns.tolist() == ["row", "y", "value", "weight", "reason"]
     assert table.row.tolist() == [0, 2, 3]
+    assert table.y.tolist() == ["a", "b", "a"]
     assert table.value.tolist() == [-2, -1, 0]
     assert table.weight.tolist() == [0, 0, 0]
-    assert set(table.reason) == {"among the 3 lowest of 6 values"}
+    assert table.reason.tolist() == [
+        f"rank {rank} of 6 values; drop selects the lowest 3" for rank in (1, 2, 3)
+    ]
     assert ValueFilter(first_column(), drop=0).fit(X, y).report_.row.tolist() == []
+
+
+def test_a_printed_report_is_short(first_column):
+    X, y = np.c_[np.arange(900.0)], np.linspace(0, 1, 900)
+    report = ValueFilter(first_column(), drop=0.5).fit(X, y).report_
+    lines = repr(report).splitlines()
+    assert lines[0] == "450 rows, lowest value first"
+    assert lines[1].split() == ["row", "y", "value", "weight", "reason"]
+    assert len(lines) == 13
+    assert lines[-1] == "... and 440 more"
+    again = pickle.loads(pickle.dumps(report))
+    assert repr(again) == repr(report)
+
+
+def test_equal_values_have_the_same_reason(first_column):
+    X, y = np.c_[[1.0, 0.0, 0.0, 2.0, -1.0]], np.linspace(0, 1, 5)
+    with pytest.warns(UserWarning, match="drop=2 cuts through ties: 1 of 2 equal values are"):
+        report = ValueFilter(first_column(), drop=2).fit(X, y).report_
+    assert report.reason.tolist() == [
+        "rank 1 of 5 values; drop selects the lowest 2",
+        "ranks 2 to 3, which tie, of 5 values; drop selects the lowest 2",
+    ]
 
 
 def test_the_kept_rows_of_a_class_that_would_vanish(first_column, rows):
     X, y = rows
     row_filter = ValueFilter(first_column(), drop=4)
-    with pytest.warns(UserWarning, match=r"drop=4 would leave no row of 'a': the row of the high"):
+    with pytest.warns(UserWarning, match="drop=4 drops all rows of class 'a' but that of the high"):
         row_filter.fit(X[[0, 3, 1, 4, 5]], y[[0, 3, 1, 1, 1]])
     assert row_filter.sample_indices_.tolist() == [1, 2]
 
@@ -130,7 +180,9 @@ def test_groups_go_as_wholes(first_column, rows):
     row_filter = ValueFilter(first_column(), drop=0.34).fit(X, y, groups=groups)
     assert row_filter.dropped_indices_.tolist() == [0, 2]
     np.testing.assert_array_equal(row_filter.values_, [-3, 6, -3, 3, 3, 6])
-    assert row_filter.report_.reason[0] == "among the 1 lowest of 3 values of groups"
+    assert row_filter.report_.group.tolist() == ["u", "u"]
+    reason = "rank 1 of 3 values of groups; drop selects the lowest 1"
+    assert set(row_filter.report_.reason) == {reason}
     with pytest.raises(ValueError, match=r"less than n_groups=3\. Got 3\."):
         ValueFilter(first_column(), drop=3).fit(X, y, groups=groups)
 
@@ -325,8 +377,22 @@ class TestPrivateValuers:
             assert len(again.report_.row) == n_lowered
         else:
             for name in ("values_", "report_"):
-                with pytest.raises(AttributeError, match=f"{name} is based on .* the curator"):
+                with pytest.raises(AttributeError, match=f"{name} is based on .* for the curator"):
                     getattr(again, name)
+
+    @pytest.mark.parametrize("jobs", [None, 2])
+    def test_a_search_warns_once(self, first_column, rows, recwarn, jobs):
+        X, y = (np.concatenate([part] * 4) for part in rows)
+        model = ValueFilteredClassifier(LogisticRegression(), first_column(epsilon=1), drop=2)
+        model = make_pipeline(StandardScaler(), model)
+        grid = {"valuefilteredclassifier__drop": [1, 2, 3], "valuefilteredclassifier__fdr": [0.1]}
+        with parallel_config("threading"):
+            GridSearchCV(model, grid, cv=3, n_jobs=jobs).fit(X, y)
+        assert len([w for w in recwarn if "is not private" in str(w.message)]) == 1
+        again = ValueFilter(first_column(epsilon=1), drop=2)
+        for fitted in range(2, 4):
+            again.fit(X, y)
+            assert len([w for w in recwarn if "is not private" in str(w.message)]) == fitted
 
     def test_refuses_to_store_or_to_spend_in_every_fold(self, first_column, rows, tmp_path):
         with pytest.raises(ValueError, match=r"memory must be None .* Got .* epsilon=1\."):
@@ -338,5 +404,5 @@ class TestPrivateValuers:
         assert list(tmp_path.iterdir()) == []
 
     def test_no_word_without_epsilon(self, first_column, rows, recwarn):
-        ValueFilter(first_column()).fit(*rows)
+        ValueFilter(first_column(), drop=2).fit(*rows)
         assert len(recwarn) == 0

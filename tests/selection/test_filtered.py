@@ -397,9 +397,10 @@ class TestMemory:
         grid = {"drop": [0, 0.05, 0.1, 0.2]}
         model = ValueFilteredClassifier(LogisticRegression(), counting(), memory=str(tmp_path))
         search = GridSearchCV(model, grid, cv=3).fit(X, y)
+        assert search.best_params_ != {"drop": 0}
         assert counting.fits == 3 + 1  # a fold each, and all rows for the refit
         plain = GridSearchCV(clone(model).set_params(memory=None), grid, cv=3).fit(X, y)
-        assert counting.fits == 4 + 4 * 3 + 1
+        assert counting.fits == 4 + 3 * 3 + 1  # drop=0 does not value
         np.testing.assert_array_equal(
             search.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]
         )

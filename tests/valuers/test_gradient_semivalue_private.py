@@ -99,7 +99,7 @@ def test_what_is_released_and_charged(rng, trust, relation, sensitivity):
     X, y, X_val, y_val = problem(rng, 2)
     ledger = Ledger(None, "rows", epsilon=1.0, delta=5e-5)
     valuer = GradientSemivalueValuer(
-        n_permutations=7, clip=0.5, epsilon=1.0, delta=5e-5, trust=trust, ledger=ledger
+        n_permutations=7, clip=np.float32(0.5), epsilon=1.0, delta=5e-5, trust=trust, ledger=ledger
     ).fit(X, y, X_val=X_val, y_val=y_val)
     event = ledger.charges[0].event
     assert event.count == 7

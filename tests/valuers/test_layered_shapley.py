@@ -90,7 +90,9 @@ def test_core_sets_of_samples_value_new_rows(design, rng):
     assert scores.std() > 0
 
 
-@pytest.mark.parametrize("parameters", [{"l2": 0.5}, {"estimator": LogisticRegression(C=2.0)}])
+@pytest.mark.parametrize(
+    "parameters", [{"l2": np.float32(0.5)}, {"estimator": LogisticRegression(C=2.0)}]
+)
 def test_core_sets_are_saved_without_pickle(parameters, rng, tmp_path):
     X, y, points = problem(rng, n=30)
     valuer = LayeredShapleyValuer(

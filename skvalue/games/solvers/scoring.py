@@ -39,7 +39,8 @@ def check_scorer(estimator, scoring, sample_weight_val, classes=None):
         named = inspect.signature(estimator.score if scoring is None else scorer).parameters
         if not (takes_sample_weight(scorer) if known else "sample_weight" in named):
             raise ValueError(
-                f"sample_weight_val needs a scorer that takes sample_weight. Got {scoring!r}."
+                "sample_weight_val, and class_weight='balanced', need a scorer that takes "
+                f"sample_weight. Got {scoring!r}."
             )
     return scorer
 

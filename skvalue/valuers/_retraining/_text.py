@@ -55,6 +55,11 @@ task : {"auto", "classification", "regression"}, default="auto"
 cv : int, "leave-one-out", splitter or iterable, default=5
     Splits used when no validation set is passed: the test rows of each split are the validation
     points of its training rows. Every row must be a training row equally often.
+class_weight : {"balanced", None}, default=None
+    "balanced" weights the validation points such that each class has the same total weight in the
+    utility, times any `sample_weight_val` within the class; rows held out by `cv` are weighted in
+    each split. Use it for imbalanced classes. (Weights of rows in the fits of a model are
+    parameters of the `estimator`.) Classification only.
 batch : {"auto", "torch", "never"}, default="auto"
     Whether many coalitions are trained at once. "auto": if there is a batched solver for the
     estimator, which uses torch if device="cuda". "torch": by torch (extra `torch`), or an error.

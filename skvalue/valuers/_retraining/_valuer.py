@@ -64,6 +64,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         "stable_bottom": [Interval(Integral, 1, None, closed="left"), None],
         "task": [StrOptions({"auto", "classification", "regression"})],
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
+        "class_weight": [StrOptions({"balanced"}), None],
         "batch": [StrOptions({"auto", "torch", "never"})],
         "device": [StrOptions({"auto", "cpu", "cuda"})],
         "memory": [str, HasMethods(["cache"]), None],
@@ -89,6 +90,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         stable_bottom=None,
         task="auto",
         cv=5,
+        class_weight=None,
         batch="auto",
         device="auto",
         memory=None,
@@ -110,6 +112,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         self.stable_bottom = stable_bottom
         self.task = task
         self.cv = cv
+        self.class_weight = class_weight
         self.batch = batch
         self.device = device
         self.memory = memory

@@ -70,6 +70,11 @@ class KNNShapleyValuer(BaseValuer):
         How rows are held out as validation points if there is no validation set. "leave-one-out"
         costs one pass: each row is a validation point for all others. With a splitter, all rows
         must be players equally often.
+    class_weight : {"balanced", None}, default=None
+        "balanced" weights the validation points such that each class has the same total weight in
+        the utility, times any `sample_weight_val` within the class. Use it for imbalanced classes.
+        Rows held out by `cv` are weighted in each split, of which "leave-one-out" is one, and keep
+        these weights when `score_samples` values a row that joins them. Classification only.
     n_jobs : int, default=None
         Number of threads. None uses as many as a matrix product would.
 
@@ -124,6 +129,7 @@ class KNNShapleyValuer(BaseValuer):
         **ENGINE_CONSTRAINTS,
         "engine": [StrOptions({"auto", *ENGINES})],
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
+        "class_weight": [StrOptions({"balanced"}), None],
         "n_jobs": [Integral, None],
     }
 
@@ -139,6 +145,7 @@ class KNNShapleyValuer(BaseValuer):
         device="auto",
         embedding=None,
         cv="leave-one-out",
+        class_weight=None,
         n_jobs=None,
     ):
         self.n_neighbors = n_neighbors
@@ -150,6 +157,7 @@ class KNNShapleyValuer(BaseValuer):
         self.device = device
         self.embedding = embedding
         self.cv = cv
+        self.class_weight = class_weight
         self.n_jobs = n_jobs
 
     @property

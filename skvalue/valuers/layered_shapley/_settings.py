@@ -69,6 +69,7 @@ class GameSettings:
         """The settings that values depend on, as JSON types; the estimator as its repr."""
         names = ("l2", "max_norm", "fit_intercept", "scoring", "empty_utility", "error_score")
         record = {name: getattr(self, name) for name in names}
+        record |= {k: v.item() for k, v in record.items() if isinstance(v, np.generic)}
         for name, value in record.items():
             if not isinstance(value, _PLAIN):
                 raise ValueError(f"{name} must be a string or a number to be saved. Got {value!r}.")

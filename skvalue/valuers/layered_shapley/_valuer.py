@@ -87,6 +87,11 @@ class LayeredShapleyValuer(BaseScoringValuer):
     cv : int, "leave-one-out", splitter or iterable, default=5
         How rows are held out as validation points if there is no validation set; all rows must be
         players equally often.
+    class_weight : {"balanced", None}, default=None
+        "balanced" weights the validation points such that each class has the same total weight in
+        the utility, times any `sample_weight_val` within the class; rows held out by `cv` are
+        weighted in each split. Use it for imbalanced classes. (Weights of rows in the fits of a
+        model are parameters of the `estimator`.) Classification only.
     batch : {"auto", "never"}, default="auto"
         Whether many coalitions are trained at once if the estimator allows it.
     memory : str or object with the interface of `joblib.Memory`, default=None
@@ -207,6 +212,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
         "error_score": [StrOptions({"empty", "raise"}), Real],
         "task": [StrOptions({"auto", "classification", "regression"})],
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
+        "class_weight": [StrOptions({"balanced"}), None],
         "batch": [StrOptions({"auto", "never"})],
         "memory": [str, HasMethods(["cache"]), None],
         "n_jobs": [Integral, None],
@@ -238,6 +244,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
         error_score="empty",
         task="auto",
         cv=5,
+        class_weight=None,
         batch="auto",
         memory=None,
         n_jobs=None,
@@ -269,6 +276,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
         self.error_score = error_score
         self.task = task
         self.cv = cv
+        self.class_weight = class_weight
         self.batch = batch
         self.memory = memory
         self.n_jobs = n_jobs

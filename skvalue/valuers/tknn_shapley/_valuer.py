@@ -104,6 +104,11 @@ class TKNNShapleyValuer(BaseValuer):
         How rows are held out as validation points if there is no validation set. "leave-one-out"
         costs one pass: each row is a validation point for all others. With a splitter, all rows
         must be players equally often.
+    class_weight : {"balanced", None}, default=None
+        "balanced" weights the validation points such that each class has the same total weight in
+        the utility, times any `sample_weight_val` within the class. Use it for imbalanced classes.
+        Rows held out by `cv` are weighted in each split, of which "leave-one-out" is one, and keep
+        these weights when `score_samples` values a row that joins them.
     n_jobs : int, default=None
         Number of threads. None uses as many as a matrix product would.
     epsilon : float, default=None
@@ -192,6 +197,7 @@ class TKNNShapleyValuer(BaseValuer):
         "semivalue": [str, tuple, list],
         **ENGINE_CONSTRAINTS,
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
+        "class_weight": [StrOptions({"balanced"}), None],
         "n_jobs": [Integral, None],
         **PRIVACY_CONSTRAINTS,
         "max_contributions": [Interval(Integral, 1, None, closed="left"), None],
@@ -209,6 +215,7 @@ class TKNNShapleyValuer(BaseValuer):
         device="auto",
         embedding=None,
         cv="leave-one-out",
+        class_weight=None,
         n_jobs=None,
         epsilon=None,
         delta=1e-5,
@@ -227,6 +234,7 @@ class TKNNShapleyValuer(BaseValuer):
         self.device = device
         self.embedding = embedding
         self.cv = cv
+        self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.epsilon = epsilon
         self.delta = delta
