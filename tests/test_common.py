@@ -41,7 +41,7 @@ INIT_PARAMS = {
     "DataShapleyValuer": {"max_evaluations": 200, "random_state": 0},
     "FederatedSemivalueValuer": {"n_rounds": 3, "n_permutations": 2, "random_state": 0},
     "GradientSemivalueValuer": {"n_permutations": 10, "random_state": 0},
-    "LayeredShapleyValuer": {"max_evaluations": 300, "random_state": 0},
+    "LayeredShapleyValuer": {"max_evaluations": 100, "random_state": 0},
     "SemivalueValuer": {"max_evaluations": 200, "random_state": 0},
     "ValueFilteredClassifier": {"estimator": LogisticRegression()},
     "ValueFilteredRegressor": {"estimator": Ridge()},

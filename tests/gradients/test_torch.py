@@ -503,9 +503,11 @@ def test_linear_regression_equals_the_built_in_model(table, rng):
     np.testing.assert_allclose(*values, atol=1e-12)
 
 
-@pytest.mark.parametrize("noise", [None, "iid", "correlated"])
 @pytest.mark.parametrize("unit", ["party", "example"])
-@pytest.mark.parametrize("width", [5, 8200])  # noise of all steps is drawn at once, or of one
+@pytest.mark.parametrize(
+    ("width", "noise"),  # noise of all steps is drawn at once, or of one
+    [(5, None), (5, "iid"), (5, "correlated"), (8200, None), (8200, "iid")],
+)
 @pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
 def test_permutations_at_once_equal_one_by_one(table, monkeypatch, noise, unit, width):
     X, y, players, X_val, y_val = table

@@ -20,6 +20,7 @@ from skvalue.exceptions import (
     ImpreciseValuesWarning,
     RadiusWarning,
     SameRowsWarning,
+    UnbatchedFitWarning,
     VoidGuaranteeWarning,
 )
 from skvalue.privacy import Ledger
@@ -89,6 +90,7 @@ def test_warnings_as_errors_lose_no_value():
     valuer, expected = (DataShapleyValuer(SLOW, **options) for _ in range(2))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UnbatchedFitWarning)
         with pytest.raises(ConvergenceWarning) as error:
             fit(valuer)
     (note,) = error.value.__notes__

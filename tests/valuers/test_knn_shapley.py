@@ -28,12 +28,12 @@ def check_engines(engines, expected, data, k, **parameters):
 
 @pytest.mark.parametrize("utility", ["soft", "original"])
 @pytest.mark.parametrize("n_classes", [0, 2, 3, 4])
-@pytest.mark.parametrize("n", [2, 3, 5, 7])
+@pytest.mark.parametrize("n", [2, 3, 5, 6])
 def test_equals_enumeration(engines, rng, n, n_classes, utility):
     # Grids give ties, duplicates and whole games of tied rows; n_classes = 0 is a regression.
     for side in (1, 2, 3, 9):
         X, y, X_val, y_val = grid_game(rng, n, 3, n_classes, side)
-        for k in range(1, n + 3):
+        for k in sorted({1, 2, 3, n - 1, n, n + 2}):
             expected = oracle(X, y, X_val, y_val, k, utility, min(n, n_classes))
             check_engines(engines, expected, (X, y, X_val, y_val), k, utility=utility)
 

@@ -180,8 +180,9 @@ def test_weights_of_validation_points():
     )
 
 
-@pytest.mark.parametrize("batch", ["auto", "never"])
-@pytest.mark.parametrize("groups", [None, np.arange(12) % 6])
+@pytest.mark.parametrize(
+    ("batch", "groups"), [("auto", None), ("auto", np.arange(12) % 6), ("never", None)]
+)
 def test_weights_of_rows_are_cut_with_the_coalition(batch, groups):
     X, y, X_val, y_val = data(12 if groups is not None else 6)
     weights = np.random.default_rng(0).random(len(X)) * 3
@@ -411,7 +412,7 @@ def test_estimated_cost():
     "sampler", ["stratified", pytest.param("antithetic", marks=pytest.mark.slow)]
 )
 def test_the_same_bits_for_any_number_of_jobs(sampler):
-    # Processes give the same bits in tests/_utils/test_parallel.py.
+    # Processes give the same bits in tests/games/test_model.py.
     one = fit(quick(sampler=sampler, max_evaluations=300))
     with joblib.parallel_config("threading"):
         for n_jobs in (2, 3):
