@@ -49,11 +49,12 @@ def on_all_rows(estimator):
     try:
         yield
     except Exception as error:
-        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        name = type(estimator).__name__
+        first_line = (str(error).splitlines() or [""])[0].rstrip(".:")
+        cure = " Frames and texts need a pipeline, such as make_pipeline(ColumnTransformer(...), "
         raise ValueError(
-            f"estimator must take X and X_val as they are passed: {type(estimator).__name__} fails "
-            f"on all rows with {type(error).__name__}: {first_line.rstrip('.')}. A pipeline takes "
-            "frames and texts: make_pipeline(ColumnTransformer(...), LogisticRegression())."
+            f"estimator must take X and X_val as they are passed: {name} fails on all rows with "
+            f"{type(error).__name__}: {first_line}." + f"{cure}{name}())." * (name != "Pipeline")
         ) from error
 
 
