@@ -214,7 +214,7 @@ class BrokenClassifier(LogisticRegression):
 
 def test_a_model_that_fails_gives_a_warning(rng):
     X, y, points = problem(rng)
-    with pytest.warns(UserWarning, match="coalitions could not be trained or hold one class"):
+    with pytest.warns(UserWarning, match="coalitions could not be trained or have one class"):
         LayeredShapleyValuer(BrokenClassifier(), max_evaluations=100).fit(X, y, **points)
 
 
