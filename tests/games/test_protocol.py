@@ -160,7 +160,7 @@ def test_warning_above_a_tenth(recwarn):
 
 
 def test_the_empty_coalition_has_one_finite_utility():
-    with pytest.raises(ValueError, match=r"one utility a coalition: shape \(1,\). Got \(\)"):
+    with pytest.raises(ValueError, match=r"one utility per coalition: shape \(1,\). Got \(\)"):
         FunctionGame(lambda masks: 1.0, 3)
     for utility in (np.nan, -np.inf):
         with pytest.raises(ValueError, match="empty_utility must be finite. Got"):

@@ -215,7 +215,7 @@ def test_messages(rng, tmp_path):
     ]:
         with pytest.raises(ValueError, match=message):
             TKNNShapleyValuer(**parameters).fit(rows, y, **points)
-    with pytest.raises(ValueError, match="ranks neighbours only: it needs max_rank"):
+    with pytest.raises(ValueError, match="only ranks neighbours: it needs max_rank"):
         get_engine("faiss-ivf").balls(None, None, 1.0)
 
 

@@ -121,7 +121,7 @@ def test_counts_are_drawn_from_distributions_cut_off_at_zero():
 def real_values(same, other, n_classes, semivalue):
     """Values for counts that are known, and need not be integers."""
     draws = np.array([same, other], dtype=float)[:, None]
-    known = SimpleNamespace(same=draws[0], other=draws[1], prior=draws, largest=700, loudness=9.0)
+    known = SimpleNamespace(same=draws[0], other=draws[1], prior=draws, largest=700, signal=9.0)
     return value_sizes(known, n_classes, semivalue)
 
 

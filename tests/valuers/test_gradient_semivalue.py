@@ -276,7 +276,7 @@ def test_callbacks(rng, noise):
         valuer.fit(X, y, **points)
     assert valuer.n_evaluations_ >= 5 * 25
     valuer.set_callbacks(Watch(stop_at=9))
-    with pytest.raises(RuntimeError, match="before a permutation counted: the first 10 are"):
+    with pytest.raises(RuntimeError, match="in the burn-in, the first 10 permutations"):
         valuer.fit(X, y, **points)
 
 

@@ -169,7 +169,7 @@ def test_cost_is_about_what_is_planned(design, rng):
     game, _ = random_game(12, rng)
     for limit in (60, 300, 1500):
         plan = make_plan(design, 12, wanted(12, 1.0), max_evaluations=limit)
-        evaluated = np.mean([estimate(plan, game, seed)[1].n_asked for seed in range(20)])
+        evaluated = np.mean([estimate(plan, game, seed)[1].n_evaluated for seed in range(20)])
         assert evaluated <= 1.2 * max(limit, plan.cost) + 15
     counts = make_plan("blocks", 12, wanted(12, 1.0), max_evaluations=300).counts
     assert counts[1] > counts[6]

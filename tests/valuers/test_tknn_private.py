@@ -443,7 +443,7 @@ def test_refusals(data):
     for parameters, message in (
         (dict(epsilon=0), "epsilon must be a finite number above 0"),
         (dict(epsilon=-1.0), "epsilon must be a finite number above 0"),
-        (dict(epsilon=100.0), "epsilon must be smaller: samplers of integer noise are exact"),
+        (dict(delta=1e-30), "epsilon must be smaller: samplers of integer noise are exact"),
         (dict(delta=0.0), "delta must be strictly between 0 and 1"),
         (dict(delta=1.0), "delta must be strictly between 0 and 1"),
         (dict(relation="swap"), "The 'relation' parameter of TKNNShapleyValuer must be"),
