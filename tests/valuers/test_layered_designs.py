@@ -78,14 +78,18 @@ def test_unbiased(design, rng):
 
 def test_unbiased_with_blocks_of_circles(rng):
     # The square of a sum of numbers: a player's value is its number times that of all.
-    n, numbers = 16, rng.normal(size=16)
+    n, numbers = 12, rng.normal(size=12)
     game = FunctionGame(lambda masks: (masks @ numbers) ** 2, n, cache_size=0)
-    plan = make_plan("blocks", n, np.r_[np.inf, 7.0 * np.arange(2, 17)], n_shuffles=3)
+    plan = make_plan("blocks", n, np.r_[np.inf, 3.5 * np.arange(2, 13)], n_shuffles=3)
     assert sum(plan.in_circles(k) for k in plan.sampled) > 5
-    found = np.array([values_of(estimate(plan, game, seed)[0]) for seed in range(60)])
-    error = found.std(axis=0, ddof=1) / 60**0.5
+    found = np.array([values_of(estimate(plan, game, seed)[0]) for seed in range(40)])
+    error = found.std(axis=0, ddof=1) / 40**0.5
     assert (np.abs(found.mean(axis=0) - numbers * numbers.sum()) <= 4 * error).all()
     assert (error > 0).all()
+    # Four blocks of three others of fifteen in each of three shuffles, and nothing else.
+    plan = make_plan("blocks", 16, np.r_[np.inf, 0, 0, 12], n_shuffles=3)
+    assert plan.in_circles(3)
+    assert plan.data_fraction == pytest.approx(1 - (1 - 12 / 15) ** 3)
 
 
 @pytest.mark.slow
