@@ -148,7 +148,7 @@ def measure(name, folder, noise, seed, rules=RULES, n_train=N_TRAIN):
                     changes.append(after - before)
                     lost.append(1 - (y[kept] == 1).sum() / (y == 1).sum())
                 found[remedy, rule] = [np.mean(lost), *changes]
-            if noise:
+            if noise and "stratify" not in options:
                 by_class = noisy_label_auc(row_filter.values_, flipped, y=y)
                 areas[remedy] = [noisy_label_auc(row_filter.values_, flipped), *by_class.values()]
     return found, areas
@@ -179,12 +179,14 @@ def largest_costs(clean):
     """Model -> (cost, set, remedy, rule) with the largest cost of cleaning, remedies alone."""
     worst = {}
     for column, model in enumerate(MODELS, start=1):
-        worst[model] = max(
-            (-means[column], name, remedy, rule)
+        costs = {
+            (name, remedy, rule): -means[column]
             for name, table in clean.items()
             for (remedy, rule), means in table.items()
             if "," in remedy and "random" not in remedy
-        )
+        }
+        where = max(costs, key=costs.get)
+        worst[model] = costs[where], *where
     return worst
 
 
