@@ -97,7 +97,7 @@ def refuse_few(run, sampler, max_evaluations):
     costs = [1 + (design.total if design.exact else design.cost) for design in designs]
     least = len(designs) * max(costs)
     if max_evaluations < least:
-        games = "" if len(designs) == 1 else f" in each of {len(designs)} splits"
+        games = "" if len(designs) == 1 else f", {max(costs)} in each of {len(designs)} splits"
         raise ValueError(
             f"max_evaluations must be at least {least} for sampler={sampler!r} and "
             f"{max(design.n for design in designs)} players{games}. Got {max_evaluations}."
