@@ -18,7 +18,7 @@ class IncompleteFitWarning(UserWarning):
 
 
 class ImpreciseValuesWarning(UserWarning):
-    """Values were estimated with the default number of coalitions; the message has their errors."""
+    """Values are based on the default number of coalitions or models; the message has the errors."""
 
 
 class QuadraticCostWarning(UserWarning):

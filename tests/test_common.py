@@ -7,6 +7,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from sklearn import config_context
+from joblib import parallel_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -140,6 +141,19 @@ def test_clone_and_refit(cls, data):
     valuer.fit(X[:30], y[:30], **judges)
     fresh = build(cls).fit(X[:30], y[:30], **judges)
     np.testing.assert_array_equal(fresh.values_, valuer.values_)
+
+
+@each_valuer
+def test_processes_of_joblib_give_the_same_values(cls, rng):
+    X, X_val = rng.normal(size=(40, 300)), rng.normal(size=(20, 300))
+    y, y_val = np.arange(40) % 2, np.arange(20) % 2
+    few = {"max_evaluations": 60, "n_permutations": 20, "batch": "never", "cv": 5}
+    names = build(cls).get_params()
+    valuer = build(cls).set_params(**{k: v for k, v in few.items() if k in names})
+    given = {"X_val": X_val, "y_val": y_val} if valuer._takes.points else {}
+    plain = valuer.fit(X, y, **given).values_
+    with parallel_config("multiprocessing", n_jobs=2):
+        np.testing.assert_allclose(valuer.fit(X, y, **given).values_, plain, atol=1e-15)
 
 
 class EndsAtOnce:

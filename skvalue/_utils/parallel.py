@@ -1,6 +1,7 @@
 """Tiles of a computation, and ordered maps over tasks that use one BLAS thread each."""
 
 import sys
+import warnings
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -100,7 +101,14 @@ def joblib_map(function, tasks, n_jobs=None, prefer=None):
     backend, _ = get_active_backend(prefer=prefer)
     if getattr(backend, "supports_return_generator", False):
         parallel = Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
-        yield from parallel(delayed(function)(*task) for task in tasks)
+        results = parallel(delayed(function)(*task) for task in tasks)
+        try:
+            for result in results:
+                yield result
+        finally:
+            with warnings.catch_warnings():  # that tasks were cancelled, if the fit ends early
+                warnings.simplefilter("ignore", UserWarning)
+                results.close()
         return
     tasks = iter(tasks)
     with Parallel(n_jobs=n_jobs, prefer=prefer) as parallel:
