@@ -18,7 +18,7 @@ class IncompleteFitWarning(UserWarning):
 
 
 class ImpreciseValuesWarning(UserWarning):
-    """Values are based on the default number of coalitions or models; the message has the errors."""
+    """Values are based on the default number of coalitions or models, with these errors."""
 
 
 class QuadraticCostWarning(UserWarning):

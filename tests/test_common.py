@@ -6,8 +6,8 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from sklearn import config_context
 from joblib import parallel_config
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge

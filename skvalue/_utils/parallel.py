@@ -103,7 +103,7 @@ def joblib_map(function, tasks, n_jobs=None, prefer=None):
         parallel = Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
         results = parallel(delayed(function)(*task) for task in tasks)
         try:
-            for result in results:
+            for result in results:  # noqa: UP028 (`yield from` would close it outside)
                 yield result
         finally:
             with warnings.catch_warnings():  # that tasks were cancelled, if the fit ends early

@@ -266,9 +266,9 @@ class DataOOBValuer(BaseRetrainingValuer):
 
     def _goal(self, start, total, squares, count):
         """The rule by which training ends now, if any."""
-        if self.tol is not None and count.min() >= _RELIABLE:
-            if out_of_bag_mean(total, squares, count)[1].max() <= self.tol:
-                return "tol"
+        known = self.tol is not None and count.min() >= _RELIABLE
+        if known and out_of_bag_mean(total, squares, count)[1].max() <= self.tol:
+            return "tol"
         late = self.max_time is not None and perf_counter() - start > self.max_time
         return "max_time" if late and count.min() >= 2 else None
 
