@@ -3,6 +3,7 @@
 import inspect
 import pickle
 from importlib import import_module
+from numbers import Integral
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
 import skvalue
+from skvalue._utils.sklearn import Interval
 from skvalue.base import BaseInSampleValuer
 from skvalue.valuers._retraining._text import documented
 
@@ -141,6 +143,41 @@ def test_clone_and_refit(cls, data):
     valuer.fit(X[:30], y[:30], **judges)
     fresh = build(cls).fit(X[:30], y[:30], **judges)
     np.testing.assert_array_equal(fresh.values_, valuer.values_)
+
+
+@each_valuer
+def test_arguments_by_position_are_refused_by_name(cls, data):
+    X, y = data
+    valuer = build(cls)
+    how = "X_val=X_val, y_val=y_val" if valuer._takes.points else "groups=groups"
+    with pytest.raises(TypeError) as error:
+        valuer.fit(X, y, X, y)
+    assert str(error.value).startswith(f"{cls.__name__}.fit takes X and y by position")
+    assert f"fit(X, y, {how}). Got 4 positional arguments." in str(error.value)
+    assert "*, X_val=None" in str(inspect.signature(valuer.fit))
+
+
+@pytest.mark.parametrize("cls", estimators(), ids=lambda cls: cls.__name__)
+def test_numbers_of_numpy_are_parameters(cls):
+    numbers = {float: np.float32, int: np.int32}
+    given = build(cls)
+    for name, constraint in cls._parameter_constraints.items():
+        for rule in constraint if isinstance(constraint, list) else ():
+            if isinstance(rule, Interval):
+                low = 1 if rule.left is None else rule.left
+                value = (low + min(rule.right or 1e9, low + 1)) / 2
+                kind = int if rule.type is Integral else float
+                value = numbers[kind](low + 1 if kind is int else value)
+                given.set_params(**{name: value})._validate_params()
+
+
+@each_judged
+def test_few_groups_are_left_out_one_by_one(cls, data):
+    X, y = data
+    names = np.array(["a", "b", "c"])[np.arange(len(y)) % 3]
+    valuer = build(cls).fit(X, y, groups=names)
+    one_by_one = clone(valuer).set_params(cv=LeaveOneGroupOut()).fit(X, y, groups=names)
+    np.testing.assert_array_equal(valuer.values_, one_by_one.values_)
 
 
 @each_valuer

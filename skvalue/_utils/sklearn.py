@@ -2,21 +2,31 @@
 
 import copy
 
+import numpy as np
 from sklearn.base import _fit_context as fit_context
 from sklearn.metrics._scorer import _BaseScorer as BaseScorer
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils._param_validation import (
     HasMethods,
-    Interval,
     Options,
     RealNotInt,
     StrOptions,
     validate_parameter_constraints,
     validate_params,
 )
+from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _get_feature_names as get_feature_names
+
+
+class Interval(_Interval):
+    """An interval of numbers, which takes numpy's floats of any precision and refuses booleans."""
+
+    def is_satisfied_by(self, val):
+        """Whether the value is a number in the interval."""
+        number = float(val) if isinstance(val, np.floating) else val
+        return not isinstance(val, bool) and super().is_satisfied_by(number)
 
 
 def callback_context(estimator, max_subtasks):

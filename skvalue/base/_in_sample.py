@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.fits import swap_in
+from .._utils.fits import by_name, refuse_positional, swap_in
 from .._utils.progress import Progress
 from .._utils.sklearn import fit_context
 from ..exceptions import IncompleteFitWarning
@@ -67,7 +67,8 @@ class BaseInSampleValuer(
     # Public methods -------------------------------------------------------------------------
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None):
+    @by_name
+    def fit(self, X, y, *late, X_val=None, y_val=None, groups=None, sample_weight_val=None):
         """Value the rows of X.
 
         Parameters
@@ -99,6 +100,7 @@ class BaseInSampleValuer(
             they are empty, groups or sample_weight_val have a wrong length, or rows are not equally
             often players in the splits of `cv`.
         """
+        refuse_positional(self, late)
         return self._solve(
             make_problem(
                 self, X, y, X_val, y_val, groups=groups, sample_weight_val=sample_weight_val
@@ -173,8 +175,9 @@ class BaseInSampleValuer(
 
         Parameters
         ----------
-        i : int
-            Position of the row in the X passed to fit, or of the group in `groups_`.
+        i : int or str
+            Position of the row in the X passed to fit, or of the group in `groups_`, or name of
+            the group.
 
         Returns
         -------
@@ -184,15 +187,14 @@ class BaseInSampleValuer(
         Raises
         ------
         ValueError
-            If i is out of range, or the release is refused.
+            If there is no such row or group, or the release is refused.
         AttributeError
             If the valuer was fitted with epsilon and then pickled: values are not pickled.
         """
         values = self.values_
-        if not -len(values) <= i < len(values):
-            raise ValueError(f"i must be between 0 and {len(values) - 1}. Got {i}.")
+        i = self._fitted.problem.position(i, len(values))
         if self._fitted.release.by_query:
-            values[i] = self._fitted.statistic.answer(int(i) % len(values))
+            values[i] = self._fitted.statistic.answer(i)
         return float(values[i])
 
     # Internals ------------------------------------------------------------------------------
@@ -218,7 +220,8 @@ class BaseInSampleValuer(
         if result is None:
             raise RuntimeError("The fit was stopped by a callback before any value was computed.")
         self._swap_in(finish(result), attributes, release)
-        progress.end()
+        late = n_parts is not None and result.attributes.get("stop_reason_") == "max_time"
+        progress.end(complete=result.error is None and not late)
         # The values are set now, and are kept if an error is raised below.
         if result.error is not None:
             raise result.error

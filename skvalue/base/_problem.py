@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from .._utils.checks import (
     refuse_missing_labels,
 )
 from .._utils.embedding import fit_embedding, learns_from_rows
-from .._utils.fits import blank_of
+from .._utils.fits import blank_of, columns_of
 from ..exceptions import QuadraticCostWarning
 from ..privacy import check_delta, check_epsilon
 from ._labels import codes_or_other, public_classes
@@ -132,6 +133,16 @@ class Problem:
         """Positions in X of the players of a split."""
         return np.arange(len(self.X))[split.players]
 
+    def position(self, i, n):
+        """Position of one of n players, given as position (also from the end) or group name."""
+        if isinstance(i, Integral) and -n <= i < n:
+            return int(i) % n
+        names = [] if self.group_names is None else self.group_names.tolist()
+        if not isinstance(i, Integral) and i in names:
+            return names.index(i)
+        what = ", or the name of a group" if names else ""
+        raise ValueError(f"i must be between 0 and {n - 1}{what}. Got {i!r}.")
+
     def labels(self, y):
         """Labels from codes; targets are returned unchanged."""
         return y if self.classes is None else self.classes[y]
@@ -159,7 +170,10 @@ def make_problem(estimator, X, y, X_val=None, y_val=None, **metadata):
                 f"{blank.embedding!r}."
             )
         blank.embedding_ = fit_embedding(blank.embedding, X, y)
+    names = columns_of(X) if hasattr(blank, "embedding_") else {}
     X, y = check_rows(blank, X, y)
+    if names:  # of the rows, not of their vectors
+        vars(blank).update(names, n_features_in_=len(names["feature_names_in_"]))
     X_val, y_val = check_validation_set(blank, X_val, y_val, X)
     columns = {name: value for name, value in vars(blank).items() if name.endswith("_")}
     return build_problem(estimator, X, y, X_val, y_val, columns, **metadata)

@@ -6,6 +6,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from .._utils.embedding import embed
+from .._utils.fits import blank_of
 from .._utils.parallel import row_map
 from ..neighbors import Rows, as_rows, read_rows
 
@@ -24,6 +25,9 @@ def check_rows(estimator, X, y="no_validation", *, like=None, name="X"):
     dtypes = takes.dtypes if like is None else (like.dtype,)
     if getattr(estimator, "embedding", None) is not None:
         X = embed(estimator.embedding_, X, name)
+        if like is not None:  # the number of features of the fit may be that before the embedding
+            estimator = blank_of(estimator)
+            estimator.n_features_in_ = like.shape[1]
     rows = as_rows(X, dtypes) if takes.blocks else X
     if isinstance(rows, Rows) and not rows.is_sparse:
         rows = validate_data(estimator, rows, skip_check_array=True, reset=fit)
@@ -92,7 +96,8 @@ def check_validation_set(estimator, X_val, y_val, X):
     try:
         X_val = check_rows(estimator, X_val, like=X, name="X_val")
     except ValueError as error:
-        raise ValueError(f"X_val must be like X: {error}") from None
+        what = str(error).replace("X has", "X_val has", 1)  # of scikit-learn, on features
+        raise ValueError(f"X_val must be like X: {what}") from None
     if len(X_val) != y_val.shape[0]:
         raise ValueError(
             f"X_val and y_val must have the same length. Got {len(X_val)} and {y_val.shape[0]}."

@@ -239,7 +239,7 @@ def test_weights_of_rows_in_splits():
 def test_weights_are_part_of_what_a_fit_goes_on_with():
     weights = np.arange(1.0, 25)
     valuer = fit(DataShapleyValuer(max_evaluations=200, random_state=0, warm_start=True))
-    with pytest.raises(ValueError, match="warm_start resumes a fit on the same data"):
+    with pytest.raises(ValueError, match="warm_start .* Got another sample_weight: set"):
         fit(valuer, sample_weight=weights)
 
 
@@ -460,9 +460,10 @@ def test_warm_start_goes_on(sampler):
 
 def test_warm_start_refuses_other_data_and_parameters():
     valuer = fit(quick(warm_start=True))
-    with pytest.raises(ValueError, match="warm_start resumes a fit on the same data"):
+    again = "set warm_start=False to start again."
+    with pytest.raises(ValueError, match=f"Got another X, y, X_val and y_val, or cv: {again}"):
         fit(valuer, n=23)
-    with pytest.raises(ValueError, match="warm_start resumes a fit on the same data"):
+    with pytest.raises(ValueError, match=f"Got another semivalue: {again}"):
         fit(valuer.set_params(semivalue="banzhaf"))
     valuer.set_params(semivalue="shapley", random_state=5)
     with pytest.raises(ValueError, match="random numbers of random_state=0. Got random_state=5"):

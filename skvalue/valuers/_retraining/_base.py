@@ -1,5 +1,6 @@
 """Base class of valuers that train an estimator: a `fit` with sample weights."""
 
+from ..._utils.fits import by_name, refuse_positional
 from ..._utils.sklearn import fit_context
 from ...base import BaseInSampleValuer, make_problem
 
@@ -8,11 +9,12 @@ class BaseRetrainingValuer(BaseInSampleValuer):
     """Base class of valuers that train an estimator, whose `fit` takes `sample_weight`."""
 
     @fit_context(prefer_skip_nested_validation=True)
+    @by_name
     def fit(
         self,
         X,
         y,
-        *,
+        *late,
         X_val=None,
         y_val=None,
         groups=None,
@@ -54,6 +56,7 @@ class BaseRetrainingValuer(BaseInSampleValuer):
             length, the estimator accepts no weights, or rows are in the training sets of `cv`
             unequally often.
         """
+        refuse_positional(self, late)
         return self._solve(
             make_problem(
                 self, X, y, X_val, y_val, groups=groups, sample_weight=sample_weight,
