@@ -4,26 +4,15 @@ from inspect import Parameter, signature
 
 from .sklearn import get_feature_names
 
-__all__ = ["blank_of", "by_name", "columns_of", "columns_on", "refuse_positional", "swap_in"]
+__all__ = ["blank_of", "by_name", "columns_of", "columns_on", "swap_in"]
 
 
 def by_name(fit):
-    """Hide the parameter ``*late`` of a `fit` from its signature; see `refuse_positional`."""
+    """Hide the parameter ``*late`` of a `fit` from its signature."""
     shown = signature(fit)
     kept = [p for p in shown.parameters.values() if p.kind != Parameter.VAR_POSITIONAL]
     fit.__signature__ = shown.replace(parameters=kept)
     return fit
-
-
-def refuse_positional(estimator, late):
-    """Raise a TypeError that names the class for arguments of `fit` after X and y."""
-    if late:
-        name = type(estimator).__name__
-        how = "X_val=X_val, y_val=y_val" if estimator._takes.points else "groups=groups"
-        raise TypeError(
-            f"{name}.fit takes X and y by position, and all other arguments by name: "
-            f"fit(X, y, {how}). Got {2 + len(late)} positional arguments."
-        )
 
 
 def swap_in(estimator, **attributes):

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.fits import by_name, refuse_positional, swap_in
+from .._utils.fits import by_name, swap_in
 from .._utils.progress import Progress
 from .._utils.sklearn import fit_context
 from ..exceptions import IncompleteFitWarning
@@ -76,7 +76,8 @@ class BaseInSampleValuer(
         X : array-like of shape (n_samples, n_features)
             The rows to value.
         y : array-like of shape (n_samples,)
-            Their labels, of any type, or targets if the method supports regression.
+            Their labels (numbers, booleans, strings, dates or categories), or targets if the method
+            supports regression.
         X_val : array-like of shape (n_validation, n_features), default=None
             Validation points, on which utilities are computed. Without them, rows are held out as
             `cv` says, and the other rows are valued on those.
@@ -100,10 +101,9 @@ class BaseInSampleValuer(
             they are empty, groups or sample_weight_val have a wrong length, or rows are not equally
             often players in the splits of `cv`.
         """
-        refuse_positional(self, late)
         return self._solve(
             make_problem(
-                self, X, y, X_val, y_val, groups=groups, sample_weight_val=sample_weight_val
+                self, X, y, X_val, y_val, late, groups=groups, sample_weight_val=sample_weight_val
             )
         )
 

@@ -154,12 +154,20 @@ class Problem:
         return np.bincount(self.groups, weights=row_values, minlength=len(self.group_names))
 
 
-def make_problem(estimator, X, y, X_val=None, y_val=None, **metadata):
+def make_problem(estimator, X, y, X_val=None, y_val=None, late=(), **metadata):
     """Validate the input of ``fit``; ``metadata`` are keywords of `build_problem`.
+
+    ``late`` are arguments by position after X and y, which are refused.
 
     `validate_data` sets attributes, so it gets a blank estimator: a fit that fails must not change
     an estimator that is fitted.
     """
+    if late:
+        how = "X_val=X_val, y_val=y_val" if estimator._takes.points else "groups=groups"
+        raise TypeError(
+            f"{type(estimator).__name__}.fit takes X and y by position, and all other arguments by "
+            f"name: fit(X, y, {how}). Got {2 + len(late)} positional arguments."
+        )
     blank = blank_of(estimator)
     refuse_missing_labels(y)
     if getattr(blank, "embedding", None) is not None:

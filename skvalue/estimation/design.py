@@ -37,6 +37,7 @@ class Design(ABC):
     exact = leave_one_out = False  # all coalitions are enumerated, or those of leave-one-out
     n_blocks = total = None  # numbers of blocks and coalitions, if they are finite
     truncation = None
+    cuts = False  # whether a block that is cut may follow the complete ones
     limit, least = None, 0  # most and fewest coalitions to evaluate, with the first one
 
     def __init__(self, n, empty_utility=0.0, seed=0, number=0, size=_BATCH):
@@ -112,7 +113,9 @@ class Design(ABC):
     def _end_of_round(self):
         """The block after the last one of the round within the limit; None if there is none."""
         last = int(min(self.round_of(self.block)[1], self.block + self.blocks_left))
-        return None if last == self.block else last
+        if last == self.block:
+            return last + 1 if self.cuts and self.rest else None
+        return last
 
     def tell(self, utilities):
         """Receive the utilities of the coalitions of `ask`."""

@@ -94,6 +94,7 @@ class SubsetDesign(Design):
     """
 
     cost = SUBSETS
+    cuts = True
 
     def __init__(self, q, stratified, **options):
         self.q, self.strata = q, SizeStrata.of(q, stratified)
@@ -110,11 +111,6 @@ class SubsetDesign(Design):
             return 0, _PILOT
         length = min(2 ** int(np.log2(block)), ROUND // SUBSETS)
         return block - block % length, block - block % length + length
-
-    def _end_of_round(self):
-        last = super()._end_of_round()
-        # A block that is cut follows the complete ones.
-        return self.block + 1 if last is None and self.rest else last
 
     def _ask(self, blocks):
         first, last = self.round_of(self.block)

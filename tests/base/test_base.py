@@ -571,3 +571,16 @@ def test_labels_of_any_kind(labels, rng):
     np.testing.assert_array_equal(valuer.classes_, labels[::order])
     np.testing.assert_allclose(valuer.values_, plain.values_)
     np.testing.assert_allclose(valuer.score_samples(X, y), plain.score_samples(X, codes))
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "message"),
+    [
+        (np.array([1, 2], dtype=object), ValueError, "convert them, for example with y.astype"),
+        (np.array([1, "a"], dtype=object), ValueError, "convert them, for example with y.astype"),
+        (np.array([b"a", b"b"]), TypeError, "Convert the labels to a string"),
+    ],
+)
+def test_labels_that_are_refused(labels, error, message):
+    with pytest.raises(error, match=message):
+        KNNShapleyValuer().fit(X0, labels[np.arange(10) % 2])

@@ -1,6 +1,6 @@
 """Base class of valuers that train an estimator: a `fit` with sample weights."""
 
-from ..._utils.fits import by_name, refuse_positional
+from ..._utils.fits import by_name
 from ..._utils.sklearn import fit_context
 from ...base import BaseInSampleValuer, make_problem
 
@@ -28,7 +28,8 @@ class BaseRetrainingValuer(BaseInSampleValuer):
         X : array-like of shape (n_samples, n_features)
             The rows to value.
         y : array-like of shape (n_samples,)
-            Their labels, of any kind, or targets where the method has a regression game.
+            Their labels (numbers, booleans, strings, dates or categories), or targets where the
+            method has a regression game.
         X_val : array-like of shape (n_validation, n_features), default=None
             Validation points, on which models are scored. Without them `cv` decides which rows
             are held out as validation points of the others.
@@ -56,10 +57,9 @@ class BaseRetrainingValuer(BaseInSampleValuer):
             length, the estimator accepts no weights, or rows are in the training sets of `cv`
             unequally often.
         """
-        refuse_positional(self, late)
         return self._solve(
             make_problem(
-                self, X, y, X_val, y_val, groups=groups, sample_weight=sample_weight,
+                self, X, y, X_val, y_val, late, groups=groups, sample_weight=sample_weight,
                 sample_weight_val=sample_weight_val,
             )
         )  # fmt: skip
