@@ -178,6 +178,8 @@ def test_few_groups_are_left_out_one_by_one(cls, data):
     valuer = build(cls).fit(X, y, groups=names)
     one_by_one = clone(valuer).set_params(cv=LeaveOneGroupOut()).fit(X, y, groups=names)
     np.testing.assert_array_equal(valuer.values_, one_by_one.values_)
+    with pytest.raises(ValueError, match="n_splits=4 greater than the number of groups: 3"):
+        valuer.set_params(cv=4).fit(X, y, groups=names)
 
 
 @each_valuer

@@ -1,7 +1,6 @@
 """Tiles of a computation, and ordered maps over tasks that use one BLAS thread each."""
 
 import sys
-import warnings
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -101,14 +100,10 @@ def joblib_map(function, tasks, n_jobs=None, prefer=None):
     backend, _ = get_active_backend(prefer=prefer)
     if getattr(backend, "supports_return_generator", False):
         parallel = Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
-        results = parallel(delayed(function)(*task) for task in tasks)
-        try:
-            for result in results:  # noqa: UP028 (`yield from` would close it outside)
-                yield result
-        finally:
-            with warnings.catch_warnings():  # that tasks were cancelled, if the fit ends early
-                warnings.simplefilter("ignore", UserWarning)
-                results.close()
+        # A fit that ends early, such as at its `tol`, needs no advice on cancelled tasks. (Filters
+        # of warnings are changed by the threads of tasks.)
+        parallel._warn_exit_early = lambda: None
+        yield from parallel(delayed(function)(*task) for task in tasks)
         return
     tasks = iter(tasks)
     with Parallel(n_jobs=n_jobs, prefer=prefer) as parallel:

@@ -393,7 +393,7 @@ BAD = {
     "columns": (
         (X0, Y0),
         dict(X_val=X0[:, :1], y_val=Y0),
-        "X_val must be like X: X has 1 features",
+        "X_val must be like X: X_val has 1 features",
     ),
     "unseen": ((X0, Y0), dict(X_val=X0[:2], y_val=["a", "z"]), "labels that y has. Got .* 'z'"),
     "other kind": ((X0, Y0), dict(X_val=X0[:2], y_val=[1, 2]), "labels that y has. Got unseen"),

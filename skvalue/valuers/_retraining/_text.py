@@ -52,8 +52,8 @@ task : {"auto", "classification", "regression"}, default="auto"
     Kind of target; "auto" uses `sklearn.utils.multiclass.type_of_target`.
 cv : int, "leave-one-out", splitter or iterable, default=5
     Splits used when no validation set is passed: the test rows of each split are the validation
-    points of its training rows. Every row must be a training row equally often. With fewer groups
-    than an int says, leave-one-group-out.
+    points of its training rows. Every row must be a training row equally often. With fewer than
+    5 groups, 5 means leave-one-group-out.
 batch : {"auto", "torch", "never"}, default="auto"
     Whether many coalitions are trained at once. "auto": if there is a batched solver for the
     estimator, which uses torch if device="cuda". "torch": by torch (extra `torch`), or an error.
