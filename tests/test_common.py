@@ -4,9 +4,11 @@ import ast
 import inspect
 import pickle
 import sys
+from numbers import Integral
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
@@ -26,6 +28,7 @@ from skvalue import (
     KNNShapleyValuer,
     LeaveOneOutValuer,
 )
+from skvalue._utils.sklearn import Interval
 from skvalue.base import BaseInSampleValuer
 
 # Sets of a few rows fail and are imprecise: tests of these warnings are with the valuers.
@@ -153,6 +156,56 @@ def test_clone_and_refit(cls, data):
     valuer.fit(X[:30], y[:30], **points)
     fresh = build(cls).fit(X[:30], y[:30], **points)
     np.testing.assert_array_equal(fresh.values_, valuer.values_)
+
+
+@each_valuer
+def test_arguments_by_position_are_refused_by_name(cls, data):
+    X, y = data
+    valuer = build(cls)
+    how = "X_val=X_val, y_val=y_val" if valuer._takes.points else "groups=groups"
+    with pytest.raises(TypeError) as error:
+        valuer.fit(X, y, X, y)
+    assert str(error.value).startswith(f"{cls.__name__}.fit takes X and y by position")
+    assert f"fit(X, y, {how}). Got 4 positional arguments." in str(error.value)
+    assert "*, X_val=None" in str(inspect.signature(valuer.fit))
+
+
+@pytest.mark.parametrize("cls", estimators(), ids=lambda cls: cls.__name__)
+def test_numbers_of_numpy_are_parameters(cls):
+    numbers = {float: np.float32, int: np.int32}
+    given = build(cls)
+    for name, constraint in cls._parameter_constraints.items():
+        for rule in constraint if isinstance(constraint, list) else ():
+            if isinstance(rule, Interval):
+                low = 1 if rule.left is None else rule.left
+                value = (low + min(rule.right or 1e9, low + 1)) / 2
+                kind = int if rule.type is Integral else float
+                value = numbers[kind](low + 1 if kind is int else value)
+                given.set_params(**{name: value})._validate_params()
+
+
+@each_with_points
+def test_few_groups_are_left_out_one_by_one(cls, data):
+    X, y = data
+    names = np.array(["a", "b", "c"])[np.arange(len(y)) % 3]
+    valuer = build(cls).fit(X, y, groups=names)
+    one_by_one = clone(valuer).set_params(cv=LeaveOneGroupOut()).fit(X, y, groups=names)
+    np.testing.assert_array_equal(valuer.values_, one_by_one.values_)
+    with pytest.raises(ValueError, match="n_splits=4 greater than the number of groups: 3"):
+        valuer.set_params(cv=4).fit(X, y, groups=names)
+
+
+@each_valuer
+def test_processes_of_joblib_give_the_same_values(cls, rng):
+    X, X_val = rng.normal(size=(40, 300)), rng.normal(size=(20, 300))
+    y, y_val = np.arange(40) % 2, np.arange(20) % 2
+    few = {"max_evaluations": 60, "n_permutations": 20, "batch": "never", "cv": 5}
+    names = build(cls).get_params()
+    valuer = build(cls).set_params(**{k: v for k, v in few.items() if k in names})
+    given = {"X_val": X_val, "y_val": y_val} if valuer._takes.points else {}
+    plain = valuer.fit(X, y, **given).values_
+    with parallel_config("multiprocessing", n_jobs=2):
+        np.testing.assert_allclose(valuer.fit(X, y, **given).values_, plain, atol=1e-15)
 
 
 class EndsAtOnce:

@@ -7,6 +7,7 @@ class Watch:
     def __init__(self, stop_at=None, interrupt_at=None):
         self.stop_at, self.interrupt_at = stop_at, interrupt_at
         self.begun = self.ended = self.set_up = self.torn_down = 0
+        self.whole_ended = False
 
     def setup(self, estimator, context):
         self.set_up += 1
@@ -20,6 +21,7 @@ class Watch:
 
     def on_fit_task_end(self, estimator, context):
         if context.parent is None:
+            self.whole_ended = True
             return False
         self.ended += 1
         if self.ended == self.interrupt_at:

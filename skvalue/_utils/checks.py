@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from .sklearn import is_pandas_na, is_scalar_nan
 
+DEFAULT_FOLDS = 5  # of the methods that do not leave out one row by default
 RELATIONS = ("null", "add_remove", "replace")  # neighbouring relations
 
 
@@ -244,8 +245,9 @@ def make_splits(cv, X, y, group_codes, classifier):
     n = len(y)
     if is_leave_one_out(cv):
         cv = LeaveOneOut() if group_codes is None else LeaveOneGroupOut()
-    elif group_codes is not None and isinstance(cv, int):
-        cv = GroupKFold(cv)
+    elif group_codes is not None and isinstance(cv, Integral):
+        few = cv == DEFAULT_FOLDS and 1 < len(np.unique(group_codes)) < cv
+        cv = LeaveOneGroupOut() if few else GroupKFold(int(cv))
     cv = check_cv(cv, y, classifier=classifier)
     splits = [
         (np.sort(players), np.sort(held_out)) for players, held_out in cv.split(X, y, group_codes)

@@ -1,12 +1,38 @@
 """Compilation by numba, and an exponential function that numba can vectorise."""
 
+import logging
 from functools import partial
 
 import numpy as np
 from numba import njit
+from numba.core import event
 
 _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
 _TAYLOR = tuple(float(c) for c in 1.0 / np.cumprod(np.r_[1.0, np.arange(1, 14)]))
+
+
+class _FirstCompilation(event.Listener):
+    """Logs a message when a function of this library is compiled for the first time."""
+
+    told = False
+
+    def on_start(self, event):
+        """Log the message; numba calls this only if no machine code is in its cache."""
+        function = event.data["dispatcher"].py_func
+        if not self.told and function.__module__.startswith(__name__.partition(".")[0]):
+            self.told = True
+            # Without a handler Python shows warnings only.
+            logging.getLogger("skvalue").warning(
+                "skvalue compiles its loops for this machine, which may take a minute; later fits "
+                "and processes load them from the cache of numba."
+            )
+
+    def on_end(self, event):
+        """Nothing."""
+
+
+first_compilation = _FirstCompilation()
+event.register("numba:compile", first_compilation)
 
 
 def compiled(function=None, **options):

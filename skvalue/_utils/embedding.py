@@ -53,6 +53,8 @@ def embed(embedding, X, name="X"):
         vectors = embedding.transform(X)
     else:
         vectors = embedding(X)
+    if hasattr(vectors, "columns") and hasattr(vectors, "to_numpy"):
+        vectors = vectors.to_numpy()  # names are those of the rows, not of their vectors
     if not (sparse.issparse(vectors) or hasattr(vectors, "columns")):
         vectors = np.asarray(vectors)
     n = X.shape[0] if hasattr(X, "shape") else len(X)

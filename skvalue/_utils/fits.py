@@ -1,8 +1,18 @@
 """Fitted attributes of an estimator, which are set together at the end of a fit."""
 
+from inspect import Parameter, signature
+
 from .sklearn import get_feature_names
 
-__all__ = ["blank_of", "columns_of", "columns_on", "swap_in"]
+__all__ = ["blank_of", "by_name", "columns_of", "columns_on", "swap_in"]
+
+
+def by_name(fit):
+    """Hide the parameter ``*late`` of a `fit` from its signature."""
+    shown = signature(fit)
+    kept = [p for p in shown.parameters.values() if p.kind != Parameter.VAR_POSITIONAL]
+    fit.__signature__ = shown.replace(parameters=kept)
+    return fit
 
 
 def swap_in(estimator, **attributes):

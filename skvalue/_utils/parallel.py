@@ -100,6 +100,9 @@ def joblib_map(function, tasks, n_jobs=None, prefer=None):
     backend, _ = get_active_backend(prefer=prefer)
     if getattr(backend, "supports_return_generator", False):
         parallel = Parallel(n_jobs=n_jobs, prefer=prefer, return_as="generator")
+        # A fit that ends early, such as at its `tol`, needs no advice on cancelled tasks. (Filters
+        # of warnings are changed by the threads of tasks.)
+        parallel._warn_exit_early = lambda: None
         yield from parallel(delayed(function)(*task) for task in tasks)
         return
     tasks = iter(tasks)

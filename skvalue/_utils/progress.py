@@ -26,9 +26,13 @@ class Progress:
         """Cancel the parts that have not started."""
         self._steps.close()
 
-    def end(self):
-        """Notify the callbacks of the end of the fit."""
-        self._context.call_on_fit_task_end(estimator=self._estimator)
+    def end(self, complete=True):
+        """Notify the callbacks of the end of the fit, unless it ended early.
+
+        A progress bar would show 100 % otherwise; callbacks are torn down in both cases.
+        """
+        if complete and not (self.stopped or self.interrupted):
+            self._context.call_on_fit_task_end(estimator=self._estimator)
 
     def _follow(self, parts, n_parts, task_name):
         end = object()

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.fits import swap_in
+from .._utils.fits import by_name, swap_in
 from .._utils.progress import Progress
 from .._utils.sklearn import fit_context
 from .._utils.warned import warn_all
@@ -68,7 +68,8 @@ class BaseInSampleValuer(
     # Public methods -------------------------------------------------------------------------
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None):
+    @by_name
+    def fit(self, X, y, *late, X_val=None, y_val=None, groups=None, sample_weight_val=None):
         """Value the rows of X.
 
         Parameters
@@ -76,7 +77,8 @@ class BaseInSampleValuer(
         X : array-like of shape (n_samples, n_features)
             The rows to value.
         y : array-like of shape (n_samples,)
-            Their labels, of any type, or targets if the method supports regression.
+            Their labels (numbers, booleans, strings, dates or categories), or targets if the method
+            supports regression.
         X_val : array-like of shape (n_validation, n_features), default=None
             Validation points, on which utilities are computed. Without them, rows are held out as
             `cv` says, and the other rows are valued on those.
@@ -102,7 +104,7 @@ class BaseInSampleValuer(
         """
         return self._solve(
             make_problem(
-                self, X, y, X_val, y_val, groups=groups, sample_weight_val=sample_weight_val
+                self, X, y, X_val, y_val, late, groups=groups, sample_weight_val=sample_weight_val
             )
         )
 
@@ -174,8 +176,9 @@ class BaseInSampleValuer(
 
         Parameters
         ----------
-        i : int
-            Position of the row in the X passed to fit, or of the group in `groups_`.
+        i : int or str
+            Position of the row in the X passed to fit, or of the group in `groups_`, or name of
+            the group.
 
         Returns
         -------
@@ -185,15 +188,14 @@ class BaseInSampleValuer(
         Raises
         ------
         ValueError
-            If i is out of range, or the release is refused.
+            If there is no such row or group, or the release is refused.
         AttributeError
             If the valuer was fitted with epsilon and then pickled: values are not pickled.
         """
         values = self.values_
-        if not -len(values) <= i < len(values):
-            raise ValueError(f"i must be between 0 and {len(values) - 1}. Got {i}.")
+        i = self._fitted.problem.position(i, len(values))
         if self._fitted.release.by_query:
-            values[i] = self._fitted.statistic.answer(int(i) % len(values))
+            values[i] = self._fitted.statistic.answer(i)
         return float(values[i])
 
     # Internals ------------------------------------------------------------------------------
@@ -219,7 +221,8 @@ class BaseInSampleValuer(
         if result is None:
             raise RuntimeError("The fit was stopped by a callback before any value was computed.")
         self._swap_in(finish(result), attributes, release)
-        progress.end()
+        late = n_parts is not None and result.attributes.get("stop_reason_") == "max_time"
+        progress.end(complete=result.error is None and not late)
         # The values are set now, and are kept if an error is raised below.
         if result.error is not None:
             raise result.error

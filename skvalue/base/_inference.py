@@ -68,13 +68,10 @@ def harmful(fitted, point_moments, fdr):
 
 
 def contributions(fitted, point_values, i):
-    """Contribution of each validation point to the value of row, or group, i."""
+    """Contribution of each validation point to the value of a row, or of a group."""
     problem, n = fitted.problem, len(fitted.result.values)
-    if not -n <= i < n:
-        raise ValueError(f"i must be between 0 and {n - 1}. Got {i}.")
-    members = (
-        np.array([i % n]) if problem.groups is None else np.flatnonzero(problem.groups == i % n)
-    )
+    i = problem.position(i, n)
+    members = np.array([i]) if problem.groups is None else np.flatnonzero(problem.groups == i)
     n_points = len(problem.splits[0].points) if problem.has_validation_set else len(problem.X)
     added = np.zeros(n_points)
     for number, split in enumerate(problem.splits):

@@ -1,6 +1,7 @@
 """The validated input of a fit: rows, and splits into players and validation points."""
 
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 
 import numpy as np
 from scipy.sparse import issparse
@@ -20,7 +21,7 @@ from .._utils.checks import (
     refuse_missing_labels,
 )
 from .._utils.embedding import fit_embedding, learns_from_rows
-from .._utils.fits import blank_of
+from .._utils.fits import blank_of, columns_of
 from .._utils.warned import warn
 from ..exceptions import ManyClassesWarning, QuadraticCostWarning, SameRowsWarning
 from ..privacy import check_delta, check_epsilon
@@ -153,6 +154,16 @@ class Problem:
         """Positions in X of the players of a split."""
         return np.arange(len(self.y))[split.players]
 
+    def position(self, i, n):
+        """Position of one of n players, given as position (also from the end) or group name."""
+        if isinstance(i, Integral) and -n <= i < n:
+            return int(i) % n
+        names = [] if self.group_names is None else self.group_names.tolist()
+        if not isinstance(i, Integral) and i in names:
+            return names.index(i)
+        what = ", or the name of a group" if names else ""
+        raise ValueError(f"i must be between 0 and {n - 1}{what}. Got {i!r}.")
+
     def labels(self, y):
         """Labels from codes; targets are returned unchanged."""
         return y if self.classes is None else self.classes[y]
@@ -164,12 +175,20 @@ class Problem:
         return np.bincount(self.groups, weights=row_values, minlength=len(self.group_names))
 
 
-def make_problem(estimator, X, y, X_val=None, y_val=None, **metadata):
+def make_problem(estimator, X, y, X_val=None, y_val=None, late=(), **metadata):
     """Validate the input of ``fit``; ``metadata`` are keywords of `build_problem`.
+
+    ``late`` are arguments by position after X and y, which are refused.
 
     `validate_data` sets attributes, so it gets a blank estimator: a fit that fails must not change
     an estimator that is fitted.
     """
+    if late:
+        how = "X_val=X_val, y_val=y_val" if estimator._takes.points else "groups=groups"
+        raise TypeError(
+            f"{type(estimator).__name__}.fit takes X and y by position, and all other arguments by "
+            f"name: fit(X, y, {how}). Got {2 + len(late)} positional arguments."
+        )
     blank = blank_of(estimator)
     refuse_missing_labels(y)
     refuse_missing_labels(y_val, "y_val")
@@ -182,7 +201,10 @@ def make_problem(estimator, X, y, X_val=None, y_val=None, **metadata):
             )
         blank.embedding_ = fit_embedding(blank.embedding, X, y)
     given, given_val = X, X_val
+    names = columns_of(X) if hasattr(blank, "embedding_") else {}
     X, y = check_rows(blank, X, y)
+    if names:  # of the rows, not of their vectors
+        vars(blank).update(names, n_features_in_=len(names["feature_names_in_"]))
     X_val, y_val = check_validation_set(blank, X_val, y_val, X)
     if X_val is not None and (given is given_val or _same_rows(X, X_val)):
         warn(

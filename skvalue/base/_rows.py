@@ -8,6 +8,7 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils.validation import validate_data
 
 from .._utils.embedding import embed
+from .._utils.fits import blank_of
 from .._utils.parallel import row_map
 from ..neighbors import Rows, as_rows, read_rows
 from ._containers import contained, holds_strings, is_frame, is_numeric, kind_of, n_rows_of
@@ -27,6 +28,9 @@ def check_rows(estimator, X, y="no_validation", *, like=None, name="X"):
         return _check_any_rows(estimator, X, y, like)
     if getattr(estimator, "embedding", None) is not None:
         X = embed(estimator.embedding_, X, name)
+        if like is not None:  # the number of features of the fit may be that before the embedding
+            estimator = blank_of(estimator)
+            estimator.n_features_in_ = like.shape[1]
     try:
         return _check_numbers(estimator, X, y, like, name)
     except (TypeError, ValueError) as error:
@@ -177,7 +181,8 @@ def check_validation_set(estimator, X_val, y_val, X):
     try:
         X_val = check_rows(estimator, X_val, like=X, name="X_val")
     except ValueError as error:
-        raise ValueError(f"X_val must be like X: {error}") from None
+        what = str(error).replace("X has", "X_val has", 1)  # of scikit-learn, on features
+        raise ValueError(f"X_val must be like X: {what}") from None
     n = n_rows_of(X_val)
     if n != y_val.shape[0]:
         raise ValueError(

@@ -144,8 +144,8 @@ class BaseValuer(BaseScoringValuer):
 
         Parameters
         ----------
-        i : int
-            Position of the row in X, or of the group in `groups_`.
+        i : int or str
+            Position of the row in X, or of the group in `groups_`, or name of the group.
 
         Returns
         -------
@@ -157,7 +157,7 @@ class BaseValuer(BaseScoringValuer):
         Raises
         ------
         ValueError
-            If i is out of range.
+            If there is no such row or group.
         """
         fitted = self._record("contributions", True)
         return _inference.contributions(fitted, self._point_values, i)

@@ -29,13 +29,16 @@ class Design(ABC):
 
     ``ask()`` returns masks of coalitions, or None at the end; ``tell(utilities)`` adds their
     utilities. The first coalition holds all players. The others come in blocks of `cost`
-    coalitions, each drawn with its own random numbers, and blocks are added in order.
+    coalitions, each drawn with its own random numbers, and blocks are added in order. If complete
+    blocks would use less than `least` coalitions, the last block is cut or extended such that
+    `limit` coalitions are evaluated; a run that resumes draws it again.
     """
 
     exact = leave_one_out = False  # all coalitions are enumerated, or those of leave-one-out
     n_blocks = total = None  # numbers of blocks and coalitions, if they are finite
     truncation = None
-    limit = None  # most coalitions to evaluate, with the first one
+    cuts = False  # whether a block that is cut may follow the complete ones
+    limit, least = None, 0  # most and fewest coalitions to evaluate, with the first one
 
     def __init__(self, n, empty_utility=0.0, seed=0, number=0, size=_BATCH):
         self.n, self.empty_utility, self.size = n, empty_utility, size
@@ -44,6 +47,7 @@ class Design(ABC):
         self.full, self.block, self.n_evaluations, self.moments = None, 0, 0, self._no_moments()
         self._drawn = None  # coalitions of incomplete blocks
         self._last = None  # the first block after the current round
+        self._kept = None  # sums and counts before a block that was cut or extended
         # The allocation of the round that starts with the block `plan_first`.
         self.plan, self.plan_first = np.zeros(0, np.int64), -1
 
@@ -82,11 +86,18 @@ class Design(ABC):
         """Add a complete round that has not been added yet; returns whether there was one."""
         return False
 
-    def _advance(self, moments, blocks, count):
-        """Set the sums, and increase the counts of blocks and coalitions."""
+    def _advance(self, moments, blocks, count, kept=None):
+        """Set the sums, and increase the counts of blocks and coalitions.
+
+        ``kept`` are the sums and counts from which a run resumes, if not from these.
+        """
+        state = moments, self.block + blocks, self.n_evaluations + count
         # One assignment, so that no interruption leaves a part of it undone.
-        total = self.n_evaluations + count
-        self.moments, self.block, self.n_evaluations = moments, self.block + blocks, total
+        self._kept, (self.moments, self.block, self.n_evaluations) = kept, state
+
+    @property
+    def _state(self):
+        return self.moments, self.block, self.n_evaluations
 
     # What all designs have ------------------------------------------------------------------
 
@@ -102,7 +113,9 @@ class Design(ABC):
     def _end_of_round(self):
         """The block after the last one of the round within the limit; None if there is none."""
         last = int(min(self.round_of(self.block)[1], self.block + self.blocks_left))
-        return None if last == self.block else last
+        if last == self.block:
+            return last + 1 if self.cuts and self.rest else None
+        return last
 
     def tell(self, utilities):
         """Receive the utilities of the coalitions of `ask`."""
@@ -114,11 +127,12 @@ class Design(ABC):
             self.full, self.n_evaluations = float(utilities[0]), 1
         else:
             self._tell(utilities)
-            self._last = None if self.block == self._last else self._last
+            if self.block == self._last and self._drawn is None:
+                self._last = None
 
     @property
     def blocks_left(self):
-        """Number of blocks left within the limit; infinite without a limit."""
+        """Number of complete blocks left within the limit; infinite without a limit."""
         if self.n_blocks is not None:
             return self.n_blocks - self.block
         if self.limit is None:
@@ -127,12 +141,20 @@ class Design(ABC):
         return max(0, int((self.limit - max(self.n_evaluations, 1)) // max(self.cost, 1)))
 
     @property
+    def rest(self):
+        """Number of coalitions left after the complete blocks; 0 if these use enough."""
+        if self.limit is None or self.exact or self.truncation or not self.cost:
+            return 0
+        used = max(self.n_evaluations, 1) + self.blocks_left * self.cost
+        return 0 if used >= self.least else max(0, self.limit - used)
+
+    @property
     def planned(self):
         """Number of coalitions left to evaluate within the limit; None without a limit."""
         first = int(self.full is None)
         if self.exact:
             return first + self.total - self.moments.count
-        return None if self.limit is None else first + self.blocks_left * self.cost
+        return None if self.limit is None else first + self.blocks_left * self.cost + self.rest
 
     @property
     def between_rounds(self):
@@ -155,18 +177,19 @@ class Design(ABC):
 
     def merge(self, other):
         """Add the sums of a design with another seed."""
-        self.moments = self.moments.merge(other.moments)
+        self.moments, self._kept = self.moments.merge(other.moments), None
         self.n_evaluations += other.n_evaluations - 1
 
     def arrays(self):
         """Name -> array of the state, without the parameters."""
         full = np.nan if self.full is None else self.full
+        moments, *counts = self._kept or self._state
         return {
             "full": np.array(full),
-            "counts": np.array([self.block, self.n_evaluations]),
+            "counts": np.array(counts),
             "plan": self.plan,
             "plan_first": np.array(self.plan_first),
-            **self.moments.arrays(),
+            **moments.arrays(),
         }
 
     def restore(self, arrays):

@@ -67,6 +67,7 @@ class _Drawn:
     cost: int = 0
     added: int = 0  # number of permutations in the moments
     ended: bool = False  # whether all permutations have ended, truncated or not
+    n_more: int = 0  # number of permutations by which the last replicate is extended
 
 
 class OrderDesign(Design):
@@ -77,6 +78,10 @@ class OrderDesign(Design):
     remaining difference is split equally between the remaining players. If all later prefixes are
     within the tolerance too, each of these marginal contributions is wrong by at most twice the
     tolerance plus that equal part; `OrderMoments.bias` is the mean of this bound.
+
+    The last replicate of a small budget is extended by a part of one more replicate, and by a copy
+    of its first permutation in which a random stretch is shuffled: uniform too, at the cost of the
+    prefixes that change.
     """
 
     def __init__(self, q, kind, truncation=None, **options):
@@ -110,21 +115,50 @@ class OrderDesign(Design):
     def _draw(self, blocks):
         """The permutations of some blocks."""
         kind, n = self.kind, self.n
-        orders = np.concatenate([draw_orders(self.random(block), n, kind) for block in blocks])
+        rngs = [self.random(block) for block in blocks]
+        orders = [draw_orders(rng, n, kind) for rng in rngs]
+        more, part = orders[-1][:0], ()  # more permutations, and prefixes that change in the last
+        if self.rest and self.block + self.blocks_left == blocks.stop:
+            count, rest = divmod(self.rest, len(self.sizes))
+            picks = np.arange(count) * self.n_orders // max(count, 1)
+            more = draw_orders(rngs[-1], n, kind)[picks]
+            if rest:
+                order, part = self._shuffled(rngs[-1], orders[-1][0], rest)
+                more = np.concatenate([more, order[None]])
+        orders = np.concatenate([*orders, more])
         utilities = np.zeros((len(orders), n + 1))
         utilities[:, 0], utilities[:, -1] = self.empty_utility, self.full
         step = len(self.sizes) if self.truncation is None else self.stretch
         steps = np.split(self.sizes, range(step, len(self.sizes), step))
         alive, ends = np.arange(len(orders)), np.full(len(orders), n)
-        return _Drawn(orders, np.argsort(orders, axis=1), utilities, steps, alive, ends)
+        if len(part):  # evaluated last; the other prefixes of this permutation are then known
+            alive, steps = alive[:-1], [*steps, part]
+        drawn = _Drawn(orders, np.argsort(orders, axis=1), utilities, steps, alive, ends)
+        drawn.n_more = len(more)
+        return drawn
+
+    def _shuffled(self, rng, order, count):
+        """A copy of a permutation with a shuffled stretch, and the `count` prefixes that change."""
+        edges = np.r_[0, self.sizes, self.n]
+        first = rng.integers(len(self.sizes) - count + 1)
+        stretch = slice(edges[first], edges[first + count + 1])
+        order = order.copy()
+        order[stretch] = rng.permutation(order[stretch])
+        return order, edges[first + 1 : first + count + 1]
 
     def _tell(self, utilities):
         drawn, n_sizes = self._drawn, len(self._drawn.steps[0])
         drawn.utilities[drawn.requested] = utilities
         drawn.start, drawn.cost = drawn.start + len(utilities), drawn.cost + len(utilities)
+        complete = drawn.start == len(drawn.alive) * n_sizes
         if self.truncation is None:
-            self._add(drawn.start // n_sizes)
-        elif drawn.start == len(drawn.alive) * n_sizes:
+            if drawn.alive[0] == 0:
+                self._add(drawn.start // n_sizes)
+            elif complete:
+                self._add(len(drawn.orders))
+            if complete and len(drawn.steps) > 1:
+                self._start_part()
+        elif complete:
             self._truncate(drawn.steps.pop(0))
             drawn.start = 0
             drawn.ended = not drawn.steps or not len(drawn.alive)
@@ -151,18 +185,29 @@ class OrderDesign(Design):
             drawn.utilities[order, last:] = np.linspace(reached, self.full, self.n + 1 - last)
         drawn.alive = drawn.alive[~flat]
 
+    def _start_part(self):
+        """Continue with the changed prefixes of the last permutation; the others are known."""
+        drawn = self._drawn
+        drawn.steps.pop(0)
+        drawn.alive, drawn.start = np.array([len(drawn.orders) - 1]), 0
+        drawn.utilities[-1] = drawn.utilities[len(drawn.orders) - drawn.n_more - self.n_orders]
+
     def _add(self, n_known):
         """Add the complete blocks among the first `n_known` permutations."""
-        drawn, moments, first = self._drawn, self.moments, self._drawn.added
-        drawn.added = n_known - n_known % self.n_orders
-        for start in range(first, drawn.added, self.n_orders):
-            part = slice(start, start + self.n_orders)
+        drawn, moments, first, kept = self._drawn, self.moments, self._drawn.added, None
+        ends = np.arange(self.n_orders, len(drawn.orders) - drawn.n_more + 1, self.n_orders)
+        ends[-1] = len(drawn.orders)  # with the permutations that extend the last block
+        ends = ends[(ends > first) & (ends <= n_known)]
+        for number, end in enumerate(ends):
+            if drawn.n_more and end == len(drawn.orders):
+                kept = moments, self.block + number, self.n_evaluations + number * self.cost
+            part = slice(drawn.added, end)
             orders, utilities = drawn.orders[part], drawn.utilities[part]
             x = prefix_marginals(orders, utilities, self.weights)
             moments = moments.add(x, self._bias(orders, utilities, drawn.ends[part]))
-        blocks = (drawn.added - first) // self.n_orders
-        cost = blocks * self.cost if self.truncation is None else drawn.cost
-        self._advance(moments, blocks, cost)
+            drawn.added = end
+        cost = len(ends) * self.cost + (self.rest if kept else 0)
+        self._advance(moments, len(ends), drawn.cost if self.truncation else cost, kept)
 
     def _bias(self, orders, utilities, ends):
         bias = np.zeros(self.n)

@@ -4,6 +4,8 @@ from time import perf_counter
 
 import numpy as np
 
+_USED = 0.9  # least fraction of `max_evaluations` that is evaluated
+
 
 class Run:
     """Designs of a few games, whose mean values are computed.
@@ -19,7 +21,8 @@ class Run:
         self._n_evaluated, self._start = 0, None  # coalitions of this object, and when it started
         for design in designs:
             limit = stopping.max_evaluations
-            design.limit = None if limit is None else limit // len(designs)
+            if limit is not None:
+                design.limit, design.least = limit // len(designs), _USED * limit / len(designs)
         self._planned = self.planned
 
     @property

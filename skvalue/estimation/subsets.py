@@ -94,6 +94,7 @@ class SubsetDesign(Design):
     """
 
     cost = SUBSETS
+    cuts = True
 
     def __init__(self, q, stratified, **options):
         self.q, self.strata = q, SizeStrata.of(q, stratified)
@@ -116,9 +117,9 @@ class SubsetDesign(Design):
         if self.plan_first != first:
             self.plan, self.plan_first = self._allocate((last - first) * SUBSETS), first
         count = max(1, min(self.size, max(ENTRIES // self.n, SUBSETS)) // SUBSETS)
-        self._drawn = []
+        self._drawn, size = [], SUBSETS if self.blocks_left else self.rest
         for block in blocks[:count]:
-            labels = self.plan[(block - first) * SUBSETS :][:SUBSETS]
+            labels = self.plan[(block - first) * SUBSETS :][:size]
             masks = draw_subsets(self.random(block), self.strata, labels)
             self._drawn.append((masks, labels))
         return np.concatenate([masks for masks, _ in self._drawn])
@@ -136,7 +137,8 @@ class SubsetDesign(Design):
             sizes, v = masks.sum(axis=1), gains[i * SUBSETS :][:SUBSETS]
             moments = moments.add(masks, labels, v, strata.inside[sizes], strata.outside[sizes])
         blocks, self._drawn = len(self._drawn), None
-        self._advance(moments, blocks, blocks * SUBSETS)
+        kept = self._state if len(utilities) < blocks * SUBSETS else None
+        self._advance(moments, blocks, len(utilities), kept)
 
     def _weights(self):
         return self.strata.inside_weight[:, None], self.strata.outside_weight[:, None]

@@ -67,10 +67,7 @@ class LinearGradientModel(GradientModel):
         self, X, y, players, X_val, y_val, weights, *, kind, n_classes, clip, unit, utility,
         basis=None,
     ):  # fmt: skip
-        from . import _kernels as kernels
-
-        self._kernels = kernels
-        self._kind = getattr(kernels, kind.upper())
+        self._kind = getattr(self._kernels, kind.upper())
         rows, counts = np.argsort(players, kind="stable"), np.bincount(players)
         self._bounds = np.concatenate([[0], np.cumsum(counts)])
         self._X = _with_constant(X[rows])
@@ -93,6 +90,12 @@ class LinearGradientModel(GradientModel):
         self._accuracy = utility == "accuracy"
         self._few = kind == "logistic" and not self._accuracy and self.n_parameters <= _FEW
         self.n_players = len(counts)
+
+    @property
+    def _kernels(self):  # imports numba; no attribute, since modules cannot be pickled
+        from . import _kernels
+
+        return _kernels
 
     def initial(self, rng):
         """Zeros."""

@@ -272,20 +272,20 @@ class TorchGradientModel(GradientModel):
         """Labels or targets in the form that the loss needs."""
         if outputs.ndim > 2 or (outputs.ndim == 2 and y.dtype.kind == "f" and len(outputs[0]) > 1):
             raise ValueError(
-                "module must have one output per row for a target, and one output per row and "
+                "model must have one output per row for a target, and one output per row and "
                 f"class for classes. Got outputs of shape {tuple(outputs.shape[1:])} per row."
             )
         n_outputs = outputs[0].numel()
         if y.dtype.kind == "f" or n_outputs == 1:
             if y.dtype.kind != "f" and len(y) and y.max() > 1:
                 raise ValueError(
-                    "module must have an output for every class; one output is for two classes. "
+                    "model must have an output for every class; one output is for two classes. "
                     f"Got one output and class number {y.max()} in {name}."
                 )
             return self._torch(y).reshape(len(y), *outputs.shape[1:])
         if len(y) and y.max() >= n_outputs:
             raise ValueError(
-                f"module must have an output for every class. Got {n_outputs} outputs and class "
+                f"model must have an output for every class. Got {n_outputs} outputs and class "
                 f"number {y.max()} (from 0) in {name}."
             )
         return torch.as_tensor(y.astype(np.int64), device=self.device)

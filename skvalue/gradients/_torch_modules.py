@@ -21,27 +21,30 @@ _DROPOUTS = (
 def prepared_module(module):
     """A copy of a module, in evaluation mode, checked to have trainable parameters."""
     if not isinstance(module, nn.Module):
-        raise TypeError(f"module must be a torch.nn.Module. Got {type(module).__name__}.")
+        raise TypeError(
+            "model must be 'auto', 'logistic', 'softmax', 'linear' or a torch.nn.Module, not its "
+            f"class. Got {module!r}."
+        )
     parts = list(module.named_modules())
     for name, part in parts:
         if isinstance(part, _BATCH_NORMS) and (part.training or not part.track_running_stats):
             raise ValueError(
-                f"module must not mix rows: batch norm in training mode would mix those of all "
+                f"model must not mix rows: batch norm in training mode would mix those of all "
                 f"parties. Got {type(part).__name__} ({name!r}): call module.eval(), which makes "
                 "its running statistics public constants, or use GroupNorm or LayerNorm."
             )
     parameters = list(module.parameters())
     if any(isinstance(p, nn.UninitializedParameter) for p in parameters):
-        raise ValueError("module must be initialised: run its lazy layers once on a public row.")
+        raise ValueError("model must be initialised: run its lazy layers once on a public row.")
     trained = [p for p in parameters if p.requires_grad]
     if not trained:
         raise ValueError(
-            "module must have a parameter to train. Got "
+            "model must have a parameter to train. Got "
             + ("parameters that are all frozen." if parameters else "no parameter.")
         )
     if len({p.dtype for p in trained}) > 1 or not trained[0].dtype.is_floating_point:
         raise ValueError(
-            "module must train parameters of one floating dtype. Got "
+            "model must train parameters of one floating dtype. Got "
             f"{', '.join(sorted({str(p.dtype) for p in trained}))}."
         )
     return copy.deepcopy(module).eval()
@@ -105,14 +108,14 @@ def tried_out(module, x):
         raise
     except (RuntimeError, ValueError) as error:
         raise ValueError(
-            f"module must accept rows of shape {tuple(x.shape[1:])}. Got: {error}"
+            f"model must accept rows of shape {tuple(x.shape[1:])}. Got: {error}"
         ) from error
     finally:
         for hook in hooks:
             hook.remove()
     if len(outputs) != len(x):
         raise ValueError(
-            f"module must return one output per row. Got {len(outputs)} for {len(x)} rows."
+            f"model must return one output per row. Got {len(outputs)} for {len(x)} rows."
         )
     # A GPU uses different kernels for one row and for eight: the last digits differ.
     scale = float(outputs.abs().max())
@@ -122,7 +125,7 @@ def tried_out(module, x):
             outputs, other, rtol=max(1e-3, 8 * last), atol=scale * max(1e-4, 4 * last)
         ):
             raise ValueError(
-                "module must not mix rows nor be random: the output of a row must depend on that "
+                "model must not mix rows nor be random: the output of a row must depend on that "
                 "row only. Got different outputs for the same row in different batches."
             )
     return outputs, max(1, n_bytes)

@@ -114,6 +114,10 @@ class _Walks:
             for order, part, thetas in blocks
         ]
 
+    def walked(self, *numbers):
+        """The evaluated blocks of some permutations."""
+        return [self.evaluated(*self.blocks(t)) for t in numbers]
+
     def drawn(self, t, order, part):
         """Noise of the steps ``part`` of permutation t, which starts at a multiple of a draw."""
         n, p = self.model.n_players, self.model.n_parameters
@@ -148,11 +152,7 @@ def _independently(walks, n_jobs):
     bundles = list(_bundles(range(walks.n_permutations), walks.bundle))
     if walks.model.walk is None:
         n_jobs = 1  # pure Python does not run in parallel threads
-
-    def evaluated(*numbers):
-        return [walks.evaluated(*walks.blocks(t)) for t in numbers]
-
-    return chain.from_iterable(ordered_map(evaluated, bundles, n_jobs))
+    return chain.from_iterable(ordered_map(walks.walked, bundles, n_jobs))
 
 
 def _batched(walks):

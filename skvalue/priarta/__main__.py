@@ -41,7 +41,8 @@ def _parser():
         "--epsilon",
         type=float,
         required=True,
-        help="total privacy loss of your rows in this release",
+        help="above 0; all that is released is epsilon-differentially private with --delta: "
+        "smaller is more private and noisier, 1 is a common choice",
     )
     summarize.add_argument("--delta", type=float, required=True, help="such as 1e-5, below 1/n")
     summarize.add_argument("--relation", default="replace", help="replace, null or add_remove")

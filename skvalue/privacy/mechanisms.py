@@ -10,6 +10,7 @@ delta below 1e-18, or of zero, holds except with that probability per number.
 
 import secrets
 import warnings
+from dataclasses import dataclass
 from functools import singledispatch
 from importlib.util import find_spec
 from numbers import Integral
@@ -305,16 +306,27 @@ def noise_source(event, *, engine="auto", noise_random_state=None):
     engine = noise_engine(engine) if noise_random_state is None else "table"
     if isinstance(event, _DISCRETE):
         _check_range(event)
+    return _NoiseSource(event, engine, noise_random_state)
 
-    def draw(size, stream):
+
+@dataclass(frozen=True)
+class _NoiseSource:
+    """What `noise_source` returns; no closure, so that worker processes can draw noise."""
+
+    event: object
+    engine: str
+    noise_random_state: int | None
+
+    @property
+    def scale(self):
+        return self.event.scale
+
+    def __call__(self, size, stream):
         random_bytes = secrets.token_bytes
-        if noise_random_state is not None:
-            random_bytes = np.random.default_rng([noise_random_state, *stream]).bytes
+        if self.noise_random_state is not None:
+            random_bytes = np.random.default_rng([self.noise_random_state, *stream]).bytes
         count = int(np.prod(size, dtype=np.int64))
-        return _noise(event, count, engine, random_bytes).reshape(size)
-
-    draw.scale = event.scale
-    return draw
+        return _noise(self.event, count, self.engine, random_bytes).reshape(size)
 
 
 def poisson_sample(n_rows, probability, *, noise_random_state=None):

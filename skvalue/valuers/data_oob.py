@@ -1,7 +1,9 @@
 """Data-OOB: how well models predict a row that they were not trained on. Kwon and Zou (2023)."""
 
 from collections import deque
-from numbers import Integral
+from itertools import count as numbers_from
+from numbers import Integral, Real
+from time import perf_counter
 
 import numpy as np
 from sklearn.base import clone, is_regressor
@@ -12,10 +14,13 @@ from .._utils.parallel import one_thread
 from .._utils.sklearn import HasMethods, Interval, StrOptions, safe_indexing, validated
 from .._utils.warned import counted_map, summaries
 from ..base import Result
+from ..exceptions import ImpreciseValuesWarning
 from ..games import check_takes_weights, on_all_rows, train
 from ._retraining._base import BaseRetrainingValuer, takes_of
 
 _CHUNK = 16  # models per task, for any number of workers, so that sums have the same bits
+_MODELS, _FEWEST = 800, 50  # most and fewest models by default
+_RELIABLE = 10  # models per row from which on standard errors are compared with `tol`
 
 
 def bootstrap(seed, number, n_players):
@@ -43,8 +48,20 @@ def out_of_bag_mean(total, squares, count):
     return values, np.sqrt(variance / (count - 1))
 
 
+def default_models(n_rows, n_features):
+    """Default number of models: 800, or fewer (at least 50) that take a minute if they are trees.
+
+    Computed from the sizes, not measured, so that values do not depend on the machine.
+
+    >>> default_models(569, 30), default_models(20_000, 54)
+    (800, 77)
+    """
+    seconds = 5e-8 * n_rows * n_features * np.log2(n_rows)  # measured for decision trees
+    return int(np.clip(60 / seconds, _FEWEST, _MODELS))
+
+
 def _bag_chunk(estimator, X, y, weights, classes, codes, n_players, seed, numbers):
-    """Sums of out-of-bag scores and of their squares, and counts, over some models.
+    """Sums of out-of-bag scores and of their squares, counts, and the number of models.
 
     No model is trained on a bag whose rows all have weight 0.
     """
@@ -76,7 +93,7 @@ def _bag_chunk(estimator, X, y, weights, classes, codes, n_players, seed, number
             total[out] += scores
             squares[out] += scores**2
             count += out
-    return total, squares, count
+    return total, squares, count, len(numbers)
 
 
 def _seeded(estimator, seed):
@@ -98,9 +115,15 @@ class DataOOBValuer(BaseRetrainingValuer):
     estimator : estimator, default=None
         The model. None is a decision tree, as in the paper. X may be of any kind that it takes: a
         data frame, texts, sparse rows, missing values.
-    n_estimators : int, default=800
+    n_estimators : int, default=None
         Number of models. As many more are trained, again and again, until each row is out of bag
-        at least twice.
+        at least twice. None means 800, or fewer for large data, at least 50, such that decision
+        trees take about a minute; no limit if `max_time` or `tol` is set.
+    max_time : float, default=None
+        Seconds after which to stop, once each row was out of bag twice. Values then depend on the
+        machine.
+    tol : float, default=None
+        Stop when no standard error is larger than `tol`, once each row was out of bag 10 times.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" is the task of the estimator or, without one, regression if y is continuous.
     n_jobs : int, default=None
@@ -116,6 +139,8 @@ class DataOOBValuer(BaseRetrainingValuer):
         consist of whole groups, and the score of a group is the mean over its rows.
     values_error_ : ndarray of the same shape
         Standard errors over the draw of the bags.
+    stop_reason_ : str
+        "n_estimators", "max_time", "tol", "callback" or "interrupted".
     utility_ : float
         Mean of the values: the mean out-of-bag score of a model.
     empty_utility_ : float
@@ -153,17 +178,29 @@ class DataOOBValuer(BaseRetrainingValuer):
 
     _parameter_constraints: dict = {
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "n_estimators": [Interval(Integral, 2, None, closed="left")],
+        "n_estimators": [Interval(Integral, 2, None, closed="left"), None],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "tol": [Interval(Real, 0, None, closed="neither"), None],
         "task": [StrOptions({"auto", "classification", "regression"})],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
 
     def __init__(
-        self, estimator=None, n_estimators=800, *, task="auto", n_jobs=None, random_state=None
+        self,
+        estimator=None,
+        n_estimators=None,
+        *,
+        max_time=None,
+        tol=None,
+        task="auto",
+        n_jobs=None,
+        random_state=None,
     ):
         self.estimator = estimator
         self.n_estimators = n_estimators
+        self.max_time = max_time
+        self.tol = tol
         self.task = task
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -198,41 +235,82 @@ class DataOOBValuer(BaseRetrainingValuer):
         return DecisionTreeClassifier() if problem.n_classes else DecisionTreeRegressor()
 
     def _parts(self, problem, attributes, release):
-        chunks = -(-self.n_estimators // _CHUNK)
-        return self._sums(problem, chunks), chunks
+        n_models = self._n_models(problem)
+        return self._sums(problem, n_models), None if n_models is None else -(-n_models // _CHUNK)
 
-    def _sums(self, problem, n_chunks):
-        """Yield the sums over models so far, after each chunk of the first `n_estimators`.
+    def _n_models(self, problem):
+        """Number of models, if it is not a rule that ends the fit."""
+        if self.n_estimators is None and self.max_time is self.tol is None:
+            n_features = (*getattr(problem.X, "shape", ()), 1)[1]
+            return default_models(len(problem.y), n_features)
+        return self.n_estimators
 
-        The last sums come when each player was out of bag at least twice.
+    def _sums(self, problem, n_models):
+        """Yield the sums over models so far, after each chunk of the first `n_models`.
+
+        The last sums come when each player was out of bag at least twice, with the reason to stop.
         """
         shared = (
             self._model(problem), problem.X, problem.labels(problem.y), problem.sample_weight,
             problem.classes, problem.groups, problem.n_players, seed_of(self.random_state),
         )  # fmt: skip
-        n, trained, warned = problem.n_players, 0, {}
+        n, trained, start, reason = problem.n_players, 0, perf_counter(), None
+        warned = {}
         total, squares, count = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64)
         with one_thread():
-            while trained == 0 or count.min() < 2:
-                bags = range(trained, trained + self.n_estimators)
-                chunks = [bags[start : start + _CHUNK] for start in range(0, len(bags), _CHUNK)]
-                tasks = [(*shared, chunk) for chunk in chunks]
-                for part, chunk in zip(counted_map(_bag_chunk, tasks, self.n_jobs, warned), chunks):
+            while reason is None:
+                tasks = ((*shared, chunk) for chunk in _chunks(trained, n_models))
+                for *part, n_more in counted_map(_bag_chunk, tasks, self.n_jobs, warned):
                     total, squares, count = total + part[0], squares + part[1], count + part[2]
-                    trained += len(chunk)
-                    if trained < self.n_estimators:
-                        yield total, squares, count, trained, warned
-        yield total, squares, count, trained, warned
+                    trained += n_more
+                    reason = self._goal(start, total, squares, count)
+                    if reason is not None:
+                        break
+                    if n_models is None or trained < n_models:
+                        yield total, squares, count, trained, "n_estimators", warned
+                else:
+                    reason = "n_estimators" if count.min() >= 2 else None
+        yield total, squares, count, trained, reason, warned
+
+    def _goal(self, start, total, squares, count):
+        """The rule by which training ends now, if any."""
+        known = self.tol is not None and count.min() >= _RELIABLE
+        if known and out_of_bag_mean(total, squares, count)[1].max() <= self.tol:
+            return "tol"
+        late = self.max_time is not None and perf_counter() - start > self.max_time
+        return "max_time" if late and count.min() >= 2 else None
 
     def _combine(self, problem, attributes, parts):
         last = deque(parts, maxlen=1)
         if not last or last[0][2].min() < 2:
             return None
-        *sums, trained, warned = last.pop()
+        *sums, trained, reason, warned = last.pop()
         values, error = out_of_bag_mean(*sums)
         empty = 1 / problem.n_classes if problem.n_classes else -problem.y.var()
-        attributes = {"values_error_": error, "n_evaluations_": trained}
+        if parts.stopped or parts.interrupted:
+            reason = "interrupted" if parts.interrupted else "callback"
+        attributes = {"values_error_": error, "n_evaluations_": trained, "stop_reason_": reason}
+        few = self.n_estimators is None and reason == "n_estimators" and trained < _MODELS
         return Result(
             values, float(values.mean()), float(empty), problem, attributes=attributes,
-            warnings=tuple(summaries(warned)),
+            warnings=(*summaries(warned), *(_few(values, error, trained) if few else ())),
         )  # fmt: skip
+
+
+def _chunks(first, n_models):
+    """Numbers of the models of each task; without end if `n_models` is None."""
+    stop = np.inf if n_models is None else first + n_models
+    for start in numbers_from(first, _CHUNK):
+        if start >= stop:
+            return
+        yield range(start, int(min(start + _CHUNK, stop)))
+
+
+def _few(values, error, trained):
+    """The warning of values from the default number of models, if that is small."""
+    message = (
+        f"The values are based on {trained} models, the default for data of this size: their "
+        f"median standard error is {np.median(error):.2g}, the standard deviation of the values "
+        f"{np.std(values):.2g}. Set n_estimators, max_time or tol for another precision."
+    )
+    return [(message, ImpreciseValuesWarning)]

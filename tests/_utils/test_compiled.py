@@ -3,7 +3,7 @@
 import pytest
 from numba.core import caching
 
-from skvalue._utils.compiled import compiled
+from skvalue._utils.compiled import compiled, first_compilation
 
 
 def double(x):
@@ -14,6 +14,21 @@ def double(x):
 def test_without_a_folder_to_write(options, monkeypatch):
     monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
     assert (compiled(**options) if options else compiled)(double)(21) == 42
+
+
+def test_the_first_compilation_is_told_once(caplog, monkeypatch):
+    monkeypatch.setattr(first_compilation, "told", False)
+    compiled(double)(2)  # a function of someone else
+    assert not caplog.records
+
+    def triple(x):
+        return 3 * x
+
+    triple.__module__ = "skvalue.triple"
+    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
+    assert [compiled(triple)(x) for x in (2, 2.0)] == [6, 6.0]
+    assert [record.name for record in caplog.records] == ["skvalue"]
+    assert "compiles its loops for this machine, which may take" in caplog.text
 
 
 def test_other_errors_are_told(monkeypatch):

@@ -169,7 +169,10 @@ def test_frames(numbers):
     frame = frames.DataFrame(X, columns=list("abcd"))
     embedding = make_pipeline(StandardScaler(), PCA(2)).set_output(transform="pandas")
     valuer = KNNShapleyValuer(embedding=embedding).fit(frame, y, X_val=frame[:9], y_val=y[:9])
-    assert list(valuer.feature_names_in_) == ["pca0", "pca1"]
+    assert list(valuer.feature_names_in_) == list("abcd")
+    assert valuer.n_features_in_ == 4
+    assert valuer.transform(frame[:3] + 1).shape == (3, 1)
+    assert not hasattr(KNNShapleyValuer(embedding=embedding).fit(X, y), "feature_names_in_")
     with pytest.raises(ValueError, match="feature names should match"):
         valuer.transform(frame[["b", "a", "c", "d"]])
 

@@ -469,7 +469,7 @@ BAD = {
     "columns": (
         (X0, Y0),
         dict(X_val=X0[:, :1], y_val=Y0),
-        "X_val must be like X: X has 1 features",
+        "X_val must be like X: X_val has 1 features",
     ),
     "unseen": ((X0, Y0), dict(X_val=X0[:2], y_val=["a", "z"]), "labels that y has. Got .* 'z'"),
     "other kind": ((X0, Y0), dict(X_val=X0[:2], y_val=[1, 2]), "labels that y has. Got unseen"),
@@ -651,3 +651,16 @@ def test_labels_of_any_kind(labels, rng):
     np.testing.assert_array_equal(valuer.classes_, labels[::order])
     np.testing.assert_allclose(valuer.values_, plain.values_)
     np.testing.assert_allclose(valuer.score_samples(X, y), plain.score_samples(X, codes))
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "message"),
+    [
+        (np.array([1, 2], dtype=object), ValueError, "convert them, for example with y.astype"),
+        (np.array([1, "a"], dtype=object), ValueError, "convert them, for example with y.astype"),
+        (np.array([b"a", b"b"]), TypeError, "Convert the labels to a string"),
+    ],
+)
+def test_labels_that_are_refused(labels, error, message):
+    with pytest.raises(error, match=message):
+        KNNShapleyValuer().fit(X0, labels[np.arange(10) % 2])

@@ -153,6 +153,21 @@ def test_messages(rng):
         valuer.harmful()
     with pytest.raises(ValueError, match="i must be between 0 and 79. Got 80"):
         valuer.contributions(80)
+    for i in (1.5, "a"):
+        with pytest.raises(ValueError, match=f"i must be between 0 and 79. Got {i!r}"):
+            valuer.contributions(i)
+
+
+def test_groups_by_name(rng):
+    X, y, X_val, y_val = problem(rng, 2)
+    names = np.array(["adam", "eve", "kim", "lea"])[np.arange(80) % 4]
+    valuer = KNNShapleyValuer().fit(X, y, X_val=X_val, y_val=y_val, groups=names)
+    by_name, by_position = valuer.contributions("eve"), valuer.contributions(1)
+    np.testing.assert_array_equal(by_name.contributions, by_position.contributions)
+    assert valuer.values_for("eve") == valuer.values_[1]
+    for i in ("mallory", 1.5, 4):
+        with pytest.raises(ValueError, match=f"between 0 and 3, or the name of a group. Got {i!r}"):
+            valuer.contributions(i)
 
 
 def test_attributes_that_are_not_there_say_why(rng):

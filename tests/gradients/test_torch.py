@@ -394,7 +394,7 @@ def test_parameters_refused(table, options, error, message):
 
 
 def test_no_module():
-    with pytest.raises(TypeError, match="module must be a torch.nn.Module. Got str."):
+    with pytest.raises(TypeError, match="model must be .* torch.nn.Module.* Got 'net'."):
         TorchGradientModel("net", None, [[0.0]], [0], [0], [[0.0]], [0], clip=1.0)
 
 

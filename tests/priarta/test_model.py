@@ -42,6 +42,14 @@ def test_there_and_back(representation, latent, rng, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["config.json", "weights.npz"]
 
 
+def test_no_model_is_overwritten(folder):
+    scorer, path = folder
+    before = (path / "config.json").read_bytes()
+    with pytest.raises(ValueError, match="folder must be one without a model.*delete it or name"):
+        scorer.export(path)
+    assert (path / "config.json").read_bytes() == before
+
+
 def test_unclipped_models_travel_too(rng, tmp_path):
     scorer = PriArTaScorer(max_norm=None).fit(rng.normal(size=(10, 2)))
     scorer.export(tmp_path)

@@ -3,16 +3,21 @@
 import joblib
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from skvalue import DataOOBValuer
 from skvalue.datasets import flip_labels
+from skvalue.exceptions import ImpreciseValuesWarning, IncompleteFitWarning
 from skvalue.inspection import noisy_label_auc
 from skvalue.valuers.data_oob import bootstrap
+
+from ..watch import Watch
 
 
 @pytest.fixture
@@ -133,6 +138,37 @@ def test_more_models_until_every_row_was_out_twice(data):
     )
     assert min(map(len, scores)) >= 2
     np.testing.assert_allclose(valuer.values_, [np.mean(s) for s in scores])
+
+
+def test_the_default_number_of_models_is_bounded(data):
+    X, y = data
+    assert DataOOBValuer(random_state=0).fit(X, y).n_evaluations_ == 800
+    large = np.zeros((60_000, 60), dtype=np.float32)
+    with pytest.warns(ImpreciseValuesWarning, match="based on 50 models, the default for data of"):
+        valuer = DataOOBValuer(DummyClassifier()).fit(large, np.arange(60_000) % 2)
+    assert (valuer.n_evaluations_, valuer.stop_reason_) == (50, "n_estimators")
+
+
+def test_goals_of_the_number_of_models(data):
+    X, y = data
+    valuer = DataOOBValuer(tol=0.05, random_state=0).fit(X, y)
+    assert valuer.stop_reason_ == "tol"
+    assert valuer.values_error_.max() <= 0.05
+    same = DataOOBValuer(n_estimators=valuer.n_evaluations_, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(valuer.values_, same.values_)
+    assert valuer.n_evaluations_ % 16 == 0
+    with parallel_config("threading", n_jobs=2):
+        two = DataOOBValuer(tol=0.05, random_state=0).fit(X, y)
+    assert two.n_evaluations_ == valuer.n_evaluations_
+    few = DataOOBValuer(n_estimators=40, tol=1e-9, random_state=0).fit(X, y)
+    assert (few.n_evaluations_, few.stop_reason_) == (40, "n_estimators")
+    timed = DataOOBValuer(max_time=1e-3, random_state=0).fit(X, y)
+    assert timed.stop_reason_ == "max_time"
+    assert 16 <= timed.n_evaluations_ <= 48  # each row was out of bag twice
+    stopped = DataOOBValuer(tol=1e-9, random_state=0).set_callbacks(Watch(stop_at=3))
+    with pytest.warns(IncompleteFitWarning):
+        assert stopped.fit(X, y).stop_reason_ == "callback"
+    assert stopped.n_evaluations_ == 48
 
 
 def test_bags_of_one_class():

@@ -193,7 +193,7 @@ def test_values_are_there_after_every_round(rng):
         assert len(valuer.round_values_) == t + 1
         assert np.isnan(valuer.values_).all() == (t == 0)
     np.testing.assert_allclose(valuer.values_, valuer.round_values_[1:].mean(axis=0))
-    with pytest.raises(ValueError, match="n_rounds=4 rounds were planned, and noise and schedule"):
+    with pytest.raises(ValueError, match="call start again.*Got round 5 with n_rounds=4"):
         valuer.add_round(np.zeros(2), updates[0])
     again = valuer.start(bowl, 3)
     assert again is valuer
@@ -259,7 +259,7 @@ def test_a_round_that_fails_has_released():
             one.add_round(np.zeros(1), np.ones((2, 1)))
         assert len(one.round_values_) == 0
     for one in (valuer, copied):
-        with pytest.raises(ValueError, match="n_rounds=2 releases of every party were planned"):
+        with pytest.raises(ValueError, match="call start again.*Got release 3 with n_rounds=2"):
             one.add_round(np.zeros(1), np.ones((2, 1)))
     with pytest.raises(TypeError, match="belongs to the process that started it"):
         pickle.dumps(make(epsilon=1.0, clip=1.0).start(bowl, 2))
@@ -270,7 +270,7 @@ def test_a_training_is_as_private_as_it_started():
     valuer.set_params(clip=1e9, n_rounds=5)
     step = valuer.add_round(np.zeros(2), np.full((2, 2), 1e9))
     assert np.abs(step).max() < 1e-6
-    with pytest.raises(ValueError, match="n_rounds=1 rounds were planned"):
+    with pytest.raises(ValueError, match="call start again.*Got round 2 with n_rounds=1"):
         valuer.add_round(np.zeros(2), np.ones((2, 2)))
 
 

@@ -232,7 +232,7 @@ def test_weights_of_rows_in_splits():
 def test_weights_are_part_of_what_a_fit_resumes_with():
     weights = np.arange(1.0, 25)
     valuer = fit(DataShapleyValuer(max_evaluations=200, random_state=0, warm_start=True))
-    with pytest.raises(ValueError, match="warm_start resumes a fit on the same data"):
+    with pytest.raises(ValueError, match="warm_start .* Got another sample_weight: set"):
         fit(valuer, sample_weight=weights)
 
 
@@ -453,9 +453,10 @@ def test_warm_start_resumes(sampler):
 
 def test_warm_start_refuses_other_data_and_parameters():
     valuer = fit(quick(warm_start=True))
-    with pytest.raises(ValueError, match="warm_start resumes a fit on the same data"):
+    again = "set warm_start=False to start again."
+    with pytest.raises(ValueError, match=f"Got another X, y, X_val and y_val, or cv: {again}"):
         fit(valuer, n=23)
-    with pytest.raises(ValueError, match="warm_start resumes a fit on the same data"):
+    with pytest.raises(ValueError, match=f"Got another semivalue: {again}"):
         fit(valuer.set_params(semivalue="banzhaf"))
     valuer.set_params(semivalue="shapley", random_state=5)
     with pytest.raises(ValueError, match="random numbers of random_state=0. Got random_state=5"):
@@ -524,6 +525,47 @@ def test_the_least_count_is_that_of_the_cheapest_sampler():
         fit(quick(max_evaluations=20), 100)
     assert fit(quick(max_evaluations=33), 100).n_evaluations_ == 33
     assert fit(quick(max_evaluations=24)).sampler_ == "permutation"
+
+
+@pytest.mark.parametrize(
+    ("sampler", "n", "cv", "count"),
+    [
+        ("stratified", 100, None, 60),
+        ("subsets", 100, None, 60),
+        ("stratified", 100, 5, 300),
+        ("permutation", 24, None, 40),
+        ("antithetic", 24, None, 130),
+        ("latin", 24, None, 300),
+        ("orthogonal", 12, None, 170),
+        ("permutation", 20, 3, 80),
+    ],
+)
+def test_nine_tenths_of_the_coalitions_are_evaluated(sampler, n, cv, count):
+    X, y, X_val, y_val = data(n)
+    given = {} if cv else {"X_val": X_val, "y_val": y_val}
+
+    def fitted(valuer, count):
+        return valuer.set_params(max_evaluations=count, cv=cv or 5).fit(X, y, **given)
+
+    valuer = fitted(quick(sampler=sampler, warm_start=True), count)
+    assert 0.9 * count <= valuer.n_evaluations_ <= count
+    np.testing.assert_array_equal(valuer.values_, fitted(quick(sampler=sampler), count).values_)
+    if sampler != "subsets":
+        assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+    # A fit that resumes ends with the same bits as one that was not interrupted.
+    more = fitted(valuer, 5 * count)
+    assert 4.5 * count <= more.n_evaluations_ <= 5 * count
+    whole = fitted(quick(sampler=sampler), 5 * count)
+    np.testing.assert_array_equal(more.values_, whole.values_)
+
+
+def test_values_of_few_coalitions_have_no_bias():
+    exact = fit(quick(sampler="exact", max_evaluations=None), 8).values_
+    few = dict(sampler="antithetic", max_evaluations=24)  # 15, an order, and 2 of another one
+    x = [fit(quick(**few, random_state=seed), 8) for seed in range(150)]
+    assert {valuer.n_evaluations_ for valuer in x} == {24}
+    x = np.array([valuer.values_ for valuer in x])
+    assert (np.abs(x.mean(axis=0) - exact) < 4 * x.std(axis=0) / np.sqrt(len(x))).all()
 
 
 def test_a_label_of_validation_points_alone():

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from contextlib import suppress
 from functools import partial
 from itertools import chain, count
@@ -36,6 +37,24 @@ def test_callbacks_see_every_step():
     watch = Watch()
     fit(quick().set_callbacks(watch))
     assert watch.begun == watch.ended == watch.expected > 5
+
+
+@pytest.mark.parametrize(
+    ("watch", "options", "ended"),
+    [
+        (Watch(), {}, True),
+        (Watch(), {"tol": 0.2}, True),
+        (Watch(stop_at=3), {}, False),
+        (Watch(interrupt_at=3), {}, False),
+        (Watch(), {"max_evaluations": 200_000, "max_time": 0.05}, False),
+    ],
+)
+def test_bars_of_fits_that_end_early_are_not_full(watch, options, ended):
+    with suppress(KeyboardInterrupt), warnings.catch_warnings():
+        warnings.simplefilter("ignore", IncompleteFitWarning)
+        fit(quick(**options).set_callbacks(watch))
+    assert watch.whole_ended is ended  # of a fit that has ended, ProgressBar shows 100 %
+    assert watch.torn_down == 1
 
 
 def test_a_callback_stops_the_fit():
@@ -357,7 +376,7 @@ def test_checkpoints_of_others_are_refused(tmp_path):
     fit(quick(checkpoint=path))
     again = fit(quick(checkpoint=str(path)))
     np.testing.assert_array_equal(again.values_, fit(quick()).values_)
-    with pytest.raises(ValueError, match="checkpoint resumes a fit on the same data"):
+    with pytest.raises(ValueError, match="Got another X, y, X_val .* delete '.*state.npz' or name"):
         fit(quick(checkpoint=path), n=22)
     with pytest.raises(ValueError, match="random_state=0. Got random_state=1"):
         fit(quick(checkpoint=path, random_state=1))

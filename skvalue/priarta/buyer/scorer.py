@@ -463,12 +463,12 @@ class PriArTaScorer(BaseEstimator):
         Parameters
         ----------
         folder : str or path-like
-            Folder, which is created if it does not exist.
+            Folder without a model, which is created if it does not exist.
 
         Raises
         ------
         ValueError
-            If a map cannot be exported.
+            If a map cannot be exported, or the folder has a model.
         ImportError
             If a map is a network and safetensors is not installed.
         """

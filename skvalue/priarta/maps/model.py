@@ -124,16 +124,21 @@ class BuyerModel:
         Parameters
         ----------
         folder : str or path-like
-            Folder, which is created if it does not exist.
+            Folder without a model, which is created if it does not exist.
 
         Raises
         ------
         ValueError
-            If a map cannot be exported.
+            If a map cannot be exported, or the folder has a model.
         ImportError
             If there is a network and safetensors is not installed.
         """
         config, arrays = self._exported()
+        if os.path.lexists(os.path.join(folder, _CONFIG)):
+            raise ValueError(
+                f"folder must be one without a model: sellers may use the model that it has, whose "
+                f"summaries fit no other. Got {os.fspath(folder)!r}: delete it or name another one."
+            )
         save_weights(folder, arrays, _has_network(config))
         with open(os.path.join(folder, _CONFIG), "w", encoding="utf8") as file:
             json.dump({**config, "fingerprint": self.fingerprint}, file, indent=1, allow_nan=False)

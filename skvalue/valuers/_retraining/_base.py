@@ -1,6 +1,7 @@
 """Base class of valuers that train an estimator: a `fit` with sample weights."""
 
 from ..._utils.checks import task_of
+from ..._utils.fits import by_name
 from ..._utils.sklearn import fit_context
 from ...base import BaseInSampleValuer, Takes, follow_input_tags, make_problem
 from ...games import has_solver
@@ -25,11 +26,12 @@ class BaseRetrainingValuer(BaseInSampleValuer):
         return follow_input_tags(super().__sklearn_tags__(), estimator)
 
     @fit_context(prefer_skip_nested_validation=True)
+    @by_name
     def fit(
         self,
         X,
         y,
-        *,
+        *late,
         X_val=None,
         y_val=None,
         groups=None,
@@ -44,7 +46,8 @@ class BaseRetrainingValuer(BaseInSampleValuer):
             The rows to value, of any kind that the estimator takes and that can be indexed by
             rows: arrays, data frames, sparse matrices, lists of texts.
         y : array-like of shape (n_samples,)
-            Their labels, of any kind, or targets where the method has a regression game.
+            Their labels (numbers, booleans, strings, dates or categories), or targets where the
+            method has a regression game.
         X_val : array-like of shape (n_validation, n_features), default=None
             Validation points, on which models are scored. Without them `cv` decides which rows
             are held out as validation points of the others.
@@ -83,7 +86,7 @@ class BaseRetrainingValuer(BaseInSampleValuer):
         """
         return self._solve(
             make_problem(
-                self, X, y, X_val, y_val, groups=groups, sample_weight=sample_weight,
+                self, X, y, X_val, y_val, late, groups=groups, sample_weight=sample_weight,
                 sample_weight_val=sample_weight_val,
             )
         )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...estimation import OrderDesign, bernstein_halfwidth, t_halfwidth
-from ._plan import COUNTS
+from ._plan import COUNTS, different
 
 _UNIT_SCORES = (None, "accuracy", "balanced_accuracy", "roc_auc", "f1", "precision", "recall")
 
@@ -51,10 +51,10 @@ def halfwidths(fitted, level, method, utility_range, scoring):
 
 def merged(ours, theirs):
     """The joint estimate of two fits of the same problem."""
-    if ours.header["fingerprint"] != theirs.header["fingerprint"]:
+    if what := different(ours.header["fingerprint"], theirs.header["fingerprint"]):
         raise ValueError(
             "merge needs a valuer of the same class, fitted on the same data with the same "
-            "parameters (all but random_state and stopping rules)."
+            f"parameters (all but random_state and stopping rules). Got another {what}."
         )
     if ours.sampler != theirs.sampler or ours.sampler == "exact":
         raise ValueError(

@@ -84,8 +84,8 @@ def batch_options(game):
     return {"size": max(_SEGMENT, 16 * effective_n_jobs(game.n_jobs))}
 
 
-def fingerprint_of(problem, *settings):
-    """Fingerprint of a problem and of settings."""
+def fingerprints(problem, **settings):
+    """Names of the data and settings of a fit, and their fingerprints, as an array of two rows."""
     points = [
         (None if isinstance(split.players, slice) else split.players, split.points.X,
          split.points.y, split.points.weights)
@@ -93,7 +93,15 @@ def fingerprint_of(problem, *settings):
     ]  # fmt: skip
     labels = problem.labels(problem.y)
     weights, groups = problem.sample_weight, problem.groups
-    return np.array(fingerprint(problem.X, labels, weights, groups, points, *settings))
+    parts = {"X": problem.X, "y": labels, "sample_weight": weights, "groups": groups}
+    parts |= {"X_val and y_val, or cv": points, **settings}
+    return np.array([list(parts), [fingerprint(part) for part in parts.values()]])
+
+
+def different(marks, former):
+    """Names of what differs between the fingerprints of two fits."""
+    former = dict(former.T.tolist())
+    return ", ".join(name for name, mark in marks.T.tolist() if former.get(name) != mark)
 
 
 def refuse_few(run, sampler, max_evaluations):
@@ -102,7 +110,7 @@ def refuse_few(run, sampler, max_evaluations):
     costs = [1 + (design.total if design.exact else design.cost) for design in designs]
     least = len(designs) * max(costs)
     if max_evaluations < least:
-        games = "" if len(designs) == 1 else f" in each of {len(designs)} splits"
+        games = "" if len(designs) == 1 else f", {max(costs)} in each of {len(designs)} splits"
         raise ValueError(
             f"max_evaluations must be at least {least} for sampler={sampler!r} and "
             f"{max(design.n for design in designs)} players{games}. Got {max_evaluations}."

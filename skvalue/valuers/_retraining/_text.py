@@ -54,7 +54,8 @@ task : {"auto", "classification", "regression"}, default="auto"
     is continuous.
 cv : int, "leave-one-out", splitter or iterable, default=5
     Splits used when no validation set is passed: the test rows of each split are the validation
-    points of its training rows. Every row must be a training row equally often.
+    points of its training rows. Every row must be a training row equally often. With fewer than
+    5 groups, 5 means leave-one-group-out.
 class_weight : {"balanced", None}, default=None
     "balanced" weights the validation points such that each class has the same total weight in the
     utility, times any `sample_weight_val` within the class; rows held out by `cv` are weighted in

@@ -37,7 +37,8 @@ from ._plan import (
     Plan,
     batch_options,
     default_estimator,
-    fingerprint_of,
+    different,
+    fingerprints,
     make_games,
     refuse_few,
 )
@@ -349,11 +350,12 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         games, players = make_games(problem, estimator, **options)
         stopping = self._stopping(problem)
         names = ("sampler", "scoring", "empty_utility", "error_score", "truncation")
-        kept = {name: getattr(self, name) for name in names}
-        mark = fingerprint_of(
-            problem, type(self).__name__, estimator, self._semivalue, kept, self.batch, self.device
-        )
-        seed, sampler = self._seed_and_sampler(games, stopping, mark, former)
+        marks = fingerprints(
+            problem, **{"class": type(self).__name__}, estimator=estimator,
+            semivalue=self._semivalue, batch=self.batch, device=self.device,
+            **{name: getattr(self, name) for name in names},
+        )  # fmt: skip
+        seed, sampler = self._seed_and_sampler(games, stopping, marks, former)
 
         def plan_by(sampler):
             designs = [
@@ -366,7 +368,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
             run = Run(designs, players, problem.n_players, stopping)
             if self.max_evaluations is not None:
                 refuse_few(run, sampler, self.max_evaluations)
-            header = {"fingerprint": mark, "seeds": np.array([str(seed)])}
+            header = {"fingerprint": marks, "seeds": np.array([str(seed)])}
             header["sampler"] = np.array(sampler)
             header |= {name: 0 if former is None else int(former[name]) for name in COUNTS}
             if former is not None:
@@ -411,20 +413,22 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
             )
         return stopping
 
-    def _seed_and_sampler(self, games, stopping, mark, former):
+    def _seed_and_sampler(self, games, stopping, marks, former):
         """Seed and sampler of a new run, or of the run that resumes."""
         if former is not None:
-            name = "warm_start" if self._resumes_last_fit else "checkpoint"
-            if str(former["fingerprint"]) != str(mark):
+            name, anew = "warm_start", "set warm_start=False"
+            if not self._resumes_last_fit:
+                name, anew = "checkpoint", f"delete {str(self.checkpoint)!r} or name another file"
+            if what := different(marks, former["fingerprint"]):
                 raise ValueError(
-                    f"{name} resumes a fit on the same data with the same parameters. Got "
-                    "different data or parameters."
+                    f"{name} resumes a fit on the same data with the same parameters. Got another "
+                    f"{what}: {anew} to start again."
                 )
             seed = str(former["seeds"][0])
             if isinstance(self.random_state, Integral) and str(self.random_state) != seed:
                 raise ValueError(
                     f"{name} resumes with the random numbers of random_state={seed}. Got "
-                    f"random_state={self.random_state}."
+                    f"random_state={self.random_state}: {anew} to start again."
                 )
             return int(seed), str(former["sampler"])
         seed, limit = seed_of(self.random_state), stopping.max_evaluations

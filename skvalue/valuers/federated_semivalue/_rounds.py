@@ -54,8 +54,9 @@ class RationedNoise:
     def __call__(self, shape, stream):
         if next(self._left, None) is None:
             raise ValueError(
-                f"n_rounds={self._n_rounds} releases of every party were planned, and the noise "
-                "is for that number (failed rounds count too): start again. Got one more release."
+                "n_rounds must be at least the number of releases of a party, failed rounds "
+                "included, since noise is made for it: call start again with a larger n_rounds. "
+                f"Got release {self._n_rounds + 1} with n_rounds={self._n_rounds}."
             )
         return self._draw(shape, stream)
 

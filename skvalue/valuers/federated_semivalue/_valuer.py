@@ -373,8 +373,9 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         training, rounds = fitted.statistic, fitted.statistic.rounds
         if rounds.done == len(rounds.fractions):
             raise ValueError(
-                f"n_rounds={rounds.done} rounds were planned, and noise and schedule are for that "
-                "number: start again. Got one more round."
+                "n_rounds must be at least the number of rounds of the training, since noise and "
+                f"schedule are made for it: call start again with a larger n_rounds. Got round "
+                f"{rounds.done + 1} with n_rounds={rounds.done}."
             )
         theta = check_array(theta, ensure_2d=False, dtype=np.float64, input_name="theta")
         n = training.n_parties

@@ -166,7 +166,7 @@ class TKNNShapleyValuer(BaseValuer):
     groups_ : ndarray of shape (n_groups,)
         The groups, if `groups` was passed.
     n_features_in_ : int
-        Number of features.
+        Number of features; with `embedding`, of its vectors, unless X has column names.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X has names that are all strings.
 
