@@ -39,7 +39,9 @@ def pytest_configure(config):
 
 def pytest_collection_finish(session):
     """Torch must know of the simulated GPU before it first takes a gradient."""
+    modules = {getattr(item, "module", None) for item in session.items}
     wanted = any("gpu" in getattr(item, "fixturenames", ()) for item in session.items)
+    wanted |= any(hasattr(module, "simulate_a_gpu") for module in modules)
     if find_spec("torch") and (wanted or session.config.getoption("--simulated-gpu")):
         try:
             from . import simulated_gpu
@@ -53,7 +55,10 @@ def rng():
     return np.random.default_rng(20231)
 
 
-@pytest.fixture(params=sorted(set(ENGINES) - APPROXIMATE))
+EXACT_ENGINES = sorted(set(ENGINES) - APPROXIMATE)
+
+
+@pytest.fixture(params=EXACT_ENGINES)
 def engine(request):
     """Every exact engine that is installed."""
     try:
@@ -63,13 +68,20 @@ def engine(request):
     return request.param
 
 
+@pytest.fixture
+def engines():
+    """All exact engines that are installed: where what they are compared with is slow."""
+    return [engine for engine in EXACT_ENGINES if engine == "numba" or find_spec(engine)]
+
+
 def simulate_a_gpu(monkeypatch):
-    """Let torch see one GPU: the simulated one."""
-    from skvalue._utils import torch_device as _torch_device
+    """Let torch see one GPU, a simulated device; returns the module of that device."""
+    from skvalue._utils import torch_device
 
     reason = "this torch takes no device written in Python"
     simulated_gpu = pytest.importorskip("tests.simulated_gpu", reason=reason, exc_type=ImportError)
-    monkeypatch.setattr(_torch_device, "GPU", simulated_gpu.NAME)
+    monkeypatch.setattr(torch_device, "GPU", simulated_gpu.NAME)
+    return simulated_gpu
 
 
 @pytest.fixture(params=[pytest.param("cuda", marks=pytest.mark.gpu), "simulated"])
@@ -86,9 +98,9 @@ def gpu(request, monkeypatch):
 def no_gpu(monkeypatch):
     """Neither torch nor faiss sees a GPU, whatever there is."""
     torch = pytest.importorskip("torch")
-    from skvalue._utils import torch_device as _torch_device
+    from skvalue._utils import torch_device
 
-    monkeypatch.setattr(_torch_device, "GPU", "cuda")
+    monkeypatch.setattr(torch_device, "GPU", "cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     if find_spec("faiss"):
         import faiss

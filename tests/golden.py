@@ -13,7 +13,7 @@ other messages are listed. No numbers are committed: they depend on the machine.
 ``-k PATTERN`` takes the cases whose name matches. ``--except 'PATTERN=TOLERANCE'`` gives the fields
 (case/field) that match another tolerance, for a difference that is meant; ``inf`` takes anything,
 other words included. ``--gone PATTERN`` says of what may be lost that it is meant, too. What is
-meant already stands in EXCEPTIONS and GONE.
+meant is in EXCEPTIONS and GONE.
 """
 
 import argparse
@@ -105,7 +105,7 @@ REWORDED = [
 
 TOLERANCE, TOLERANCE_FLOAT32 = 1e-12, 1e-6
 
-# Set before Python starts: one thread unless a case asks for more, and sets in one order.
+# Set before Python starts: one thread unless a case needs more, and sets in one order.
 ENVIRONMENT = dict(
     OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", PYTHONHASHSEED="0"
 )
@@ -138,7 +138,7 @@ class Record:
         self.arrays, self.words, self.float32, self.seconds = {}, {}, [], {}
 
     def add(self, case, function, *args, float32=False, **params):
-        """Run a case, if it is asked for, and record what it returns."""
+        """Run a case, if its name matches, and record what it returns."""
         if not self.pattern.search(case):
             return
         if case in self.seconds:
@@ -284,7 +284,7 @@ def _net(d, outputs, dtype="float64"):
 
 
 def _neighbours(cls, data, X_new, y_new, *, fit=None, updates=False, config=None, **params):
-    """A fit of a neighbour method, what can be asked of it, and what comes and goes."""
+    """A fit of a neighbour method, its methods, and rows that come and go."""
     from sklearn import config_context
 
     with config_context(**(config or {})):
@@ -822,7 +822,7 @@ def rewards(record):
 
 
 def _retrained(valuer, data, *, stop=None, **fit):
-    """A fit by retraining, stopped early where asked, and its intervals."""
+    """A fit by retraining, stopped early in some cases, and its intervals."""
     from watch import Watch
 
     if stop is not None:

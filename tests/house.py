@@ -136,6 +136,53 @@ def private_imports_of_tests():
     return private_imports(files(TESTS))
 
 
+def private_path(name):
+    """Whether a dotted path leads to or through what is private in skvalue."""
+    parts = name.split(".")
+    return parts[0] == "skvalue" and first_private(parts) is not None
+
+
+def patches(path):
+    """(line, what is set, name) of the attributes that a test file sets for a while.
+
+    By `monkeypatch`, `unittest.mock` or `setattr`, with a path or an object and a name, or by an
+    assignment to a private attribute of anything but `self` and `cls`.
+    """
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Call):
+            function = node.func
+            name = getattr(function, "attr", getattr(function, "id", None))
+            of = ast.unparse(getattr(function, "value", ast.Constant("")))
+            if name in {"setattr", "delattr", "object"} or name == "patch" or of.endswith("patch"):
+                first, second, *_ = [*node.args, None, None]
+                if isinstance(getattr(first, "value", None), str):
+                    yield node.lineno, "", first.value
+                elif isinstance(getattr(second, "value", None), str):
+                    yield node.lineno, ast.unparse(first), second.value
+        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.Delete)):
+            for target in [node.target] if isinstance(node, ast.AugAssign) else node.targets:
+                for part in ast.walk(target):
+                    if isinstance(part, ast.Attribute) and is_private(part.attr):
+                        of = ast.unparse(part.value)
+                        if of not in ("self", "cls"):
+                            yield node.lineno, of, part.attr
+
+
+def private_patches_of_tests(paths=None):
+    """Patches in tests of private modules, names and attributes of skvalue."""
+    offenders = []
+    for path in files(TESTS) if paths is None else paths:
+        modules = names_of_modules(path)
+        for line, of, name in patches(path):
+            root, _, rest = of.partition(".")
+            whole = f"{modules.get(root, of and '...')}.{rest}.{name}".replace("..", ".")
+            whole = whole if of else name
+            ours = any(part in definitions() for part in whole.split("."))
+            if private_path(whole) or (of and is_private(name) and ours):
+                offenders.append(f"{short(path)}:{line} {of or name}{'.' + name if of else ''}")
+    return sorted(set(offenders))
+
+
 def private_imports_of_examples():
     return private_imports(files(ROOT / "examples"))
 
@@ -250,9 +297,8 @@ def classes():
 def public_classes():
     import skvalue
 
-    rooms = [importlib.import_module(f"skvalue.{room}") for room in sorted(skvalue._ROOMS)]
-    public = [getattr(skvalue, name) for name in skvalue._PUBLIC]
-    for room in rooms:
+    public = [getattr(skvalue, name) for name in skvalue.__all__]
+    for room in filter(inspect.ismodule, list(public)):
         public += [getattr(room, name) for name in getattr(room, "__all__", ())]
     public = {value for value in public if inspect.isclass(value) and of_house(value)}
     return sorted(public, key=lambda cls: cls.__qualname__)
@@ -554,7 +600,7 @@ def valuers():
     """All public valuers of rows."""
     import skvalue
 
-    found = (getattr(skvalue, name) for name in sorted(skvalue._PUBLIC) if name.endswith("Valuer"))
+    found = (getattr(skvalue, name) for name in skvalue.__all__ if name.endswith("Valuer"))
     return [cls for cls in found if not inspect.isabstract(cls)]
 
 
@@ -669,10 +715,11 @@ MEASURES = {
     f"valuers with more than {MAX_PRIVATE} private attributes": (crowded_valuers, 0),
     "work to show a valuer": (shown_work, 0),
     "private values shown": (shown_private_values, 0),
+    "private imports of tests": (private_imports_of_tests, 0),
+    "patches of private names by tests": (private_patches_of_tests, 0),
 }
 # Printed, but not (yet) asked for by a test.
 REPORTED = {
-    "private imports of tests": private_imports_of_tests,
     "private imports of examples": private_imports_of_examples,
     "lines with 'judg'": judges,
 }

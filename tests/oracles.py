@@ -16,37 +16,37 @@ def nearest_sets(distances, k):
     return [inside + list(rest) for rest in combinations(tied, k - len(inside))]
 
 
-def knn_utility(players, distances, y, y_judge, k, utility, n_classes, prior):
-    """Utility of one coalition at one judge, averaged over the orders of ties."""
+def knn_utility(players, distances, y, y_point, k, utility, n_classes, prior):
+    """Utility of one coalition at one validation point, averaged over the orders of ties."""
     players = list(players)
     if not players:
         if n_classes:
             return 1 / n_classes if utility == "soft" else 0.0
-        return -((prior - y_judge) ** 2)
+        return -((prior - y_point) ** 2)
     votes = min(k, len(players))
     divisor = votes if utility == "soft" else k
     scores = []
     for chosen in nearest_sets(distances[players], votes):
         targets = y[[players[i] for i in chosen]]
         if n_classes:
-            scores.append((targets == y_judge).sum() / divisor)
+            scores.append((targets == y_point).sum() / divisor)
         elif utility == "soft":
-            scores.append(-((targets.mean() - y_judge) ** 2))
+            scores.append(-((targets.mean() - y_point) ** 2))
         else:
-            scores.append(-(((targets - prior).sum() / k + prior - y_judge) ** 2))
+            scores.append(-(((targets - prior).sum() / k + prior - y_point) ** 2))
     return np.mean(scores)
 
 
-def tknn_utility(players, distances, y, y_judge, radius, n_classes):
-    """Utility of one coalition at one judge: share of the right label inside the ball."""
+def tknn_utility(players, distances, y, y_point, radius, n_classes):
+    """Utility of one coalition at one validation point: fraction of its label in the ball."""
     inside = [i for i in players if distances[i] <= radius * (1 + 1e-12)]
-    return np.mean(y[inside] == y_judge) if inside else 1 / n_classes
+    return np.mean(y[inside] == y_point) if inside else 1 / n_classes
 
 
 def enumerate_game(
     utility, X, y, X_val, y_val, weights=None, metric="euclidean", semivalue="shapley"
 ):
-    """Values of all rows by 2^n coalitions; ``utility(players, distances, y, y_judge)``."""
+    """Values of all rows by 2^n coalitions; ``utility(players, distances, y, y_point)``."""
     distances = cdist(X_val, X, metric)
     weights = np.full(len(y_val), 1 / len(y_val)) if weights is None else weights
     return enumerate_semivalue(
@@ -58,12 +58,12 @@ def enumerate_game(
     )
 
 
-def grid_game(rng, n, n_judges, n_classes, spread=3):
+def grid_game(rng, n, n_points, n_classes, side=3):
     """A small game on a grid, so that ties, duplicates and empty balls abound."""
-    X = rng.integers(0, spread, (n, 2)).astype(float)
-    X_val = rng.integers(0, spread, (n_judges, 2)).astype(float)
+    X = rng.integers(0, side, (n, 2)).astype(float)
+    X_val = rng.integers(0, side, (n_points, 2)).astype(float)
     if n_classes == 0:
-        return X, 5 + rng.normal(size=n), X_val, 5 + rng.normal(size=n_judges)
+        return X, 5 + rng.normal(size=n), X_val, 5 + rng.normal(size=n_points)
     n_classes = min(n, n_classes)
     y = rng.permutation(np.r_[np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)])
-    return X, y, X_val, rng.integers(0, n_classes, n_judges)
+    return X, y, X_val, rng.integers(0, n_classes, n_points)

@@ -40,20 +40,20 @@ def every_engine(request, engine, monkeypatch):
     name = request.node.name
     if engine == "faiss" and "manhattan" in name:
         pytest.skip("FAISS has Euclidean and cosine distances, and says so")
-    if engine != "numba" and "5000_rows" in name:
-        pytest.skip("not the engine for so many games of all rows")
+    if engine != "numba" and "many_rows" in name:
+        pytest.skip("not the engine for that many games of all rows")
     for key, (valuer, n_classes) in EXACT.items():
         on_engine = clone(valuer).set_params(engine=engine, device="cpu")
         monkeypatch.setitem(EXACT, key, (on_engine, n_classes))
 
 
-def problem(rng, n_classes, n=80, n_judges=30, d=3):
+def problem(rng, n_classes, n=80, n_points=30, d=3):
     """Rows on a coarse grid, so that there are ties and duplicates."""
-    X, X_val = rng.integers(-2, 3, (n, d)) / 2.0, rng.integers(-2, 3, (n_judges, d)) / 2.0
+    X, X_val = rng.integers(-2, 3, (n, d)) / 2.0, rng.integers(-2, 3, (n_points, d)) / 2.0
     if n_classes == 0:
-        return X, rng.normal(size=n) + 10, X_val, rng.normal(size=n_judges) + 10
+        return X, rng.normal(size=n) + 10, X_val, rng.normal(size=n_points) + 10
     y = np.r_[np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)]
-    return X, y, X_val, rng.integers(0, n_classes, n_judges)
+    return X, y, X_val, rng.integers(0, n_classes, n_points)
 
 
 def fit(name, rng, **sizes):
@@ -70,11 +70,12 @@ def test_efficiency(name, rng):
 
 @by_name
 @pytest.mark.parametrize("cv", [None, *SPLITTERS], ids=str)
-def test_efficiency_of_5000_rows(name, rng, cv):
+def test_efficiency_of_many_rows(name, rng, cv):
     valuer, n_classes = EXACT[name]
     if n_classes == 0 and isinstance(cv, StratifiedKFold):
         cv = KFold(4)  # scikit-learn stratifies classes only
-    n = 5000 if valuer.metric != "manhattan" else 500
+    n = 5000 if cv is None else 1500
+    n = n if valuer.metric != "manhattan" else 500
     X, y = rng.normal(size=(n, 4)), rng.integers(0, max(n_classes, 2), n)
     y = y if n_classes else rng.normal(size=n)
     fitted = clone(valuer).set_params(**({} if cv is None else {"cv": cv}))
@@ -113,7 +114,7 @@ def test_null_player(rng):
 
 
 @by_name
-def test_linearity_in_the_judges(name, rng):
+def test_linearity_in_the_validation_points(name, rng):
     # A validation point of weight two counts as two points.
     valuer, n_classes = EXACT[name]
     X, y, X_val, y_val = problem(rng, n_classes)
@@ -128,11 +129,11 @@ def test_linearity_in_the_judges(name, rng):
 
 
 @by_name
-@pytest.mark.parametrize("judging", ["validation", "leave-one-out"])
-def test_row_order_does_not_matter(name, rng, judging):
+@pytest.mark.parametrize("points", ["validation", "leave-one-out"])
+def test_row_order_does_not_matter(name, rng, points):
     valuer, n_classes = EXACT[name]
     X, y, X_val, y_val = problem(rng, n_classes)
-    extra = dict(X_val=X_val, y_val=y_val) if judging == "validation" else {}
+    extra = dict(X_val=X_val, y_val=y_val) if points == "validation" else {}
     order = rng.permutation(len(X))
     straight = clone(valuer).fit(X, y, **extra).values_
     shuffled = clone(valuer).fit(X[order], y[order], **extra).values_
@@ -140,8 +141,8 @@ def test_row_order_does_not_matter(name, rng, judging):
 
 
 @by_name
-def test_judge_order_tiles_and_jobs_do_not_matter(name, rng):
-    valuer, X, y, X_val, y_val = fit(name, rng, n_judges=300)
+def test_order_of_points_tiles_and_jobs_do_not_matter(name, rng):
+    valuer, X, y, X_val, y_val = fit(name, rng, n_points=300)
     order = rng.permutation(300)
     for n_jobs, memory in [(1, 1024), (2, 1024), (3, 1), (1, 1)]:
         with config_context(working_memory=memory):

@@ -48,9 +48,10 @@ def _members(name, cls):
 
 def public_names():
     """Import path -> public class or function, each once, under the shortest path it has."""
-    inner = [room for room in INNER_ROOMS if room.split(".")[0] in skvalue._ROOMS]
-    rooms = sorted(skvalue._ROOMS) + inner
-    paths = {f"skvalue.{name}": getattr(skvalue, name) for name in sorted(skvalue._PUBLIC)}
+    inner = [room for room in INNER_ROOMS if room.split(".")[0] in skvalue.__all__]
+    top = {name: getattr(skvalue, name) for name in skvalue.__all__}
+    rooms = [name for name, value in top.items() if inspect.ismodule(value)] + inner
+    paths = {f"skvalue.{name}": value for name, value in top.items() if name not in rooms}
     for room in rooms:
         module = import_module(f"skvalue.{room}")
         for name in module.__all__:

@@ -29,12 +29,12 @@ def test_weights_are_probabilities(semivalue, n):
 
 
 @pytest.mark.parametrize("semivalue", SEMIVALUES)
-def test_absence_moments_are_chances_of_the_weights(semivalue):
+def test_absence_moments_are_probabilities_of_the_weights(semivalue):
     # i given players out of n - 1 others are absent: sum over coalitions that avoid them.
     n = 9
     p = coalition_weights(semivalue, n)
-    chances = [sum(comb(n - 1 - i, k) * p[k] for k in range(n - i)) for i in range(n)]
-    np.testing.assert_allclose(absence_moments(semivalue, n), chances, rtol=1e-12, atol=1e-15)
+    expected = [sum(comb(n - 1 - i, k) * p[k] for k in range(n - i)) for i in range(n)]
+    np.testing.assert_allclose(absence_moments(semivalue, n), expected, rtol=1e-12, atol=1e-15)
 
 
 def test_beta_one_one_is_shapley():
@@ -53,7 +53,7 @@ def test_large_alpha_weights_small_coalitions():
 
 
 def test_airport_game():
-    # Littlechild and Owen (1973): each pays its share of every runway section that it uses.
+    # Littlechild and Owen (1973): each pays its part of every runway section that it uses.
     costs = np.array([1.0, 2.0, 4.0, 7.0])
     values = enumerate_semivalue(lambda s: max((costs[i] for i in s), default=0.0), 4)
     sections = np.diff(np.r_[0, costs]) / np.arange(4, 0, -1)
@@ -109,7 +109,7 @@ def test_a_table_of_utilities_gives_the_enumeration(semivalue, rng):
         tabulated_semivalue(table[:6])
 
 
-def test_a_semivalue_of_ones_own():
+def test_a_semivalue_by_a_function():
     two_others = lambda n: (np.arange(n) == 2).astype(float)  # noqa: E731
     np.testing.assert_allclose(size_weights(two_others, 5), [0, 0, 1, 0, 0])
     values = enumerate_semivalue(lambda players: len(players) ** 2, 5, two_others)
@@ -128,12 +128,12 @@ def test_beta_of_large_parameters(semivalue, n):
     alpha, beta = (Fraction(part) for part in semivalue)
     expected = []
     for k in range(n):  # E t^k (1 - t)^(n - 1 - k) of t ~ Beta(beta, alpha)
-        chance = prod((beta + i for i in range(k)), start=Fraction(1))
-        chance *= prod(alpha + i for i in range(n - 1 - k))
-        expected.append(float(chance / prod(alpha + beta + i for i in range(n - 1))))
+        probability = prod((beta + i for i in range(k)), start=Fraction(1))
+        probability *= prod(alpha + i for i in range(n - 1 - k))
+        expected.append(float(probability / prod(alpha + beta + i for i in range(n - 1))))
     np.testing.assert_allclose(coalition_weights(semivalue, n), expected, rtol=1e-11, atol=1e-300)
-    chances = expected * np.array([comb(n - 1, k) for k in range(n)], dtype=float)
-    np.testing.assert_allclose(size_weights(semivalue, n), chances, rtol=1e-11, atol=1e-300)
+    of_sizes = expected * np.array([comb(n - 1, k) for k in range(n)], dtype=float)
+    np.testing.assert_allclose(size_weights(semivalue, n), of_sizes, rtol=1e-11, atol=1e-300)
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, None])

@@ -58,7 +58,7 @@ def block_bytes(device, divisor=8):
     One third of the GPU's free memory; on the CPU, scikit-learn's ``working_memory`` / `divisor`.
     """
     if device == "cpu":
-        return get_config()["working_memory"] * 2**20 // divisor
+        return int(get_config()["working_memory"] * 2**20) // divisor
     return free_memory() // 3
 
 

@@ -66,7 +66,7 @@ def own_fractions(schedule, n_permutations, noise_variance=None, gradient_varian
         return optimal_fraction(t, noise_variance, gradient_variance)
     if callable(schedule):
         schedule = [schedule(int(step), n_permutations) for step in t]
-    fractions = np.asarray(schedule, dtype=np.float64)
+    fractions = np.array(schedule, dtype=np.float64)
     if fractions.shape != (n_permutations,):
         raise ValueError(
             f"noise must have one weight for each of {n_permutations} permutations. Got shape "

@@ -11,7 +11,6 @@ from ._faiss import FaissEngine, check_device
 from .kernels.kinds import COSINE
 
 _PROBED = 8  # one in 8 groups is searched, and at least 16
-_GPU_GROUPS = 2048  # largest number of groups that a GPU searches
 
 
 def make_engine(device):
@@ -23,10 +22,11 @@ class FaissIVFEngine(FaissEngine):
     """Approximate ranks of the nearest by an inverted file."""
 
     name = "faiss-ivf"
+    most_gpu_groups = 2048  # that a GPU searches
 
     def _build(self, vectors, kind):
         n, d = vectors.shape
-        most = _GPU_GROUPS if self.device == "cuda" else n
+        most = self.most_gpu_groups if self.device == "cuda" else n
         n_groups = int(max(1, min(4 * np.sqrt(n), n // 39, most)))  # faiss wants 39 rows per group
         metric = faiss.METRIC_INNER_PRODUCT if kind == COSINE else faiss.METRIC_L2
         centres = faiss.IndexFlatIP(d) if kind == COSINE else faiss.IndexFlatL2(d)

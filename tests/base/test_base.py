@@ -32,7 +32,7 @@ def data(name, rng, **sizes):
     return clone(valuer), *problem(rng, n_classes, **sizes)
 
 
-# Who judges whom -----------------------------------------------------------------------------
+# Players and points -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [name for name, (_, n_classes) in EXACT.items() if n_classes])
@@ -53,14 +53,14 @@ def test_leave_one_out_is_the_mean_of_n_games(name, rng):
     "cv", [4, KFold(5), RepeatedStratifiedKFold(n_splits=3, n_repeats=2)], ids=str
 )
 @pytest.mark.parametrize("name", ["knn", "tknn-euclidean"])
-def test_cross_judging_is_the_mean_over_splits(name, cv, rng):
+def test_cross_validation_is_the_mean_over_splits(name, cv, rng):
     valuer, X, y, *_ = data(name, rng)
     if isinstance(cv, RepeatedStratifiedKFold):
         cv.random_state = 0
     splits = list((StratifiedKFold(4) if cv == 4 else cv).split(X, y))
     total, utility = np.zeros(len(X)), []
-    for players, judges in splits:
-        game = clone(valuer).fit(X[players], y[players], X_val=X[judges], y_val=y[judges])
+    for players, points in splits:
+        game = clone(valuer).fit(X[players], y[players], X_val=X[points], y_val=y[points])
         total[players] += game.values_ / len(splits)
         utility.append(game.utility_)
     valuer.set_params(cv=cv).fit(X, y)
@@ -83,11 +83,11 @@ def test_groups_sum_their_rows(name, rng):
     assert not hasattr(valuer, "groups_")
 
 
-def test_a_group_never_judges_itself(rng):
+def test_a_group_is_no_validation_point_of_itself(rng):
     X, y = rng.normal(size=(30, 2)), rng.integers(0, 2, 30)
     groups = np.arange(30) // 3
     valuer = KNNShapleyValuer(1).fit(X, y, groups=groups)
-    doubled = np.r_[X, X + 1e-9]  # twins in the same group would judge each other
+    doubled = np.r_[X, X + 1e-9]  # a twin in another group would be the nearest row
     twins = KNNShapleyValuer(1).fit(doubled, np.r_[y, y], groups=np.r_[groups, groups])
     assert twins.utility_ == pytest.approx(valuer.utility_)
     assert KNNShapleyValuer(1).fit(doubled, np.r_[y, y]).utility_ == pytest.approx(1)
@@ -97,14 +97,14 @@ def test_a_group_never_judges_itself(rng):
 
 
 @by_name
-@pytest.mark.parametrize("judging", ["validation", "leave-one-out"])
-def test_unseen_rows_are_valued_by_the_game_with_them(name, rng, judging):
+@pytest.mark.parametrize("points_of", ["validation", "leave-one-out"])
+def test_unseen_rows_are_valued_by_the_game_with_them(name, rng, points_of):
     valuer, X, y, X_val, y_val = data(name, rng, n=30)
-    extra = {"X_val": X_val, "y_val": y_val} if judging == "validation" else {}
+    extra = {"X_val": X_val, "y_val": y_val} if points_of == "validation" else {}
     X_new, y_new = rng.integers(-2, 3, (6, 3)) / 2.0 + 0.25, rng.choice(y, 6)
     scores = valuer.fit(X, y, **extra).score_samples(X_new, y_new)
     for score, row, label in zip(scores, X_new, y_new):
-        if judging == "leave-one-out" and name.startswith("knn-regression"):
+        if points_of == "leave-one-out" and name.startswith("knn-regression"):
             # The prior mean stays that of the fitted rows, see the docstring.
             label = y.mean()
             score = valuer.score_samples([row], [label])[0]
@@ -119,7 +119,40 @@ def test_seen_rows_have_their_fitted_values(name, rng):
     same = (X[:, None] == X).all(axis=2)
     np.testing.assert_allclose(valuer.transform(X)[:, 0], same @ valuer.values_ / same.sum(axis=1))
     same &= y[:, None] == y
-    np.testing.assert_allclose(valuer.score_samples(X, y), same @ valuer.values_ / same.sum(axis=1))
+    zeros = np.where(X == 0, rng.choice([-0.0, 0.0], X.shape), X)
+    scores = valuer.score_samples(zeros, y)
+    np.testing.assert_allclose(scores, same @ valuer.values_ / same.sum(axis=1))
+
+
+def colliding_rows():
+    """Two rows of float64 with the same 64-bit hash, and no column in common.
+
+    The second number of a row is combined with the hash of the first by exclusive or.
+    """
+
+    def hash_first(number):
+        word = int(np.float64(number).view(np.uint64)) ^ 0x9E3779B97F4A7C15
+        word = word * 0xBF58476D1CE4E5B9 % 2**64
+        return word ^ word >> 29
+
+    row = np.array([1.0, 2.0])
+    word = int(row[1].view(np.uint64)) ^ hash_first(row[0])
+    for first in np.arange(2.0, 4000.0):
+        second = np.uint64(word ^ hash_first(first)).view(np.float64)
+        if 1e-3 < abs(second) < 1e3:
+            return np.array([row, [first, second]])
+    raise AssertionError("no second row is of a moderate size")
+
+
+def test_equal_hashes_are_not_enough(rng):
+    collide = colliding_rows()
+    X, y = np.r_[collide[:1], rng.normal(size=(9, 2))], np.arange(10) % 2
+    valuer = KNNShapleyValuer(3).fit(X, y, X_val=X + 0.1, y_val=y)
+    plain = clone(valuer).fit(X + 0.25, y, X_val=X + 0.35, y_val=y)  # has never seen these rows
+    found, scored = valuer.transform(collide)[:, 0], plain.transform(collide + 0.25)[:, 0]
+    assert found[0] == valuer.values_[0]
+    assert found[1] == pytest.approx(scored[1])
+    assert found[1] != pytest.approx(valuer.values_[0])
 
 
 @pytest.mark.parametrize("name", ["knn", "tknn", "tknn-euclidean"])
@@ -141,9 +174,11 @@ def test_unknown_labels_are_averaged(name, rng):
             cut = np.sort(d)[valuer.n_neighbors - 1]
             inside, tied = d < cut - 1e-12, np.abs(d - cut) < 1e-12
             weights = inside + tied * (valuer.n_neighbors - inside.sum()) / tied.sum()
-        shares = np.bincount(y, weights, minlength=len(labels))
-        shares = shares / weights.sum() if weights.any() else np.full(len(labels), 1 / len(labels))
-        assert score == pytest.approx(shares @ labels, abs=1e-13)
+        fractions = np.bincount(y, weights, minlength=len(labels))
+        fractions = (
+            fractions / weights.sum() if weights.any() else np.full(len(labels), 1 / len(labels))
+        )
+        assert score == pytest.approx(fractions @ labels, abs=1e-13)
 
 
 def test_float32_rows_are_found_again(rng):
@@ -156,12 +191,12 @@ def test_float32_rows_are_found_again(rng):
 
 
 @by_name
-@pytest.mark.parametrize("judging", ["validation", "leave-one-out", 4])
-def test_adding_and_removing_rows_equals_a_refit(name, rng, judging):
+@pytest.mark.parametrize("points_of", ["validation", "leave-one-out", 4])
+def test_adding_and_removing_rows_equals_a_refit(name, rng, points_of):
     valuer, X, y, X_val, y_val = data(name, rng)
-    extra = {"X_val": X_val, "y_val": y_val} if judging == "validation" else {}
-    valuer.set_params(**({} if judging == "validation" else {"cv": judging}))
-    if judging == 4 and name.startswith("tknn"):
+    extra = {"X_val": X_val, "y_val": y_val} if points_of == "validation" else {}
+    valuer.set_params(**({} if points_of == "validation" else {"cv": points_of}))
+    if points_of == 4 and name.startswith("tknn"):
         valuer.set_params(cv=KFold(4))
     whole = clone(valuer).fit(X, y, **extra)
     grown = clone(valuer).fit(X[:60], y[:60], **extra).add_rows(X[60:], y[60:])
@@ -271,7 +306,7 @@ def test_callbacks_see_every_task(valuer, cv, rng):
 
 
 @pytest.mark.parametrize("valuer", [KNNShapleyValuer(n_jobs=2), TKNNShapleyValuer(n_jobs=2)])
-def test_a_callback_stops_the_fit_and_values_stand_on_the_judges_done(valuer, rng):
+def test_a_callback_stops_the_fit_and_values_are_of_the_points_done(valuer, rng):
     X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
     X_val, y_val = rng.normal(size=(3000, 2)), rng.integers(0, 2, 3000)
     valuer.set_callbacks(Watch(stop_at=2))
@@ -309,7 +344,7 @@ def test_updates_after_an_early_stop(valuer, rng):
     np.testing.assert_allclose(valuer.values_, whole.remove_rows([0]).values_, atol=1e-13)
 
 
-def test_control_c_keeps_what_there_is(rng):
+def test_control_c_keeps_what_is_done(rng):
     X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
     X_val, y_val = rng.normal(size=(3000, 2)), rng.integers(0, 2, 3000)
     watch = Watch(interrupt_at=3)
@@ -332,7 +367,7 @@ class Impatient(Watch):
 
 
 @pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer(0.1)])
-def test_control_c_before_anybody_has_judged(valuer, rng):
+def test_control_c_before_any_point_is_done(valuer, rng):
     X, y = rng.normal(size=(900, 2)), rng.integers(0, 2, 900)
     valuer = clone(valuer).set_callbacks(Impatient(interrupt_at=1))
     with pytest.raises(KeyboardInterrupt):
@@ -477,7 +512,7 @@ BAD = {
         dict(X_val=X0, y_val=Y0, sample_weight_val=[-1.0] * 10),
         "sample_weight_val must be non-negative with a positive sum",
     ),
-    "weights of nobody": (
+    "weights without points": (
         (X0, Y0),
         dict(sample_weight_val=[1] * 10),
         "sample_weight_val needs X_val",
@@ -490,11 +525,12 @@ BAD = {
 
 @pytest.mark.parametrize("cls", [KNNShapleyValuer, TKNNShapleyValuer])
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_refused_before_work_starts(cls, case, monkeypatch):
+def test_bad_input_is_refused_before_work_starts(cls, case):
     arguments, keywords, message = BAD[case]
-    monkeypatch.setattr(cls, "_parts", lambda *a, **k: pytest.fail("work started"))
+    watch = Watch()
     with pytest.raises(ValueError, match=message):
-        cls().fit(*arguments, **keywords)
+        cls().set_callbacks(watch).fit(*arguments, **keywords)
+    assert watch.begun == 0
 
 
 @pytest.mark.parametrize(
@@ -549,7 +585,7 @@ def test_messages_after_fit():
         with pytest.raises(ValueError, match=message):
             call()
     np.testing.assert_array_equal(valuer.values_, before)  # nothing is lost
-    judged = clone(valuer).fit(X0, Y0, X_val=X0, y_val=Y0)
+    with_points = clone(valuer).fit(X0, Y0, X_val=X0, y_val=Y0)
     for weights, message in [
         ([np.nan], "sample_weight_val contains NaN"),
         ([-1.0], "must be non-negative"),
@@ -557,7 +593,7 @@ def test_messages_after_fit():
         ([1.0, 1.0], r"\(1\). Got 2"),
     ]:
         with pytest.raises(ValueError, match=message):
-            judged.add_validation(X0[:1], Y0[:1], sample_weight_val=weights)
+            with_points.add_validation(X0[:1], Y0[:1], sample_weight_val=weights)
 
 
 def test_a_refused_change_leaves_all_attributes_of_a_fit(rng):
@@ -591,15 +627,18 @@ def test_a_change_of_rows_does_not_change_the_game(rng):
     )
 
 
-def test_leave_one_out_of_many_rows_warns(monkeypatch):
-    monkeypatch.setattr("skvalue.base._problem.LEAVE_ONE_OUT_LIMIT", 9)
-    with pytest.warns(
-        QuadraticCostWarning, match="compares 100 pairs of rows. Pass X_val and y_val"
-    ):
-        KNNShapleyValuer().fit(X0, Y0)
+def test_leave_one_out_of_many_rows_warns():
+    n = 50_001
+    X, y = np.arange(n, dtype=float)[:, None], np.arange(n) % 2
+    valuer = KNNShapleyValuer().set_callbacks(Impatient(interrupt_at=1))
+    message = "compares 2,500,100,001 pairs of rows. Pass X_val and y_val"
+    with pytest.warns(QuadraticCostWarning, match=message), pytest.raises(KeyboardInterrupt):
+        valuer.fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        KNNShapleyValuer(cv=5).fit(X0, Y0)
+        for cv, n_rows in ((5, n), ("leave-one-out", n - 1)):
+            with pytest.raises(KeyboardInterrupt):
+                valuer.set_params(cv=cv).fit(X[:n_rows], y[:n_rows])
 
 
 @pytest.mark.parametrize("labels", [["x", "y"], [3, 17], [True, False], [1.0, 2.0], ["1", "10"]])

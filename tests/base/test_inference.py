@@ -1,4 +1,4 @@
-"""Standard errors over validation points, significant harm, and the split over judges."""
+"""Standard errors over validation points, significant harm, and contributions by point."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.exceptions import FewValidationPointsWarning
 
 
-def by_judge(valuer, X, y, X_val, y_val):
+def by_point(valuer, X, y, X_val, y_val):
     """Values at every validation point alone, from one fit each."""
     weights = np.eye(len(y_val))
     return np.array(
@@ -22,7 +22,7 @@ def by_judge(valuer, X, y, X_val, y_val):
     )
 
 
-# A regression's prior is the mean validation target, so one judge at a time is another game.
+# A regression's prior is the mean validation target, so one point at a time is another game.
 CLASSES = [name for name, (_, n_classes) in EXACT.items() if n_classes]
 by_class_name = pytest.mark.parametrize("name", CLASSES)
 
@@ -31,9 +31,9 @@ by_class_name = pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("grouped", [False, True])
 def test_validation_error_is_that_of_a_mean(name, rng, grouped):
     valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = problem(rng, n_classes, n=40, n_judges=25)
+    X, y, X_val, y_val = problem(rng, n_classes, n=40, n_points=25)
     groups = rng.permutation(np.arange(40) % 6) if grouped else None
-    split = by_judge(valuer, X, y, X_val, y_val)
+    split = by_point(valuer, X, y, X_val, y_val)
     if grouped:
         split = np.stack([split[:, groups == g].sum(axis=1) for g in range(6)], axis=1)
     fitted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
@@ -44,31 +44,31 @@ def test_validation_error_is_that_of_a_mean(name, rng, grouped):
 @by_class_name
 def test_validation_error_with_weights(name, rng):
     valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = problem(rng, n_classes, n=30, n_judges=20)
+    X, y, X_val, y_val = problem(rng, n_classes, n=30, n_points=20)
     w = rng.random(20)
     w /= w.sum()
-    split = by_judge(valuer, X, y, X_val, y_val)
+    split = by_point(valuer, X, y, X_val, y_val)
     fitted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=w)
-    spread = (w[:, None] ** 2 * (split - w @ split) ** 2).sum(axis=0) / (1 - (w**2).sum())
-    np.testing.assert_allclose(fitted.validation_error_, np.sqrt(spread), atol=1e-13)
+    variance = (w[:, None] ** 2 * (split - w @ split) ** 2).sum(axis=0) / (1 - (w**2).sum())
+    np.testing.assert_allclose(fitted.validation_error_, np.sqrt(variance), atol=1e-13)
 
 
 @by_name
-@pytest.mark.parametrize("judging", ["validation", "leave-one-out", 4])
+@pytest.mark.parametrize("points_of", ["validation", "leave-one-out", 4])
 @pytest.mark.parametrize("grouped", [False, True])
-def test_contributions_sum_to_the_value(name, rng, judging, grouped):
+def test_contributions_sum_to_the_value(name, rng, points_of, grouped):
     valuer, n_classes = EXACT[name]
     X, y, X_val, y_val = problem(rng, n_classes, n=40)
     extra = {"groups": np.arange(40) % 5} if grouped else {}
     valuer = clone(valuer)
-    if judging == "validation":
+    if points_of == "validation":
         extra |= {"X_val": X_val, "y_val": y_val}
     else:
-        valuer.set_params(cv=judging)
+        valuer.set_params(cv=points_of)
     valuer.fit(X, y, **extra)
     for i in (0, 3, -1):
         split = valuer.contributions(i)
-        assert len(split.contributions) == (30 if judging == "validation" else 40)
+        assert len(split.contributions) == (30 if points_of == "validation" else 40)
         assert split.contributions.sum() == pytest.approx(valuer.values_[i], abs=1e-13)
         assert (np.diff(split.contributions[split.supporters]) <= 0).all()
         assert (split.contributions[split.supporters] > 0).all()
@@ -77,10 +77,10 @@ def test_contributions_sum_to_the_value(name, rng, judging, grouped):
 
 
 @by_class_name
-def test_contributions_are_the_values_at_each_judge(name, rng):
+def test_contributions_are_the_values_at_each_point(name, rng):
     valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = problem(rng, n_classes, n=30, n_judges=12)
-    split = by_judge(valuer, X, y, X_val, y_val) / 12
+    X, y, X_val, y_val = problem(rng, n_classes, n=30, n_points=12)
+    split = by_point(valuer, X, y, X_val, y_val) / 12
     fitted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
     for i in (2, 17):
         np.testing.assert_allclose(fitted.contributions(i).contributions, split[:, i], atol=1e-14)
@@ -108,29 +108,32 @@ def test_harmful_holds_its_false_discovery_rate(valuer, rng):
     X, y = draw(150, 0.25)
     X_big, y_big = draw(40_000, 0.1)
     truth = clone(valuer).fit(X, y, X_val=X_big, y_val=y_big).values_ < 0
-    shares, power = [], []
+    fractions, power = [], []
     for _ in range(60):
         X_val, y_val = draw(600, 0.1)
         found = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val).harmful(fdr=0.2)
-        shares.append((found & ~truth).sum() / max(found.sum(), 1))
+        fractions.append((found & ~truth).sum() / max(found.sum(), 1))
         power.append((found & truth).sum() / truth.sum())
-    error = np.std(shares) / np.sqrt(len(shares))
-    assert np.mean(shares) < 0.2 + 2 * error
-    assert np.mean(power) > 0.4  # a rule that finds nobody would hold any rate
+    error = np.std(fractions) / np.sqrt(len(fractions))
+    assert np.mean(fractions) < 0.2 + 2 * error
+    assert np.mean(power) > 0.4  # a rule that finds no row would hold any rate
 
 
-def test_harmful_would_notice_a_wrong_error(rng, monkeypatch):
-    # Errors of a third of their size let far too many harmless rows through.
-    X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
-    X_val, y_val = rng.normal(size=(600, 2)), rng.integers(0, 2, 600)
-    valuer = KNNShapleyValuer(5).fit(X, y, X_val=X_val, y_val=y_val)
-    right = valuer.harmful(fdr=0.1).sum()
-    valuer._fitted.cache["error"] = valuer.validation_error_ / 3
-    assert valuer.harmful(fdr=0.1).sum() > right + 20
+def test_harmful_rows_are_those_of_a_t_test(rng):
+    X, X_val = rng.normal(size=(200, 2)), rng.normal(size=(600, 2))
+    y, y_val = (rows[:, 0] + rng.normal(size=len(rows)) > 0 for rows in (X, X_val))
+    for weights in (None, rng.random(600)):
+        valuer = KNNShapleyValuer(5)
+        valuer.fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=weights)
+        n_points = 600 if weights is None else weights.sum() ** 2 / (weights**2).sum()
+        p = stats.t.cdf(valuer.values_ / valuer.validation_error_, n_points - 1)
+        expected = stats.false_discovery_control(p) <= 0.2
+        np.testing.assert_array_equal(valuer.harmful(fdr=0.2), expected)
+        assert 10 < expected.sum() < 190
 
 
-def test_a_row_that_no_judge_sees_is_harmless(rng):
-    X, y, X_val, y_val = problem(rng, 2, n_judges=500)
+def test_a_row_in_no_ball_is_harmless(rng):
+    X, y, X_val, y_val = problem(rng, 2, n_points=500)
     X[5] = 1e3
     valuer = TKNNShapleyValuer(0.5, metric="euclidean").fit(X, y, X_val=X_val, y_val=y_val)
     assert valuer.validation_error_[5] == 0

@@ -122,15 +122,15 @@ def test_samplers_side_by_side(capsys):
 def test_overhead_over_the_fits(sampler, capsys, monkeypatch):
     X, y, judges = problem()
     spent = []
-    train = ModelGame._train
+    utility = ModelGame.utility
 
-    def timed(self, masks, n_jobs):
+    def timed(self, masks):
         start = perf_counter()
-        result = train(self, masks, n_jobs)
+        result = utility(self, masks)
         spent.append(perf_counter() - start)
         return result
 
-    monkeypatch.setattr(ModelGame, "_train", timed)
+    monkeypatch.setattr(ModelGame, "utility", timed)
     valuer = SemivalueValuer(
         LogisticRegression(), batch="never", sampler=sampler, max_evaluations=3000, n_jobs=1
     )

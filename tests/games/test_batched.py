@@ -69,7 +69,7 @@ def check_equal(estimator, data, masks, tolerance=1e-6, **parameters):
 @pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
 def test_logistic(n_classes, scoring, kind, rng):
     data = classes(n_classes)
-    masks = coalitions(rng, 50, kind)
+    masks = coalitions(rng, 50, kind)[::2]
     model = LogisticRegression(solver="newton-cholesky", **EXACT)
     assert check_equal(model, data, masks, scoring=scoring).solver == "logistic"
 
@@ -90,7 +90,7 @@ def test_logistic_with_any_scorer(scoring, rng):
     "parameters", [{"C": 100.0}, {"C": 1e-3}, {"fit_intercept": False}, {"solver": "lbfgs"}]
 )
 def test_logistic_parameters(n_classes, parameters, rng):
-    masks = np.concatenate([coalitions(rng, 50, kind) for kind in KINDS])
+    masks = np.concatenate([coalitions(rng, 50, kind)[::4] for kind in KINDS])
     model = LogisticRegression(**{"solver": "newton-cholesky", **EXACT, **parameters})
     check_equal(model, classes(n_classes), masks, scoring="neg_log_loss")
 
@@ -165,9 +165,8 @@ def test_same_bits_for_any_workers(n_jobs, rng):
     many = ModelGame(LogisticRegression(), *classes(2), scoring="neg_log_loss", n_jobs=n_jobs)
     expected = one.utility(masks)
     np.testing.assert_array_equal(many.utility(masks), expected)
-    np.testing.assert_array_equal(one.utility(masks), expected)  # and when asked again
-    somebody = np.count_nonzero(masks.any(axis=1))
-    assert one.n_evaluations == 2 * somebody  # nothing is remembered
+    np.testing.assert_array_equal(one.utility(masks), expected)  # and once more
+    assert one.n_evaluations == 2 * np.count_nonzero(masks.any(axis=1))  # nothing is remembered
 
 
 # Regression ---------------------------------------------------------------------------------
@@ -186,7 +185,7 @@ LINEAR = [
 def test_linear(estimator, kind, rng):
     for scoring in (None, "neg_mean_squared_error", "neg_median_absolute_error"):
         check_equal(
-            estimator, targets(), coalitions(rng, 40, kind), scoring=scoring, empty_utility=0
+            estimator, targets(), coalitions(rng, 40, kind)[::2], scoring=scoring, empty_utility=0
         )
 
 
@@ -201,12 +200,12 @@ def test_linear_weights_and_groups(estimator, rng):
 
 
 @pytest.mark.parametrize("estimator", [Ridge(), LinearRegression()], ids=str)
-def test_linear_of_many_rows_and_columns(estimator, rng, monkeypatch):
-    monkeypatch.setattr(
-        "skvalue.games.solvers.linear._MAX_PRODUCTS", 0
-    )  # each Gram matrix by itself
-    masks = np.concatenate([coalitions(rng, 40, kind) for kind in KINDS])
-    check_equal(estimator, targets(), masks)
+def test_linear_of_many_rows_and_columns(estimator, rng):
+    # Products of pairs of columns would be more than 20 million: each Gram matrix by itself.
+    X, y = make_regression(1050, 200, noise=20.0, random_state=0)
+    along = np.argsort(rng.permutation(1000))[None] <= np.arange(900, 908)[:, None]
+    masks = np.concatenate([along, rng.random((4, 1000)) < 0.5])
+    check_equal(estimator, (X[:1000] + 3, y[:1000] / 50, X[1000:] + 3, y[1000:] / 50), masks)
 
 
 def test_linear_of_columns_that_depend(rng):
@@ -264,16 +263,18 @@ CLASSIFIERS = [
 
 
 @each_kind
-@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("estimator", CLASSIFIERS, ids=str)
 @pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
 @pytest.mark.filterwarnings("ignore:divide by zero|invalid value|self.within_class_std_dev_")
-def test_classifiers(estimator, n_classes, kind, rng):
-    masks = coalitions(rng, 50, kind)[:: 1 if kind == "leave-one-out" else 3]
-    scorers = [None, "balanced_accuracy"]
-    if not isinstance(estimator, NearestCentroid):
-        scorers.append("neg_log_loss")
-    for scoring in scorers:
+def test_classifiers(estimator, kind, rng):
+    masks = coalitions(rng, 50, kind)[:: 2 if kind == "small" else 5]
+    of_classes = None if isinstance(estimator, NearestCentroid) else "neg_log_loss"
+    for n_classes, scoring in (
+        (2, None),
+        (2, of_classes),
+        (3, "balanced_accuracy"),
+        (3, of_classes),
+    ):
         check_equal(estimator, classes(n_classes), masks, scoring=scoring)
 
 
@@ -296,7 +297,7 @@ def test_bayes_of_given_priors(rng):
 def test_neighbours_too_few():
     model = KNeighborsClassifier(3, weights="distance")
     X, y, X_val, y_val = classes(2)
-    masks = np.zeros((1, 50), dtype=bool)  # two rows, two classes, three neighbours asked for
+    masks = np.zeros((1, 50), dtype=bool)  # two rows of two classes, and n_neighbors=3
     masks[0, [np.argmax(y == "a"), np.argmax(y == "b")]] = True
     for batch in ("auto", "never"):
         game = ModelGame(model, X, y, X_val, y_val, batch=batch, error_score=-1)
@@ -321,7 +322,7 @@ def test_neighbours_of_targets(weights, rng):
 def test_neighbours_at_distance_zero_count_alone(model, rng):
     X, y, _, _ = classes(2) if model is KNeighborsClassifier else targets()
     masks = coalitions(rng, len(X), "random")
-    again = np.repeat(np.arange(len(X)), 1 + np.arange(len(X)) % 2)  # some stand there twice
+    again = np.repeat(np.arange(len(X)), 1 + np.arange(len(X)) % 2)  # some are there twice
     masks = masks[:, again]
     data = X[again], y[again], X, y
     check_equal(model(4, weights="distance"), data, masks)

@@ -1,5 +1,6 @@
 """The game of training a model: the loop over fits, weights, groups, failures, scorers."""
 
+import time
 import warnings
 
 import joblib
@@ -78,7 +79,7 @@ def test_on_a_dask_cluster(data, masks):
     expected = ModelGame(TREE, *data).utility(masks)
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
         ) as cluster,
         distributed.Client(cluster),
         joblib.parallel_config(backend="dask"),
@@ -134,7 +135,7 @@ def test_validation_weights(data, masks, rng):
     ModelGame(TREE, *data, scoring=lambda m, X, y: 1.0, empty_utility=0, sample_weight_val=[2] * 20)
 
 
-def test_weights_that_nobody_takes(data):
+def test_weights_that_are_refused(data):
     with pytest.raises(ValueError, match="sample_weight needs an estimator whose fit takes it. Go"):
         ModelGame(KNeighborsClassifier(), *data, sample_weight=np.ones(40))
     with pytest.raises(
@@ -149,7 +150,7 @@ def test_weights_that_nobody_takes(data):
 
 def test_weights_through_a_pipeline(data, masks, rng):
     weights = rng.random(40)
-    with config_context(enable_metadata_routing=True):
+    with config_context(enable_metadata_routing=True), joblib.parallel_config("threading"):
         tree = clone(TREE).set_fit_request(sample_weight=True)
         scaler = StandardScaler().set_fit_request(sample_weight=False)
         game = ModelGame(make_pipeline(scaler, tree), *data, sample_weight=weights, n_jobs=2)
@@ -157,7 +158,7 @@ def test_weights_through_a_pipeline(data, masks, rng):
         np.testing.assert_array_equal(game.utility(masks), plain.utility(masks))
 
 
-def test_weights_that_no_step_of_a_pipeline_asks_for(data):
+def test_weights_that_no_step_of_a_pipeline_requests(data):
     weights = np.ones(40)
     pipeline = make_pipeline(StandardScaler(), clone(TREE))
     with pytest.raises(
@@ -226,16 +227,18 @@ def test_one_class_predicts_itself(three, batch):
 
 
 @pytest.mark.parametrize("batch", ["auto", "never"])
-def test_a_class_not_seen_keeps_a_chance(three, batch):
+def test_a_class_not_seen_keeps_a_probability(three, batch):
     X, y, X_val, y_val = three
     game = ModelGame(LogisticRegression(tol=1e-10), *three, scoring="neg_log_loss", batch=batch)
     rows = [0, 1, 2, 8, 9]
     model = LogisticRegression(tol=1e-10).fit(X[rows], y[rows])
-    shares = np.full((12, 3), 1 / (5 + 3))
-    shares[:, :2] = model.predict_proba(X_val) * (5 + 2) / (5 + 3)
-    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    probabilities = np.full((12, 3), 1 / (5 + 3))
+    probabilities[:, :2] = model.predict_proba(X_val) * (5 + 2) / (5 + 3)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     np.testing.assert_allclose(
-        game.utility(members(*rows)), -log_loss(y_val, shares, labels=["a", "b", "c"]), rtol=1e-6
+        game.utility(members(*rows)),
+        -log_loss(y_val, probabilities, labels=["a", "b", "c"]),
+        rtol=1e-6,
     )
     assert game.n_failed == 0
 
@@ -248,13 +251,13 @@ def test_validation_points_may_lack_a_class(three, batch, scoring):
     options = dict(scoring=scoring, empty_utility=-2.0, batch=batch, error_score="raise")
     model = LogisticRegression(tol=1e-9)
     game = ModelGame(model, X, y, X_val[some], y_val[some], **options)
-    shares = model.fit(X, y).predict_proba(X_val[some])
+    probabilities = model.fit(X, y).predict_proba(X_val[some])
     codes = np.searchsorted(["a", "b", "c"], y_val[some])
     hits = np.eye(3)[codes]
     expected = {
-        "neg_log_loss": np.log(shares[hits == 1]).mean(),
-        "neg_brier_score": -((shares - hits) ** 2).sum(axis=1).mean(),
-        "top_k_accuracy": (np.argsort(shares)[:, 1:] == codes[:, None]).any(axis=1).mean(),
+        "neg_log_loss": np.log(probabilities[hits == 1]).mean(),
+        "neg_brier_score": -((probabilities - hits) ** 2).sum(axis=1).mean(),
+        "top_k_accuracy": (np.argsort(probabilities)[:, 1:] == codes[:, None]).any(axis=1).mean(),
     }
     np.testing.assert_allclose(game.utility(members(*range(24))), expected[scoring], atol=1e-5)
 
@@ -354,7 +357,7 @@ def test_callable_scorer(data, masks):
     assert game.utility(masks).tolist() == expected
 
 
-# What is asked wrongly ----------------------------------------------------------------------
+# Wrong parameters ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -425,24 +428,28 @@ def test_memory_keeps_utilities_between_games(data, masks, tmp_path):
 
 
 @pytest.mark.parametrize("batch", ["auto", "never"])
-def test_memory_keeps_batched_utilities_too(data, masks, tmp_path, batch, monkeypatch):
+def test_memory_keeps_batched_utilities_too(data, masks, tmp_path, batch):
     def game():
         return ModelGame(LogisticRegression(), *data, memory=str(tmp_path), batch=batch)
 
     first = game().utility(masks)
-    monkeypatch.setattr(ModelGame, "_train", lambda *args: 1 / 0)
-    np.testing.assert_array_equal(game().utility(masks), first)
-    with pytest.raises(ZeroDivisionError):  # another call
-        game().utility(masks[1:])
+    (kept,) = tmp_path.rglob("output.pkl")
+    utilities, failed = joblib.load(kept)
+    np.testing.assert_array_equal(utilities, first)
+    joblib.dump((utilities + 1, failed), kept)
+    np.testing.assert_array_equal(game().utility(masks), first + 1)  # read, not computed
+    np.testing.assert_array_equal(game().utility(masks[1:]), first[1:])  # another call
+    assert len(list(tmp_path.rglob("output.pkl"))) == 2
 
 
 class Slow(ClassifierMixin, BaseEstimator):
-    """Takes two milliseconds of a clock of its own to fit."""
+    """Takes two milliseconds to fit."""
 
-    clock = 0.0
+    fits = 0
 
     def fit(self, X, y):
-        Slow.clock += 0.002
+        Slow.fits += 1
+        time.sleep(0.002)
         self.classes_ = np.unique(y)
         return self
 
@@ -450,10 +457,14 @@ class Slow(ClassifierMixin, BaseEstimator):
         return np.repeat(self.classes_[:1], len(X))
 
 
-def test_cost_is_measured(data, monkeypatch):
-    monkeypatch.setattr("skvalue.games._protocol.perf_counter", lambda: Slow.clock)
+def test_cost_is_measured(data):
     game = ModelGame(Slow(), *data, empty_utility=0)
-    assert game.evaluation_cost() == pytest.approx(0.002)
+    Slow.fits, start = 0, time.perf_counter()
+    cost = game.evaluation_cost()
+    # One fit to warm up, and four times as many until they took long enough.
+    assert Slow.fits in (4, 16, 64)
+    assert 0.002 <= cost <= (time.perf_counter() - start) / (0.75 * Slow.fits)
+    assert cost * 0.75 * Slow.fits > 0.05
     assert game.n_evaluations == 0
 
 

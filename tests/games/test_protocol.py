@@ -15,7 +15,7 @@ def all_masks(n):
 
 
 def enumerated(game, semivalue="shapley"):
-    """Values by all coalitions, asked in one call."""
+    """Values by all coalitions, evaluated in one call."""
     table = dict(
         zip(map(tuple, all_masks(game.n_players)), game.utility(all_masks(game.n_players)))
     )
@@ -41,18 +41,18 @@ def test_gloves():
 
 
 class Counting:
-    """The sum of the players' numbers, and how often it was asked."""
+    """The sum of the players' numbers, and how many coalitions were evaluated."""
 
     def __init__(self):
-        self.asked = 0
+        self.evaluated = 0
 
     def __call__(self, masks):
-        self.asked += len(masks)
+        self.evaluated += len(masks)
         return masks @ np.arange(masks.shape[1], dtype=float)
 
 
 @pytest.mark.parametrize("n", [5, 200])
-def test_memo_asks_once(n, rng):
+def test_memo_computes_once(n, rng):
     function = Counting()
     game = FunctionGame(function, n, empty_utility=0.0)
     masks = rng.random((20, n)) < 0.5
@@ -61,7 +61,7 @@ def test_memo_asks_once(n, rng):
     for _ in range(2):
         np.testing.assert_array_equal(game.utility(masks), expected)
     distinct = len(np.unique(masks[masks.any(axis=1)], axis=0))
-    assert function.asked == distinct
+    assert function.evaluated == distinct
     assert game.n_evaluations == distinct
     assert game.n_failed == 0
 
@@ -73,16 +73,16 @@ def test_memo_is_bounded(rng):
     np.testing.assert_array_equal(game.utility(masks), masks @ np.arange(30))
     assert len(game._memo) == 10
     game.utility(masks[-10:])
-    assert function.asked == 25
+    assert function.evaluated == 25
     game.utility(masks[:1])
-    assert function.asked == 26
+    assert function.evaluated == 26
 
 
 def test_no_memo(rng):
     function = Counting()
     game = FunctionGame(function, 4, empty_utility=0.0, cache_size=0)
     game.utility(np.ones((3, 4), dtype=bool))
-    assert function.asked == game.n_evaluations == 3
+    assert function.evaluated == game.n_evaluations == 3
 
 
 def test_the_empty_coalition_is_not_computed():
@@ -90,7 +90,7 @@ def test_the_empty_coalition_is_not_computed():
     game = FunctionGame(function, 4, empty_utility=-7)
     assert game.utility(np.zeros((2, 4), dtype=bool)).tolist() == [-7, -7]
     assert game.utility(np.zeros((0, 4), dtype=bool)).shape == (0,)
-    assert function.asked == game.n_evaluations == 0
+    assert function.evaluated == game.n_evaluations == 0
     assert FunctionGame(function, 4).empty_utility == 0
 
 
@@ -124,21 +124,21 @@ def test_cost_leaves_no_trace():
     assert game.evaluation_cost(3, n_coalitions=5) > 0
     assert game.n_evaluations == 0
     assert not game._memo
-    assert function.asked == 6  # one to warm up
+    assert function.evaluated == 6  # one to warm up
     with pytest.raises(ValueError, match="size must be between 1 and 10. Got 11"):
         game.evaluation_cost(11)
 
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_coalitions_that_are_measured(nested):
-    asked = []
+    evaluated = []
 
     def function(masks):
-        asked.append(masks)
+        evaluated.append(masks)
         return np.zeros(len(masks))
 
     FunctionGame(function, 30, empty_utility=0).evaluation_cost(10, 6, nested)
-    masks = asked[1]
+    masks = evaluated[1]
     if nested:
         assert masks.sum(axis=1).tolist() == [7, 8, 9, 10, 11, 12]
         assert (masks[:-1] <= masks[1:]).all()
@@ -159,7 +159,7 @@ def test_warning_above_a_tenth(recwarn):
         game.warn_failed()
 
 
-def test_nobody_has_one_finite_utility():
+def test_the_empty_coalition_has_one_finite_utility():
     with pytest.raises(ValueError, match=r"one utility per coalition: shape \(1,\). Got \(\)"):
         FunctionGame(lambda masks: 1.0, 3)
     for utility in (np.nan, -np.inf):

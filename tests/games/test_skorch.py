@@ -58,8 +58,8 @@ def test_a_net_that_lacks_a_class_has_probabilities_of_all(net, data):
     game = ModelGame(net, *data, scoring="neg_log_loss", error_score="raise")
     rows = np.flatnonzero(y != 1)
     logits = clone(net).fit(X[rows], y[rows]).forward(X_val).numpy()
-    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    expected = np.log(shares[np.arange(len(y_val)), y_val]).mean()
+    probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    expected = np.log(probabilities[np.arange(len(y_val)), y_val]).mean()
     np.testing.assert_allclose(game.utility((y != 1)[None]), expected, rtol=1e-5)
 
 

@@ -109,7 +109,7 @@ def test_rows_of_any_size_are_clipped(rng):
     np.testing.assert_array_equal(clipped[[1, 3]], X[[1, 3]])
 
 
-def test_a_row_of_another_class_says_nothing(rng):
+def test_a_row_of_another_class_adds_nothing(rng):
     X, y, X_val, y_val = rows(rng)
     y = y.copy()
     y[3] = 2

@@ -78,28 +78,25 @@ def test_linear(estimator, rng):
 
 
 @pytest.mark.parametrize("estimator", [Ridge(), LogisticRegression()], ids=str)
-def test_tiles_fit_into_the_working_memory(estimator, rng, monkeypatch):
+def test_tiles_fit_into_the_working_memory(estimator, rng):
     data = targets() if isinstance(estimator, Ridge) else classes(3)
     game = ModelGame(estimator, *data, batch="torch", device="cpu")
     masks = rng.random((20, len(data[0]))) < 0.5
     expected = game.utility(masks)
-    monkeypatch.setattr(type(game._solver.engine), "_memory", lambda self: 5000)
-    small = ModelGame(estimator, *data, batch="torch", device="cpu")
+    with config_context(working_memory=0.04):
+        small = ModelGame(estimator, *data, batch="torch", device="cpu")
     assert small._solver.tile < game._solver.tile
     assert small._solver.engine.step < len(data[0]) <= game._solver.engine.step
     np.testing.assert_allclose(small.utility(masks), expected, atol=1e-6)
-    monkeypatch.undo()
-    with config_context(working_memory=1):
-        assert ModelGame(estimator, *data, batch="torch")._solver.engine._memory() == 2**20 // 8
 
 
 def test_in_a_valuer():
     X, y, X_val, y_val = classes(2)
-    judges = dict(X_val=X_val, y_val=y_val)
-    plain = LeaveOneOutValuer(scoring="neg_log_loss").fit(X, y, **judges)
+    points = dict(X_val=X_val, y_val=y_val)
+    plain = LeaveOneOutValuer(scoring="neg_log_loss").fit(X, y, **points)
     by_torch = LeaveOneOutValuer(scoring="neg_log_loss", batch="torch", device="cpu")
-    np.testing.assert_allclose(by_torch.fit(X, y, **judges).values_, plain.values_, atol=1e-6)
-    cost = by_torch.estimate_cost(X, y, **judges)
+    np.testing.assert_allclose(by_torch.fit(X, y, **points).values_, plain.values_, atol=1e-6)
+    cost = by_torch.estimate_cost(X, y, **points)
     assert cost.solver == "logistic (torch, cpu)"
 
 

@@ -1,4 +1,4 @@
-"""Noise on the gradients of walks: what it is, how it is averaged, and what it relies on."""
+"""Noise on gradients along permutations: its variance, its averages, and what it relies on."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,6 @@ from skvalue.gradients import (
     step_noise_std,
     walk_permutations,
 )
-from skvalue.gradients._noise import RunningReleases
 
 
 class Still(GradientModel):
@@ -33,7 +32,18 @@ class Still(GradientModel):
         return np.zeros(len(thetas))
 
 
-def released_steps(noise, n, p, k, clip=2.0, multiplier=0.3, **options):
+class Varying(Still):
+    """Gradients of a given variance around one number."""
+
+    def __init__(self, n, p, variance):
+        super().__init__(n, p)
+        self.rng, self.deviation = np.random.default_rng(1), variance**0.5
+
+    def gradients(self, thetas, players):
+        return 0.1 + self.rng.normal(scale=self.deviation, size=thetas.shape)
+
+
+def released_steps(noise, n, p, k, clip=2.0, multiplier=0.3, model=None, **options):
     """What k permutations step along, in the order of the players, (k, n, p)."""
     event = gradient_event(k, clip, noise_multiplier=multiplier)
     z = np.random.default_rng(0)
@@ -41,7 +51,7 @@ def released_steps(noise, n, p, k, clip=2.0, multiplier=0.3, **options):
         lambda shape, stream: z.normal(scale=event.event.scale, size=shape), event.event.scale,
         clip, np.ones(n), noise, **options,
     )  # fmt: skip
-    model, steps = Still(n, p), []
+    model, steps = model or Still(n, p), []
     seed = np.random.SeedSequence(0)
     for t, _ in enumerate(
         walk_permutations(model, np.ones(n), k, 1.0, seed, noise=noise, n_jobs=1)
@@ -61,10 +71,10 @@ def _child(t):
 def test_variance_of_correlated_noise():
     k, clip, multiplier = 20, 2.0, 0.3
     steps = released_steps("correlated", 100, 1000, k, clip, multiplier)
-    for t in (1, 2, 5, 20):  # 1e5 draws each; five deviations of a variance are 2.2 %
+    for t in (1, 2, 5, 20):  # 1e5 draws each; five standard deviations of a variance are 2.2 %
         expected = k * (clip * multiplier) ** 2 / t
         assert steps[t - 1].var() == pytest.approx(expected, rel=0.022)
-    # W_t and W_s share the releases until the earlier one.
+    # W_t and W_s have the releases in common until the earlier one.
     assert np.mean(steps[4] * steps[19]) == pytest.approx(
         k * (clip * multiplier) ** 2 / 20, rel=0.1
     )
@@ -73,11 +83,11 @@ def test_variance_of_correlated_noise():
     assert abs(np.mean(iid[0] * iid[1])) < 0.05
 
 
-def release_matrix(shares):
+def release_matrix(fractions):
     """X, by which releases A become what is stepped along: W = X A."""
-    k = len(shares)
-    past = np.divide(1 - shares, np.arange(k), out=np.zeros(k), where=np.arange(k) > 0)
-    return np.tril(np.repeat(past[:, None], k, axis=1), -1) + np.diag(shares)
+    k = len(fractions)
+    past = np.divide(1 - fractions, np.arange(k), out=np.zeros(k), where=np.arange(k) > 0)
+    return np.tril(np.repeat(past[:, None], k, axis=1), -1) + np.diag(fractions)
 
 
 @pytest.mark.parametrize("noise", ["iid", "correlated", lambda t, k: 1 / t**0.5])
@@ -103,31 +113,33 @@ def test_steps_are_a_matrix_times_releases(noise):
     np.testing.assert_allclose(steps, np.einsum("ts,sjp->tjp", X, releases), atol=1e-12)
 
 
-@pytest.mark.parametrize("noise", ["correlated", "optimal", [1.0, 0.5, 0.4]], ids=str)
-def test_fractions_are_settled_before_a_gradient_is_seen(monkeypatch, noise):
-    calls = []
+@pytest.mark.parametrize("given", ["function", "array"])
+def test_fractions_are_fixed_before_a_gradient_is_seen(given):
+    calls, fractions = [], np.array([1.0, 0.5, 0.4])
 
-    def settled(*args):
-        calls.append("fractions")
-        return own_fractions(*args)
+    def schedule(t, k):
+        calls.append("fraction")
+        return fractions[t - 1]
 
     class Seen(Still):
         def gradients(self, thetas, players):
             calls.append("gradient")
             return super().gradients(thetas, players)
 
-    monkeypatch.setattr("skvalue.gradients._noise.own_fractions", settled)
-    noise = GradientNoise(
-        lambda shape, stream: np.ones(shape), 1.0, 1.0, np.ones(4), noise,
-        0.2 if noise == "optimal" else None,
-    )  # fmt: skip
-    releases = RunningReleases(noise, 4, 2, 3)
-    with pytest.raises(ValueError, match="read-only"):
-        releases._fractions[1] = 0.0
-    calls.clear()
-    seed = np.random.SeedSequence(0)
-    list(walk_permutations(Seen(4, 2), np.ones(4), 3, 1.0, seed, noise=noise))
-    assert calls == ["fractions"] + 12 * ["gradient"]
+    changed = fractions.copy()
+
+    class Changes(Still):
+        def gradients(self, thetas, players):
+            changed[:] = 0.0  # comes too late
+            return super().gradients(thetas, players)
+
+    if given == "function":
+        found = released_steps(schedule, 4, 2, 3, model=Seen(4, 2))
+        assert calls == 3 * ["fraction"] + 12 * ["gradient"]
+    else:
+        found = released_steps(changed, 4, 2, 3, model=Changes(4, 2))
+        assert not changed.any()
+    np.testing.assert_array_equal(found, released_steps(fractions, 4, 2, 3))
 
 
 def test_optimal_fractions_minimise_the_error():
@@ -143,18 +155,17 @@ def test_optimal_fractions_minimise_the_error():
 
 
 def test_gradient_variance_is_estimated_from_releases():
-    rng, n, p, k, S, s = np.random.default_rng(0), 40, 50, 30, 2.0, 0.8
-    noise = GradientNoise(None, S**0.5, 1.0, np.ones(n), "optimal", None)
-    releases = RunningReleases(noise, n, p, k)
-    past = np.zeros((n, p))
-    for t in range(k):
-        fractions = releases.fractions(t)
-        release = 3 + rng.normal(scale=(S + s) ** 0.5, size=(n, p))
-        spread = ((release - past) ** 2).sum()
-        past += (release - past) / (t + 1)
-        releases.learn(t, spread)
-    assert fractions[0] == pytest.approx(optimal_fraction(k, S, s), rel=0.05)
-    assert (fractions == fractions[0]).all()
+    n, p, k, variance = 40, 50, 30, 0.8
+    options = dict(clip=20.0, multiplier=(2.0 / k) ** 0.5 / 20)  # noise of variance 2
+    releases, steps = (
+        released_steps(noise, n, p, k, model=Varying(n, p, variance), **options)
+        for noise in ("iid", "optimal")
+    )
+    past = releases[:-1].mean(axis=0)
+    newest, taken = releases[-1] - past, steps[-1] - past
+    fraction = (newest * taken).sum() / (newest**2).sum()
+    np.testing.assert_allclose(taken, fraction * newest, atol=1e-9)  # the same for all players
+    assert fraction == pytest.approx(optimal_fraction(k, 2.0, variance), rel=0.05)
 
 
 class Loud(Still):

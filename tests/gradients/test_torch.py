@@ -6,8 +6,7 @@ from sklearn.base import clone
 torch = pytest.importorskip("torch")
 
 from skvalue import GradientSemivalueValuer
-from skvalue.gradients import RATES, GradientModel, TorchGradientModel, walk_steps
-from skvalue.gradients._public import _final_parameters_of_rates
+from skvalue.gradients import GradientModel, TorchGradientModel, public_learning_rate, walk_steps
 from skvalue.privacy import release
 
 cross_entropy = torch.nn.functional.cross_entropy
@@ -50,6 +49,12 @@ def make(module, data, loss=None, **options):
     return TorchGradientModel(
         module, loss, X, y, players, X_val, y_val, **{"clip": 0.5, "device": "cpu", **options}
     )
+
+
+def memory_of(n_rows, unit):
+    """MiB of working memory in which about that many rows of `images` are computed together."""
+    row = 8 * (36 + 2 * 48 + 48 + 3)  # the input, three hidden layers and the outputs
+    return 4 * n_rows * (2 * row + (unit == "example") * 24 * 183) / 2**20
 
 
 def by_autograd(module, data, theta, player, clip, unit):
@@ -108,21 +113,21 @@ def test_clipping_is_seen(images, rng):
 @pytest.mark.parametrize("clip", [None, 0.3])
 @pytest.mark.parametrize("blocked", [False, True])
 def test_gradients_of_many_players_at_once(images, rng, monkeypatch, unit, clip, blocked):
-    X, y, players, *judges = images
+    X, y, players, *points = images
     y = np.where(players == 1, 3, y)  # player 1 has no row of a known class
     y[3] = 3
-    model = make(Net(), (X, y, players, *judges), clip=clip, unit=unit, other=3)
-    asked = np.array([2, 0, 1, 0, 2, 2])  # of four, five and no rows
+    model = make(Net(), (X, y, players, *points), clip=clip, unit=unit, other=3)
+    some = np.array([2, 0, 1, 0, 2, 2])  # of four, five and no rows
     thetas = 0.3 * rng.normal(size=(6, 183))
-    expected = [model.gradient(theta, player) for theta, player in zip(thetas, asked)]
+    expected = [model.gradient(theta, player) for theta, player in zip(thetas, some)]
     assert np.abs(expected).max() > 0.05
     if blocked:  # two rows at a time
-        monkeypatch.setattr(model, "_memory", lambda: 13 * model._bytes_of_a_row())
         monkeypatch.setattr(model, "batch_size", lambda n: (n, 1))
-    found = model.gradients(thetas, asked)
+    with config_context(working_memory=memory_of(13, unit) if blocked else 1024):
+        found = model.gradients(thetas, some)
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
     monkeypatch.setattr(model, "batch_size", lambda n: (1, 1))  # no room for two
-    np.testing.assert_array_equal(model.gradients(thetas, asked), expected)
+    np.testing.assert_array_equal(model.gradients(thetas, some), expected)
     assert not found[2].any()
 
 
@@ -146,30 +151,30 @@ def test_utilities_are_those_of_a_loop(images, rng, utility):
 
 
 @pytest.mark.parametrize("unit", ["party", "example"])
-def test_blocks_change_nothing(images, rng, monkeypatch, unit):
+def test_blocks_change_nothing(images, rng, unit):
     thetas = rng.normal(size=(5, 183))
     whole = make(Net(), images, unit=unit)
     expected = whole.gradient(thetas[0], 0), whole.utilities(thetas)
     blocked = make(Net(), images, unit=unit)
-    monkeypatch.setattr(blocked, "_memory", lambda: 2 * blocked._row_bytes)
-    np.testing.assert_allclose(blocked.gradient(thetas[0], 0), expected[0], rtol=1e-12)
-    np.testing.assert_allclose(blocked.utilities(thetas), expected[1], rtol=1e-12)
+    with config_context(working_memory=memory_of(2, unit)):
+        np.testing.assert_allclose(blocked.gradient(thetas[0], 0), expected[0], rtol=1e-12)
+        np.testing.assert_allclose(blocked.utilities(thetas), expected[1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("non_finite", ["pass", "zero"])
-def test_blocks_of_columns_change_nothing(images, rng, monkeypatch, non_finite):
-    model = make(Net(), images, unit="example", clip=0.3, non_finite=non_finite)
-    each, counts = torch.from_numpy(rng.normal(size=(4, 3, 50))), torch.ones(4, 3) > 0
-    each[1] *= 1e-3  # shorter than the bound
-    each[2, 0, 7], counts[3, 1] = torch.nan, False
-    norms = np.linalg.norm(each, axis=2)
-    used = counts.numpy() & (np.isfinite(norms) | (non_finite == "pass"))
-    clipped = np.where(used[..., None], each.numpy() / np.maximum(norms / 0.3, 1)[..., None], 0)
-    for cache in (2**24, 16 * 8 * 12 * 7, 16):  # all columns, seven of them, one
-        monkeypatch.setattr("skvalue.gradients._torch._CACHE", cache)
-        total = torch.ones(4, 50, dtype=torch.float64)
-        model._add_clipped(total, each, counts)
-        np.testing.assert_allclose(total, 1 + clipped.sum(axis=1), rtol=1e-12)
+def test_blocks_of_columns_change_nothing(rng, non_finite):
+    # Gradients of 12 rows in 20,050 parameters: more numbers than are clipped at a time.
+    X, y = rng.normal(size=(13, 400)), rng.integers(0, 50, 13)
+    X[3] *= 1e-3  # shorter than the bound
+    X[5] = 1e200 if non_finite == "zero" else X[5]
+    data = X, y, np.r_[np.zeros(12, int), 1], X[:4], y[:4]
+    module = torch.nn.Linear(400, 50, dtype=torch.float64)
+    model = make(module, data, unit="example", clip=2.0, non_finite=non_finite)
+    theta = 0.1 * rng.normal(size=20_050)
+    kept = np.delete(np.arange(12), 5) if non_finite == "zero" else np.arange(12)
+    finite = X[kept], y[kept], np.zeros(len(kept), int)
+    expected = by_autograd(module, finite, theta, 0, 2.0, "example") * len(kept) / 12
+    np.testing.assert_allclose(model.gradient(theta, 0), expected, rtol=1e-11, atol=1e-14)
 
 
 @pytest.mark.parametrize("unit", ["party", "example"])
@@ -185,19 +190,12 @@ def test_walks_together_release_the_same_bits(images, rng, unit):
     np.testing.assert_array_equal(-found, expected)
 
 
-def test_memory_follows_working_memory(images):
-    model = make(Net(), images)
-    assert model._row_bytes >= 8 * (36 + 3 * 16 * 2 + 3)  # input, two hidden layers, outputs
-    with config_context(working_memory=100):
-        assert model._memory() == 25 * 2**20
-
-
 def softmax_gradient(theta, x, label):
     """By hand, of a linear layer (weights, then biases) and cross-entropy."""
     weights, bias = theta[:12].reshape(3, 4), theta[12:]
     scores = weights @ x + bias
-    chances = np.exp(scores - scores.max())
-    residual = chances / chances.sum() - np.eye(3)[label]
+    probabilities = np.exp(scores - scores.max())
+    residual = probabilities / probabilities.sum() - np.eye(3)[label]
     return np.concatenate([np.outer(residual, x).ravel(), residual])
 
 
@@ -294,7 +292,7 @@ def test_gradients_that_are_not_finite(table, unit):
     assert not np.isfinite(make(layer(), data, unit=unit).gradient(theta, 0)).all()
     zeroed = make(layer(), data, unit=unit, non_finite="zero").gradient(theta, 0)
     assert np.isfinite(zeroed).all()
-    # One row of its own must not take the others' gradients along: it would be worth more then.
+    # Such a row must not remove the gradients of the others: its effect would be larger then.
     assert zeroed.any() == (unit == "example")
 
 
@@ -494,18 +492,13 @@ def test_linear_regression_equals_the_built_in_model(table, rng):
     np.testing.assert_allclose(*values, atol=1e-12)
 
 
-class OneByOne(TorchGradientModel):
-    """A torch model that walks no two permutations at once."""
-
-    walk_together = None
-
-
 @pytest.mark.parametrize("noise", [None, "iid", "correlated"])
 @pytest.mark.parametrize("unit", ["party", "example"])
+@pytest.mark.parametrize("width", [5, 8200])  # noise of all steps is drawn at once, or of one
 @pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
-def test_permutations_at_once_equal_one_by_one(table, monkeypatch, noise, unit):
+def test_permutations_at_once_equal_one_by_one(table, monkeypatch, noise, unit, width):
     X, y, players, X_val, y_val = table
-    layers = (torch.nn.Linear(a, b, dtype=torch.float64) for a, b in ((4, 5), (5, 3)))
+    layers = (torch.nn.Linear(a, b, dtype=torch.float64) for a, b in ((4, width), (width, 3)))
     module = torch.nn.Sequential(*layers)
     fit = {"groups": players, "X_val": X_val, "y_val": y_val}
     private = {} if noise is None else dict(noise_multiplier=0.1, noise=noise, noise_random_state=1)
@@ -513,30 +506,29 @@ def test_permutations_at_once_equal_one_by_one(table, monkeypatch, noise, unit):
         module, (4, 1), n_permutations=7, burn_in=0.3, learning_rate=0.3, clip=0.5, unit=unit,
         device="cpu", random_state=0, **private,
     )  # fmt: skip
-    taken, steps = [], []
+    walks, steps = [], []
 
     def watched(self, orders, *args, original=TorchGradientModel.walk_together):
-        taken.append(len(orders))
+        walks.append(len(orders))
         steps.append(orders.shape[1])
         return original(self, orders, *args)
 
     monkeypatch.setattr(TorchGradientModel, "walk_together", watched)
+    if width == 8200:
+        monkeypatch.setattr(TorchGradientModel, "batch_size", lambda self, n_walks: (2, 1))
     values = valuer.fit(X, y, **fit).values_
-    # Averages of releases depend on the permutations before: those are walked one by one.
-    assert taken == ([] if noise == "correlated" else [5])
-    with monkeypatch.context() as patch:
-        patch.setattr(TorchGradientModel, "batch_size", lambda self, n_walks: (2, 1))
-        patch.setattr("skvalue.gradients._walk._DRAWN", 50)  # noise of a step at a time
-        values_of_two = valuer.fit(X, y, **fit).values_
-        patch.setattr("skvalue.gradients._torch.TorchGradientModel", OneByOne)
-        expected = clone(valuer).fit(X, y, **fit)
-    if noise != "correlated":
-        assert (max(taken[1:]), set(steps[1:])) == (2, {1})
+    if noise == "correlated":
+        # Averages of releases depend on the permutations before: those are walked one by one.
+        assert not walks
+    elif width == 5:
+        assert walks == [5]
+    else:
+        assert (max(walks), set(steps)) == (2, {1})
+    monkeypatch.setattr(TorchGradientModel, "walk_together", None)
+    expected = clone(valuer).fit(X, y, **fit)
     assert expected.n_evaluations_ == 5 * 5
     assert np.ptp(expected.values_) > 1e-3
-    np.testing.assert_allclose(values_of_two, expected.values_, rtol=1e-9, atol=1e-12)
-    if noise is None:
-        np.testing.assert_allclose(values, expected.values_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(values, expected.values_, rtol=1e-9, atol=1e-12)
 
 
 def test_a_bad_gradient_among_permutations_at_once(table):
@@ -550,14 +542,12 @@ def test_a_bad_gradient_among_permutations_at_once(table):
         valuer.fit(X, y, groups=players, X_val=X_val, y_val=y_val)
 
 
-class Loud(TorchGradientModel):
-    def walk_together(self, *args):
-        thetas, utilities, norms = super().walk_together(*args)
+def test_noise_relies_on_clipped_gradients(table, monkeypatch):
+    def with_longer_norms(self, *args, original=TorchGradientModel.walk_together):
+        thetas, utilities, norms = original(self, *args)
         return thetas, utilities, 2 * norms
 
-
-def test_noise_relies_on_clipped_gradients(table, monkeypatch):
-    monkeypatch.setattr("skvalue.gradients._torch.TorchGradientModel", Loud)
+    monkeypatch.setattr(TorchGradientModel, "walk_together", with_longer_norms)
     X, y, players, X_val, y_val = table
     valuer = GradientSemivalueValuer(
         torch.nn.Linear(4, 3), n_permutations=2, noise_multiplier=1.0, noise="iid", clip=0.01,
@@ -568,12 +558,10 @@ def test_noise_relies_on_clipped_gradients(table, monkeypatch):
 
 
 @pytest.mark.parametrize("unit", ["party", "example"])
-def test_coordinates_one_by_one_and_at_once(images, rng, monkeypatch, unit):
-    basis = np.linalg.qr(rng.normal(size=(183, 4)))[0]
-    model = make(Net(), images, clip=0.2, unit=unit, start="given", basis=basis)
-    whole = make(Net(), images, clip=None, start="given")
-    whole.module.load_state_dict(model.module.state_dict())
-    whole._given = model._given
+def test_coordinates_one_by_one_and_at_once(images, rng, unit):
+    basis, module = np.linalg.qr(rng.normal(size=(183, 4)))[0], Net()
+    model = make(module, images, clip=0.2, unit=unit, start="given", basis=basis)
+    whole = make(module, images, clip=None, start="given")
     z = 0.2 * rng.normal(size=(3, 4))
     thetas = whole.initial(None) + z @ basis.T
     assert (model.n_parameters, model.initial(None).tolist()) == (4, [0] * 4)
@@ -587,23 +575,38 @@ def test_coordinates_one_by_one_and_at_once(images, rng, monkeypatch, unit):
             np.testing.assert_allclose(g, projected, rtol=1e-11)
 
 
+class StepByStep(TorchGradientModel):
+    """Walks one path at a time."""
+
+    def walk(self, *args):
+        return walk_steps(self, *args)
+
+
 @pytest.mark.parametrize("noise_std", [0.0, 0.3])
-def test_rates_rehearsed_at_once_and_one_by_one(table, noise_std):
-    X, y, _, X_val, y_val = table
-    model = make(torch.nn.Linear(4, 3, dtype=torch.float64), (X, y, np.arange(10), X_val, y_val))
-    theta = model.initial(np.random.default_rng(0))
-    ends = _final_parameters_of_rates(model, theta, noise_std, np.random.default_rng(1))
-    noise = np.random.default_rng(1).normal(scale=noise_std, size=(10, 15))
-    expected = []
-    for rate in RATES:
-        thetas, ones = np.tile(theta, (11, 1)), np.ones(10)
-        walk_steps(
-            model, np.arange(10), rate, noise[: 10 * (noise_std > 0)], noise_std * ones,
-            np.empty((0, 15)), ones, 1, thetas,
-        )  # fmt: skip
-        expected.append(thetas[-1])
-    assert np.ptp(expected, axis=0).min() > 1e-3
-    np.testing.assert_allclose(ends, expected, rtol=1e-10, atol=1e-13)
+def test_learning_rates_at_once_and_one_by_one(table, noise_std):
+    X, y, *_ = table
+    ends = {}
+    for cls in (TorchGradientModel, StepByStep):
+        thetas = ends[cls] = []
+
+        class Watched(cls):
+            def utilities(self, some, thetas=thetas):
+                thetas.append(some)
+                return super().utilities(some)
+
+        def make_model(rows, players, points, cls=Watched):
+            parts = X[rows], y[rows], players, X[points], y[points]
+            return cls(torch.nn.Linear(4, 3, dtype=torch.float64), None, *parts, clip=0.5,
+                       start="given", device="cpu")  # fmt: skip
+
+        torch.manual_seed(0)
+        rng = np.random.default_rng(0)
+        rate = public_learning_rate(make_model, 10, 7, 2, rng, noise_std)
+        assert 0.001 <= rate <= 3
+    together, one_by_one = (np.array(found) for found in ends.values())
+    assert together.shape == (3, 9, 15)  # the start, and the ends at eight rates
+    assert np.ptp(together, axis=1).min() > 1e-3
+    np.testing.assert_allclose(together, one_by_one, rtol=1e-10, atol=1e-13)
 
 
 def test_images_through_the_valuer(images):

@@ -1,4 +1,4 @@
-"""Models that are walked: weights of permutations, and compiled walks against plain ones."""
+"""Training along permutations: their weights, and compiled steps against plain ones."""
 
 from itertools import permutations
 
@@ -82,7 +82,7 @@ def test_compiled_walks_equal_plain_ones(rng, kind, noise):
 
 @pytest.mark.parametrize("equal", [True, False])
 def test_losses_equal_those_of_scikit_learn(rng, equal):
-    n_classes, m = 12, 700  # products of so many sums would overflow
+    n_classes, m = 12, 700  # products of that many sums would overflow
     X_val, y_val = rng.normal(size=(m, 4)), rng.integers(0, n_classes, m)
     weights = np.full(m, 1 / m) if equal else rng.dirichlet(np.ones(m))
     model = LinearGradientModel(
@@ -97,8 +97,8 @@ def test_losses_equal_those_of_scikit_learn(rng, equal):
         assert found == pytest.approx(-weights @ losses, rel=1e-12)
     z = thetas[5].reshape(n_classes, 5)
     z = np.column_stack([X_val, np.ones(m)]) @ z.T
-    shares = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    expected = -log_loss(y_val, shares, sample_weight=weights, labels=np.arange(n_classes))
+    probabilities = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    expected = -log_loss(y_val, probabilities, sample_weight=weights, labels=np.arange(n_classes))
     assert model.utilities(thetas)[5] == pytest.approx(expected, rel=1e-9)
 
 

@@ -8,9 +8,9 @@ from sklearn import config_context
 from skvalue.neighbors import balls, get_engine, make_space
 
 
-def ball(engine, X, y, Q, radius, metric="euclidean", own=None, n_classes=3):
+def ball(engine, X, y, Q, radius, metric="euclidean", self_index=None, n_classes=3):
     weights = np.arange(1.0, n_classes * len(Q) + 1).reshape(n_classes, len(Q))
-    found = balls(get_engine(engine), make_space(X, metric, y, n_classes), Q, radius, own)
+    found = balls(get_engine(engine), make_space(X, metric, y, n_classes), Q, radius, self_index)
     return found.sum(weights), found.counts, weights
 
 
@@ -86,11 +86,11 @@ def test_other_metric(engine, rng):
     check(ball(engine, X, y, Q, 2.0, "manhattan"), cdist(Q, X, "cityblock") <= 2, y)
 
 
-def test_own_row_is_out(engine, rng):
+def test_a_row_is_not_in_its_own_ball(engine, rng):
     X, y = rng.integers(0, 3, (60, 2)).astype(float), rng.integers(0, 3, 60)
     mask = cdist(X, X, "sqeuclidean") <= 1
     np.fill_diagonal(mask, False)
-    check(ball(engine, X, y, X, 1.0, own=np.arange(60)), mask, y)
+    check(ball(engine, X, y, X, 1.0, self_index=np.arange(60)), mask, y)
 
 
 def test_many_classes_and_an_absent_one(engine, rng):

@@ -9,11 +9,11 @@ from skvalue.neighbors import as_rows, get_engine, make_space
 from skvalue.neighbors import ranks as all_ranks
 
 
-def ranks(engine, X, Q, metric="euclidean", own=None, max_rank=None):
-    """Order of the players for every judge, and which are tied with the one before."""
+def ranks(engine, X, Q, metric="euclidean", self_index=None, max_rank=None):
+    """Order of the players for every point, and which are tied with the one before."""
     rows = [None] * len(Q)
     for places, (order, n_ranked) in all_ranks(
-        get_engine(engine), make_space(X, metric), Q, own, max_rank
+        get_engine(engine), make_space(X, metric), Q, self_index, max_rank
     ):
         for v, line, n in zip(places, order, n_ranked):
             rows[v] = np.where(line < 0, ~line, line)[:n], line[:n] < 0
@@ -70,11 +70,11 @@ def test_all_rows_equal(engine):
     assert not tied[0]
 
 
-def test_own_row_does_not_play(engine, rng):
+def test_a_row_does_not_rank_itself(engine, rng):
     X = rng.integers(0, 3, (50, 2)).astype(float)
-    for i, (order, _) in enumerate(ranks(engine, X, X, own=np.arange(50))):
+    for i, (order, _) in enumerate(ranks(engine, X, X, self_index=np.arange(50))):
         assert sorted(order) == [j for j in range(50) if j != i]
-    one = ranks(engine, np.ones((40, 2)), np.ones((2, 2)), own=np.array([3, -1]))
+    one = ranks(engine, np.ones((40, 2)), np.ones((2, 2)), self_index=np.array([3, -1]))
     assert [len(order) for order, _ in one] == [39, 40]
 
 
@@ -143,10 +143,10 @@ def test_no_scale_changes_an_order(engine, metric, scale, rng):
     if engine == "faiss" and metric == "euclidean":
         scale = np.clip(scale, 2.0**-60, 2.0**60)  # it computes in float32
     X, Q = rng.integers(1, 5, (60, 3)).astype(float), rng.integers(1, 5, (7, 3)).astype(float)
-    own = np.arange(7)
-    expected = ranks(engine, X, Q, metric, own=own)
+    itself = np.arange(7)
+    expected = ranks(engine, X, Q, metric, self_index=itself)
     for (order, tied), (plain, plain_tied), i in zip(
-        ranks(engine, X * scale, Q * scale, metric, own=own), expected, own
+        ranks(engine, X * scale, Q * scale, metric, self_index=itself), expected, itself
     ):
         assert sorted([*order, i]) == list(range(60))
         np.testing.assert_array_equal(tied, plain_tied)
@@ -165,21 +165,21 @@ def test_norms_that_do_not_fit_are_refused(sparsity, rng):
         (1e160, np.float64),
         (1e-160, np.float64),
     ]:
-        judges = sparsity((X * scale).astype(dtype))
+        points = sparsity((X * scale).astype(dtype))
         for metric in ("euclidean", "cosine"):
             with pytest.raises(ValueError, match=f"X {fits}"):
-                make_space(as_rows(judges), metric)
+                make_space(as_rows(points), metric)
             space = make_space(as_rows(sparsity(X.astype(dtype))), metric)
             if metric == "euclidean" and scale < 1:  # next to the rows they are the origin
-                space.queries(judges)
+                space.queries(points)
                 continue
             with pytest.raises(ValueError, match=rf"\(X_val, or rows to value\) {fits}"):
-                space.queries(judges)
+                space.queries(points)
     for metric in ("euclidean", "cosine"):
         assert len(make_space(as_rows(sparsity(0.0 * X)), metric)) == 3
 
 
-def test_far_judges_are_refused_by_an_engine_of_float32(rng):
+def test_far_points_are_refused_by_an_engine_of_float32(rng):
     pytest.importorskip("faiss")
     with pytest.raises(
         ValueError, match="rows to value\\) must have squared norms that fit float32"
@@ -196,6 +196,7 @@ def test_distances_that_are_not_finite_are_refused(value):
         space.distances(X)
 
 
+@pytest.mark.parametrize("engine", ["numba"], indirect=True)
 def test_more_rows_than_a_record_can_name(engine, rng):
     # Beyond 2**21 rows the sort looks codes up in place of carrying them.
     X, Q = rng.normal(size=(2**21 + 5, 1)), np.zeros((1, 1))

@@ -32,7 +32,8 @@ def convert(X, kind, folder):
     if kind == "csc":
         return sparse.csc_matrix(X)
     if kind == "dask":
-        return pytest.importorskip("dask.array").from_array(X, chunks=(17, 2))
+        chunks = (17, 2) if len(X) < 1000 else (512, -1)
+        return pytest.importorskip("dask.array").from_array(X, chunks=chunks)
     width = X.shape[1] + (3 if kind == "columns" else 0)
     path = folder / f"{kind}-{np.random.default_rng().integers(2**40)}.bin"
     disk = np.memmap(path, dtype=X.dtype, mode="w+", shape=(len(X) + 5, width))
@@ -42,12 +43,12 @@ def convert(X, kind, folder):
     return disk[5:, : X.shape[1]]
 
 
-def problem(rng, n=120, n_judges=40, d=5, dtype=np.float64):
+def problem(rng, n=120, n_points=40, d=5, dtype=np.float64):
     """Grids, so that ties abound, with many zeros."""
     X, X_val = (rng.integers(-2, 3, (size, d)) * (rng.random((size, d)) < 0.5) / 2.0
-                for size in (n, n_judges))  # fmt: skip
+                for size in (n, n_points))  # fmt: skip
     y = np.r_[np.arange(3), rng.integers(0, 3, n - 3)]
-    return X.astype(dtype), y, X_val.astype(dtype), rng.integers(0, 3, n_judges)
+    return X.astype(dtype), y, X_val.astype(dtype), rng.integers(0, 3, n_points)
 
 
 @by_kind
@@ -124,7 +125,7 @@ def test_wide_sparse_rows_are_not_densified(valuer, density, rng, monkeypatch):
     )
     valuer.fit(X[:500], y[:500], X_val=X[500:], y_val=y[500:])
     np.testing.assert_allclose(valuer.values_, plain.values_, atol=1e-12)
-    assert all(shape[0] <= 200 or shape[1] < d for shape in whole)  # judges, products: not rows
+    assert all(shape[0] <= 200 or shape[1] < d for shape in whole)  # points, products: not rows
 
 
 def test_many_rows_without_a_shared_column_are_tied(rng):
@@ -164,19 +165,23 @@ def test_zeros_and_doubles_of_a_sparse_format_do_not_matter(rng):
 
 
 @pytest.mark.parametrize("kind", ["memmap", "dask"])
-@pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer(3.0, metric="euclidean")])
+@pytest.mark.parametrize(
+    "valuer", [KNNShapleyValuer(), TKNNShapleyValuer(40.0, metric="euclidean")]
+)
 def test_never_more_than_a_block_is_read(kind, valuer, rng, tmp_path, monkeypatch):
-    X, y = rng.normal(size=(4000, 8)), rng.integers(0, 2, 4000)
-    plain = clone(valuer).fit(X, y, X_val=X[:50] + 0.1, y_val=y[:50]).values_
+    # Twice the numbers that are checked at a time.
+    X, y = rng.random(size=(4096, 2048), dtype=np.float32), rng.integers(0, 2, 4096)
+    points = dict(X_val=X[:50] + np.float32(0.1), y_val=y[:50])
+    plain = clone(valuer).fit(X, y, **points).values_
+    elsewhere = convert(X, kind, tmp_path)
     lengths = []
     read = Rows.read
     monkeypatch.setattr(Rows, "read", lambda self: lengths.append(len(self)) or read(self))
-    monkeypatch.setattr("skvalue.base._rows._BLOCK", 4096)
-    with config_context(working_memory=1):
-        valuer.fit(convert(X, kind, tmp_path), y, X_val=X[:50] + 0.1, y_val=y[:50])
+    with config_context(working_memory=8):
+        valuer.fit(elsewhere, y, **points)
     np.testing.assert_allclose(valuer.values_, plain, atol=1e-13)
-    assert max(lengths) < 1000
-    assert sum(lengths) >= 4000 * 3  # checked, measured, compared
+    assert max(lengths) == 2048
+    assert sum(length for length in lengths if length < 2048) >= 2 * 4096  # measured, compared
 
 
 @pytest.mark.parametrize("kind", ["memmap", "dask"])
@@ -184,12 +189,12 @@ def test_nan_and_shapes_are_refused(kind, rng, tmp_path):
     X, y, *_ = problem(rng)
     valuer = KNNShapleyValuer()
     for bad, what in [(np.nan, "NaN"), (np.inf, "infinity")]:
-        spoilt = X.copy()
-        spoilt[100, 2] = bad
+        bad_rows = X.copy()
+        bad_rows[100, 2] = bad
         with pytest.raises(ValueError, match=f"Input X contains {what}"):
-            valuer.fit(convert(spoilt, kind, tmp_path), y)
+            valuer.fit(convert(bad_rows, kind, tmp_path), y)
         with pytest.raises(ValueError, match=f"X_val must be like X: Input X_val contains {what}"):
-            valuer.fit(X, y, X_val=convert(spoilt, kind, tmp_path), y_val=y)
+            valuer.fit(X, y, X_val=convert(bad_rows, kind, tmp_path), y_val=y)
     other = convert(X, kind, tmp_path)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         valuer.fit(other, y[:-1])
@@ -220,14 +225,14 @@ def test_a_pickle_of_rows_in_a_file_names_the_file(kind, rng, tmp_path):
     np.testing.assert_array_equal(pickle.loads(data).read(), X[3000::2])
 
 
-def test_views_and_piles(rng, tmp_path):
+def test_views_and_concatenated_rows(rng, tmp_path):
     X = rng.normal(size=(50, 3))
     rows = as_rows(convert(X, "memmap", tmp_path))
     np.testing.assert_array_equal(rows[10:40][5:][[3, 0, -1]].read(), X[10:40][5:][[3, 0, -1]])
     np.testing.assert_array_equal(rows[X[:, 0] > 0].read(), X[X[:, 0] > 0])
-    pile = concatenate_rows(rows, X[:7])
-    assert isinstance(pile, Rows)
-    np.testing.assert_array_equal(pile[45:55].read(), np.concatenate([X, X[:7]])[45:55])
+    both = concatenate_rows(rows, X[:7])
+    assert isinstance(both, Rows)
+    np.testing.assert_array_equal(both[45:55].read(), np.concatenate([X, X[:7]])[45:55])
     with pytest.raises(TypeError, match="read block by block"):
         np.asarray(rows)
 
@@ -252,7 +257,7 @@ def test_messages(rng, tmp_path):
 
 
 def test_sparse_float32_rows_keep_ties(rng):
-    # Judges off the grid: differences rounded to float32 would break its ties.
+    # Points off the grid: differences rounded to float32 would break its ties.
     X, y, X_val, y_val = problem(rng)
     X_val = X_val + 0.1 * rng.normal(size=X_val.shape)
     X, X_val = X.astype(np.float32), X_val.astype(np.float32)

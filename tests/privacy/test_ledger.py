@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import count
 
 import numpy as np
 import pytest
@@ -228,7 +229,7 @@ def other_database(path):
     ids=["database", "empty", "cut", "folder", "pipe", "link"],
 )
 def test_what_is_no_ledger_is_refused_and_left_alone(make, tmp_path, monkeypatch):
-    monkeypatch.setattr("skvalue.privacy._ledger_store._PATIENCE", 0.0)
+    monkeypatch.setattr(time, "monotonic", count(step=10.0).__next__)  # waits for no other process
     path = tmp_path / "budget.sqlite"
     make(path)
     before = path.read_bytes() if path.is_file() else None
@@ -273,7 +274,7 @@ def overwrite(statement):
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_a_value_error(damage, tmp_path, monkeypatch):
-    monkeypatch.setattr("skvalue.privacy._ledger_store._PATIENCE", 0.0)
+    monkeypatch.setattr(time, "monotonic", count(step=10.0).__next__)  # waits for no other process
     path = tmp_path / "budget.sqlite"
     ledger = Ledger(path, "d", **BUDGET)
     ledger.charge(GaussianEvent(10.0))

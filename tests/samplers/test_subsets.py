@@ -1,4 +1,4 @@
-"""Subsets: their chances and importance weights give the semivalue exactly."""
+"""Subsets: their probabilities and importance weights give the semivalue exactly."""
 
 from math import comb
 
@@ -22,21 +22,21 @@ def test_weighted_means_over_all_coalitions_are_the_semivalue(semivalue, stratif
     sizes = masks.sum(axis=1)
     values = np.full(n, q[-1] * utilities[-1] - q[0] * utilities[0])
     for label in range(strata.n_strata):
-        chance = strata.probabilities[label, sizes] / [comb(n, size) for size in sizes]
+        probability = strata.probabilities[label, sizes] / [comb(n, size) for size in sizes]
         for i in range(n):
-            for member, weight, share, sign in (
+            for member, weight, fraction, sign in (
                 (masks[:, i], strata.inside, strata.inside_weight, 1),
                 (~masks[:, i], strata.outside, strata.outside_weight, -1),
             ):
-                if share[label] > 0:
-                    a = chance * member * weight[sizes]
-                    values[i] += sign * share[label] * (a @ utilities) / a.sum()
+                if fraction[label] > 0:
+                    a = probability * member * weight[sizes]
+                    values[i] += sign * fraction[label] * (a @ utilities) / a.sum()
     np.testing.assert_allclose(values, tabulated_semivalue(utilities, semivalue), atol=1e-12)
 
 
 @pytest.mark.parametrize("semivalue", SEMIVALUES)
 @pytest.mark.parametrize("n", [2, 50, 20_000])
-def test_chances_and_shares_sum_up(semivalue, n):
+def test_probabilities_and_weights_sum_up(semivalue, n):
     q = size_weights(semivalue, n)
     strata = SizeStrata.of(q)
     np.testing.assert_allclose(strata.probabilities.sum(axis=1), 1)

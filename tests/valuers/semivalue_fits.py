@@ -36,6 +36,6 @@ def fit(valuer, n=24, **options):
 
 
 def quick(**options):
-    """A valuer whose estimator is cheap and goes one by one."""
+    """A valuer whose estimator is cheap and trains coalitions one by one."""
     options = {"max_evaluations": 1000, "random_state": 0, **options}
     return SemivalueValuer(Centroids(), batch="never", **options)

@@ -1,25 +1,25 @@
-"""Smoothing and shrinkage of noisy counts: against the normal law, and in both limits."""
+"""Smoothing and shrinkage of noisy counts: against normal distributions, and in both limits."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal, truncnorm
+from scipy.stats import truncnorm
 
-from skvalue.valuers.tknn_shapley import neighbour_values
-from skvalue.valuers.tknn_shapley._denoising import (
-    _SCALES,
-    Basis,
-    _evidence,
+from skvalue.valuers.tknn_shapley import (
     count_posterior,
-    positive_draws,
+    neighbour_values,
     posterior_draws,
-    real_neighbour_values,
     smoothing_bases,
     value_sizes,
 )
 
+# Standard deviations that the smooth part and the common level may have.
+SCALES = 10.0 ** np.arange(0, 6.01, 0.5)
+
 
 def line(n):
-    """Points on a line, and what the smoothing wants to know of them."""
+    """Points on a line, and what the smoothing needs of them."""
     x = np.sort(np.random.default_rng(0).uniform(0, 4, n))
     return np.abs(x[:, None] - x), np.arange(n), 1.0
 
@@ -28,41 +28,22 @@ def covariances(bases):
     return [(basis.vectors * basis.weights) @ basis.vectors.T for basis in bases]
 
 
-def test_evidence_is_the_normal_density():
-    distances, landmarks, reach = line(7)
-    y = np.random.default_rng(1).normal(50, 20, 7)
-    basis = smoothing_bases(distances, landmarks, reach, np.arange(7) % 2, 2)[0][1]
-    got = _evidence(y, basis, 12.0)
-    (kernel,) = covariances([basis])
-    scales = [0.0, *_SCALES]
-    for i, s in enumerate(scales):
-        for j, tau in enumerate(_SCALES):
-            if s > tau:
-                assert got[i, j] == -np.inf
-                continue
-            if tau > 1e4:  # too large for the check to invert
-                continue
-            cov = s**2 * kernel + 144.0 * np.eye(7) + tau**2
-            expected = multivariate_normal.logpdf(y, np.zeros(7), cov) + 3.5 * np.log(2 * np.pi)
-            assert got[i, j] == pytest.approx(expected, rel=1e-7, abs=1e-6)
-
-
-def test_draws_have_the_posterior_mean_and_deviation():
+def test_draws_have_the_posterior_mean_and_standard_deviation():
     distances, landmarks, reach = line(6)
     y = np.array([300.0, 280, 250, 200, 220, 260])
     (basis, *_), _ = smoothing_bases(distances, landmarks, reach, np.arange(6) % 2, 2)
     posterior, prior = posterior_draws(y, [basis], 30.0, np.random.default_rng(0), 40_000)
-    logs = _evidence(y, basis, 30.0)
-    share = np.exp(logs - logs.max())
-    share /= share.sum()
     (kernel,) = covariances([basis])
-    mean, square = np.zeros(6), np.zeros(6)
-    for i, s in enumerate([0.0, *_SCALES]):
-        for j, tau in enumerate(_SCALES):
-            precision = np.linalg.inv(s**2 * kernel + tau**2 + 900 * np.eye(6))
-            part = y - 900 * precision @ y
-            mean += share[i, j] * part
-            square += share[i, j] * (900 - 900**2 * np.diag(precision) + part**2)
+    logs, means, squares = [], [], []
+    for s in (0.0, *SCALES):
+        for tau in SCALES[s <= SCALES]:
+            covariance = s**2 * kernel + tau**2 + 900 * np.eye(6)
+            precision = np.linalg.inv(covariance)
+            logs.append(-0.5 * (y @ precision @ y + np.linalg.slogdet(covariance)[1]))
+            means.append(y - 900 * precision @ y)
+            squares.append(900 - 900**2 * np.diag(precision) + means[-1] ** 2)
+    weights = np.exp(np.array(logs) - max(logs))
+    mean, square = weights @ means / weights.sum(), weights @ squares / weights.sum()
     np.testing.assert_allclose(posterior.mean(axis=0), mean, atol=0.6)
     np.testing.assert_allclose(posterior.std(axis=0), np.sqrt(square - mean**2), rtol=0.02)
     assert prior.std() > 1000 * posterior.std(axis=0).max()
@@ -103,19 +84,45 @@ def test_landmarks_approximate():
         )
     ]
     np.testing.assert_allclose(sizes[0], sizes[1], rtol=0.2)
-    basis = Basis(np.exp(-distances[:, landmarks]), landmarks)
-    product = basis.vectors.T @ basis.vectors
-    np.testing.assert_allclose(product, np.eye(len(product)), atol=1e-6)
+    for bases in smoothing_bases(distances[:, landmarks], landmarks, reach, labels, 3):
+        for basis in bases:
+            product = basis.vectors.T @ basis.vectors
+            np.testing.assert_allclose(product, np.eye(len(product)), atol=1e-6)
 
 
-def test_positive_draws_are_of_the_normal_law_cut_off_at_zero():
-    rng = np.random.default_rng(0)
-    for mean, deviation in ((-2.0, 1.0), (0.0, 3.0), (2.0, 1.0), (50.0, 1.0)):
-        cut = positive_draws(mean + deviation * rng.standard_normal((100_000, 1)))
-        law = truncnorm(-mean / deviation, np.inf, mean, deviation)
-        assert cut.min() >= 0
-        assert cut.mean() == pytest.approx(law.mean(), rel=0.03)
-        assert cut.std() == pytest.approx(law.std(), rel=0.03)
+def test_counts_are_drawn_from_distributions_cut_off_at_zero():
+    distances, landmarks, reach = line(8)
+    labels, noise, n_draws = np.arange(8) % 2, 30.0, 20_000
+    noisy = np.array([[-60, -20, 0, 10, 30, 60, 100, 600], [40, 0, -50, 20, -10, 0, 90, 500]])
+    posterior = count_posterior(
+        noisy, noise, distances, landmarks, reach, labels, 2, n_draws=n_draws, seed=3
+    )
+    # The sums and differences of counts, of the same random numbers, before they are cut off.
+    rng = np.random.default_rng(3)
+    sums, gaps = (
+        posterior_draws(part, bases, 2**0.5 * noise, rng, n_draws)[0]
+        for part, bases in zip(
+            (noisy.sum(axis=0), noisy[0] - noisy[1]),
+            smoothing_bases(distances, landmarks, reach, labels, 2),
+        )
+    )
+    gaps = gaps[rng.permutation(n_draws)]
+    for found, free in ((posterior.same, (sums + gaps) / 2), (posterior.other, (sums - gaps) / 2)):
+        assert found.min() >= 0
+        for cut, draws in zip(found.T, free.T):
+            mean, deviation = draws.mean(), draws.std()
+            expected = truncnorm(-mean / deviation, np.inf, mean, deviation)
+            assert cut.mean() == pytest.approx(expected.mean(), rel=0.1)
+            assert cut.std() == pytest.approx(expected.std(), rel=0.1)
+            if mean > 4 * deviation:
+                np.testing.assert_array_equal(cut, np.maximum(draws, 0))
+
+
+def real_values(same, other, n_classes, semivalue):
+    """Values for counts that are known, and need not be integers."""
+    draws = np.array([same, other], dtype=float)[:, None]
+    known = SimpleNamespace(same=draws[0], other=draws[1], prior=draws, largest=700, signal=9.0)
+    return value_sizes(known, n_classes, semivalue)
 
 
 @pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", "leave-one-out", (4, 1)])
@@ -125,29 +132,42 @@ def test_real_values_are_those_of_integers_and_between_them(semivalue, n_classes
     same, other = rng.integers(0, 300, (2, 2000))
     same[:50], other[50:100] = 0, 0
     agree, differ = neighbour_values(same, other, n_classes, semivalue)
-    real = real_neighbour_values(same, other, n_classes, semivalue, 700)
-    np.testing.assert_allclose(real[0][same > 0], agree[same > 0], rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(real[1][other > 0], differ[other > 0], rtol=1e-12, atol=1e-15)
-    between = real_neighbour_values(same + 1.5, other + 0.0, n_classes, semivalue, 700)[0]
-    ends = [neighbour_values(same + k, other, n_classes, semivalue)[0] for k in (1, 2)]
+    real = real_values(same, other, n_classes, semivalue)
+    least = 1e-3 / np.maximum(same + other, 1)  # sizes have logarithms
+    for found, values, count in zip(real, (agree, -differ), (same, other)):
+        expected = np.maximum(values, least)[count > 0]
+        np.testing.assert_allclose(np.abs(found)[count > 0], expected, rtol=1e-12, atol=1e-15)
+    between = real_values(same + 1.5, other, n_classes, semivalue)[0]
+    ends = [
+        np.maximum(neighbour_values(same + k, other, n_classes, semivalue)[0], least)
+        for k in (1, 2)
+    ]
     inside = (other > 0) & (same > 3)
     assert (between <= np.maximum(*ends) + 1e-12)[inside].all()
     assert (between >= np.minimum(*ends) - 1e-12)[inside].all()
+    if semivalue in ("shapley", (4, 1)):  # and nearly halfway
+        many = inside & (same + other > 50)
+        gap = np.abs(between - np.mean(ends, axis=0))
+        assert (gap <= 0.1 * np.abs(ends[0] - ends[1]) + 1e-12)[many].all()
 
 
+@pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", (4, 1)])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_limits(n_classes):
+def test_limits(n_classes, semivalue):
     n = 30
     distances, landmarks, reach = line(n)
     rng = np.random.default_rng(2)
     labels, counts = np.arange(n) % n_classes, rng.integers(1, 400, (2, n))
+    exact = np.array(neighbour_values(*counts, n_classes, semivalue))
+    least = 1e-3 / counts.sum(axis=0)  # sizes have logarithms
     for noise, expected in (
-        (1e-3, np.array([neighbour_values(*counts, n_classes)[k] for k in (0, 1)])),
+        (1e-3, np.maximum(np.abs(exact), least) * [[1], [-1]]),
         (1e8, np.array([np.full(n, 0.5), np.full(n, -0.5)])),
     ):
         noisy = counts + (0 if noise < 1 else rng.normal(0, noise, (2, n)))
         posterior = count_posterior(noisy, noise, distances, landmarks, reach, labels, n_classes)
-        np.testing.assert_allclose(value_sizes(posterior, n_classes), expected, rtol=2e-3)
+        found = value_sizes(posterior, n_classes, semivalue)
+        np.testing.assert_allclose(found, expected, rtol=2e-3)
 
 
 def test_smoothing_brings_counts_nearer_to_the_truth():

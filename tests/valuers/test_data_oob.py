@@ -1,5 +1,6 @@
 """Data-OOB against a plain loop over bags, groups, targets, errors."""
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -116,7 +117,8 @@ def test_same_bits_for_any_workers(data):
     X, _ = data
     y = X[:, 0] ** 2
     one = DataOOBValuer(n_estimators=50, random_state=2).fit(X, y).values_
-    two = DataOOBValuer(n_estimators=50, random_state=2, n_jobs=2).fit(X, y).values_
+    with joblib.parallel_config("threading"):
+        two = DataOOBValuer(n_estimators=50, random_state=2, n_jobs=2).fit(X, y).values_
     np.testing.assert_array_equal(one, two)
     assert (DataOOBValuer(n_estimators=50, random_state=3).fit(X, y).values_ != one).any()
 
@@ -136,7 +138,7 @@ def test_more_models_until_every_row_was_out_twice(data):
 def test_bags_of_one_class():
     X, y = np.arange(4.0)[:, None], np.array([0, 0, 0, 1])
     valuer = DataOOBValuer(LogisticRegression(), 60, random_state=0).fit(X, y)
-    assert valuer.values_[3] == 0  # nobody has seen its class
+    assert valuer.values_[3] == 0  # no model of the others has seen its class
     assert valuer.values_[0] > 0.9
 
 

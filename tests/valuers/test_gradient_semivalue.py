@@ -53,8 +53,8 @@ def plain_utility(kind, theta, X, y, weights, utility):
     if utility == "accuracy":
         best = z == z.max(axis=1, keepdims=True)
         return weights @ (best / best.sum(axis=1, keepdims=True))[np.arange(len(y)), y]
-    shares = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
-    return weights @ np.log(shares[np.arange(len(y)), y])
+    probabilities = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    return weights @ np.log(probabilities[np.arange(len(y)), y])
 
 
 def clipped(g, clip):
@@ -182,7 +182,7 @@ def test_coordinates_of_a_plain_loop(rng, kind, unit):
     X, y, X_val, y_val = problem(rng, n_classes)
     groups = rng.permutation(np.arange(24) % 7)
     outputs = n_classes if kind == "softmax" else 1
-    # The mean gradient of the judges at zero, and the directions of most of the rest, by hand.
+    # The mean public gradient at zero, and the directions of most of the rest, by hand.
     zero = np.zeros((4, outputs))
     G = np.array([plain_gradient(kind, zero, x, t, n_classes).T.ravel()
                   for x, t in zip(X_val, y_val)])  # fmt: skip
@@ -213,7 +213,7 @@ def test_coordinates_of_a_plain_loop(rng, kind, unit):
             before = after
     assert np.abs(expected).max() > 1e-3
     np.testing.assert_allclose(valuer.values_, expected, rtol=0, atol=1e-10)
-    # The median norm of what the judges would send.
+    # The median norm of what the validation points would send.
     auto = clone(valuer).set_params(clip="auto", unit="example")
     auto.fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
     assert auto.clip_ == pytest.approx(np.median(np.linalg.norm(G @ basis, axis=1)))
@@ -259,25 +259,25 @@ def test_the_same_bits_for_any_jobs_and_blocks(rng, noise):
 @pytest.mark.parametrize("noise", [None, "iid", "correlated"])
 def test_callbacks(rng, noise):
     X, y, X_val, y_val = problem(rng, 2)
-    judged = dict(X_val=X_val, y_val=y_val)
+    points = dict(X_val=X_val, y_val=y_val)
     private = {} if noise is None else dict(epsilon=1.0, noise=noise)
     valuer = GradientSemivalueValuer(n_permutations=20, random_state=0, burn_in=0.5, **private)
     watch = Watch()
-    valuer.set_callbacks(watch).fit(X, y, **judged)
+    valuer.set_callbacks(watch).fit(X, y, **points)
     assert watch.begun == watch.ended == watch.expected == 20
     valuer.set_callbacks(Watch(stop_at=14))
     with pytest.warns(IncompleteFitWarning, match="the permutations walked until then"):
-        valuer.fit(X, y, **judged)
+        valuer.fit(X, y, **points)
     assert valuer.n_evaluations_ == 4 * 25
     gained = valuer.utility_ - valuer.empty_utility_
     assert valuer.values_.sum() == pytest.approx(gained, abs=1e-9)
     valuer.set_callbacks(Watch(interrupt_at=16))
     with pytest.raises(KeyboardInterrupt):
-        valuer.fit(X, y, **judged)
+        valuer.fit(X, y, **points)
     assert valuer.n_evaluations_ >= 5 * 25
     valuer.set_callbacks(Watch(stop_at=9))
     with pytest.raises(RuntimeError, match="in the burn-in, the first 10 permutations"):
-        valuer.fit(X, y, **judged)
+        valuer.fit(X, y, **points)
 
 
 # Traps and errors ---------------------------------------------------------------------------
@@ -299,17 +299,17 @@ def test_constant_columns_blow_nothing_up(rng):
 
 def test_learning_rate_from_public_data(rng):
     X, y, X_val, y_val = problem(rng, 0, n=100, n_val=80)
-    judged = dict(X_val=X_val, y_val=y_val)
+    points = dict(X_val=X_val, y_val=y_val)
     rates = {}
     for n, multiplier in ((10, None), (100, None), (100, 3.0)):
         valuer = GradientSemivalueValuer(
             noise_multiplier=multiplier, n_permutations=10, random_state=0
         )
-        rates[n, multiplier] = valuer.fit(X[:n], y[:n], **judged).learning_rate_
+        rates[n, multiplier] = valuer.fit(X[:n], y[:n], **points).learning_rate_
     assert rates[10, None] > rates[100, None] > rates[100, 3.0]
     X[:], y[:] = 0.0, 1e6 + 0.5  # the rows themselves do not matter
     assert (
-        GradientSemivalueValuer(random_state=0).fit(X, y, **judged).learning_rate_
+        GradientSemivalueValuer(random_state=0).fit(X, y, **points).learning_rate_
         == (rates[100, None])
     )
     # Clipped by nothing, the larger rates end in infinity: they are not taken.

@@ -14,7 +14,6 @@ from skvalue.gradients import (
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import (
     Ledger,
-    SeededNoiseWarning,
     detection_ceiling,
     epsilon_from_mu,
     get_epsilon,
@@ -255,25 +254,6 @@ def test_classes_of_a_private_fit_come_from_the_validation_set(rng):
         valuer.fit(X, y, X_val=X_val[few], y_val=y_val[few])  # class 2 is another label
         assert valuer.classes_.tolist() == [0, 1]
         assert np.isfinite(valuer.values_).all()
-
-
-def test_a_seed_voids_the_guarantee(rng):
-    X, y, X_val, y_val = problem(rng, 2)
-    valuer = GradientSemivalueValuer(epsilon=1.0, n_permutations=5, noise_random_state=0)
-    with pytest.warns(SeededNoiseWarning) as warned:
-        valuer.fit(X, y, X_val=X_val, y_val=y_val)
-    assert len([w for w in warned if w.category is SeededNoiseWarning]) == 1
-    assert valuer.privacy_.guarantee is None
-    clear = clone(valuer).set_params(epsilon=None).fit(X, y, X_val=X_val, y_val=y_val)
-    assert not hasattr(clear, "privacy_")
-
-
-def test_a_refit_without_noise_forgets_the_report(rng):
-    X, y, X_val, y_val = problem(rng, 2)
-    valuer = GradientSemivalueValuer(epsilon=1.0, n_permutations=2)
-    valuer.fit(X, y, X_val=X_val, y_val=y_val)
-    valuer.set_params(epsilon=None).fit(X, y, X_val=X_val, y_val=y_val)
-    assert not hasattr(valuer, "privacy_")
 
 
 @pytest.mark.filterwarnings("ignore::skvalue.exceptions.IncompleteFitWarning")

@@ -17,28 +17,34 @@ def oracle(X, y, X_val, y_val, k, utility, n_classes, weights=None):
     return enumerate_game(game, X, y, X_val, y_val, weights, metric="sqeuclidean")
 
 
+def check_engines(engines, expected, data, k, **parameters):
+    """Every engine gives the expected values."""
+    X, y, X_val, y_val = data
+    for engine in engines:
+        valuer = KNNShapleyValuer(k, engine=engine, **parameters)
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+        np.testing.assert_allclose(valuer.values_, expected, atol=1e-12, rtol=1e-12, err_msg=engine)
+
+
 @pytest.mark.parametrize("utility", ["soft", "original"])
 @pytest.mark.parametrize("n_classes", [0, 2, 3, 4])
 @pytest.mark.parametrize("n", [2, 3, 5, 7])
-def test_equals_enumeration(engine, rng, n, n_classes, utility):
+def test_equals_enumeration(engines, rng, n, n_classes, utility):
     # Grids give ties, duplicates and whole games of tied rows; n_classes = 0 is a regression.
-    for spread in (1, 2, 3, 9):
-        X, y, X_val, y_val = grid_game(rng, n, 3, n_classes, spread)
+    for side in (1, 2, 3, 9):
+        X, y, X_val, y_val = grid_game(rng, n, 3, n_classes, side)
         for k in range(1, n + 3):
-            valuer = KNNShapleyValuer(k, utility=utility, engine=engine)
-            valuer.fit(X, y, X_val=X_val, y_val=y_val)
             expected = oracle(X, y, X_val, y_val, k, utility, min(n, n_classes))
-            np.testing.assert_allclose(valuer.values_, expected, atol=1e-12, rtol=1e-12)
+            check_engines(engines, expected, (X, y, X_val, y_val), k, utility=utility)
 
 
 @pytest.mark.parametrize("n_classes", [0, 3])
 @pytest.mark.parametrize("n", [9, 10])
-def test_equals_enumeration_of_ten_rows(engine, rng, n, n_classes):
+def test_equals_enumeration_of_ten_rows(engines, rng, n, n_classes):
     X, y, X_val, y_val = grid_game(rng, n, 2, n_classes)
     for k in (1, 3, n, n + 2):
-        valuer = KNNShapleyValuer(k, engine=engine).fit(X, y, X_val=X_val, y_val=y_val)
         expected = oracle(X, y, X_val, y_val, k, "soft", n_classes)
-        np.testing.assert_allclose(valuer.values_, expected, atol=1e-12, rtol=1e-12)
+        check_engines(engines, expected, (X, y, X_val, y_val), k)
 
 
 @pytest.mark.parametrize("n_classes", [0, 3])
@@ -52,7 +58,7 @@ def test_validation_weights(rng, n_classes):
 
 @pytest.mark.parametrize("utility", ["soft", "original"])
 def test_leave_one_out_regression(rng, utility):
-    # Every row is judged by all others; the prior mean is that of all rows.
+    # Every row is the validation point of all others; the prior mean is that of all rows.
     X, y, *_ = grid_game(rng, 6, 1, 0)
     expected = np.zeros(6)
     for i in range(6):
@@ -104,7 +110,7 @@ def test_max_rank_keeps_its_bound(engine, rng, max_rank):
 
 
 def test_max_rank_bound_is_nearly_reached():
-    # All rows near the judge match and none far away does, but for the last rank used.
+    # All rows near the point match and none far away does, except for the last rank used.
     n, rank = 200, 10
     X, y = np.arange(n, dtype=float)[:, None], np.r_[np.zeros(rank), 1, np.zeros(n - rank - 1)]
     fit = dict(X_val=[[-1.0]], y_val=[1.0])
@@ -169,7 +175,7 @@ def test_targets_whose_squares_are_too_large_are_refused(rng):
     public = dict(X_val=X[:5], y_val=-5e74 * y[:5])
     valuer = KNNShapleyValuer(task="regression").fit(X, 5e74 * y, **public)
     assert np.isfinite([*valuer.values_, *valuer.validation_error_, valuer.utility_]).all()
-    y[3] = 1e300  # such as stands for a missing target
+    y[3] = 1e300  # as one that marks a missing target
     with pytest.raises(ValueError, match="y must be at most .* in absolute value.* Got 1e.300"):
         valuer.fit(X, y, **public)
     with pytest.raises(ValueError, match="y_val must be at most .* in absolute value"):

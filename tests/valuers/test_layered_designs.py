@@ -76,6 +76,18 @@ def test_unbiased(design, rng):
     check_unbiased(8, design, 2.0, 200, rng)
 
 
+def test_unbiased_with_blocks_of_circles(rng):
+    # The square of a sum of numbers: a player's value is its number times that of all.
+    n, numbers = 16, rng.normal(size=16)
+    game = FunctionGame(lambda masks: (masks @ numbers) ** 2, n, cache_size=0)
+    plan = make_plan("blocks", n, np.r_[np.inf, 7.0 * np.arange(2, 17)], n_shuffles=3)
+    assert sum(plan.in_circles(k) for k in plan.sampled) > 5
+    found = np.array([values_of(estimate(plan, game, seed)[0]) for seed in range(60)])
+    error = found.std(axis=0, ddof=1) / 60**0.5
+    assert (np.abs(found.mean(axis=0) - numbers * numbers.sum()) <= 4 * error).all()
+    assert (error > 0).all()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "scale"), [(8, 12.0), (9, 0.3), (10, 3.0), (11, 1.0), (12, 3.0)])
 @pytest.mark.parametrize("design", DESIGNS)
@@ -102,7 +114,7 @@ def test_everything_enumerated_is_exact(design, rng):
 
 
 @pytest.mark.parametrize("design", ["blocks", "poisson"])
-def test_nothing_drawn_is_no_reason_to_be_sure(design, rng):
+def test_nothing_drawn_has_an_infinite_variance(design, rng):
     game, _ = random_game(8, rng)
     plan = make_plan(design, 8, np.r_[np.inf, np.full(7, 1e-9)], n_shuffles=3)
     found, _ = estimate(plan, game)
@@ -139,8 +151,8 @@ def test_empty_coalition_can_be_left_out(design, rng):
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_the_core_stands_for_every_layer(design, rng):
-    # Utilities that depend on sizes alone: any uniform sample gives them, in the mean.
+def test_the_core_weighs_every_layer(design, rng):
+    # Utilities that depend on sizes alone: any uniform sample gives them, on average.
     game = FunctionGame(lambda masks: masks.sum(axis=1) ** 0.5, 9, cache_size=0)
     plan = make_plan(design, 9, wanted(9, 2.0), n_shuffles=3)
     total = np.zeros(9)
@@ -157,15 +169,15 @@ def test_cost_is_about_what_is_planned(design, rng):
     game, _ = random_game(12, rng)
     for limit in (60, 300, 1500):
         plan = make_plan(design, 12, wanted(12, 1.0), max_evaluations=limit)
-        asked = np.mean([estimate(plan, game, seed)[1].n_evaluated for seed in range(20)])
-        assert asked <= 1.2 * max(limit, plan.cost) + 15
+        evaluated = np.mean([estimate(plan, game, seed)[1].n_evaluated for seed in range(20)])
+        assert evaluated <= 1.2 * max(limit, plan.cost) + 15
     counts = make_plan("blocks", 12, wanted(12, 1.0), max_evaluations=300).counts
     assert counts[1] > counts[6]
 
 
-def test_share_of_the_data(rng):
+def test_fraction_of_the_data(rng):
     # Coalitions that a player joins, recorded by a game that sees them.
-    n, share = 12, {}
+    n, fractions = 12, {}
     for design in DESIGNS:
         seen = []
         plan = make_plan(design, n, np.r_[np.inf, 1.5, 0.7, 0.4], n_shuffles=2)
@@ -181,8 +193,8 @@ def test_share_of_the_data(rng):
 
             estimate(plan, FunctionGame(utility, n, cache_size=0), seed)
             seen.append(touched.sum() / (n * (n - 1)))
-        share[design] = np.mean(seen), plan.data_fraction
-    for found, stated in share.values():
+        fractions[design] = np.mean(seen), plan.data_fraction
+    for found, stated in fractions.values():
         # Neighbours in the list of coalitions are a part of those that belong together.
         assert found < 1.3 * stated
         assert 0.1 < stated < 1
@@ -195,8 +207,8 @@ def test_counts_of_algorithm_1():
     k = np.arange(1, 100)
     np.testing.assert_allclose(counts[1:], np.log(2 * 100 / 0.05) / (2 * 0.05**2 * k**2))
     joint = layer_counts(bounds, 0.05, 0.05, "neyman")[1:]
-    spread = (bounds[1:] ** 2 / joint).sum() * (2 / 100) ** 2  # sum of squared ranges
-    assert 2 * np.exp(-2 * 0.05**2 / spread) == pytest.approx(0.05)
+    squares = (bounds[1:] ** 2 / joint).sum() * (2 / 100) ** 2  # sum of squared ranges
+    assert 2 * np.exp(-2 * 0.05**2 / squares) == pytest.approx(0.05)
     assert joint[9] / joint[0] == pytest.approx(0.1)
 
 

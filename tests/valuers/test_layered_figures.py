@@ -34,10 +34,10 @@ def test_algorithm_1(script, rng, monkeypatch):
     monkeypatch.setattr(script, "N", n)
     X, y = rng.normal(size=(n + 20, 3)), rng.integers(0, 2, n + 20)
     y[:2] = 0, 1
-    judges = dict(X_val=X[n:], y_val=y[n:])
-    of_all, kept = script.algorithm_1(X[:n], y[:n], judges, "neg_log_loss", 0)
+    points = dict(X_val=X[n:], y_val=y[n:])
+    of_all, kept = script.algorithm_1(X[:n], y[:n], points, "neg_log_loss", 0)
     library = LayeredShapleyValuer(scoring="neg_log_loss", include_empty=False, accuracy=1e-4)
-    np.testing.assert_allclose(of_all, library.fit(X[:n], y[:n], **judges).values_, atol=1e-12)
+    np.testing.assert_allclose(of_all, library.fit(X[:n], y[:n], **points).values_, atol=1e-12)
     game = ModelGame(
         LogisticRegression(), X[:n], y[:n], X[n:], y[n:], scoring="neg_log_loss", random_state=0
     )

@@ -39,9 +39,9 @@ def data(rng, n=40, n_val=20):
 
 
 def fit(problem, **parameters):
-    X, y, judges = problem
+    X, y, points = problem
     parameters = {"l2": 1.0, "n_layers": 3, "epsilon": 1.0, "accuracy": 0.5, **parameters}
-    return LayeredShapleyValuer(**parameters).fit(X, y, **judges)
+    return LayeredShapleyValuer(**parameters).fit(X, y, **points)
 
 
 def test_noise_of_a_single_query():
@@ -79,7 +79,7 @@ def test_noise_of_secret_coalitions():
 
 
 @pytest.mark.parametrize("max_queries", [1, 5, 100])
-def test_several_queries_share_epsilon(max_queries):
+def test_several_queries_divide_epsilon(max_queries):
     release = plan_release(500, 3, epsilon=1.0, delta=1e-5, max_queries=max_queries)
     assert isinstance(release.noise, LaplaceEvent if max_queries < 10 else GaussianEvent)
     total = get_epsilon(release.total, release.delta or 1e-9)
@@ -91,9 +91,9 @@ def test_several_queries_share_epsilon(max_queries):
         assert best <= sd + 1e-15
 
 
-def values_of(rows, judges, release, players):
+def values_of(rows, points, release, players):
     X, y = np.array([x for x, _ in rows]), np.array([label for _, label in rows])
-    game = StableLogisticGame(X, y, *judges, fit_intercept=False)
+    game = StableLogisticGame(X, y, *points, fit_intercept=False)
     seeds = lambda k, shuffle: np.random.default_rng((k, shuffle))  # noqa: E731
     return private_values(release, Utilities(game), players, seeds)
 
@@ -102,7 +102,7 @@ def values_of(rows, judges, release, players):
 def test_no_other_row_moves_a_value_by_more_than_the_sensitivity(n, rng):
     release = plan_release(n, 3, epsilon=1.0, delta=1e-5, accuracy=0.5, fit_intercept=False)
     u = np.array([0.6, 0.8])
-    judges = (u[None], np.ones(1, int))
+    points = (u[None], np.ones(1, int))
     worst = own = 0.0
     for _ in range(12):
         rows = [(rng.normal(size=2) * rng.choice([0, 1]), rng.integers(2)) for _ in range(n)]
@@ -112,7 +112,7 @@ def test_no_other_row_moves_a_value_by_more_than_the_sensitivity(n, rng):
             for label in (0, 1):
                 some = list(rows)
                 some[place] = (u, label)
-                found.append(values_of(some, judges, release, None))
+                found.append(values_of(some, points, release, None))
             change = np.abs(found[0] - found[1])
             own = max(own, change[place])
             worst = max(worst, np.delete(change, place).max())
@@ -122,9 +122,9 @@ def test_no_other_row_moves_a_value_by_more_than_the_sensitivity(n, rng):
 
 
 def test_one_query_is_one_entry_of_all(rng):
-    X, y, judges = data(rng, n=17)
+    X, y, points = data(rng, n=17)
     release = plan_release(17, 3, epsilon=1.0, delta=1e-5, accuracy=0.3)
-    utilities = Utilities(StableLogisticGame(X, y, judges["X_val"], judges["y_val"]))
+    utilities = Utilities(StableLogisticGame(X, y, points["X_val"], points["y_val"]))
     seeds = lambda k, shuffle: np.random.default_rng((k, shuffle))  # noqa: E731
     every = private_values(release, utilities, None, seeds)
     some = private_values(release, utilities, [0, 5, 16], seeds)
@@ -132,14 +132,14 @@ def test_one_query_is_one_entry_of_all(rng):
 
 
 @pytest.mark.parametrize("release", ["query", "all", "publish"])
-def test_little_noise_gives_the_clear_values(release, rng):
+def test_little_noise_gives_the_exact_values(release, rng):
     problem = data(rng)
     noisy = fit(problem, epsilon=1e6, release=release, accuracy=0.05, noise="laplace")
-    clear = fit(problem, epsilon=None, accuracy=0.01)
+    exact = fit(problem, epsilon=None, accuracy=0.01)
     found = [noisy.values_for(i) for i in ([3] if release == "query" else range(40))]
-    expected = clear.values_[[3]] if release == "query" else clear.values_
+    expected = exact.values_[[3]] if release == "query" else exact.values_
     np.testing.assert_allclose(found, expected, atol=4e-4)
-    assert np.std(clear.values_) > 0.0015
+    assert np.std(exact.values_) > 0.0015
 
 
 def test_queries_are_charged_and_kept(rng):
@@ -166,12 +166,12 @@ def test_queries_are_charged_and_kept(rng):
         again.values_for(40)
 
 
-def test_queries_at_the_same_time_are_no_more_than_asked_for(rng, monkeypatch):
-    def slow(*arguments):
+def test_queries_at_the_same_time_are_no_more_than_were_paid_for(rng, monkeypatch):
+    def slow(self, *arguments, charge=Ledger.charge, **options):
         time.sleep(0.2)
-        return private_values(*arguments)
+        return charge(self, *arguments, **options)
 
-    monkeypatch.setattr("skvalue.valuers.layered_shapley._release.private_values", slow)
+    monkeypatch.setattr(Ledger, "charge", slow)
     ledger = Ledger(None, "rows", epsilon=5.0, delta=1e-5)
     valuer = fit(data(rng), ledger=ledger)
     with ThreadPoolExecutor(6) as pool:
@@ -227,47 +227,47 @@ def test_pickling(rng):
     assert ">values_" in vector._repr_html_()
 
 
-def test_nothing_of_a_clear_fit_is_kept(rng):
-    X, y, judges = problem = data(rng)
+def test_nothing_of_an_exact_fit_is_kept(rng):
+    X, y, points = problem = data(rng)
     for release in ("all", "publish"):
         valuer = fit(problem, epsilon=None)
         valuer.transform(X + 1)
-        valuer.set_params(epsilon=1.0, release=release).fit(X, y, **judges)
+        valuer.set_params(epsilon=1.0, release=release).fit(X, y, **points)
         assert vars(valuer).keys() == vars(fit(problem, release=release)).keys()
 
 
 def test_nothing_of_the_rows_is_kept(rng):
-    X, y, judges = data(rng)
+    X, y, points = data(rng)
     for release in ("all", "publish"):
-        valuer = fit((X, y, judges), release=release)
+        valuer = fit((X, y, points), release=release)
         blob = pickle.dumps(valuer)
         assert all(row.tobytes() not in blob for row in X)
 
 
 def test_noise_is_fresh_and_of_the_scale(rng):
     problem = data(rng, n=12)
-    clear = fit(problem, epsilon=1e9).values_for(2)
+    exact = fit(problem, epsilon=1e9).values_for(2)
     draws = [fit(problem, random_state=0).values_for(2) for _ in range(150)]
     assert len(set(draws)) == 150
     scale = fit(problem).noise_scale_
     # The mean of 150 absolute values of Laplace noise: within 6 deviations.
-    assert np.mean(np.abs(np.array(draws) - clear)) == pytest.approx(scale, rel=6 / np.sqrt(150))
+    assert np.mean(np.abs(np.array(draws) - exact)) == pytest.approx(scale, rel=6 / np.sqrt(150))
 
 
 def test_secret_coalitions_are_fresh(rng):
     problem = data(rng)
-    clear = fit(problem, epsilon=None, accuracy=0.01).values_[2]
+    exact = fit(problem, epsilon=None, accuracy=0.01).values_[2]
     found = [
         fit(problem, design="iid", epsilon=1e6, random_state=0, accuracy=0.4).values_for(2)
         for _ in range(30)
     ]
     assert len(set(np.round(found, 6))) > 5  # random_state does not decide
-    assert np.mean(found) == pytest.approx(clear, abs=6 * np.std(found) / np.sqrt(30) + 1e-3)
+    assert np.mean(found) == pytest.approx(exact, abs=6 * np.std(found) / np.sqrt(30) + 1e-3)
 
 
 def test_refusals(rng):
     problem = data(rng)
-    X, y, judges = problem
+    X, y, points = problem
     with pytest.raises(ValueError, match="estimator must be None with epsilon: only the utility"):
         fit(problem, estimator=LogisticRegression(), l2=None)
     with pytest.raises(ValueError, match="scoring must be None with epsilon.*Got 'accuracy'"):
@@ -288,38 +288,35 @@ def test_refusals(rng):
         fit(problem, release="all", max_queries=3)
     with pytest.raises(ValueError, match="groups must be None with epsilon"):
         LayeredShapleyValuer(l2=1.0, n_layers=2, epsilon=1.0).fit(
-            X, y, groups=np.arange(40), **judges
+            X, y, groups=np.arange(40), **points
         )
-    with pytest.raises(ValueError, match="X_val and y_val must be passed with epsilon"):
-        LayeredShapleyValuer(l2=1.0, n_layers=2, epsilon=1.0).fit(X, y)
     with pytest.raises(ValueError, match="reader must be 'curator' for fit_transform"):
         LayeredShapleyValuer(l2=1.0, n_layers=2, epsilon=1.0, release="all").fit_transform(
-            X, y, **judges
+            X, y, **points
         )
     with pytest.raises(ValueError, match="release must be 'all' or 'publish' for fit_transform"):
         LayeredShapleyValuer(l2=1.0, n_layers=2, epsilon=1.0, reader="curator").fit_transform(
-            X, y, **judges
+            X, y, **points
         )
     values = LayeredShapleyValuer(l2=1.0, n_layers=2, epsilon=1.0, release="publish")
-    assert values.fit_transform(X, y, **judges).shape == (40, 1)
+    assert values.fit_transform(X, y, **points).shape == (40, 1)
     for ask in ("transform", "core_sets", "value_of_group"):
         with pytest.raises(ValueError, match="which a private fit does not keep"):
             getattr(fit(problem), ask)(*([] if ask == "core_sets" else [X[:2]]))
 
 
-def test_labels_that_nobody_judges_do_not_matter(rng):
-    X, y, judges = data(rng)
+def test_labels_without_a_validation_point_do_not_matter(rng):
+    X, y, points = data(rng)
     strange = np.where(np.arange(40) % 7 == 0, 9, y)
-    assert np.isfinite(fit((X, strange, judges)).values_for(0))
+    assert np.isfinite(fit((X, strange, points)).values_for(0))
     with pytest.raises(ValueError, match="l2 needs two classes. Got 3 classes"):
-        fit((X, y, {**judges, "y_val": np.arange(20) % 3}))
+        fit((X, y, {**points, "y_val": np.arange(20) % 3}))
 
 
-def test_a_clear_fit_after_a_private_one(rng):
-    X, y, judges = data(rng)
-    valuer = fit((X, y, judges))
-    valuer.set_params(epsilon=None).fit(X, y, **judges)
-    assert not hasattr(valuer, "privacy_")
+def test_an_exact_fit_after_a_private_one(rng):
+    X, y, points = data(rng)
+    valuer = fit((X, y, points))
+    valuer.set_params(epsilon=None).fit(X, y, **points)
     assert pickle.loads(pickle.dumps(valuer)).values_for(3) == valuer.values_[3]
-    valuer.set_params(epsilon=1.0).fit(X, y, **judges)
+    valuer.set_params(epsilon=1.0).fit(X, y, **points)
     assert not hasattr(valuer, "layer_values_")

@@ -1,4 +1,4 @@
-"""Fits by retraining that do not reach their end: stopped, interrupted, killed, gone on with."""
+"""Fits by retraining that do not reach their end: stopped, interrupted, killed, resumed."""
 
 import os
 import signal
@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial
+from itertools import chain, count
 
 import numpy as np
 import pytest
@@ -20,7 +21,6 @@ from sklearn.pipeline import make_pipeline
 from skvalue import LeaveOneOutValuer
 from skvalue.estimation import checkpoint as checkpoint_module
 from skvalue.exceptions import FailedCoalitionsWarning, IncompleteFitWarning
-from skvalue.games import ModelGame
 
 from ..watch import Watch
 from .semivalue_fits import Centroids, data, fit, quick
@@ -48,7 +48,7 @@ def test_a_callback_stops_the_fit():
 
 
 @pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
-def test_an_interrupted_fit_keeps_what_there_is_and_goes_on(sampler):
+def test_an_interrupted_fit_keeps_its_values_and_resumes(sampler):
     valuer = quick(sampler=sampler, warm_start=True).set_callbacks(Watch(interrupt_at=4))
     with pytest.raises(KeyboardInterrupt):
         fit(valuer)
@@ -59,7 +59,7 @@ def test_an_interrupted_fit_keeps_what_there_is_and_goes_on(sampler):
     np.testing.assert_array_equal(valuer.values_, fit(quick(sampler=sampler)).values_)
 
 
-def test_interrupted_before_anything_is_known():
+def test_interrupted_before_the_first_replicate():
     # A replicate of orders is longer than the first step.
     valuer = quick(sampler="latin").set_callbacks(Watch(interrupt_at=1))
     with pytest.raises(KeyboardInterrupt):
@@ -92,15 +92,15 @@ def test_interrupted_leave_one_out_has_the_splits_that_are_done():
     valuer.set_callbacks(Watch(interrupt_at=watch.expected // 2))
     with pytest.raises(KeyboardInterrupt):
         valuer.fit(X, y)
-    players, judges = next(check_cv(3, y, classifier=True).split(X, y))
+    players, points = next(check_cv(3, y, classifier=True).split(X, y))
     first = LeaveOneOutValuer(Centroids())
-    first.fit(X[players], y[players], X_val=X[judges], y_val=y[judges])
+    first.fit(X[players], y[players], X_val=X[points], y_val=y[points])
     np.testing.assert_array_equal(valuer.values_[players], first.values_)
-    assert (valuer.values_[judges] == 0).all()
+    assert (valuer.values_[points] == 0).all()
     assert valuer.utility_ == first.utility_
 
 
-def test_leave_one_out_goes_on():
+def test_leave_one_out_resumes():
     options = dict(semivalue="leave-one-out", max_evaluations=None)
     valuer = quick(**options, warm_start=True).set_callbacks(Watch(interrupt_at=2))
     with pytest.raises(KeyboardInterrupt):
@@ -117,14 +117,13 @@ def test_goals_are_reached_where_an_undisturbed_fit_reaches_them(sampler):
     X, y, *_ = data(30)
     options = dict(sampler=sampler, max_evaluations=None, cv=3, tol=0.015)
     whole = quick(**options).fit(X, y)
-    for interrupt_at in (4, 9):
-        valuer = quick(**options, warm_start=True).set_callbacks(Watch(interrupt_at=interrupt_at))
-        with pytest.raises(KeyboardInterrupt):
-            valuer.fit(X, y)
-        valuer.set_callbacks().fit(X, y)
-        assert valuer.n_evaluations_ == whole.n_evaluations_
-        np.testing.assert_array_equal(valuer.values_, whole.values_)
-    valuer.fit(X, y)  # nothing is left to be asked
+    valuer = quick(**options, warm_start=True).set_callbacks(Watch(interrupt_at=6))
+    with pytest.raises(KeyboardInterrupt):
+        valuer.fit(X, y)
+    valuer.set_callbacks().fit(X, y)
+    assert valuer.n_evaluations_ == whole.n_evaluations_
+    np.testing.assert_array_equal(valuer.values_, whole.values_)
+    valuer.fit(X, y)  # no coalition is left
     assert valuer.n_evaluations_ == whole.n_evaluations_
     assert valuer.stop_reason_ == whole.stop_reason_ == "tol"
 
@@ -186,21 +185,26 @@ def test_coalitions_that_fail_are_counted():
     assert 50 < valuer.n_failed_ < 290
 
 
-def test_a_full_disk_under_the_checkpoint(tmp_path, monkeypatch):
+@pytest.mark.parametrize("due", [True, False])
+def test_a_full_disk_under_the_checkpoint(due, tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint_module.np, "savez", full)
+    monkeypatch.setattr(np, "savez", full)
+    clock = chain([0.0] * 8, count(9.0 * due, step=2 * due))
+    monkeypatch.setattr(checkpoint_module, "perf_counter", clock.__next__)
     path = tmp_path / "state.npz"
     valuer = quick(checkpoint=path)
     with pytest.raises(RuntimeError, match="state.npz' could not be written.*No space left.*kept"):
         fit(valuer)
+    # At the first time that a write is due, or at the end of the fit.
+    assert (valuer.n_evaluations_ < 900) == due
     assert np.isfinite(valuer.values_).all()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_checkpoint_that_cannot_be_is_refused_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint_module.np, "savez", lambda *a, **k: pytest.fail("work started"))
+    monkeypatch.setattr(np, "savez", lambda *a, **k: pytest.fail("work started"))
     with pytest.raises(ValueError, match="checkpoint must be in an existing folder. Got '.*no/"):
         fit(quick(checkpoint=tmp_path / "no" / "state.npz"))
     monkeypatch.undo()
@@ -291,9 +295,12 @@ def test_no_fit_resumes_one_of_another_scorer(name, one, other, tmp_path):
 
 SCRIPT = """
 import sys
+from contextlib import suppress
+from functools import partial
+from itertools import chain, count
 from skvalue.estimation import checkpoint
 from tests.valuers.semivalue_fits import fit, quick
-checkpoint._SECONDS = 0.0
+checkpoint.perf_counter = count(step=2).__next__
 fit(quick(sampler=sys.argv[2], max_evaluations=3000, checkpoint=sys.argv[1]))
 """
 
@@ -301,7 +308,7 @@ fit(quick(sampler=sys.argv[2], max_evaluations=3000, checkpoint=sys.argv[1]))
 @pytest.mark.parametrize(
     "sampler", ["stratified", pytest.param("antithetic", marks=pytest.mark.slow)]
 )
-def test_killed_and_resumed_bit_for_bit(sampler, tmp_path, monkeypatch):
+def test_killed_and_resumed_bit_for_bit(sampler, tmp_path):
     state = tmp_path / "killed.npz"
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(state), sampler],
@@ -312,15 +319,17 @@ def test_killed_and_resumed_bit_for_bit(sampler, tmp_path, monkeypatch):
     process.kill()
     process.wait()
     with np.load(state) as file:
-        asked = file["0/counts"][1]
-    assert 0 < asked < 2900
-    trained = []
-    train = ModelGame._train
-    monkeypatch.setattr(
-        ModelGame, "_train", lambda self, *args: trained.append(len(args[0])) or train(self, *args)
+        evaluated = file["0/counts"][1]
+    assert 0 < evaluated < 2900
+    fits, code = [], Centroids.fit.__code__  # another `fit` would be another estimator
+    sys.setprofile(
+        lambda frame, event, _: event == "call" and frame.f_code is code and fits.append(1)
     )
-    resumed = fit(quick(sampler=sampler, max_evaluations=3000, checkpoint=state))
-    assert 0 < sum(trained) <= 3000 - asked
+    try:
+        resumed = fit(quick(sampler=sampler, max_evaluations=3000, checkpoint=state))
+    finally:
+        sys.setprofile(None)
+    assert 0 < len(fits) <= 3000 - evaluated
     whole = fit(quick(sampler=sampler, max_evaluations=3000))
     np.testing.assert_array_equal(resumed.values_, whole.values_)
     np.testing.assert_array_equal(resumed.values_error_, whole.values_error_)
@@ -328,13 +337,13 @@ def test_killed_and_resumed_bit_for_bit(sampler, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("sampler", ["stratified", "latin", "exact"])
 def test_a_checkpoint_waits_for_no_round(sampler, monkeypatch, tmp_path):
-    asked = []
-    monkeypatch.setattr(checkpoint_module, "_SECONDS", 0.0)
+    counts = []
+    monkeypatch.setattr(checkpoint_module, "perf_counter", count(step=2).__next__)
     monkeypatch.setattr(
-        checkpoint_module, "write_arrays", lambda _path, arrays: asked.append(arrays["0/counts"][1])
+        checkpoint_module, "write_arrays", lambda _, arrays: counts.append(arrays["0/counts"][1])
     )
     fit(quick(sampler=sampler, max_evaluations=3000, checkpoint=tmp_path / "state"), n=11)
-    assert np.diff(asked).max() <= max(64, 11 * 10)  # a question, or a replicate
+    assert np.diff(counts).max() <= max(64, 11 * 10)  # a block of coalitions, or a replicate
 
 
 def test_checkpoints_of_others_are_refused(tmp_path):

@@ -1,7 +1,8 @@
 """Threshold-KNN-Shapley: exact or private Shapley values of the threshold-KNN classifier."""
 
+from ._denoising import count_posterior, posterior_draws, smoothing_bases, value_sizes
 from ._game import neighbour_values
-from ._private import public_baseline
+from ._private import capped_balls, overlap_bound, public_baseline
 from ._radius import suggest_radius
 from ._valuer import TKNNShapleyValuer
 

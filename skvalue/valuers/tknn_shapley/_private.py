@@ -223,11 +223,6 @@ def ball_event(epsilon, delta, contributions, relation="add_remove", sampling_ra
     return calibrate(event, epsilon, delta, tol=0.01)
 
 
-def noise_scale(event):
-    """Scale of the noise of one count."""
-    return event.event.event.scale if isinstance(event, SelfComposedEvent) else event.scale
-
-
 def sampled_counts(counts, rate, noise_random_state=None):
     """Number of the rows counted that are in a sample, which is fresh and secret for each count.
 
