@@ -204,8 +204,11 @@ def test_remedies_for_imbalance_cost_nothing_on_clean_labels(script, monkeypatch
     means = script.print_table("creditcard", 0.0, results)
     assert means["KNN", 0.05][0] > 0.9
     assert means["KNN", 0.05][1] < -0.05
-    cost, *where = script.largest_costs({"creditcard": means})["LR"]
-    assert cost <= 0.01, where
+    costs = script.largest_costs({"creditcard": means})
+    assert len(costs) == 7 * 3
+    for (remedy, model), (cost, *where) in costs.items():
+        if model == "LR" or remedy == "KNN, both":
+            assert cost <= 0.01, (remedy, model, where)
     _, areas = script.measure("creditcard", None, 0.05, 0, **sizes)
     assert areas["KNN"][0] > 0.9
     assert min(areas["KNN, balanced"][1:]) > min(areas["KNN"][1:])

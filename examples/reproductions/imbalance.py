@@ -20,12 +20,28 @@ for the imbalance in training.
 
 Of every set, level of label noise, valuer and rule the script prints, as means over the seeds: the
 fraction of the rows with the minority label that is dropped, and the change of balanced accuracy by
-cleaning, with its standard error. The last lines are the largest costs on clean labels.
+cleaning, with its standard error. The last lines are the largest costs of the remedies on clean
+labels.
 
-What the figures show. Without a remedy, cleaning drops nearly all of the minority. With either, LR
-gains: cleaning also drops majority rows near the minority, as undersampling does. This gain is not
-due to the values alone: balanced LR has it already. It loses a little wherever rows of clean data
-are dropped; drop="auto" with scoring="balanced_accuracy" drops none unless it helps.
+What the figures show (2,000 rows, 10 seeds). Without a remedy, cleaning drops nearly all of the
+minority. On clean labels, at most this much balanced accuracy is lost with the remedies:
+
+===============================================  ======  ======  ===========
+remedy and rule                                      LR    5-NN  balanced LR
+===============================================  ======  ======  ===========
+one of them, any rule                             0.003   0.019        0.038
+both, 0.05, 0.1, "negative" or "auto"                 0       0        0.008
+both, 0.2                                             0       0        0.014
+any, "auto" by balanced accuracy                      0  0.0004        0.003
+rows of each class dropped at random, 0.2         0.005   0.006        0.008
+===============================================  ======  ======  ===========
+
+LR and 5-NN mostly gain, because cleaning also drops majority rows near the minority, as
+undersampling does; balanced LR has this gain already. For it each of the 100 minority rows weighs
+as much as 19 others, so that it loses by any fifth dropped, and most by that of the lowest values
+of KNN without class weights: these are the isolated rows of the minority, near the boundary. With
+5 % of the labels flipped, the AUROC over all rows is above .95 without a remedy, yet hardly more
+than .6 within the classes (KNN on adult); class weights raise it to .79 in both.
 """
 
 import argparse
@@ -176,18 +192,14 @@ def print_table(name, noise, results):
 
 
 def largest_costs(clean):
-    """Model -> (cost, set, remedy, rule) with the largest cost of cleaning, remedies alone."""
-    worst = {}
-    for column, model in enumerate(MODELS, start=1):
-        costs = {
-            (name, remedy, rule): -means[column]
-            for name, table in clean.items()
-            for (remedy, rule), means in table.items()
-            if "," in remedy and "random" not in remedy
-        }
-        where = max(costs, key=costs.get)
-        worst[model] = costs[where], *where
-    return worst
+    """(remedy, model) -> largest cost of cleaning, its set and its rule."""
+    costs = {}
+    for name, table in clean.items():
+        for (remedy, rule), means in table.items():
+            if "," in remedy:
+                for model, change in zip(MODELS, means[1:]):
+                    costs.setdefault((remedy, model), []).append((-change, name, str(rule)))
+    return {key: max(found) for key, found in costs.items()}
 
 
 def main():
@@ -213,8 +225,10 @@ def main():
             means = print_table(name, noise, results)
             if not noise:
                 clean[name] = means
-    for model, (cost, name, remedy, rule) in largest_costs(clean).items() if clean else ():
-        print(f"Largest cost on clean labels, {model}: {cost:.4f} ({name}, {remedy}, drop={rule})")
+    if clean:
+        print("Largest cost on clean labels")
+    for (remedy, model), (cost, name, rule) in largest_costs(clean).items():
+        print(f"{remedy:20s}{model:>12s}{cost:9.4f} ({name}, drop={rule})")
 
 
 if __name__ == "__main__":
