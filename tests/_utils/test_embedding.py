@@ -199,7 +199,7 @@ def test_messages(valuer, numbers, texts):
         clone(valuer).set_params(embedding=lambda X: X * np.nan).fit(X, y)
     with pytest.raises(ValueError, match="'embedding' parameter of .* must be"):
         clone(valuer).set_params(embedding="minilm").fit(X, y)
-    with pytest.raises(ValueError, match="could not convert string to float"):
+    with pytest.raises(ValueError, match="X must hold numbers.* Pass embedding="):
         clone(valuer).fit(np.array(texts[0])[:, None], y)
 
 

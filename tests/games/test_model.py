@@ -458,9 +458,9 @@ def test_memory_keeps_batched_utilities_too(data, masks, tmp_path, batch):
 
     first = game().utility(masks)
     (kept,) = tmp_path.rglob("output.pkl")
-    utilities, failed = joblib.load(kept)
+    utilities, *failed = joblib.load(kept)
     np.testing.assert_array_equal(utilities, first)
-    joblib.dump((utilities + 1, failed), kept)
+    joblib.dump((utilities + 1, *failed), kept)
     np.testing.assert_array_equal(game().utility(masks), first + 1)  # read, not computed
     np.testing.assert_array_equal(game().utility(masks[1:]), first[1:])  # another call
     assert len(list(tmp_path.rglob("output.pkl"))) == 2
