@@ -103,7 +103,7 @@ def test_warnings_as_errors_lose_no_value():
 @pytest.mark.parametrize(
     "limits",
     [
-        dict(max_evaluations=60),
+        dict(max_evaluations=36),
         dict(sampler="permutation", max_time=1e-6, max_evaluations=None),
     ],
 )
