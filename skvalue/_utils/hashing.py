@@ -16,6 +16,7 @@ _PLAIN = (str, bytes, int, float, complex, slice, range, type(None), type(Ellips
 _STANDARD = sysconfig.get_path("stdlib")
 _CODE = ("code", "consts", "names", "exceptiontable")
 _NO_CODE = {"__module__", "__dict__", "__weakref__", "__doc__", "__firstlineno__"}
+_NO_CODE |= {"__slotnames__", "__annotations__", "__static_attributes__"}  # set when asked for
 
 
 def fingerprint(*parts):

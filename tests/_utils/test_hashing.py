@@ -1,5 +1,6 @@
 """Fingerprints: equal for equal things in every process, different for anything else."""
 
+import copy
 import functools
 import os
 import subprocess
@@ -144,6 +145,16 @@ def test_cached_flags_and_string_objects_do_not_count():
     assert one.has_canonical_format
     assert fingerprint(one) == before
     assert fingerprint(["ab", "ab"]) == fingerprint(["ab", "".join("ab")])
+
+
+def test_what_python_adds_to_a_class_later_does_not_count():
+    one, before = type("Own", (Scorer,), {"__module__": __name__}), fingerprint(Scorer)
+    whole = fingerprint(one)
+    Scorer.__annotations__  # noqa: B018 (Python makes it when it is asked for)
+    one.__annotations__  # noqa: B018
+    copy.copy(Scorer(1)), copy.copy(one(1))  # copies and pickles add `__slotnames__`
+    assert "__slotnames__" in vars(Scorer)
+    assert (fingerprint(Scorer), fingerprint(one)) == (before, whole)
 
 
 def test_anything_has_one():
