@@ -78,7 +78,14 @@ def test_estimators_are_found():
     assert {cls.__name__ for cls in VALUERS} >= {"KNNShapleyValuer", "TKNNShapleyValuer"}
 
 
-@parametrize_with_checks([build(cls) for cls in estimators()])
+def build_quick(cls):
+    """Few models a fit: scikit-learn's checks fit hundreds of times."""
+    estimator = build(cls)
+    quick = {"max_evaluations": 100, "cv": 2}
+    return estimator.set_params(**{k: quick[k] for k in quick if k in estimator.get_params()})
+
+
+@parametrize_with_checks([build_quick(cls) for cls in estimators()])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn(estimator, check):
     check(estimator)
@@ -98,7 +105,7 @@ def expected_of_a_pipeline(pipeline):
 
 
 @parametrize_with_checks(
-    [make_pipeline(StandardScaler(), build(cls)) for cls in IN_PIPELINES],
+    [make_pipeline(StandardScaler(), build_quick(cls)) for cls in IN_PIPELINES],
     expected_failed_checks=expected_of_a_pipeline,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
