@@ -41,6 +41,11 @@ def tree(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes(path):
+    return tuple(ast.walk(tree(path)))
+
+
 def short(path):
     return str(path.relative_to(ROOT))
 
@@ -64,7 +69,7 @@ def folders():
 def imported(path):
     """(line, absolute import path) of all that a file imports, inside functions too."""
     package = path.relative_to(ROOT).parent.parts
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -87,12 +92,17 @@ def first_private(parts):
     return None
 
 
+@cache
+def modules_of_skvalue():
+    return {dotted(path) for path in files()}
+
+
 def names_of_modules(path):
     """Names that a file binds to modules of skvalue, and their import paths."""
-    modules = {dotted(other) for other in files()}
+    modules = modules_of_skvalue()
     found = {}
     package = path.relative_to(ROOT).parent.parts
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join([*base, *([node.module] if node.module else [])])
@@ -115,7 +125,7 @@ def private_imports(paths):
         here = ".".join(path.relative_to(ROOT).parent.parts)
         used = list(imported(path))
         modules = names_of_modules(path)
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Attribute) and is_private(node.attr):
                 of = modules.get(node.value.id) if isinstance(node.value, ast.Name) else None
                 if of is not None:
@@ -148,7 +158,7 @@ def patches(path):
     By `monkeypatch`, `unittest.mock` or `setattr`, with a path or an object and a name, or by an
     assignment to a private attribute of anything but `self` and `cls`.
     """
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Call):
             function = node.func
             name = getattr(function, "attr", getattr(function, "id", None))
@@ -199,7 +209,7 @@ ACCESS = {"getattr", "hasattr", "setattr", "delattr"}
 
 def attributes(path):
     """(line, name of the object or None, attribute, whether it is set), by name or as a string."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         of = name = None
         if isinstance(node, ast.Attribute):
             of, name, stored = node.value, node.attr, isinstance(node.ctx, ast.Store)
@@ -216,7 +226,7 @@ def definitions():
     found = {}
     for path in files():
         names = {name for _, _, name, stored in attributes(path) if stored}
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 names.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

@@ -71,7 +71,17 @@ CHECKS = {
 }
 
 
-@pytest.mark.parametrize("name", [str(path.relative_to(EXAMPLES)) for path in GALLERY])
+# The gallery of the documentation runs them too, in the slow tier: more than 4 s are left to it.
+SLOW = {"collaborative/plot_price_of_privacy.py", "retraining/plot_layered_shapley.py"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
+        for name in (str(path.relative_to(EXAMPLES)) for path in GALLERY)
+    ],
+)
 def test_example_runs(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plt, "show", lambda: None)

@@ -4,6 +4,8 @@ import pytest
 
 from tests import house
 
+pytestmark = pytest.mark.xdist_group("house")  # the files are parsed once
+
 
 @pytest.mark.parametrize("name", house.MEASURES)
 def test_structure(name):

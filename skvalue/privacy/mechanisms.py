@@ -9,9 +9,10 @@ delta below 1e-18, or of zero, holds except with that probability per number.
 """
 
 import secrets
+import sys
 import warnings
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import cache, singledispatch
 from importlib.util import find_spec
 from numbers import Integral
 
@@ -59,7 +60,8 @@ def noise_engine(engine="auto"):
     """
     if engine not in ("auto", "opendp", "table"):
         raise ValueError(f"engine must be one of 'auto', 'opendp' and 'table'. Got {engine!r}.")
-    installed = find_spec("opendp") is not None
+    loaded = "opendp" in sys.modules  # as None, where an import is to fail
+    installed = (sys.modules["opendp"] if loaded else _spec("opendp")) is not None
     if engine == "opendp" and not installed:
         raise ImportError(
             "engine='opendp' needs the package opendp: pip install 'skvalue[secure]' (or opendp)."
@@ -67,6 +69,9 @@ def noise_engine(engine="auto"):
     if engine == "auto":
         return "opendp" if installed else "table"
     return engine
+
+
+_spec = cache(find_spec)  # to search all folders of sys.path takes longer than a draw
 
 
 def draw_noise(event, size, *, engine="auto", noise_random_state=None):
