@@ -206,7 +206,8 @@ def make_problem(estimator, X, y, X_val=None, y_val=None, late=(), **metadata):
     if names:  # of the rows, not of their vectors
         vars(blank).update(names, n_features_in_=len(names["feature_names_in_"]))
     X_val, y_val = check_validation_set(blank, X_val, y_val, X)
-    if X_val is not None and (given is given_val or _same_rows(X, X_val)):
+    compared = (given, given_val) if issparse(given) else (X, X_val)
+    if X_val is not None and (given is given_val or _same_rows(*compared)):
         warn(
             "X_val holds the same rows as X: each row evaluates itself, and a wrong label agrees "
             "with itself. Pass other rows, or no X_val, so that `cv` holds out rows.",
@@ -217,7 +218,7 @@ def make_problem(estimator, X, y, X_val=None, y_val=None, late=(), **metadata):
 
 
 def _same_rows(X, X_val):
-    """Whether two checked arrays hold equal rows in the same order."""
+    """Whether two arrays, dense or sparse, hold equal rows in the same order."""
     if not hasattr(X, "shape") or X.shape != getattr(X_val, "shape", None):
         return False
     if issparse(X):

@@ -45,6 +45,30 @@ class Slots:
         self.k = k
 
 
+class Tensor:
+    """What torch calls a tensor; its address would be pickled."""
+
+    dtype = "float64"
+
+    def __init__(self, number):
+        self.number, self.address = np.asarray(number), object()
+
+    def detach(self):
+        return self
+
+    cpu = detach
+
+    def double(self):
+        return self.number
+
+
+def unset(k):
+    """A function of a variable that has no content."""
+    if k > 1:
+        late = k
+    return lambda x: (late, k)
+
+
 def power(exponent):
     return lambda x: x**exponent
 
@@ -105,6 +129,12 @@ PAIRS = {
     "teacher": lambda: tuple(
         functools.partial(power(1), trained(k, DecisionTreeClassifier)) for k in (0, 1)
     ),
+    "methods run again": lambda: tuple(
+        made(f"class f:\n  s = staticmethod(lambda x: {k})\n  p = property(lambda x: {k})")
+        for k in (0, 1)
+    ),
+    "tensors": lambda: tuple(Tensor(k) for k in (0, 1)),
+    "closure without content": lambda: (unset(0), unset(1)),
     "estimators": lambda: (LogisticRegression(C=1.0), LogisticRegression(C=2.0)),
     "modules": lambda: (sparse.csr_array, sparse.csr_matrix),
     "sparse": lambda: (sparse.eye_array(3).tocsr(), 2 * sparse.eye_array(3).tocsr()),

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
@@ -134,6 +135,8 @@ def test_points_that_are_the_rows():
         (found,) = told(KNNShapleyValuer(), X_val=points, y_val=y)
         assert found.category is SameRowsWarning
         assert found.filename == __file__
+    with pytest.warns(SameRowsWarning):
+        KNNShapleyValuer().fit(csr_array(X), y, X_val=csr_array(X), y_val=y)
     assert told(KNNShapleyValuer(), X_val=X[::-1], y_val=y) == []
 
 

@@ -76,6 +76,12 @@ def test_columns_by_name(name, container):
 
 
 @each
+def test_one_row_is_too_few(name):
+    with pytest.raises(ValueError, match="X must have at least 2 rows. Got 1."):
+        VALUERS[name].fit(pd.DataFrame(X[:1], columns=NAMES), Y[:1])
+
+
+@each
 def test_groups_weights_and_validation_set_of_frames(name):
     frame, groups = frame_of(pd), np.arange(24) % 6
     given = {} if name == "oob" else {"X_val": frame[16:], "y_val": Y[16:]}
