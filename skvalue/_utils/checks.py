@@ -23,6 +23,15 @@ def one_column(values, name, warn=False):
     return column_or_1d(values, warn=warn)
 
 
+def refuse_dict(X, name="X"):
+    """Raise TypeError if X is a dict of arrays: it has one entry per array, not per row."""
+    if isinstance(X, dict):
+        raise TypeError(
+            f"{name} must have one entry per row, as an array or a frame has. Got a dict: pass its "
+            "arrays as the columns of one array or frame, and split the columns in the estimator."
+        )
+
+
 def check_numbers(values, name, **options):
     """The values as a 1D float64 array; finite unless the options of `check_array` allow more."""
     values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name, **options)

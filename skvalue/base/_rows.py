@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
+from .._utils.checks import refuse_dict
 from .._utils.embedding import embed
 from .._utils.fits import blank_of
 from .._utils.parallel import row_map
@@ -24,9 +25,12 @@ def check_rows(estimator, X, y="no_validation", *, like=None, name="X"):
     supports them; with ``takes.any_rows``, X is left to the estimator that is trained. With
     ``like``, rows of fit, the result has their dtype, and is sparse iff they are.
     """
+    embedded = getattr(estimator, "embedding", None) is not None
+    if not (embedded and hasattr(X, "shape")):  # skorch's SliceDict, for a callable
+        refuse_dict(X, name)
     if estimator._takes.any_rows:
         return _check_any_rows(estimator, X, y, like)
-    if getattr(estimator, "embedding", None) is not None:
+    if embedded:
         X = embed(estimator.embedding_, X, name)
         if like is not None:  # the number of features of the fit may be that before the embedding
             estimator = blank_of(estimator)

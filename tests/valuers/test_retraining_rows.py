@@ -297,6 +297,22 @@ def test_refused_rows_name_the_cure(rows, what, cure):
         KNNShapleyValuer(embedding=lambda rows: np.full((len(rows), 2), np.nan)).fit(rows, Y)
 
 
+@pytest.mark.parametrize(
+    "valuer",
+    [DataShapleyValuer(cv=2), DataOOBValuer(), KNNShapleyValuer(), KNNShapleyValuer(embedding=len)],
+    ids=["shapley", "oob", "knn", "embedding"],
+)
+def test_a_dict_of_arrays_is_refused(valuer):
+    columns = {"left": X[:, :1], "right": X[:, 1:]}
+    match = "X must have one entry per row, .* Got a dict: pass its arrays as the columns"
+    with pytest.raises(TypeError, match=match):
+        valuer.fit(columns, Y)
+    with pytest.raises(TypeError, match=match):
+        ValueFilteredClassifier(LogisticRegression(), valuer).fit(columns, Y)
+    with pytest.raises(TypeError, match="X_val must have one entry per row"):
+        DataShapleyValuer().fit(X, Y, X_val=columns, y_val=Y)
+
+
 def test_games_of_frames_and_texts():
     masks = np.tri(24, dtype=bool)[[5, 11, 23]]
     frame = ModelGame(BY_NAME, frame_of(pd), Y, frame_of(pd), Y)
