@@ -107,7 +107,8 @@ def _targets(y, y_val, classifier):
             "y_val must hold only labels that y has. Got unseen labels: "
             f"{', '.join(map(repr, unseen.tolist()[:5]))}. A regression needs a regressor."
         )
-    if y.dtype.kind in "ui":  # not every estimator accepts small integer types
+    # Not every estimator accepts small integer types; labels from 2**63 on fit only uint64.
+    if y.dtype.kind in "ui" and classes[-1] <= np.iinfo(np.int64).max:
         y, y_val, classes = (part.astype(np.int64) for part in (y, y_val, classes))
     return y, y_val, classes
 
