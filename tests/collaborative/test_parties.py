@@ -131,6 +131,20 @@ def test_small_parties_are_warned(rows):
         MeanRelease().fit(y[:5])
 
 
+def test_messages_show_no_entry(rows):
+    X, y = rows
+    for bad in (
+        (X + 12345j, y),
+        (X, y + 12345j),
+        (X.astype(str) + "?", y),
+        (X, y.astype(str) + "?"),
+    ):
+        with pytest.raises(ValueError, match="must hold (real )?numbers") as raised:
+            GramRelease().fit(*bad)
+        assert "12345" not in str(raised.value)
+        assert "?" not in str(raised.value)
+
+
 def test_a_large_delta(rows):
     ledger = Ledger(None, "rows", epsilon=5.0, delta=1e-5)
     party = GramRelease(delta=1 / 50, ledger=ledger)

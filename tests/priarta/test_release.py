@@ -211,6 +211,14 @@ def test_a_seed_voids(rng):
     assert free[0] != free[1]
 
 
+def test_messages_show_no_entry(rng):
+    scorer, X = fitted(rng), gaussian_rows(rng, 50, 3)
+    for bad in (X + 12345j, np.full(X.shape, "12345?")):
+        with pytest.raises(ValueError, match="X must hold (real )?numbers") as raised:
+            SellerRelease(scorer.model_).fit(bad)
+        assert "12345" not in str(raised.value)
+
+
 def test_a_large_delta(rng):
     scorer, X = fitted(rng), gaussian_rows(rng, 50, 3)
     with pytest.warns(VoidGuaranteeWarning, match="delta=0.02 and n=50, even a release") as found:
