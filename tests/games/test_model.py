@@ -308,7 +308,7 @@ def test_failing_coalitions_are_counted(data, error_score, expected):
     assert (game.n_evaluations, game.n_failed) == (2, 1)
     with pytest.warns(FailedCoalitionsWarning, match=f"1 of 2 coal.*has utility {expected:g}"):
         game.warn_failed()
-    with pytest.raises(ValueError, match="all 40 rows.*Fragile, which raised RuntimeError: even"):
+    with pytest.raises(ValueError, match="all 40 rows.*Fragile, which raised RuntimeError, the"):
         game.utility(np.ones((1, 40), dtype=bool))
 
 
