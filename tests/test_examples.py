@@ -351,7 +351,9 @@ def test_gradient_parties_print_published_and_measured_figures(tmp_path, reprodu
         assert ((aurocs >= 0) & (aurocs <= 1)).all()
     assert float(federated[4]) > 0.8  # no noise
     refused = reproduce("gradient_parties.py", "--data", ".", "--parts", "sets", "--sets", "mnist")
-    assert "mnist must have 40 x 32 rows for parties and 200 for judges. Got 400" in refused.stderr
+    assert (
+        "mnist must have 40 x 32 rows for parties and 200 for validation. Got 400" in refused.stderr
+    )
 
 
 def test_resnets_take_the_parameters_of_torchvision(networks, tmp_path):
@@ -443,11 +445,11 @@ def test_other_libraries_compare_skvalue_with_exact_values(
     assert f"datascope: not installed in {sys.executable}; left out." in printed
     rows = [row for row in printed_rows(printed) if row[0] == "skvalue"][1:]  # after its version
     games, balls, speed = rows[:4], rows[4:6], rows[6:]
-    assert [row[1] for row in games] == ["original", "soft", "original, rows judge", "ball"]
+    assert [row[1] for row in games] == ["original", "soft", "original, leave-one-out", "ball"]
     assert all(row[2] == "yes" and max(map(float, row[3:])) < 1e-14 for row in games)
     assert [row[1] for row in balls] == ["60", "60"]
     assert all(float(row[3]) < 1e-14 and row[4] == "100.0%" for row in balls)
-    assert [row[1] for row in speed] == ["K = 10", "K = 1", "rows judge"]
+    assert [row[1] for row in speed] == ["K = 10", "K = 1", "leave-one-out"]
     assert all(row[3] == "1.0" and float(row[7]) < 1e-13 for row in speed)
     assert all(float(row[2]) > 0 and float(row[5]) > 0.6 for row in speed)
 

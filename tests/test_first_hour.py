@@ -7,12 +7,14 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_diabetes, load_digits, make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -27,7 +29,7 @@ from skvalue import (
 )
 from skvalue.datasets import flip_labels
 from skvalue.exceptions import ImpreciseValuesWarning, ManyClassesWarning
-from skvalue.inspection import noisy_label_auc
+from skvalue.inspection import noisy_label_auc, value_removal_curve
 
 
 def census(n=160):
@@ -150,3 +152,55 @@ def test_prices_in_whole_dollars():
         pytest.raises(ValueError, match="unseen labels: .* pass task='regression'"),
     ):
         DataShapleyValuer().fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
+
+
+IMAGES, DIGITS = load_digits(n_class=4, return_X_y=True)
+ANNOTATORS = np.array(["ann", "bob", "carl", "dora", "eve"])[np.arange(len(DIGITS)) % 5]
+NAMED = np.where(ANNOTATORS == "eve", (DIGITS + 1) % 4, DIGITS)
+
+
+@pytest.mark.parametrize(
+    "valuer",
+    [
+        KNNShapleyValuer(embedding=lambda images: images.reshape(len(images), -1)),
+        DataShapleyValuer(NearestCentroid()),
+    ],
+    ids=lambda valuer: type(valuer).__name__,
+)
+def test_images_with_annotators(valuer):
+    knn = isinstance(valuer, KNNShapleyValuer)
+    images = IMAGES.reshape(-1, 8, 8) if knn else IMAGES
+    data = {"X_val": images[200:], "y_val": DIGITS[200:], "groups": ANNOTATORS[:200]}
+    valuer.fit(images[:200], NAMED[:200], **data)
+    assert valuer.groups_[valuer.values_ < 0].tolist() == ["eve"]
+    if knn:
+        assert valuer.groups_[valuer.harmful()].tolist() == ["eve"]
+        split = valuer.contributions("eve").contributions
+        assert split.sum() == pytest.approx(valuer.values_[4])
+    rows = ValueFilter(valuer, drop="negative").fit(images[:200], NAMED[:200], **data)
+    assert set(rows.report_.group) == {"eve"}
+    np.testing.assert_array_equal(ANNOTATORS[rows.dropped_indices_], "eve")
+    curve = value_removal_curve(
+        NearestCentroid(), IMAGES[:200], NAMED[:200], valuer.values_, IMAGES[200:], DIGITS[200:],
+        groups=data["groups"], fractions=[0, 0.2], n_repeats=1, random_state=0,
+    )  # fmt: skip
+    assert curve.scores[0, 1] >= curve.scores[0, 0]
+
+
+def test_clean_data_of_which_a_twentieth_is_of_one_class():
+    X, y = make_classification(
+        2000, 10, n_informative=5, weights=[0.95], flip_y=0, class_sep=0.8, random_state=0
+    )
+
+    def score(drop, **params):
+        model = ValueFilteredClassifier(LogisticRegression(), drop=drop, **params)
+        predicted = model.fit(X[:1000], y[:1000]).predict(X[1000:])
+        return balanced_accuracy_score(y[1000:], predicted)
+
+    plain = score(0)
+    with pytest.warns(UserWarning, match="class 1"):
+        assert score(0.05) < plain - 0.05
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert score(0.05, stratify=True) > plain - 0.01
+        assert score(0.05, valuer=KNNShapleyValuer(class_weight="balanced")) > plain - 0.01

@@ -140,7 +140,7 @@ WORDS = {
     r"\ba (value|number|column|vector|line|entry) an? \w+": "one value per row",
     r"\bof one's own\b": "custom",
 }
-PLACES = ("skvalue/**/*.py", "doc/**/*.rst", "README.md")
+PLACES = ("skvalue/**/*.py", "doc/**/*.rst", "examples/**/*.py", "README.md")
 BUILT = {"_build", "generated", "auto_examples"}
 # Standard terms that contain such a word.
 TERMS = re.compile(r"((standard|absolute|squared)[\s#]+deviations?)|(laws? of large numbers)", re.I)

@@ -65,7 +65,7 @@ def main():
         ):
             valuer.fit(rows, labels, X_val=val, y_val=y_val)
             scores[name].append(noisy_label_auc(valuer.values_, flipped))
-    print(f"{len(texts)} texts, {N_VAL} of them judge, {NOISY:.0%} of the others mislabelled")
+    print(f"{len(texts)} texts, {N_VAL} for validation, {NOISY:.0%} of the others mislabelled")
     print("| method | AUROC, mean | sd over draws |\n|---|---|---|")
     for name, values in scores.items():
         print(f"| {name} | {np.mean(values):.3f} | {np.std(values, ddof=1):.3f} |")

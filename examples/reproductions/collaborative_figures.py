@@ -133,7 +133,7 @@ def releases_of(parts, party, run):
     """Releases of parties 1 and 3, and party 2's at every epsilon."""
     seeds = 10 * run + np.arange(3)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeededNoiseWarning)  # an experiment, nobody's data
+        warnings.simplefilter("ignore", SeededNoiseWarning)  # an experiment on public data
         warnings.simplefilter("ignore", NestedReleasesWarning)
         party.set_params(epsilon=OTHERS)
         fixed = [

@@ -47,7 +47,7 @@ def release_closeness(
     """Figure 1: how close what is stepped along is to the clean gradient, on simulated gradients.
 
     A party's gradients over permutations are a direction of its own plus independent normal
-    deviations, clipped at norm one; noise on each release has the standard deviation
+    noise, clipped at norm one; noise on each release has the standard deviation
     ``sqrt(n_permutations) * noise_multiplier``. Averaging over permutations takes noise away, and
     what changes from permutation to permutation with it. Returned are the mean over parties of the
     cosine and of the L2 distance between what is stepped along and the clean gradient, one number a

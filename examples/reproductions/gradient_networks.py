@@ -23,7 +23,8 @@ class Source:
 
     folder has NAME.npz with arrays X and y; None asks OpenML. networks is "small" or "paper".
     weights is a file of torchvision's parameters for a ResNet; without it, all of the network is
-    trained for so many epochs on half of the images, which no party and no judge holds.
+    trained for that many epochs on half of the images, of which no party and no validation set has
+    any.
     """
 
     folder: Path | None
@@ -136,7 +137,7 @@ def _pretrained(given, name):
 
 
 def resnet(blocks):
-    """ResNet of so many blocks a stage, for ten classes; `network[-4:]` is what is trained."""
+    """ResNet with these numbers of blocks, for ten classes; `network[-4:]` is trained."""
     import torch
     from torch import nn
 

@@ -3,7 +3,7 @@ Table 3 of the paper on data values from private gradients
 ==========================================================
 
 "Data Value Estimation on Private Gradients": data sets as parties, and federated training, with the
-published losses of AUROC beside ours; and what fewer coordinates of a gradient gain, which the
+published losses of AUROC and ours; and what fewer coordinates of a gradient gain, which the
 paper does not have:
 
     python examples/reproductions/gradient_parties.py --data FOLDER --parts sets --sets covertype
@@ -66,7 +66,7 @@ def bad_parties(given, name, n, size, seed, n_val=200):
     labels = given.load(name)[1]
     if len(labels) < n * size + n_val:
         raise SystemExit(
-            f"{name} must have {n} x {size} rows for parties and {n_val} for judges. Got "
+            f"{name} must have {n} x {size} rows for parties and {n_val} for validation. Got "
             f"{len(labels)}: pass a smaller --parties or --size."
         )
     n_classes = len(np.unique(labels))

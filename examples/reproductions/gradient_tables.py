@@ -4,7 +4,7 @@ Tables of the paper on data values from private gradients
 
 "Data Value Estimation on Private Gradients": Tables 2 and 6 (wrong labels found, rows as parties),
 5 (membership inference), 8 (running time) and Figure 2 (uncertainty against the number of
-permutations); Table 3 is in gradient_parties.py. This script prints the published figures beside
+permutations); Table 3 is in gradient_parties.py. This script prints the published figures and
 ours:
 
     python examples/reproductions/gradient_tables.py --data FOLDER --parts rows noise
@@ -21,8 +21,8 @@ label can be found with an AUROC above 0.583 at the correct one, by whatever met
 Implied on Covertype are 8 C on each of 1,000 releases, 0.253 on their mean. On MNIST (part "noise"
 looks for it) no noise gives the published Y*(0.9) where gradients of the small network are clipped
 to C = 1, as the paper says: that alone loses more. Where nothing is clipped (a bound of 20, and
-half of the gradients shorter than 3.6) a deviation of 2.5 on each of 1,000 releases does, 0.08 on
-their mean.
+half of the gradients shorter than 3.6) a standard deviation of 2.5 on each of 1,000 releases does,
+0.08 on their mean.
 
 Sizes are smaller than the paper's where a line says so. Without noise, gradients of Tables 2 and 6
 are shown as they are and clipped.
@@ -57,7 +57,7 @@ from skvalue.semivalues import size_weights
 
 EPSILON, DELTA = 1.0, 5e-5
 CORRECT = 2 / mu_from_epsilon(EPSILON, DELTA)
-# Deviation of the noise on the mean of all releases, and the bound that gradients are clipped to.
+# Standard deviation of the noise on the mean of all releases, and the bound of clipping.
 LEVELS = {
     "covertype": {"implied": (8 / np.sqrt(1000), 1.0), "correct": (CORRECT, 1.0)},
     "mnist": {"implied": (0.08, 20.0), "correct": (CORRECT, 1.0)},
@@ -114,18 +114,18 @@ def gradient_model(given, name, X, y, X_val, y_val, players, unit="party", clip=
 def all_values(model, k, rate, seed, total=None, clip=1.0, noise="iid", burn_ins=BURN_INS):
     """Values by every semivalue and burn-in from one pass of k permutations: {(name, q): values}.
 
-    ``total`` is the deviation of the noise on the mean of k releases, ``clip`` the model's bound. A
-    valuer computes one semivalue a fit; walks are the same for all of them.
+    ``total`` is the standard deviation of the noise on the mean of k releases, ``clip`` the model's
+    bound. A valuer computes one semivalue per fit; walks are the same for all of them.
     """
     n = model.n_players
     releases = None
     if total is not None:
-        rng, deviation = np.random.default_rng(seed), np.sqrt(k) * total
+        rng, scale = np.random.default_rng(seed), np.sqrt(k) * total
 
         def noise_of(shape, _stream):
-            return deviation * rng.standard_normal(shape)
+            return scale * rng.standard_normal(shape)
 
-        releases = GradientNoise(noise_of, deviation, clip, np.ones(n), noise)
+        releases = GradientNoise(noise_of, scale, clip, np.ones(n), noise)
     weights = {name: n * size_weights(kind, n) for name, kind in SEMIVALUES.items()}
     sums = {(name, q): np.zeros(n) for name in SEMIVALUES for q in burn_ins}
     walks = walk_permutations(

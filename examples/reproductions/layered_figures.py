@@ -4,7 +4,7 @@ Figure 1 and the rank correlations of the Layered Shapley paper
 
 Watson, Andreeva, Yang and Sarkar, "Differentially Private Shapley Values for Data Evaluation"
 (2022), Section 4: the accuracy of a logistic regression as rows of high or low value go, and the
-rank correlation of private with clear values, on 100 rows of Adult, of Diabetes (PIMA) and of 50
+rank correlation of private with exact values, on 100 rows of Adult, of Diabetes (PIMA) and of 50
 standard normal features, with alpha = beta = 0.05, lambda = 1 and epsilon = 1. This script prints
 both, mean (standard deviation) over draws of the rows:
 
@@ -15,8 +15,8 @@ utility is minus the logistic loss of 500 held-out rows (Diabetes: 300), curves 
 others. "Algorithm 1" has the printed numbers of coalitions with c = 1/2 (the stability for L =
 kappa = lambda = 1), no layer 0, and coalitions that are worse than guessing count nothing. "All
 coalitions" has them and layer 0, and the numbers that Hoeffding's inequality asks for. Synthetic
-labels follow Ghorbani and Zou (2019), whose code the paper extends: a logistic law of 5 features,
-steeper until a model of 100 rows has an accuracy of 0.7.
+labels follow Ghorbani and Zou (2019), whose code the paper extends: a logistic function of 5
+features, steeper until a model of 100 rows has an accuracy of 0.7.
 
 The paper leaves open how Adult's categories are coded (here: one column each), which lambda
 scikit-learn is given (here: C = 1), kappa, and what is released. So the first table of correlations
@@ -26,7 +26,7 @@ tries every reading of
 - whether coalitions that are worse than guessing count;
 - the value: the mean of the layers, as in Algorithm 1, or their sum;
 - the noise: as in Theorem 3.5, or as in Appendix D; with p as printed (17 and 19 at this setting,
-  for a chance), or 1 at most;
+  for a probability), or 1 at most;
 - kappa: 1, or the largest norm of a row;
 - whether "an average over 5 runs" is one of correlations, or of the private values.
 
@@ -106,10 +106,10 @@ def problem(name, folder, seed):
     return X, y, dict(X_val=X_val, y_val=y_val), (X_test, y_test), centre
 
 
-def algorithm_1(X, y, judges, scoring, seed):
+def algorithm_1(X, y, points, scoring, seed):
     """Values of Algorithm 1: of all its coalitions, and of those no worse than guessing."""
-    y_val = judges["y_val"]
-    game = ModelGame(LogisticRegression(), X, y, *judges.values(), scoring=scoring, random_state=0)
+    y_val = points["y_val"]
+    game = ModelGame(LogisticRegression(), X, y, *points.values(), scoring=scoring, random_state=0)
     guessing = -math.log(2) if scoring else max(y_val.mean(), 1 - y_val.mean())
     rng, values = np.random.default_rng(seed), np.zeros((2, N))
     for k in range(1, N):
@@ -129,7 +129,7 @@ def algorithm_1(X, y, judges, scoring, seed):
     return values
 
 
-def clear_values(X, y, judges, seed):
+def values_without_noise(X, y, points, seed):
     """Values by each method, of the game of the paper."""
     loss = dict(scoring="neg_log_loss", random_state=seed)
     layered = LayeredShapleyValuer(
@@ -137,9 +137,9 @@ def clear_values(X, y, judges, seed):
     )
     orders = DataShapleyValuer(sampler="permutation", max_evaluations=20_000, **loss)
     return {
-        "Algorithm 1": algorithm_1(X, y, judges, "neg_log_loss", seed)[1],
-        "all coalitions": layered.fit(X, y, **judges).values_,
-        "Monte Carlo (orders)": orders.fit(X, y, **judges).values_,
+        "Algorithm 1": algorithm_1(X, y, points, "neg_log_loss", seed)[1],
+        "all coalitions": layered.fit(X, y, **points).values_,
+        "Monte Carlo (orders)": orders.fit(X, y, **points).values_,
     }
 
 
@@ -158,8 +158,8 @@ def published_scale(
 
     It replaces the formula of Theorem 3.5. It needs twice the bound of a row left out for one
     replaced, a number of coalitions that is not random, and a penalty that grows with coalitions;
-    and p, the chance that a row is used, sums k / n in place of k / (n - 1): it may be 19, unless
-    ``clamp`` says that it is at most 1.
+    and p, the probability that a row is used, sums k / n in place of k / (n - 1): it may be 19,
+    unless ``clamp`` says that it is at most 1.
     """
     p = bound**2 * math.log(n) / (2 * accuracy**2 * n) * math.log(2 * n / failure)
     p = min(p, 1.0) if clamp else p
@@ -169,7 +169,7 @@ def published_scale(
 
 
 def scale_of(noise, kappa):
-    """Scale of Laplace noise, in a formula and with the chance p as printed or 1 at most."""
+    """Scale of Laplace noise, in a formula and with the probability p as printed or 1 at most."""
     formula, clamp = noise
     if formula == "Appendix D":
         return published_scale(
@@ -177,8 +177,8 @@ def scale_of(noise, kappa):
         )
     p = C**2 * math.log(N) / (2 * ACCURACY**2 * N) * math.log(N / FAILURE)
     k = np.arange(1.0, N)
-    share = (1 / k**3).sum() / (1 / k**2).sum()  # sum of m_k / k over the sum m of m_k
-    return kappa**2 * share / math.log1p(math.expm1(1.0) / (min(p, 1.0) if clamp else p))
+    fraction = (1 / k**3).sum() / (1 / k**2).sum()  # sum of m_k / k over the sum m of m_k
+    return kappa**2 * fraction / math.log1p(math.expm1(1.0) / (min(p, 1.0) if clamp else p))
 
 
 def readings(of_all, kappa, rng, n_draws):
@@ -187,28 +187,28 @@ def readings(of_all, kappa, rng, n_draws):
     for (utility, both), (kept, counted) in product(of_all.items(), enumerate(("all", "kept"))):
         for value, noise, norm, runs in product(VALUES, NOISES, ("1", "data"), (1, RUNS)):
             scale = scale_of(noise, kappa if norm == "data" else 1.0)
-            clear = both[kept] * (N if value == "sum" else 1)
-            private = clear + rng.laplace(0, scale, (n_draws, runs, N)).mean(axis=1)
+            exact = both[kept] * (N if value == "sum" else 1)
+            private = exact + rng.laplace(0, scale, (n_draws, runs, N)).mean(axis=1)
             key = utility, counted, value, noise, norm, runs
-            share = scale * math.sqrt(2 / runs) / clear.std()
-            found[key] = rank_correlations(clear, private).mean(), share
+            ratio = scale * math.sqrt(2 / runs) / exact.std()
+            found[key] = rank_correlations(exact, private).mean(), ratio
     return found
 
 
-def proved(X, y, judges, centre, seed, rng, n_draws):
-    """{name: (clear values, draws of private ones, noise)} of the game with proved bounds."""
+def proved(X, y, points, centre, seed, rng, n_draws):
+    """{name: (exact values, draws of private ones, noise)} of the game with proved bounds."""
     game = dict(l2=1.0, max_norm=1.0, fit_intercept=False, n_layers=LAYERS, random_state=seed)
-    judges = dict(X_val=judges["X_val"] - centre, y_val=judges["y_val"])
-    clear = LayeredShapleyValuer(**game).fit(X - centre, y, **judges).values_
+    points = dict(X_val=points["X_val"] - centre, y_val=points["y_val"])
+    exact = LayeredShapleyValuer(**game).fit(X - centre, y, **points).values_
     one, every = (
         LayeredShapleyValuer(**game, epsilon=1.0, delta=DELTA, release=release)
-        .fit(X - centre, y, **judges)
+        .fit(X - centre, y, **points)
         .noise_scale_
         for release in ("query", "all")
     )
     return {
-        "proved, one value": (clear, clear + rng.laplace(0, one, (n_draws, N)), one),
-        "proved, all values": (clear, clear + rng.normal(0, every, (n_draws, N)), every),
+        "proved, one value": (exact, exact + rng.laplace(0, one, (n_draws, N)), one),
+        "proved, all values": (exact, exact + rng.normal(0, every, (n_draws, N)), every),
     }
 
 
@@ -260,7 +260,7 @@ def print_readings(found, sets, n_nearest):
     ]
     near = sorted(keys, key=gap.get)[:n_nearest]
     for title, chosen in (("step by step", path), (f"the nearest of {len(keys)}", near)):
-        print(f"\nRank correlation of published private values with clear ones: {title}")
+        print(f"\nRank correlation of published private values with exact ones: {title}")
         head = "".join(f"{s:>12} (sd) ratio" for s in sets)
         print(f"{'utility  counted value noise':43} kappa runs{head}")
         for key in chosen:
@@ -298,13 +298,13 @@ def main():
     for name in args.sets:
         found, lowest = {}, []
         for seed in range(args.seeds):
-            X, y, judges, test, centre = problem(name, args.data, seed)
+            X, y, points, test, centre = problem(name, args.data, seed)
             rng, kappa = np.random.default_rng(seed), np.linalg.norm(X, axis=1).max()
-            values = clear_values(X, y, judges, seed)
+            values = values_without_noise(X, y, points, seed)
             algorithm = values["Algorithm 1"]
             of_all = {
-                "loss": algorithm_1(X, y, judges, "neg_log_loss", seed),
-                "accuracy": algorithm_1(X, y, judges, None, seed),
+                "loss": algorithm_1(X, y, points, "neg_log_loss", seed),
+                "accuracy": algorithm_1(X, y, points, None, seed),
             }
             of_readings.setdefault(name, []).append(readings(of_all, kappa, rng, args.draws))
             values["accuracy as utility"] = of_all["accuracy"][1]
@@ -312,9 +312,9 @@ def main():
                 scale = scale_of(noise, kappa) / (N if value == "sum" else 1)
                 drawn = rng.laplace(0, scale, (runs, N)).mean(axis=0)
                 values[f"private, {label} reading"] = algorithm + drawn
-            of_set = proved(X, y, judges, centre, seed, rng, args.draws)
-            for label, (clear, draws, scale) in of_set.items():
-                row = rank_correlations(clear, draws).mean(), scale, clear.std()
+            of_set = proved(X, y, points, centre, seed, rng, args.draws)
+            for label, (exact, draws, scale) in of_set.items():
+                row = rank_correlations(exact, draws).mean(), scale, exact.std()
                 of_proofs.setdefault((name, label), []).append(row)
                 values[f"private, {label}"] = draws[0]
             for key, scores in curves(X, y, values, test, seed).items():
@@ -324,7 +324,7 @@ def main():
             lowest.append((smaller.mean(), of_lowest, kappa**2))
         print_curves(name, found, lowest)
     print_readings(of_readings, args.sets, args.nearest)
-    print("\nRank correlation of proved private values with clear ones, layers 0 to 3")
+    print("\nRank correlation of proved private values with exact ones, layers 0 to 3")
     print(f"{'set':10} {'for epsilon 1':19} {'correlation':>14} {'noise':>9} {'values':>9}")
     for (name, label), rows in of_proofs.items():
         (rho, scale, spread), sd = np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1)[0]

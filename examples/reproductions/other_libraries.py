@@ -1,6 +1,6 @@
 """
-skvalue beside other libraries of data valuation
-================================================
+skvalue and other libraries of data valuation
+=============================================
 
 Values of the same problems by skvalue and by pyDVL, OpenDataVal, shapiq, cleanlab, dattri and
 datascope, whichever are there, in four parts:
@@ -116,10 +116,10 @@ def played(name):
         "skvalue": [
             ("original", "knn", "original", {}),
             ("soft", "knn", "soft", {"utility": "soft"}),
-            ("original, rows judge", "by each other", "original", {}),
+            ("original, leave-one-out", "by each other", "original", {}),
             *tknn,
         ],
-        "cleanlab": [("original, rows judge", "by each other", "original", {})],
+        "cleanlab": [("original, leave-one-out", "by each other", "original", {})],
         "datascope": [("majority", "knn", "majority", {})],
         "shapiq": [("original", "knn", "original", {}), *tknn],
     }
@@ -196,15 +196,15 @@ def missing(report, notes):
 
 def print_balls(libraries, args, notes):
     exact, jobs = [], []
-    for n, share in [(n, share) for n in args.balls for share in (0.02, 0.5)]:
+    for n, part in [(n, part) for n in args.balls for part in (0.02, 0.5)]:
         X, y, X_val, y_val = draw(n, 5, 3, seed=0)
         X_val *= 0.3
-        radius = float(np.quantile(cdist(0 * X_val[:1], X), share))  # holds that, at the centre
+        radius = float(np.quantile(cdist(0 * X_val[:1], X), part))  # holds that, at the centre
         exact.append((n, *exact_ball_values(X, y, X_val, y_val, radius)))
         jobs.append(
             {
-                "key": f"ball{n}-{share}", "method": "tknn", "warm_up": False,
-                "problem": save(libraries, f"ball{n}-{share}", X, y, X_val, y_val),
+                "key": f"ball{n}-{part}", "method": "tknn", "warm_up": False,
+                "problem": save(libraries, f"ball{n}-{part}", X, y, X_val, y_val),
                 "parameters": {"radius": radius},
             }
         )  # fmt: skip
@@ -221,7 +221,7 @@ def print_balls(libraries, args, notes):
             rows.append([name, f"{n:,}", f"{held.min()} to {held.max()}", *cells])
     print(
         "Threshold-KNN-Shapley at 5 points: largest error over the largest value, against the\n"
-        "paper's Theorem 13 in whole numbers, and the share of values with the right sign.\n"
+        "paper's Theorem 13 in whole numbers, and the fraction of values with the right sign.\n"
     )
     print_table(["library", "rows", "in the balls", "error", "signs"], rows)
 
@@ -232,13 +232,13 @@ def print_balls(libraries, args, notes):
 def contestants(name, K):
     """Title, method, parameters, and what gives the exact values of the game played."""
     if name == "cleanlab":
-        return [("rows judge", "by each other", {"k": K})]
+        return [("leave-one-out", "by each other", {"k": K})]
     if name == "datascope":
         return [("K = 1", "knn", {"k": 1})]
     plain = [(f"K = {K}", "knn", {"k": K})]
     if name != "skvalue":
         return plain
-    return [*plain, ("K = 1", "knn", {"k": 1}), ("rows judge", "by each other", {"k": K})]
+    return [*plain, ("K = 1", "knn", {"k": 1}), ("leave-one-out", "by each other", {"k": K})]
 
 
 def as_ratio(ratio):
@@ -258,7 +258,7 @@ def print_speed(libraries, args, notes):
         exact = {
             f"K = {K}": exact_knn_values(X, y, X_val, y_val, K),
             "K = 1": exact_knn_values(X, y, X_val, y_val, 1),
-            "rows judge": exact_knn_values(X, y, X, y, K, itself=True),
+            "leave-one-out": exact_knn_values(X, y, X, y, K, itself=True),
         }
         rows, ours = [], {}
         for name in libraries.pythons:
@@ -298,9 +298,9 @@ def print_speed(libraries, args, notes):
                 )
         print(
             f"KNN-Shapley of {n:,} rows in 20 columns, 3 classes, one label in ten flipped;\n"
-            f"{m:,} points, or the rows, judge. Seconds of the call, over skvalue's; MB beyond\n"
-            "the data; AUROC of low values for the flipped rows; rank correlation with the exact\n"
-            "values of the game and largest error over the largest; the fastest setting tried.\n"
+            f"{m:,} validation points, or leave-one-out. Seconds of the call, over skvalue's;\n"
+            "MB beyond the data; AUROC of low values for the flipped rows; rank correlation with\n"
+            "the exact values of the game, largest error over the largest; the fastest setting.\n"
         )
         header = ["library", "game", "seconds", "ratio", "MB", "AUROC", "rank corr.", "error"]
         print_table([*header, "setting"], rows)

@@ -70,7 +70,7 @@ def game_values(game, X, y, X_val, y_val):
 
 
 def values_by_each_other(game, X, y):
-    """Every row judges a game of all the others."""
+    """Every row is the validation point of a game of all the others."""
     values = np.zeros(len(y))
     for i in range(len(y)):
         others = np.arange(len(y)) != i

@@ -100,28 +100,28 @@ def augmented(images, parts):
     return tensor.permute(0, 2, 3, 1).numpy().reshape(images.shape)
 
 
-def draw(free, y, shares, n, rng):
-    """Rows that nobody has yet, with classes in given shares."""
+def draw(free, y, fractions, n, rng):
+    """Free rows, with classes in given fractions."""
     rows = []
-    for label, share in shares.items():
+    for label, fraction in fractions.items():
         there = np.flatnonzero(free & (y == label))
-        if len(there) < round(share * n):
+        if len(there) < round(fraction * n):
             raise SystemExit(
-                f"Class {label} has {len(there)} rows left for somebody who wants {share:.0%} of "
+                f"Class {label} has {len(there)} rows left for a data set with {fraction:.0%} of "
                 f"{n}: lower --n-buyer or --n-seller."
             )
-        rows.append(rng.choice(there, round(share * n), replace=False))
+        rows.append(rng.choice(there, round(fraction * n), replace=False))
     rows = rng.permutation(np.concatenate(rows))
     free[rows] = False
     return rows
 
 
-def make_market(X, y, shares, n_buyer, n_seller, seed):
+def make_market(X, y, fractions, n_buyer, n_seller, seed):
     """The buyer's rows, the sellers' and rows left for a test, each (X, y)."""
     rng = np.random.default_rng(seed)
     free = np.ones(len(y), bool)
     buyer, similar, new = (
-        draw(free, y, s, n, rng) for s, n in zip(shares, (n_buyer, n_seller, n_seller))
+        draw(free, y, s, n, rng) for s, n in zip(fractions, (n_buyer, n_seller, n_seller))
     )
     part = rng.permutation(buyer)[:n_seller]
     left = np.flatnonzero(free)
@@ -223,16 +223,16 @@ def show(title, draws):
     scores = draws.mean(axis=0)
     unit = (scores - scores[1:].min()) / np.ptp(scores[1:])
     said = [statements(draw) for draw in draws]
-    share = np.mean([draw["holds"] for draw in said])
+    fraction = np.mean([draw["holds"] for draw in said])
     lead, copies = (np.median([draw[word] for draw in said]) for word in ("lead", "copies"))
     print(
         f"  {title:32s}"
         + " ".join(f"{value:5.2f}" for value in unit)
-        + f" | lead {lead:.2f}, copies {copies:.2f}, holds in {share:.0%}"
+        + f" | lead {lead:.2f}, copies {copies:.2f}, holds in {fraction:.0%}"
         + f" of {len(draws)}; first draw: {'holds' if said[0]['holds'] else 'fails'}",
         flush=True,
     )
-    return said[0]["holds"], share
+    return said[0]["holds"], fraction
 
 
 def train_maps(X, seed, arguments):
@@ -336,15 +336,15 @@ def main():
     with np.load(arguments.data / f"{name}.npz", allow_pickle=False) as file:
         X, y = file["X"], file["y"]
 
-    warnings.simplefilter("ignore")  # seeded noise is said to protect nobody; here nobody is
+    warnings.simplefilter("ignore")  # seeded noise voids the guarantee; the data are public
     print("sellers: " + "; ".join(NAMES))
     print("scores: 0 and 1 for the least and the greatest of sellers 1 to 7, mean over draws")
     results = [run_seed(X, y, name, seed, arguments) for seed in arguments.seeds]
     for setting in results[0][0]:
-        first, share = np.array([said[setting] for said, _ in results]).T
+        first, fraction = np.array([said[setting] for said, _ in results]).T
         print(
             f"{setting:20s}: first draw holds for {first.sum():.0f} of {len(results)} seeds; "
-            f"all draws: {share.mean():.0%}"
+            f"all draws: {fraction.mean():.0%}"
         )
     if arguments.classifier_epochs:
         found = np.array([added for _, added in results])

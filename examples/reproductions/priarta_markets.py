@@ -81,9 +81,9 @@ def report(title, market, representation, model, n_releases):
     (X, y), sellers, (X_test, y_test) = market
     latent = PrincipalComponents(8)
     scorer = PriArTaScorer(representation, latent=latent, epsilon=EPSILON, delta=DELTA).fit(X)
-    clear = PriArTaScorer(representation, latent=latent).fit(X)
+    without_noise = PriArTaScorer(representation, latent=latent).fit(X)
     rows = [part[0] for part in sellers.values()]
-    exact = clear.transform(rows)[:, 0]
+    exact = without_noise.transform(rows)[:, 0]
     releases = [scorer.summarize(rows) for _ in range(n_releases)]
     private = np.array([scorer.score_summaries(summaries)[:, 0] for summaries in releases])
     floors = scorer.noise_floor(releases[0])

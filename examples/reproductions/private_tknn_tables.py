@@ -5,14 +5,14 @@ Private tables of the threshold-KNN-Shapley paper
 Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023),
 Table 8: how well low private values point at wrong labels and noisy features (AUROC), and Tables 4
 to 6: how well a value tells who is in the data (AUROC of membership inference). This script prints
-their figures beside ours, for four of their data sets, prepared as in `tknn_tables.py`:
+their figures and ours, for four of their data sets, prepared as in `tknn_tables.py`:
 
     python examples/reproductions/private_tknn_tables.py --data FOLDER --parts mislabel attack
 
 Every epsilon is preprocessing unaccounted: as in the authors' code, features were scaled with the
 private rows, and no epsilon speaks of that. Mean (standard deviation) of Table 8 are over draws of
-the noise, on one draw of the rows, the authors'. Beside the private values of `TKNNShapleyValuer`
-stand
+the noise, on one draw of the rows, the authors'. The private values of `TKNNShapleyValuer`
+are compared with
 
 - `public_baseline`, which uses no private count at all: noise that values worse is wasted;
 - exact values, of which nothing is protected;
@@ -147,8 +147,8 @@ def tknn(epsilon, tau=TAU):
 
 def show(scores):
     """Mean, and the standard deviation where there is one."""
-    deviation = f" ({np.std(scores, ddof=1):.3f})" if len(scores) > 1 else ""
-    return f"{np.mean(scores):.3f}{deviation}"
+    std = f" ({np.std(scores, ddof=1):.3f})" if len(scores) > 1 else ""
+    return f"{np.mean(scores):.3f}{std}"
 
 
 def tknn_values(X, y, X_val, y_val, epsilon):
@@ -202,17 +202,17 @@ def attack_round(name, folder, size, seed):
     return unit, y[mine], unit_val, y[val]
 
 
-def value_copies(valuer, judges, X, y, X_new, y_new):
+def value_copies(valuer, points, X, y, X_new, y_new):
     """Value of each new row when it alone joins (X, y), be it a copy of one of them or not."""
     known = np.zeros(len(X_new), dtype=bool)
     if valuer.epsilon is None:  # scoring recognises a row of fit, and gives its own value
         known = (X_new[:, None] == X).all(axis=2).any(axis=1)
     values = np.empty(len(X_new))
     if not known.all():
-        values[~known] = valuer.fit(X, y, **judges).score_samples(X_new[~known], y_new[~known])
+        values[~known] = valuer.fit(X, y, **points).score_samples(X_new[~known], y_new[~known])
     for i in np.flatnonzero(known):
         joined = np.vstack([X, X_new[i]]), np.append(y, y_new[i])
-        values[i] = valuer.fit(*joined, **judges).values_[-1]
+        values[i] = valuer.fit(*joined, **points).values_[-1]
     return values
 
 

@@ -3,16 +3,16 @@ Retraining baselines of the threshold-KNN-Shapley paper
 =======================================================
 
 Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023),
-Tables 9 and 10: how well low values point at spoilt rows (AUROC), for Data Shapley, leave-one-out
+Tables 9 and 10: how well low values detect corrupted rows (AUROC), for Data Shapley, leave-one-out
 and Data Banzhaf with logistic regression, 10,000 subsets each. This script prints their figures
-beside ours, for four of their data sets, prepared as in `tknn_tables.py` (the authors' way, and
+and ours, for four of their data sets, prepared as in `tknn_tables.py` (the authors' way, and
 cleanly with a mean and a standard deviation over seeds):
 
     python examples/reproductions/retraining_baselines.py --data FOLDER
 
 Two more columns say what the same budget of 10,000 subsets gives when it is spent otherwise: Data
 Shapley from stratified subsets, each used for every row, in place of five orders of all rows; and
-800 trees that judge the rows out of their bags (Data-OOB), which need no validation set.
+800 trees that evaluate the rows out of their bags (Data-OOB), which need no validation set.
 
 What the comparison shows for wrong labels: the published figures of the three methods lie between
 0.46 and 0.60, ours, the authors' way, between 0.49 and 0.58. They are near 0.5 because five orders
@@ -62,8 +62,8 @@ def auroc(name, task, seed, method, args):
     X, y, X_val, y_val, noisy = game(name, args.data, task, seed)
     valuer = make_valuer(method, args, seed or 0)
     start = perf_counter()
-    judges = {} if method == "Data-OOB" else {"X_val": X_val, "y_val": y_val}
-    values = valuer.fit(X, y, **judges).values_
+    points = {} if method == "Data-OOB" else {"X_val": X_val, "y_val": y_val}
+    values = valuer.fit(X, y, **points).values_
     return noisy_label_auc(values, noisy), perf_counter() - start
 
 

@@ -3,8 +3,8 @@ Tables 9 to 14 of the threshold-KNN-Shapley paper
 =================================================
 
 Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023),
-spoil 10 % of 2,000 training rows and ask how well low values point at them (AUROC). This script
-prints their figures beside ours, for four of their data sets:
+corrupt 10 % of 2,000 training rows and ask how well low values point at them (AUROC). This script
+prints their figures and ours, for four of their data sets:
 
     python examples/reproductions/tknn_tables.py --data FOLDER --tables 9 11
 
@@ -18,7 +18,7 @@ Rows are prepared in two ways:
 - cleanly: classes are balanced by leaving rows out, no row is used twice, and five seeds give a
   mean and a standard deviation over draws.
 
-What the comparison shows of the paper: the columns of its Tables 13 and 14 stand in reverse order
+What the comparison shows of the paper: the columns of its Tables 13 and 14 are in reverse order
 (what is printed under K = 1 is K = 15); KNN-Shapley in Table 9 is K = 5, but in Table 10 it is
 K = 11, printed under K = 5 in Table 14, with CPU and Phoneme swapped; and the noise in features is
 the column's L2 norm over the training rows, not its mean absolute value as Appendix E.3.1 says.
@@ -111,7 +111,7 @@ def load(name, folder):
 
 
 def to_unit_sphere(X, X_val):
-    """Standardise by the training rows, spoilt ones included, and scale every row to norm 1."""
+    """Standardise by the training rows, corrupted ones included, and scale every row to norm 1."""
     scaler = make_pipeline(StandardScaler(), Normalizer()).fit(X)
     return scaler.transform(X), scaler.transform(X_val)
 

@@ -1,6 +1,7 @@
 """Checks of targets, weights, groups, splits and parameters that need no estimator."""
 
 import math
+from contextlib import contextmanager
 from numbers import Integral, Real
 
 import numpy as np
@@ -15,17 +16,42 @@ DEFAULT_FOLDS = 5  # of the methods that do not leave out one row by default
 RELATIONS = ("null", "add_remove", "replace")  # neighbouring relations
 
 
+@contextmanager
+def hidden_entries(name):
+    """Context in which errors of conversions to numbers do not show an entry of the data."""
+    try:
+        yield
+    except ValueError as error:
+        first_line = str(error).partition("\n")[0]
+        if first_line == "Complex data not supported":
+            raise ValueError(f"{first_line}: {name} must hold real numbers.") from None
+        if "could not convert string" in first_line:
+            raise ValueError(f"{name} must hold numbers. Got strings.") from None
+        raise
+
+
 def one_column(values, name, warn=False):
     """The values as a 1D array; raises ValueError if they have more than one column."""
     shape = np.shape(values)
     if len(shape) > 1 and shape[1:] != (1,):
         raise ValueError(f"{name} must be one column. Got an array of shape {shape}.")
-    return column_or_1d(values, warn=warn)
+    with hidden_entries(name):
+        return column_or_1d(values, warn=warn)
+
+
+def refuse_dict(X, name="X"):
+    """Raise TypeError if X is a dict of arrays: it has one entry per array, not per row."""
+    if isinstance(X, dict):
+        raise TypeError(
+            f"{name} must have one entry per row, as an array or a frame has. Got a dict: pass its "
+            "arrays as the columns of one array or frame, and split the columns in the estimator."
+        )
 
 
 def check_numbers(values, name, **options):
     """The values as a 1D float64 array; finite unless the options of `check_array` allow more."""
-    values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name, **options)
+    with hidden_entries(name):
+        values = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name, **options)
     return column_or_1d(values)
 
 
@@ -99,7 +125,8 @@ def _is_missing(label):
 def check_numeric_target(y, name):
     """The target as a finite 1D float64 array."""
     y = one_column(y, name, warn=True)
-    return check_array(y, ensure_2d=False, dtype=np.float64, input_name=name)
+    with hidden_entries(name):
+        return check_array(y, ensure_2d=False, dtype=np.float64, input_name=name)
 
 
 def check_target_scale(y, name):
@@ -121,7 +148,8 @@ def encode_labels(y, y_val=None, cure=""):
     Raises ValueError if ``y`` has only one class, or ``y_val`` has a label that is not in ``y``;
     ``cure`` is added to its message.
     """
-    classes, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+    with hidden_entries("y"):
+        classes, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             f"y must have at least 2 classes. Got one class: {classes.tolist()[0]!r} "

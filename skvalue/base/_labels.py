@@ -3,12 +3,13 @@
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
-from .._utils.checks import check_task, label_codes
+from .._utils.checks import check_task, hidden_entries, label_codes
 
 
 def public_classes(y_val):
     """The sorted classes of the validation labels, and their codes; an error if fewer than two."""
-    y_val = column_or_1d(y_val, warn=True)
+    with hidden_entries("y_val"):
+        y_val = column_or_1d(y_val, warn=True)
     if check_task("auto", y_val, "y_val") != "classification":
         raise ValueError("Unknown label type: y_val must hold classes. Got continuous values.")
     classes, codes = np.unique(y_val, return_inverse=True)
@@ -26,7 +27,8 @@ def codes_or_other(y, classes):
     >>> codes_or_other(np.array(["b", "z", "a"]), np.array(["a", "b"])).tolist()
     [1, 2, 0]
     """
-    y = column_or_1d(y)
+    with hidden_entries("y"):
+        y = column_or_1d(y)
     kinds = [("n" if part.dtype.kind in "biuf" else part.dtype.kind) for part in (y, classes)]
     if kinds[0] == kinds[1] != "O":
         codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from .._utils.sklearn import StrOptions
 from .._utils.warned import warn
 from ..exceptions import VoidGuaranteeWarning
-from ..privacy import Ledger
+from ..privacy import Ledger, warn_of_large_delta
 
 # Constraints of the parameters common to all valuers with private fits.
 PRIVACY_CONSTRAINTS = {
@@ -54,9 +54,5 @@ def warn_of_guarantee(estimator, n_units):
             )
         return
     noise = getattr(estimator, "noise", None)
-    if estimator.delta * n_units >= 1 and not (isinstance(noise, str) and noise == "laplace"):
-        warn(
-            f"delta should be well below 1/n. With delta={estimator.delta:g} and n={n_units}, even "
-            "a release that reveals one of the n records entirely would satisfy the guarantee.",
-            VoidGuaranteeWarning,
-        )
+    if not (isinstance(noise, str) and noise == "laplace"):
+        warn_of_large_delta(estimator.delta, n_units)

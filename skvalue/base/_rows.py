@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
+from .._utils.checks import hidden_entries, refuse_dict
 from .._utils.embedding import embed
 from .._utils.fits import blank_of
 from .._utils.parallel import row_map
@@ -24,18 +25,22 @@ def check_rows(estimator, X, y="no_validation", *, like=None, name="X"):
     supports them; with ``takes.any_rows``, X is left to the estimator that is trained. With
     ``like``, rows of fit, the result has their dtype, and is sparse iff they are.
     """
-    if estimator._takes.any_rows:
-        return _check_any_rows(estimator, X, y, like)
-    if getattr(estimator, "embedding", None) is not None:
+    embedded = getattr(estimator, "embedding", None) is not None
+    if not (embedded and hasattr(X, "shape")):  # skorch's SliceDict, for a callable
+        refuse_dict(X, name)
+    if embedded and not estimator._takes.any_rows:
         X = embed(estimator.embedding_, X, name)
         if like is not None:  # the number of features of the fit may be that before the embedding
             estimator = blank_of(estimator)
             estimator.n_features_in_ = like.shape[1]
-    try:
-        return _check_numbers(estimator, X, y, like, name)
-    except (TypeError, ValueError) as error:
-        _name_the_cure(estimator, X, name, error)
-        raise
+    with hidden_entries("y" if _is_fit(y) and np.iscomplexobj(y) else name):
+        if estimator._takes.any_rows:
+            return _check_any_rows(estimator, X, y, like)
+        try:
+            return _check_numbers(estimator, X, y, like, name)
+        except (TypeError, ValueError) as error:
+            _name_the_cure(estimator, X, name, error)
+            raise
 
 
 def _is_fit(y):

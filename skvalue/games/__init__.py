@@ -12,9 +12,9 @@ from ._protocol import FunctionGame, Game
 from ._protocol import failed_warnings as failed_warnings
 from ._stable import StableLogisticGame, stability
 from ._training import check_takes_weights as check_takes_weights
-from ._training import on_all_rows as on_all_rows
 from .solvers import check_scorer as check_scorer
 from .solvers import has_solver as has_solver
+from .solvers import on_all_rows as on_all_rows
 from .solvers import train as train
 
 __all__ = [

@@ -14,7 +14,7 @@ from .._utils.parallel import one_thread
 from .._utils.warned import add_counts, counted, ready_to_count, tell
 from ..exceptions import UnbatchedFitWarning
 from ._protocol import Game
-from ._training import make_training, on_all_rows
+from ._training import make_training
 from .solvers import find_solver, fit_and_score, obstacles
 
 _TASKS_PER_WORKER = 4  # a task takes every n-th coalition, so coalitions of all sizes
@@ -236,14 +236,13 @@ class ModelGame(Game):
         Raises
         ------
         ValueError
-            If that fails, with the first line of the estimator's error.
+            If that fails; the estimator's error is its cause.
         """
-        training = replace(self._training, error_score="raise")
+        training = replace(self._training, error_score=0.0)
         rows = np.ones(len(training.y), dtype=bool)
         if training.sample_weight is not None:
             rows = training.sample_weight > 0
-        with on_all_rows(training.estimator):
-            fit_and_score(training, [np.packbits(rows)])
+        fit_and_score(training, [np.packbits(rows)])
 
 
 def _train(fingerprint, packed, game, n_rows):

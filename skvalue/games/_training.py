@@ -1,6 +1,5 @@
 """Validation of the inputs of a `ModelGame`."""
 
-from contextlib import contextmanager
 from numbers import Real
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_objec
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import has_fit_parameter
 
+from .._utils.checks import hidden_entries
 from .solvers import Training, check_scorer, empty_utility_of
 
 
@@ -41,21 +41,6 @@ def make_training(
         scoring, scorer, _error_score(error_score, empty_utility), device,
     )  # fmt: skip
     return training, empty_utility
-
-
-@contextmanager
-def on_all_rows(estimator):
-    """Errors of training a model on all rows, and of its score, as a ValueError with the cause."""
-    try:
-        yield
-    except Exception as error:
-        name = type(estimator).__name__
-        first_line = (str(error).splitlines() or [""])[0].rstrip(".:")
-        cure = " Frames and texts need a pipeline, such as make_pipeline(ColumnTransformer(...), "
-        raise ValueError(
-            f"estimator must take X and X_val as they are passed: {name} fails on all rows with "
-            f"{type(error).__name__}: {first_line}." + f"{cure}{name}())." * (name != "Pipeline")
-        ) from error
 
 
 def _seeded(estimator, random_state):
@@ -92,7 +77,10 @@ def check_takes_weights(estimator, weights):
 
 def _targets(y, y_val, classifier):
     """Targets, and the sorted classes or None."""
-    y, y_val = column_or_1d(y), column_or_1d(y_val)
+    with hidden_entries("y"):
+        y = column_or_1d(y)
+    with hidden_entries("y_val"):
+        y_val = column_or_1d(y_val)
     if not classifier:
         return y, y_val, None
     if type_of_target(y) == "continuous":
@@ -107,7 +95,8 @@ def _targets(y, y_val, classifier):
             "y_val must hold only labels that y has. Got unseen labels: "
             f"{', '.join(map(repr, unseen.tolist()[:5]))}. A regression needs a regressor."
         )
-    if y.dtype.kind in "ui":  # not every estimator accepts small integer types
+    # Not every estimator accepts small integer types; labels from 2**63 on fit only uint64.
+    if y.dtype.kind in "ui" and classes[-1] <= np.iinfo(np.int64).max:
         y, y_val, classes = (part.astype(np.int64) for part in (y, y_val, classes))
     return y, y_val, classes
 

@@ -44,6 +44,7 @@ from .mechanisms import (
 from .packing import smat, svec, svec_index
 from .relations import convert
 from .report import PrivacyReport, describe_noise, make_report
+from .report import warn_of_large_delta as warn_of_large_delta
 
 __all__ = [
     "Charge",

@@ -286,14 +286,16 @@ class Ledger:
             ) from error
         if _fits([*charged, event], terms):
             return
-        what = "the release" if n_fits == 1 else f"the {n_fits} fits"
+        what, fewer, each, total = "the release", "", "", ""
+        if n_fits > 1:
+            what, fewer, each, total = f"the {n_fits} fits", "fewer fits, or ", " each", " in total"
+        most = _affordable(n_fits, charged, terms)
         cost = get_epsilon(event, terms["delta"], terms["relation"])
         raise ValueError(
             f"{what} must fit what is left of the budget epsilon={terms['epsilon']:g}, delta="
             f"{terms['delta']:g} of {self.dataset_name!r}, of which epsilon="
-            f"{_spent(terms, charged):.4g} is spent in {len(charged)} charges: use fewer fits, or "
-            f"an epsilon of at most {_affordable(n_fits, charged, terms):.3g} each. "
-            f"Got epsilon={cost:.4g} in total."
+            f"{_spent(terms, charged):.4g} is spent in {len(charged)} charges: use {fewer}"
+            f"an epsilon of at most {most:.3g}{each}. Got epsilon={cost:.4g}{total}."
         )
 
     def __sklearn_clone__(self):

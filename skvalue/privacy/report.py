@@ -4,6 +4,8 @@ import textwrap
 from dataclasses import asdict, dataclass
 
 from .._utils.checks import check_delta, check_epsilon, check_relation
+from .._utils.warned import warn
+from ..exceptions import VoidGuaranteeWarning
 from .accounting import get_epsilon
 from .events import (
     ComposedEvent,
@@ -224,6 +226,16 @@ def describe_noise(event):
             "the scale or less, since floating-point numbers have gaps"
         )
     raise TypeError(f"event must be an event of skvalue.privacy. Got {event!r}.")
+
+
+def warn_of_large_delta(delta, n):
+    """Warn of a delta of at least one over the number of records."""
+    if delta * n >= 1:
+        warn(
+            f"delta should be well below 1/n. With delta={delta:g} and n={n}, even a release that "
+            "reveals one of the n records entirely would satisfy the guarantee.",
+            VoidGuaranteeWarning,
+        )
 
 
 def make_report(

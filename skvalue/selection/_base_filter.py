@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._utils.checks import check_length, check_task
+from .._utils.checks import check_length, check_task, refuse_dict
 from .._utils.fits import blank_of, columns_on
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions, safe_indexing
 from ..base import BaseInSampleValuer
@@ -99,6 +99,8 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        if not hasattr(X, "shape"):  # as skorch's SliceDict has, which an embedding may take
+            refuse_dict(X)
         valuer = fresh_valuer(self.valuer, task)
         blank = blank_of(self)  # a fit that fails changes nothing
         validate_data(blank, X, y, skip_check_array=True)

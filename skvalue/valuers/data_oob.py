@@ -225,7 +225,7 @@ class DataOOBValuer(BaseRetrainingValuer):
                 )
         if not problem.is_plain:
             y, rows = problem.labels(problem.y), np.arange(len(problem.y))
-            with on_all_rows(model):
+            with on_all_rows(model, problem.X, len(y)):
                 train(_seeded(model, 0), problem.X, y, weights, problem.classes, rows)
         return {}
 

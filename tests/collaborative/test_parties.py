@@ -131,6 +131,32 @@ def test_small_parties_are_warned(rows):
         MeanRelease().fit(y[:5])
 
 
+def test_messages_show_no_entry(rows):
+    X, y = rows
+    for bad in (
+        (X + 12345j, y),
+        (X, y + 12345j),
+        (X.astype(str) + "?", y),
+        (X, y.astype(str) + "?"),
+    ):
+        with pytest.raises(ValueError, match="must hold (real )?numbers") as raised:
+            GramRelease().fit(*bad)
+        assert "12345" not in str(raised.value)
+        assert "?" not in str(raised.value)
+
+
+def test_a_large_delta(rows):
+    ledger = Ledger(None, "rows", epsilon=5.0, delta=1e-5)
+    party = GramRelease(delta=1 / 50, ledger=ledger)
+    with pytest.warns(VoidGuaranteeWarning, match="delta=0.02 and n=50, even a release") as found:
+        party.fit(rows[0][:50], rows[1][:50])
+    assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(party).set_params(delta=1 / 51).fit(rows[0][:50], rows[1][:50])
+        GramRelease(None, delta=0.5).fit(*rows)
+
+
 def test_ledger_is_charged_before_noise(rows):
     ledger = Ledger(None, "rows", epsilon=2.0, delta=1e-5)
     party = GramRelease(0.1, ledger=ledger).fit(*rows)

@@ -41,6 +41,17 @@ def by_hand(estimator, X, y, X_val, y_val, masks):
     return [clone(estimator).fit(X[m], y[m]).score(X_val, y_val) for m in masks]
 
 
+@pytest.mark.parametrize("estimator", [TREE, GaussianNB(), LogisticRegression()])
+def test_labels_that_only_uint64_holds(data, masks, estimator):
+    X, y, X_val, y_val = data
+    large = np.array([5, 2**64 - 1], dtype=np.uint64)
+    games = [
+        ModelGame(estimator, X, labels[(y == "yes") * 1], X_val, labels[(y_val == "yes") * 1])
+        for labels in (np.array([0, 1]), large)
+    ]
+    np.testing.assert_array_equal(*(game.utility(masks) for game in games))
+
+
 @pytest.mark.parametrize(
     "estimator", [TREE, make_pipeline(StandardScaler(), LinearSVC(random_state=0))]
 )
@@ -297,7 +308,7 @@ def test_failing_coalitions_are_counted(data, error_score, expected):
     assert (game.n_evaluations, game.n_failed) == (2, 1)
     with pytest.warns(FailedCoalitionsWarning, match=f"1 of 2 coal.*has utility {expected:g}"):
         game.warn_failed()
-    with pytest.raises(ValueError, match="all 40 rows.*Fragile, which raised RuntimeError: even"):
+    with pytest.raises(ValueError, match="all 40 rows.*Fragile, which raised RuntimeError, the"):
         game.utility(np.ones((1, 40), dtype=bool))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from skvalue.exceptions import VoidGuaranteeWarning
 from skvalue.priarta import SellerRelease
 from skvalue.priarta.seller import (
     COUNT_WEIGHT,
@@ -208,6 +209,25 @@ def test_a_seed_voids(rng):
     assert released(scorer, X, 5).summary_ == released(scorer, X, 5).summary_
     free = [SellerRelease(scorer.model_).fit(X).summary_ for _ in range(2)]
     assert free[0] != free[1]
+
+
+def test_messages_show_no_entry(rng):
+    scorer, X = fitted(rng), gaussian_rows(rng, 50, 3)
+    for bad in (X + 12345j, np.full(X.shape, "12345?")):
+        with pytest.raises(ValueError, match="X must hold (real )?numbers") as raised:
+            SellerRelease(scorer.model_).fit(bad)
+        assert "12345" not in str(raised.value)
+
+
+def test_a_large_delta(rng):
+    scorer, X = fitted(rng), gaussian_rows(rng, 50, 3)
+    with pytest.warns(VoidGuaranteeWarning, match="delta=0.02 and n=50, even a release") as found:
+        SellerRelease(scorer.model_, delta=0.02).fit(X)
+    assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SellerRelease(scorer.model_, delta=0.019).fit(X)
+        SellerRelease(scorer.model_, None, delta=0.5).fit(X)
 
 
 def test_ledger_is_charged_before_noise(rng):

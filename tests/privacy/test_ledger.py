@@ -350,6 +350,9 @@ def test_plan_asks_first(ledger):
     ledger.plan(30, epsilon=each)
     with pytest.raises(ValueError, match=r"the 30 fits must fit.*at most 0\.4[0-9]+ each"):
         ledger.plan(30, epsilon=1.05 * each)
+    one = r"the release must fit.*: use an epsilon of at most 3\. Got epsilon=3\.3[0-9]*\.$"
+    with pytest.raises(ValueError, match=one):
+        ledger.plan(1, epsilon=3.3)
     with pytest.raises(ValueError, match="the 4 fits must fit"):
         ledger.plan(4, OpaqueEvent(1.0))
     assert ledger.n_charges == 0

@@ -127,7 +127,8 @@ def test_missing_values_and_three_dimensions():
     trees = DataOOBValuer(n_estimators=20, random_state=0)
     frame = trees.fit(frame_of(pd, gaps), Y)
     np.testing.assert_array_equal(frame.values_, clone(trees).fit(gaps, Y).values_)
-    with pytest.raises(ValueError, match="LogisticRegression fails on all rows .* dim 3"):
+    match = "LogisticRegression, which raised ValueError, the cause of this error.$"
+    with pytest.raises(ValueError, match=match):
         DataShapleyValuer().fit(X.reshape(24, 3, 1), Y)
 
 
@@ -200,11 +201,39 @@ def test_the_validation_set_is_of_the_same_kind():
 
 @pytest.mark.parametrize("valuer", [DataShapleyValuer(), DataOOBValuer(), LayeredShapleyValuer()])
 def test_an_estimator_that_cannot_take_the_rows(valuer):
-    with pytest.raises(ValueError, match="estimator must take X .* fails on all rows"):
+    with pytest.raises(ValueError, match="estimator must train on all .* need a pipeline"):
         valuer.fit(frame_of(pd).assign(a=WORDS), Y)
     if not isinstance(valuer, DataOOBValuer):
-        with pytest.raises(ValueError, match="LogisticRegression fails .* NaN"):
+        with pytest.raises(ValueError, match="LogisticRegression, which raised") as raised:
             valuer.fit(X, Y, X_val=np.where(X > 1, np.nan, X), y_val=Y)
+        assert "NaN" in str(raised.value.__cause__)
+
+
+class Shows(DecisionTreeClassifier):
+    """Its errors show the first entry of X."""
+
+    def fit(self, X, y):
+        raise ValueError(f"cannot train on {X[0, 0]}")
+
+
+SECRET = 12345.678
+SHOWN = {
+    "fit": (clone(VALUERS["shapley"]).set_params(estimator=Shows()), X + SECRET, Y),
+    "oob": (DataOOBValuer(Shows()), frame_of(pd) + SECRET, Y),
+    "y": (KNNShapleyValuer(), X, X[:, 0] + SECRET * 1j),
+    "estimator's y": (DataShapleyValuer(Ridge()), X, X[:, 0] + SECRET * 1j),
+    "filter's y": (ValueFilteredRegressor(Ridge()), X, X[:, 0] + SECRET * 1j),
+    "X": (KNNShapleyValuer(), X + SECRET * 1j, Y),
+    "strings": (DataShapleyValuer(Ridge()), X, np.full(24, f"{SECRET}?")),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_messages_show_no_entry(name):
+    valuer, rows, y = SHOWN[name]
+    with pytest.raises(ValueError, match="numbers|the cause of this error") as raised:
+        valuer.fit(rows, y)
+    assert "12345" not in str(raised.value)
 
 
 def test_input_tags_follow_the_estimator():
@@ -301,6 +330,22 @@ def test_refused_rows_name_the_cure(rows, what, cure):
             valuer.fit(X, Y, X_val=rows, y_val=Y)
     with pytest.raises(ValueError, match="embedding must return finite numbers"):
         KNNShapleyValuer(embedding=lambda rows: np.full((len(rows), 2), np.nan)).fit(rows, Y)
+
+
+@pytest.mark.parametrize(
+    "valuer",
+    [DataShapleyValuer(cv=2), DataOOBValuer(), KNNShapleyValuer(), KNNShapleyValuer(embedding=len)],
+    ids=["shapley", "oob", "knn", "embedding"],
+)
+def test_a_dict_of_arrays_is_refused(valuer):
+    columns = {"left": X[:, :1], "right": X[:, 1:]}
+    match = "X must have one entry per row, .* Got a dict: pass its arrays as the columns"
+    with pytest.raises(TypeError, match=match):
+        valuer.fit(columns, Y)
+    with pytest.raises(TypeError, match=match):
+        ValueFilteredClassifier(LogisticRegression(), valuer).fit(columns, Y)
+    with pytest.raises(TypeError, match="X_val must have one entry per row"):
+        DataShapleyValuer().fit(X, Y, X_val=columns, y_val=Y)
 
 
 def test_games_of_frames_and_texts():

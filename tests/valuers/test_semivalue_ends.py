@@ -173,7 +173,9 @@ class DiesAfter(Centroids):
 def test_a_dying_worker_leaves_what_was_computed(how, cause, tmp_path):
     valuer = quick(n_jobs=2, error_score="raise", warm_start=True, max_evaluations=2000)
     valuer.set_params(estimator=DiesAfter(str(tmp_path / "count"), how))
-    with pytest.raises(RuntimeError, match="ended by an error: .*kept in values_") as raised:
+    with pytest.raises(
+        RuntimeError, match=rf"ended by an error: {cause.__name__}, the cause .*kept in values_"
+    ) as raised:
         fit(valuer)
     assert isinstance(raised.value.__cause__, cause)
     assert valuer.stop_reason_ == "error"

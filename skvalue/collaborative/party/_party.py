@@ -11,7 +11,14 @@ from sklearn.base import BaseEstimator
 from ..._utils.fits import swap_in
 from ..._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from ...exceptions import NestedReleasesWarning, NormalApproximationWarning, VoidGuaranteeWarning
-from ...privacy import GaussianEvent, Ledger, draw_noise, make_report, on_grid
+from ...privacy import (
+    GaussianEvent,
+    Ledger,
+    draw_noise,
+    make_report,
+    on_grid,
+    warn_of_large_delta,
+)
 from .release import Release
 
 BOUND = [Interval(Real, 0, None, closed="neither"), StrOptions({"data"})]
@@ -135,6 +142,8 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
         if None in epsilons:
             return [exact]
         marked = [replace(exact, epsilon=e, renyi_order=self.renyi_order) for e in epsilons]
+        if not void:
+            warn_of_large_delta(self.delta, exact.n_samples)
         if self.ledger is not None:
             if void:
                 raise ValueError(

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
-from ..._utils.checks import check_numbers, check_numeric_target
+from ..._utils.checks import check_numbers, check_numeric_target, hidden_entries
 from ..._utils.fits import blank_of, columns_on
 from ..._utils.sklearn import Interval, StrOptions
 from ...privacy import clip_rows
@@ -128,7 +128,8 @@ class GramRelease(PartyRelease):
 
     def _summarize(self, X, y):
         host = blank_of(self)
-        X, y = validate_data(host, X, y, dtype=np.float64, y_numeric=True)
+        with hidden_entries("X and y"):
+            X, y = validate_data(host, X, y, dtype=np.float64, y_numeric=True)
         y = check_numeric_target(y, "y")
         x_bound, void = self._bound("x_bound", np.linalg.norm(X, axis=1))
         y_bound, void_y = self._bound("y_bound", np.abs(y))
@@ -234,7 +235,8 @@ class LogisticRelease(PartyRelease):
             raise ValueError(f"classes must be two different labels. Got {self.classes!r}.")
         labels = tuple(label.item() if hasattr(label, "item") else label for label in self.classes)
         host = blank_of(self)
-        X, y = validate_data(host, X, y, dtype=np.float64)
+        with hidden_entries("X"):
+            X, y = validate_data(host, X, y, dtype=np.float64)
         y = column_or_1d(y)
         positive = y == self.classes[1]
         if not np.all(positive | (y == self.classes[0])):

@@ -1,5 +1,7 @@
 """Utilities without a batched solver: clone the estimator, fit it on the coalition, score it."""
 
+from contextlib import contextmanager
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
@@ -86,6 +88,25 @@ def train(estimator, X, y, sample_weight, classes, rows):
     return model, False
 
 
+@contextmanager
+def on_all_rows(estimator, X, n_rows):
+    """Context that fits on all rows, or scores that fit: an error means that there is no value.
+
+    The ValueError does not repeat the text of its cause, which may show entries of the rows.
+    """
+    try:
+        yield
+    except Exception as error:
+        name, cure = type(estimator).__name__, ""
+        if name != "Pipeline" and getattr(getattr(X, "dtype", None), "kind", "O") not in "biufc":
+            cure = " Frames and texts need a pipeline, such as make_pipeline(ColumnTransformer("
+            cure += f"...), {name}())."
+        raise ValueError(
+            f"estimator must train on all {n_rows} rows together, and be scored. Got {name}, which "
+            f"raised {type(error).__name__}, the cause of this error.{cure}"
+        ) from error
+
+
 def score_number(score, n_rows):
     """A score as a finite float; the ValueError names the size of the coalition."""
     if np.ndim(score) or not isinstance(score, (int, float, np.number)):
@@ -125,17 +146,9 @@ def fit_and_score(training, packed):
                     error.add_note(f"The coalition had {len(rows)} rows.")
                     raise
                 if len(rows) == training.n_rows:
-                    raise ValueError(_untrainable(training, error)) from error
+                    with on_all_rows(training.estimator, training.X, len(rows)):
+                        raise
                 utilities[i], failed[i], one_class[i] = error_score, True, False
                 continue
             utilities[i] = score_number(score, len(rows))
     return utilities, failed, one_class
-
-
-def _untrainable(training, error):
-    """The message if all rows together cannot be trained or scored, so that there is no value."""
-    name, first_line = type(training.estimator).__name__, (str(error).splitlines() or [""])[0]
-    return (
-        f"estimator must train on all {training.n_rows} rows together, and be scored. Got {name}, "
-        f"which raised {type(error).__name__}: {first_line}"
-    )

@@ -5,6 +5,7 @@ import torch
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from ..._utils.checks import hidden_entries
 from ._modules import unit_of
 
 _LIMIT = 10.0  # standard deviations to which entries of a table are clipped
@@ -90,6 +91,7 @@ class Examples:
         return batch.float() / 255.0 if batch.dtype == torch.uint8 else batch
 
 
+@hidden_entries("X")
 def read_examples(estimator, X, *, image_shape, reset):
     """Validated X: an array of finite numbers of two to four dimensions.
 

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from ..._utils.checks import hidden_entries
 from ..._utils.parallel import tiles
 from ..._utils.records import integer, named_fields
 from ..._utils.sklearn import Interval, fit_context
@@ -207,7 +208,8 @@ class GaussianVAE(TrainedTransformer):
         return self._fitted(X)
 
     def _prepare(self, X, host, former, device):
-        X = validate_data(host, X, reset=former is None, dtype=float, ensure_min_samples=2)
+        with hidden_entries("X"):
+            X = validate_data(host, X, reset=former is None, dtype=float, ensure_min_samples=2)
         if former is None:
             rng = check_random_state(self.random_state)
             with seeded(rng.randint(2**31)):
@@ -253,7 +255,8 @@ class GaussianVAE(TrainedTransformer):
         """
         check_is_fitted(self)
         device = find_device(self.device)
-        X = validate_data(self, X, reset=False, dtype=float)
+        with hidden_entries("X"):
+            X = validate_data(self, X, reset=False, dtype=float)
         # Double precision makes the effect of other rows in the batch on rounding negligible.
         encoder = copy.deepcopy(self.network_.encoder).to(device, torch.float64)
         means = np.empty((len(X), self._n_features_out))

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ...privacy import GaussianEvent, Ledger, add_noise, make_report
+from ...privacy import GaussianEvent, Ledger, add_noise, make_report, warn_of_large_delta
 from ..maps import as_model, count_rows
 from .mechanism import calibrated_scale, moment_statistic, sensitivity_of, unpack
 from .plan import ReleasePlan
@@ -138,11 +138,14 @@ class SellerRelease(BaseEstimator):
             are inconsistent, or the release exceeds the ledger's budget; no noise is drawn then.
         """
         model = as_model(self.model)
-        plan = self._plan(model, count_rows(X))
+        n_rows = count_rows(X)
+        plan = self._plan(model, n_rows)
         radius = model.max_norm or 1.0
         rows = model.transform(X) / radius
-        if plan.event is not None and self.ledger is not None:
-            self.ledger.charge(plan.event, label=type(self).__name__)
+        if plan.event is not None:
+            warn_of_large_delta(self.delta, n_rows)
+            if self.ledger is not None:
+                self.ledger.charge(plan.event, label=type(self).__name__)
         if plan.n_rows is not None:
             rows = rows[self._draw_subset(plan.n_rows, plan.n_samples)]
         mean, moment, count = self._noisy_moments(rows, plan)

@@ -107,7 +107,9 @@ stop_reason_ : str
 
 [counts]
 n_evaluations_ : int
-    Number of coalitions evaluated.
+    Number of coalitions on which the values are based. If `max_time` or an interruption ends the
+    fit within a replicate (with `truncation`, within a round of about 1,000 coalitions), those of
+    this replicate are not used: the permutations that end first would bias the values.
 n_failed_ : int
     Number of coalitions whose fit or score failed.
 n_one_class_ : int

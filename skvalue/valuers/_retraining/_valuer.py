@@ -464,11 +464,13 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
 
     def _ended_by(self, error, n_evaluations):
         """The exception raised after the values are set."""
-        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        # Texts of other errors may show entries of the rows.
+        why = str(error).partition("\n")[0].rstrip(".") if isinstance(error, OSError) else ""
+        why = why or f"{type(error).__name__}, the cause of this error"
         can_resume = "warm_start" in self._parameter_constraints
         raised = RuntimeError(
-            f"The fit was ended by an error: {first_line.rstrip('.')}. The results of the "
-            f"{n_evaluations} coalitions evaluated before are kept in values_"
+            f"The fit was ended by an error: {why}. The results of the {n_evaluations} coalitions "
+            "evaluated before are kept in values_"
             + ("; fit with warm_start=True to resume." if can_resume else ".")
         )
         raised.__cause__ = error
