@@ -218,7 +218,7 @@ def test_a_model_that_fails_is_an_error(rng):
     X, y, points = problem(rng)
     with pytest.raises(ValueError, match="estimator must train on all .* raised RuntimeError, the"):
         LayeredShapleyValuer(BrokenClassifier(), max_evaluations=100).fit(X, y, **points)
-    with pytest.raises(ValueError, match="estimator must train on all .* raised RuntimeError: no"):
+    with pytest.raises(ValueError, match="estimator must train on all .* raised RuntimeError"):
         LayeredShapleyValuer(BrokenClassifier(), max_evaluations=100, cv=2).fit(X, y)
 
 
