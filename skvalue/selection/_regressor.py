@@ -73,14 +73,9 @@ class ValueFilteredRegressor(BaseFilteredModel):
 
     Notes
     -----
-    drop="auto" evaluates the fractions 0, 0.05, 0.1, 0.2, 0.3 and 0.4 by cross-validation on the
-    rows of fit: in each split the training rows are valued, and the estimator is fitted without
-    those of the lowest value and scored on all test rows. Rows are dropped only if the best
-    fraction beats 0 by more than two standard errors of the paired difference; then the smallest
-    fraction within one standard error of the best is used. So clean rows are mostly kept.
-
-    A validation set is passed on unchanged. However, GridSearchCV and cross_validate of
-    scikit-learn split it like the rows if it has the same length as X.
+    drop="auto" chooses a fraction of at most 0.4 by an inner cross-validation, and drops nothing
+    unless this raises the score, as the Notes of :class:`ValueFilteredClassifier` describe.
+    GridSearchCV splits a validation set that has the length of X like the rows; see there, too.
 
     Examples
     --------
