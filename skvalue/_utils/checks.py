@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_regressor
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, LeaveOneOut, check_cv
 from sklearn.utils import check_array, check_random_state, column_or_1d
@@ -41,7 +42,7 @@ def one_column(values, name, warn=False):
 
 def refuse_dict(X, name="X"):
     """Raise TypeError if X is a dict of arrays: it has one entry per array, not per row."""
-    if isinstance(X, dict):
+    if isinstance(X, dict) and not issparse(X):  # dok_array is a dict, too
         raise TypeError(
             f"{name} must have one entry per row, as an array or a frame has. Got a dict: pass its "
             "arrays as the columns of one array or frame, and split the columns in the estimator."

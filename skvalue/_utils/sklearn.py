@@ -10,6 +10,7 @@ from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils._param_validation import (
     HasMethods,
+    InvalidParameterError,
     Options,
     RealNotInt,
     StrOptions,

@@ -33,7 +33,7 @@ def check_rows(estimator, X, y="no_validation", *, like=None, name="X"):
         if like is not None:  # the number of features of the fit may be that before the embedding
             estimator = blank_of(estimator)
             estimator.n_features_in_ = like.shape[1]
-    with hidden_entries("y" if _is_fit(y) and np.iscomplexobj(y) else name):
+    with hidden_entries("y" if _is_fit(y) and np.asarray(y).dtype.kind == "c" else name):
         if estimator._takes.any_rows:
             return _check_any_rows(estimator, X, y, like)
         try:

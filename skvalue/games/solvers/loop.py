@@ -1,5 +1,7 @@
 """Utilities without a batched solver: clone the estimator, fit it on the coalition, score it."""
 
+import re
+import traceback
 from contextlib import contextmanager
 
 import numpy as np
@@ -7,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 
 from ..._utils.parallel import one_thread
-from ..._utils.sklearn import safe_indexing, validated
+from ..._utils.sklearn import InvalidParameterError, safe_indexing, validated
 
 
 class OneClass(ClassifierMixin, BaseEstimator):
@@ -92,7 +94,7 @@ def train(estimator, X, y, sample_weight, classes, rows):
 def on_all_rows(estimator, X, n_rows):
     """Context that fits on all rows, or scores that fit: an error means that there is no value.
 
-    The ValueError does not repeat the text of its cause, which may show entries of the rows.
+    The ValueError repeats of its cause what shows no entry of the rows, see `_reason`.
     """
     try:
         yield
@@ -103,8 +105,19 @@ def on_all_rows(estimator, X, n_rows):
             cure += f"...), {name}())."
         raise ValueError(
             f"estimator must train on all {n_rows} rows together, and be scored. Got {name}, which "
-            f"raised {type(error).__name__}, the cause of this error.{cure}"
+            f"raised {type(error).__name__}{_reason(error)}.{cure}"
         ) from error
+
+
+def _reason(error):
+    """The first line of an error of scikit-learn, up to what may be an entry of the rows."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    if frame.f_globals.get("__name__", "").partition(".")[0] != "sklearn":
+        return ", the cause of this error"
+    first_line = (str(error).splitlines() or [""])[0]
+    if not isinstance(error, InvalidParameterError):
+        first_line = re.split(r":? ?['\"\[]", first_line)[0]
+    return f": {first_line.rstrip('.')}"
 
 
 def score_number(score, n_rows):
