@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 
 from skvalue import TKNNShapleyValuer, ValueFilteredClassifier
 from skvalue.privacy import Ledger, SeededNoiseWarning, calibrate_counts, get_epsilon
-from skvalue.valuers import public_baseline
+from skvalue.valuers import public_baseline, suggest_radius
 from skvalue.valuers.tknn_shapley import capped_balls, neighbour_values, overlap_bound
 
 
@@ -468,8 +468,13 @@ def test_refusals(data):
 
 
 def test_a_radius_from_the_validation_points_is_free(data):
+    X, y, X_val, y_val = data
     valuer = fit(data, "auto")
-    assert valuer.radius_ == fit(data, "auto", epsilon=None).radius_
+    assert valuer.radius_ == suggest_radius(X_val, y_val)
+    assert fit((X[:50] + 3, y[:50], X_val, y_val), "auto").radius_ == valuer.radius_
+    text = str(valuer.privacy_).replace("\n", " ")
+    assert "metric and all other parameters were chosen without looking at the rows" in text
+    assert "radius, metric" not in text
 
 
 # Worth their noise ------------------------------------------------------------------------------

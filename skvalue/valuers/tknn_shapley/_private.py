@@ -67,8 +67,8 @@ class NoisyCounts(Release):
 
 
 def noisy_counts(
-    problem, radius, metric, *, epsilon, delta, relation, max_contributions, sampling_rate, denoise,
-    ledger, noise_random_state,
+    problem, radius, metric, *, auto_radius, epsilon, delta, relation, max_contributions,
+    sampling_rate, denoise, ledger, noise_random_state,
 ):  # fmt: skip
     """The release, with noise for the largest number of balls that can contain a row."""
     with one_blas_thread():  # idle BLAS threads would spin, and take cores from the tiles
@@ -78,8 +78,9 @@ def noisy_counts(
         cap = max_contributions
     event = ball_event(epsilon, delta, cap or bound, relation, sampling_rate)
     report = ball_report(
-        event, delta, groups=problem.groups is not None, noise_random_state=noise_random_state
-    )
+        event, delta, auto_radius=auto_radius, groups=problem.groups is not None,
+        noise_random_state=noise_random_state,
+    )  # fmt: skip
     return NoisyCounts(
         event, ledger, "TKNNShapleyValuer: counts in balls", noise_random_state, report,
         radius=radius, metric=metric, denoise=denoise, cap=cap,
@@ -271,8 +272,8 @@ def count_noise(noisy, event):
     return float(np.sqrt((sampled.event.scale / rate) ** 2 + sampling))
 
 
-def ball_report(event, delta, *, groups=False, noise_random_state=None):
-    """The report of a private fit."""
+def ball_report(event, delta, *, auto_radius=False, groups=False, noise_random_state=None):
+    """The report of a private fit; with ``auto_radius``, `fit` chose it by the public points."""
     protects = (
         "whether a row is in the data and what it contains, in counts_, in the values of all other "
         "rows, and in the values of rows scored later"
@@ -297,7 +298,8 @@ def ball_report(event, delta, *, groups=False, noise_random_state=None):
         not_protected=not_protected,
         assumptions=(
             "no row to value is also a validation point",
-            "radius, metric and all other parameters were chosen without looking at the rows",
+            f"{'' if auto_radius else 'radius, '}metric and all other parameters were chosen "
+            "without looking at the rows",
             "so was the preparation of the columns (scaling, selection, embeddings)",
             "other releases on the same rows are accounted for together with this one (Ledger)",
         ),

@@ -12,12 +12,12 @@ from ..._utils.parallel import n_workers, ordered_map
 from ..._utils.sklearn import Interval, StrOptions
 from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Part, Release, Takes, mean_over_splits
 from ...exceptions import RadiusWarning
-from ...neighbors import METRICS, ball_parts, balls, get_engine, make_space, read_rows
+from ...neighbors import METRICS, ball_parts, balls, get_engine, make_space
 from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
 from ._game import by_label, game_at_points, same_and_other
 from ._private import CappedBalls, noisy_counts
-from ._radius import suggest_radius
+from ._radius import choose_radius
 
 
 class ExactCounts(Release):
@@ -44,7 +44,7 @@ def radius_warnings(result, radius):
     message = (
         f"With radius={radius:.3g}, the balls around {empty:.0%} of the validation points contain "
         f"no row, and those around {full:.0%} contain all rows: there, all rows of a class have "
-        "equal values. Set another radius, or radius='auto' with X_val."
+        "equal values. Set another radius."
     )
     return ((message, RadiusWarning),)
 
@@ -80,9 +80,12 @@ class TKNNShapleyValuer(BaseValuer):
 
     Parameters
     ----------
-    radius : float or "auto", default=0.5
-        Radius of the closed ball around a validation point, in units of `metric`; "auto" is
-        `suggest_radius` of the validation set.
+    radius : float or "auto", default="auto"
+        Radius of the closed ball around a validation point, in units of `metric`. "auto" is
+        `suggest_radius` of the validation set or, without one, of the rows: the largest radius for
+        which each of these points is predicted by the others as well as for any radius, up to two
+        standard errors. With epsilon a validation set is required, and the rows are not used. The
+        radius is chosen by `fit`; it is kept when rows or validation points are added or removed.
     metric : str or callable, default="cosine"
         "cosine" (1 - cosine similarity) and "euclidean" are computed by one matrix product;
         "braycurtis", "canberra", "chebyshev", "correlation", "hamming", "l1", "manhattan",
@@ -207,7 +210,7 @@ class TKNNShapleyValuer(BaseValuer):
 
     def __init__(
         self,
-        radius=0.5,
+        radius="auto",
         *,
         metric="cosine",
         semivalue="shapley",
@@ -257,23 +260,32 @@ class TKNNShapleyValuer(BaseValuer):
         )
         radius = self.radius
         if radius == "auto":
-            if not problem.has_validation_set:
-                raise ValueError(
-                    "radius='auto' is chosen on a validation set alone. Pass X_val and y_val, or a "
-                    "number as radius."
-                )
-            points = problem.splits[0].points
-            radius = suggest_radius(read_rows(points.X), points.y, metric=self.metric)
+            kept = problem.former.get("radius_")
+            radius = self._chosen_radius(problem) if kept is None else kept
         return {"radius_": radius, "approximate_": approximate}
+
+    def _chosen_radius(self, problem):
+        """The radius for the validation points, or for the rows, which are then held out."""
+        X, y, name = problem.X, problem.y, "y"
+        if problem.has_validation_set:  # always with epsilon: the rows are private
+            points = problem.splits[0].points
+            X, y, name = points.X, points.y, "y_val"
+        n_labels = len(np.unique(y))
+        if len(y) < 3 or n_labels < 2:
+            raise ValueError(
+                f"radius='auto' needs at least 3 labels in {name}, of 2 classes. Got {len(y)}, of "
+                f"{n_labels}: pass a number as radius."
+            )
+        return choose_radius(X, y, self.metric)
 
     def _release(self, problem, attributes):
         if not self._is_private:
             return ExactCounts()
         return noisy_counts(
-            problem, attributes["radius_"], self.metric, epsilon=self.epsilon, delta=self.delta,
-            relation=self.relation, max_contributions=self.max_contributions,
-            sampling_rate=self.sampling_rate, denoise=self.denoise, ledger=self.ledger,
-            noise_random_state=self.noise_random_state,
+            problem, attributes["radius_"], self.metric, auto_radius=self.radius == "auto",
+            epsilon=self.epsilon, delta=self.delta, relation=self.relation,
+            max_contributions=self.max_contributions, sampling_rate=self.sampling_rate,
+            denoise=self.denoise, ledger=self.ledger, noise_random_state=self.noise_random_state,
         )  # fmt: skip
 
     def _parts(self, problem, attributes, release):
