@@ -31,16 +31,15 @@ def event_of(data, **parameters):
 def exact_counts(data, radius=0.3, **parameters):
     """Counts of own and of other labels: medians of little integer noise."""
     found = [
-        fit(data, radius, epsilon=50.0, denoise=False, **parameters).counts_ for _ in range(25)
+        fit(data, radius, epsilon=50.0, denoise=False, **parameters).counts_ for _ in range(35)
     ]
     return np.median(found, axis=0)
 
 
 def fit(data, radius=0.3, **parameters):
     X, y, X_val, y_val = data
-    return TKNNShapleyValuer(radius, **{"epsilon": 1.0, **parameters}).fit(
-        X, y, X_val=X_val, y_val=y_val
-    )
+    parameters = {"epsilon": 1.0, "max_contributions": None, **parameters}
+    return TKNNShapleyValuer(radius, **parameters).fit(X, y, X_val=X_val, y_val=y_val)
 
 
 # Values and counts ------------------------------------------------------------------------------
@@ -162,9 +161,9 @@ def test_groups_and_weights(data):
     with pytest.warns(SeededNoiseWarning):
         rows = fit(data, noise_random_state=0)
     with pytest.warns(SeededNoiseWarning):
-        grouped = TKNNShapleyValuer(0.3, epsilon=1.0, noise_random_state=0).fit(
-            X, y, X_val=X_val, y_val=y_val, groups=groups
-        )
+        grouped = TKNNShapleyValuer(
+            0.3, epsilon=1.0, max_contributions=None, noise_random_state=0
+        ).fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
     np.testing.assert_allclose(grouped.values_, np.bincount(groups, rows.values_))
     assert "groups as wholes" in str(grouped.privacy_).replace("\n", " ")
     weighted = TKNNShapleyValuer(0.3, epsilon=1.0).fit(
@@ -236,6 +235,19 @@ def test_the_bound_is_used_and_a_cap_below_it(data):
     for cap, expected in ((None, bound), (3, 3), (bound + 5, bound)):
         valuer = fit(data, 0.02, max_contributions=cap)
         assert f"at most {expected} of" in str(valuer.privacy_).replace("\n", " ")
+
+
+@pytest.mark.parametrize("radius", [0.02, 0.3, "auto"])
+def test_the_cap_that_the_validation_points_choose(data, radius):
+    X, y, X_val, y_val = data
+    valuer = fit(data, radius, max_contributions="auto")
+    in_balls = (pairwise_distances(X_val, metric="cosine") <= valuer.radius_ + 1e-12).sum(axis=0)
+    bound = overlap_bound(X_val, valuer.radius_, "cosine")
+    expected = f"at most {min(in_balls.max(), bound)} of"
+    assert expected in str(valuer.privacy_).replace("\n", " ")
+    others = fit((X[:50] + 3, y[:50], X_val, y_val), radius, max_contributions="auto")
+    assert expected in str(others.privacy_).replace("\n", " ")  # whatever the rows
+    assert radius == 0.02 or in_balls.max() < bound
 
 
 def test_a_cap_that_caps_nothing_leaves_balls_of_no_radius_closed(rng):

@@ -71,8 +71,11 @@ def noisy_counts(
     sampling_rate, denoise, ledger, noise_random_state,
 ):  # fmt: skip
     """The release, with noise for the largest number of balls that can contain a row."""
+    points = problem.splits[0].points.X
     with one_blas_thread():  # idle BLAS threads would spin, and take cores from the tiles
-        bound = overlap_bound(problem.splits[0].points.X, radius, metric)
+        bound = overlap_bound(points, radius, metric)
+        if max_contributions == "auto":
+            max_contributions = most_balls(points, radius, metric)
     cap = None
     if max_contributions is not None and max_contributions < bound:
         cap = max_contributions
@@ -147,6 +150,16 @@ def overlap_bound(X_val, radius, metric):
     return most
 
 
+def most_balls(X_val, radius, metric):
+    """Largest number of balls that contain one of their centres.
+
+    >>> most_balls(np.array([[0.0], [1.0], [1.5], [2.0]]), radius=0.6, metric="euclidean")
+    3
+    """
+    space = make_space(X_val, metric, np.zeros(len(X_val), dtype=np.int64), 1)
+    return max(1, int(balls(get_engine("auto"), space, X_val, radius).counts.max()))
+
+
 def _pair_distances(X, X_val, metric):
     """Distances in float64, such that those of a row do not depend on the other rows.
 
@@ -179,23 +192,35 @@ def capped_balls(X, X_val, radius, metric, cap):
 
 
 class CappedBalls:
-    """As `skvalue.neighbors.balls`, where a row is in at most ``cap`` balls, the nearest ones."""
+    """As `skvalue.neighbors.balls`, where a row is in at most ``cap`` balls, the nearest ones.
 
-    def __init__(self, space, points, radius, cap):
-        self._space, self._balls = space, (space.X, points, radius, space.metric, cap)
+    The engine finds all balls; distances are sorted only for rows that are in more than ``cap``.
+    """
+
+    def __init__(self, engine, space, points, radius, cap, n_jobs=1):
+        self._found = balls(engine, space, points, radius, n_jobs=n_jobs)
+        n_balls = self._found.sum(np.ones((space.n_classes, len(points))))
+        self._rows = np.flatnonzero(n_balls > cap + 0.5)
+        self._engine, self._codes = engine, space.codes[self._rows]
+        self._nearest = space.X[self._rows], points, radius, space.metric, cap
 
     @cached_property
     def counts(self):
-        counts = np.zeros((self._space.n_classes, len(self._balls[1])), dtype=np.int64)
-        for part, inside in capped_balls(*self._balls):
-            for code in range(len(counts)):
-                counts[code] += inside[self._space.codes[part] == code].sum(axis=0)
+        counts = self._found.counts.copy()
+        if len(self._rows):
+            X, points, radius, metric, _ = self._nearest
+            space = make_space(X, metric, self._codes, len(counts))
+            counts -= balls(self._engine, space, points, radius).counts
+            for part, inside in capped_balls(*self._nearest):
+                for code in range(len(counts)):
+                    counts[code] += inside[self._codes[part] == code].sum(axis=0)
         return counts
 
     def sum(self, weights):
-        values = np.empty(len(self._space))
-        for part, inside in capped_balls(*self._balls):
-            values[part] = np.einsum("iv,iv->i", inside, weights[self._space.codes[part]])
+        values = self._found.sum(weights)
+        for part, inside in capped_balls(*self._nearest):
+            capped = np.einsum("iv,iv->i", inside, weights[self._codes[part]])
+            values[self._rows[part]] = capped
         return values
 
 

@@ -52,7 +52,7 @@ def radius_warnings(result, radius):
 def find_balls(engine, space, points, radius, cap=None, self_index=None, n_jobs=1):
     """The balls around points; with a cap, a row is only in that many nearest ones."""
     if cap is not None:
-        return CappedBalls(space, points, radius, cap)
+        return CappedBalls(engine, space, points, radius, cap, n_jobs)
     return balls(engine, space, points, radius, self_index, n_jobs)
 
 
@@ -125,12 +125,13 @@ class TKNNShapleyValuer(BaseValuer):
     relation : {"null", "add_remove", "replace"}, default="add_remove"
         Neighbouring relation: two data sets are neighbours if a row is replaced by a null row,
         added or removed, or replaced.
-    max_contributions : int, default=None
+    max_contributions : int, "auto" or None, default="auto"
         Count a row only in the balls of that many nearest validation points. This makes the noise
-        smaller and changes the game: points that are far from a row lose it as a neighbour. None:
-        in all balls. In any case the noise is calibrated to a bound of the number of balls that
-        can contain one row: for true metrics and "cosine", the largest number of validation points
-        within twice the radius of one of them.
+        smaller and changes the game: points that are far from a row lose it as a neighbour. "auto"
+        is the largest number of balls that contain one validation point, so that rows like these
+        are counted in all their balls. None: in all balls. In any case the noise is calibrated to a
+        bound of the number of balls that can contain one row: for true metrics and "cosine", the
+        largest number of validation points within twice the radius of one of them.
     sampling_rate : float, default=None
         Count in each ball a fresh secret sample of the rows, each row with this probability, as in
         the paper. Not recommended: sampling adds more noise than it saves.
@@ -203,7 +204,11 @@ class TKNNShapleyValuer(BaseValuer):
         "class_weight": [StrOptions({"balanced"}), None],
         "n_jobs": [Integral, None],
         **PRIVACY_CONSTRAINTS,
-        "max_contributions": [Interval(Integral, 1, None, closed="left"), None],
+        "max_contributions": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+            None,
+        ],
         "sampling_rate": [Interval(Real, 0, 1, closed="neither"), None],
         "denoise": ["boolean"],
     }
@@ -223,7 +228,7 @@ class TKNNShapleyValuer(BaseValuer):
         epsilon=None,
         delta=1e-5,
         relation="add_remove",
-        max_contributions=None,
+        max_contributions="auto",
         sampling_rate=None,
         denoise=True,
         reader=None,
