@@ -25,12 +25,13 @@ from ...privacy import (
     make_report,
     poisson_sample,
 )
-from ._denoising import count_posterior, value_sizes
+from ._denoising import count_posterior, size_draws, value_sizes
 from ._game import by_label, neighbour_values, threshold_utility
 
 # Not "l2": far from the origin, scikit-learn's rounding violates the triangle inequality.
 TRUE_METRICS = {"cityblock", "cosine", "euclidean", "l1", "manhattan"}
 _MAX_SAMPLE = 2**21  # rows sampled at a time, unless one ball contains more
+_N_REDRAWS = 64  # for standard errors, without smoothing
 _MAX_LANDMARKS = 800  # for smoothing; with more validation points it is approximate
 
 
@@ -51,19 +52,36 @@ class NoisyCounts(Release):
         )  # fmt: skip
 
     def game(self, counts, points, n_classes, semivalue, joins=False):
-        """`game_at_points` of noisy counts: smoothed and shrunk, or rounded and clipped at zero."""
+        """`game_at_points` of noisy counts: smoothed, or rounded and clipped at zero."""
+        noise = count_noise(counts, self.event)
         if self.denoise:
             geometry = public_geometry(points.X, self.radius, self.metric)
-            noise = count_noise(counts, self.event)
-            posterior = count_posterior(counts, noise, *geometry, points.y, n_classes)
-            value_same, value_other = value_sizes(posterior, n_classes, semivalue, joins)
-            utility = threshold_utility(posterior.same, posterior.other, n_classes).mean(axis=0)
-            return value_same, value_other, utility
-        same, other = np.maximum(np.rint(counts), 0).astype(np.int64)
+            posterior = count_posterior(counts, noise, *geometry)
+            draws = size_draws(posterior, n_classes, semivalue, joins)
+            utility = threshold_utility(*posterior, n_classes).mean(axis=0)
+            return *value_sizes(posterior, draws), utility, draws
+        # The noise is drawn again, from a seed that is fixed and not secret.
+        again = np.random.default_rng(0).standard_normal((_N_REDRAWS, *counts.shape))
+        redrawn = np.moveaxis(counts + noise * again, 1, 0)
         extra = 1 if joins else 0
-        value_same, _ = neighbour_values(np.maximum(same + extra, 1), other, n_classes, semivalue)
-        _, value_other = neighbour_values(same, np.maximum(other + extra, 1), n_classes, semivalue)
-        return value_same, value_other, threshold_utility(same, other, n_classes)
+
+        def sizes(counts):
+            same, other = np.maximum(np.rint(counts), 0).astype(np.int64)
+            value_same = neighbour_values(np.maximum(same + extra, 1), other, n_classes, semivalue)
+            value_other = neighbour_values(same, np.maximum(other + extra, 1), n_classes, semivalue)
+            return value_same[0], value_other[1], threshold_utility(same, other, n_classes)
+
+        return *sizes(counts), np.stack(sizes(redrawn)[:2])
+
+    def for_curator(self, found, y, values, weights, draws, n_labels, by_player):
+        """`baseline_` and `values_error_`: of each player, like its value."""
+        half = np.full(len(y), 0.5)
+        baseline = by_player(found.sum(by_label(y, half, -half, n_labels) * weights))
+        squares = [
+            by_player(found.sum(by_label(y, *sizes, n_labels) * weights) - values) ** 2
+            for sizes in np.moveaxis(draws, 1, 0)
+        ]
+        return {"baseline_": baseline, "values_error_": np.sqrt(np.mean(squares, axis=0))}
 
 
 def noisy_counts(

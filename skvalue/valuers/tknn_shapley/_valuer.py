@@ -57,16 +57,20 @@ def find_balls(engine, space, points, radius, cap=None, self_index=None, n_jobs=
 
 
 def value_neighbors(
-    split, engine, space, points, radius, n_classes, semivalue, release, n_jobs=1
+    split, engine, space, points, radius, n_classes, semivalue, release, by_player, n_jobs=1
 ):  # fmt: skip
     """Values of all rows at some validation points: the complete method, exact or private."""
     with engine.turn():
         found = find_balls(engine, space, points.X, radius, release.cap, points.self_index, n_jobs)
         counts = release(same_and_other(found.counts, points.y))
-        value_same, value_other, utility = release.game(counts, points, n_classes, semivalue)
-        weights = by_label(points.y, value_same, value_other, space.n_classes) * points.weights
-        kept = found.counts if release.is_exact else counts
-        return Part(split, found.sum(weights), utility, kept)
+        *sizes, utility, draws = release.game(counts, points, n_classes, semivalue)
+        values = found.sum(by_label(points.y, *sizes, space.n_classes) * points.weights)
+        if release.is_exact:
+            return Part(split, values, utility, found.counts)
+        curator = release.for_curator(
+            found, points.y, values, points.weights, draws, space.n_classes, by_player
+        )
+        return Part(split, values, utility, counts, curator)
 
 
 class TKNNShapleyValuer(BaseValuer):
@@ -136,8 +140,8 @@ class TKNNShapleyValuer(BaseValuer):
         Count in each ball a fresh secret sample of the rows, each row with this probability, as in
         the paper. Not recommended: sampling adds more noise than it saves.
     denoise : bool, default=True
-        Whether to smooth the released counts over the validation points, and to shrink values
-        towards `public_baseline` where the noise makes them uncertain. It costs no privacy.
+        Whether to estimate the values from counts that are smoothed over the validation points. It
+        costs no privacy. Otherwise the released counts are rounded and clipped at zero.
     reader : {"curator"}, default=None
         Who reads the result of `fit_transform`: the values of all rows together are for a curator,
         who has the rows anyway. With None, `fit_transform` raises an error if epsilon is set.
@@ -151,6 +155,12 @@ class TKNNShapleyValuer(BaseValuer):
     values_ : ndarray of shape (n_samples,) or (n_groups,)
         Values in the order of the rows, or of `groups_`; higher is better. With epsilon, they are
         for the curator and are not pickled; an owner may see `values_for`.
+    baseline_ : ndarray, as `values_`
+        Only with epsilon: `public_baseline`, in the balls in which a row is counted. It depends on
+        the row and on public points alone. For the curator, as `values_`; see `values_for`.
+    values_error_ : ndarray, as `values_`
+        Only with epsilon: standard errors of `values_` over draws of the counts given those that
+        were released. For the curator, as `values_`; see `values_for`.
     utility_, empty_utility_ : float
         Mean utility of all rows and of the empty coalition. For the Shapley value,
         ``values_.sum()`` is their difference. With epsilon, `utility_` is estimated from `counts_`.
@@ -316,16 +326,30 @@ class TKNNShapleyValuer(BaseValuer):
             for part in parts[number]:
                 yield (
                     number, engine, space, split.points[part], radius, problem.n_classes,
-                    self.semivalue, release, n_jobs,
+                    self.semivalue, release, problem.sum_by_group, n_jobs,
                 )  # fmt: skip
 
     def _combine(self, problem, attributes, parts):
+        if self._is_private:  # one part; its counts are noisy, so that nothing is warned of
+            parts = list(parts)
         result = mean_over_splits(problem, parts, 1.0 / problem.n_classes)
-        if result is None or self._is_private:  # the counts of a private fit are noisy
-            return result
+        if result is None:
+            return None
+        if self._is_private:
+            return replace(result, curator=parts[0].curator)
         return replace(result, warnings=radius_warnings(result, attributes["radius_"]))
 
     # After the fit --------------------------------------------------------------------------
+
+    @property
+    def baseline_(self):
+        """The part of each private value that costs nothing, see `public_baseline`."""
+        return self._for_curator("baseline_")
+
+    @property
+    def values_error_(self):
+        """Standard errors of private values; they are for the curator, as the values are."""
+        return self._for_curator("values_error_")
 
     @property
     def counts_(self):
