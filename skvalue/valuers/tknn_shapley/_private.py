@@ -31,7 +31,7 @@ from ._game import by_label, neighbour_values, threshold_utility
 # Not "l2": far from the origin, scikit-learn's rounding violates the triangle inequality.
 TRUE_METRICS = {"cityblock", "cosine", "euclidean", "l1", "manhattan"}
 _MAX_SAMPLE = 2**21  # rows sampled at a time, unless one ball contains more
-_N_REDRAWS = 64  # for standard errors, without smoothing
+_N_ERROR_DRAWS = 32  # for standard errors: each costs a sum over the rows
 _MAX_LANDMARKS = 800  # for smoothing; with more validation points it is approximate
 
 
@@ -61,7 +61,7 @@ class NoisyCounts(Release):
             utility = threshold_utility(*posterior, n_classes).mean(axis=0)
             return *value_sizes(posterior, draws), utility, draws
         # The noise is drawn again, from a seed that is fixed and not secret.
-        again = np.random.default_rng(0).standard_normal((_N_REDRAWS, *counts.shape))
+        again = np.random.default_rng(0).standard_normal((_N_ERROR_DRAWS, *counts.shape))
         redrawn = np.moveaxis(counts + noise * again, 1, 0)
         extra = 1 if joins else 0
 
@@ -75,7 +75,7 @@ class NoisyCounts(Release):
 
     def for_curator(self, found, y, values, weights, draws, n_labels, by_player):
         """`baseline_` and `values_error_`: of each player, like its value."""
-        half = np.full(len(y), 0.5)
+        half, draws = np.full(len(y), 0.5), draws[:, :: draws.shape[1] // _N_ERROR_DRAWS]
         baseline = by_player(found.sum(by_label(y, half, -half, n_labels) * weights))
         squares = [
             by_player(found.sum(by_label(y, *sizes, n_labels) * weights) - values) ** 2
