@@ -80,6 +80,23 @@ def test_noise_is_on_the_values_of_the_original_game(script, rng):
     assert np.abs(draws).max() < 6 * noise.scale
 
 
+# Private TKNN -----------------------------------------------------------------------------------
+
+
+@of("private_tknn_sizes")
+def test_sizes_of_private_values(script, monkeypatch, capsys):
+    small = ["--sets", "wine", "--epsilons", "3", "--seeds", "1", "--draws", "1"]
+    parts = ["--without", "smoothing", "the factor", "truncation"]
+    monkeypatch.setattr("sys.argv", ["private_tknn_sizes.py", *small, *parts])
+    script.main()
+    printed = capsys.readouterr().out.splitlines()
+    tables = [line.split("|")[1:-1] for line in printed if line.startswith("| mean")]
+    sizes = np.array([row[1:] for row in tables[:4]], dtype=float)
+    assert (sizes[:, 0] < 0.6 * sizes[:, 1]).all()  # nearer to the exact values than the baseline
+    assert len({row[1] for row in tables[:4]}) == 4  # each part does something
+    assert len(tables[4]) == 6
+
+
 # Private gradients ------------------------------------------------------------------------------
 
 

@@ -27,8 +27,9 @@ y, flipped = flip_labels(y, 0.1, random_state=0)
 # %%
 # The suggested radius
 # --------------------
-# `suggest_radius` tries many radii and returns the one with which the validation points predict
-# each other's labels best.
+# `suggest_radius` tries many radii and returns the largest with which the validation points
+# predict each other's labels as well as with any radius, up to two standard errors. It is the
+# default of `TKNNShapleyValuer`.
 from skvalue.valuers.tknn_shapley import suggest_radius
 
 suggested = suggest_radius(X_val, y_val, metric="cosine")

@@ -39,7 +39,7 @@ print(f"\nValue of row 0, for its owner: {valuer.values_for(0):.5f}.")
 # %%
 # Detection of wrong labels by epsilon
 # ------------------------------------
-# Three draws of the noise at every epsilon, with smoothing and shrinkage (the default) and
+# Three draws of the noise at every epsilon, with smoothing (the default) and
 # without.
 import numpy as np
 
@@ -65,7 +65,7 @@ import matplotlib.pyplot as plt
 
 figure, axes = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
 for denoise, color, label in (
-    (True, "#30638e", "private, smoothed and shrunk"),
+    (True, "#30638e", "private, smoothed"),
     (False, "#d1495b", "private, noisy counts as they are"),
 ):
     draws = np.array(found[denoise])

@@ -241,7 +241,7 @@ def public_work_done_once():
 
     The posterior given a release is shared too, between a fit and the scores that follow it.
     """
-    shared = ("smoothing_bases", "count_posterior", "public_geometry", "overlap_bound")
+    shared = ("smoothing_basis", "count_posterior", "public_geometry", "overlap_bound")
     room = "skvalue.valuers.tknn_shapley"
     modules = [module for name, module in sys.modules.items() if name.startswith(room)]
     functions = {}

@@ -15,4 +15,5 @@ from ._problem import Points, Problem, Split, Takes, make_problem, refuse_unseen
 from ._record import Fitted, Result
 from ._release import EXACT, PRIVACY_CONSTRAINTS, Release, warn_of_guarantee
 from ._rows import check_rows
+from ._seen_rows import hash_rows
 from ._valuer import BaseScoringValuer, BaseValuer

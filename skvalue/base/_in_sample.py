@@ -166,7 +166,7 @@ class BaseInSampleValuer(
             )
         return fitted.problem.group_names
 
-    def values_for(self, i):
+    def values_for(self, i, *, return_baseline=False, return_error=False):
         """Value of one row, as its owner may see it.
 
         After a private fit the value protects all other rows, even against several owners who
@@ -179,16 +179,26 @@ class BaseInSampleValuer(
         i : int or str
             Position of the row in the X passed to fit, or of the group in `groups_`, or name of
             the group.
+        return_baseline : bool, default=False
+            Whether to return its entry of `baseline_` too: the part of a private value that costs
+            nothing, because it depends on public points and on the row alone.
+        return_error : bool, default=False
+            Whether to return its entry of `values_error_` too.
 
         Returns
         -------
         value : float
             The value.
+        baseline : float
+            The baseline, if `return_baseline` is set.
+        error : float
+            The standard error, if `return_error` is set.
 
         Raises
         ------
         ValueError
-            If there is no such row or group, or the release is refused.
+            If there is no such row or group, the release is refused, or the fit has no baseline or
+            no standard errors.
         AttributeError
             If the valuer was fitted with epsilon and then pickled: values are not pickled.
         """
@@ -196,9 +206,26 @@ class BaseInSampleValuer(
         i = self._fitted.problem.position(i, len(values))
         if self._fitted.release.by_query:
             values[i] = self._fitted.statistic.answer(i)
-        return float(values[i])
+        found = [float(values[i])]
+        for name, wanted in (("baseline_", return_baseline), ("values_error_", return_error)):
+            if wanted and not hasattr(self, name):
+                raise ValueError(f"This fit of {type(self).__name__} has no {name} to return.")
+            if wanted:
+                found.append(float(getattr(self, name)[i]))
+        return tuple(found) if len(found) > 1 else found[0]
 
     # Internals ------------------------------------------------------------------------------
+
+    def _for_curator(self, name):
+        """An array of the players that is hidden as the values of a private fit are."""
+        fitted = self._record(name, error=AttributeError)
+        if name not in fitted.result.curator:
+            raise AttributeError(
+                f"{name} of a private fit is for the curator only and is not pickled."
+                if fitted.hides_values
+                else f"{name} is set by private fits only: pass epsilon."
+            )
+        return fitted.result.curator[name]
 
     @property
     def _is_private(self):
@@ -272,7 +299,7 @@ class BaseInSampleValuer(
         # scikit-learn's __dir__, which leaves out what raises AttributeError.
         hidden = {"validation_error_"}
         if "_fitted" in vars(self) and self._fitted.hides_values:
-            hidden |= {"values_", "groups_"}
+            hidden |= {"values_", "groups_", *self._fitted.result.curator}
         names = (name for name in object.__dir__(self) if name not in hidden)
         return [name for name in names if hasattr(self, name)]
 

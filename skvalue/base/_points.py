@@ -16,6 +16,7 @@ class Part:
     values: np.ndarray  # sum over the points of weight times value, one entry per player
     utility: np.ndarray  # utility of all players at each point
     statistic: object = None
+    curator: dict | None = None  # see `Result`
 
 
 def mean_over_splits(problem, parts, empty_utility):

@@ -114,6 +114,7 @@ class Problem:
     has_validation_set: bool = False
     joining_fraction: float = 1.0  # fraction of splits in which one more row would be a player
     columns: dict = field(default_factory=dict)  # n_features_in_, and names and embedding, if any
+    former: dict = field(default_factory=dict)  # attributes of the fit whose rows were changed
 
     @property
     def n_classes(self):

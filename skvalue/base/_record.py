@@ -23,6 +23,7 @@ class Result:
     attributes: dict = field(default_factory=dict)
     error: Exception | None = None  # raised after the values are set
     warnings: tuple = ()  # (message, category) of warnings issued after the values are set
+    curator: dict = field(default_factory=dict)  # other arrays of players, hidden like the values
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,7 @@ class Fitted:
         state = {**vars(self), "cache": {}}
         if self.hides_values:
             problem = replace(self.problem, groups=None, group_names=None)
-            state["result"] = replace(self.result, values=None, problem=problem)
+            state["result"] = replace(self.result, values=None, curator={}, problem=problem)
         if self.is_private:  # with the seed the noise could be removed
             state["release"] = replace(self.release, noise_random_state=None)
         return state

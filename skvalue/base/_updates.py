@@ -132,6 +132,7 @@ def _rebuilt(estimator, problem, X, y, groups, validation=None):
             points = problem.splits[0].points
             validation = points.X, problem.labels(points.y), problem.sample_weight_val
     X_val, y_val, weights = validation
-    return build_problem(
+    rebuilt = build_problem(
         estimator, X, y, X_val, y_val, problem.columns, groups=groups, sample_weight_val=weights
     )
+    return replace(rebuilt, former=estimator._fitted.attributes)

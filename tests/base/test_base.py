@@ -305,7 +305,7 @@ def test_callbacks_see_every_task(valuer, cv, rng):
     np.testing.assert_array_equal(watched.values_, plain)
 
 
-@pytest.mark.parametrize("valuer", [KNNShapleyValuer(n_jobs=2), TKNNShapleyValuer(n_jobs=2)])
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(n_jobs=2), TKNNShapleyValuer(0.5, n_jobs=2)])
 def test_a_callback_stops_the_fit_and_values_are_of_the_points_done(valuer, rng):
     X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
     X_val, y_val = rng.normal(size=(3000, 2)), rng.integers(0, 2, 3000)
@@ -320,7 +320,7 @@ def test_a_callback_stops_the_fit_and_values_are_of_the_points_done(valuer, rng)
     np.testing.assert_allclose(valuer.transform(X + 1), part.transform(X + 1))
 
 
-@pytest.mark.parametrize("valuer", [KNNShapleyValuer(n_jobs=2), TKNNShapleyValuer(n_jobs=2)])
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(n_jobs=2), TKNNShapleyValuer(0.5, n_jobs=2)])
 def test_updates_after_an_early_stop(valuer, rng):
     X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
     X_val, y_val = rng.normal(size=(6000, 2)), rng.integers(0, 2, 6000)

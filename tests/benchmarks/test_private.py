@@ -1,4 +1,4 @@
-"""A private fit against the exact one: the release and its smoothing must cost little."""
+"""A private fit against the exact one: release, smoothing and standard errors must cost little."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def test_private_tknn_against_the_exact_one(n_classes, ratio):
     y, y_val = (rng.integers(0, n_classes, size) for size in (50_000, 200))
     game = dict(X=X, y=y, X_val=X_val, y_val=y_val)
     exact, private = TKNNShapleyValuer(0.9), TKNNShapleyValuer(0.9, epsilon=1.0)
-    limit = 1.5
+    limit = 2.0  # the 32 sums over the rows of the standard errors take a third
     measured = ratio(
         f"private TKNN over exact, {n_classes} classes, N=50,000, V=200, d=512",
         lambda: private.fit(**game),

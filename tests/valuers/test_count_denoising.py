@@ -1,7 +1,5 @@
 """Smoothing and shrinkage of noisy counts: against normal distributions, and in both limits."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy.stats import truncnorm
@@ -10,7 +8,8 @@ from skvalue.valuers.tknn_shapley import (
     count_posterior,
     neighbour_values,
     posterior_draws,
-    smoothing_bases,
+    size_draws,
+    smoothing_basis,
     value_sizes,
 )
 
@@ -24,87 +23,65 @@ def line(n):
     return np.abs(x[:, None] - x), np.arange(n), 1.0
 
 
-def covariances(bases):
-    return [(basis.vectors * basis.weights) @ basis.vectors.T for basis in bases]
+def covariance(basis):
+    return (basis.vectors * basis.weights) @ basis.vectors.T
 
 
 def test_draws_have_the_posterior_mean_and_standard_deviation():
-    distances, landmarks, reach = line(6)
+    basis = smoothing_basis(*line(6))
     y = np.array([300.0, 280, 250, 200, 220, 260])
-    (basis, *_), _ = smoothing_bases(distances, landmarks, reach, np.arange(6) % 2, 2)
-    posterior, prior = posterior_draws(y, [basis], 30.0, np.random.default_rng(0), 40_000)
-    (kernel,) = covariances([basis])
+    posterior = posterior_draws(y, basis, 30.0, np.random.default_rng(0), 40_000)
+    kernel = covariance(basis)
     logs, means, squares = [], [], []
     for s in (0.0, *SCALES):
         for tau in SCALES[s <= SCALES]:
-            covariance = s**2 * kernel + tau**2 + 900 * np.eye(6)
-            precision = np.linalg.inv(covariance)
-            logs.append(-0.5 * (y @ precision @ y + np.linalg.slogdet(covariance)[1]))
+            total = s**2 * kernel + tau**2 + 900 * np.eye(6)
+            precision = np.linalg.inv(total)
+            logs.append(-0.5 * (y @ precision @ y + np.linalg.slogdet(total)[1]))
             means.append(y - 900 * precision @ y)
             squares.append(900 - 900**2 * np.diag(precision) + means[-1] ** 2)
     weights = np.exp(np.array(logs) - max(logs))
     mean, square = weights @ means / weights.sum(), weights @ squares / weights.sum()
     np.testing.assert_allclose(posterior.mean(axis=0), mean, atol=0.6)
     np.testing.assert_allclose(posterior.std(axis=0), np.sqrt(square - mean**2), rtol=0.02)
-    assert prior.std() > 1000 * posterior.std(axis=0).max()
 
 
-def test_noise_that_drowns_everything_leaves_the_prior():
-    distances, landmarks, reach = line(6)
-    (basis, *_), _ = smoothing_bases(distances, landmarks, reach, np.arange(6) % 2, 2)
-    posterior, prior = posterior_draws(np.ones(6), [basis], 1e15, np.random.default_rng(0))
-    np.testing.assert_allclose(posterior, prior, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 4, 7])
-def test_covariance_of_differences_is_that_of_independent_classes(n_classes):
-    n = 12
-    distances, landmarks, reach = line(n)
-    labels = np.arange(n) % n_classes
-    total, difference = smoothing_bases(distances, landmarks, reach, labels, n_classes)
-    for k, (basis, found) in enumerate(zip(covariances(total), covariances(difference))):
-        # own label less all others is a linear map of the counts of all classes at all points
-        signs = np.where(labels[:, None] == np.arange(n_classes), 1.0, -1.0)
-        expected = np.einsum("vl,wl,vw->vw", signs, signs, basis) / n_classes
-        np.testing.assert_allclose(found, expected, atol=1e-5, err_msg=str(k))
+def test_the_covariance_falls_with_the_distance():
+    distances, landmarks, _ = line(12)
+    for reach in (0.5, 2.0):
+        found = covariance(smoothing_basis(distances, landmarks, reach))
+        np.testing.assert_allclose(found, np.exp(-distances / reach), atol=1e-5)
 
 
 def test_landmarks_approximate():
     distances, _, reach = line(300)
     landmarks = np.unique(np.linspace(0, 299, 120).astype(int))
-    labels = np.arange(300) % 3
     rng = np.random.default_rng(0)
     smooth = 400 * (2 + np.sin(np.linspace(0, 6, 300)))
     noisy = np.array([0.7, 0.3])[:, None] * smooth + rng.normal(0, 60, (2, 300))
     sizes = [
-        value_sizes(count_posterior(noisy, 60.0, columns, points, reach, labels, 3), 3)
+        sizes_of(count_posterior(noisy, 60.0, columns, points, reach), 3)
         for columns, points in (
             (distances, np.arange(300)),
             (distances[:, landmarks], landmarks),
         )
     ]
     np.testing.assert_allclose(sizes[0], sizes[1], rtol=0.2)
-    for bases in smoothing_bases(distances[:, landmarks], landmarks, reach, labels, 3):
-        for basis in bases:
-            product = basis.vectors.T @ basis.vectors
-            np.testing.assert_allclose(product, np.eye(len(product)), atol=1e-6)
+    basis = smoothing_basis(distances[:, landmarks], landmarks, reach)
+    product = basis.vectors.T @ basis.vectors
+    np.testing.assert_allclose(product, np.eye(len(product)), atol=1e-6)
 
 
 def test_counts_are_drawn_from_distributions_cut_off_at_zero():
     distances, landmarks, reach = line(8)
-    labels, noise, n_draws = np.arange(8) % 2, 30.0, 20_000
+    noise, n_draws = 30.0, 20_000
     noisy = np.array([[-60, -20, 0, 10, 30, 60, 100, 600], [40, 0, -50, 20, -10, 0, 90, 500]])
-    posterior = count_posterior(
-        noisy, noise, distances, landmarks, reach, labels, 2, n_draws=n_draws, seed=3
-    )
+    posterior = count_posterior(noisy, noise, distances, landmarks, reach, n_draws=n_draws, seed=3)
     # The sums and differences of counts, of the same random numbers, before they are cut off.
-    rng = np.random.default_rng(3)
+    rng, basis = np.random.default_rng(3), smoothing_basis(distances, landmarks, reach)
     sums, gaps = (
-        posterior_draws(part, bases, 2**0.5 * noise, rng, n_draws)[0]
-        for part, bases in zip(
-            (noisy.sum(axis=0), noisy[0] - noisy[1]),
-            smoothing_bases(distances, landmarks, reach, labels, 2),
-        )
+        posterior_draws(part, basis, 2**0.5 * noise, rng, n_draws)
+        for part in (noisy.sum(axis=0), noisy[0] - noisy[1])
     )
     gaps = gaps[rng.permutation(n_draws)]
     for found, free in ((posterior.same, (sums + gaps) / 2), (posterior.other, (sums - gaps) / 2)):
@@ -118,11 +95,13 @@ def test_counts_are_drawn_from_distributions_cut_off_at_zero():
                 np.testing.assert_array_equal(cut, np.maximum(draws, 0))
 
 
+def sizes_of(posterior, n_classes, semivalue="shapley"):
+    return value_sizes(posterior, size_draws(posterior, n_classes, semivalue))
+
+
 def real_values(same, other, n_classes, semivalue):
     """Values for counts that are known, and need not be integers."""
-    draws = np.array([same, other], dtype=float)[:, None]
-    known = SimpleNamespace(same=draws[0], other=draws[1], prior=draws, largest=700, signal=9.0)
-    return value_sizes(known, n_classes, semivalue)
+    return sizes_of(np.array([same, other], dtype=float)[:, None], n_classes, semivalue)
 
 
 @pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", "leave-one-out", (4, 1)])
@@ -153,30 +132,37 @@ def test_real_values_are_those_of_integers_and_between_them(semivalue, n_classes
 
 @pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", (4, 1)])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_limits(n_classes, semivalue):
-    n = 30
-    distances, landmarks, reach = line(n)
-    rng = np.random.default_rng(2)
-    labels, counts = np.arange(n) % n_classes, rng.integers(1, 400, (2, n))
+def test_almost_no_noise(n_classes, semivalue):
+    counts = np.random.default_rng(2).integers(1, 400, (2, 30))
     exact = np.array(neighbour_values(*counts, n_classes, semivalue))
     least = 1e-3 / counts.sum(axis=0)  # sizes have logarithms
-    for noise, expected in (
-        (1e-3, np.maximum(np.abs(exact), least) * [[1], [-1]]),
-        (1e8, np.array([np.full(n, 0.5), np.full(n, -0.5)])),
-    ):
-        noisy = counts + (0 if noise < 1 else rng.normal(0, noise, (2, n)))
-        posterior = count_posterior(noisy, noise, distances, landmarks, reach, labels, n_classes)
-        found = value_sizes(posterior, n_classes, semivalue)
-        np.testing.assert_allclose(found, expected, rtol=2e-3)
+    expected = np.maximum(np.abs(exact), least) * [[1], [-1]]
+    found = sizes_of(count_posterior(counts, 1e-3, *line(30)), n_classes, semivalue)
+    np.testing.assert_allclose(found, expected, rtol=2e-3)
+
+
+def test_the_total_of_the_sizes_is_that_of_the_draws():
+    rng = np.random.default_rng(0)
+    same, other = np.exp(rng.normal(3, 2, (2, 64, 20)))
+    sizes = size_draws((same, other), 2)
+    value_same, value_other = value_sizes((same, other), sizes)
+    drawn = (same * sizes[0] - other * sizes[1]).sum(axis=1)
+    claimed = (same * value_same - other * value_other).sum(axis=1)
+    assert np.log(claimed).mean() == pytest.approx(np.log(drawn).mean(), abs=1e-12)
+    # Sizes that vary little are not made larger.
+    same, other = 300 + rng.normal(size=(2, 64, 20))
+    sizes = size_draws((same, other), 2)
+    means = np.exp(np.log(np.abs(sizes)).mean(axis=1))
+    assert (np.abs(value_sizes((same, other), sizes)) <= means * (1 + 1e-12)).all()
 
 
 def test_smoothing_brings_counts_nearer_to_the_truth():
     n = 200
     distances, landmarks, reach = line(n)
     smooth = 100 * (3 + np.sin(np.linspace(0, 6, n)))
-    labels, rng = np.arange(n) % 2, np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     clean = np.array([0.6, 0.4])[:, None] * smooth
     noisy = clean + rng.normal(0, 80, (2, n))
-    posterior = count_posterior(noisy, 80.0, distances, landmarks, reach, labels, 2)
+    posterior = count_posterior(noisy, 80.0, distances, landmarks, reach)
     for found, truth, raw in zip((posterior.same, posterior.other), clean, noisy):
         assert np.abs(found.mean(axis=0) - truth).mean() < 0.35 * np.abs(raw - truth).mean()

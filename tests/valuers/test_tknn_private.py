@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 from sklearn.datasets import load_digits, make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import pairwise_distances, roc_auc_score
@@ -11,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 
 from skvalue import TKNNShapleyValuer, ValueFilteredClassifier
 from skvalue.privacy import Ledger, SeededNoiseWarning, calibrate_counts, get_epsilon
-from skvalue.valuers import public_baseline
+from skvalue.valuers import public_baseline, suggest_radius
 from skvalue.valuers.tknn_shapley import capped_balls, neighbour_values, overlap_bound
 
 
@@ -31,16 +32,15 @@ def event_of(data, **parameters):
 def exact_counts(data, radius=0.3, **parameters):
     """Counts of own and of other labels: medians of little integer noise."""
     found = [
-        fit(data, radius, epsilon=50.0, denoise=False, **parameters).counts_ for _ in range(25)
+        fit(data, radius, epsilon=50.0, denoise=False, **parameters).counts_ for _ in range(35)
     ]
     return np.median(found, axis=0)
 
 
 def fit(data, radius=0.3, **parameters):
     X, y, X_val, y_val = data
-    return TKNNShapleyValuer(radius, **{"epsilon": 1.0, **parameters}).fit(
-        X, y, X_val=X_val, y_val=y_val
-    )
+    parameters = {"epsilon": 1.0, "max_contributions": None, **parameters}
+    return TKNNShapleyValuer(radius, **parameters).fit(X, y, X_val=X_val, y_val=y_val)
 
 
 # Values and counts ------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def test_almost_no_noise_gives_the_exact_values(semivalue, n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_all_noise_gives_the_public_baseline(n_classes):
+def test_all_noise_leaves_the_order_of_the_public_baseline(n_classes):
     X, y = make_classification(
         300, 8, n_informative=6, n_classes=n_classes, random_state=0, n_clusters_per_class=1
     )
@@ -96,8 +96,44 @@ def test_all_noise_gives_the_public_baseline(n_classes):
     with pytest.warns(SeededNoiseWarning):  # any other noise: with a probability of 0.999
         private = fit(game, epsilon=1e-6, noise_random_state=0)
     baseline = public_baseline(*game, 0.3)
-    np.testing.assert_allclose(private.values_, baseline, atol=1e-12)
-    np.testing.assert_allclose(private.score_samples(X[50:], y[50:]), baseline, atol=1e-12)
+    np.testing.assert_allclose(private.baseline_, baseline, atol=1e-15)
+    for values in (private.values_, private.score_samples(X[50:], y[50:])):
+        assert spearmanr(values, baseline)[0] > 0.9
+        assert np.abs(values).sum() < 1  # all that there is to be distributed
+
+
+def test_the_baseline_is_that_of_the_row_and_of_its_group(data):
+    X, y, X_val, y_val = data
+    groups, weights = np.arange(len(X)) % 9, np.arange(60.0)
+    expected = public_baseline(*data, 0.3, sample_weight_val=weights)
+    for found in (groups, None):
+        valuer = TKNNShapleyValuer(0.3, epsilon=1.0, max_contributions=None).fit(
+            X, y, X_val=X_val, y_val=y_val, groups=found, sample_weight_val=weights
+        )
+        of_players = expected if found is None else np.bincount(groups, expected)
+        np.testing.assert_allclose(valuer.baseline_, of_players, atol=1e-14)
+        assert valuer.values_error_.shape == valuer.baseline_.shape
+    # Capped rows keep only their nearest balls in the baseline, too.
+    capped = fit(data, max_contributions=2)
+    assert np.abs(capped.baseline_).max() <= 1 / 60
+
+
+@pytest.mark.parametrize("denoise", [True, False])
+def test_errors_shrink_with_the_noise_and_add_up_in_groups(data, denoise):
+    X, y, X_val, y_val = data
+    errors = [
+        np.mean(fit(data, denoise=denoise, epsilon=epsilon).values_error_)
+        for epsilon in (0.1, 1.0, 10.0)
+    ]
+    assert errors[0] > errors[1] > errors[2] > 0
+    one = TKNNShapleyValuer(0.3, epsilon=1.0, denoise=denoise, noise_random_state=0)
+    with pytest.warns(SeededNoiseWarning):
+        rows = one.fit(X, y, X_val=X_val, y_val=y_val).values_error_
+    with pytest.warns(SeededNoiseWarning):
+        pairs = one.fit(X, y, X_val=X_val, y_val=y_val, groups=np.arange(400) // 2).values_error_
+    # Between those of errors that cancel and of errors that are equal.
+    assert (pairs <= rows.reshape(-1, 2).sum(axis=1) + 1e-15).all()
+    assert (pairs >= np.abs(np.diff(rows.reshape(-1, 2), axis=1))[:, 0] - 1e-15).all()
 
 
 def test_the_public_baseline(data):
@@ -146,6 +182,9 @@ def test_own_row_is_taken_off_and_new_rows_come_on_top(data):
         sizes = np.where(alike, agree[:, None], differ[:, None])
         np.testing.assert_allclose(values, (inside * sizes).mean(axis=0), atol=1e-12)
     assert valuer.values_for(3) == valuer.values_[3]
+    assert valuer.values_for(3, return_baseline=True, return_error=True) == (
+        valuer.values_[3], valuer.baseline_[3], valuer.values_error_[3],
+    )  # fmt: skip
     # Without labels, those of the validation points in the ball are used.
     near = pairwise_distances(X, X_val, metric="cosine") <= 0.3
     fraction = np.where(
@@ -162,9 +201,9 @@ def test_groups_and_weights(data):
     with pytest.warns(SeededNoiseWarning):
         rows = fit(data, noise_random_state=0)
     with pytest.warns(SeededNoiseWarning):
-        grouped = TKNNShapleyValuer(0.3, epsilon=1.0, noise_random_state=0).fit(
-            X, y, X_val=X_val, y_val=y_val, groups=groups
-        )
+        grouped = TKNNShapleyValuer(
+            0.3, epsilon=1.0, max_contributions=None, noise_random_state=0
+        ).fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
     np.testing.assert_allclose(grouped.values_, np.bincount(groups, rows.values_))
     assert "groups as wholes" in str(grouped.privacy_).replace("\n", " ")
     weighted = TKNNShapleyValuer(0.3, epsilon=1.0).fit(
@@ -236,6 +275,19 @@ def test_the_bound_is_used_and_a_cap_below_it(data):
     for cap, expected in ((None, bound), (3, 3), (bound + 5, bound)):
         valuer = fit(data, 0.02, max_contributions=cap)
         assert f"at most {expected} of" in str(valuer.privacy_).replace("\n", " ")
+
+
+@pytest.mark.parametrize("radius", [0.02, 0.3, "auto"])
+def test_the_cap_that_the_validation_points_choose(data, radius):
+    X, y, X_val, y_val = data
+    valuer = fit(data, radius, max_contributions="auto")
+    in_balls = (pairwise_distances(X_val, metric="cosine") <= valuer.radius_ + 1e-12).sum(axis=0)
+    bound = overlap_bound(X_val, valuer.radius_, "cosine")
+    expected = f"at most {min(in_balls.max(), bound)} of"
+    assert expected in str(valuer.privacy_).replace("\n", " ")
+    others = fit((X[:50] + 3, y[:50], X_val, y_val), radius, max_contributions="auto")
+    assert expected in str(others.privacy_).replace("\n", " ")  # whatever the rows
+    assert radius == 0.02 or in_balls.max() < bound
 
 
 def test_a_cap_that_caps_nothing_leaves_balls_of_no_radius_closed(rng):
@@ -366,6 +418,7 @@ def test_a_notebook_keeps_no_value(data):
     shown = valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=np.arange(len(X)) % 7)._repr_html_()
     assert ">counts_" in shown
     assert ">values_" not in shown
+    assert ">baseline_" not in shown
     assert ">groups_" not in shown
     assert ">values_" in fit(data, epsilon=None)._repr_html_()
 
@@ -384,6 +437,8 @@ def test_a_pickle_holds_no_row_count_value_or_seed(data):
         "row": [row.tobytes() for row in X],
         "column": [np.ascontiguousarray(column).tobytes() for column in X.T],
         "values": [valuer.values_.tobytes(), valuer.values_[:3].tobytes()],
+        "baseline": [valuer.baseline_.tobytes(), valuer.baseline_[:3].tobytes()],
+        "errors": [valuer.values_error_.tobytes(), valuer.values_error_[:3].tobytes()],
         "clean counts": [count.tobytes() for count in (*clean, clean.sum(axis=0))],
         "seed": [seed.to_bytes(4, "little")],
     }
@@ -395,11 +450,12 @@ def test_a_pickle_holds_no_row_count_value_or_seed(data):
     assert arrays
     assert not any(len(X) in array.shape for array in arrays)
     assert not any(array.shape[-1:] == (200,) for array in arrays)  # groups
-    for name in ("values_", "groups_"):
+    for name in ("values_", "groups_", "baseline_", "values_error_"):
+        assert not hasattr(copy, name)
         with pytest.raises(AttributeError, match=f"{name} of a private fit is for the curator"):
             getattr(copy, name)
     with pytest.raises(AttributeError, match="values_ of a private fit is for the curator"):
-        copy.values_for(0)
+        copy.values_for(0, return_baseline=True)
     np.testing.assert_array_equal(copy.score_samples(X, y), valuer.score_samples(X, y))
     np.testing.assert_array_equal(copy.counts_, valuer.counts_)
     assert copy.privacy_.guarantee is None  # seeded
@@ -412,7 +468,8 @@ def test_a_fitted_valuer_holds_no_row_or_clean_count(data):
     arrays = [value for value in seen.values() if isinstance(value, np.ndarray)]
     assert not any(array.shape[:1] == (len(X),) and array.ndim == 2 for array in arrays)
     mine = [array for array in arrays if array.shape == (len(X),)]
-    assert all(array is valuer.values_ for array in mine)
+    hidden = (valuer.values_, valuer.baseline_, valuer.values_error_)
+    assert all(any(array is one for one in hidden) for array in mine)
     exact = fit(data, epsilon=None).counts_
     for array in arrays:
         if array.shape == (2, 60):
@@ -423,6 +480,11 @@ def test_an_exact_fit_after_a_private_one_has_all_methods(data):
     X, y, X_val, y_val = data
     valuer = fit(data).set_params(epsilon=None).fit(X, y, X_val=X_val, y_val=y_val)
     assert valuer.values_for(2) == valuer.values_[2]
+    for name, parameter in (("baseline_", "baseline"), ("values_error_", "error")):
+        with pytest.raises(AttributeError, match=f"{name} is set by private fits only: pass eps"):
+            getattr(valuer, name)
+        with pytest.raises(ValueError, match=f"This fit of TKNNShapleyValuer has no {name} to ret"):
+            valuer.values_for(2, **{f"return_{parameter}": True})
     valuer.add_rows(X[:1], y[:1])
 
 
@@ -468,8 +530,13 @@ def test_refusals(data):
 
 
 def test_a_radius_from_the_validation_points_is_free(data):
+    X, y, X_val, y_val = data
     valuer = fit(data, "auto")
-    assert valuer.radius_ == fit(data, "auto", epsilon=None).radius_
+    assert valuer.radius_ == suggest_radius(X_val, y_val)
+    assert fit((X[:50] + 3, y[:50], X_val, y_val), "auto").radius_ == valuer.radius_
+    text = str(valuer.privacy_).replace("\n", " ")
+    assert "metric and all other parameters were chosen without looking at the rows" in text
+    assert "radius, metric" not in text
 
 
 # Worth their noise ------------------------------------------------------------------------------
@@ -495,6 +562,41 @@ def mislabelled(name):
     return (X, y, X_val, y_val), bad
 
 
+def sizes_of(game, bad, epsilon, n_draws):
+    """L1 error over the L1 norm, error of the sum, AUROC, fraction within 2 errors: means."""
+    exact = TKNNShapleyValuer().fit(game[0], game[1], X_val=game[2], y_val=game[3]).values_
+    found = []
+    for _ in range(n_draws):
+        private = fit(game, "auto", epsilon=epsilon, delta=1e-5, max_contributions="auto")
+        off = np.abs(private.values_ - exact)
+        found.append([
+            off.sum() / np.abs(exact).sum(), abs((private.values_ - exact).sum()),
+            auroc(private.values_, bad), np.mean(off <= 2 * private.values_error_),
+        ])  # fmt: skip
+    return np.mean(found, axis=0), auroc(exact, bad)
+
+
+def test_private_values_have_the_size_of_the_exact_ones():
+    game, bad = mislabelled("digits")
+    (l1, total, area, within), exact = sizes_of(game, bad, 1.0, 3)
+    assert l1 < 0.5  # without the factor of the sizes: above 3
+    assert total < 0.15
+    assert area > exact - 0.03
+    assert within > 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["2", "3", "digits"])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_private_values_in_size_order_and_errors(name, epsilon):
+    game, bad = mislabelled(name)
+    (l1, total, area, within), exact = sizes_of(game, bad, epsilon, 20)
+    assert l1 < {0.3: 0.6, 1.0: 0.3, 4.0: 0.15}[epsilon]
+    assert total < {0.3: 0.25, 1.0: 0.15, 4.0: 0.05}[epsilon]
+    assert area > exact - 0.02
+    assert within > 0.85
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["2", "3", "digits"])
 @pytest.mark.parametrize("epsilon", [0.03, 0.1, 0.5, 1.0, 4.0])
@@ -502,7 +604,8 @@ def test_never_below_the_lower_of_baseline_and_exact(name, epsilon):
     game, bad = mislabelled(name)
     baseline = auroc(public_baseline(*game, 0.3), bad)
     exact = auroc(fit(game, epsilon=None).values_, bad)
-    found = [auroc(fit(game, epsilon=epsilon, delta=1e-4).values_, bad) for _ in range(20)]
+    private = dict(epsilon=epsilon, delta=1e-4, max_contributions="auto")
+    found = [auroc(fit(game, **private).values_, bad) for _ in range(20)]
     assert np.mean(found) >= min(baseline, exact) - 0.004
     if epsilon >= 1:
         assert np.mean(found) >= exact - 0.01

@@ -1,6 +1,7 @@
 """Threshold-KNN-Shapley against enumeration, exact rationals and the paper's binomials."""
 
 import tracemalloc
+import warnings
 from fractions import Fraction
 from functools import partial
 from math import comb
@@ -8,10 +9,12 @@ from math import comb
 import numpy as np
 import pytest
 from oracles import enumerate_game, grid_game, tknn_utility
+from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.metrics import pairwise_distances
 
 from skvalue import TKNNShapleyValuer
+from skvalue.exceptions import RadiusWarning
 from skvalue.valuers.tknn_shapley import neighbour_values, suggest_radius
 
 
@@ -127,33 +130,96 @@ def test_counts(rng):
     np.testing.assert_array_equal(valuer.counts_, expected)
 
 
-def test_suggest_radius_is_the_best_of_its_candidates(rng):
-    X = np.concatenate([rng.normal(0, 0.3, (40, 2)), rng.normal(3, 0.3, (40, 2))])
-    y = np.repeat([0, 1], 40)
-    radius = suggest_radius(X, y, metric="euclidean")
-    assert 0.3 < radius < 3  # inside a cluster, not across
-    valuer = TKNNShapleyValuer("auto", metric="euclidean").fit(X, y, X_val=X, y_val=y)
-    assert valuer.radius_ == radius
+def largest_good_radius(X, y, metric):
+    """The largest radius within two standard errors of the best, and its counts."""
+    others = ~np.eye(len(X), dtype=bool)
+    distances = pairwise_distances(X.astype(float), metric=metric)[others]
+    radii, utilities, counts = np.unique(distances.round(6)) + 1e-5, [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RadiusWarning)
+        for radius in radii:
+            counts.append(TKNNShapleyValuer(radius, metric=metric).fit(X, y).counts_)
+            same, c = counts[-1][y, np.arange(len(y))], counts[-1].sum(axis=0)
+            utilities.append(np.where(c > 0, same / np.maximum(c, 1), 1 / len(counts[-1])))
+    means = np.mean(utilities, axis=1)
+    error = np.std(utilities[means.argmax()], ddof=1) / len(y) ** 0.5
+    largest = np.flatnonzero(means >= means.max() - 2 * error)[-1]
+    return radii[largest], counts[largest]
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_suggest_radius_plays_as_the_valuer_does(metric, dtype):
+def test_suggest_radius_is_the_largest_within_two_errors_of_the_best(metric, dtype):
     # Few distances with many points at each, which rounding must not tell apart.
-    for seed in range(8):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
-        X, y = rng.integers(-2, 3, (40, 2)), rng.integers(0, 2, 40)
-        X = (np.float32(0.1) * X + (7.3 if metric == "euclidean" else 0)).astype(dtype)
-        others = ~np.eye(len(X), dtype=bool)
-        distances = pairwise_distances(X.astype(float), metric=metric)[others]
-        valuer = TKNNShapleyValuer(metric=metric)
-        best = max(
-            valuer.set_params(radius=radius + 1e-5).fit(X, y).utility_
-            for radius in np.unique(distances.round(6))
-        )
+        X = rng.integers(-2, 3, (40, 2))
+        y = (X @ [2, 1] + rng.normal(size=40) > 0).astype(int)
+        X = (np.float32(0.125) * X + (7.25 if metric == "euclidean" else 0)).astype(dtype)
         suggested = suggest_radius(X, y, metric=metric, n_candidates=10_000)
-        found = valuer.set_params(radius=suggested).fit(X, y).utility_
-        assert found >= best - 1e-12
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RadiusWarning)
+            found = TKNNShapleyValuer(suggested, metric=metric).fit(X, y)
+        np.testing.assert_array_equal(found.counts_, largest_good_radius(X, y, metric)[1])
+
+
+def blobs(n, seed=0):
+    """Two overlapping classes."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    return rng.normal(size=(n, 3)) + y[:, None], y
+
+
+def test_the_default_radius_is_that_of_the_validation_points_or_of_the_rows():
+    X, y = blobs(90)
+    points = dict(X_val=X[60:], y_val=y[60:])
+    valuer = TKNNShapleyValuer(metric="euclidean").fit(X[:60], y[:60], **points)
+    assert valuer.radius_ == suggest_radius(X[60:], y[60:], metric="euclidean")
+    by_rows = suggest_radius(X, y, metric="euclidean")
+    for cv in ("leave-one-out", 3):
+        assert valuer.set_params(cv=cv).fit(X, y).radius_ == by_rows
+    assert valuer.fit(csr_array(X), y).radius_ == pytest.approx(by_rows, rel=0.05)
+
+
+def test_the_radius_does_not_depend_on_the_order_of_the_rows():
+    X, y = blobs(300)
+    order = np.random.default_rng(1).permutation(300)
+    assert suggest_radius(X, y) == suggest_radius(X[order], y[order])
+
+
+@pytest.mark.slow
+def test_the_radius_of_many_rows_is_that_of_a_subset_whatever_their_order():
+    X, y = blobs(5400)
+    order = np.random.default_rng(1).permutation(5400)
+    radius = suggest_radius(X, y)
+    assert radius == suggest_radius(X[order], y[order])
+    assert radius == pytest.approx(suggest_radius(X[:5000], y[:5000]), rel=0.2)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_the_radius_of_fit_is_kept(class_weight):
+    X, y = blobs(150)
+    points = dict(X_val=X[:40], y_val=y[:40])
+    valuer = TKNNShapleyValuer(metric="euclidean", class_weight=class_weight)
+    radius = valuer.fit(X[40:100], y[40:100], **points).radius_
+    assert valuer.add_validation(X[100:], y[100:]).radius_ == radius
+    radius = valuer.fit(X[:80], y[:80]).radius_
+    assert valuer.add_rows(X[80:], y[80:]).radius_ == radius
+    fixed = TKNNShapleyValuer(radius, metric="euclidean", class_weight=class_weight)
+    np.testing.assert_allclose(valuer.values_, fixed.fit(X, y).values_, atol=1e-15)
+    assert valuer.remove_rows(np.arange(20, 150)).radius_ == radius
+    assert valuer.fit(X[:20], y[:20]).radius_ != radius
+
+
+def test_choosing_a_radius_keeps_to_the_memory():
+    X, y = blobs(1500)
+    radius = suggest_radius(X, y)
+    with config_context(working_memory=1):
+        tracemalloc.start()
+        assert suggest_radius(X, y) == pytest.approx(radius, rel=1e-12)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 12 * 2**20  # all distances take 18 MB
 
 
 def test_messages(rng):
@@ -165,12 +231,15 @@ def test_messages(rng):
             "'radius' parameter of TKNNShapleyValuer must be a float in the range",
         ),
         (dict(semivalue="owen"), y, "semivalue must be 'shapley'.* Got 'owen'"),
-        (dict(radius="auto"), y, "radius='auto' is chosen on a validation set alone. Pass X_val"),
         ({}, y + 0.5, "TKNNShapleyValuer needs classes. Got a continuous target"),
     ]
     for parameters, target, message in cases:
         with pytest.raises(ValueError, match=message):
             TKNNShapleyValuer(**parameters).fit(X, target)
+    for points, found in ((X[:2], "Got 2, of 2"), (X[::2], "Got 5, of 1")):
+        labels = y[:2] if len(points) == 2 else y[::2]
+        with pytest.raises(ValueError, match=f"radius='auto' needs at least 3 labels.* {found}"):
+            TKNNShapleyValuer().fit(X, y, X_val=points, y_val=labels)
     with pytest.raises(ValueError, match="y_val must have at least 2 classes. Got one: 0"):
         suggest_radius(X, np.zeros(10, dtype=int))
 

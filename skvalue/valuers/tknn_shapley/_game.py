@@ -74,6 +74,7 @@ def same_and_other(counts, y):
 def game_at_points(counts, points, n_classes, semivalue, joins=False):
     """Values of a neighbour with the point's label and of one without, and utility at each point.
 
+    The fourth result is None: a private fit returns draws of the values, (2, n_draws, n_points).
     ``counts`` as returned by `same_and_other`; with ``joins`` the neighbour is not among them.
     ``points`` is not used: it is there for private fits, which smooth noisy counts over the points.
     """
@@ -82,7 +83,7 @@ def game_at_points(counts, points, n_classes, semivalue, joins=False):
     if joins:
         value_same, _ = neighbour_values(same + 1, other, n_classes, semivalue)
         _, value_other = neighbour_values(same, other + 1, n_classes, semivalue)
-    return value_same, value_other, threshold_utility(same, other, n_classes)
+    return value_same, value_other, threshold_utility(same, other, n_classes), None
 
 
 def by_label(y, value_same, value_other, n_labels):

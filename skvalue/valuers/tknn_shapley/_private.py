@@ -25,12 +25,13 @@ from ...privacy import (
     make_report,
     poisson_sample,
 )
-from ._denoising import count_posterior, value_sizes
+from ._denoising import count_posterior, size_draws, value_sizes
 from ._game import by_label, neighbour_values, threshold_utility
 
 # Not "l2": far from the origin, scikit-learn's rounding violates the triangle inequality.
 TRUE_METRICS = {"cityblock", "cosine", "euclidean", "l1", "manhattan"}
 _MAX_SAMPLE = 2**21  # rows sampled at a time, unless one ball contains more
+_N_ERROR_DRAWS = 32  # for standard errors: each costs a sum over the rows
 _MAX_LANDMARKS = 800  # for smoothing; with more validation points it is approximate
 
 
@@ -51,35 +52,56 @@ class NoisyCounts(Release):
         )  # fmt: skip
 
     def game(self, counts, points, n_classes, semivalue, joins=False):
-        """`game_at_points` of noisy counts: smoothed and shrunk, or rounded and clipped at zero."""
+        """`game_at_points` of noisy counts: smoothed, or rounded and clipped at zero."""
+        noise = count_noise(counts, self.event)
         if self.denoise:
             geometry = public_geometry(points.X, self.radius, self.metric)
-            noise = count_noise(counts, self.event)
-            posterior = count_posterior(counts, noise, *geometry, points.y, n_classes)
-            value_same, value_other = value_sizes(posterior, n_classes, semivalue, joins)
-            utility = threshold_utility(posterior.same, posterior.other, n_classes).mean(axis=0)
-            return value_same, value_other, utility
-        same, other = np.maximum(np.rint(counts), 0).astype(np.int64)
+            posterior = count_posterior(counts, noise, *geometry)
+            draws = size_draws(posterior, n_classes, semivalue, joins)
+            utility = threshold_utility(*posterior, n_classes).mean(axis=0)
+            return *value_sizes(posterior, draws), utility, draws
+        # The noise is drawn again, from a seed that is fixed and not secret.
+        again = np.random.default_rng(0).standard_normal((_N_ERROR_DRAWS, *counts.shape))
+        redrawn = np.moveaxis(counts + noise * again, 1, 0)
         extra = 1 if joins else 0
-        value_same, _ = neighbour_values(np.maximum(same + extra, 1), other, n_classes, semivalue)
-        _, value_other = neighbour_values(same, np.maximum(other + extra, 1), n_classes, semivalue)
-        return value_same, value_other, threshold_utility(same, other, n_classes)
+
+        def sizes(counts):
+            same, other = np.maximum(np.rint(counts), 0).astype(np.int64)
+            value_same = neighbour_values(np.maximum(same + extra, 1), other, n_classes, semivalue)
+            value_other = neighbour_values(same, np.maximum(other + extra, 1), n_classes, semivalue)
+            return value_same[0], value_other[1], threshold_utility(same, other, n_classes)
+
+        return *sizes(counts), np.stack(sizes(redrawn)[:2])
+
+    def for_curator(self, found, y, values, weights, draws, n_labels, by_player):
+        """`baseline_` and `values_error_`: of each player, like its value."""
+        half, draws = np.full(len(y), 0.5), draws[:, :: draws.shape[1] // _N_ERROR_DRAWS]
+        baseline = by_player(found.sum(by_label(y, half, -half, n_labels) * weights))
+        squares = [
+            by_player(found.sum(by_label(y, *sizes, n_labels) * weights) - values) ** 2
+            for sizes in np.moveaxis(draws, 1, 0)
+        ]
+        return {"baseline_": baseline, "values_error_": np.sqrt(np.mean(squares, axis=0))}
 
 
 def noisy_counts(
-    problem, radius, metric, *, epsilon, delta, relation, max_contributions, sampling_rate, denoise,
-    ledger, noise_random_state,
+    problem, radius, metric, *, auto_radius, epsilon, delta, relation, max_contributions,
+    sampling_rate, denoise, ledger, noise_random_state,
 ):  # fmt: skip
     """The release, with noise for the largest number of balls that can contain a row."""
+    points = problem.splits[0].points.X
     with one_blas_thread():  # idle BLAS threads would spin, and take cores from the tiles
-        bound = overlap_bound(problem.splits[0].points.X, radius, metric)
+        bound = overlap_bound(points, radius, metric)
+        if max_contributions == "auto":
+            max_contributions = most_balls(points, radius, metric)
     cap = None
     if max_contributions is not None and max_contributions < bound:
         cap = max_contributions
     event = ball_event(epsilon, delta, cap or bound, relation, sampling_rate)
     report = ball_report(
-        event, delta, groups=problem.groups is not None, noise_random_state=noise_random_state
-    )
+        event, delta, auto_radius=auto_radius, groups=problem.groups is not None,
+        noise_random_state=noise_random_state,
+    )  # fmt: skip
     return NoisyCounts(
         event, ledger, "TKNNShapleyValuer: counts in balls", noise_random_state, report,
         radius=radius, metric=metric, denoise=denoise, cap=cap,
@@ -146,6 +168,16 @@ def overlap_bound(X_val, radius, metric):
     return most
 
 
+def most_balls(X_val, radius, metric):
+    """Largest number of balls that contain one of their centres.
+
+    >>> most_balls(np.array([[0.0], [1.0], [1.5], [2.0]]), radius=0.6, metric="euclidean")
+    3
+    """
+    space = make_space(X_val, metric, np.zeros(len(X_val), dtype=np.int64), 1)
+    return max(1, int(balls(get_engine("auto"), space, X_val, radius).counts.max()))
+
+
 def _pair_distances(X, X_val, metric):
     """Distances in float64, such that those of a row do not depend on the other rows.
 
@@ -178,23 +210,35 @@ def capped_balls(X, X_val, radius, metric, cap):
 
 
 class CappedBalls:
-    """As `skvalue.neighbors.balls`, where a row is in at most ``cap`` balls, the nearest ones."""
+    """As `skvalue.neighbors.balls`, where a row is in at most ``cap`` balls, the nearest ones.
 
-    def __init__(self, space, points, radius, cap):
-        self._space, self._balls = space, (space.X, points, radius, space.metric, cap)
+    The engine finds all balls; distances are sorted only for rows that are in more than ``cap``.
+    """
+
+    def __init__(self, engine, space, points, radius, cap, n_jobs=1):
+        self._found = balls(engine, space, points, radius, n_jobs=n_jobs)
+        n_balls = self._found.sum(np.ones((space.n_classes, len(points))))
+        self._rows = np.flatnonzero(n_balls > cap + 0.5)
+        self._engine, self._codes = engine, space.codes[self._rows]
+        self._nearest = space.X[self._rows], points, radius, space.metric, cap
 
     @cached_property
     def counts(self):
-        counts = np.zeros((self._space.n_classes, len(self._balls[1])), dtype=np.int64)
-        for part, inside in capped_balls(*self._balls):
-            for code in range(len(counts)):
-                counts[code] += inside[self._space.codes[part] == code].sum(axis=0)
+        counts = self._found.counts.copy()
+        if len(self._rows):
+            X, points, radius, metric, _ = self._nearest
+            space = make_space(X, metric, self._codes, len(counts))
+            counts -= balls(self._engine, space, points, radius).counts
+            for part, inside in capped_balls(*self._nearest):
+                for code in range(len(counts)):
+                    counts[code] += inside[self._codes[part] == code].sum(axis=0)
         return counts
 
     def sum(self, weights):
-        values = np.empty(len(self._space))
-        for part, inside in capped_balls(*self._balls):
-            values[part] = np.einsum("iv,iv->i", inside, weights[self._space.codes[part]])
+        values = self._found.sum(weights)
+        for part, inside in capped_balls(*self._nearest):
+            capped = np.einsum("iv,iv->i", inside, weights[self._codes[part]])
+            values[self._rows[part]] = capped
         return values
 
 
@@ -271,8 +315,8 @@ def count_noise(noisy, event):
     return float(np.sqrt((sampled.event.scale / rate) ** 2 + sampling))
 
 
-def ball_report(event, delta, *, groups=False, noise_random_state=None):
-    """The report of a private fit."""
+def ball_report(event, delta, *, auto_radius=False, groups=False, noise_random_state=None):
+    """The report of a private fit; with ``auto_radius``, `fit` chose it by the public points."""
     protects = (
         "whether a row is in the data and what it contains, in counts_, in the values of all other "
         "rows, and in the values of rows scored later"
@@ -297,7 +341,8 @@ def ball_report(event, delta, *, groups=False, noise_random_state=None):
         not_protected=not_protected,
         assumptions=(
             "no row to value is also a validation point",
-            "radius, metric and all other parameters were chosen without looking at the rows",
+            f"{'' if auto_radius else 'radius, '}metric and all other parameters were chosen "
+            "without looking at the rows",
             "so was the preparation of the columns (scaling, selection, embeddings)",
             "other releases on the same rows are accounted for together with this one (Ledger)",
         ),

@@ -12,12 +12,12 @@ from ..._utils.parallel import n_workers, ordered_map
 from ..._utils.sklearn import Interval, StrOptions
 from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Part, Release, Takes, mean_over_splits
 from ...exceptions import RadiusWarning
-from ...neighbors import METRICS, ball_parts, balls, get_engine, make_space, read_rows
+from ...neighbors import METRICS, ball_parts, balls, get_engine, make_space
 from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
 from ._game import by_label, game_at_points, same_and_other
 from ._private import CappedBalls, noisy_counts
-from ._radius import suggest_radius
+from ._radius import choose_radius
 
 
 class ExactCounts(Release):
@@ -44,7 +44,7 @@ def radius_warnings(result, radius):
     message = (
         f"With radius={radius:.3g}, the balls around {empty:.0%} of the validation points contain "
         f"no row, and those around {full:.0%} contain all rows: there, all rows of a class have "
-        "equal values. Set another radius, or radius='auto' with X_val."
+        "equal values. Set another radius."
     )
     return ((message, RadiusWarning),)
 
@@ -52,21 +52,25 @@ def radius_warnings(result, radius):
 def find_balls(engine, space, points, radius, cap=None, self_index=None, n_jobs=1):
     """The balls around points; with a cap, a row is only in that many nearest ones."""
     if cap is not None:
-        return CappedBalls(space, points, radius, cap)
+        return CappedBalls(engine, space, points, radius, cap, n_jobs)
     return balls(engine, space, points, radius, self_index, n_jobs)
 
 
 def value_neighbors(
-    split, engine, space, points, radius, n_classes, semivalue, release, n_jobs=1
+    split, engine, space, points, radius, n_classes, semivalue, release, by_player, n_jobs=1
 ):  # fmt: skip
     """Values of all rows at some validation points: the complete method, exact or private."""
     with engine.turn():
         found = find_balls(engine, space, points.X, radius, release.cap, points.self_index, n_jobs)
         counts = release(same_and_other(found.counts, points.y))
-        value_same, value_other, utility = release.game(counts, points, n_classes, semivalue)
-        weights = by_label(points.y, value_same, value_other, space.n_classes) * points.weights
-        kept = found.counts if release.is_exact else counts
-        return Part(split, found.sum(weights), utility, kept)
+        *sizes, utility, draws = release.game(counts, points, n_classes, semivalue)
+        values = found.sum(by_label(points.y, *sizes, space.n_classes) * points.weights)
+        if release.is_exact:
+            return Part(split, values, utility, found.counts)
+        curator = release.for_curator(
+            found, points.y, values, points.weights, draws, space.n_classes, by_player
+        )
+        return Part(split, values, utility, counts, curator)
 
 
 class TKNNShapleyValuer(BaseValuer):
@@ -80,9 +84,12 @@ class TKNNShapleyValuer(BaseValuer):
 
     Parameters
     ----------
-    radius : float or "auto", default=0.5
-        Radius of the closed ball around a validation point, in units of `metric`; "auto" is
-        `suggest_radius` of the validation set.
+    radius : float or "auto", default="auto"
+        Radius of the closed ball around a validation point, in units of `metric`. "auto" is
+        `suggest_radius` of the validation set or, without one, of the rows: the largest radius for
+        which each of these points is predicted by the others as well as for any radius, up to two
+        standard errors. With epsilon a validation set is required, and the rows are not used. The
+        radius is chosen by `fit`; it is kept when rows or validation points are added or removed.
     metric : str or callable, default="cosine"
         "cosine" (1 - cosine similarity) and "euclidean" are computed by one matrix product;
         "braycurtis", "canberra", "chebyshev", "correlation", "hamming", "l1", "manhattan",
@@ -122,18 +129,19 @@ class TKNNShapleyValuer(BaseValuer):
     relation : {"null", "add_remove", "replace"}, default="add_remove"
         Neighbouring relation: two data sets are neighbours if a row is replaced by a null row,
         added or removed, or replaced.
-    max_contributions : int, default=None
+    max_contributions : int, "auto" or None, default="auto"
         Count a row only in the balls of that many nearest validation points. This makes the noise
-        smaller and changes the game: points that are far from a row lose it as a neighbour. None:
-        in all balls. In any case the noise is calibrated to a bound of the number of balls that
-        can contain one row: for true metrics and "cosine", the largest number of validation points
-        within twice the radius of one of them.
+        smaller and changes the game: points that are far from a row lose it as a neighbour. "auto"
+        is the largest number of balls that contain one validation point, so that rows like these
+        are counted in all their balls. None: in all balls. In any case the noise is calibrated to a
+        bound of the number of balls that can contain one row: for true metrics and "cosine", the
+        largest number of validation points within twice the radius of one of them.
     sampling_rate : float, default=None
         Count in each ball a fresh secret sample of the rows, each row with this probability, as in
         the paper. Not recommended: sampling adds more noise than it saves.
     denoise : bool, default=True
-        Whether to smooth the released counts over the validation points, and to shrink values
-        towards `public_baseline` where the noise makes them uncertain. It costs no privacy.
+        Whether to estimate the values from counts that are smoothed over the validation points. It
+        costs no privacy. Otherwise the released counts are rounded and clipped at zero.
     reader : {"curator"}, default=None
         Who reads the result of `fit_transform`: the values of all rows together are for a curator,
         who has the rows anyway. With None, `fit_transform` raises an error if epsilon is set.
@@ -147,6 +155,12 @@ class TKNNShapleyValuer(BaseValuer):
     values_ : ndarray of shape (n_samples,) or (n_groups,)
         Values in the order of the rows, or of `groups_`; higher is better. With epsilon, they are
         for the curator and are not pickled; an owner may see `values_for`.
+    baseline_ : ndarray, as `values_`
+        Only with epsilon: `public_baseline`, in the balls in which a row is counted. It depends on
+        the row and on public points alone. For the curator, as `values_`; see `values_for`.
+    values_error_ : ndarray, as `values_`
+        Only with epsilon: standard errors of `values_` over draws of the counts given those that
+        were released. For the curator, as `values_`; see `values_for`.
     utility_, empty_utility_ : float
         Mean utility of all rows and of the empty coalition. For the Shapley value,
         ``values_.sum()`` is their difference. With epsilon, `utility_` is estimated from `counts_`.
@@ -200,14 +214,18 @@ class TKNNShapleyValuer(BaseValuer):
         "class_weight": [StrOptions({"balanced"}), None],
         "n_jobs": [Integral, None],
         **PRIVACY_CONSTRAINTS,
-        "max_contributions": [Interval(Integral, 1, None, closed="left"), None],
+        "max_contributions": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+            None,
+        ],
         "sampling_rate": [Interval(Real, 0, 1, closed="neither"), None],
         "denoise": ["boolean"],
     }
 
     def __init__(
         self,
-        radius=0.5,
+        radius="auto",
         *,
         metric="cosine",
         semivalue="shapley",
@@ -220,7 +238,7 @@ class TKNNShapleyValuer(BaseValuer):
         epsilon=None,
         delta=1e-5,
         relation="add_remove",
-        max_contributions=None,
+        max_contributions="auto",
         sampling_rate=None,
         denoise=True,
         reader=None,
@@ -257,23 +275,32 @@ class TKNNShapleyValuer(BaseValuer):
         )
         radius = self.radius
         if radius == "auto":
-            if not problem.has_validation_set:
-                raise ValueError(
-                    "radius='auto' is chosen on a validation set alone. Pass X_val and y_val, or a "
-                    "number as radius."
-                )
-            points = problem.splits[0].points
-            radius = suggest_radius(read_rows(points.X), points.y, metric=self.metric)
+            kept = problem.former.get("radius_")
+            radius = self._chosen_radius(problem) if kept is None else kept
         return {"radius_": radius, "approximate_": approximate}
+
+    def _chosen_radius(self, problem):
+        """The radius for the validation points, or for the rows, which are then held out."""
+        X, y, name = problem.X, problem.y, "y"
+        if problem.has_validation_set:  # always with epsilon: the rows are private
+            points = problem.splits[0].points
+            X, y, name = points.X, points.y, "y_val"
+        n_labels = len(np.unique(y))
+        if len(y) < 3 or n_labels < 2:
+            raise ValueError(
+                f"radius='auto' needs at least 3 labels in {name}, of 2 classes. Got {len(y)}, of "
+                f"{n_labels}: pass a number as radius."
+            )
+        return choose_radius(X, y, self.metric)
 
     def _release(self, problem, attributes):
         if not self._is_private:
             return ExactCounts()
         return noisy_counts(
-            problem, attributes["radius_"], self.metric, epsilon=self.epsilon, delta=self.delta,
-            relation=self.relation, max_contributions=self.max_contributions,
-            sampling_rate=self.sampling_rate, denoise=self.denoise, ledger=self.ledger,
-            noise_random_state=self.noise_random_state,
+            problem, attributes["radius_"], self.metric, auto_radius=self.radius == "auto",
+            epsilon=self.epsilon, delta=self.delta, relation=self.relation,
+            max_contributions=self.max_contributions, sampling_rate=self.sampling_rate,
+            denoise=self.denoise, ledger=self.ledger, noise_random_state=self.noise_random_state,
         )  # fmt: skip
 
     def _parts(self, problem, attributes, release):
@@ -299,16 +326,30 @@ class TKNNShapleyValuer(BaseValuer):
             for part in parts[number]:
                 yield (
                     number, engine, space, split.points[part], radius, problem.n_classes,
-                    self.semivalue, release, n_jobs,
+                    self.semivalue, release, problem.sum_by_group, n_jobs,
                 )  # fmt: skip
 
     def _combine(self, problem, attributes, parts):
+        if self._is_private:  # one part; its counts are noisy, so that nothing is warned of
+            parts = list(parts)
         result = mean_over_splits(problem, parts, 1.0 / problem.n_classes)
-        if result is None or self._is_private:  # the counts of a private fit are noisy
-            return result
+        if result is None:
+            return None
+        if self._is_private:
+            return replace(result, curator=parts[0].curator)
         return replace(result, warnings=radius_warnings(result, attributes["radius_"]))
 
     # After the fit --------------------------------------------------------------------------
+
+    @property
+    def baseline_(self):
+        """The part of each private value that costs nothing, see `public_baseline`."""
+        return self._for_curator("baseline_")
+
+    @property
+    def values_error_(self):
+        """Standard errors of private values; they are for the curator, as the values are."""
+        return self._for_curator("values_error_")
 
     @property
     def counts_(self):
