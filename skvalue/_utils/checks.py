@@ -115,13 +115,18 @@ def check_target_scale(y, name):
     return y
 
 
-def encode_labels(y, y_val=None, cure=""):
+def encode_labels(y, y_val=None, cure="", new_classes=False):
     """Return the sorted classes of ``y``, and the codes of ``y`` and of ``y_val``.
 
-    Raises ValueError if ``y`` has only one class, or ``y_val`` has a label that is not in ``y``;
-    ``cure`` is added to its message.
+    With ``new_classes``, labels of the same kind that only ``y_val`` has are classes as well.
+    Raises ValueError if there is only one class, or ``y_val`` has any other label that is not in
+    ``y``; ``cure`` is added to its message.
     """
     classes, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+    if new_classes and y_val is not None:
+        every = np.union1d(classes, new_labels(y_val, classes, "y_val"))
+        if len(every) > len(classes):
+            classes, codes = every, np.searchsorted(every, classes)[codes]
     if len(classes) < 2:
         raise ValueError(
             f"y must have at least 2 classes. Got one class: {classes.tolist()[0]!r} "
@@ -130,6 +135,19 @@ def encode_labels(y, y_val=None, cure=""):
     # Small integers keep the data of the compiled loops in the CPU cache.
     codes = codes.astype(np.min_scalar_type(len(classes) - 1))
     return classes, codes, None if y_val is None else label_codes(y_val, classes, "y_val", cure)
+
+
+def new_labels(y, classes, name):
+    """The labels of ``y`` that are not in ``classes``; none if they are no labels of that kind."""
+    y = one_column(y, name, warn=True)
+    refuse_missing_labels(y, name)
+    kinds = {"n" if labels.dtype.kind in "biuf" else labels.dtype.kind for labels in (y, classes)}
+    same_kind = len(kinds) == 1 or kinds == {"O", "U"}
+    if y.dtype.kind == "f":
+        same_kind &= bool(np.all(np.isfinite(y) & (y == np.floor(y))))
+    elif y.dtype == object:
+        same_kind &= all(isinstance(label, str) for label in y)
+    return np.setdiff1d(y, classes) if same_kind else classes[:0]
 
 
 def label_codes(y, classes, name, cure=""):

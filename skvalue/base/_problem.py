@@ -45,6 +45,7 @@ class Takes:
     targets: tuple = ("classification",)  # supported types of target, the default first
     task: str = "auto"  # the type of target that the user, or the model, requires
     dtypes: tuple = (np.float64, np.float32)  # dtypes kept; others are converted to the first
+    new_classes: bool = False  # whether validation points may have labels that no row has
     blocks: bool = False  # whether X may be `skvalue.neighbors.Rows`
     allow_nd: bool = False  # whether X may have more than two dimensions
     any_rows: bool = False  # whether X is left to an estimator that is trained on some of the rows
@@ -311,7 +312,7 @@ def _encode(name, takes, y, y_val):
     if task == "regression":
         return None, *_targets(takes, y, y_val)
     _warn_of_numbers(takes, y, "y")
-    return encode_labels(y, y_val, _CURE if known else "")
+    return encode_labels(y, y_val, _CURE if known else "", takes.new_classes)
 
 
 def _encode_private(name, takes, y, y_val):

@@ -8,6 +8,7 @@ from .._utils.checks import (
     check_length,
     check_task,
     label_codes,
+    new_labels,
     raw_validation_weights,
     refuse_missing_labels,
     summable_weights,
@@ -52,7 +53,7 @@ def with_points(estimator, problem, X_val, y_val, sample_weight_val):
     """The problem with validation points appended, and the problem of the new points alone.
 
     The latter is None if new points change how the old ones count: for regression, where the empty
-    coalition predicts the mean of all targets, and with class weights.
+    coalition predicts the mean of all targets, with class weights, and with a new class.
     """
     old = problem.splits[0].points
     X_val, y_val = check_validation_set(estimator, X_val, y_val, problem.X)
@@ -60,7 +61,8 @@ def with_points(estimator, problem, X_val, y_val, sample_weight_val):
         raw_validation_weights(given, len(points))
         for points, given in [(old, problem.sample_weight_val), (y_val, sample_weight_val)]
     ])  # fmt: skip
-    if not problem.n_classes or estimator.class_weight is not None:
+    refit = not problem.n_classes or estimator.class_weight is not None
+    if refit or len(new_labels(y_val, problem.classes, "y_val")):
         targets = _joined(problem.labels(old.y), np.asarray(y_val), "y_val")
         rows = problem.X, problem.labels(problem.y), _groups(problem, slice(None))
         X_val = concatenate_rows(old.X, X_val)

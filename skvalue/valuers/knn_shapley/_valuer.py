@@ -163,8 +163,8 @@ class KNNShapleyValuer(BaseValuer):
     @property
     def _takes(self):
         return Takes(
-            targets=("classification", "regression"), task=self.task, blocks=True,
-            leave_one_out_at_once=True,
+            targets=("classification", "regression"), task=self.task, new_classes=True,
+            blocks=True, leave_one_out_at_once=True,
         )  # fmt: skip
 
     # The fit --------------------------------------------------------------------------------
