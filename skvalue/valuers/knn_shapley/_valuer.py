@@ -20,6 +20,7 @@ from ...neighbors import (
     make_space,
     rank_parts,
 )
+from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
 from ._games import class_game, max_rank_bound, target_game
 from ._values import join_classes, join_targets, point_moments, point_values, predict_at, value_part
@@ -48,6 +49,13 @@ class KNNShapleyValuer(BaseValuer):
         "euclidean" and "cosine" are computed by one matrix product; "braycurtis", "canberra",
         "chebyshev", "correlation", "hamming", "l1", "manhattan", "sqeuclidean" or a callable of
         two rows by `sklearn.metrics.pairwise_distances`.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple (alpha, beta), default="shapley"
+        The semivalue; a tuple is Beta(alpha, beta)-Shapley. All cost the same.
+    min_coalition : int, default=0
+        Number T of rows of the smallest coalition that a row joins; all sizes from T on have the
+        same weight. With T > 0 these are calibrated values (Yang et al. 2024): predictions from few
+        rows, which nearly every row improves, no longer raise the values of harmful rows above 0.
+        It must be less than the number of players, and needs the Shapley value.
     max_rank : int, default=None
         Number of nearest rows that are ranked at each validation point (at least `n_neighbors`);
         the others count as tied. `max_rank_error_` bounds the error. Classification only.
@@ -83,7 +91,8 @@ class KNNShapleyValuer(BaseValuer):
     values_ : ndarray of shape (n_samples,) or (n_groups,)
         Values in the order of the rows, or of `groups_`; higher is better.
     utility_, empty_utility_ : float
-        Mean utility of all rows and of the empty coalition; ``values_.sum()`` is their difference.
+        Mean utility of all rows and of the empty coalition. For the Shapley value,
+        ``values_.sum()`` is their difference.
     max_rank_error_ : float
         Bound of the error of each value due to `max_rank`; 0 for exact values.
     approximate_ : bool
@@ -108,7 +117,8 @@ class KNNShapleyValuer(BaseValuer):
     ----------
     J. T. Wang, R. Jia: "A Note on 'Towards Efficient Data Valuation Based on the Shapley Value'",
     2023. R. Jia et al.: "Efficient Task-Specific Data Valuation for Nearest Neighbor Algorithms",
-    PVLDB 12(11), 2019; Theorems 1 and 6.
+    PVLDB 12(11), 2019; Theorems 1 and 6. Z. Yang, H. Yue, J. Chen, H. Liu: "On the Inflation of
+    KNN-Shapley Value", arXiv:2405.17489, 2024 (`min_coalition`).
 
     Examples
     --------
@@ -124,6 +134,8 @@ class KNNShapleyValuer(BaseValuer):
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "utility": [StrOptions({"soft", "original"})],
         "metric": [StrOptions(METRICS), callable],
+        "semivalue": [str, tuple, list],
+        "min_coalition": [Interval(Integral, 0, None, closed="left")],
         "max_rank": [Interval(Integral, 1, None, closed="left"), None],
         "task": [StrOptions({"auto", "classification", "regression"})],
         **ENGINE_CONSTRAINTS,
@@ -139,6 +151,8 @@ class KNNShapleyValuer(BaseValuer):
         *,
         utility="soft",
         metric="euclidean",
+        semivalue="shapley",
+        min_coalition=0,
         max_rank=None,
         task="auto",
         engine="auto",
@@ -151,6 +165,8 @@ class KNNShapleyValuer(BaseValuer):
         self.n_neighbors = n_neighbors
         self.utility = utility
         self.metric = metric
+        self.semivalue = semivalue
+        self.min_coalition = min_coalition
         self.max_rank = max_rank
         self.task = task
         self.engine = engine
@@ -177,6 +193,18 @@ class KNNShapleyValuer(BaseValuer):
                 f"max_rank={self.max_rank} and a "
                 f"{'classification' if problem.n_classes else 'regression'}."
             )
+        semivalue = check_semivalue(self.semivalue)
+        sizes = {_n_players(problem, split) for split in problem.splits}
+        if self.min_coalition and semivalue != "shapley":
+            raise ValueError(
+                "min_coalition needs semivalue='shapley'. Got "
+                f"min_coalition={self.min_coalition} and semivalue={semivalue!r}."
+            )
+        if self.min_coalition >= min(sizes):
+            raise ValueError(
+                f"min_coalition must be less than the number of players, {min(sizes)}. Got "
+                f"{self.min_coalition}."
+            )
         bound = 0.0
         if self.max_rank is not None:
             if not problem.n_classes:
@@ -189,8 +217,12 @@ class KNNShapleyValuer(BaseValuer):
                     f"max_rank must be at least n_neighbors={self.n_neighbors}. Got "
                     f"{self.max_rank}."
                 )
-            sizes = [_n_players(problem, split) for split in problem.splits]
-            bound = max(max_rank_bound(n, min(self.max_rank, n)) for n in sizes)
+            bound = max(
+                max_rank_bound(
+                    n, self.max_rank, self.n_neighbors, semivalue, self.min_coalition
+                )
+                for n in sizes
+            )  # fmt: skip
         return {"max_rank_error_": bound, "approximate_": approximate}
 
     def _parts(self, problem, attributes, release):
@@ -238,9 +270,10 @@ class KNNShapleyValuer(BaseValuer):
             yield engine, space, y, points[part], game, class_counts, max_rank
 
     def _game(self, n, n_classes):
+        weights = check_semivalue(self.semivalue), self.min_coalition
         if n_classes:
-            return class_game(n, self.n_neighbors, n_classes, self.utility)
-        return target_game(n, self.n_neighbors, self.utility)
+            return class_game(n, self.n_neighbors, n_classes, self.utility, *weights)
+        return target_game(n, self.n_neighbors, self.utility, *weights)
 
     # After the fit --------------------------------------------------------------------------
 
