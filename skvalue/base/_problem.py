@@ -47,6 +47,7 @@ class Takes:
     dtypes: tuple = (np.float64, np.float32)  # dtypes kept; others are converted to the first
     new_classes: bool = False  # whether validation points may have labels that no row has
     blocks: bool = False  # whether X may be `skvalue.neighbors.Rows`
+    pairwise: bool = False  # whether X holds the distances between the rows
     allow_nd: bool = False  # whether X may have more than two dimensions
     any_rows: bool = False  # whether X is left to an estimator that is trained on some of the rows
     names: bool = True  # with any_rows: whether frames of numbers stay frames, with column names

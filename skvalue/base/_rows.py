@@ -5,7 +5,7 @@ import re
 import numpy as np
 from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_non_negative, validate_data
 
 from .._utils.embedding import embed
 from .._utils.fits import blank_of
@@ -26,6 +26,8 @@ def check_rows(estimator, X, y="no_validation", *, like=None, name="X"):
     """
     if estimator._takes.any_rows:
         return _check_any_rows(estimator, X, y, like)
+    if estimator._takes.pairwise:
+        return _check_distances(estimator, X, y, like, name)
     if getattr(estimator, "embedding", None) is not None:
         X = embed(estimator.embedding_, X, name)
         if like is not None:  # the number of features of the fit may be that before the embedding
@@ -70,6 +72,36 @@ def _check_numbers(estimator, X, y, like, name):
             rows = as_rows(sparse.csr_array(read_rows(rows)), dtypes)
         elif isinstance(rows, Rows) and rows.is_sparse:
             rows = rows.read().toarray()
+    return (rows, y) if fit else rows
+
+
+def _check_distances(estimator, X, y, like, name):
+    """Distances from the rows of fit, see `check_rows`; sparse ones become `Rows`."""
+    fit, was = _is_fit(y), isinstance(like, Rows)
+    if getattr(estimator, "embedding", None) is not None:
+        raise ValueError(
+            "embedding must be None with metric='precomputed': X holds distances. Got "
+            f"{estimator.embedding!r}."
+        )
+    rows = validate_data(
+        estimator, X, y, dtype=np.float64, order="C", reset=fit, accept_sparse="csr",
+        ensure_min_samples=2 if fit else 1,
+    )  # fmt: skip
+    rows, y = rows if fit else (rows, None)
+    check_non_negative(rows, f"{name}, which holds distances")
+    if fit and rows.shape[0] != rows.shape[1]:
+        raise ValueError(
+            "X must hold the distances between all rows, of shape (n_samples, n_samples), with "
+            f"metric='precomputed'. Got shape {rows.shape}."
+        )
+    if sparse.issparse(rows):  # zeros that are stored are distances: `as_rows` would drop them
+        rows = sparse.csr_array(rows)
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
+        rows = Rows(rows, rows.dtype)
+    if like is not None and name == "X" and isinstance(rows, Rows) != was:
+        raise ValueError(f"X must be {'sparse' if was else 'dense'}, as in fit.")
     return (rows, y) if fit else rows
 
 

@@ -13,13 +13,14 @@ from .._utils.checks import (
     refuse_missing_labels,
     summable_weights,
 )
-from ..neighbors import concatenate_rows
+from ..neighbors import Rows, concatenate_rows
 from ._problem import Points, Split, build_problem
 from ._rows import check_rows, check_validation_set
 
 
 def with_rows(estimator, problem, X, y, groups):
     """The problem with rows appended."""
+    _refuse_distances(estimator, "add_rows")
     X = check_rows(estimator, X, like=problem.X)
     y = np.asarray(y)
     refuse_missing_labels(y)
@@ -34,6 +35,7 @@ def with_rows(estimator, problem, X, y, groups):
 
 def without_rows(estimator, problem, rows):
     """The problem without some rows, which are given by position or by a mask."""
+    _refuse_distances(estimator, "remove_rows")
     n, rows = len(problem.X), np.asarray(rows)
     if rows.size and rows.dtype.kind not in "iub":
         raise ValueError(f"rows must be positions or a mask. Got entries of {rows.dtype}.")
@@ -57,6 +59,8 @@ def with_points(estimator, problem, X_val, y_val, sample_weight_val):
     """
     old = problem.splits[0].points
     X_val, y_val = check_validation_set(estimator, X_val, y_val, problem.X)
+    if estimator._takes.pairwise and isinstance(X_val, Rows) != isinstance(old.X, Rows):
+        raise ValueError("X_val must be sparse if that of fit is, and dense if it is not.")
     both = np.concatenate([
         raw_validation_weights(given, len(points))
         for points, given in [(old, problem.sample_weight_val), (y_val, sample_weight_val)]
@@ -104,6 +108,14 @@ def merged(whole, old, new):
         ),
         statistic=[old.statistic[0] + new.statistic[0]],
     )  # fmt: skip
+
+
+def _refuse_distances(estimator, what):
+    if estimator._takes.pairwise:
+        raise ValueError(
+            f"{what} needs features, and metric='precomputed' has distances only: fit again, with "
+            "the distances of the rows that are left or new."
+        )
 
 
 def _joined(before, new, name):

@@ -64,6 +64,11 @@ class BaseScoringValuer(BaseInSampleValuer):
         """
         fitted = self._record("score_samples")
         problem = fitted.problem
+        if self._takes.pairwise and problem.has_validation_set:
+            raise ValueError(
+                "score_samples and transform need the distances of the rows from X_val, which are "
+                "no part of X with metric='precomputed'. Use values_, or fit without X_val."
+            )
         X = check_rows(self, X, like=problem.splits[0].points.X)
         codes = None
         if y is not None:

@@ -4,6 +4,7 @@ Wang and Jia, "A Note on 'Towards Efficient Data Valuation Based on the Shapley 
 Jia et al., "Efficient Task-Specific Data Valuation for Nearest Neighbor Algorithms" (PVLDB 2019).
 """
 
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -15,10 +16,12 @@ from ...neighbors import (
     APPROXIMATE,
     ENGINES,
     METRICS,
+    append_columns,
     concatenate_rows,
     get_engine,
     make_space,
     rank_parts,
+    read_rows,
 )
 from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
@@ -48,7 +51,11 @@ class KNNShapleyValuer(BaseValuer):
     metric : str or callable, default="euclidean"
         "euclidean" and "cosine" are computed by one matrix product; "braycurtis", "canberra",
         "chebyshev", "correlation", "hamming", "l1", "manhattan", "sqeuclidean" or a callable of
-        two rows by `sklearn.metrics.pairwise_distances`.
+        two rows by `sklearn.metrics.pairwise_distances`. With "precomputed", X holds the distances
+        between the rows, of shape (n_samples, n_samples), and X_val those from the validation
+        points to the rows, of shape (n_validation, n_samples); either may be sparse, and rows
+        whose distance is not stored (a stored zero is a distance) are tied, beyond all others.
+        With X_val, the entries of X are not used.
     semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple (alpha, beta), default="shapley"
         The semivalue; a tuple is Beta(alpha, beta)-Shapley. All cost the same.
     min_coalition : int, default=0
@@ -133,7 +140,7 @@ class KNNShapleyValuer(BaseValuer):
     _parameter_constraints: dict = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "utility": [StrOptions({"soft", "original"})],
-        "metric": [StrOptions(METRICS), callable],
+        "metric": [StrOptions(METRICS | {"precomputed"}), callable],
         "semivalue": [str, tuple, list],
         "min_coalition": [Interval(Integral, 0, None, closed="left")],
         "max_rank": [Interval(Integral, 1, None, closed="left"), None],
@@ -177,10 +184,14 @@ class KNNShapleyValuer(BaseValuer):
         self.n_jobs = n_jobs
 
     @property
+    def _is_precomputed(self):
+        return isinstance(self.metric, str) and self.metric == "precomputed"
+
+    @property
     def _takes(self):
         return Takes(
             targets=("classification", "regression"), task=self.task, new_classes=True,
-            blocks=True, leave_one_out_at_once=True,
+            blocks=True, leave_one_out_at_once=True, pairwise=self._is_precomputed,
         )  # fmt: skip
 
     # The fit --------------------------------------------------------------------------------
@@ -265,7 +276,8 @@ class KNNShapleyValuer(BaseValuer):
         else:
             class_counts, y, points = np.zeros(0, np.int64), y - points.prior, points.centred()
         max_rank = n if self.max_rank is None else min(self.max_rank, n)
-        space, game = make_space(X, self.metric), self._game(n, n_classes)
+        rows = problem.row_numbers(split) if self._is_precomputed else X
+        space, game = make_space(rows, self.metric), self._game(n, n_classes)
         for part in parts:
             yield engine, space, y, points[part], game, class_counts, max_rank
 
@@ -290,19 +302,26 @@ class KNNShapleyValuer(BaseValuer):
         scores = np.empty(len(X))
         for part in tiles(len(X), len(X_old)):
             new = X[part]
-            both = make_space(concatenate_rows(X_old, new), self.metric)
+            if self._is_precomputed:
+                old, points = problem.row_numbers(split), split.points
+                both = np.concatenate([old, points.X.shape[1] + np.arange(len(new))])
+                distances = read_rows(new)[:, points.index].T
+                points = replace(points, X=append_columns(points.X, distances))
+            else:
+                old, points, both = X_old, split.points, concatenate_rows(X_old, new)
+            both = make_space(both, self.metric)
             if y is None:
                 predicted = predict_at(
-                    engine, make_space(X_old, self.metric), y_old, new, votes, n_classes
+                    engine, make_space(old, self.metric), y_old, new, votes, n_classes
                 )
             if n_classes:
-                common, by_label = join_classes(engine, both, y_old, split.points, game, n_classes)
+                common, by_label = join_classes(engine, both, y_old, points, game, n_classes)
                 if y is None:
                     scores[part] = common + (predicted * by_label).sum(axis=1)
                 else:
                     scores[part] = common + by_label[np.arange(len(new)), y[part]]
                 continue
-            terms = join_targets(engine, both, y_old, split.points.centred(), game)
+            terms = join_targets(engine, both, y_old, points.centred(), game)
             if y is None:
                 first, second = predicted.T
             else:
@@ -324,6 +343,7 @@ class KNNShapleyValuer(BaseValuer):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._is_precomputed
         return tags
 
 
