@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length
 from sklearn.utils.validation import check_non_negative, validate_data
 
+from .._utils.checks import has_outputs
 from .._utils.embedding import embed
 from .._utils.fits import blank_of
 from .._utils.parallel import row_map
@@ -47,13 +48,14 @@ def _is_fit(y):
 def _check_numbers(estimator, X, y, like, name):
     """Rows of numbers, see `check_rows`."""
     takes, fit = estimator._takes, _is_fit(y)
+    several = {"multi_output": True} if takes.outputs and has_outputs(y) else {}
     dtypes = takes.dtypes if like is None else (like.dtype,)
     rows = as_rows(X, dtypes) if takes.blocks else X
     if isinstance(rows, Rows) and not rows.is_sparse:
         rows = validate_data(estimator, rows, skip_check_array=True, reset=fit)
         _check_blocks(rows, name, minimum=2 if fit else 1)
         if fit:
-            y = validate_data(estimator, "no_validation", y)
+            y = validate_data(estimator, "no_validation", y, **several)
             check_consistent_length(rows, y)
     else:
         large = isinstance(X, np.ndarray) and X.dtype in dtypes and X.size >= _LARGE
@@ -61,7 +63,7 @@ def _check_numbers(estimator, X, y, like, name):
             estimator, X, y, dtype=list(dtypes), order="C", reset=fit,
             accept_sparse="csr" if isinstance(rows, Rows) else False,
             ensure_min_samples=2 if fit else 1, ensure_all_finite=not large,
-            allow_nd=takes.allow_nd,
+            allow_nd=takes.allow_nd, **several,
         )  # fmt: skip
         rows, y = rows if fit else (rows, None)
         if large and not row_map(_has_finite_norm, rows).all():  # or only the norm overflows
@@ -78,6 +80,7 @@ def _check_numbers(estimator, X, y, like, name):
 def _check_distances(estimator, X, y, like, name):
     """Distances from the rows of fit, see `check_rows`; sparse ones become `Rows`."""
     fit, was = _is_fit(y), isinstance(like, Rows)
+    several = {"multi_output": True} if estimator._takes.outputs and has_outputs(y) else {}
     if getattr(estimator, "embedding", None) is not None:
         raise ValueError(
             "embedding must be None with metric='precomputed': X holds distances. Got "
@@ -85,7 +88,7 @@ def _check_distances(estimator, X, y, like, name):
         )
     rows = validate_data(
         estimator, X, y, dtype=np.float64, order="C", reset=fit, accept_sparse="csr",
-        ensure_min_samples=2 if fit else 1,
+        ensure_min_samples=2 if fit else 1, **several,
     )  # fmt: skip
     rows, y = rows if fit else (rows, None)
     check_non_negative(rows, f"{name}, which holds distances")
@@ -108,6 +111,8 @@ def _check_distances(estimator, X, y, like, name):
 def _name_the_cure(estimator, X, name, error):
     """Raise an error that says how to make numbers of rows, if they hold NaN or no numbers."""
     what, step = str(error).splitlines()[0], "ColumnTransformer(...)"
+    if "passed for y" in what:
+        return
     if "X contains NaN" in what or "X_val contains NaN" in what:
         step = "make_pipeline(SimpleImputer(), StandardScaler())"
     elif not re.search("convert|cast|promote", what) or type(X).__module__.startswith("dask"):

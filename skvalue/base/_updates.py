@@ -6,6 +6,7 @@ import numpy as np
 
 from .._utils.checks import (
     check_length,
+    check_outputs,
     check_task,
     label_codes,
     new_labels,
@@ -65,9 +66,10 @@ def with_points(estimator, problem, X_val, y_val, sample_weight_val):
         raw_validation_weights(given, len(points))
         for points, given in [(old, problem.sample_weight_val), (y_val, sample_weight_val)]
     ])  # fmt: skip
-    refit = not problem.n_classes or estimator.class_weight is not None
+    several = problem.y.ndim > 1
+    refit = not problem.n_classes or estimator.class_weight is not None or several
     if refit or len(new_labels(y_val, problem.classes, "y_val")):
-        targets = _joined(problem.labels(old.y), np.asarray(y_val), "y_val")
+        targets = _joined(problem.labels_val(), np.asarray(y_val), "y_val")
         rows = problem.X, problem.labels(problem.y), _groups(problem, slice(None))
         X_val = concatenate_rows(old.X, X_val)
         return _rebuilt(estimator, problem, *rows, (X_val, targets, both)), None
@@ -119,12 +121,16 @@ def _refuse_distances(estimator, what):
 
 
 def _joined(before, new, name):
-    """Concatenate; an error for numbers and strings, which numpy would convert to strings."""
+    """Concatenate; an error for numbers and strings, or for other columns."""
     kinds = {before.dtype.kind, new.dtype.kind}
     if len(kinds) > 1 and "U" in kinds and "O" not in kinds:
         raise ValueError(
             f"{name} must have the same type as in fit ({before.dtype}). Got {new.dtype}."
         )
+    if new.ndim > 1 and new.shape[1:] != before.shape[1:]:
+        n_columns = before.shape[1] if before.ndim > 1 else 1
+        what = f"{n_columns} columns" if n_columns > 1 else "one column"
+        raise ValueError(f"{name} must have {what}, as in fit. Got shape {new.shape}.")
     return np.concatenate([before, new])
 
 
@@ -134,7 +140,8 @@ def _groups(problem, rows):
 
 def _rebuilt(estimator, problem, X, y, groups, validation=None):
     """The problem of other rows; ``validation`` replaces the validation points, if given."""
-    task = check_task(getattr(estimator, "task", "classification"), y)
+    check = check_task if y.ndim == 1 else check_outputs
+    task = check(getattr(estimator, "task", "classification"), y)
     if (task == "classification") != (problem.n_classes > 0):
         raise ValueError(
             "y must hold classes, or regression targets, as in fit: with the change it is "
@@ -144,7 +151,7 @@ def _rebuilt(estimator, problem, X, y, groups, validation=None):
         validation = None, None, problem.sample_weight_val
         if problem.has_validation_set:
             points = problem.splits[0].points
-            validation = points.X, problem.labels(points.y), problem.sample_weight_val
+            validation = points.X, problem.labels_val(), problem.sample_weight_val
     X_val, y_val, weights = validation
     return build_problem(
         estimator, X, y, X_val, y_val, problem.columns, groups=groups, sample_weight_val=weights

@@ -548,7 +548,6 @@ BAD = {
         dict(sample_weight_val=[1] * 10),
         "sample_weight_val needs X_val",
     ),
-    "two columns of y": ((X0, np.c_[Y0, Y0]), {}, "y should be a 1d array|must be one column"),
     "labels of no type": ((X0, np.arange(10).astype(object)), {}, r"objects .* y\.astype\(int\)\."),
     "one row": ((X0[:1], Y0[:1]), {}, "minimum of 2 is required"),
 }

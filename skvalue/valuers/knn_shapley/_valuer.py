@@ -37,6 +37,9 @@ class KNNShapleyValuer(BaseValuer):
     regression minus the mean squared error of their mean. The value of tied rows is the mean over
     their orders. All values follow from one sort by distance per validation point.
 
+    If y has several columns (labels of a multilabel problem, or several targets), utilities and
+    values are means over the columns, each of which takes the time of one target.
+
     Parameters
     ----------
     n_neighbors : int, default=5
@@ -107,8 +110,8 @@ class KNNShapleyValuer(BaseValuer):
         `max_rank_error_` bounds the error of the truncation alone.
     embedding_ : transformer, torch module or callable
         The fitted embedding, if `embedding` is set.
-    classes_ : ndarray of shape (n_classes,)
-        The labels; not set for regression.
+    classes_ : ndarray of shape (n_classes,), or list of these
+        The labels, or those of each column of y; not set for regression.
     groups_ : ndarray of shape (n_groups,)
         The groups, if `groups` was passed.
     n_features_in_ : int
@@ -190,8 +193,9 @@ class KNNShapleyValuer(BaseValuer):
     @property
     def _takes(self):
         return Takes(
-            targets=("classification", "regression"), task=self.task, new_classes=True,
-            blocks=True, leave_one_out_at_once=True, pairwise=self._is_precomputed,
+            targets=("classification", "regression"), task=self.task, outputs=True,
+            new_classes=True, blocks=True, leave_one_out_at_once=True,
+            pairwise=self._is_precomputed,
         )  # fmt: skip
 
     # The fit --------------------------------------------------------------------------------
@@ -250,10 +254,12 @@ class KNNShapleyValuer(BaseValuer):
         return ordered_map(value, started(tasks), self.n_jobs, n_tasks), n_tasks
 
     def _combine(self, problem, attributes, parts):
-        if problem.n_classes:
-            empty = 1.0 / problem.n_classes if self.utility == "soft" else 0.0
-        else:
-            empty = _empty_utility
+        def empty(split):
+            n_classes = problem.n_classes_of(split)
+            if not n_classes:
+                return _empty_utility(split.points)
+            return 1.0 / n_classes if self.utility == "soft" else 0.0
+
         return mean_over_splits(problem, parts, empty)
 
     def _plan(self, problem):
@@ -267,7 +273,8 @@ class KNNShapleyValuer(BaseValuer):
 
     def _tasks(self, problem, number, parts):
         """Arguments of `value_points` for the parts of the points of one split."""
-        split, n_classes = problem.splits[number], problem.n_classes
+        split = problem.splits[number]
+        n_classes = problem.n_classes_of(split)
         engine, n = get_engine(self.engine, self.device), _n_players(problem, split)
         (X, y), points = problem.rows(split), split.points
         if n_classes:
@@ -293,7 +300,8 @@ class KNNShapleyValuer(BaseValuer):
         """Rank old and new rows together: the rank of a new row is its position among players."""
         exact = "faiss" if self.engine in APPROXIMATE else self.engine
         engine, problem = get_engine(exact, self.device), fitted.problem
-        split, n_classes = problem.splits[number], problem.n_classes
+        split = problem.splits[number]
+        n_classes = problem.n_classes_of(split)
         X_old, y_old = problem.rows(split)
         game = self._game(_n_players(problem, split) + 1, n_classes)
         prior, votes = split.points.prior, min(self.n_neighbors, len(X_old))
@@ -337,12 +345,16 @@ class KNNShapleyValuer(BaseValuer):
     def _point_moments(self, fitted):
         problem = fitted.problem
         players = problem.groups, problem.n_players
-        tasks = [(*players, *task) for task in self._tasks(problem, 0, self._plan(problem)[0])]
+        by_output = [
+            self._tasks(problem, number, parts) for number, parts in enumerate(self._plan(problem))
+        ]
+        tasks = [(*players, *games) for games in zip(*by_output)]
         return sum(ordered_map(point_moments, tasks, self.n_jobs))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
         tags.input_tags.pairwise = self._is_precomputed
         return tags
 
