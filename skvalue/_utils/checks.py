@@ -75,6 +75,26 @@ def check_task(task, y, name="y"):
     return "regression" if kind == "continuous" else "classification"
 
 
+def check_outputs(task, y, name="y"):
+    """As `check_task`, for a target of several columns: each is a target."""
+    if y.dtype == object and not all(isinstance(entry, str) for entry in y.flat):
+        raise ValueError(f"{name} must be columns of classes or numbers. Got other objects.")
+    continuous = type_of_target(y, input_name=name).startswith("continuous")
+    if task == "classification" and continuous:
+        raise ValueError(
+            f"{name} must hold classes when task='classification'. Got continuous values."
+        )
+    if task != "auto":
+        return task
+    return "regression" if continuous else "classification"
+
+
+def has_outputs(y):
+    """Whether a target has several columns."""
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+    return len(shape) == 2 and shape[1] > 1 and not issparse(y)
+
+
 def task_of(task, estimator):
     """The task of a valuer that trains an estimator; "auto" without one.
 
@@ -143,14 +163,19 @@ def check_target_scale(y, name):
     return y
 
 
-def encode_labels(y, y_val=None, cure=""):
+def encode_labels(y, y_val=None, cure="", new_classes=False):
     """Return the sorted classes of ``y``, and the codes of ``y`` and of ``y_val``.
 
-    Raises ValueError if ``y`` has only one class, or ``y_val`` has a label that is not in ``y``;
-    ``cure`` is added to its message.
+    With ``new_classes``, labels of the same kind that only ``y_val`` has are classes as well.
+    Raises ValueError if there is only one class, or ``y_val`` has any other label that is not in
+    ``y``; ``cure`` is added to its message.
     """
     with hidden_entries("y"):
         classes, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
+    if new_classes and y_val is not None:
+        every = np.union1d(classes, new_labels(y_val, classes, "y_val"))
+        if len(every) > len(classes):
+            classes, codes = every, np.searchsorted(every, classes)[codes]
     if len(classes) < 2:
         raise ValueError(
             f"y must have at least 2 classes. Got one class: {classes.tolist()[0]!r} "
@@ -159,6 +184,19 @@ def encode_labels(y, y_val=None, cure=""):
     # Small integers keep the data of the compiled loops in the CPU cache.
     codes = codes.astype(np.min_scalar_type(len(classes) - 1))
     return classes, codes, None if y_val is None else label_codes(y_val, classes, "y_val", cure)
+
+
+def new_labels(y, classes, name):
+    """The labels of ``y`` that are not in ``classes``; none if they are no labels of that kind."""
+    y = one_column(y, name, warn=True)
+    refuse_missing_labels(y, name)
+    kinds = {"n" if labels.dtype.kind in "biuf" else labels.dtype.kind for labels in (y, classes)}
+    same_kind = len(kinds) == 1 or kinds == {"O", "U"}
+    if y.dtype.kind == "f":
+        same_kind &= bool(np.all(np.isfinite(y) & (y == np.floor(y))))
+    elif y.dtype == object:
+        same_kind &= all(isinstance(label, str) for label in y)
+    return np.setdiff1d(y, classes) if same_kind else classes[:0]
 
 
 def label_codes(y, classes, name, cure=""):

@@ -78,12 +78,13 @@ class BaseInSampleValuer(
             The rows to value.
         y : array-like of shape (n_samples,)
             Their labels (numbers, booleans, strings, dates or categories), or targets if the method
-            supports regression.
+            supports regression; several columns if the class says so.
         X_val : array-like of shape (n_validation, n_features), default=None
             Validation points, on which utilities are computed. Without them, rows are held out as
             `cv` says, and the other rows are valued on those.
         y_val : array-like of shape (n_validation,), default=None
-            Labels of the validation points; passed together with `X_val`.
+            Labels of the validation points; passed together with `X_val`. In the games of
+            neighbours, a label that no row has is one more class; other methods refuse it.
         groups : array-like of shape (n_samples,), default=None
             Group of each row; `values_` then has one entry per group.
         sample_weight_val : array-like of shape (n_validation,), default=None
@@ -98,9 +99,9 @@ class BaseInSampleValuer(
         ------
         ValueError
             If X or X_val contain NaN or infinity, y has one class or targets too large to be
-            squared, y_val has a label that is not in y, only one of X_val and y_val is passed or
-            they are empty, groups or sample_weight_val have a wrong length, or rows are not equally
-            often players in the splits of `cv`.
+            squared, y_val has a label that the method refuses, only one of X_val and y_val is
+            passed or they are empty, groups or sample_weight_val have a wrong length, or rows are
+            not equally often players in the splits of `cv`.
         """
         return self._solve(
             make_problem(

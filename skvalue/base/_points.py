@@ -22,8 +22,8 @@ class Part:
 def mean_over_splits(problem, parts, empty_utility):
     """Mean over splits of weighted means over points; None if there is no part.
 
-    Splits and points without a part are left out. ``empty_utility``: a number, or a function of the
-    points of a split. ``statistic`` of the result has one list per split, one entry per part.
+    Splits and points without a part are left out. ``empty_utility``: a number, or a function of
+    a split. ``statistic`` of the result has one list per split, one entry per part.
     """
     row_values = np.zeros(len(problem.X))
     splits, statistics, utility, empty = [], [], 0.0, 0.0
@@ -41,8 +41,8 @@ def mean_over_splits(problem, parts, empty_utility):
         reached = 1.0 if whole else split.points.weights[: len(points)].sum() or 1.0
         row_values[split.players] += total / reached
         utility += utilities @ points.weights
-        empty += empty_utility(points) if callable(empty_utility) else empty_utility
         splits.append(replace(split, points=points))
+        empty += empty_utility(splits[-1]) if callable(empty_utility) else empty_utility
         statistics.append(kept)
     if not splits:
         return None

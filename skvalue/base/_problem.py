@@ -5,17 +5,21 @@ from numbers import Integral
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils.multiclass import type_of_target
 
 from .._utils.checks import (
     check_groups,
     check_length,
     check_numeric_target,
+    check_outputs,
     check_sample_weight,
     check_target_scale,
     check_task,
     check_validation_weights,
     encode_labels,
+    has_outputs,
     is_leave_one_out,
+    label_codes,
     make_splits,
     may_be_regression,
     refuse_missing_labels,
@@ -45,7 +49,10 @@ class Takes:
     targets: tuple = ("classification",)  # supported types of target, the default first
     task: str = "auto"  # the type of target that the user, or the model, requires
     dtypes: tuple = (np.float64, np.float32)  # dtypes kept; others are converted to the first
+    new_classes: bool = False  # whether validation points may have labels that no row has
+    outputs: bool = False  # whether y may have several columns, each of which is a target
     blocks: bool = False  # whether X may be `skvalue.neighbors.Rows`
+    pairwise: bool = False  # whether X holds the distances between the rows
     allow_nd: bool = False  # whether X may have more than two dimensions
     any_rows: bool = False  # whether X is left to an estimator that is trained on some of the rows
     names: bool = True  # with any_rows: whether frames of numbers stay frames, with column names
@@ -97,6 +104,7 @@ class Split:
 
     players: np.ndarray | slice
     points: Points
+    output: int | None = None  # the column of y that is predicted, if there are several
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +113,7 @@ class Problem:
 
     X: np.ndarray | None
     y: np.ndarray | None  # codes of classes, or targets; private fits: n_classes is any other label
-    classes: np.ndarray | None  # None for regression
+    classes: np.ndarray | list | None  # None for regression; a list, of each column of y
     splits: tuple[Split, ...] = ()
     groups: np.ndarray | None = None  # code of the group of each row
     group_names: np.ndarray | None = None
@@ -118,8 +126,15 @@ class Problem:
 
     @property
     def n_classes(self):
-        """Number of classes; 0 for regression."""
+        """Number of classes, of any output the most; 0 for regression."""
+        if isinstance(self.classes, list):
+            return max(map(len, self.classes))
         return 0 if self.classes is None else len(self.classes)
+
+    def n_classes_of(self, split):
+        """Number of classes of the output of a split; 0 for regression."""
+        several = isinstance(self.classes, list)
+        return len(self.classes[split.output]) if several else self.n_classes
 
     @property
     def player_codes(self):
@@ -147,9 +162,10 @@ class Problem:
 
     def rows(self, split):
         """X and y of the players of a split."""
+        y = self.y if split.output is None else np.ascontiguousarray(self.y[:, split.output])
         if isinstance(split.players, slice):  # all rows: the arrays themselves, not views
-            return self.X, self.y
-        return rows_at(self.X, split.players), self.y[split.players]
+            return self.X, y
+        return rows_at(self.X, split.players), y[split.players]
 
     def row_numbers(self, split):
         """Positions in X of the players of a split."""
@@ -167,7 +183,14 @@ class Problem:
 
     def labels(self, y):
         """Labels from codes; targets are returned unchanged."""
+        if isinstance(self.classes, list):
+            return np.column_stack([known[codes] for known, codes in zip(self.classes, y.T)])
         return y if self.classes is None else self.classes[y]
+
+    def labels_val(self):
+        """Labels or targets of the validation set."""
+        points = [split.points.y for split in self.splits]
+        return self.labels(points[0] if self.y.ndim == 1 else np.column_stack(points))
 
     def sum_by_group(self, row_values):
         """Values of the players: sums of the values of their rows."""
@@ -271,22 +294,29 @@ def build_problem(
         splits = _weigh_classes(estimator, problem, splits)
         return replace(problem, splits=splits, joining_fraction=fraction)
     weights = check_validation_weights(sample_weight_val, len(y_val))
-    prior = 0.0 if problem.n_classes else float(y_val @ weights)
-    points = Points(X_val, y_val, weights, np.arange(len(y_val)), prior=prior)
+    index, splits = np.arange(len(y_val)), []
+    for output, targets in _outputs(y_val):
+        prior = 0.0 if problem.n_classes else float(targets @ weights)
+        points = Points(X_val, targets, weights, index, prior=prior)
+        splits.append(Split(slice(None), points, output))
     return replace(
-        problem, splits=_weigh_classes(estimator, problem, (Split(slice(None), points),)),
+        problem, splits=_weigh_classes(estimator, problem, tuple(splits)),
         sample_weight_val=None if sample_weight_val is None else np.asarray(sample_weight_val),
     )  # fmt: skip
+
+
+def _outputs(y):
+    """Number and targets of each output; of a single one, the number is None."""
+    return [(None, y)] if y.ndim == 1 else list(enumerate(np.ascontiguousarray(y.T)))
 
 
 def _weigh_classes(estimator, problem, splits):
     """The splits with the class weights of the estimator, if it has any, in those of the points."""
     if estimator.class_weight is None:
         return splits
-    if not problem.n_classes:
-        raise ValueError(
-            f"class_weight must be None for a regression. Got {estimator.class_weight!r}."
-        )
+    if not problem.n_classes or problem.y.ndim > 1:
+        what = "targets of several columns" if problem.n_classes else "a regression"
+        raise ValueError(f"class_weight must be None for {what}. Got {estimator.class_weight!r}.")
     weighted = []
     for split in splits:
         y, weights = split.points.y, split.points.weights
@@ -304,6 +334,8 @@ def _weigh_classes(estimator, problem, splits):
 
 def _encode(name, takes, y, y_val):
     """Classes and codes of labels; for regression, None and targets."""
+    if takes.outputs and has_outputs(y):
+        return _encode_outputs(takes, np.asarray(y), y_val)
     task = takes.targets[0]
     known = len(takes.targets) > 1
     if known:
@@ -313,7 +345,30 @@ def _encode(name, takes, y, y_val):
     if task == "regression":
         return None, *_targets(takes, y, y_val)
     _warn_of_numbers(takes, y, "y")
-    return encode_labels(y, y_val, _CURE if known else "")
+    return encode_labels(y, y_val, _CURE if known else "", takes.new_classes)
+
+
+def _encode_outputs(takes, y, y_val):
+    """As `_encode`, for each column of y."""
+    n_outputs = y.shape[1]
+    if y_val is not None and np.shape(y_val)[1:] != (n_outputs,):
+        raise ValueError(f"y_val must have {n_outputs} columns, as y. Got {np.shape(y_val)}.")
+    columns = [(y[:, j], None if y_val is None else y_val[:, j]) for j in range(n_outputs)]
+    if check_outputs(takes.task, y) == "regression":
+        classes, encoded = None, [_targets(takes, *column) for column in columns]
+    elif type_of_target(y) == "multilabel-indicator":  # a column may be constant
+        classes = [np.array([0, 1], dtype=y.dtype)] * n_outputs
+        encoded = [
+            [None if part is None else label_codes(part, known, name)
+             for part, name in zip(column, ("y", "y_val"))]
+            for column, known in zip(columns, classes)
+        ]  # fmt: skip
+    else:
+        _warn_of_numbers(takes, max(y.T, key=may_be_regression), "y")
+        classes, *encoded = zip(*(encode_labels(*c, _CURE, takes.new_classes) for c in columns))
+        classes, encoded = list(classes), zip(*encoded)
+    y, y_val = (None if part[0] is None else np.column_stack(part) for part in zip(*encoded))
+    return classes, y, y_val
 
 
 def _encode_private(name, takes, y, y_val):
@@ -343,7 +398,7 @@ def _targets(takes, y, y_val):
 def _split_rows(estimator, problem):
     """Splits of ``cv``, and the fraction of them in which one more row would be a player."""
     X, y, n = problem.X, problem.y, len(problem.y)
-    prior = 0.0 if problem.n_classes else float(y.mean())
+    priors = [0.0 if problem.n_classes else float(targets.mean()) for _, targets in _outputs(y)]
     at_once = estimator._takes.leave_one_out_at_once and problem.groups is None
     if at_once and is_leave_one_out(estimator.cv):
         if n > LEAVE_ONE_OUT_LIMIT:
@@ -354,16 +409,17 @@ def _split_rows(estimator, problem):
             )
         # One game in place of n: each row is a validation point, and never its own neighbour.
         rows = np.arange(n)
-        points = Points(X, y, np.full(n, 1.0 / n), rows, rows, prior)
-        return (Split(slice(None), points),), n / (n + 1)
+        return tuple(
+            Split(slice(None), Points(X, targets, np.full(n, 1.0 / n), rows, rows, prior), output)
+            for (output, targets), prior in zip(_outputs(y), priors)
+        ), n / (n + 1)
     splits = []
-    for players, held_out in make_splits(estimator.cv, X, y, problem.groups, problem.n_classes > 0):
+    stratify = problem.n_classes > 0 and y.ndim == 1
+    for players, held_out in make_splits(estimator.cv, X, y, problem.groups, stratify):
         weights = np.full(len(held_out), 1.0 / len(held_out))
-        splits.append(
-            Split(
-                players, Points(rows_at(X, held_out), y[held_out], weights, held_out, prior=prior)
-            )
-        )
+        for (output, targets), prior in zip(_outputs(y), priors):
+            points = Points(rows_at(X, held_out), targets[held_out], weights, held_out, prior=prior)
+            splits.append(Split(players, points, output))
     return tuple(splits), sum(len(split.players) for split in splits) / (n * len(splits))
 
 

@@ -5,9 +5,9 @@ import re
 import numpy as np
 from scipy import sparse
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_non_negative, validate_data
 
-from .._utils.checks import hidden_entries, refuse_dict
+from .._utils.checks import has_outputs, hidden_entries, refuse_dict
 from .._utils.embedding import embed
 from .._utils.fits import blank_of
 from .._utils.parallel import row_map
@@ -36,6 +36,8 @@ def check_rows(estimator, X, y="no_validation", *, like=None, name="X"):
     with hidden_entries("y" if _is_fit(y) and np.asarray(y).dtype.kind == "c" else name):
         if estimator._takes.any_rows:
             return _check_any_rows(estimator, X, y, like)
+        if estimator._takes.pairwise:
+            return _check_distances(estimator, X, y, like, name)
         try:
             return _check_numbers(estimator, X, y, like, name)
         except (TypeError, ValueError) as error:
@@ -50,13 +52,14 @@ def _is_fit(y):
 def _check_numbers(estimator, X, y, like, name):
     """Rows of numbers, see `check_rows`."""
     takes, fit = estimator._takes, _is_fit(y)
+    several = {"multi_output": True} if takes.outputs and has_outputs(y) else {}
     dtypes = takes.dtypes if like is None else (like.dtype,)
     rows = as_rows(X, dtypes) if takes.blocks else X
     if isinstance(rows, Rows) and not rows.is_sparse:
         rows = validate_data(estimator, rows, skip_check_array=True, reset=fit)
         _check_blocks(rows, name, minimum=2 if fit else 1)
         if fit:
-            y = validate_data(estimator, "no_validation", y)
+            y = validate_data(estimator, "no_validation", y, **several)
             check_consistent_length(rows, y)
     else:
         large = isinstance(X, np.ndarray) and X.dtype in dtypes and X.size >= _LARGE
@@ -64,7 +67,7 @@ def _check_numbers(estimator, X, y, like, name):
             estimator, X, y, dtype=list(dtypes), order="C", reset=fit,
             accept_sparse="csr" if isinstance(rows, Rows) else False,
             ensure_min_samples=2 if fit else 1, ensure_all_finite=not large,
-            allow_nd=takes.allow_nd,
+            allow_nd=takes.allow_nd, **several,
         )  # fmt: skip
         rows, y = rows if fit else (rows, None)
         if large and not row_map(_has_finite_norm, rows).all():  # or only the norm overflows
@@ -78,9 +81,42 @@ def _check_numbers(estimator, X, y, like, name):
     return (rows, y) if fit else rows
 
 
+def _check_distances(estimator, X, y, like, name):
+    """Distances from the rows of fit, see `check_rows`; sparse ones become `Rows`."""
+    fit, was = _is_fit(y), isinstance(like, Rows)
+    several = {"multi_output": True} if estimator._takes.outputs and has_outputs(y) else {}
+    if getattr(estimator, "embedding", None) is not None:
+        raise ValueError(
+            "embedding must be None with metric='precomputed': X holds distances. Got "
+            f"{estimator.embedding!r}."
+        )
+    rows = validate_data(
+        estimator, X, y, dtype=np.float64, order="C", reset=fit, accept_sparse="csr",
+        ensure_min_samples=2 if fit else 1, **several,
+    )  # fmt: skip
+    rows, y = rows if fit else (rows, None)
+    check_non_negative(rows, f"{name}, which holds distances")
+    if fit and rows.shape[0] != rows.shape[1]:
+        raise ValueError(
+            "X must hold the distances between all rows, of shape (n_samples, n_samples), with "
+            f"metric='precomputed'. Got shape {rows.shape}."
+        )
+    if sparse.issparse(rows):  # zeros that are stored are distances: `as_rows` would drop them
+        rows = sparse.csr_array(rows)
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
+        rows = Rows(rows, rows.dtype)
+    if like is not None and name == "X" and isinstance(rows, Rows) != was:
+        raise ValueError(f"X must be {'sparse' if was else 'dense'}, as in fit.")
+    return (rows, y) if fit else rows
+
+
 def _name_the_cure(estimator, X, name, error):
     """Raise an error that says how to make numbers of rows, if they hold NaN or no numbers."""
     what, step = str(error).splitlines()[0], "ColumnTransformer(...)"
+    if "passed for y" in what:
+        return
     if "X contains NaN" in what or "X_val contains NaN" in what:
         step = "make_pipeline(SimpleImputer(), StandardScaler())"
     elif not re.search("convert|cast|promote", what) or type(X).__module__.startswith("dask"):

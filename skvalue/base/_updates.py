@@ -6,19 +6,22 @@ import numpy as np
 
 from .._utils.checks import (
     check_length,
+    check_outputs,
     check_task,
     label_codes,
+    new_labels,
     raw_validation_weights,
     refuse_missing_labels,
     summable_weights,
 )
-from ..neighbors import concatenate_rows
+from ..neighbors import Rows, concatenate_rows
 from ._problem import Points, Split, build_problem
 from ._rows import check_rows, check_validation_set
 
 
 def with_rows(estimator, problem, X, y, groups):
     """The problem with rows appended."""
+    _refuse_distances(estimator, "add_rows")
     X = check_rows(estimator, X, like=problem.X)
     y = np.asarray(y)
     refuse_missing_labels(y)
@@ -33,6 +36,7 @@ def with_rows(estimator, problem, X, y, groups):
 
 def without_rows(estimator, problem, rows):
     """The problem without some rows, which are given by position or by a mask."""
+    _refuse_distances(estimator, "remove_rows")
     n, rows = len(problem.X), np.asarray(rows)
     if rows.size and rows.dtype.kind not in "iub":
         raise ValueError(f"rows must be positions or a mask. Got entries of {rows.dtype}.")
@@ -52,16 +56,20 @@ def with_points(estimator, problem, X_val, y_val, sample_weight_val):
     """The problem with validation points appended, and the problem of the new points alone.
 
     The latter is None if new points change how the old ones count: for regression, where the empty
-    coalition predicts the mean of all targets, and with class weights.
+    coalition predicts the mean of all targets, with class weights, and with a new class.
     """
     old = problem.splits[0].points
     X_val, y_val = check_validation_set(estimator, X_val, y_val, problem.X)
+    if estimator._takes.pairwise and isinstance(X_val, Rows) != isinstance(old.X, Rows):
+        raise ValueError("X_val must be sparse if that of fit is, and dense if it is not.")
     both = np.concatenate([
         raw_validation_weights(given, len(points))
         for points, given in [(old, problem.sample_weight_val), (y_val, sample_weight_val)]
     ])  # fmt: skip
-    if not problem.n_classes or estimator.class_weight is not None:
-        targets = _joined(problem.labels(old.y), np.asarray(y_val), "y_val")
+    several = problem.y.ndim > 1
+    refit = not problem.n_classes or estimator.class_weight is not None or several
+    if refit or len(new_labels(y_val, problem.classes, "y_val")):
+        targets = _joined(problem.labels_val(), np.asarray(y_val), "y_val")
         rows = problem.X, problem.labels(problem.y), _groups(problem, slice(None))
         X_val = concatenate_rows(old.X, X_val)
         return _rebuilt(estimator, problem, *rows, (X_val, targets, both)), None
@@ -104,13 +112,25 @@ def merged(whole, old, new):
     )  # fmt: skip
 
 
+def _refuse_distances(estimator, what):
+    if estimator._takes.pairwise:
+        raise ValueError(
+            f"{what} needs features, and metric='precomputed' has distances only: fit again, with "
+            "the distances of the rows that are left or new."
+        )
+
+
 def _joined(before, new, name):
-    """Concatenate; an error for numbers and strings, which numpy would convert to strings."""
+    """Concatenate; an error for numbers and strings, or for other columns."""
     kinds = {before.dtype.kind, new.dtype.kind}
     if len(kinds) > 1 and "U" in kinds and "O" not in kinds:
         raise ValueError(
             f"{name} must have the same type as in fit ({before.dtype}). Got {new.dtype}."
         )
+    if new.ndim > 1 and new.shape[1:] != before.shape[1:]:
+        n_columns = before.shape[1] if before.ndim > 1 else 1
+        what = f"{n_columns} columns" if n_columns > 1 else "one column"
+        raise ValueError(f"{name} must have {what}, as in fit. Got shape {new.shape}.")
     return np.concatenate([before, new])
 
 
@@ -120,7 +140,8 @@ def _groups(problem, rows):
 
 def _rebuilt(estimator, problem, X, y, groups, validation=None):
     """The problem of other rows; ``validation`` replaces the validation points, if given."""
-    task = check_task(getattr(estimator, "task", "classification"), y)
+    check = check_task if y.ndim == 1 else check_outputs
+    task = check(getattr(estimator, "task", "classification"), y)
     if (task == "classification") != (problem.n_classes > 0):
         raise ValueError(
             "y must hold classes, or regression targets, as in fit: with the change it is "
@@ -130,7 +151,7 @@ def _rebuilt(estimator, problem, X, y, groups, validation=None):
         validation = None, None, problem.sample_weight_val
         if problem.has_validation_set:
             points = problem.splits[0].points
-            validation = points.X, problem.labels(points.y), problem.sample_weight_val
+            validation = points.X, problem.labels_val(), problem.sample_weight_val
     X_val, y_val, weights = validation
     rebuilt = build_problem(
         estimator, X, y, X_val, y_val, problem.columns, groups=groups, sample_weight_val=weights

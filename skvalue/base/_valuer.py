@@ -13,6 +13,22 @@ from ._labels import codes_of_new_rows
 from ._rows import check_rows
 
 
+def _codes(problem, y, private):
+    """Codes of the labels of new rows, or their targets."""
+    if problem.y is None or problem.y.ndim == 1:
+        if problem.n_classes:
+            return codes_of_new_rows(y, problem.classes, private)
+        return check_target_scale(y, "y")
+    y, n_outputs = np.asarray(y), problem.y.shape[1]
+    if y.shape[1:] != (n_outputs,):
+        raise ValueError(f"y must have {n_outputs} columns, as in fit. Got shape {y.shape}.")
+    if not problem.n_classes:
+        return np.column_stack([check_target_scale(column, "y") for column in y.T])
+    return np.column_stack([
+        codes_of_new_rows(column, known, private) for column, known in zip(y.T, problem.classes)
+    ])  # fmt: skip
+
+
 class BaseScoringValuer(BaseInSampleValuer):
     """Base class of valuers that can value any row, also rows not passed to `fit`.
 
@@ -64,22 +80,25 @@ class BaseScoringValuer(BaseInSampleValuer):
         """
         fitted = self._record("score_samples")
         problem = fitted.problem
+        if self._takes.pairwise and problem.has_validation_set:
+            raise ValueError(
+                "score_samples and transform need the distances of the rows from X_val, which are "
+                "no part of X with metric='precomputed'. Use values_, or fit without X_val."
+            )
         X = check_rows(self, X, like=problem.splits[0].points.X)
         codes = None
         if y is not None:
             check_length(y, "y", n_rows_of(X))
-            if problem.n_classes:
-                codes = codes_of_new_rows(y, problem.classes, fitted.is_private)
-            else:
-                codes = check_target_scale(y, "y")
+            codes = _codes(problem, y, fitted.is_private)
         scores, known = fitted.lookup(X, codes)
         new = np.flatnonzero(~known)
         if len(new):
-            y_new = None if codes is None else codes[new]
-            joined = sum(
-                self._score_new(fitted, number, rows_at(X, new), y_new)
-                for number in range(len(problem.splits))
-            )
+            joined = 0.0
+            for number, split in enumerate(problem.splits):
+                y_new = None if codes is None else codes[new]
+                if codes is not None and split.output is not None:
+                    y_new = y_new[:, split.output]
+                joined = joined + self._score_new(fitted, number, rows_at(X, new), y_new)
             scores[new] = joined * (problem.joining_fraction / len(problem.splits))
         return scores
 

@@ -21,6 +21,7 @@ from importlib import import_module
 
 from ._balls import ball_parts, balls
 from ._block_space import make_space
+from ._distances import append_columns
 from ._ranks import Order, rank_parts, ranks
 from ._rows import Rows, as_rows, concatenate_rows, read_rows
 from ._space import METRICS, Space
@@ -33,6 +34,7 @@ __all__ = [
     "Order",
     "Rows",
     "Space",
+    "append_columns",
     "as_rows",
     "ball_parts",
     "balls",

@@ -4,6 +4,7 @@ import numpy as np
 from scipy import sparse
 from sklearn import get_config
 
+from ._distances import DistanceSpace
 from ._rows import Rows, read_rows
 from ._space import (
     POINTS,
@@ -136,9 +137,10 @@ def make_space(X, metric, codes=None, n_classes=1):
     Parameters
     ----------
     X : ndarray or Rows of shape (n, d)
-        The rows.
+        The rows; for "precomputed", an array (n,) of their positions among the distances that each
+        point consists of.
     metric : str or callable
-        A name in `METRICS`, or a metric of `sklearn.metrics.pairwise_distances`.
+        A name in `METRICS`, "precomputed", or a metric of `sklearn.metrics.pairwise_distances`.
     codes : ndarray of int of shape (n,), default=None
         Class of each row; one class by default.
     n_classes : int, default=1
@@ -162,5 +164,7 @@ def make_space(X, metric, codes=None, n_classes=1):
     >>> len(make_space(np.array([[0.0, 1.0], [3.0, 4.0]]), "euclidean"))
     2
     """
+    if isinstance(metric, str) and metric == "precomputed":
+        return DistanceSpace(X, metric, codes, n_classes)
     kind = BlockSpace if isinstance(X, Rows) else DenseSpace
     return kind(X, metric, codes, n_classes)

@@ -60,7 +60,7 @@ class NumbaEngine:
         if isinstance(space, BlockSpace):
             yield from _blocks.ranks(space, points, self_index, max_rank)
             return
-        points = read_rows(points)
+        points = space.read(points)
         n, n_points = len(space), len(points)
         queries, query_half = space.queries(points)
         dtype = np.dtype(np.float64) if space.kind == GENERIC else space.work.dtype

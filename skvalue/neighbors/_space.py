@@ -101,8 +101,9 @@ class Space(ABC):
 
     For "euclidean" and "cosine" the key of row i and point q, which increases with their distance,
     is ``half[i] - scale[i] * <x_i, q>``; other metrics are computed by
-    `sklearn.metrics.pairwise_distances`, block by block. `make_space` returns one of two
-    subclasses: for rows in memory, or for rows that are read in blocks.
+    `sklearn.metrics.pairwise_distances`, block by block. `make_space` returns one of three
+    subclasses: for rows in memory, for rows that are read in blocks, or for rows of which only
+    distances are known.
 
     Parameters
     ----------

@@ -1,10 +1,12 @@
 """The contract that every per-row valuer inherits, on the two neighbour methods."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from oracles import enumerate_game, knn_utility, tknn_utility
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -81,6 +83,36 @@ def test_groups_sum_their_rows(name, rng):
     np.testing.assert_allclose(values[:, 0], [expected[g] for g in groups])
     valuer.fit(X, y)
     assert not hasattr(valuer, "groups_")
+
+
+@pytest.mark.filterwarnings("ignore::skvalue.exceptions.RadiusWarning")  # few rows
+@pytest.mark.parametrize("cls", [KNNShapleyValuer, TKNNShapleyValuer])
+def test_a_class_that_only_validation_points_have_counts_as_one(cls, rng):
+    X, X_val, y_val = rng.normal(size=(6, 2)), rng.normal(size=(5, 2)), np.array(list("abzzq"))
+    y = np.array(list("ababab"))
+    if cls is KNNShapleyValuer:
+        valuer = cls(2)
+        game = partial(knn_utility, k=2, utility="soft", n_classes=4, prior=0)
+    else:
+        valuer = cls(1.0, metric="euclidean")
+        game = partial(tknn_utility, radius=1.0, n_classes=4)
+    expected = enumerate_game(game, X, y, X_val, y_val)
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    np.testing.assert_allclose(valuer.values_, expected, atol=1e-13)
+    assert valuer.classes_.tolist() == list("abqz")
+    assert valuer.empty_utility_ == 1 / 4
+    later = clone(valuer).fit(X, y, X_val=X_val[:2], y_val=y_val[:2])
+    assert later.empty_utility_ == 1 / 2
+    later.add_validation(X_val[2:], y_val[2:])
+    np.testing.assert_allclose(later.values_, expected, atol=1e-13)
+    later.remove_rows(y == "b")  # then only validation points have the label "b"
+    assert later.classes_.tolist() == list("abqz")
+    assert np.isfinite(later.score_samples(X_val[:2], ["z", "b"])).all()
+    if cls is TKNNShapleyValuer:  # the private game has the same classes
+        private = clone(valuer).set_params(radius=1.0, epsilon=1.0)
+        private.fit(X, y, X_val=X_val, y_val=y_val)
+        assert private.classes_.tolist() == list("abqz")
+        assert private.empty_utility_ == 1 / 4
 
 
 def test_a_group_is_no_validation_point_of_itself(rng):
@@ -471,7 +503,6 @@ BAD = {
         dict(X_val=X0[:, :1], y_val=Y0),
         "X_val must be like X: X_val has 1 features",
     ),
-    "unseen": ((X0, Y0), dict(X_val=X0[:2], y_val=["a", "z"]), "labels that y has. Got .* 'z'"),
     "other kind": ((X0, Y0), dict(X_val=X0[:2], y_val=[1, 2]), "labels that y has. Got unseen"),
     "groups": (
         (X0, Y0),
@@ -517,7 +548,6 @@ BAD = {
         dict(sample_weight_val=[1] * 10),
         "sample_weight_val needs X_val",
     ),
-    "two columns of y": ((X0, np.c_[Y0, Y0]), {}, "y should be a 1d array|must be one column"),
     "labels of no type": ((X0, np.arange(10).astype(object)), {}, r"objects .* y\.astype\(int\)\."),
     "one row": ((X0[:1], Y0[:1]), {}, "minimum of 2 is required"),
 }

@@ -53,6 +53,20 @@ def test_knn_against_the_product(problem, ratio):
     assert ratio(f"KNN, d={d}, over X_val @ X.T", fit, product(X, X_val), limit) <= limit
 
 
+@pytest.mark.parametrize(
+    "parameters",
+    [{"semivalue": "banzhaf"}, {"semivalue": (4, 1)}, {"min_coalition": N // 2}],
+    ids=str,
+)
+def test_knn_semivalues_against_shapley(problem, parameters, ratio):
+    d, X, y, X_val, y_val = problem
+    fits = [
+        lambda valuer=valuer: valuer.fit(X, y, X_val=X_val, y_val=y_val)
+        for valuer in (KNNShapleyValuer(5, **parameters), KNNShapleyValuer(5))
+    ]
+    assert ratio(f"KNN {parameters}, d={d}, over the Shapley value", *fits, 1.1) <= 1.1
+
+
 PEER = """
 import time, warnings
 import numpy as np

@@ -2,8 +2,12 @@
 
 import numpy as np
 
+from ._coalitions import near_rows
 
-def class_game(n, n_neighbors, n_classes, utility="soft"):
+
+def class_game(
+    n, n_neighbors, n_classes, utility="soft", semivalue="shapley", min_coalition=0
+):  # fmt: skip
     """Tables of the classification game: values as a function of rank.
 
     With matches m_r in order of distance, k = min(K, n) for "soft" and k = K for "original", and
@@ -15,6 +19,11 @@ def class_game(n, n_neighbors, n_classes, utility="soft"):
     which is the sum of the recursion of the papers, with k = min(K, n) throughout: as printed, the
     recursion of Wang and Jia is wrong for n < K.
 
+    For another semivalue, 1 / max(r, k) becomes ``near[r]`` of `Coalitions`. With q_s the
+    probability that a player joins a coalition of s others, let ``R = q_1 / 2 + ... + q_{k-1} / k``
+    for "soft" and 0 for "original"; then h / n becomes R, 1 / n becomes q_0, and h / (n - 1)
+    becomes ``R n / (n - 1) + q_0 - near[n]`` for "soft".
+
     Parameters
     ----------
     n : int
@@ -25,6 +34,10 @@ def class_game(n, n_neighbors, n_classes, utility="soft"):
         Number C of classes.
     utility : {"soft", "original"}, default="soft"
         The game, see `KNNShapleyValuer`.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
+        The semivalue, see `skvalue.semivalues.check_semivalue`.
+    min_coalition : int, default=0
+        Number of rows that a coalition has at least.
 
     Returns
     -------
@@ -39,21 +52,22 @@ def class_game(n, n_neighbors, n_classes, utility="soft"):
 
     votes = min(n_neighbors, n)
     soft = utility == "soft"
-    inv = 1.0 / np.maximum(np.arange(n + 1), votes if soft else n_neighbors)
-    h = (1.0 / np.arange(2, votes + 1)).sum() if soft else 0.0
+    sizes, inv, _ = near_rows(n, votes if soft else n_neighbors, semivalue, min_coalition)
+    sums = np.concatenate([[0.0], np.cumsum(inv[1:])])
+    inv[0] = 1.0 / (votes if soft else n_neighbors)
     pairs = max(n - 1, 1)
+    base = base_match = gain = 0.0
+    if soft:
+        h = (sizes[1:] / np.arange(2, votes + 1)).sum()
+        base, base_match = -sizes[0] / (n_classes * n), -h / (n * pairs)
+        gain = h / pairs + (sizes[0] - sizes.sum() / votes) / n
     return ClassGame(
-        n=n,
-        votes=votes,
-        inv=inv,
-        sums=np.concatenate([[0.0], np.cumsum(inv[1:])]),
-        base=-1.0 / (n_classes * n) if soft else 0.0,
-        base_match=-h / (n * pairs),
-        gain=h / pairs,
-    )
+        n=n, votes=votes, inv=inv, sums=sums, base=float(base), base_match=float(base_match),
+        gain=float(gain),
+    )  # fmt: skip
 
 
-def target_game(n, n_neighbors, utility="soft"):
+def target_game(n, n_neighbors, utility="soft", semivalue="shapley", min_coalition=0):
     """Tables of the regression game: values as a function of rank.
 
     A coalition S predicts ``p(|S|)`` times the sum of the targets of its ``min(K, |S|)`` nearest
@@ -61,7 +75,8 @@ def target_game(n, n_neighbors, utility="soft"):
     1 / K for "original"; its utility is minus the squared error. The rows at ranks i and i + 1 are
     exchangeable except for their targets, so the difference of their values is a weighted sum of
     the probabilities that fewer than K members of a random coalition are nearer (Jia et al. 2019,
-    Theorem 6, for 1 / K). The sums of these differences are the tables.
+    Theorem 6, for 1 / K). The sums of these differences are the tables. They hold for every
+    semivalue, with the probabilities of `Coalitions`.
 
     Parameters
     ----------
@@ -71,6 +86,10 @@ def target_game(n, n_neighbors, utility="soft"):
         Number K of neighbours.
     utility : {"soft", "original"}, default="soft"
         The game, see `KNNShapleyValuer`.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
+        The semivalue, see `skvalue.semivalues.check_semivalue`.
+    min_coalition : int, default=0
+        Number of rows that a coalition has at least.
 
     Returns
     -------
@@ -81,43 +100,43 @@ def target_game(n, n_neighbors, utility="soft"):
 
     soft = utility == "soft"
     votes = min(n_neighbors, n)
-    r = np.arange(n + 1)
-    r[0] = 1
+    sizes, near, joint = near_rows(n, n_neighbors, semivalue, min_coalition)
     k = np.arange(votes)  # sizes of coalitions in which a far row still counts
     p = 1.0 / np.maximum(k, 1) if soft else np.full(votes, 1.0 / n_neighbors)  # p(k)
     joined = 1.0 / (k + 1) if soft else p  # p(k + 1)
     last = 1.0 / n_neighbors
     others, pairs = max(n - 1, 1), max(n - 2, 1)
-    # Mean over coalition sizes of p^2 times the probability that the row is among the K nearest,
-    excess = joined[: votes - 1] ** 2 - last**2
-    a = (excess.sum() + last**2 * (n - 1) * np.minimum(n_neighbors, r) / r) / others
-    # and of p^2 times the probability that it is, and that a given nearer row is in the coalition.
-    u = np.minimum(n_neighbors - 1, r - 1)
-    both = np.divide(u * (u + 1) / 2, r * (r - 1), out=np.zeros(n + 1), where=r > 1)
-    b = ((excess * k[: votes - 1]).sum() / pairs + last**2 * (n - 1) * both) / others
-    q = np.minimum(n_neighbors, r) / (r * n_neighbors)
+    # Mean over coalitions of p^2 times the event that the row is among the K nearest,
+    few = k[: votes - 1]
+    without = (sizes[:-1] * (n - 1 - few) + sizes[1:] * (few + 1)) / n  # sizes of pairs' coalitions
+    excess = without * (joined[: votes - 1] ** 2 - last**2)
+    a = excess.sum() / others + last * near
+    # and of p^2 times the event that it is, and that a given nearer row is in the coalition.
+    b = (excess * few).sum() / pairs / others + last**2 * joint
+    q = near.copy()
     # The farthest row counts only in coalitions of fewer than K rows.
     from_second = slice(1, None)
-    c1 = (joined**2 * k)[from_second].sum() / others
-    drop = (p**2 - joined**2)[from_second]
+    c1 = (sizes * joined**2 * k)[from_second].sum() / others
+    drop = (sizes * (p**2 - joined**2))[from_second]
     e1 = (drop * k[from_second]).sum() / others
     e2 = (drop * k[from_second] * (k[from_second] - 1)).sum() / (others * pairs)
-    d1 = ((joined - p) * k)[from_second].sum() / others
+    d1 = (sizes * (joined - p) * k)[from_second].sum() / others
     b[n] = (c1 + e2) / n
-    a[n] = 2 * b[n] + ((joined**2).sum() - 2 * c1 + e1 - 2 * e2) / n
-    q[n] = (joined.sum() - d1) / n
+    a[n] = 2 * b[n] + ((sizes * joined**2).sum() - 2 * c1 + e1 - 2 * e2) / n
+    q[n] = ((sizes * joined).sum() - d1) / n
     return TargetGame(
-        n=n, votes=votes, weight=1.0 / votes if soft else last, soft=soft,
-        a=a.astype(float), b=b, q=q, d1=d1, e1=e1, e2=e2,
+        n=n, votes=votes, weight=1.0 / votes if soft else last, soft=soft, a=a, b=b, q=q,
+        d1=float(d1), e1=float(e1), e2=float(e2), alone=float(sizes[0]),
     )  # fmt: skip
 
 
-def max_rank_bound(n, max_rank):
+def max_rank_bound(n, max_rank, n_neighbors=1, semivalue="shapley", min_coalition=0):
     """Bound of the error of values when only the nearest rows are ranked.
 
     Rows beyond rank R = `max_rank` >= K count as tied. Their values, and the exact ones, are in an
     interval of length 1/(R + 1) - 1/n; the error of the values of nearer rows comes from the
-    weights of the ranks beyond R, whose sum is 1/R - 1/n. The sum of the values is exact.
+    weights of the ranks beyond R, whose sum is 1/R - 1/n. The sum of the values is exact. For
+    another semivalue, 1 / r becomes ``near[r]`` of `Coalitions`.
 
     Parameters
     ----------
@@ -125,6 +144,12 @@ def max_rank_bound(n, max_rank):
         Number of players.
     max_rank : int
         Number of ranks.
+    n_neighbors : int, default=1
+        Number K of neighbours, at most `max_rank`.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
+        The semivalue.
+    min_coalition : int, default=0
+        Number of rows that a coalition has at least.
 
     Returns
     -------
@@ -136,4 +161,5 @@ def max_rank_bound(n, max_rank):
     >>> round(max_rank_bound(n=1000, max_rank=100), 6)
     0.009
     """
-    return max(0.0, 1.0 / max_rank - 1.0 / n)
+    near = near_rows(n, n_neighbors, semivalue, min_coalition).near
+    return max(0.0, float(near[min(max_rank, n)] - near[n]))

@@ -30,6 +30,7 @@ class TargetGame(NamedTuple):
     d1: float
     e1: float
     e2: float
+    alone: float  # n times the probability that a player joins the empty coalition
 
 
 @compiled
@@ -116,7 +117,7 @@ def add_target_values(game, order, n_ranked, targets, point_targets, weights, va
             total += z
             squares += z * z
         empty = -(point_targets[v] ** 2)
-        base = -(u * u + empty) + 2 * u * game.d1 * total + game.e1 * squares
+        base = -game.alone * (u * u + empty) + 2 * u * game.d1 * total + game.e1 * squares
         base = (base + game.e2 * (total * total - squares)) / n
         with_later = later = 0.0  # sums over later ranks: of b z, and of the terms without z_r
         stop = n
@@ -192,7 +193,7 @@ def join_target_values(game, order, n_ranked, n_players, targets, point_targets,
                 squares += z * z
                 before += 1
         empty = -(point_targets[v] ** 2)
-        base0 = -(u * u + empty) + 2 * u * game.d1 * total + game.e1 * squares
+        base0 = -game.alone * (u * u + empty) + 2 * u * game.d1 * total + game.e1 * squares
         base0 = (base0 + game.e2 * (total * total - squares)) / game.n
         base1 = 2 * (u * game.d1 + game.e2 * total) / game.n
         base2 = game.e1 / game.n

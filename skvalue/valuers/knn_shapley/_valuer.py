@@ -4,6 +4,7 @@ Wang and Jia, "A Note on 'Towards Efficient Data Valuation Based on the Shapley 
 Jia et al., "Efficient Task-Specific Data Valuation for Nearest Neighbor Algorithms" (PVLDB 2019).
 """
 
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -15,11 +16,14 @@ from ...neighbors import (
     APPROXIMATE,
     ENGINES,
     METRICS,
+    append_columns,
     concatenate_rows,
     get_engine,
     make_space,
     rank_parts,
+    read_rows,
 )
+from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
 from ._games import class_game, max_rank_bound, target_game
 from ._values import join_classes, join_targets, point_moments, point_values, predict_at, value_part
@@ -32,6 +36,9 @@ class KNNShapleyValuer(BaseValuer):
     rows. For classification its utility is the mean fraction of the right label among them; for
     regression minus the mean squared error of their mean. The value of tied rows is the mean over
     their orders. All values follow from one sort by distance per validation point.
+
+    If y has several columns (labels of a multilabel problem, or several targets), utilities and
+    values are means over the columns, each of which takes the time of one target.
 
     Parameters
     ----------
@@ -47,7 +54,18 @@ class KNNShapleyValuer(BaseValuer):
     metric : str or callable, default="euclidean"
         "euclidean" and "cosine" are computed by one matrix product; "braycurtis", "canberra",
         "chebyshev", "correlation", "hamming", "l1", "manhattan", "sqeuclidean" or a callable of
-        two rows by `sklearn.metrics.pairwise_distances`.
+        two rows by `sklearn.metrics.pairwise_distances`. With "precomputed", X holds the distances
+        between the rows, of shape (n_samples, n_samples), and X_val those from the validation
+        points to the rows, of shape (n_validation, n_samples); either may be sparse, and rows
+        whose distance is not stored (a stored zero is a distance) are tied, beyond all others.
+        With X_val, the entries of X are not used.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple (alpha, beta), default="shapley"
+        The semivalue; a tuple is Beta(alpha, beta)-Shapley. All cost the same.
+    min_coalition : int, default=0
+        Number T of rows of the smallest coalition that a row joins; all sizes from T on have the
+        same weight. With T > 0 these are calibrated values (Yang et al. 2024): predictions from few
+        rows, which nearly every row improves, no longer raise the values of harmful rows above 0.
+        It must be less than the number of players, and needs the Shapley value.
     max_rank : int, default=None
         Number of nearest rows that are ranked at each validation point (at least `n_neighbors`);
         the others count as tied. `max_rank_error_` bounds the error. Classification only.
@@ -83,7 +101,8 @@ class KNNShapleyValuer(BaseValuer):
     values_ : ndarray of shape (n_samples,) or (n_groups,)
         Values in the order of the rows, or of `groups_`; higher is better.
     utility_, empty_utility_ : float
-        Mean utility of all rows and of the empty coalition; ``values_.sum()`` is their difference.
+        Mean utility of all rows and of the empty coalition. For the Shapley value,
+        ``values_.sum()`` is their difference.
     max_rank_error_ : float
         Bound of the error of each value due to `max_rank`; 0 for exact values.
     approximate_ : bool
@@ -91,8 +110,8 @@ class KNNShapleyValuer(BaseValuer):
         `max_rank_error_` bounds the error of the truncation alone.
     embedding_ : transformer, torch module or callable
         The fitted embedding, if `embedding` is set.
-    classes_ : ndarray of shape (n_classes,)
-        The labels; not set for regression.
+    classes_ : ndarray of shape (n_classes,), or list of these
+        The labels, or those of each column of y; not set for regression.
     groups_ : ndarray of shape (n_groups,)
         The groups, if `groups` was passed.
     n_features_in_ : int
@@ -108,7 +127,8 @@ class KNNShapleyValuer(BaseValuer):
     ----------
     J. T. Wang, R. Jia: "A Note on 'Towards Efficient Data Valuation Based on the Shapley Value'",
     2023. R. Jia et al.: "Efficient Task-Specific Data Valuation for Nearest Neighbor Algorithms",
-    PVLDB 12(11), 2019; Theorems 1 and 6.
+    PVLDB 12(11), 2019; Theorems 1 and 6. Z. Yang, H. Yue, J. Chen, H. Liu: "On the Inflation of
+    KNN-Shapley Value", arXiv:2405.17489, 2024 (`min_coalition`).
 
     Examples
     --------
@@ -123,7 +143,9 @@ class KNNShapleyValuer(BaseValuer):
     _parameter_constraints: dict = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "utility": [StrOptions({"soft", "original"})],
-        "metric": [StrOptions(METRICS), callable],
+        "metric": [StrOptions(METRICS | {"precomputed"}), callable],
+        "semivalue": [str, tuple, list],
+        "min_coalition": [Interval(Integral, 0, None, closed="left")],
         "max_rank": [Interval(Integral, 1, None, closed="left"), None],
         "task": [StrOptions({"auto", "classification", "regression"})],
         **ENGINE_CONSTRAINTS,
@@ -139,6 +161,8 @@ class KNNShapleyValuer(BaseValuer):
         *,
         utility="soft",
         metric="euclidean",
+        semivalue="shapley",
+        min_coalition=0,
         max_rank=None,
         task="auto",
         engine="auto",
@@ -151,6 +175,8 @@ class KNNShapleyValuer(BaseValuer):
         self.n_neighbors = n_neighbors
         self.utility = utility
         self.metric = metric
+        self.semivalue = semivalue
+        self.min_coalition = min_coalition
         self.max_rank = max_rank
         self.task = task
         self.engine = engine
@@ -161,10 +187,15 @@ class KNNShapleyValuer(BaseValuer):
         self.n_jobs = n_jobs
 
     @property
+    def _is_precomputed(self):
+        return isinstance(self.metric, str) and self.metric == "precomputed"
+
+    @property
     def _takes(self):
         return Takes(
-            targets=("classification", "regression"), task=self.task, blocks=True,
-            leave_one_out_at_once=True,
+            targets=("classification", "regression"), task=self.task, outputs=True,
+            new_classes=True, blocks=True, leave_one_out_at_once=True,
+            pairwise=self._is_precomputed,
         )  # fmt: skip
 
     # The fit --------------------------------------------------------------------------------
@@ -176,6 +207,18 @@ class KNNShapleyValuer(BaseValuer):
                 f"engine={self.engine!r} is approximate and needs max_rank, and classes. Got "
                 f"max_rank={self.max_rank} and a "
                 f"{'classification' if problem.n_classes else 'regression'}."
+            )
+        semivalue = check_semivalue(self.semivalue)
+        sizes = {_n_players(problem, split) for split in problem.splits}
+        if self.min_coalition and semivalue != "shapley":
+            raise ValueError(
+                "min_coalition needs semivalue='shapley'. Got "
+                f"min_coalition={self.min_coalition} and semivalue={semivalue!r}."
+            )
+        if self.min_coalition >= min(sizes):
+            raise ValueError(
+                f"min_coalition must be less than the number of players, {min(sizes)}. Got "
+                f"{self.min_coalition}."
             )
         bound = 0.0
         if self.max_rank is not None:
@@ -189,8 +232,12 @@ class KNNShapleyValuer(BaseValuer):
                     f"max_rank must be at least n_neighbors={self.n_neighbors}. Got "
                     f"{self.max_rank}."
                 )
-            sizes = [_n_players(problem, split) for split in problem.splits]
-            bound = max(max_rank_bound(n, min(self.max_rank, n)) for n in sizes)
+            bound = max(
+                max_rank_bound(
+                    n, self.max_rank, self.n_neighbors, semivalue, self.min_coalition
+                )
+                for n in sizes
+            )  # fmt: skip
         return {"max_rank_error_": bound, "approximate_": approximate}
 
     def _parts(self, problem, attributes, release):
@@ -207,10 +254,12 @@ class KNNShapleyValuer(BaseValuer):
         return ordered_map(value, started(tasks), self.n_jobs, n_tasks), n_tasks
 
     def _combine(self, problem, attributes, parts):
-        if problem.n_classes:
-            empty = 1.0 / problem.n_classes if self.utility == "soft" else 0.0
-        else:
-            empty = _empty_utility
+        def empty(split):
+            n_classes = problem.n_classes_of(split)
+            if not n_classes:
+                return _empty_utility(split.points)
+            return 1.0 / n_classes if self.utility == "soft" else 0.0
+
         return mean_over_splits(problem, parts, empty)
 
     def _plan(self, problem):
@@ -224,7 +273,8 @@ class KNNShapleyValuer(BaseValuer):
 
     def _tasks(self, problem, number, parts):
         """Arguments of `value_points` for the parts of the points of one split."""
-        split, n_classes = problem.splits[number], problem.n_classes
+        split = problem.splits[number]
+        n_classes = problem.n_classes_of(split)
         engine, n = get_engine(self.engine, self.device), _n_players(problem, split)
         (X, y), points = problem.rows(split), split.points
         if n_classes:
@@ -233,14 +283,16 @@ class KNNShapleyValuer(BaseValuer):
         else:
             class_counts, y, points = np.zeros(0, np.int64), y - points.prior, points.centred()
         max_rank = n if self.max_rank is None else min(self.max_rank, n)
-        space, game = make_space(X, self.metric), self._game(n, n_classes)
+        rows = problem.row_numbers(split) if self._is_precomputed else X
+        space, game = make_space(rows, self.metric), self._game(n, n_classes)
         for part in parts:
             yield engine, space, y, points[part], game, class_counts, max_rank
 
     def _game(self, n, n_classes):
+        weights = check_semivalue(self.semivalue), self.min_coalition
         if n_classes:
-            return class_game(n, self.n_neighbors, n_classes, self.utility)
-        return target_game(n, self.n_neighbors, self.utility)
+            return class_game(n, self.n_neighbors, n_classes, self.utility, *weights)
+        return target_game(n, self.n_neighbors, self.utility, *weights)
 
     # After the fit --------------------------------------------------------------------------
 
@@ -248,7 +300,8 @@ class KNNShapleyValuer(BaseValuer):
         """Rank old and new rows together: the rank of a new row is its position among players."""
         exact = "faiss" if self.engine in APPROXIMATE else self.engine
         engine, problem = get_engine(exact, self.device), fitted.problem
-        split, n_classes = problem.splits[number], problem.n_classes
+        split = problem.splits[number]
+        n_classes = problem.n_classes_of(split)
         X_old, y_old = problem.rows(split)
         game = self._game(_n_players(problem, split) + 1, n_classes)
         prior, votes = split.points.prior, min(self.n_neighbors, len(X_old))
@@ -257,19 +310,26 @@ class KNNShapleyValuer(BaseValuer):
         scores = np.empty(len(X))
         for part in tiles(len(X), len(X_old)):
             new = X[part]
-            both = make_space(concatenate_rows(X_old, new), self.metric)
+            if self._is_precomputed:
+                old, points = problem.row_numbers(split), split.points
+                both = np.concatenate([old, points.X.shape[1] + np.arange(len(new))])
+                distances = read_rows(new)[:, points.index].T
+                points = replace(points, X=append_columns(points.X, distances))
+            else:
+                old, points, both = X_old, split.points, concatenate_rows(X_old, new)
+            both = make_space(both, self.metric)
             if y is None:
                 predicted = predict_at(
-                    engine, make_space(X_old, self.metric), y_old, new, votes, n_classes
+                    engine, make_space(old, self.metric), y_old, new, votes, n_classes
                 )
             if n_classes:
-                common, by_label = join_classes(engine, both, y_old, split.points, game, n_classes)
+                common, by_label = join_classes(engine, both, y_old, points, game, n_classes)
                 if y is None:
                     scores[part] = common + (predicted * by_label).sum(axis=1)
                 else:
                     scores[part] = common + by_label[np.arange(len(new)), y[part]]
                 continue
-            terms = join_targets(engine, both, y_old, split.points.centred(), game)
+            terms = join_targets(engine, both, y_old, points.centred(), game)
             if y is None:
                 first, second = predicted.T
             else:
@@ -285,12 +345,17 @@ class KNNShapleyValuer(BaseValuer):
     def _point_moments(self, fitted):
         problem = fitted.problem
         players = problem.groups, problem.n_players
-        tasks = [(*players, *task) for task in self._tasks(problem, 0, self._plan(problem)[0])]
+        by_output = [
+            self._tasks(problem, number, parts) for number, parts in enumerate(self._plan(problem))
+        ]
+        tasks = [(*players, *games) for games in zip(*by_output)]
         return sum(ordered_map(point_moments, tasks, self.n_jobs))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.pairwise = self._is_precomputed
         return tags
 
 

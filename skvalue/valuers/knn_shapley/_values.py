@@ -48,13 +48,17 @@ def each_point(engine, space, y, points, game, class_counts, max_rank):
             yield v, values
 
 
-def point_moments(groups, n_players, engine, space, y, points, *game):
-    """Sums over a tile of points of ``weight**2 * value`` and of ``weight**2 * value**2``."""
-    moments = np.zeros((2, n_players))
-    for v, values in each_point(engine, space, y, points, *game):
+def point_moments(groups, n_players, *games):
+    """Sums over a tile of points of ``weight**2 * value`` and of ``weight**2 * value**2``.
+
+    ``games``: arguments of `each_point` for each output; the value is the mean over them.
+    """
+    moments, weights = np.zeros((2, n_players)), games[0][3].weights
+    for found in zip(*(each_point(*game) for game in games)):
+        v, values = found[0][0], sum(values for _, values in found) / len(found)
         if groups is not None:
             values = np.bincount(groups, weights=values, minlength=n_players)
-        square = points.weights[v] ** 2
+        square = weights[v] ** 2
         moments[0] += square * values
         moments[1] += square * values**2
     return moments

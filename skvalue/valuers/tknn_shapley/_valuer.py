@@ -264,7 +264,7 @@ class TKNNShapleyValuer(BaseValuer):
         self.ledger = ledger
         self.noise_random_state = noise_random_state
 
-    _takes = Takes(blocks=True, leave_one_out_at_once=True)
+    _takes = Takes(new_classes=True, blocks=True, leave_one_out_at_once=True)
 
     # The fit --------------------------------------------------------------------------------
 

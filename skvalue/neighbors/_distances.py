@@ -1,0 +1,59 @@
+"""Rows of which only distances are known: columns of the distances from each point."""
+
+import numpy as np
+from scipy import sparse
+
+from ._rows import Rows, read_rows
+from ._space import Space
+
+
+class DistanceSpace(Space):
+    """Rows that are columns of the distances from the points (metric "precomputed").
+
+    ``X``: position of each row among the columns, as an array (n,). Points have one distance per
+    column; those that a sparse point does not store are equal, and larger than any other.
+    """
+
+    def __init__(self, X, metric, codes=None, n_classes=1):
+        self.columns = np.asarray(X)
+        super().__init__(self.columns[:, None].astype(np.float64), metric, codes, n_classes)
+
+    def _measure(self):
+        self.work, self.far_tolerance = self.X, 0.0
+        return 1
+
+    def read(self, points):
+        points = read_rows(points)
+        if not sparse.issparse(points):
+            return points
+        far = 2 * points.data.max(initial=0.0) + 1
+        dense = np.full(points.shape, far)
+        lines = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
+        dense[lines, points.indices] = points.data  # zeros that are stored are distances
+        return dense
+
+    def queries(self, points):
+        return points, np.zeros(len(points))
+
+    def distances(self, points, rows=slice(None)):
+        return points[:, self.columns[rows]]
+
+
+def append_columns(points, columns):
+    """Add distances to points, as new columns.
+
+    Parameters
+    ----------
+    points : ndarray or Rows of shape (n_points, n)
+        Distances.
+    columns : ndarray or sparse array of shape (n_points, n_new)
+        Further distances; sparse if those of the points are.
+
+    Returns
+    -------
+    both : ndarray or Rows
+        The columns of the first, then those of the second.
+    """
+    if not isinstance(points, Rows):
+        return np.concatenate([points, columns], axis=1)
+    return Rows(sparse.csr_array(sparse.hstack([points.read(), columns])), points.dtype)
