@@ -58,7 +58,7 @@ with warnings.catch_warnings():
 from skvalue.collaborative import BayesianLinear, BayesianSurpriseScorer, RhoShapleyReward
 
 releases = {"A": releases["A"], "B": path[2], "C": releases["C"]}
-scorer = BayesianSurpriseScorer(BayesianLinear(precision=0.1, a0=20, b0=0.5), random_state=0)
+scorer = BayesianSurpriseScorer(BayesianLinear(precision=0.1), random_state=0)
 scheme = RhoShapleyReward(rho=0.2, random_state=0)
 scorer.fit(releases)
 scheme.fit(scorer)

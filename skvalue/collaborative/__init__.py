@@ -6,6 +6,7 @@ from .mediator import (
     PosteriorClassifier,
     PosteriorDraws,
     PosteriorRegressor,
+    PredictiveValueScorer,
     RhoShapleyReward,
 )
 from .models import BayesianLinear, BayesianLogistic, BetaBernoulli, GammaPoisson, GaussianMean
@@ -27,6 +28,7 @@ __all__ = [
     "PosteriorDraws",
     "PosteriorMarginalsDisplay",
     "PosteriorRegressor",
+    "PredictiveValueScorer",
     "PrivacyTradeOffDisplay",
     "PrivateCollaboration",
     "Release",

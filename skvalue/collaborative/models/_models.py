@@ -145,5 +145,5 @@ def warn_of_few_rows(releases):
             f"Parties {few!r} have fewer than {FEW_ROWS} rows: the normal approximation of their "
             "statistics is not accurate.",
             NormalApproximationWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
