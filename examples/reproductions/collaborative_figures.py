@@ -135,12 +135,14 @@ def releases_of(parts, party, run):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)  # an experiment, nobody's data
         warnings.simplefilter("ignore", NestedReleasesWarning)
-        party.set_params(epsilon=OTHERS)
+        party.set_params(renyi_epsilon=OTHERS)
         fixed = [
             party.set_params(noise_random_state=int(seeds[i])).fit(*parts[i]).release_
             for i in (0, 2)
         ]
-        path = party.set_params(noise_random_state=int(seeds[1])).path(*parts[1], epsilons=EPSILONS)
+        path = party.set_params(noise_random_state=int(seeds[1])).path(
+            *parts[1], renyi_epsilons=EPSILONS
+        )
     return fixed, path
 
 

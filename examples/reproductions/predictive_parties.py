@@ -68,7 +68,11 @@ def values(epsilon, n_parties, draws, columns=None):
         releases = []
         for i, rows in enumerate(parties[:n_parties]):
             seed = None if epsilon is None else 10 * draw + i
-            releases.append(GramRelease(epsilon, noise_random_state=seed).fit(*rows).release_)
+            releases.append(
+                GramRelease(None, renyi_epsilon=epsilon, noise_random_state=seed)
+                .fit(*rows)
+                .release_
+            )
         chosen = scorers(epsilon)
         for name in columns or chosen:
             given = points if isinstance(chosen[name], PredictiveValueScorer) else {}

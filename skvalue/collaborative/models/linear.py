@@ -60,7 +60,7 @@ class BayesianLinear(PriorModel):
     >>> import numpy as np
     >>> from skvalue.collaborative import BayesianLinear, GramRelease
     >>> X = np.random.default_rng(0).normal(size=(100, 2)) / 3
-    >>> release = GramRelease(epsilon=1).fit(X, X[:, 0]).release_
+    >>> release = GramRelease(renyi_epsilon=1).fit(X, X[:, 0]).release_
     >>> model = BayesianLinear().bind([release])
     >>> model.party_loglik(model.sample_prior(5, np.random.default_rng(0)), release).shape
     (5,)
@@ -128,7 +128,7 @@ class BayesianLinear(PriorModel):
         bound.n_features_in_, bound.intercept_ = facts["n_features"], facts["intercept"]
         known = self.x_covariance is not None or not self.noise_aware
         if self.moments == "noisy" and not known:
-            lacking = sum(r.epsilon is not None and not r.moments_fraction for r in releases)
+            lacking = sum(r.renyi_epsilon is not None and not r.moments_fraction for r in releases)
             if lacking:
                 raise ValueError(
                     "releases must hold fourth moments (GramRelease(moments_fraction=...)) for "
@@ -230,7 +230,7 @@ class BayesianLinear(PriorModel):
 
     def _learn(self, release):
         gram = self.gram(release)
-        if release.epsilon is None or not self.noise_aware:
+        if release.renyi_epsilon is None or not self.noise_aware:
             return gram, None, None
         if self._second is not None:
             return gram, self._second, None
@@ -263,7 +263,7 @@ class BayesianLinear(PriorModel):
         size = gram_size(release.n_features, release.intercept)
         facts = release.n_samples, release.n_features, release.intercept, release.layout
         gram = to_gram(release.vector[:size], *facts)
-        if release.epsilon is not None and not self.noise_aware:
+        if release.renyi_epsilon is not None and not self.noise_aware:
             values, vectors = np.linalg.eigh(gram)
             gram = (vectors * np.maximum(values, 1e-3)) @ vectors.T
         return gram
