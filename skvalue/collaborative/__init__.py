@@ -8,6 +8,7 @@ from .mediator import (
     PosteriorRegressor,
     PredictiveValueScorer,
     RhoShapleyReward,
+    reward_gain,
 )
 from .models import BayesianLinear, BayesianLogistic, BetaBernoulli, GammaPoisson, GaussianMean
 from .party import GramRelease, LogisticRelease, MeanRelease, Release
@@ -33,4 +34,5 @@ __all__ = [
     "PrivateCollaboration",
     "Release",
     "RhoShapleyReward",
+    "reward_gain",
 ]

@@ -8,7 +8,7 @@ from .._utils.plotting import BLUE, GREEN, GREY, RED, open_axes
 
 
 class PrivacyTradeOffDisplay:
-    """Value and reward of a party by the Renyi epsilon of its release: the cost of stronger privacy.
+    """Value and reward of a party by its Renyi epsilon: the cost of stronger privacy.
 
     Use `from_releases` to create it.
 

@@ -11,7 +11,9 @@ from skvalue import collaborative
 CLASSES = [
     cls
     for cls in (getattr(collaborative, name) for name in collaborative.__all__)
-    if issubclass(cls, BaseEstimator) and not cls.__name__.startswith("Posterior")
+    if isinstance(cls, type)
+    and issubclass(cls, BaseEstimator)
+    and not cls.__name__.startswith("Posterior")
 ]
 ARGUMENTS = {
     name: [collaborative.BayesianLinear()]

@@ -15,11 +15,15 @@ from skvalue.collaborative import (
     GaussianMean,
     GramRelease,
     LogisticRelease,
+    PosteriorRegressor,
     Release,
     RhoShapleyReward,
+    reward_gain,
 )
 from skvalue.exceptions import PriorOutweighsWarning
 from skvalue.semivalues import enumerate_semivalue
+
+from .parties import release_all
 
 FACTS = [("a", 100, 40.0, 0.5), ("b", 80, 20.0, 0.1), ("false", 60, -30.0, 0.3), ("0", 0, 1.0, 1.0)]
 POINTS = np.array([0.3, 0.9, -0.1, 0.4, 0.2])
@@ -138,6 +142,18 @@ class TestValues:
 
 
 class TestGarbage:
+    @pytest.mark.slow
+    def test_and_at_a_renyi_epsilon_of_one_half(self):
+        """Mean of 20 draws of the noise."""
+        found = []
+        for seed in range(20):
+            parties, points = five_parties(seed)
+            releases = release_all(parties, [0.5] * 5, seed=10 * seed)
+            scorer = PredictiveValueScorer(BayesianLinear(), n_particles=160, random_state=0)
+            found.append(scorer.fit(releases, **points).values_)
+        values = np.mean(found, axis=0)
+        assert values[2:].max() < 0.5 * values[:2].min()
+
     def test_is_worth_less_than_half_of_an_honest_party(self):
         parties, points = five_parties()
         releases = [GramRelease(None).fit(*rows).release_ for rows in parties]
@@ -182,6 +198,26 @@ class TestRewards:
             RhoShapleyReward(control="scaled").fit(means())
         with pytest.raises(ValueError, match="scorer must have a party of a value above 0"):
             RhoShapleyReward().fit(means(FACTS[2:]))
+
+
+class TestRewardGain:
+    def test_is_the_difference_to_the_exact_posterior_of_other_rows(self):
+        (X, y), (more_X, more_y) = five_parties(n=100)[0][:2]
+        party, model = GramRelease(0.5), BayesianLinear()
+        own = GramRelease(None).fit(X[:40], y[:40]).release_
+        model = model.bind([own])
+        prior = model.sample_prior(2000, np.random.default_rng(0))
+        worse, error = reward_gain(PosteriorRegressor(model, prior), party, X[:40], y[:40])
+        assert worse < -3 * error
+        exact = GramRelease(None).fit(np.append(X, more_X, 0), np.append(y, more_y)).release_
+        scorer = PredictiveValueScorer(BayesianLinear(), **QUICK)
+        scorer.fit([exact], X_val=X, y_val=y)
+        reward = PosteriorRegressor(scorer.model_, scorer.sample(n_draws=2000, random_state=0))
+        better, error = reward_gain(reward, party, X[:10], y[:10])
+        assert better > 0
+        same, error = reward_gain(reward, party, X, y)
+        assert abs(same) < 0.1
+        assert error < 0.05
 
 
 class TestRefusals:

@@ -34,10 +34,11 @@ class RhoShapleyReward(BaseEstimator):
         its value alone; smaller exponents give larger and more similar rewards.
     control : {"temper", "noise", "scaled"}, default="temper"
         How posteriors of smaller value are made. "temper" raises the likelihood to a power in
-        [0, 1]; the value provably increases with it. "noise" adds noise to all releases; the value
-        may not be monotone in it, and the first crossing of the target on a grid is taken. "scaled"
-        scales counts, sums and sensitivity and samples by Gibbs sampling, as the paper does (linear
-        models only, slow).
+        [0, 1], as equation (1) of the paper; surprise provably increases with it. "noise" adds
+        noise to all releases; the value may not be monotone in it, and the first crossing of the
+        target on a grid is taken. "scaled" scales counts, sums and sensitivity and samples by Gibbs
+        sampling, as the paper does
+        in its experiments (linear models and surprise only, slow).
     n_draws : int, default=1000
         Number of draws in each reward.
     random_state : int, RandomState instance or None, default=None
@@ -56,7 +57,8 @@ class RhoShapleyReward(BaseEstimator):
     target_rewards_, attained_rewards_ : ndarray of shape (n_parties,)
         Target values of the rewards, and values of the posteriors made.
     individually_rational_ : ndarray of bool of shape (n_parties,)
-        Whether the party's target is at least its value alone.
+        Whether the party's target is at least the value of its release alone. Its rows without
+        noise may be worth more: see `reward_gain`.
     temper_ : ndarray of shape (n_parties,)
         Powers of the likelihood (factors for "scaled"). Not set for ``control="noise"``.
     tau_ : ndarray of shape (n_parties,)
