@@ -18,6 +18,7 @@ _PUBLIC = {
     "KNNShapleyValuer": "skvalue.valuers",
     "LayeredShapleyValuer": "skvalue.valuers",
     "LeaveOneOutValuer": "skvalue.valuers",
+    "PredictiveValueScorer": "skvalue.collaborative",
     "PriArTaScorer": "skvalue.priarta",
     "SemivalueValuer": "skvalue.valuers",
     "TKNNShapleyValuer": "skvalue.valuers",

@@ -9,6 +9,7 @@ __all__ = [
     "ManyClassesWarning",
     "NestedReleasesWarning",
     "NormalApproximationWarning",
+    "PriorOutweighsWarning",
     "QuadraticCostWarning",
     "RadiusWarning",
     "SameRowsWarning",
@@ -47,6 +48,10 @@ class FailedCoalitionsWarning(UserWarning):
 
 class NormalApproximationWarning(UserWarning):
     """A party has few rows: the normal approximation of its statistic's distribution is rough."""
+
+
+class PriorOutweighsWarning(UserWarning):
+    """A prior outweighs the releases of some parties, so that it sets their values."""
 
 
 class VoidGuaranteeWarning(UserWarning):

@@ -1702,7 +1702,8 @@ def collaborative(record):
                 released,
                 module.GramRelease,
                 *rows[0],
-                epsilon=epsilon,
+                epsilon=None,
+                renyi_epsilon=epsilon,
                 **params,
             )
         record.add(
@@ -1711,7 +1712,8 @@ def collaborative(record):
             module.LogisticRelease,
             rows[0][0],
             rows[0][1] > 0,
-            epsilon=epsilon,
+            epsilon=None,
+            renyi_epsilon=epsilon,
         )
         record.add(
             f"logistic release intercept, {epsilon}",
@@ -1719,18 +1721,25 @@ def collaborative(record):
             module.LogisticRelease,
             rows[0][0],
             rows[0][1] > 0,
-            epsilon=epsilon,
+            epsilon=None,
+            renyi_epsilon=epsilon,
             fit_intercept=True,
         )
         record.add(
-            f"gaussian release {epsilon}", released, module.MeanRelease, rows[0][1], epsilon=epsilon
+            f"gaussian release {epsilon}",
+            released,
+            module.MeanRelease,
+            rows[0][1],
+            epsilon=None,
+            renyi_epsilon=epsilon,
         )
         record.add(
             f"bernoulli release {epsilon}",
             released,
             module.MeanRelease,
             counts[0],
-            epsilon=epsilon,
+            epsilon=None,
+            renyi_epsilon=epsilon,
             family="bernoulli",
         )
         record.add(
@@ -1738,7 +1747,8 @@ def collaborative(record):
             released,
             module.MeanRelease,
             counts[0] * 3,
-            epsilon=epsilon,
+            epsilon=None,
+            renyi_epsilon=epsilon,
             family="poisson",
             upper=5.0,
             lower=0.0,
@@ -1748,7 +1758,7 @@ def collaborative(record):
         lambda: [
             part.to_json()
             for part in module.GramRelease(noise_random_state=0).path(
-                *rows[0], epsilons=[0.1, 0.3, 1.0]
+                *rows[0], renyi_epsilons=[0.1, 0.3, 1.0]
             )
         ],
     )
@@ -1756,7 +1766,9 @@ def collaborative(record):
 
     def send(cls, parties, epsilons, **params):
         return {
-            f"party{i}": cls(epsilon, noise_random_state=i, **params).fit(*part).release_
+            f"party{i}": cls(None, renyi_epsilon=epsilon, noise_random_state=i, **params)
+            .fit(*part)
+            .release_
             for i, (part, epsilon) in enumerate(zip(parties, epsilons))
         }
 
@@ -1851,7 +1863,7 @@ def collaborative(record):
         ).fit(X, y, groups=party)
         return dict(fit=whole, privacy=whole.privacy_, releases=whole.releases_)
 
-    record.add("collaboration", together, epsilon={"a": 1.0, "b": 0.1, "c": 1.0})
+    record.add("collaboration", together, renyi_epsilon={"a": 1.0, "b": 0.1, "c": 1.0})
     record.add("collaboration, clear", together, epsilon=None)
 
 

@@ -1,6 +1,7 @@
 """What only redoes a paper's figures: plain functions of examples/reproductions/."""
 
 import importlib
+import re
 from itertools import product
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from skvalue import GradientSemivalueValuer, KNNShapleyValuer
 from skvalue.priarta import PriArTaScorer
 from skvalue.privacy import get_epsilon
 
-REPRODUCTIONS = Path(__file__).resolve().parents[1] / "examples" / "reproductions"
+ROOT = Path(__file__).resolve().parents[1]
+REPRODUCTIONS = ROOT / "examples" / "reproductions"
 
 
 @pytest.fixture
@@ -184,6 +186,22 @@ def test_figures_are_printed_and_drawn(script, monkeypatch, capsys):
     distances, uncertainty = (ax.lines[0].get_ydata() for ax in figure.axes)
     np.testing.assert_array_equal(distances, closeness["iid"].distance)
     np.testing.assert_allclose(uncertainty, [2.0, 6.0])
+
+
+# Errata -----------------------------------------------------------------------------------------
+
+
+@of("errata")
+def test_errata_are_on_the_page(script, capsys):
+    script.main()
+    printed = capsys.readouterr().out
+    page = (ROOT / "doc" / "user_guide" / "errata.rst").read_text(encoding="utf-8")
+    for line in printed.splitlines():
+        assert f"\n{line.split()[0]}. " in page, line
+    for figure in ("1.098 for three", "0.879 for two", "delta 5e-5: 2.19", "1.20 exactly", "41.2"):
+        assert figure in printed
+    for name in re.findall(r"``(?:tests/)?([a-z_/]+\.py)``", page):
+        assert list(ROOT.glob(f"tests/**/{name}")) or list(ROOT.glob(f"examples/**/{name}")), name
 
 
 # Layered Shapley, PriArTa -----------------------------------------------------------------------

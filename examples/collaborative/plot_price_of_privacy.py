@@ -34,7 +34,7 @@ X_test, y_test = rows_of(2000)
 # guarantee.
 from skvalue.collaborative import GramRelease
 
-party = GramRelease(epsilon=0.2, x_bound=1, y_bound=1)
+party = GramRelease(renyi_epsilon=0.2, x_bound=1, y_bound=1)
 releases = {name: party.fit(*clinics[name]).release_ for name in ("A", "C")}
 print(party.privacy_)
 
@@ -47,7 +47,7 @@ import warnings
 epsilons = [0.004, 0.02, 0.1, 0.5, 2.5, 12.5]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # the warning says that only one may be published
-    path = party.path(*clinics["B"], epsilons=epsilons)
+    path = party.path(*clinics["B"], renyi_epsilons=epsilons)
 
 # %%
 # At the mediator
@@ -58,7 +58,7 @@ with warnings.catch_warnings():
 from skvalue.collaborative import BayesianLinear, BayesianSurpriseScorer, RhoShapleyReward
 
 releases = {"A": releases["A"], "B": path[2], "C": releases["C"]}
-scorer = BayesianSurpriseScorer(BayesianLinear(precision=0.1, a0=20, b0=0.5), random_state=0)
+scorer = BayesianSurpriseScorer(BayesianLinear(precision=0.1), random_state=0)
 scheme = RhoShapleyReward(rho=0.2, random_state=0)
 scorer.fit(releases)
 scheme.fit(scorer)

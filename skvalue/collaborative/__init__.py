@@ -6,7 +6,9 @@ from .mediator import (
     PosteriorClassifier,
     PosteriorDraws,
     PosteriorRegressor,
+    PredictiveValueScorer,
     RhoShapleyReward,
+    reward_gain,
 )
 from .models import BayesianLinear, BayesianLogistic, BetaBernoulli, GammaPoisson, GaussianMean
 from .party import GramRelease, LogisticRelease, MeanRelease, Release
@@ -27,8 +29,10 @@ __all__ = [
     "PosteriorDraws",
     "PosteriorMarginalsDisplay",
     "PosteriorRegressor",
+    "PredictiveValueScorer",
     "PrivacyTradeOffDisplay",
     "PrivateCollaboration",
     "Release",
     "RhoShapleyReward",
+    "reward_gain",
 ]

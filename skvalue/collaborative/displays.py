@@ -8,14 +8,14 @@ from .._utils.plotting import BLUE, GREEN, GREY, RED, open_axes
 
 
 class PrivacyTradeOffDisplay:
-    """Value and reward of a party by the epsilon of its release: the cost of stronger privacy.
+    """Value and reward of a party by its Renyi epsilon: the cost of stronger privacy.
 
     Use `from_releases` to create it.
 
     Parameters
     ----------
     epsilons : array-like of shape (n_points,)
-        Values of epsilon.
+        Values of the Renyi epsilon.
     curves : dict of str to array-like of shape (n_points,) or (n_repeats, n_points)
         Curves to plot, by label; repeats are rows.
     party : str, default="the party"
@@ -77,7 +77,7 @@ class PrivacyTradeOffDisplay:
 
         if party in others:
             raise ValueError(f"party must not be one of others. Got {party!r}.")
-        path = sorted(path, key=lambda release: release.epsilon)
+        path = sorted(path, key=lambda release: release.renyi_epsilon)
         labels = [
             "value of all parties", "reward of the party", "value alone", "Shapley value"
         ]  # fmt: skip
@@ -89,7 +89,7 @@ class PrivacyTradeOffDisplay:
             attained, alone = rewards.attained_rewards_[i], fitted.standalone_values_[i]
             table.append([fitted.grand_value_, attained, alone, fitted.values_[i]])
         curves = dict(zip(labels, np.array(table).T))
-        return cls([release.epsilon for release in path], curves, party=party).plot(ax=ax)
+        return cls([release.renyi_epsilon for release in path], curves, party=party).plot(ax=ax)
 
     def plot(self, ax=None):
         """Plot the display.
@@ -118,7 +118,11 @@ class PrivacyTradeOffDisplay:
                 low, high = mean - error, mean + error
                 band = ax.fill_between(self.epsilons, low, high, color=color, alpha=0.2, lw=0)
                 self.bands_.append(band)
-        ax.set(xscale="log", xlabel=f"epsilon of {self.party} (left: more private)", ylabel="nats")
+        ax.set(
+            xscale="log",
+            xlabel=f"Renyi epsilon of {self.party} (left: more private)",
+            ylabel="nats",
+        )
         ax.legend(frameon=False)
         return self
 

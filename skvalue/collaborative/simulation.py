@@ -31,9 +31,10 @@ class PrivateCollaboration(BaseEstimator):
         Scorer of the mediator, used with `model`; None is the default scorer with `random_state`.
     scheme : RhoShapleyReward, default=None
         Reward scheme of the mediator; None is the default one with `random_state`.
-    epsilon : float, dict or None, default=0.1
-        Renyi divergence bound of each release: one for all parties, or by party. None adds no
-        noise.
+    epsilon : float, "auto", dict or None, default="auto"
+        `epsilon` of the releases: one for all parties, or by party.
+    renyi_epsilon : float, dict or None, default=None
+        `renyi_epsilon` of the releases: one for all parties, or by party.
     random_state : int, RandomState instance or None, default=None
         Controls the mediator's sampling. The noise of the releases never depends on it.
 
@@ -86,6 +87,7 @@ class PrivateCollaboration(BaseEstimator):
         "scorer": [BayesianSurpriseScorer, None],
         "scheme": [RhoShapleyReward, None],
         "epsilon": "no_validation",
+        "renyi_epsilon": "no_validation",
         "random_state": ["random_state"],
     }
 
@@ -96,7 +98,8 @@ class PrivateCollaboration(BaseEstimator):
         *,
         scorer=None,
         scheme=None,
-        epsilon=0.1,
+        epsilon="auto",
+        renyi_epsilon=None,
         random_state=None,
     ):
         self.release = release
@@ -104,6 +107,7 @@ class PrivateCollaboration(BaseEstimator):
         self.scorer = scorer
         self.scheme = scheme
         self.epsilon = epsilon
+        self.renyi_epsilon = renyi_epsilon
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -127,26 +131,32 @@ class PrivateCollaboration(BaseEstimator):
         Raises
         ------
         ValueError
-            If `groups` is missing, has the wrong length or names only one party, or if `epsilon` is
-            a dictionary that lacks a party.
+            If `groups` is missing, has the wrong length or names only one party, or if `epsilon` or
+            `renyi_epsilon` is a dictionary that lacks a party.
         """
         if groups is None:
             raise ValueError("groups must name the party of every row. Got None.")
         X = check_array(X, dtype=None, ensure_2d=False)
         names, codes = check_groups(groups, len(X))
         parties = names.tolist()
-        epsilons = self.epsilon
-        if not isinstance(epsilons, Mapping):
-            epsilons = dict.fromkeys(parties, epsilons)
-        missing = [party for party in parties if party not in epsilons]
-        if missing:
-            raise ValueError(f"epsilon must have an entry for every party. Got none for {missing}.")
+        budgets = {}
+        for name in ("epsilon", "renyi_epsilon"):
+            given = getattr(self, name)
+            if not isinstance(given, Mapping):
+                given = dict.fromkeys(parties, given)
+            missing = [party for party in parties if party not in given]
+            if missing:
+                raise ValueError(
+                    f"{name} must have an entry for every party. Got none for {missing}."
+                )
+            budgets[name] = given
         template = GramRelease() if self.release is None else self.release
         y = None if y is None else np.asarray(y)
         sides = {}
         for code, party in enumerate(parties):
             rows = codes == code
-            side = clone(template).set_params(epsilon=epsilons[party])
+            side = clone(template)
+            side.set_params(**{name: given[party] for name, given in budgets.items()})
             sides[party] = side.fit(X[rows], None if y is None else y[rows])
         releases = {party: side.release_ for party, side in sides.items()}
         model = BayesianLinear() if self.model is None else self.model

@@ -50,8 +50,9 @@ class ModelGame(Game):
         Utility of a coalition whose fit or score fails. "empty" uses that of the empty coalition,
         "raise" raises the error. It is an error in any case if all rows together fail.
     empty_utility : float, default=None
-        Utility of the empty coalition. None looks it up: 1/C for accuracy and balanced accuracy,
-        0.5 for ROC AUC, -ln C for the log-loss and 0 for R2.
+        Utility of the empty coalition. None is 1/C for accuracy and balanced accuracy; for any
+        other scorer the score of the constant prediction: `DummyClassifier(strategy="prior")` or
+        `DummyRegressor()` fitted on `y_val` with its weights.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows in fits; a row of weight zero is left out of all coalitions.
     sample_weight_val : array-like of shape (n_validation,), default=None

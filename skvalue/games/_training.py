@@ -35,7 +35,7 @@ def make_training(
         weights_val = None  # equal weights are left out: not every scorer accepts them
     scorer = check_scorer(estimator, scoring, weights_val, classes)
     if empty_utility is None:
-        empty_utility = empty_utility_of(scoring, 0 if classes is None else len(classes))
+        empty_utility = empty_utility_of(scoring, scorer, X_val, y_val, weights_val, classes)
     training = Training(
         _seeded(estimator, random_state), X, y, classes, sample_weight, X_val, y_val, weights_val,
         scoring, scorer, _error_score(error_score, empty_utility), device,

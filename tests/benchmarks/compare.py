@@ -347,7 +347,7 @@ def releases(n):
         held.append((X, X @ w + 0.16 * rng.standard_normal(count)))
     epsilons = np.linspace(0.1, 0.5, n)
     return lambda: [
-        GramRelease(epsilon, noise_random_state=i).fit(*part).release_
+        GramRelease(None, renyi_epsilon=epsilon, noise_random_state=i).fit(*part).release_
         for i, (part, epsilon) in enumerate(zip(held, epsilons))
     ]
 

@@ -26,8 +26,9 @@ def releases(counts, epsilons):
     for i, (count, epsilon) in enumerate(zip(counts, epsilons)):
         X = np.sqrt(0.15) * rng.standard_normal((count, 2))
         y = X @ w + 0.16 * rng.standard_normal(count)
+        party = GramRelease(None, renyi_epsilon=epsilon, noise_random_state=i)
         with pytest.warns(UserWarning, match="noise_random_state"):
-            sent.append(GramRelease(epsilon, noise_random_state=i).fit(X, y).release_)
+            sent.append(party.fit(X, y).release_)
     return sent
 
 

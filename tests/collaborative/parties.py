@@ -42,7 +42,9 @@ def quietly(function, *arguments, **options):
 
 def release_all(parties, epsilons, seed=7, **options):
     return [
-        quietly(GramRelease(e, noise_random_state=seed + i, **options).fit, *rows).release_
+        quietly(
+            GramRelease(None, renyi_epsilon=e, noise_random_state=seed + i, **options).fit, *rows
+        ).release_
         for i, (e, rows) in enumerate(zip(epsilons, parties))
     ]
 

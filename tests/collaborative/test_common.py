@@ -11,9 +11,14 @@ from skvalue import collaborative
 CLASSES = [
     cls
     for cls in (getattr(collaborative, name) for name in collaborative.__all__)
-    if issubclass(cls, BaseEstimator) and not cls.__name__.startswith("Posterior")
+    if isinstance(cls, type)
+    and issubclass(cls, BaseEstimator)
+    and not cls.__name__.startswith("Posterior")
 ]
-ARGUMENTS = {"BayesianSurpriseScorer": [collaborative.BayesianLinear()]}
+ARGUMENTS = {
+    name: [collaborative.BayesianLinear()]
+    for name in ("BayesianSurpriseScorer", "PredictiveValueScorer")
+}
 
 
 def build(cls):
@@ -21,7 +26,7 @@ def build(cls):
 
 
 def test_the_walk_finds_something():
-    assert len(CLASSES) == 11
+    assert len(CLASSES) == 12
 
 
 @pytest.mark.parametrize("cls", CLASSES)

@@ -65,7 +65,13 @@ class TestLinear:
         U = np.column_stack([np.ones((len(X), int(intercept))), X, y])
         terms = U[:, rows] * U[:, columns] * weights
         count, epsilon = 80, 0.5
-        party = GramRelease(epsilon, fit_intercept=intercept, layout=layout, noise_random_state=0)
+        party = GramRelease(
+            None,
+            renyi_epsilon=epsilon,
+            fit_intercept=intercept,
+            layout=layout,
+            noise_random_state=0,
+        )
         release = quietly(party.fit, X[:count], np.clip(y[:count], -1, 1)).release_
         model = BayesianLinear(x_covariance=covariance).bind([release])
         distribution = multivariate_normal(
@@ -213,7 +219,9 @@ class TestLogistic:
         X, signs = self.rows(rng, 400)
         values = []
         for epsilon in (0.01, 0.2, None):
-            party = LogisticRelease(epsilon, x_bound=2, classes=(-1, 1), noise_random_state=0)
+            party = LogisticRelease(
+                None, renyi_epsilon=epsilon, x_bound=2, classes=(-1, 1), noise_random_state=0
+            )
             release = quietly(party.fit, X, signs).release_
             model = BayesianLogistic(classes=(-1, 1))
             scorer = BayesianSurpriseScorer(model, random_state=0, n_particles=200)

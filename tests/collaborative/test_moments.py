@@ -68,7 +68,9 @@ class TestFourth:
     @pytest.mark.parametrize("intercept", [False, True])
     def test_normal_rows_have_the_normal_likelihood(self, rng, intercept):
         X, y = rng.normal(size=(80, 2)) / 3, rng.normal(size=80) / 3
-        release = fit(GramRelease(0.5, fit_intercept=intercept, noise_random_state=0), X, y)
+        release = fit(
+            GramRelease(renyi_epsilon=0.5, fit_intercept=intercept, noise_random_state=0), X, y
+        )
         model = BayesianLinear().bind([release])
         phi = model.sample_prior(5, rng)
         gram, second, _ = model.release_facts(release)
@@ -84,8 +86,8 @@ class TestFourth:
 
     def test_share_of_the_budget(self, rng):
         X, y = self.rows(rng, 200)
-        plain = fit(GramRelease(0.5, noise_random_state=0), X, y)
-        party = GramRelease(0.5, moments_fraction=0.36, noise_random_state=0)
+        plain = fit(GramRelease(renyi_epsilon=0.5, noise_random_state=0), X, y)
+        party = GramRelease(renyi_epsilon=0.5, moments_fraction=0.36, noise_random_state=0)
         release = fit(party, X, y)
         size = gram_size(2, False)
         assert len(release.statistic) == size + 6
@@ -101,7 +103,10 @@ class TestFourth:
     def test_values(self, rng):
         """Squares that do not vary reveal more of the variance of the noise than normal rows do."""
         releases = [
-            fit(GramRelease(5.0, moments_fraction=0.3, noise_random_state=i), *self.rows(rng, 300))
+            fit(
+                GramRelease(renyi_epsilon=5.0, moments_fraction=0.3, noise_random_state=i),
+                *self.rows(rng, 300),
+            )
             for i in range(2)
         ]
         scorer = BayesianSurpriseScorer(
@@ -140,11 +145,11 @@ class TestHierarchical:
         options = dict(fit_intercept=intercept, noise_random_state=0)
         # Draws near the posterior: far from it, averages are based on few draws.
         if kind == "linear":
-            release = fit(GramRelease(0.1, **options), X, y)
+            release = fit(GramRelease(renyi_epsilon=0.1, **options), X, y)
             model = BayesianLinear(moments="hierarchical", moment_draws=128).bind([release])
             middle, deviation = [0.0] * intercept + [0.5, -3.2], [0.1] * intercept + [0.2, 0.3]
         else:
-            release = fit(LogisticRelease(0.1, **options), X, y > 0)
+            release = fit(LogisticRelease(renyi_epsilon=0.1, **options), X, y > 0)
             model = BayesianLogistic(moments="hierarchical", moment_draws=128).bind([release])
             middle, deviation = [0.0] * intercept + [3.0], [0.3] * intercept + [1.0]
         phi = rng.normal(middle, deviation, size=(6, len(middle)))

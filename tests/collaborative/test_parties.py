@@ -14,7 +14,7 @@ from skvalue.exceptions import (
     NormalApproximationWarning,
     VoidGuaranteeWarning,
 )
-from skvalue.privacy import Ledger, SeededNoiseWarning, epsilon_from_mu
+from skvalue.privacy import Ledger, SeededNoiseWarning, epsilon_from_mu, mu_from_epsilon
 
 
 @pytest.fixture
@@ -58,22 +58,41 @@ def test_statistics_of_batches_add_up(rows):
 
 
 def test_what_privacy_says(rows):
-    party = GramRelease(epsilon=0.1, delta=1e-5).fit(*rows)
+    party = GramRelease(renyi_epsilon=0.1, delta=1e-5).fit(*rows)
     report = party.privacy_
     assert report.epsilon == pytest.approx(epsilon_from_mu(np.sqrt(0.1), 1e-5), rel=1e-6)
     assert round(report.epsilon, 2) == 1.20
-    assert (report.notion, report.relation) == ("local", "replace")
+    assert (report.notion, report.relation) == ("central", "replace")
     said = " ".join(str(report).split())
     assert "Renyi divergence of order 2 is at most 0.1" in said
     assert "number of rows, which is released exactly" in said
     assert "running times and error messages" in report.not_protected
-    assert report.guarantee.endswith("local differential privacy")
+    assert report.guarantee.endswith(")-differential privacy")
     assert not hasattr(GramRelease(None).fit(*rows).release_, "rows")
+
+
+@pytest.mark.parametrize("party", [GramRelease, MeanRelease])
+@pytest.mark.parametrize("order", [2, 5])
+def test_epsilon_is_that_of_differential_privacy(rows, party, order):
+    X = rows if party is GramRelease else (rows[1],)
+    for parameters, epsilon in (({}, 1.0), ({"epsilon": 0.5}, 0.5)):
+        report = party(renyi_order=order, **parameters).fit(*X).privacy_
+        assert report.epsilon == pytest.approx(epsilon, rel=1e-8)
+        assert report.epsilon <= epsilon
+        assert "the party itself" in report.not_protected[0]
+    noise = party(epsilon=0.5, delta=1e-9).fit(*X).release_.noise_scale
+    assert noise > 1.2 * party(epsilon=0.5).fit(*X).release_.noise_scale
+    assert party(None).fit(*X).release_.noise_scale == 0
+    if party is GramRelease:
+        with pytest.warns(NestedReleasesWarning):
+            path = party().path(*X, epsilons=[0.5, 2.0])
+        mu = np.array([release.sensitivity / release.noise_scale for release in path])
+        np.testing.assert_allclose(mu, [mu_from_epsilon(e, 1e-5) for e in (0.5, 2)], rtol=1e-9)
 
 
 def test_noise_is_fresh_and_as_stated(rows):
     clean = GramRelease(None).fit(*rows).release_.vector
-    party = GramRelease(epsilon=0.5)
+    party = GramRelease(renyi_epsilon=0.5)
     releases = [party.fit(*rows).release_ for _ in range(300)]
     noise = np.array([r.vector for r in releases]) - clean
     assert noise.var() == pytest.approx(releases[0].noise_scale ** 2, rel=0.15)
@@ -82,7 +101,7 @@ def test_noise_is_fresh_and_as_stated(rows):
 
 
 def test_what_leaves_is_on_a_grid(rows):
-    party = GramRelease(epsilon=0.5)
+    party = GramRelease(renyi_epsilon=0.5)
     with pytest.warns(NestedReleasesWarning):
         releases = [party.fit(*rows).release_, *party.path(*rows, epsilons=[0.1, 2.0])]
     releases.append(releases[0].add_noise(2.0))
@@ -94,7 +113,7 @@ def test_what_leaves_is_on_a_grid(rows):
 def test_nothing_private_is_kept(rows):
     X, y = rows
     with pytest.warns(SeededNoiseWarning):
-        party = GramRelease(0.2, noise_random_state=3).fit(X, y)
+        party = GramRelease(renyi_epsilon=0.2, noise_random_state=3).fit(X, y)
     kept = pickle.dumps(party)
     assert not any(row.tobytes() in kept for row in [*X, y[:3]])
     clean = GramRelease(None).fit(X, y).release_
@@ -104,10 +123,10 @@ def test_nothing_private_is_kept(rows):
 
 def test_seeded_noise_and_bounds_from_the_data_void_the_guarantee(rows):
     with pytest.warns(SeededNoiseWarning):
-        seeded = GramRelease(0.2, noise_random_state=1).fit(*rows).privacy_
+        seeded = GramRelease(renyi_epsilon=0.2, noise_random_state=1).fit(*rows).privacy_
     assert seeded.guarantee is None
     with pytest.warns(VoidGuaranteeWarning, match="x_bound='data' takes the bound from the priv"):
-        party = GramRelease(0.2, x_bound="data").fit(*rows)
+        party = GramRelease(renyi_epsilon=0.2, x_bound="data").fit(*rows)
     assert party.privacy_.guarantee is None
     assert "NO PRIVACY IS GUARANTEED: x_bound was taken from the private rows" in " ".join(
         str(party.privacy_).split()
@@ -118,7 +137,7 @@ def test_seeded_noise_and_bounds_from_the_data_void_the_guarantee(rows):
         pytest.warns(VoidGuaranteeWarning),
         pytest.raises(ValueError, match="ledger must not be charged for a release without"),
     ):
-        GramRelease(0.2, y_bound="data", ledger=ledger).fit(*rows)
+        GramRelease(renyi_epsilon=0.2, y_bound="data", ledger=ledger).fit(*rows)
 
 
 def test_small_parties_are_warned(rows):
@@ -159,13 +178,13 @@ def test_a_large_delta(rows):
 
 def test_ledger_is_charged_before_noise(rows):
     ledger = Ledger(None, "rows", epsilon=2.0, delta=1e-5)
-    party = GramRelease(0.1, ledger=ledger).fit(*rows)
+    party = GramRelease(renyi_epsilon=0.1, ledger=ledger).fit(*rows)
     assert ledger.spent == pytest.approx(party.privacy_.epsilon)
     assert ledger.charges[0].label == "GramRelease"
     with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
-        clone(party).set_params(epsilon=0.3).fit(*rows)
+        clone(party).set_params(renyi_epsilon=0.3).fit(*rows)
     assert ledger.n_charges == 1
-    before = dict(vars(party.set_params(epsilon=0.3)))
+    before = dict(vars(party.set_params(renyi_epsilon=0.3)))
     with pytest.raises(ValueError, match="the release must fit what is left of the budget"):
         party.fit(np.hstack([rows[0], rows[0]]), rows[1])
     assert vars(party) == before
@@ -177,19 +196,19 @@ class TestPath:
     def test_noise_is_nested(self, rows):
         clean = GramRelease(None).fit(*rows).release_.vector
         with pytest.warns(NestedReleasesWarning, match="guarantee of the largest epsilon"):
-            paths = [GramRelease().path(*rows, epsilons=self.EPSILONS) for _ in range(300)]
+            paths = [GramRelease().path(*rows, renyi_epsilons=self.EPSILONS) for _ in range(300)]
         low, high, middle = np.array([[r.vector - clean for r in p] for p in paths]).swapaxes(0, 1)
         scales = [r.noise_scale for r in paths[0]]
         np.testing.assert_allclose([low.std(), high.std(), middle.std()], scales, rtol=0.1)
         for inner, outer in ((high, middle), (middle, low)):
             correlation = np.corrcoef((outer - inner).ravel(), inner.ravel())[0, 1]
             assert abs(correlation) < 0.1
-        assert [r.epsilon for r in paths[0]] == self.EPSILONS
+        assert [r.renyi_epsilon for r in paths[0]] == self.EPSILONS
 
     def test_one_charge_for_all_points(self, rows):
         ledger = Ledger(None, "rows", epsilon=50, delta=1e-5)
         with pytest.warns(NestedReleasesWarning):
-            releases = GramRelease(ledger=ledger).path(*rows, epsilons=self.EPSILONS)
+            releases = GramRelease(ledger=ledger).path(*rows, renyi_epsilons=self.EPSILONS)
         assert ledger.n_charges == 1
         assert ledger.charges[0].event == releases[1].event
 
@@ -197,12 +216,16 @@ class TestPath:
     def test_refuses(self, rows, epsilons):
         with pytest.raises(ValueError, match="epsilons must hold finite numbers above 0"):
             GramRelease().path(*rows, epsilons=epsilons)
+        with pytest.raises(ValueError, match="Either epsilons or renyi_epsilons must hold.* Got"):
+            GramRelease().path(*rows, epsilons=[1.0], renyi_epsilons=[1.0])
 
 
 @pytest.mark.parametrize(
     ("party", "data", "message"),
     [
         (GramRelease(0), None, "The 'epsilon' parameter of GramRelease must be"),
+        (GramRelease(renyi_epsilon=0), None, "The 'renyi_epsilon' parameter of GramRelease must"),
+        (GramRelease(1.0, renyi_epsilon=1.0), None, "epsilon must not be set where renyi_epsilon"),
         (GramRelease(renyi_order=1), None, "The 'renyi_order' parameter of GramRelease"),
         (GramRelease(x_bound=0), None, "The 'x_bound' parameter of GramRelease"),
         (GramRelease(layout="full"), None, "The 'layout' parameter of GramRelease"),

@@ -72,7 +72,7 @@ class TestLinear:
         for seed in range(32):
             _, parties = simulate(2000 + seed, counts=(200,))
             party = GramRelease(noise_random_state=seed)
-            path = quietly(party.path, *parties[0], epsilons=EPSILONS)
+            path = quietly(party.path, *parties[0], renyi_epsilons=EPSILONS)
             scorer = BayesianSurpriseScorer(
                 linear_model(x_covariance=X_COVARIANCE), n_particles=160, random_state=0
             )

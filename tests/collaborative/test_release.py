@@ -12,13 +12,13 @@ LINEAR = dict(
     kind="linear",
     n_samples=100,
     statistic=(10.0, 2.0, 12.0, 1.0, 3.0, 30.0),
-    epsilon=0.2,
+    renyi_epsilon=0.2,
     renyi_order=2.0,
     bounds=(1.0, 1.0),
     n_features=2,
 )
 COUNTS = dict(
-    kind="poisson", n_samples=9, statistic=(3.0,), epsilon=1.0, renyi_order=2.0, bounds=(0, 5)
+    kind="poisson", n_samples=9, statistic=(3.0,), renyi_epsilon=1.0, renyi_order=2.0, bounds=(0, 5)
 )
 
 
@@ -27,18 +27,18 @@ def test_scale_by_the_paper():
     assert release.sensitivity == pytest.approx(8**0.5)
     assert release.noise_scale**2 == pytest.approx(0.5 * 2 / 0.2 * 8)
     assert 0.5 * 2 * (release.sensitivity / release.noise_scale) ** 2 <= 0.2
-    assert Release(**{**LINEAR, "epsilon": None}).noise_scale == 0
-    assert Release(**{**LINEAR, "epsilon": None}).event is None
+    assert Release(**{**LINEAR, "renyi_epsilon": None}).noise_scale == 0
+    assert Release(**{**LINEAR, "renyi_epsilon": None}).event is None
 
 
 @pytest.mark.parametrize(
     "party",
     [
-        GramRelease(0.3, fit_intercept=True, layout="cross", y_bound=2.0),
+        GramRelease(renyi_epsilon=0.3, fit_intercept=True, layout="cross", y_bound=2.0),
         GramRelease(None),
-        GramRelease(0.3, moments_fraction=0.4, prior=BayesianLinear(np.eye(2) + 0.1)),
-        LogisticRelease(1.0, classes=(np.False_, np.True_), fit_intercept=True),
-        MeanRelease(0.5, lower=-2.0, upper=3.0),
+        GramRelease(renyi_epsilon=0.3, moments_fraction=0.4, prior=BayesianLinear(np.eye(2) + 0.1)),
+        LogisticRelease(renyi_epsilon=1.0, classes=(np.False_, np.True_), fit_intercept=True),
+        MeanRelease(renyi_epsilon=0.5, lower=-2.0, upper=3.0),
     ],
 )
 def test_json_there_and_back(party, rng):
@@ -60,11 +60,11 @@ def test_json_there_and_back(party, rng):
         ("n_samples", 1.5, "n_samples must be an integer"),
         ("n_samples", True, "n_samples must be an integer"),
         ("n_samples", 10**13, "n_samples must be an integer"),
-        ("epsilon", 0, "epsilon must be None or a number above 0"),
-        ("epsilon", "0.2", "epsilon must be None or a number above 0"),
-        ("epsilon", 1e-310, "epsilon must be large enough for a noise scale below"),
-        ("renyi_order", 1e308, "epsilon must be large enough for a noise scale below"),
-        ("epsilon", 10**400, "epsilon must be None or a number above 0"),
+        ("renyi_epsilon", 0, "renyi_epsilon must be None or a number above 0"),
+        ("renyi_epsilon", "0.2", "renyi_epsilon must be None or a number above 0"),
+        ("renyi_epsilon", 1e-310, "renyi_epsilon must be large enough for a noise scale below"),
+        ("renyi_order", 1e308, "renyi_epsilon must be large enough for a noise scale below"),
+        ("renyi_epsilon", 10**400, "renyi_epsilon must be None or a number above 0"),
         ("renyi_order", 10**400, "renyi_order must be a finite number above 1"),
         ("bounds", [1.0, 10**400], "bounds must be a finite number above 0"),
         ("moments_fraction", 10**400, "moments_fraction must be 0"),
@@ -158,7 +158,7 @@ def test_families_are_checked(change, message):
 
 @pytest.mark.parametrize("classes", [(0,), (1, 1), (None, 1), ((1,), 2), (0.0, np.inf), "ab"])
 def test_classes_are_checked(classes):
-    facts = dict(kind="logistic", n_samples=9, statistic=(0.0, 3.0), epsilon=None)
+    facts = dict(kind="logistic", n_samples=9, statistic=(0.0, 3.0), renyi_epsilon=None)
     facts.update(renyi_order=2.0, bounds=(1.0,), n_features=1)
     assert Release(**facts, classes=["no", "yes"]).classes == ("no", "yes")
     with pytest.raises(ValueError, match="classes must be two different strings or numbers"):
@@ -172,13 +172,13 @@ def test_added_noise_is_as_stated():
     seeds = range(400)
     with pytest.warns(UserWarning, match="noise_random_state"):
         more = [release.add_noise(3.0, noise_random_state=s) for s in seeds]
-    assert {m.epsilon for m in more} == {1.0 / (1 + 3.0)}
+    assert {m.renyi_epsilon for m in more} == {1.0 / (1 + 3.0)}
     added = np.array([m.statistic[0] - 3.0 for m in more])
     variance = 0.5 * 2 * 25 * 3.0
     assert added.var() == pytest.approx(variance, rel=0.3)
     assert more[0].noise_scale ** 2 == pytest.approx(release.noise_scale**2 + variance)
-    exact = Release(**{**COUNTS, "epsilon": None})
-    assert exact.add_noise(2.0).epsilon == 0.5
+    exact = Release(**{**COUNTS, "renyi_epsilon": None})
+    assert exact.add_noise(2.0).renyi_epsilon == 0.5
     assert release.add_noise(0) is release
     with pytest.raises(ValueError, match="tau must be a finite number, not negative. Got -1"):
         release.add_noise(-1)

@@ -135,7 +135,9 @@ class TestControls:
         assert np.all(tau[:2] > 0)
         for release in scorer.releases_.values():
             more = quietly(release.add_noise, tau[0], noise_random_state=0)
-            assert more.epsilon == release.epsilon / (1 + tau[0] * release.epsilon)
+            assert more.renyi_epsilon == release.renyi_epsilon / (
+                1 + tau[0] * release.renyi_epsilon
+            )
             extra = 0.5 * 2 * release.sensitivity**2 * tau[0]
             assert more.noise_scale**2 == pytest.approx(release.noise_scale**2 + extra)
 
@@ -194,7 +196,9 @@ class TestPosteriors:
     def test_a_classifier(self, rng):
         X = rng.normal(size=(300, 2)) / 2
         y = np.where(X @ [2.0, -1.0] + 0.3 * rng.normal(size=300) > 0, "yes", "no")
-        party = LogisticRelease(1.0, x_bound=2, classes=("no", "yes"), noise_random_state=0)
+        party = LogisticRelease(
+            renyi_epsilon=1.0, x_bound=2, classes=("no", "yes"), noise_random_state=0
+        )
         releases = [quietly(party.fit, X[i::2], y[i::2]).release_ for i in range(2)]
         model = BayesianLogistic(0.5, classes=("no", "yes"))
         scorer = BayesianSurpriseScorer(model, n_particles=200, random_state=0).fit(releases)

@@ -58,9 +58,13 @@ class TestWrapper:
         X, y, groups = rows
         epsilon = {"a": 0.1, "b": None, "c": 1.0}
         wrapper = PrivateCollaboration(
-            model=linear_model(), epsilon=epsilon, scheme=RhoShapleyReward(0.1), random_state=0
+            model=linear_model(),
+            epsilon=None,
+            renyi_epsilon=epsilon,
+            scheme=RhoShapleyReward(0.1),
+            random_state=0,
         ).fit(X, y, groups=groups)
-        assert {k: r.epsilon for k, r in wrapper.releases_.items()} == epsilon
+        assert {k: r.renyi_epsilon for k, r in wrapper.releases_.items()} == epsilon
         assert wrapper.scheme_.rho_ == 0.1
         assert wrapper.privacy_["b"] is None
 
@@ -68,7 +72,7 @@ class TestWrapper:
         X, y, groups = rows
         classes = PrivateCollaboration(
             LogisticRelease(classes=(False, True)), BayesianLogistic(classes=(False, True)),
-            scorer=BayesianSurpriseScorer(None, n_particles=80, random_state=0), epsilon=2.0,
+            scorer=BayesianSurpriseScorer(None, n_particles=80, random_state=0), renyi_epsilon=2.0,
             random_state=0,
         )  # fmt: skip
         assert classes.fit(X, y > 0, groups=groups).values_.shape == (3,)
@@ -78,7 +82,7 @@ class TestWrapper:
     def test_a_fit_that_fails_leaves_the_former(self, rows):
         _, y, groups = rows
         epsilon = dict.fromkeys("abc", 0.1)
-        wrapper = PrivateCollaboration(MeanRelease(), GaussianMean(), epsilon=epsilon)
+        wrapper = PrivateCollaboration(MeanRelease(), GaussianMean(), renyi_epsilon=epsilon)
         before = dict(vars(wrapper.fit(y, groups=groups)))
         with pytest.raises(ValueError, match="Got none for .'A', 'B', 'C'."):
             wrapper.fit(y, groups=np.char.upper(groups))
@@ -119,7 +123,9 @@ class TestDisplays:
     @pytest.mark.filterwarnings("ignore:No rho gives")  # at the larger epsilon, b outdoes all
     def test_trade_off(self, game):
         parties, scorer, scheme = game
-        path = quietly(GramRelease(noise_random_state=1).path, *parties[1], epsilons=[2.5, 0.02])
+        path = quietly(
+            GramRelease(noise_random_state=1).path, *parties[1], renyi_epsilons=[2.5, 0.02]
+        )
         others = {name: scorer.releases_[name] for name in "ac"}
         display = PrivacyTradeOffDisplay.from_releases(path, others, scorer, scheme, party="b")
         assert [line.get_label() for line in display.lines_][1] == "reward of the party"

@@ -11,7 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
-from sklearn.metrics import log_loss, make_scorer, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    f1_score,
+    log_loss,
+    make_scorer,
+    precision_score,
+    roc_auc_score,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -365,7 +372,7 @@ EMPTY = {
     "accuracy": 0.5,
     "balanced_accuracy": 0.5,
     "roc_auc": 0.5,
-    "neg_log_loss": -np.log(2),
+    make_scorer(accuracy_score): 0.5,
 }
 
 
@@ -376,10 +383,62 @@ def test_empty_utility(data, scoring):
     assert ModelGame(GaussianNB(), *data, scoring=scoring, empty_utility=0.25).empty_utility == 0.25
 
 
-@pytest.mark.parametrize("scoring", ["f1_macro", make_scorer(roc_auc_score)])
-def test_unknown_empty_utility(data, scoring):
-    with pytest.raises(ValueError, match="empty_utility must be given with this scoring.* Got"):
-        ModelGame(GaussianNB(), *data, scoring=scoring)
+def by_dummy(scoring, y_val, weights=None, labels=None):
+    """Score of the class of largest weight, or of the frequencies or the mean, by definition."""
+    weights = np.ones(len(y_val)) if weights is None else weights
+    if labels is None:
+        return -np.average((y_val - np.average(y_val, weights=weights)) ** 2, weights=weights)
+    prior = np.array([weights[y_val == label].sum() for label in labels]) / weights.sum()
+    if scoring == "neg_log_loss":
+        return prior[prior > 0] @ np.log(prior[prior > 0])
+    predicted = np.full(len(y_val), labels[prior.argmax()])
+    return f1_score(y_val, predicted, average="macro", sample_weight=weights)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scoring", ["f1_macro", "neg_log_loss"])
+def test_empty_utility_is_the_score_of_the_constant_prediction(rng, data, scoring, weighted):
+    X, y, X_val, y_val = data
+    y_val = np.array(["yes"] * 14 + ["no"] * 6)
+    y = np.append(y[:-1], "perhaps")  # a class that no validation point has
+    weights = np.where(y_val == "no", 10.0, rng.random(20)) if weighted else None
+    game = ModelGame(GaussianNB(), X, y, X_val, y_val, scoring=scoring, sample_weight_val=weights)
+    expected = by_dummy(scoring, y_val, weights, ["no", "perhaps", "yes"])
+    assert game.empty_utility == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("weights", [None, np.linspace(0, 1, 20)])
+def test_empty_utility_of_a_regression(data, weights):
+    X, _, X_val, _ = data
+    options = {"scoring": "neg_mean_squared_error", "sample_weight_val": weights}
+    game = ModelGame(LinearRegression(), X, X[:, 1], X_val, X_val[:, 1], **options)
+    assert game.empty_utility == pytest.approx(by_dummy(None, X_val[:, 1], weights))
+
+
+@pytest.mark.parametrize("label", ["yes", "no"])
+def test_empty_utility_of_a_scorer_of_one_label(data, label, recwarn):
+    y_val = data[3]
+    most = max(["no", "yes"], key=list(y_val).count)
+    for metric in (f1_score, precision_score):
+        game = ModelGame(GaussianNB(), *data, scoring=make_scorer(metric, pos_label=label))
+        predicted = np.full(len(y_val), most)
+        expected = metric(y_val, predicted, pos_label=label, zero_division=0)
+        assert game.empty_utility == expected
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("scoring", "cause"),
+    [
+        (lambda model, X, y: model.coef_[0, 0], "no attribute 'coef_'"),
+        (make_scorer(roc_auc_score, response_method="decision_function"), "decision_function"),
+        ("f1", "pos_label=1 is not a valid label"),
+        (lambda model, X, y: np.nan, "scoring must return a finite number"),
+    ],
+)
+def test_unknown_empty_utility(data, scoring, cause):
+    with pytest.raises(ValueError, match=f"empty_utility must be given with this.*{cause}.* Got"):
+        ModelGame(LogisticRegression(), *data, scoring=scoring)
 
 
 def test_callable_scorer(data, masks):

@@ -177,19 +177,23 @@ def sampled_scores(event, n, kind, counts=N_SAMPLED, rate=RATE):
 
 RENYI = mu_from_epsilon(EPSILON, DELTA) ** 2  # of order 2
 PARTIES = {
-    "linear": (GramRelease(RENYI), ([[1.0, 0.0]], [1.0]), ([[-1.0, 0.0]], [1.0])),
-    "logistic": (LogisticRelease(RENYI), ([[1.0, 0.0]], [1]), ([[0.5, 0.75**0.5]], [0])),
+    "linear": (GramRelease(renyi_epsilon=RENYI), ([[1.0, 0.0]], [1.0]), ([[-1.0, 0.0]], [1.0])),
+    "logistic": (
+        LogisticRelease(renyi_epsilon=RENYI),
+        ([[1.0, 0.0]], [1]),
+        ([[0.5, 0.75**0.5]], [0]),
+    ),
     "intercept": (
-        LogisticRelease(RENYI, fit_intercept=True),
+        LogisticRelease(renyi_epsilon=RENYI, fit_intercept=True),
         ([[1.0, 0.0]], [1]),
         ([[-0.5, 0.75**0.5]], [0]),
     ),
     "moments": (
-        GramRelease(RENYI, moments_fraction=0.3),
+        GramRelease(renyi_epsilon=RENYI, moments_fraction=0.3),
         ([[1.0, 0.0]], [1.0]),
         ([[0.0, 1.0]], [1.0]),
     ),
-    "mean": (MeanRelease(RENYI, lower=-2, upper=1), ([-2.0],), ([1.0],)),
+    "mean": (MeanRelease(renyi_epsilon=RENYI, lower=-2, upper=1), ([-2.0],), ([1.0],)),
 }
 
 
@@ -209,12 +213,15 @@ def released(kind, n):
 @lru_cache
 def clean_releases(kind):
     party, *neighbours = PARTIES[kind]
-    return [release_of(clone(party).set_params(epsilon=None), rows) for rows in neighbours]
+    return [
+        release_of(clone(party).set_params(renyi_epsilon=None, epsilon=None), rows)
+        for rows in neighbours
+    ]
 
 
 def release_claim(kind):
     """The event of a release, from which `privacy_` is made."""
-    return replace(clean_releases(kind)[0], epsilon=RENYI).event
+    return replace(clean_releases(kind)[0], renyi_epsilon=RENYI).event
 
 
 def release_scores(kind, n):

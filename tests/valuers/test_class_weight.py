@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
 from sklearn.model_selection import KFold, LeaveOneOut, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
@@ -151,3 +152,16 @@ def test_minority_rows_are_not_the_lowest():
     ]
     assert negative[0] > 0.9
     assert negative[1] < 0.2
+
+
+@pytest.mark.parametrize("valuer", VALUERS[2:], ids=lambda valuer: type(valuer).__name__)
+def test_empty_utility_of_any_scorer(valuer, data):
+    """The constant prediction, too, is fitted with the weights of the validation points."""
+    X, y, validation = data
+    weights = balanced(validation["y_val"]) * np.linspace(1, 2, len(validation["y_val"]))
+    fit = {**validation, "sample_weight_val": weights}
+    valuer = clone(valuer).set_params(scoring="f1_macro").fit(X, y, **fit)
+    largest = max("abc", key=lambda label: weights[validation["y_val"] == label].sum())
+    predicted = np.full(len(weights), largest)
+    expected = f1_score(validation["y_val"], predicted, average="macro", sample_weight=weights)
+    assert valuer.empty_utility_ == pytest.approx(expected)

@@ -509,7 +509,7 @@ def test_merging_replicates_is_pooling_them():
             {"truncation": 0.1, "sampler": "stratified"},
             "truncation needs a sampler of permutations",
         ),
-        ({"scoring": "f1_macro"}, "empty_utility must be given with this scoring"),
+        ({"scoring": lambda model, X, y: model.coef_.sum()}, "empty_utility must be given"),
         ({"sampler": "random"}, "The 'sampler' parameter"),
         ({"tol": 0}, "The 'tol' parameter"),
         ({"max_time": -1}, "The 'max_time' parameter"),

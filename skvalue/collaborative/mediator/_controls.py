@@ -24,16 +24,23 @@ class Rewards(NamedTuple):
 
 
 def tempered(evidence, targets, grand_value, n_draws, min_ess, rng):
-    """Raise the likelihood to a power in [0, 1]; the value provably increases with it."""
+    """Raise the likelihood to a power in [0, 1]; surprise provably increases with it.
+
+    A predictive value may not: the first crossing of the target on a grid of powers is taken.
+    """
     pool, powers = evidence.pool, np.ones(len(evidence.releases))
-    whole = pool.loglik @ powers
+    whole, values_of = pool.loglik @ powers, evidence.measure.on(pool)
+
+    def value_at(kappa):
+        return values_of(kappa * whole[None])[0]
+
     kappas, attained, similarity, samples = [], [], [], []
     for target in targets:
         kappa = 1.0
         if target < grand_value:
-            kappa = pool.temper(powers, target) if target > 0 else 0.0
+            kappa = _power(value_at, target, evidence.measure.powers) if target > 0 else 0.0
         kappas.append(kappa)
-        value = grand_value if kappa == 1 else pool.divergences(kappa * whole[None])[0][0]
+        value = grand_value if kappa == 1 else value_at(kappa)
         attained.append(value if kappa else 0.0)
         away = pool.divergence_between(whole, kappa * whole) if kappa < 1 else 0.0
         similarity.append(0.0 - away)
@@ -46,6 +53,7 @@ def noisy(evidence, targets, grand_value, n_draws, min_ess, rng):
     """Add noise to all releases; the first crossing of the target on a grid is taken."""
     model, pool, thin = evidence.model, evidence.pool, _thinned(evidence.pool, rng)
     whole = pool.loglik.sum(axis=1)
+    values_of = {id(some): evidence.measure.on(some) for some in (thin, pool)}
     taus, attained, similarity, samples, weak = [], [], [], [], []
     for place, target in enumerate(targets):
         units = [rng.standard_normal(len(r.statistic)) for r in evidence.releases]
@@ -55,7 +63,7 @@ def noisy(evidence, targets, grand_value, n_draws, min_ess, rng):
 
         def value(tau, some, releases=releases):
             row = _loglik_of_all(model, releases(tau), some.phi)
-            return float(some.divergences(row[None])[0][0])
+            return float(values_of[id(some)](row[None])[0])
 
         tau = 0.0
         if target <= 0:
@@ -71,10 +79,10 @@ def noisy(evidence, targets, grand_value, n_draws, min_ess, rng):
             continue
         given = releases(tau)
         row = _loglik_of_all(model, given, pool.phi)
-        values, ess, _ = pool.divergences(row[None])
+        ess = pool.divergences(row[None])[1]
         if ess[0] < min_ess and tau > 0:
             weak.append(place)
-        attained.append(grand_value if tau == 0 else float(values[0]))
+        attained.append(grand_value if tau == 0 else value(tau, pool))
         # Without noise only the order of the sum differs: set the distance to 0, not to rounding.
         similarity.append(0.0 - pool.divergence_between(whole, row) if tau > 0 else 0.0)
         there = Pool(pool.phi, row[:, None], pool.log_base)
@@ -155,6 +163,21 @@ def _first_crossing(value, target):
     else:
         return float(_TAUS[-1])
     return _bisect(value, target, low, high, 12)
+
+
+def _power(value, target, grid):
+    """The least power at which the value reaches the target, on a grid that ends at 1; bisected."""
+    low = 0.0
+    for high in grid:
+        if value(high) > target:
+            break
+        low = high
+    else:
+        return 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if value(middle) < target else (low, middle)
+    return 0.5 * (low + high)
 
 
 def _bisect(value, target, low, high, steps):

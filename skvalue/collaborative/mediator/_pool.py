@@ -107,21 +107,6 @@ class Pool:
         log_p, log_q = log_p - logsumexp(log_p), log_q - logsumexp(log_q)
         return float(max(np.sum(np.exp(log_p) * (log_p - log_q)), 0.0))
 
-    def temper(self, powers, target):
-        """Power kappa in [0, 1] at which ``kappa * powers`` has the divergence `target`.
-
-        The derivative of the divergence is kappa times a variance, so there is one root.
-        """
-        row = self.loglik @ np.asarray(powers, float)
-        low, high = 0.0, 1.0
-        if target >= self.divergences(row[None])[0][0]:
-            return 1.0
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            below = self.divergences(middle * row[None])[0][0] < target
-            low, high = (middle, high) if below else (low, middle)
-        return 0.5 * (low + high)
-
     def sample(self, model, releases, powers, size, rng, n_moves=20):
         """Draws from a posterior: resampled particles, then Metropolis moves against duplicates."""
         powers = np.asarray(powers, dtype=float)

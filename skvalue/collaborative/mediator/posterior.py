@@ -8,6 +8,39 @@ from sklearn.utils import check_array, column_or_1d
 _CHUNK = 2_000_000  # draws times rows per block
 
 
+def check_points(host, model, X, y, suffix=""):
+    """Rows, or None for a model without features, and targets for `predict_logpdf`, as arrays."""
+    if y is None or (X is None and hasattr(model, "n_features_in_")):
+        raise ValueError(f"X{suffix} and y{suffix} must hold points. Got {X!r} and {y!r}.")
+    y = column_or_1d(y)
+    classes = getattr(model, "classes_", None)
+    unseen = [] if classes is None else np.setdiff1d(y, classes).tolist()
+    if unseen:
+        raise ValueError(
+            f"y{suffix} must hold only labels of classes_, {np.asarray(classes).tolist()}. Got "
+            f"{', '.join(map(repr, unseen[:5]))}."
+        )
+    if X is not None:
+        X = _rows(host, model, X)
+        if len(X) != len(y):
+            raise ValueError(
+                f"X{suffix} and y{suffix} must have the same length. Got {len(X)} and {len(y)}."
+            )
+    return X, y
+
+
+def _rows(host, model, X):
+    """`X` as a checked array."""
+    X = check_array(X, dtype=np.float64)
+    n = getattr(model, "n_features_in_", X.shape[1])
+    if X.shape[1] != n:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(host).__name__} is expecting {n} features "
+            "as input."
+        )
+    return X
+
+
 class PosteriorDraws(BaseEstimator):
     """Draws from the posterior of a model.
 
@@ -84,18 +117,7 @@ class PosteriorDraws(BaseEstimator):
             If `X` has another number of columns than the releases, `y` has another length, or
             labels that are not in the releases.
         """
-        y = column_or_1d(y)
-        classes = getattr(self.model, "classes_", None)
-        unseen = [] if classes is None else np.setdiff1d(y, classes).tolist()
-        if unseen:
-            raise ValueError(
-                f"y must hold only labels of classes_, {np.asarray(classes).tolist()}. Got "
-                f"{', '.join(map(repr, unseen[:5]))}."
-            )
-        if X is not None:
-            X = self._rows(X)
-            if len(X) != len(y):
-                raise ValueError(f"X and y must have the same length. Got {len(X)} and {len(y)}.")
+        X, y = check_points(self, self.model, X, y)
         step = max(1, _CHUNK // len(self.samples_))
         parts = []
         for start in range(0, len(y), step):
@@ -104,17 +126,6 @@ class PosteriorDraws(BaseEstimator):
             logs = self.model.predict_logpdf(self.samples_, some, y[rows])
             parts.append(logsumexp(logs, axis=0) - np.log(len(logs)))
         return np.concatenate(parts)
-
-    def _rows(self, X):
-        """`X` as a checked array."""
-        X = check_array(X, dtype=np.float64)
-        n = getattr(self.model, "n_features_in_", X.shape[1])
-        if X.shape[1] != n:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {n} features "
-                "as input."
-            )
-        return X
 
     def mnlp(self, X, y):
         """Mean negative log probability of test points; lower is better.
@@ -181,7 +192,7 @@ class PosteriorRegressor(RegressorMixin, PosteriorDraws):
         y : ndarray of shape (n_rows,)
             Predictions.
         """
-        X = self._rows(X)
+        X = _rows(self, self.model, X)
         # A mean over draws of a linear function: no (n_draws, n_rows) array is made.
         mean = self.samples_.mean(axis=0, keepdims=True)
         return self.model.predict_mean(mean, X)[0]
@@ -199,7 +210,7 @@ class PosteriorRegressor(RegressorMixin, PosteriorDraws):
         std : ndarray of shape (n_rows,)
             Uncertainty about the mean, without the noise of the targets.
         """
-        return self.model.predict_mean(self.samples_, self._rows(X)).std(axis=0)
+        return self.model.predict_mean(self.samples_, _rows(self, self.model, X)).std(axis=0)
 
 
 class PosteriorClassifier(ClassifierMixin, PosteriorDraws):
@@ -251,7 +262,7 @@ class PosteriorClassifier(ClassifierMixin, PosteriorDraws):
         probabilities : ndarray of shape (n_rows, n_classes)
             They sum to 1 in every row.
         """
-        X = self._rows(X)
+        X = _rows(self, self.model, X)
         logs = [self.log_density(X, np.full(len(X), label)) for label in self.classes_]
         return np.exp(np.column_stack(logs))
 

@@ -16,8 +16,9 @@ from ..._utils.fits import swap_in
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ...rewards import largest_rho, rho_targets
 from ._controls import CONTROLS
+from ._measures import Surprise
+from ._scorer import PartyScorer
 from .posterior import make_posterior
-from .surprise import BayesianSurpriseScorer
 
 
 class RhoShapleyReward(BaseEstimator):
@@ -33,10 +34,11 @@ class RhoShapleyReward(BaseEstimator):
         its value alone; smaller exponents give larger and more similar rewards.
     control : {"temper", "noise", "scaled"}, default="temper"
         How posteriors of smaller value are made. "temper" raises the likelihood to a power in
-        [0, 1]; the value provably increases with it. "noise" adds noise to all releases; the value
-        may not be monotone in it, and the first crossing of the target on a grid is taken. "scaled"
-        scales counts, sums and sensitivity and samples by Gibbs sampling, as the paper does (linear
-        models only, slow).
+        [0, 1], as equation (1) of the paper; surprise provably increases with it. "noise" adds
+        noise to all releases; the value may not be monotone in it, and the first crossing of the
+        target on a grid is taken. "scaled" scales counts, sums and sensitivity and samples by Gibbs
+        sampling, as the paper does
+        in its experiments (linear models and surprise only, slow).
     n_draws : int, default=1000
         Number of draws in each reward.
     random_state : int, RandomState instance or None, default=None
@@ -55,7 +57,8 @@ class RhoShapleyReward(BaseEstimator):
     target_rewards_, attained_rewards_ : ndarray of shape (n_parties,)
         Target values of the rewards, and values of the posteriors made.
     individually_rational_ : ndarray of bool of shape (n_parties,)
-        Whether the party's target is at least its value alone.
+        Whether the party's target is at least the value of its release alone. Its rows without
+        noise may be worth more: see `reward_gain`.
     temper_ : ndarray of shape (n_parties,)
         Powers of the likelihood (factors for "scaled"). Not set for ``control="noise"``.
     tau_ : ndarray of shape (n_parties,)
@@ -110,7 +113,7 @@ class RhoShapleyReward(BaseEstimator):
 
         Parameters
         ----------
-        scorer : BayesianSurpriseScorer
+        scorer : BayesianSurpriseScorer or PredictiveValueScorer
             Scorer fitted on the parties' releases, with method "pool" or "grid".
         y : Ignored
             Not used, present for API consistency by convention.
@@ -123,21 +126,27 @@ class RhoShapleyReward(BaseEstimator):
         Raises
         ------
         TypeError
-            If `scorer` is not a BayesianSurpriseScorer.
+            If `scorer` is not such a scorer.
         ValueError
-            If no party has a value above 0, or the releases do not suit `control`.
+            If no party, or all parties together, have a value above 0, or the scorer or its
+            releases do not suit `control`.
         """
-        if not isinstance(scorer, BayesianSurpriseScorer):
+        if not isinstance(scorer, PartyScorer):
             raise TypeError(
-                "scorer must be a fitted BayesianSurpriseScorer. Got an object of type "
-                f"{type(scorer).__name__}."
+                "scorer must be a fitted BayesianSurpriseScorer or PredictiveValueScorer. Got "
+                f"an object of type {type(scorer).__name__}."
             )
         evidence = scorer._pooled()
         values, alone = scorer.values_.copy(), scorer.standalone_values_.copy()
         grand_value = scorer.grand_value_
-        if values.max() <= 0:
-            raise ValueError("scorer must have a party of a value above 0. Got none.")
-        bound = largest_rho(values, alone, grand_value)
+        if values.max() <= 0 or grand_value <= 0:
+            raise ValueError(
+                "scorer must have a party of a value above 0, and so must all parties together. "
+                f"Got at most {values.max():g}, and {grand_value:g} together."
+            )
+        if self.control == "scaled" and not isinstance(evidence.measure, Surprise):
+            raise ValueError("control must be 'temper' or 'noise' for this scorer. Got 'scaled'.")
+        bound = largest_rho(values, np.maximum(alone, 0.0), grand_value)
         # If no rho is rational, a small one: all rewards are then close to the grand value.
         rho = (min(1.0, bound) if bound > 0 else 0.2) if self.rho == "max" else self.rho
         targets = rho_targets(values, grand_value, rho)

@@ -137,7 +137,7 @@ def warn_of_few_rows(releases):
         party
         for party, release in releases.items()
         if release.kind in ("linear", "logistic")
-        and release.epsilon is not None
+        and release.renyi_epsilon is not None
         and 0 < release.n_samples < FEW_ROWS
     ]
     if few:
@@ -145,5 +145,5 @@ def warn_of_few_rows(releases):
             f"Parties {few!r} have fewer than {FEW_ROWS} rows: the normal approximation of their "
             "statistics is not accurate.",
             NormalApproximationWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

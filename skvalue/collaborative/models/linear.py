@@ -25,8 +25,10 @@ class BayesianLinear(PriorModel):
     ----------
     precision : float or array-like of shape (n_weights, n_weights), default=0.1
         Prior precision of the weights, in units of 1 / s2; a number is multiplied by the identity.
-    a0, b0 : float, default=20, 0.5
-        Shape and scale of the inverse gamma prior of the variance s2.
+    a0, b0 : float, default=1, 0.03
+        Shape and scale of the inverse gamma prior of the variance s2, which is worth 2 a0 rows. The
+        default is weak: surprise pays a party for contradicting a strong prior. It suits targets in
+        [-1, 1]; for others, multiply b0 by the square of their bound.
     mean : float or array-like of shape (n_weights,), default=0
         Prior mean of the weights.
     x_covariance : array-like of shape (n_features, n_features), default=None
@@ -58,7 +60,7 @@ class BayesianLinear(PriorModel):
     >>> import numpy as np
     >>> from skvalue.collaborative import BayesianLinear, GramRelease
     >>> X = np.random.default_rng(0).normal(size=(100, 2)) / 3
-    >>> release = GramRelease(epsilon=1).fit(X, X[:, 0]).release_
+    >>> release = GramRelease(renyi_epsilon=1).fit(X, X[:, 0]).release_
     >>> model = BayesianLinear().bind([release])
     >>> model.party_loglik(model.sample_prior(5, np.random.default_rng(0)), release).shape
     (5,)
@@ -81,8 +83,8 @@ class BayesianLinear(PriorModel):
         self,
         precision=0.1,
         *,
-        a0=20.0,
-        b0=0.5,
+        a0=1.0,
+        b0=0.03,
         mean=0.0,
         x_covariance=None,
         moments="plugin",
@@ -126,7 +128,7 @@ class BayesianLinear(PriorModel):
         bound.n_features_in_, bound.intercept_ = facts["n_features"], facts["intercept"]
         known = self.x_covariance is not None or not self.noise_aware
         if self.moments == "noisy" and not known:
-            lacking = sum(r.epsilon is not None and not r.moments_fraction for r in releases)
+            lacking = sum(r.renyi_epsilon is not None and not r.moments_fraction for r in releases)
             if lacking:
                 raise ValueError(
                     "releases must hold fourth moments (GramRelease(moments_fraction=...)) for "
@@ -136,6 +138,7 @@ class BayesianLinear(PriorModel):
         mean = np.broadcast_to(np.asarray(self.mean, float), size)
         precision = positive_definite(self.precision, size, "precision")
         bound.prior_ = NIG(mean, precision, float(self.a0), float(self.b0))
+        bound.prior_rows_ = 2 * self.a0
         bound._second = public_moments(self.x_covariance, bound.n_features_in_, bound.intercept_)
         bound._seen = {}
         return bound
@@ -227,7 +230,7 @@ class BayesianLinear(PriorModel):
 
     def _learn(self, release):
         gram = self.gram(release)
-        if release.epsilon is None or not self.noise_aware:
+        if release.renyi_epsilon is None or not self.noise_aware:
             return gram, None, None
         if self._second is not None:
             return gram, self._second, None
@@ -260,7 +263,7 @@ class BayesianLinear(PriorModel):
         size = gram_size(release.n_features, release.intercept)
         facts = release.n_samples, release.n_features, release.intercept, release.layout
         gram = to_gram(release.vector[:size], *facts)
-        if release.epsilon is not None and not self.noise_aware:
+        if release.renyi_epsilon is not None and not self.noise_aware:
             values, vectors = np.linalg.eigh(gram)
             gram = (vectors * np.maximum(values, 1e-3)) @ vectors.T
         return gram

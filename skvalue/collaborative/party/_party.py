@@ -16,6 +16,7 @@ from ...privacy import (
     Ledger,
     draw_noise,
     make_report,
+    mu_from_epsilon,
     on_grid,
     warn_of_large_delta,
 )
@@ -25,6 +26,7 @@ BOUND = [Interval(Real, 0, None, closed="neither"), StrOptions({"data"})]
 FEW_ROWS = 50  # with fewer rows, sums are far from normal
 _STATEMENT = {
     "not_protected": (
+        "the rows from the party itself, which is the trusted curator of this report",
         "the number of rows, which is released exactly",
         "properties of many rows at once",
         "running times and error messages",
@@ -41,7 +43,8 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
     """Base class of estimators that release a clipped, noisy sum of a party's rows."""
 
     _parameter_constraints: dict = {
-        "epsilon": [Interval(Real, 0, None, closed="neither"), None],
+        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "renyi_epsilon": [Interval(Real, 0, None, closed="neither"), None],
         "renyi_order": [Interval(Real, 1, None, closed="neither")],
         "prior": [HasMethods("prior_statement"), str, None],
         "delta": [Interval(Real, 0, 1, closed="neither")],
@@ -50,8 +53,11 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
     }
     _normal_approximation = True
 
-    def __init__(self, epsilon, renyi_order, prior, delta, ledger, noise_random_state):
+    def __init__(
+        self, epsilon, renyi_epsilon, renyi_order, prior, delta, ledger, noise_random_state
+    ):
         self.epsilon = epsilon
+        self.renyi_epsilon = renyi_epsilon
         self.renyi_order = renyi_order
         self.prior = prior
         self.delta = delta
@@ -84,13 +90,21 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
             If `X` or `y` is invalid, or the release exceeds the ledger's budget; no noise is drawn
             then.
         """
+        if self.renyi_epsilon is not None and self.epsilon not in ("auto", None):
+            raise ValueError(
+                f"epsilon must not be set where renyi_epsilon is. Got {self.epsilon!r} and "
+                f"{self.renyi_epsilon!r}."
+            )
+        epsilon = self.renyi_epsilon
+        if epsilon is None and self.epsilon is not None:
+            epsilon = self._renyi(1.0 if self.epsilon == "auto" else self.epsilon)
         exact, void, columns = self._summarize(X, y)
-        release = self._noisy(exact, [self.epsilon], void)[0]
+        release = self._noisy(exact, [epsilon], void)[0]
         swap_in(self, release_=release, privacy_=self._report(release, void), **columns)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def path(self, X, y=None, *, epsilons):
+    def path(self, X, y=None, *, epsilons=None, renyi_epsilons=None):
         """Releases of the same rows with several epsilons and nested noise.
 
         For plots of values and rewards against epsilon. Each release adds noise to the one with the
@@ -103,24 +117,31 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
             The party's rows.
         y : array-like of shape (n_samples,)
             Targets or classes of the rows.
-        epsilons : sequence of float
-            Values of epsilon; the parameter `epsilon` is not used.
+        epsilons, renyi_epsilons : sequence of float
+            Values of `epsilon` or of `renyi_epsilon`; these parameters are not used.
 
         Returns
         -------
         releases : list of Release
-            Releases in the order of `epsilons`.
+            Releases in the order of the values.
 
         Raises
         ------
         ValueError
-            If `epsilons` is empty or has an entry that is not above 0, or as in `fit`.
+            If not exactly one of both is given, it is empty or has an entry that is not above 0, or
+            as in `fit`.
         """
-        good = all(
-            isinstance(e, Real) and not isinstance(e, bool) and 0 < e < np.inf for e in epsilons
+        given = [values for values in (epsilons, renyi_epsilons) if values is not None]
+        good = len(given) == 1 and all(
+            isinstance(e, Real) and not isinstance(e, bool) and 0 < e < np.inf for e in given[0]
         )
-        if not good or len(epsilons) == 0:
-            raise ValueError(f"epsilons must hold finite numbers above 0. Got {epsilons!r}.")
+        if not good or len(given[0]) == 0:
+            raise ValueError(
+                "Either epsilons or renyi_epsilons must hold finite numbers above 0. Got "
+                f"{epsilons!r} and {renyi_epsilons!r}."
+            )
+        if renyi_epsilons is None:
+            renyi_epsilons = [self._renyi(epsilon) for epsilon in epsilons]
         warnings.warn(
             "Several releases of one path together have only the guarantee of the largest epsilon "
             "among them, and releases of two paths compose: publish one.",
@@ -128,7 +149,11 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
             stacklevel=3,
         )
         exact, void, _ = self._summarize(X, y)
-        return self._noisy(exact, list(epsilons), void)
+        return self._noisy(exact, list(renyi_epsilons), void)
+
+    def _renyi(self, epsilon):
+        """The Renyi epsilon of the least Gaussian noise for (epsilon, delta)."""
+        return 0.5 * self.renyi_order * mu_from_epsilon(epsilon, self.delta) ** 2
 
     def _noisy(self, exact, epsilons, void):
         """Nested noisy releases from the exact one: the largest epsilon first, then added noise."""
@@ -141,7 +166,7 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
             )
         if None in epsilons:
             return [exact]
-        marked = [replace(exact, epsilon=e, renyi_order=self.renyi_order) for e in epsilons]
+        marked = [replace(exact, renyi_epsilon=e, renyi_order=self.renyi_order) for e in epsilons]
         if not void:
             warn_of_large_delta(self.delta, exact.n_samples)
         if self.ledger is not None:
@@ -171,21 +196,22 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
         return [releases[place] for place in range(len(epsilons))]
 
     def _report(self, release, void):
-        if release.epsilon is None:
+        if release.renyi_epsilon is None:
             return None
         report = make_report(
             release.event,
             self.delta,
-            notion="local",
+            notion="central",
             unit="row",
             protects="the content of any one row of the party",
             against="the mediator, the other parties and anyone to whom they pass it on",
             noise_random_state=self.noise_random_state,
             **_STATEMENT,
         )
+        mu = release.sensitivity / release.noise_scale
         renyi = (
             f"; its Renyi divergence of order {release.renyi_order:g} is at most "
-            f"{release.epsilon:g}, and it is {release.sensitivity / release.noise_scale:.6g}-GDP"
+            f"{release.renyi_epsilon:g}, and it is {mu:.6g}-GDP"
         )
         return replace(report, noise=report.noise + renyi, void=void)
 

@@ -29,9 +29,12 @@ class GramRelease(PartyRelease):
 
     Parameters
     ----------
-    epsilon : float or None, default=0.1
-        Bound on the Renyi divergence of order `renyi_order`; smaller is more private. None adds no
-        noise.
+    epsilon : float, "auto" or None, default="auto"
+        With `delta`, the differential privacy of the release; smaller is more private. "auto" is
+        1.0, unless `renyi_epsilon` is set. None adds no noise, unless `renyi_epsilon` is set.
+    renyi_epsilon : float, default=None
+        In place of `epsilon`, a bound on the Renyi divergence of order `renyi_order`; `privacy_`
+        states the corresponding epsilon at `delta`.
     renyi_order : float, default=2
         Order of the Renyi divergence, above 1.
     x_bound : float or "data", default=1
@@ -48,14 +51,14 @@ class GramRelease(PartyRelease):
         bounds are similar; "cross" weights these products by 1, and has 6 % more noise on them and
         a quarter less on all other entries.
     moments_fraction : float, default=0
-        Fraction of epsilon spent on noisy fourth moments of x, in [0, 1), for mediators with
-        ``BayesianLinear(moments="noisy")``.
+        Fraction of the privacy loss spent on noisy fourth moments of x, in [0, 1), for mediators
+        with ``BayesianLinear(moments="noisy")``.
     prior : model or str, default=None
         The prior that the parties agreed on: a model (such as `BayesianLinear`) or the text of its
         `prior_statement`. The release states it, and a scorer whose model has another prior raises
         an error.
     delta : float, default=1e-5
-        Delta at which `privacy_` states epsilon; it does not affect the release.
+        Delta of `epsilon`; with `renyi_epsilon` it does not affect the release.
     ledger : Ledger, default=None
         Ledger to charge before noise is drawn, see `skvalue.privacy.Ledger`.
     noise_random_state : int, default=None
@@ -92,7 +95,7 @@ class GramRelease(PartyRelease):
     >>> party.release_.n_samples, len(party.release_.statistic)
     (100, 6)
     >>> party.privacy_.guarantee
-    '(1.76006, 1e-05)-local differential privacy'
+    '(0.2, 1e-05)-differential privacy'
     """
 
     _parameter_constraints: dict = {
@@ -106,8 +109,9 @@ class GramRelease(PartyRelease):
 
     def __init__(
         self,
-        epsilon=0.1,
+        epsilon="auto",
         *,
+        renyi_epsilon=None,
         renyi_order=2,
         x_bound=1.0,
         y_bound=1.0,
@@ -119,7 +123,9 @@ class GramRelease(PartyRelease):
         ledger=None,
         noise_random_state=None,
     ):
-        super().__init__(epsilon, renyi_order, prior, delta, ledger, noise_random_state)
+        super().__init__(
+            epsilon, renyi_epsilon, renyi_order, prior, delta, ledger, noise_random_state
+        )
         self.x_bound = x_bound
         self.y_bound = y_bound
         self.fit_intercept = fit_intercept
@@ -152,9 +158,12 @@ class LogisticRelease(PartyRelease):
 
     Parameters
     ----------
-    epsilon : float or None, default=0.1
-        Bound on the Renyi divergence of order `renyi_order`; smaller is more private. None adds no
-        noise.
+    epsilon : float, "auto" or None, default="auto"
+        With `delta`, the differential privacy of the release; smaller is more private. "auto" is
+        1.0, unless `renyi_epsilon` is set. None adds no noise, unless `renyi_epsilon` is set.
+    renyi_epsilon : float, default=None
+        In place of `epsilon`, a bound on the Renyi divergence of order `renyi_order`; `privacy_`
+        states the corresponding epsilon at `delta`.
     renyi_order : float, default=2
         Order of the Renyi divergence, above 1.
     x_bound : float or "data", default=1
@@ -170,7 +179,7 @@ class LogisticRelease(PartyRelease):
         `prior_statement`. The release states it, and a scorer whose model has another prior raises
         an error.
     delta : float, default=1e-5
-        Delta at which `privacy_` states epsilon; it does not affect the release.
+        Delta of `epsilon`; with `renyi_epsilon` it does not affect the release.
     ledger : Ledger, default=None
         Ledger to charge before noise is drawn, see `skvalue.privacy.Ledger`.
     noise_random_state : int, default=None
@@ -201,7 +210,7 @@ class LogisticRelease(PartyRelease):
     >>> import numpy as np
     >>> from skvalue.collaborative import LogisticRelease
     >>> X = np.random.default_rng(0).normal(size=(100, 3)) / 3
-    >>> LogisticRelease(0.2).fit(X, X[:, 0] > 0).release_.kind
+    >>> LogisticRelease(renyi_epsilon=0.2).fit(X, X[:, 0] > 0).release_.kind
     'logistic'
     """
 
@@ -214,8 +223,9 @@ class LogisticRelease(PartyRelease):
 
     def __init__(
         self,
-        epsilon=0.1,
+        epsilon="auto",
         *,
+        renyi_epsilon=None,
         renyi_order=2,
         x_bound=1.0,
         classes=(0, 1),
@@ -225,7 +235,9 @@ class LogisticRelease(PartyRelease):
         ledger=None,
         noise_random_state=None,
     ):
-        super().__init__(epsilon, renyi_order, prior, delta, ledger, noise_random_state)
+        super().__init__(
+            epsilon, renyi_epsilon, renyi_order, prior, delta, ledger, noise_random_state
+        )
         self.x_bound = x_bound
         self.classes = classes
         self.fit_intercept = fit_intercept
@@ -254,11 +266,14 @@ class MeanRelease(PartyRelease):
 
     Parameters
     ----------
-    epsilon : float or None, default=0.1
-        Bound on the Renyi divergence of order `renyi_order`; smaller is more private. None adds no
-        noise.
+    epsilon : float, "auto" or None, default="auto"
+        With `delta`, the differential privacy of the release; smaller is more private. "auto" is
+        1.0, unless `renyi_epsilon` is set. None adds no noise, unless `renyi_epsilon` is set.
     family : {"gaussian", "bernoulli", "poisson"}, default="gaussian"
         Distribution of the numbers: normal with unknown mean, zeros and ones, or counts.
+    renyi_epsilon : float, default=None
+        In place of `epsilon`, a bound on the Renyi divergence of order `renyi_order`; `privacy_`
+        states the corresponding epsilon at `delta`.
     renyi_order : float, default=2
         Order of the Renyi divergence, above 1.
     lower, upper : float, default=-1, 1
@@ -269,7 +284,7 @@ class MeanRelease(PartyRelease):
         `prior_statement`. The release states it, and a scorer whose model has another prior raises
         an error.
     delta : float, default=1e-5
-        Delta at which `privacy_` states epsilon; it does not affect the release.
+        Delta of `epsilon`; with `renyi_epsilon` it does not affect the release.
     ledger : Ledger, default=None
         Ledger to charge before noise is drawn, see `skvalue.privacy.Ledger`.
     noise_random_state : int, default=None
@@ -294,7 +309,7 @@ class MeanRelease(PartyRelease):
     Examples
     --------
     >>> from skvalue.collaborative import MeanRelease
-    >>> MeanRelease(0.5, family="bernoulli").fit([0, 1, 1, 0, 1, 1]).release_.sensitivity
+    >>> MeanRelease(family="bernoulli").fit([0, 1, 1, 0, 1, 1]).release_.sensitivity
     1.0
     """
 
@@ -308,9 +323,10 @@ class MeanRelease(PartyRelease):
 
     def __init__(
         self,
-        epsilon=0.1,
+        epsilon="auto",
         *,
         family="gaussian",
+        renyi_epsilon=None,
         renyi_order=2,
         lower=-1.0,
         upper=1.0,
@@ -319,7 +335,9 @@ class MeanRelease(PartyRelease):
         ledger=None,
         noise_random_state=None,
     ):
-        super().__init__(epsilon, renyi_order, prior, delta, ledger, noise_random_state)
+        super().__init__(
+            epsilon, renyi_epsilon, renyi_order, prior, delta, ledger, noise_random_state
+        )
         self.family = family
         self.lower = lower
         self.upper = upper

@@ -80,7 +80,7 @@ class Release:
         (1 if `intercept`, x, y) without the count, and fourth moments of x if `moments_fraction` is
         not 0; for "logistic" the sum of y u, u = (1 if `intercept`, x), and the weighted lower
         triangle of the sum of u u' without the count; else one sum.
-    epsilon : float or None
+    renyi_epsilon : float or None
         Bound on the Renyi divergence of order `renyi_order`. None: no noise and no privacy.
     renyi_order : float
         Order of the Renyi divergence, above 1.
@@ -93,7 +93,7 @@ class Release:
     layout : {"svec", "cross"}, default="svec"
         Weights of the entries for "linear", see `GramRelease`.
     moments_fraction : float, default=0.0
-        Fraction of epsilon spent on fourth moments of x for "linear", in [0, 1).
+        Fraction of the privacy loss spent on fourth moments of x for "linear", in [0, 1).
     classes : tuple of two labels, default=()
         Labels encoded as -1 and 1 for "logistic". If empty, the mediator does not compare them.
     prior : str or None, default=None
@@ -119,7 +119,7 @@ class Release:
     kind: str
     n_samples: int
     statistic: tuple
-    epsilon: float | None
+    renyi_epsilon: float | None
     renyi_order: float
     bounds: tuple
     n_features: int = 0
@@ -134,8 +134,9 @@ class Release:
         if not isinstance(self.kind, str) or self.kind not in _KINDS:
             refuse("kind", f"one of {', '.join(_KINDS)}", self.kind)
         fix(self, "n_samples", integer(self.n_samples, "n_samples", 0, _MOST_SAMPLES))
-        if self.epsilon is not None:
-            fix(self, "epsilon", _number(self.epsilon, "epsilon", "None or a number above 0"))
+        if self.renyi_epsilon is not None:
+            epsilon = _number(self.renyi_epsilon, "renyi_epsilon", "None or a number above 0")
+            fix(self, "renyi_epsilon", epsilon)
         order = _number(self.renyi_order, "renyi_order", "a finite number above 1", 1.0)
         fix(self, "renyi_order", order)
         lowest, highest = (0, 0) if self.kind in _FAMILIES else (1, _MOST_FEATURES)
@@ -178,7 +179,9 @@ class Release:
             refuse("bounds", "of sizes whose squares neither overflow nor underflow", bounds)
         object.__setattr__(self, "bounds", bounds)
         if not self.noise_scale < 1e100:
-            refuse("epsilon", "large enough for a noise scale below 1e100", self.epsilon)
+            refuse(
+                "renyi_epsilon", "large enough for a noise scale below 1e100", self.renyi_epsilon
+            )
 
     def _check_statistic(self):
         size = {
@@ -250,25 +253,25 @@ class Release:
     @cached_property
     def noise_scale(self):
         """Standard deviation of the noise on every entry of the statistic."""
-        if self.epsilon is None:
+        if self.renyi_epsilon is None:
             return 0.0
         sensitivity = self.sensitivity
-        scale = math.sqrt(0.5 * self.renyi_order / self.epsilon) * sensitivity
+        scale = math.sqrt(0.5 * self.renyi_order / self.renyi_epsilon) * sensitivity
         if not 0 < scale < math.inf:
             return math.inf
-        while 0.5 * self.renyi_order * (sensitivity / scale) ** 2 > self.epsilon:
+        while 0.5 * self.renyi_order * (sensitivity / scale) ** 2 > self.renyi_epsilon:
             scale = math.nextafter(scale, math.inf)
         return scale
 
     @property
     def event(self):
         """Privacy event of the release, for accounting; None without noise."""
-        if self.epsilon is None:
+        if self.renyi_epsilon is None:
             return None
         return GaussianEvent(self.noise_scale, self.sensitivity, "replace")
 
     def add_noise(self, tau, *, noise_random_state=None):
-        """Release with added noise and the smaller epsilon 1 / (1 / epsilon + tau).
+        """Release with added noise and the smaller Renyi epsilon 1 / (1 / renyi_epsilon + tau).
 
         No access to the rows is needed.
 
@@ -282,8 +285,8 @@ class Release:
         Returns
         -------
         release : Release
-            Release with `epsilon` set to ``epsilon / (1 + tau epsilon)``, or ``1 / tau`` if it was
-            None.
+            Release with `renyi_epsilon` set to ``renyi_epsilon / (1 + tau renyi_epsilon)``, or
+            ``1 / tau`` if it was None.
 
         Raises
         ------
@@ -297,7 +300,7 @@ class Release:
         Examples
         --------
         >>> from skvalue.collaborative import Release
-        >>> Release("bernoulli", 100, (41.3,), 0.5, 2.0, (0.0, 1.0)).add_noise(2.0).epsilon
+        >>> Release("bernoulli", 100, (41.3,), 0.5, 2.0, (0.0, 1.0)).add_noise(2.0).renyi_epsilon
         0.25
         """
         tau = _number(tau, "tau", "a finite number, not negative", 0.0, strict=False)
@@ -325,8 +328,10 @@ class Release:
         release : Release
             The release with added noise.
         """
-        epsilon = 1 / tau if self.epsilon is None else self.epsilon / (1 + tau * self.epsilon)
-        return replace(self, statistic=tuple(self.vector + np.asarray(noise)), epsilon=epsilon)
+        before = self.renyi_epsilon
+        after = 1 / tau if before is None else before / (1 + tau * before)
+        statistic = tuple(self.vector + np.asarray(noise))
+        return replace(self, statistic=statistic, renyi_epsilon=after)
 
     @property
     def vector(self):

@@ -10,8 +10,9 @@ estimator : estimator, default=None
 scoring : str or callable, default=None
     Scorer of the utility; None means the score of the estimator (accuracy or R2).
 empty_utility : float, default=None
-    Utility of the empty coalition. None looks it up: 1/C for accuracy, and the score of the
-    constant prediction for ROC AUC, log-loss and R2; other scorers need a number.
+    Utility of the empty coalition. None is 1/C for accuracy and balanced accuracy; for any other
+    scorer the score of the constant prediction: `DummyClassifier(strategy="prior")` or
+    `DummyRegressor()` fitted on the validation targets.
 error_score : "empty", "raise" or float, default="empty"
     Utility of a coalition whose fit or score fails. "empty" uses that of the empty coalition,
     "raise" raises the error. It is an error in any case if all rows together fail.

@@ -77,8 +77,9 @@ class LayeredShapleyValuer(BaseScoringValuer):
     scoring : str or callable, default=None
         Scorer of the utility; None is the score method of the estimator (accuracy or R2).
     empty_utility : float, default=None
-        Utility of the empty coalition. None is valid for accuracy (1/C), ROC AUC, log-loss and
-        R2; other scorers need a number.
+        Utility of the empty coalition. None is 1/C for accuracy and balanced accuracy; for any
+        other scorer the score of the constant prediction: `DummyClassifier(strategy="prior")` or
+        `DummyRegressor()` fitted on the validation targets.
     error_score : "empty", "raise" or float, default="empty"
         Utility of a coalition whose fit or score fails: that of the empty coalition, an error,
         or a number.

@@ -1,0 +1,177 @@
+"""Values of parties: how much better their releases make a model predict.
+
+Sim, Fan, Tian, Xu, Jaillet and Low, "Incentivizing Truthfulness and Collaborative Fairness in
+Bayesian Learning" (ICML 2026).
+"""
+
+from ..._utils.sklearn import StrOptions, fit_context
+from ._measures import PredictiveGain
+from ._scorer import PartyScorer
+from .posterior import check_points
+
+
+class PredictiveValueScorer(PartyScorer):
+    """Value of parties by what their releases add to a model's predictions.
+
+    The value of a coalition is the mean log predictive density of the mediator's validation points
+    under its posterior, less that under the prior. The value of a party is its Shapley value. A
+    party maximizes its expected value by a release of rows that it believes in, as long as it does
+    not know the validation points; wrong labels and noise have values of at most about 0. The value
+    of rows that predict is the same whether they were collected or copied: copies are paid.
+
+    The validation points are not protected. They should be distributed as the rows on which the
+    model will be used, and no party should know them.
+
+    Parameters
+    ----------
+    model : model
+        As in `BayesianSurpriseScorer`.
+    method : {"auto", "pool", "grid"}, default="auto"
+        "pool" samples the prior, every party's posterior and the posterior of all parties once, and
+        computes the values of all coalitions from these draws; "grid" integrates models of one
+        parameter; "auto" chooses between the two.
+    n_particles : int, default=None
+        Number of particles of each sampled posterior. None takes 600, and fewer above 12 parties,
+        such that their total number does not grow.
+    n_moves : int, default=None
+        Number of Metropolis moves of a particle at each temperature. None takes 8, or 12 in more
+        than 4 dimensions.
+    n_permutations : int, default=400
+        Number of permutations of the parties, in pairs of reversed ones, above 12 parties. Up to
+        12, all coalitions are evaluated.
+    min_ess : float, default=100
+        Posteriors of coalitions with a smaller effective sample size are sampled as well.
+    random_state : int, RandomState instance or None, default=None
+        Controls the sampling.
+
+    Attributes
+    ----------
+    parties_ : list
+        Names of the parties.
+    values_ : ndarray of shape (n_parties,)
+        Shapley values in the order of `parties_`, in nats per validation point; they sum to
+        `grand_value_`.
+    values_error_ : ndarray of shape (n_parties,)
+        Standard errors of the computation.
+    validation_error_ : ndarray of shape (n_parties,)
+        Standard errors over the validation points.
+    coalition_values_ : ndarray of shape (2**n_parties,)
+        Values of all coalitions: bit i of the index is party i of `parties_`. Only up to 12
+        parties.
+    coalition_values_error_ : ndarray of shape (2**n_parties,)
+        Standard errors of the computation of `coalition_values_`.
+    standalone_values_ : ndarray of shape (n_parties,)
+        Values of the coalitions of one party.
+    grand_value_, grand_value_error_ : float
+        Value of the coalition of all parties, and its standard error.
+    ess_ : ndarray of shape (n_coalitions,)
+        Effective sample sizes of the evaluated coalitions, in the order of `coalition_values_` if
+        it exists.
+    acceptance_ : float
+        Mean acceptance rate of the Metropolis moves.
+    n_evaluations_ : int
+        Number of coalitions evaluated.
+    model_ : model
+        The model, bound to the releases.
+    releases_ : dict
+        The releases by party.
+
+    See Also
+    --------
+    skvalue.BayesianSurpriseScorer : Needs no validation points, and trusts the releases.
+    skvalue.collaborative.RhoShapleyReward : Computes rewards from the values.
+
+    References
+    ----------
+    R. H. L. Sim, J. Fan, X. Tian, X. Xu, P. Jaillet, B. K. H. Low: "Incentivizing Truthfulness and
+    Collaborative Fairness in Bayesian Learning", ICML 2026.
+
+    Examples
+    --------
+    >>> from skvalue import PredictiveValueScorer
+    >>> from skvalue.collaborative import GaussianMean, Release
+    >>> releases = {
+    ...     name: Release("gaussian", 100, (100 * mean,), 0.5, 2.0, (-1.0, 1.0))
+    ...     for name, mean in [("a", 0.4), ("b", 0.35), ("false", -0.4)]
+    ... }
+    >>> scorer = PredictiveValueScorer(GaussianMean(variance=0.1))
+    >>> scorer = scorer.fit(releases, y_val=[0.3, 0.7, 0.2, 0.4])
+    >>> dict(zip(scorer.parties_, scorer.values_.round(2).tolist()))
+    {'a': 0.93, 'b': 0.87, 'false': -1.09}
+    """
+
+    _parameter_constraints: dict = {
+        **PartyScorer._parameter_constraints,
+        "method": [StrOptions({"auto", "pool", "grid"})],
+    }
+
+    def __init__(
+        self,
+        model,
+        *,
+        method="auto",
+        n_particles=None,
+        n_moves=None,
+        n_permutations=400,
+        min_ess=100,
+        random_state=None,
+    ):
+        super().__init__(model, method, n_particles, n_moves, n_permutations, min_ess, random_state)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, releases, y=None, *, X_val=None, y_val=None):
+        """Value the parties.
+
+        Parameters
+        ----------
+        releases : mapping of party to Release, or sequence of Release
+            Releases of the parties. The parties of a sequence are named 0, 1, ...
+        y : Ignored
+            Not used, present for API consistency by convention.
+        X_val : array-like of shape (n_validation, n_features), default=None
+            The mediator's validation points; None for models without features.
+        y_val : array-like of shape (n_validation,)
+            Targets or labels of the validation points.
+
+        Returns
+        -------
+        self : object
+            The fitted scorer.
+
+        Raises
+        ------
+        TypeError
+            If `releases` holds anything else than Release objects, such as rows.
+        ValueError
+            If there are no releases, they do not suit the model, are inconsistent, or state another
+            prior than that of the model, or the validation points are missing or do not suit them.
+        """
+        self._value_parties(
+            releases,
+            lambda model: PredictiveGain(model, *check_points(self, model, X_val, y_val, "_val")),
+        )
+        return self
+
+    def gain(self, coalition="all", temper=1.0):
+        """Value of a coalition, with its likelihood raised to a power.
+
+        Parameters
+        ----------
+        coalition : sequence of parties or "all", default="all"
+            Parties of the coalition.
+        temper : float, default=1.0
+            Power of the likelihood, in [0, 1].
+
+        Returns
+        -------
+        value : float
+            Mean log predictive density of the validation points, less that of the prior.
+
+        Raises
+        ------
+        ValueError
+            If a party is unknown or `temper` is outside [0, 1].
+        """
+        pool = self._pooled().pool
+        row = self._powers(coalition, temper)[None] @ pool.loglik.T
+        return float(self._evidence.measure.on(pool)(row)[0])

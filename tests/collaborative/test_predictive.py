@@ -1,0 +1,246 @@
+"""Predictive values: closed forms, axioms, rewards, parties that send garbage, refusals."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skvalue import BayesianSurpriseScorer, PredictiveValueScorer
+from skvalue.collaborative import (
+    BayesianLinear,
+    BayesianLogistic,
+    BetaBernoulli,
+    GaussianMean,
+    GramRelease,
+    LogisticRelease,
+    PosteriorRegressor,
+    Release,
+    RhoShapleyReward,
+    reward_gain,
+)
+from skvalue.exceptions import PriorOutweighsWarning
+from skvalue.semivalues import enumerate_semivalue
+
+from .parties import release_all
+
+FACTS = [("a", 100, 40.0, 0.5), ("b", 80, 20.0, 0.1), ("false", 60, -30.0, 0.3), ("0", 0, 1.0, 1.0)]
+POINTS = np.array([0.3, 0.9, -0.1, 0.4, 0.2])
+QUICK = {"n_particles": 40, "min_ess": 0, "random_state": 0}
+
+
+def means(facts=FACTS, y_val=POINTS, variance=0.1, **options):
+    releases = {name: Release("gaussian", n, (z,), e, 2.0, (-1.0, 1.0)) for name, n, z, e in facts}
+    return PredictiveValueScorer(GaussianMean(variance), **options).fit(releases, y_val=y_val)
+
+
+def log_density(scorer, members, points=POINTS):
+    """Log predictive density of a normal mean, in closed form."""
+    powers = [float(party in members) for party in scorer.parties_]
+    mean, variance = 0.0, 1.0
+    if any(powers):
+        mean, variance = scorer.model_.noisy_posterior(list(scorer.releases_.values()), powers)
+    total = variance + scorer.model.variance
+    return -0.5 * (np.log(2 * np.pi * total) + (points - mean) ** 2 / total)
+
+
+def five_parties(seed=0, n=200):
+    """Two honest parties, shuffled targets, pure noise and a flipped sign; validation points."""
+    rng, w = np.random.default_rng(seed), np.array([0.5, -0.3])
+    parties = []
+    for kind in ("honest", "honest", "shuffled", "noise", "flipped", "validation"):
+        X = 0.39 * rng.normal(size=(n, 2))
+        signal, noise = X @ w, 0.16 * rng.standard_normal(n)
+        y = {"noise": 3 * noise, "flipped": noise - signal}.get(kind, signal + noise)
+        y = rng.permutation(y) if kind == "shuffled" else y
+        parties.append((X, np.clip(y, -1, 1)))
+    return parties[:5], dict(zip(("X_val", "y_val"), parties[5]))
+
+
+class TestValues:
+    def test_closed_form_and_shapley(self):
+        scorer = means()
+
+        def utility(some):
+            members = [scorer.parties_[i] for i in some]
+            return np.mean(log_density(scorer, members) - log_density(scorer, []))
+
+        np.testing.assert_allclose(scorer.values_, enumerate_semivalue(utility, 4), atol=1e-5)
+        assert scorer.values_.sum() == pytest.approx(scorer.grand_value_, abs=1e-12)
+        assert scorer.coalition_values_[0] == 0
+        assert scorer.standalone_values_[0] == pytest.approx(utility([0]), abs=1e-5)
+        assert scorer.gain(["a", "b"]) == pytest.approx(utility([0, 1]), abs=1e-5)
+        assert scorer.gain(temper=0.0) == 0
+        assert scorer.values_[3] == 0  # no rows
+        assert scorer.values_[2] < 0 < scorer.values_[0]
+
+    def test_errors_over_points(self):
+        scorer = means()
+        each = np.array([means(y_val=[point]).values_ for point in POINTS])
+        np.testing.assert_allclose(scorer.values_, each.mean(axis=0), atol=1e-12)
+        expected = each.std(axis=0, ddof=1) / np.sqrt(len(POINTS))
+        np.testing.assert_allclose(scorer.validation_error_, expected, atol=1e-12)
+
+    def test_order_of_parties_and_blocks_of_points_do_not_matter(self):
+        from sklearn import config_context
+
+        scorer = means()
+        np.testing.assert_allclose(means(FACTS[::-1]).values_[::-1], scorer.values_, atol=1e-12)
+        with config_context(working_memory=1):
+            np.testing.assert_allclose(means().values_, scorer.values_, atol=1e-12)
+
+    def test_a_far_point_does_not_underflow(self):
+        facts = [("a", 10_000, 0.0, None), ("b", 10_000, 1.0, None)]
+        points = np.array([0.0, 6.0])
+        scorer = means(facts, points, variance=0.01)
+        gain = log_density(scorer, ["a", "b"], points) - log_density(scorer, [], points)
+        assert gain[1] < -1700
+        assert scorer.grand_value_ == pytest.approx(gain.mean(), rel=1e-3)
+
+    def test_many_parties_are_sampled(self):
+        facts = [(i, 50, 15.0 + i, 0.1) for i in range(13)]
+        scorer = means(facts, n_permutations=100, random_state=0)
+        assert scorer.values_.sum() == pytest.approx(scorer.grand_value_)
+        members = scorer.parties_
+        gain = log_density(scorer, members) - log_density(scorer, [])
+        assert scorer.grand_value_ == pytest.approx(gain.mean(), abs=1e-4)
+        assert (scorer.values_error_ > 0).all()
+
+    def test_standard_errors_are_honest(self):
+        parties, points = five_parties(n=80)
+        releases = [GramRelease(None).fit(*rows).release_ for rows in parties[:3]]
+        runs = [
+            PredictiveValueScorer(BayesianLinear(), **QUICK)
+            .set_params(random_state=seed)
+            .fit(releases, **points)
+            for seed in range(10)
+        ]
+        found = np.std([run.values_ for run in runs], axis=0, ddof=1)
+        assert 0.4 < (found / np.mean([run.values_error_ for run in runs], axis=0)).mean() < 2.5
+
+    def test_two_classes(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(600, 2)) / 3
+        y = np.where(X[:, 0] + 0.2 * rng.normal(size=600) > 0, "yes", "no")
+        flipped = np.where(y[200:400] == "yes", "no", "yes")
+        party = LogisticRelease(None, classes=("no", "yes"))
+        releases = [
+            party.fit(X[:200], y[:200]).release_, party.fit(X[200:400], flipped).release_,
+        ]  # fmt: skip
+        model = BayesianLogistic(classes=("no", "yes"))
+        scorer = PredictiveValueScorer(model, **QUICK)
+        scorer.fit(releases, X_val=X[400:], y_val=y[400:])
+        assert scorer.values_[0] > 0 > scorer.values_[1]
+        with pytest.raises(ValueError, match="y_val must hold only labels of classes_.* Got 'may"):
+            scorer.fit(releases, X_val=X[400:], y_val=["maybe"] * 200)
+
+    def test_clone_and_pickle(self):
+        scorer = pickle.loads(pickle.dumps(means()))
+        np.testing.assert_array_equal(scorer.values_, means().values_)
+        assert not hasattr(clone(scorer), "values_")
+
+
+class TestGarbage:
+    @pytest.mark.slow
+    def test_and_at_a_renyi_epsilon_of_one_half(self):
+        """Mean of 20 draws of the noise."""
+        found = []
+        for seed in range(20):
+            parties, points = five_parties(seed)
+            releases = release_all(parties, [0.5] * 5, seed=10 * seed)
+            scorer = PredictiveValueScorer(BayesianLinear(), n_particles=160, random_state=0)
+            found.append(scorer.fit(releases, **points).values_)
+        values = np.mean(found, axis=0)
+        assert values[2:].max() < 0.5 * values[:2].min()
+
+    def test_is_worth_less_than_half_of_an_honest_party(self):
+        parties, points = five_parties()
+        releases = [GramRelease(None).fit(*rows).release_ for rows in parties]
+        scorer = PredictiveValueScorer(BayesianLinear(), **QUICK).fit(releases, **points)
+        assert scorer.values_[2:].max() < 0.5 * scorer.values_[:2].min()
+        assert scorer.values_[4] < 0
+
+    def test_surprise_warns_of_a_prior_that_pays_for_it(self):
+        parties, _ = five_parties()
+        releases = [GramRelease(None).fit(*rows).release_ for rows in parties]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PriorOutweighsWarning)
+            weak = BayesianSurpriseScorer(BayesianLinear(), **QUICK).fit(releases)
+        assert weak.values_.max() < 2 * weak.values_[:2].min()
+        strong = BayesianSurpriseScorer(BayesianLinear(a0=20, b0=0.5), **QUICK)
+        with pytest.warns(PriorOutweighsWarning, match=r"the releases of \[.*3.*\]") as found:
+            strong.fit(releases)
+        assert found[0].filename == __file__
+        assert strong.values_[3] > 5 * strong.values_[:2].max()
+        with pytest.warns(PriorOutweighsWarning, match=r"releases of \[0, 1, 2, 3, 4\]"):
+            strong.set_params(model=BayesianLinear(a0=101, b0=2.6)).fit(releases)
+
+
+class TestRewards:
+    @pytest.mark.parametrize("control", ["temper", "noise"])
+    def test_attain_their_targets(self, control):
+        scorer = means(FACTS[:2])
+        scheme = RhoShapleyReward(0.5, control=control, random_state=0).fit(scorer)
+        np.testing.assert_allclose(scheme.attained_rewards_, scheme.target_rewards_, rtol=0.02)
+        assert scheme.target_rewards_.max() == scorer.grand_value_
+        if control == "temper":
+            low = int(np.argmin(scheme.temper_))
+            gain = scorer.gain(temper=scheme.temper_[low])
+            assert gain == pytest.approx(scheme.target_rewards_[low])
+
+    def test_a_party_of_negative_value_receives_the_prior(self):
+        scheme = RhoShapleyReward(0.5, random_state=0).fit(means(FACTS[:3]))
+        assert scheme.temper_[2] == scheme.attained_rewards_[2] == 0
+
+    def test_refusals(self):
+        with pytest.raises(ValueError, match="control must be 'temper' or 'noise'.* Got 'scaled'"):
+            RhoShapleyReward(control="scaled").fit(means())
+        with pytest.raises(ValueError, match="scorer must have a party of a value above 0"):
+            RhoShapleyReward().fit(means(FACTS[2:]))
+
+
+class TestRewardGain:
+    def test_is_the_difference_to_the_exact_posterior_of_other_rows(self):
+        (X, y), (more_X, more_y) = five_parties(n=100)[0][:2]
+        party, model = GramRelease(0.5), BayesianLinear()
+        own = GramRelease(None).fit(X[:40], y[:40]).release_
+        model = model.bind([own])
+        prior = model.sample_prior(2000, np.random.default_rng(0))
+        worse, error = reward_gain(PosteriorRegressor(model, prior), party, X[:40], y[:40])
+        assert worse < -3 * error
+        exact = GramRelease(None).fit(np.append(X, more_X, 0), np.append(y, more_y)).release_
+        scorer = PredictiveValueScorer(BayesianLinear(), **QUICK)
+        scorer.fit([exact], X_val=X, y_val=y)
+        reward = PosteriorRegressor(scorer.model_, scorer.sample(n_draws=2000, random_state=0))
+        better, error = reward_gain(reward, party, X[:10], y[:10])
+        assert better > 0
+        same, error = reward_gain(reward, party, X, y)
+        assert abs(same) < 0.1
+        assert error < 0.05
+
+
+class TestRefusals:
+    def test_points(self):
+        party = GramRelease(None).fit(*five_parties()[0][0]).release_
+        scorer = PredictiveValueScorer(BayesianLinear(), **QUICK)
+        for points, message in [
+            ({}, "X_val and y_val must hold points. Got None and None"),
+            ({"y_val": [1.0]}, "X_val and y_val must hold points. Got None and"),
+            (
+                {"X_val": [[1.0]], "y_val": [1.0]},
+                "X has 1 features, but Predictive",
+            ),
+            ({"X_val": [[1.0, 2]] * 2, "y_val": [1]}, "must have the same length. Got 2 and 1"),
+            ({"X_val": [[1.0, 2]], "y_val": [np.nan]}, "y_val must have a finite.* Got nan"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                scorer.fit([party], **points)
+        with pytest.raises(ValueError, match="The 'method' parameter of PredictiveValueScorer"):
+            scorer.set_params(method="gibbs").fit([party])
+
+    def test_divergence_without_gibbs(self):
+        release = Release("bernoulli", 100, (41.3,), 0.5, 2.0, (0.0, 1.0))
+        scorer = BayesianSurpriseScorer(BetaBernoulli(), divergence="two-sample")
+        with pytest.raises(ValueError, match="divergence must be None for method='auto'. Got 'two"):
+            scorer.fit([release])
