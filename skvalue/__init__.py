@@ -19,6 +19,7 @@ _PUBLIC = {
     "LayeredShapleyValuer": "skvalue.valuers",
     "LeaveOneOutValuer": "skvalue.valuers",
     "PriArTaScorer": "skvalue.priarta",
+    "ScoresValuer": "skvalue.valuers",
     "SemivalueValuer": "skvalue.valuers",
     "TKNNShapleyValuer": "skvalue.valuers",
     "ValueFilter": "skvalue.selection",

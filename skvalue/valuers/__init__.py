@@ -9,6 +9,7 @@ from .gradient_semivalue import GradientSemivalueValuer
 from .knn_shapley import KNNShapleyValuer
 from .layered_shapley import CoreSet, LayeredShapleyValuer, suggest_bound
 from .leave_one_out import LeaveOneOutValuer
+from .scores import ScoresValuer
 from .semivalue import SemivalueValuer
 from .tknn_shapley import TKNNShapleyValuer, public_baseline, suggest_radius
 
@@ -23,6 +24,7 @@ __all__ = [
     "KNNShapleyValuer",
     "LayeredShapleyValuer",
     "LeaveOneOutValuer",
+    "ScoresValuer",
     "SemivalueValuer",
     "TKNNShapleyValuer",
     "public_baseline",
