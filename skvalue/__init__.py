@@ -15,6 +15,7 @@ _PUBLIC = {
     "DataShapleyValuer": "skvalue.valuers",
     "FederatedSemivalueValuer": "skvalue.valuers",
     "GradientSemivalueValuer": "skvalue.valuers",
+    "InfluenceValuer": "skvalue.valuers",
     "KNNShapleyValuer": "skvalue.valuers",
     "LayeredShapleyValuer": "skvalue.valuers",
     "LeaveOneOutValuer": "skvalue.valuers",
@@ -29,6 +30,7 @@ _PUBLIC = {
 _ROOMS = {
     "collaborative",
     "datasets",
+    "derivatives",
     "exceptions",
     "games",
     "inspection",

@@ -6,6 +6,7 @@ from .data_oob import DataOOBValuer
 from .data_shapley import DataShapleyValuer
 from .federated_semivalue import FederatedSemivalueValuer
 from .gradient_semivalue import GradientSemivalueValuer
+from .influence import InfluenceValuer
 from .knn_shapley import KNNShapleyValuer
 from .layered_shapley import CoreSet, LayeredShapleyValuer, suggest_bound
 from .leave_one_out import LeaveOneOutValuer
@@ -21,6 +22,7 @@ __all__ = [
     "DataShapleyValuer",
     "FederatedSemivalueValuer",
     "GradientSemivalueValuer",
+    "InfluenceValuer",
     "KNNShapleyValuer",
     "LayeredShapleyValuer",
     "LeaveOneOutValuer",
