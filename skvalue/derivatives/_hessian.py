@@ -39,7 +39,7 @@ class Hessian:
     >>> from skvalue.derivatives import Hessian, linear_model
     >>> X, y = np.array([[1.0], [1.0]]), np.array([0.0, 1.0])
     >>> model = linear_model(Ridge(alpha=2.0, fit_intercept=False).fit(X, y), X, y)
-    >>> Hessian(model).solve(np.ones((1, 1, 1))).tolist()
+    >>> Hessian(model).solve(np.ones((1, 1, 1))).round(9).tolist()
     [[[0.125]]]
     """
 

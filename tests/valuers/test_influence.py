@@ -175,6 +175,7 @@ def mean_decision(decisions, y, weights):
     return weights @ decisions, weights
 
 
+@pytest.mark.filterwarnings("ignore::skvalue.exceptions.FewValidationPointsWarning")
 @pytest.mark.parametrize(
     "utility", ["accuracy", "roc_auc", mean_decision, AccuracyGap(np.arange(100) % 2)]
 )
