@@ -37,6 +37,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning"),
 ]
 
+
+def agreement(X, y, X_val, y_val):
+    """Scores of rows of any kind: 1 where labels agree, less by the place of the row."""
+    return (y == y_val[:, None]) - np.linspace(0, 0.5, len(y))
+
+
 # Parameters to build a class with, where it cannot be built bare.
 INIT_PARAMS = {
     "BetaShapleyValuer": {"max_evaluations": 200, "random_state": 0},
@@ -46,6 +52,7 @@ INIT_PARAMS = {
     "FederatedSemivalueValuer": {"n_rounds": 3, "n_permutations": 2, "random_state": 0},
     "GradientSemivalueValuer": {"n_permutations": 10, "random_state": 0},
     "LayeredShapleyValuer": {"max_evaluations": 100, "random_state": 0},
+    "ScoresValuer": {"scores": agreement},
     "SemivalueValuer": {"max_evaluations": 200, "random_state": 0},
     "ValueFilteredClassifier": {"estimator": LogisticRegression()},
     "ValueFilteredRegressor": {"estimator": Ridge()},

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "skvalue"
 LAYERS = [
     {"_utils", "exceptions"},
     {"samplers", "semivalues", "privacy", "rewards"},
-    {"neighbors", "gradients", "games", "estimation"},
+    {"neighbors", "gradients", "derivatives", "games", "estimation"},
     {"base"},
     {"valuers", "collaborative", "priarta"},
     {"datasets", "selection"},

@@ -72,7 +72,7 @@ def contributions(fitted, point_values, i):
     problem, n = fitted.problem, len(fitted.result.values)
     i = problem.position(i, n)
     members = np.array([i]) if problem.groups is None else np.flatnonzero(problem.groups == i)
-    n_points = len(problem.splits[0].points) if problem.has_validation_set else len(problem.X)
+    n_points = len(problem.splits[0].points) if problem.has_validation_set else len(problem.y)
     added = np.zeros(n_points)
     for number, split in enumerate(problem.splits):
         players = members

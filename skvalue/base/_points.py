@@ -25,7 +25,7 @@ def mean_over_splits(problem, parts, empty_utility):
     Splits and points without a part are left out. ``empty_utility``: a number, or a function of
     a split. ``statistic`` of the result has one list per split, one entry per part.
     """
-    row_values = np.zeros(len(problem.X))
+    row_values = np.zeros(len(problem.y))
     splits, statistics, utility, empty = [], [], 0.0, 0.0
     for number, some in groupby(parts, key=lambda part: part.split):
         split, total, utilities, kept = problem.splits[number], 0.0, [], []

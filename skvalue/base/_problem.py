@@ -58,6 +58,7 @@ class Takes:
     names: bool = True  # with any_rows: whether frames of numbers stay frames, with column names
     squares: bool = True  # whether targets are squared, so that they must not be too large
     points: bool = True  # whether there are validation points, given or held out
+    means: bool = True  # whether the utility is a mean over points, so that new ones only add terms
     leave_one_out_at_once: bool = False  # whether one game, less each point itself, replaces n
     values_are_public: bool = False  # whether the values of a private fit are published
     fit_transform_error: str = ""  # why fit_transform is refused with epsilon, if it is

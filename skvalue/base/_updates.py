@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from scipy import sparse
 
 from .._utils.checks import (
     check_length,
@@ -15,6 +16,7 @@ from .._utils.checks import (
     summable_weights,
 )
 from ..neighbors import Rows, concatenate_rows
+from ._containers import is_frame, n_rows_of, rows_at, stack_rows
 from ._problem import Points, Split, build_problem
 from ._rows import check_rows, check_validation_set
 
@@ -25,19 +27,19 @@ def with_rows(estimator, problem, X, y, groups):
     X = check_rows(estimator, X, like=problem.X)
     y = np.asarray(y)
     refuse_missing_labels(y)
-    check_length(y, "y", len(X))
+    check_length(y, "y", n_rows_of(X))
     if (groups is None) != (problem.groups is None):
         raise ValueError("groups must be passed to both fit and add_rows, or to neither.")
     if groups is not None:
         groups = _joined(_groups(problem, slice(None)), np.asarray(groups), "groups")
     y = _joined(problem.labels(problem.y), y, "y")
-    return _rebuilt(estimator, problem, concatenate_rows(problem.X, X), y, groups)
+    return _rebuilt(estimator, problem, _stacked(problem.X, X), y, groups)
 
 
 def without_rows(estimator, problem, rows):
     """The problem without some rows, which are given by position or by a mask."""
     _refuse_distances(estimator, "remove_rows")
-    n, rows = len(problem.X), np.asarray(rows)
+    n, rows = len(problem.y), np.asarray(rows)
     if rows.size and rows.dtype.kind not in "iub":
         raise ValueError(f"rows must be positions or a mask. Got entries of {rows.dtype}.")
     if rows.dtype == bool:
@@ -49,14 +51,16 @@ def without_rows(estimator, problem, rows):
     if keep.sum() < 2:
         raise ValueError(f"rows must leave at least 2 rows. Got {keep.sum()} of {n}.")
     labels = problem.labels(problem.y)[keep]
-    return _rebuilt(estimator, problem, problem.X[keep], labels, _groups(problem, keep))
+    kept = rows_at(problem.X, keep)
+    return _rebuilt(estimator, problem, kept, labels, _groups(problem, keep))
 
 
 def with_points(estimator, problem, X_val, y_val, sample_weight_val):
     """The problem with validation points appended, and the problem of the new points alone.
 
     The latter is None if new points change how the old ones count: for regression, where the empty
-    coalition predicts the mean of all targets, with class weights, and with a new class.
+    coalition predicts the mean of all targets, with class weights, with a new class, and if the
+    utility is no mean.
     """
     old = problem.splits[0].points
     X_val, y_val = check_validation_set(estimator, X_val, y_val, problem.X)
@@ -67,11 +71,12 @@ def with_points(estimator, problem, X_val, y_val, sample_weight_val):
         for points, given in [(old, problem.sample_weight_val), (y_val, sample_weight_val)]
     ])  # fmt: skip
     several = problem.y.ndim > 1
-    refit = not problem.n_classes or estimator.class_weight is not None or several
+    refit = not problem.n_classes or several or not estimator._takes.means
+    refit = refit or estimator.class_weight is not None
     if refit or len(new_labels(y_val, problem.classes, "y_val")):
         targets = _joined(problem.labels_val(), np.asarray(y_val), "y_val")
         rows = problem.X, problem.labels(problem.y), _groups(problem, slice(None))
-        X_val = concatenate_rows(old.X, X_val)
+        X_val = _stacked(old.X, X_val)
         return _rebuilt(estimator, problem, *rows, (X_val, targets, both)), None
     codes = label_codes(y_val, problem.classes, "y_val")
     new_weights = both[len(old) :]
@@ -79,7 +84,7 @@ def with_points(estimator, problem, X_val, y_val, sample_weight_val):
     scaled, scaled_new = summable_weights(both), summable_weights(new_weights)
     new = Points(X_val, codes, scaled_new / (scaled_new.sum() or 1.0), index)
     joined = Points(
-        concatenate_rows(old.X, X_val), np.concatenate([old.y, codes]), scaled / scaled.sum(),
+        _stacked(old.X, X_val), np.concatenate([old.y, codes]), scaled / scaled.sum(),
         np.arange(len(both)),
     )  # fmt: skip
     whole, part = (
@@ -134,14 +139,21 @@ def _joined(before, new, name):
     return np.concatenate([before, new])
 
 
+def _stacked(first, second):
+    """The rows of two sets of the same kind, of any kind."""
+    lists = sparse.issparse(first) or is_frame(first)
+    return stack_rows(first, second) if lists else concatenate_rows(first, second)
+
+
 def _groups(problem, rows):
     return None if problem.groups is None else problem.group_names[problem.groups[rows]]
 
 
 def _rebuilt(estimator, problem, X, y, groups, validation=None):
     """The problem of other rows; ``validation`` replaces the validation points, if given."""
+    takes = estimator._takes
     check = check_task if y.ndim == 1 else check_outputs
-    task = check(getattr(estimator, "task", "classification"), y)
+    task = check(takes.task if len(takes.targets) > 1 else takes.targets[0], y)
     if (task == "classification") != (problem.n_classes > 0):
         raise ValueError(
             "y must hold classes, or regression targets, as in fit: with the change it is "

@@ -1,6 +1,8 @@
 """Scores, curves and matplotlib displays that evaluate values."""
 
 from ._curves import value_addition_curve, value_removal_curve
+from ._datamodeling import linear_datamodeling_score
+from ._datamodeling_display import LinearDatamodelingDisplay
 from ._detection import detection_curve, detection_limit
 from ._detection_display import DetectionDisplay
 from ._displays import ValueDistributionDisplay, ValueRemovalDisplay
@@ -8,10 +10,12 @@ from ._scores import mean_adjusted_variance, noisy_label_auc
 
 __all__ = [
     "DetectionDisplay",
+    "LinearDatamodelingDisplay",
     "ValueDistributionDisplay",
     "ValueRemovalDisplay",
     "detection_curve",
     "detection_limit",
+    "linear_datamodeling_score",
     "mean_adjusted_variance",
     "noisy_label_auc",
     "value_addition_curve",

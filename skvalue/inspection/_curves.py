@@ -41,7 +41,7 @@ def _check_fractions(fractions, default, allowed, rule):
     return np.sort(fractions)
 
 
-def _free_seeds(estimator):
+def free_seeds(estimator):
     """Names of the random_state parameters of the estimator that are None."""
     return sorted(
         name
@@ -50,7 +50,7 @@ def _free_seeds(estimator):
     )
 
 
-def _score_on(estimator, seeds, X, y, rows, sample_weight, classes, X_test, y_test, scorer):
+def score_on(estimator, seeds, X, y, rows, sample_weight, classes, X_test, y_test, scorer):
     """Test score of the estimator fitted on some rows, which may lack some classes."""
     estimator = clone(estimator).set_params(**seeds)
     model, _ = train(estimator, X, y, sample_weight, classes, rows)
@@ -67,18 +67,18 @@ def _refit_along(
     """
     classes = np.unique(y) if is_classifier(estimator) and y.ndim == 1 else None
     scorer = check_scorer(estimator, scoring, None, classes)
-    names = _free_seeds(estimator)
+    names = free_seeds(estimator)
     seeds = [{name: int(rng.randint(np.iinfo(np.int32).max)) for name in names} for _ in orders[0]]
     tasks, keys = {}, []
     for curve in orders:
         for repeat, order in enumerate(curve):
             for count in counts:
-                rows = _rows_of(order[:count], players)
+                rows = rows_of(order[:count], players)
                 key = (repeat if names else 0, rows.tobytes())
                 tasks.setdefault(key, (seeds[repeat], rows))
                 keys.append(key)
     scores = Parallel(n_jobs=n_jobs)(
-        delayed(_score_on)(
+        delayed(score_on)(
             estimator, seed, X, y, rows, sample_weight, classes, X_test, y_test, scorer
         )
         for seed, rows in tasks.values()
@@ -88,7 +88,7 @@ def _refit_along(
     return list(np.array([found[key] for key in keys], dtype=np.float64).reshape(shape))
 
 
-def _rows_of(chosen, players):
+def rows_of(chosen, players):
     """The rows of some players, ascending."""
     mask = np.zeros(players.max() + 1, dtype=bool)
     mask[chosen] = True

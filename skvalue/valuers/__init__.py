@@ -6,9 +6,11 @@ from .data_oob import DataOOBValuer
 from .data_shapley import DataShapleyValuer
 from .federated_semivalue import FederatedSemivalueValuer
 from .gradient_semivalue import GradientSemivalueValuer
+from .influence import InfluenceValuer
 from .knn_shapley import KNNShapleyValuer
 from .layered_shapley import CoreSet, LayeredShapleyValuer, suggest_bound
 from .leave_one_out import LeaveOneOutValuer
+from .scores import ScoresValuer
 from .semivalue import SemivalueValuer
 from .tknn_shapley import TKNNShapleyValuer, public_baseline, suggest_radius
 
@@ -20,9 +22,11 @@ __all__ = [
     "DataShapleyValuer",
     "FederatedSemivalueValuer",
     "GradientSemivalueValuer",
+    "InfluenceValuer",
     "KNNShapleyValuer",
     "LayeredShapleyValuer",
     "LeaveOneOutValuer",
+    "ScoresValuer",
     "SemivalueValuer",
     "TKNNShapleyValuer",
     "public_baseline",

@@ -1,0 +1,24 @@
+"""Derivatives of a trained linear model by the weights of its rows.
+
+A trained model minimises ``sum_i w_i l_i(theta) + R(theta)``. The derivative of its coefficients by
+the weight of row i is ``-H^-1 grad l_i``, with the Hessian H of the objective (Koh and Liang 2017,
+Section 2.1); the derivative of a utility U is minus its gradient times that.
+"""
+
+from ._changes import coefficients_without, corrected_steps, newton_steps, row_products
+from ._hessian import Hessian
+from ._models import LinearModel, linear_model, supports
+from ._utilities import AccuracyGap, evaluate
+
+__all__ = [
+    "AccuracyGap",
+    "Hessian",
+    "LinearModel",
+    "coefficients_without",
+    "corrected_steps",
+    "evaluate",
+    "linear_model",
+    "newton_steps",
+    "row_products",
+    "supports",
+]

@@ -1,0 +1,143 @@
+"""Solutions of linear systems with the Hessian of a linear model."""
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse.linalg import LinearOperator, cg
+from sklearn import get_config
+
+from .._utils.parallel import tiles
+from ._losses import SOFTMAX
+
+_BLOCK = 2**21  # numbers in a block of rows
+
+
+class Hessian:
+    """The Hessian of the objective of a linear model, factorised or as a product.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The objective.
+    less_weight : float, default=0.0
+        Weight by which the penalty per weight is reduced: that of a row that is removed.
+    solver : {"auto", "cholesky", "cg"}, default="auto"
+        "cholesky" stores the matrix, 8 (K p)^2 bytes for p coefficients of K decisions, and needs
+        about n (K p)^2 / 2 + (K p)^3 / 3 operations. "cg" solves by conjugate gradients with
+        products of the Hessian, and stores 8 (n K + 4 K p) bytes besides the rows. "auto" stores
+        the matrix if it fits into scikit-learn's `working_memory`.
+
+    Raises
+    ------
+    ValueError
+        If the objective has no unique minimum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import Ridge
+    >>> from skvalue.derivatives import Hessian, linear_model
+    >>> X, y = np.array([[1.0], [1.0]]), np.array([0.0, 1.0])
+    >>> model = linear_model(Ridge(alpha=2.0, fit_intercept=False).fit(X, y), X, y)
+    >>> Hessian(model).solve(np.ones((1, 1, 1))).round(9).tolist()
+    [[[0.125]]]
+    """
+
+    def __init__(self, model, less_weight=0.0, solver="auto"):
+        self.model = model
+        p, k = model.theta.shape
+        fits = 8 * (k * p) ** 2 <= get_config()["working_memory"] * 2**20
+        self.solver = ("cholesky" if fits else "cg") if solver == "auto" else solver
+        weight = model.weights.sum() - less_weight
+        self._penalty = model.penalty + weight * model.row_penalty
+        self._factor = self._factorise() if self.solver == "cholesky" else None
+
+    def _factorise(self):
+        model, (p, k) = self.model, self.model.theta.shape
+        matrix = np.zeros((k, p, k, p))
+        for part in tiles(len(model.y), max(1, _BLOCK // (p + k * k))):
+            X, curvature = model.X[part], model.curvature(part)
+            for a in range(k):
+                for b in range(a, k):
+                    weighted = X * curvature[:, a, b, None]
+                    product = weighted.T @ X
+                    product = product.toarray() if sparse.issparse(product) else product
+                    matrix[a, :, b] += product
+                    if a != b:
+                        matrix[b, :, a] += product
+        diagonal = np.arange(p)
+        for a in range(k):
+            matrix[a, diagonal, a, diagonal] += self._penalty
+        if model.loss is SOFTMAX:
+            # The same shift of all decisions changes no probability. Gradients have no component
+            # along it, so a term along it makes the matrix regular and changes no solution.
+            shift = np.einsum("ajaj->", matrix) / (k * p)
+            matrix[:, diagonal, :, diagonal] += shift
+        try:
+            factor, lower = cho_factor(matrix.reshape(k * p, k * p), lower=True, overwrite_a=True)
+            scale = np.abs(np.diag(factor))
+            singular = scale.min() < 1e-7 * scale.max()
+        except LinAlgError:
+            singular = True
+        if singular:
+            raise ValueError(
+                "estimator must have a unique optimum: its Hessian is singular. Pass one with a "
+                f"penalty, or fewer columns. Got {model.estimator!r}."
+            )
+        return factor, lower
+
+    def product(self, vectors):
+        """Products of the Hessian with vectors.
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (m, K, p)
+            The vectors.
+
+        Returns
+        -------
+        products : ndarray of shape (m, K, p)
+            The products.
+        """
+        model, out = self.model, vectors * self._penalty
+        for part in tiles(len(model.y), max(1, _BLOCK // model.theta.size)):
+            X, curvature = model.X[part], model.curvature(part)
+            for vector, product in zip(vectors, out):
+                product += (X.T @ np.einsum("nab,nb->na", curvature, X @ vector.T)).T
+        return out
+
+    def solve(self, vectors):
+        """Solutions of linear systems.
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (m, K, p)
+            Right-hand sides: gradients.
+
+        Returns
+        -------
+        solutions : ndarray of shape (m, K, p)
+            The inverse of the Hessian times each of them.
+
+        Raises
+        ------
+        ValueError
+            If conjugate gradients do not converge.
+        """
+        flat = vectors.reshape(len(vectors), -1)
+        if self._factor is not None:
+            return cho_solve(self._factor, flat.T).T.reshape(vectors.shape)
+        shape, size = vectors.shape[1:], flat.shape[1]
+        operator = LinearOperator(
+            (size, size), lambda v: self.product(v.reshape(1, *shape)).ravel(), dtype=np.float64
+        )
+        found = []
+        for vector in flat:
+            solution, status = cg(operator, vector, rtol=1e-10, maxiter=10 * size)
+            if status:
+                raise ValueError(
+                    "estimator must be better conditioned for conjugate gradients: scale the "
+                    f"columns, or use a larger penalty. Got {self.model.estimator!r}."
+                )
+            found.append(solution)
+        return np.array(found).reshape(vectors.shape)

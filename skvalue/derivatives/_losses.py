@@ -1,0 +1,83 @@
+"""Losses of linear models, as functions of decisions z (n, K), with two derivatives.
+
+The scale is that of scikit-learn's metrics: log-loss, squared error, deviance.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, log_softmax, softmax, xlogy
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss; targets are codes of classes if `classes`, else of shape (n, K)."""
+
+    name: str
+    values: Any  # (z, y) -> (n,)
+    gradient: Any  # (z, y) -> (n, K)
+    curvature: Any  # (z, y) -> (n, K, K)
+    link: Any = np.asarray  # from the mean target to the decision
+    classes: bool = False
+
+    def __reduce__(self):  # functions without a name cannot be pickled
+        return _loss, (self.name,)
+
+
+def _loss(name):
+    return {loss.name: loss for loss in (SQUARED, LOGISTIC, SOFTMAX, POISSON, GAMMA)}[name]
+
+
+def _one(curvature):
+    """A curvature of one decision as (n, 1, 1)."""
+    return lambda z, y: curvature(z, y)[:, :, None]
+
+
+def _softplus(z):
+    return np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z)))
+
+
+def _one_hot(z, y):
+    return np.arange(z.shape[1]) == y[:, None]
+
+
+def _softmax_curvature(z, y):
+    p = softmax(z, axis=1)
+    return p[:, :, None] * (np.eye(z.shape[1]) - p[:, None, :])
+
+
+SQUARED = Loss(
+    name="squared",
+    values=lambda z, y: ((z - y) ** 2).sum(axis=1),
+    gradient=lambda z, y: 2 * (z - y),
+    curvature=lambda z, y: np.broadcast_to(2 * np.eye(z.shape[1]), (*z.shape, z.shape[1])),
+)
+LOGISTIC = Loss(
+    name="logistic",
+    values=lambda z, y: _softplus(z[:, 0]) - y * z[:, 0],
+    gradient=lambda z, y: expit(z) - y[:, None],
+    curvature=_one(lambda z, y: expit(z) * expit(-z)),
+    classes=True,
+)
+SOFTMAX = Loss(
+    name="softmax",
+    values=lambda z, y: -log_softmax(z, axis=1)[np.arange(len(y)), y],
+    gradient=lambda z, y: softmax(z, axis=1) - _one_hot(z, y),
+    curvature=_softmax_curvature,
+    classes=True,
+)
+POISSON = Loss(
+    name="poisson",
+    values=lambda z, y: 2 * (xlogy(y, y) - y * z - y + np.exp(z))[:, 0],
+    gradient=lambda z, y: 2 * (np.exp(z) - y),
+    curvature=_one(lambda z, y: 2 * np.exp(z)),
+    link=np.log,
+)
+GAMMA = Loss(
+    name="gamma",
+    values=lambda z, y: 2 * (z - np.log(y) + y * np.exp(-z) - 1)[:, 0],
+    gradient=lambda z, y: 2 * (1 - y * np.exp(-z)),
+    curvature=_one(lambda z, y: 2 * y * np.exp(-z)),
+    link=np.log,
+)

@@ -1,0 +1,164 @@
+"""Utilities of decisions at validation points, with their gradients."""
+
+import numpy as np
+from scipy.special import expit, softmax
+
+_BLOCK = 2**22
+
+
+def evaluate(utility, model, z, y, weights):
+    """A utility at some decisions: at each point if it is a mean, as a whole, and its gradient.
+
+    Parameters
+    ----------
+    utility : {"neg_loss", "accuracy", "roc_auc"} or callable
+        The utility. A callable ``utility(decisions, y, weights)`` gets the decisions, of shape
+        (n_points,) for one decision and (n_points, K) for several, the codes of the labels (or the
+        targets), and weights with sum 1; it returns the utility and its gradient by the decisions.
+    model : LinearModel
+        The model that decides.
+    z : ndarray of shape (n_points, K)
+        Decisions.
+    y : ndarray of shape (n_points,)
+        Codes of the labels in `model.classes`, or targets.
+    weights : ndarray of shape (n_points,)
+        Weights with sum 1.
+
+    Returns
+    -------
+    points : ndarray of shape (n_points,) or None
+        The utility at each point; None if it is no mean over points.
+    value : float
+        The utility.
+    gradient : ndarray of shape (n_points, K)
+        Its gradient.
+
+    Raises
+    ------
+    ValueError
+        If the utility needs classes, or a callable returns something else.
+    """
+    if callable(utility):
+        value, gradient = utility(z[:, 0] if z.shape[1] == 1 else z, y, weights)
+        gradient = np.asarray(gradient, dtype=np.float64)
+        gradient = gradient[:, None] if gradient.ndim == 1 else gradient
+        if gradient.shape != z.shape or not np.isfinite(value) or not np.isfinite(gradient).all():
+            raise ValueError(
+                "utility must return a finite number and a finite gradient of the shape of the "
+                f"decisions, {z.shape}. Got {value!r} and the shape {gradient.shape}."
+            )
+        return None, float(value), gradient
+    if utility == "neg_loss":
+        targets = model.targets(y)
+        points, gradient = -model.loss.values(z, targets), -model.loss.gradient(z, targets)
+        return points, float(weights @ points), weights[:, None] * gradient
+    if model.classes is None:
+        raise ValueError(f"utility must be 'neg_loss' or a callable for targets. Got {utility!r}.")
+    if utility == "accuracy":
+        points, gradient = smooth_accuracy(z, y)
+        return points, float(weights @ points), weights[:, None] * gradient
+    if z.shape[1] > 1:
+        raise ValueError(f"utility='roc_auc' needs two classes. Got {len(model.classes)}.")
+    return None, *smooth_auc(z, y, weights)
+
+
+def smooth_accuracy(z, codes):
+    """Probability of the right label at each point, and its gradient.
+
+    The accuracy of labels drawn from the probabilities: the softmax of the decisions, or the
+    logistic function of one decision.
+
+    >>> smooth_accuracy(np.zeros((1, 4)), np.array([2]))[0].tolist()
+    [0.25]
+    """
+    if z.shape[1] == 1:
+        signs = 2.0 * codes - 1
+        right = expit(signs * z[:, 0])
+        return right, (signs * right * (1 - right))[:, None]
+    p = softmax(z, axis=1)
+    right = p[np.arange(len(z)), codes]
+    of_label = np.arange(z.shape[1]) == codes[:, None]
+    return right, right[:, None] * (of_label - p)
+
+
+def smooth_auc(z, codes, weights):
+    """Mean over pairs of a positive and a negative of the logistic function of their difference.
+
+    >>> value, gradient = smooth_auc(np.array([[0.0], [0.0]]), np.array([0, 1]), np.full(2, 0.5))
+    >>> value, gradient.tolist()
+    (0.5, [[-0.25], [0.25]])
+    """
+    positive, negative = np.flatnonzero(codes == 1), np.flatnonzero(codes == 0)
+    if not weights[positive].sum() > 0 or not weights[negative].sum() > 0:
+        raise ValueError("utility='roc_auc' needs validation points of both classes.")
+    plus, minus = (weights[some] / weights[some].sum() for some in (positive, negative))
+    value, gradient = 0.0, np.zeros(len(z))
+    size = max(1, _BLOCK // len(negative))
+    for start in range(0, len(positive), size):
+        some, weight = positive[start : start + size], plus[start : start + size]
+        above = expit(z[some] - z[negative, 0])
+        value += weight @ above @ minus
+        slopes = above * (1 - above)
+        gradient[some] = weight * (slopes @ minus)
+        gradient[negative] -= (weight @ slopes) * minus
+    return float(value), gradient[:, None]
+
+
+class AccuracyGap:
+    """Utility: minus the gap of the smoothed accuracy between groups of validation points.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_validation,)
+        Group of each validation point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.derivatives import AccuracyGap
+    >>> gap = AccuracyGap(["a", "a", "b"])
+    >>> gap(np.array([0.0, 0.0, 0.0]), np.array([0, 1, 1]), np.full(3, 1 / 3))[0]
+    0.0
+    """
+
+    def __init__(self, groups):
+        self.groups = groups
+
+    def __call__(self, decisions, y, weights):
+        """The utility and its gradient.
+
+        Parameters
+        ----------
+        decisions : ndarray of shape (n_validation,) or (n_validation, K)
+            Decisions of the model.
+        y : ndarray of shape (n_validation,)
+            Codes of their labels.
+        weights : ndarray of shape (n_validation,)
+            Weights of the points.
+
+        Returns
+        -------
+        value : float
+            Accuracy of the worst group minus that of the best.
+        gradient : ndarray of the shape of the decisions
+            Its gradient.
+
+        Raises
+        ------
+        ValueError
+            If the groups are not those of the validation points.
+        """
+        names, codes = np.unique(self.groups, return_inverse=True)
+        if len(codes) != len(y) or len(names) < 2:
+            raise ValueError(
+                f"groups must name at least two groups of the {len(y)} validation points. Got "
+                f"{len(codes)} entries and {len(names)} groups."
+            )
+        z = decisions.reshape(len(y), -1)
+        points, gradient = smooth_accuracy(z, y)
+        totals = np.bincount(codes, weights)
+        means = np.bincount(codes, weights * points) / totals
+        worst, best = means.argmin(), means.argmax()
+        signs = (codes == worst) * 1.0 - (codes == best)
+        gradient = (signs * weights / totals[codes])[:, None] * gradient
+        return float(means[worst] - means[best]), gradient.reshape(decisions.shape)

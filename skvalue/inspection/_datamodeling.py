@@ -1,0 +1,237 @@
+"""The linear datamodeling score: whether sums of values predict what retraining does."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.stats import rankdata
+from sklearn.base import is_classifier
+from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, indexable
+
+from .._utils.checks import check_groups, check_numbers, check_sample_weight
+from .._utils.sklearn import HasMethods, Interval, validate_params
+from ..games import check_scorer
+from ._curves import free_seeds, rows_of, score_on
+
+
+def minus_loss(model, X, y):
+    """Log-probability of each label, or minus the squared error of each target."""
+    if not is_classifier(model):
+        return -((column_or_1d(y) - column_or_1d(model.predict(X))) ** 2)
+    if not hasattr(model, "predict_proba"):
+        raise ValueError(
+            "estimator must have predict_proba, or scoring must be given, for the score of a "
+            f"classifier. Got {model!r}."
+        )
+    probabilities = model.predict_proba(X)
+    of_label = probabilities[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+    return np.log(np.maximum(of_label, np.finfo(np.float64).tiny))
+
+
+def rank_correlations(first, second):
+    """Spearman correlation of each row of two arrays; zero if one of the rows is constant."""
+    first, second = (rankdata(part, axis=-1) for part in (first, second))
+    first, second = (part - part.mean(axis=-1, keepdims=True) for part in (first, second))
+    norms = np.sqrt((first**2).sum(axis=-1) * (second**2).sum(axis=-1))
+    return (first * second).sum(axis=-1) / np.where(norms > 0, norms, 1.0)
+
+
+def jackknife_error(predicted, changes):
+    """Standard error of the mean of the rank correlations over the draw of the subsets.
+
+    The jackknife: ``sqrt((m - 1) / m sum_s (theta_s - mean theta)^2)``, where theta_s is the mean
+    without subset s of m.
+    """
+    m = predicted.shape[-1]
+    without = np.array([
+        rank_correlations(np.delete(predicted, s, axis=-1), np.delete(changes, s, axis=-1)).mean()
+        for s in range(m)
+    ])  # fmt: skip
+    return float(np.sqrt((m - 1) / m * ((without - without.mean()) ** 2).sum()))
+
+
+def _check_values(values, n, n_points, per):
+    """The values as float64, of shape (n,) or (n_validation, n)."""
+    if np.ndim(values) < 2:
+        values = check_numbers(values, "values")
+    else:
+        values = check_array(values, dtype=np.float64, input_name="values")
+    if values.shape not in ((n,), (n_points, n)):
+        raise ValueError(
+            f"values must have one entry per {per}, {(n,)}, or one per validation point and {per}, "
+            f"{(n_points, n)}. Got shape {values.shape}."
+        )
+    return values
+
+
+@validate_params(
+    {
+        "values": ["array-like"],
+        "estimator": [HasMethods(["fit"])],
+        "X": ["array-like", "sparse matrix"],
+        "y": ["array-like"],
+        "X_val": ["array-like", "sparse matrix"],
+        "y_val": ["array-like"],
+        "n_subsets": [Interval(Integral, 3, None, closed="left")],
+        "fraction": [Interval(Real, 0, 1, closed="neither")],
+        "scoring": [str, callable, None],
+        "groups": ["array-like", None],
+        "sample_weight": ["array-like", None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def linear_datamodeling_score(
+    values,
+    estimator,
+    X,
+    y,
+    X_val,
+    y_val,
+    *,
+    n_subsets=50,
+    fraction=0.5,
+    scoring=None,
+    groups=None,
+    sample_weight=None,
+    n_jobs=None,
+    random_state=None,
+):
+    """Linear datamodeling score (LDS) of values: whether their sums predict what retraining does.
+
+    A model is trained again without each of several random subsets of the rows. The score is the
+    Spearman correlation, over these subsets, of the sum of the values of the removed rows with the
+    decrease of the utility: 1 if values put all subsets into the right order, about 0 for values
+    that predict nothing. With one value per validation point and row, it is the mean of the
+    correlations at the validation points.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_samples,) or (n_validation, n_samples)
+        Values of the training rows, higher is better, for the utility of the whole validation set,
+        or for that of each validation point. With `groups`, values of the groups in sorted order.
+    estimator : estimator
+        Any classifier or regressor; it is trained without the rows as it is. A penalty that is
+        added to a sum of losses, such as that of `LogisticRegression`, then is relatively larger.
+    X : array-like of shape (n_samples, n_features)
+        Training rows.
+    y : array-like of shape (n_samples,)
+        Labels or targets of the training rows.
+    X_val : array-like of shape (n_validation, n_features)
+        Validation points.
+    y_val : array-like of shape (n_validation,)
+        Labels or targets of the validation points.
+    n_subsets : int, default=50
+        Number of subsets, and of fits besides that on all rows.
+    fraction : float, default=0.5
+        Fraction of the rows, or of the groups, in each removed subset: at least one, and at most
+        all but one.
+    scoring : str or callable, default=None
+        The utility. None is minus the loss: the mean log-probability of the labels, or minus the
+        mean squared error. Else a scorer, or ``scoring(estimator, X_val, y_val)``, which for values
+        of shape (n_validation, n_samples) returns one number per validation point.
+    groups : array-like of shape (n_samples,), default=None
+        Group of every row. Whole groups are then removed.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Sample weights for the estimator's fit.
+    n_jobs : int, default=None
+        Number of joblib jobs for the fits.
+    random_state : int, RandomState instance or None, default=None
+        Controls the subsets, and the seeds of the estimator, the same ones for all fits.
+
+    Returns
+    -------
+    result : Bunch
+        ``score``, the linear datamodeling score; ``score_error``, its standard error over the draw
+        of the subsets (jackknife); ``scores``, the correlation at each validation point, or that of
+        the validation set, of shape (1,); ``predicted`` and ``changes`` of shape
+        (n_scores, n_subsets), the sums of the values of the removed rows and the decreases of the
+        utility; ``removed``, a bool array of shape (n_subsets, n_samples) or (n_subsets, n_groups).
+
+    Raises
+    ------
+    ValueError
+        If lengths or shapes differ, values contain NaN or infinity, y_val has a label that y lacks,
+        or the utility is not one number, or one per validation point, for each model.
+
+    See Also
+    --------
+    LinearDatamodelingDisplay : Plot of the predicted and of the actual changes.
+    value_removal_curve : Scores as the rows with the lowest or highest values are removed.
+
+    Notes
+    -----
+    A correlation is taken as 0 where predictions or changes are the same for all subsets.
+
+    References
+    ----------
+    S. M. Park, K. Georgiev, A. Ilyas, G. Leclerc, A. Madry: "TRAK: Attributing Model Behavior at
+    Scale", ICML 2023, Definition 2.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skvalue import KNNShapleyValuer
+    >>> from skvalue.inspection import linear_datamodeling_score
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, y, X_val, y_val = X[::2], y[::2], X[1::2], y[1::2]
+    >>> values = KNNShapleyValuer().fit(X, y, X_val=X_val, y_val=y_val).values_
+    >>> result = linear_datamodeling_score(
+    ...     values, GaussianNB(), X, y, X_val, y_val, n_subsets=20, random_state=0
+    ... )
+    >>> result.scores.shape, result.predicted.shape, result.removed.sum(axis=1).tolist()[:3]
+    ((1,), (1, 20), [38, 38, 38])
+    """
+    X, y = indexable(X, y)
+    X_val, y_val = indexable(X_val, y_val)
+    y, y_val = column_or_1d(y), column_or_1d(y_val)
+    names, players = check_groups(groups, len(y))
+    if names is None:
+        players = np.arange(len(y))
+    n, n_points = int(players.max()) + 1, len(y_val)
+    values = _check_values(values, n, n_points, "row" if names is None else "group")
+    sample_weight = check_sample_weight(sample_weight, len(y))
+    classes = np.unique(y) if is_classifier(estimator) else None
+    if classes is not None and not np.isin(y_val, classes).all():
+        unseen = np.setdiff1d(y_val, classes).tolist()
+        raise ValueError(f"y_val must hold only labels that y has. Got {unseen[:5]}.")
+    rng = check_random_state(random_state)
+    n_removed = int(np.clip(round(fraction * n), 1, n - 1))
+    removed = np.zeros((n_subsets, n), dtype=bool)
+    for subset in removed:
+        subset[rng.permutation(n)[:n_removed]] = True
+    seeds = {name: int(rng.randint(np.iinfo(np.int32).max)) for name in free_seeds(estimator)}
+    # A function is not wrapped in a scorer, which may return one number only.
+    scorer = minus_loss if scoring is None else scoring
+    scorer = scorer if callable(scorer) else check_scorer(estimator, scoring, None, classes)
+    kept = [np.arange(len(y)), *(rows_of(np.flatnonzero(~gone), players) for gone in removed)]
+    utilities = Parallel(n_jobs=n_jobs)(
+        delayed(score_on)(
+            estimator, seeds, X, y, rows, sample_weight, classes, X_val, y_val, scorer
+        )
+        for rows in kept
+    )
+    if values.ndim == 1:
+        utilities = [np.mean(utility) for utility in utilities]
+    utilities = np.array(utilities, dtype=np.float64).reshape(len(kept), -1)
+    if utilities.shape[1] != (1 if values.ndim == 1 else n_points):
+        raise ValueError(
+            "scoring must return one number per validation point for values of shape "
+            f"{values.shape}. Got {utilities.shape[1]} for {n_points} points."
+        )
+    if not np.isfinite(utilities).all():
+        raise ValueError("scoring must return finite numbers. Got NaN or infinity.")
+    predicted = np.atleast_2d(values) @ removed.T.astype(np.float64)
+    changes = (utilities[0] - utilities[1:]).T
+    scores = rank_correlations(predicted, changes)
+    return Bunch(
+        score=float(scores.mean()),
+        score_error=jackknife_error(predicted, changes),
+        scores=scores,
+        predicted=predicted,
+        changes=changes,
+        removed=removed,
+    )
