@@ -21,9 +21,9 @@ part earns.
 
 The columns:
 
-- L1: sum of the absolute errors of the values, over the L1 norm of the exact ones; beside it that
-  of the baseline, and of the baseline times the number that gives it the L1 norm of the exact
-  values, which nobody knows;
+- L1: sum of the absolute errors of the values, over the L1 norm of the exact ones; then that of the
+  baseline, and of the baseline times the number that gives it the L1 norm of the exact values,
+  which is not known in practice;
 - sum: absolute error of the sum of all values, in units of utility;
 - AUROC of low values at the wrong rows: exact, baseline, private;
 - Spearman correlation with the exact values: baseline, private;
