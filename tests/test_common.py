@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
@@ -23,10 +24,12 @@ from sklearn.utils.validation import check_is_fitted
 import skvalue
 from skvalue import (
     BetaShapleyValuer,
+    DataBanzhafValuer,
     DataOOBValuer,
     DataShapleyValuer,
     KNNShapleyValuer,
     LeaveOneOutValuer,
+    SemivalueValuer,
 )
 from skvalue._utils.sklearn import Interval
 from skvalue.base import BaseInSampleValuer
@@ -38,9 +41,14 @@ pytestmark = [
 ]
 
 
-def agreement(X, y, X_val, y_val):
+class Agreement:
     """Scores of rows of any kind: 1 where labels agree, less by the place of the row."""
-    return (y == y_val[:, None]) - np.linspace(0, 0.5, len(y))
+
+    def __call__(self, X, y, X_val, y_val):
+        return (y == y_val[:, None]) - np.linspace(0, 0.5, len(y))
+
+    def __repr__(self):
+        return "Agreement()"  # the same in every worker: names of tests hold it
 
 
 # Parameters to build a class with, where it cannot be built bare.
@@ -52,7 +60,7 @@ INIT_PARAMS = {
     "FederatedSemivalueValuer": {"n_rounds": 3, "n_permutations": 2, "random_state": 0},
     "GradientSemivalueValuer": {"n_permutations": 10, "random_state": 0},
     "LayeredShapleyValuer": {"max_evaluations": 100, "random_state": 0},
-    "ScoresValuer": {"scores": agreement},
+    "ScoresValuer": {"scores": Agreement()},
     "SemivalueValuer": {"max_evaluations": 200, "random_state": 0},
     "ValueFilteredClassifier": {"estimator": LogisticRegression()},
     "ValueFilteredRegressor": {"estimator": Ridge()},
@@ -85,10 +93,15 @@ def test_estimators_are_found():
     assert {cls.__name__ for cls in VALUERS} >= {"KNNShapleyValuer", "TKNNShapleyValuer"}
 
 
+NAMED = (BetaShapleyValuer, DataBanzhafValuer, SemivalueValuer)  # DataShapleyValuer, other weights
+
+
 def build_quick(cls):
-    """Few models a fit: scikit-learn's checks fit hundreds of times."""
+    """Few and small models a fit: scikit-learn's checks fit hundreds of times."""
     estimator = build(cls)
     quick = {"max_evaluations": 100, "cv": 2}
+    if cls in NAMED:
+        quick["estimator"] = GaussianNB()
     return estimator.set_params(**{k: quick[k] for k in quick if k in estimator.get_params()})
 
 
@@ -209,7 +222,9 @@ def test_few_groups_are_left_out_one_by_one(cls, data):
         valuer.set_params(cv=4).fit(X, y, groups=names)
 
 
-@each_valuer
+@pytest.mark.parametrize(
+    "cls", [pytest.param(cls, marks=[pytest.mark.slow] * (cls in NAMED)) for cls in VALUERS]
+)
 def test_processes_of_joblib_give_the_same_values(cls, rng):
     X, X_val = rng.normal(size=(40, 300)), rng.normal(size=(20, 300))
     y, y_val = np.arange(40) % 2, np.arange(20) % 2

@@ -71,8 +71,14 @@ CHECKS = {
 }
 
 
-# The gallery of the documentation runs them too, in the slow tier: more than 4 s are left to it.
-SLOW = {"collaborative/plot_price_of_privacy.py", "retraining/plot_layered_shapley.py"}
+# The gallery of the documentation runs them too, in the slow tier: those above 2 s are left to it.
+SLOW = {
+    "cleaning/plot_clean_then_train.py",
+    "cleaning/plot_grid_search_cleaning.py",
+    "collaborative/plot_price_of_privacy.py",
+    "retraining/plot_compare_valuations.py",
+    "retraining/plot_layered_shapley.py",
+}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, compute_class_weight
 
-from ._losses import GAMMA, LOGISTIC, POISSON, SOFTMAX, SQUARED, Loss
+from ._losses import GAMMA, LOGISTIC, POISSON, SOFTMAX, SQUARED
 
 _GLMS = {PoissonRegressor: POISSON, GammaRegressor: GAMMA}
 _TYPES = (LogisticRegression, Ridge, LinearRegression, RidgeClassifier, KernelRidge, *_GLMS)
@@ -73,7 +73,7 @@ class LinearModel:
     y: np.ndarray
     weights: np.ndarray
     theta: np.ndarray
-    loss: Loss
+    loss: Any  # a Loss
     penalty: np.ndarray
     row_penalty: np.ndarray
     classes: np.ndarray | None
