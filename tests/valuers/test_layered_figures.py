@@ -99,7 +99,7 @@ def test_high_values_matter_and_published_noise_drowns_them(script, monkeypatch,
     gaps = [float(x.split()[-3]) for x in printed if x.startswith("Algorithm 1, highest")]
     assert len(gaps) == 1
     assert gaps[0] < -0.05
-    title = "Rank correlation of published private values with clear ones: step by step"
+    title = "Rank correlation of published private values with exact ones: step by step"
     steps = printed[printed.index(title) + 2 :][:5]
     found = [float(step.split("(")[0].split()[-1]) for step in steps]
     assert max(map(abs, found[:3])) < 0.15  # the mean of layers, or a chance of 19

@@ -1,5 +1,6 @@
 """Private threshold-KNN-Shapley: counts, bounds, what is kept, and what is refused."""
 
+import math
 import pickle
 
 import numpy as np
@@ -606,6 +607,7 @@ def test_never_below_the_lower_of_baseline_and_exact(name, epsilon):
     exact = auroc(fit(game, epsilon=None).values_, bad)
     private = dict(epsilon=epsilon, delta=1e-4, max_contributions="auto")
     found = [auroc(fit(game, **private).values_, bad) for _ in range(20)]
-    assert np.mean(found) >= min(baseline, exact) - 0.004
+    error = np.std(found) / math.sqrt(len(found))
+    assert np.mean(found) >= min(baseline, exact) - 0.004 - 3 * error
     if epsilon >= 1:
         assert np.mean(found) >= exact - 0.01
