@@ -170,6 +170,10 @@ def rows_of_players(groups, n):
     return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
 
 
+class _NoMeanError(ValueError, AttributeError):
+    """The utility is no mean over points. As an attribute's error it lets `hasattr` be False."""
+
+
 class InfluenceValuer(BaseValuer):
     """Influence of rows on a trained linear model, from its exact Hessian.
 
@@ -373,7 +377,7 @@ class InfluenceValuer(BaseValuer):
 
     def _require_mean(self, what, trained):
         if trained.by_point is None:
-            raise ValueError(
+            raise _NoMeanError(
                 f"{what} needs a utility that is a mean over validation points: "
                 f"{' or '.join(map(repr, _MEANS))}. Got utility={self.utility!r}."
             )

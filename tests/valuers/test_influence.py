@@ -195,6 +195,7 @@ def test_other_utilities(utility):
     if utility != "accuracy":
         with pytest.raises(ValueError, match="needs a utility that is a mean over validation"):
             first.harmful()
+        assert not hasattr(first, "validation_error_")
         with pytest.raises(ValueError, match="contributions needs a utility that is a mean"):
             second.contributions(0)
 
