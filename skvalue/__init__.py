@@ -15,6 +15,7 @@ _PUBLIC = {
     "DataShapleyValuer": "skvalue.valuers",
     "FederatedSemivalueValuer": "skvalue.valuers",
     "GradientSemivalueValuer": "skvalue.valuers",
+    "InRunShapleyValuer": "skvalue.valuers",
     "InfluenceValuer": "skvalue.valuers",
     "KNNShapleyValuer": "skvalue.valuers",
     "LayeredShapleyValuer": "skvalue.valuers",

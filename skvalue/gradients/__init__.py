@@ -11,6 +11,16 @@ from ._noise import (
     step_noise_std,
 )
 from ._public import RATES, column_scales, public_directions, public_learning_rate, target_scale
+from ._runs import (
+    LinearRunModel,
+    Run,
+    RunModel,
+    descend,
+    point_values,
+    public_run_rate,
+    shuffled_batches,
+    value_rows,
+)
 from ._walk import walk_permutations, walk_steps
 
 
@@ -19,6 +29,10 @@ def __getattr__(name):
         from ._torch import TorchGradientModel
 
         return TorchGradientModel
+    if name == "TorchRunModel":
+        from ._torch_runs import TorchRunModel
+
+        return TorchRunModel
     if name == "warn_of_dropout":
         from ._torch_modules import warn_of_dropout
 

@@ -6,6 +6,7 @@ from .data_oob import DataOOBValuer
 from .data_shapley import DataShapleyValuer
 from .federated_semivalue import FederatedSemivalueValuer
 from .gradient_semivalue import GradientSemivalueValuer
+from .in_run_shapley import InRunShapleyValuer
 from .influence import InfluenceValuer
 from .knn_shapley import KNNShapleyValuer
 from .layered_shapley import CoreSet, LayeredShapleyValuer, suggest_bound
@@ -22,6 +23,7 @@ __all__ = [
     "DataShapleyValuer",
     "FederatedSemivalueValuer",
     "GradientSemivalueValuer",
+    "InRunShapleyValuer",
     "InfluenceValuer",
     "KNNShapleyValuer",
     "LayeredShapleyValuer",

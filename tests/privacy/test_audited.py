@@ -32,6 +32,7 @@ from skvalue.privacy import (
 )
 from skvalue.privacy.audit import check_variance, distinguish_scores, search_sensitivity
 
+from . import audited_in_run as in_run
 from . import audited_layered as layered
 from . import audited_sellers as sellers
 from . import audited_valuers as valuers
@@ -363,6 +364,13 @@ AUDITED = [
         )
     ),
     Audited(
+        "InRunShapleyValuer, the parameters of a run",
+        in_run.claim,
+        lambda claim, n: in_run.scores(),
+        lambda claim, n: in_run.noise(),
+        in_run.search,
+    ),
+    Audited(
         "LayeredShapleyValuer, one value",
         layered.one_claim,
         lambda claim, n: layered.one_scores(n),
@@ -518,6 +526,35 @@ BROKEN = [
             ("gradients", valuers.search_gradients),
             ("rounds", valuers.search_updates),
         )
+    ),
+    (
+        Audited(
+            "InRunShapleyValuer with noise for C in place of 2 C",
+            in_run.claim,
+            lambda claim, n: in_run.scores(0.5),
+            lambda claim, n: in_run.noise(0.5),
+        ),
+        {"game", "variance"},
+    ),
+    (
+        Audited(
+            "InRunShapleyValuer with a sensitivity that is stated short by sqrt 2",
+            in_run.short_claim,
+            lambda claim, n: in_run.scores(),
+            None,
+            in_run.search,
+        ),
+        {"sensitivity"},
+    ),
+    (
+        Audited(
+            "InRunShapleyValuer with gradients that are not clipped",
+            in_run.claim,
+            lambda claim, n: in_run.scores(),
+            None,
+            lambda claim: in_run.search(claim, None),
+        ),
+        {"sensitivity"},
     ),
     (
         Audited(

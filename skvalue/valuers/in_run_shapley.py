@@ -1,0 +1,590 @@
+"""In-Run Data Shapley: what each row adds to the utility in the steps of one training run."""
+
+from dataclasses import dataclass, replace
+from itertools import groupby
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from .._utils.checks import seed_of
+from .._utils.sklearn import Interval, StrOptions
+from ..base import EXACT, PRIVACY_CONSTRAINTS, BaseValuer, Release, Result, Takes
+from ..gradients import (
+    LinearRunModel,
+    Run,
+    RunModel,
+    column_scales,
+    descend,
+    point_values,
+    public_run_rate,
+    shuffled_batches,
+    target_scale,
+    value_rows,
+)
+from ..privacy import (
+    GaussianEvent,
+    PoissonSampledEvent,
+    SelfComposedEvent,
+    calibrate,
+    make_report,
+    mu_from_epsilon,
+    noise_source,
+    poisson_sample,
+)
+
+_MODELS = {"auto": None, "softmax": "classification", "linear": "regression"}
+_N_ERROR_DRAWS = 16  # of noise, for standard errors: each costs as much as a run
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The run of one split. It holds no row: new rows are valued by it."""
+
+    model: RunModel
+    run: Run
+    scales: tuple  # means and scales of columns, centre and scale of targets
+    n: int  # number of rows
+
+    def rows(self, X, y, n_classes):
+        """Rows in the form that the model takes."""
+        return self.model.rows(*standardized(X, y, self.scales, n_classes))
+
+
+def standardized(X, y, scales, n_classes):
+    """Rows, and targets of a regression, in public units."""
+    mean, scale, centre, std = scales
+    if mean is not None:
+        X = (X - mean) / scale
+    return X, y if n_classes or y is None else (y - centre) / std
+
+
+def run_event(n_steps, clip, probability, *, epsilon, delta):
+    """The releases of a run: noisy sums of clipped gradients, for replacing a row.
+
+    Each of T adaptive sums of all rows has sensitivity ``2 clip``. Gaussian noise of standard
+    deviation ``2 clip sqrt(T) / mu`` on each makes all of them mu-GDP (J. Dong, A. Roth, W. Su,
+    JRSS-B 2022, Corollary 2). Poisson samples are accounted for by privacy loss distributions.
+    """
+    if probability is None:
+        # Larger by a factor 1 + 1e-12, so that the composition rounds to the safe side.
+        scale = 2 * clip * np.sqrt(n_steps) / mu_from_epsilon(epsilon, delta) * (1 + 1e-12)
+        return SelfComposedEvent(GaussianEvent(scale, 2 * clip, "replace"), n_steps)
+
+    def event(scale):
+        noise = GaussianEvent(scale * clip, clip, "null")
+        return SelfComposedEvent(PoissonSampledEvent(noise, probability, "replace"), n_steps)
+
+    return calibrate(event, epsilon, delta)
+
+
+def noise_event(event):
+    """The event of the noise of one step."""
+    return getattr(event.event, "event", event.event)
+
+
+def noise_errors(trained, rows, points, values, clip, noise_std, rng):
+    """Standard errors of private values over the noise of the run, from what is public.
+
+    Runs are repeated with other noise. The gradient of the rows is that of the released run, plus
+    the change of the gradient of the validation points, which are public.
+    """
+    model, run, n = trained.model, trained.run, trained.n
+    none, squares = np.zeros((0, model.n_parameters)), np.zeros(len(values))
+
+    def mean_gradient(theta):
+        return model.pass_over(theta, points[0], none, clip)[0] / points[1]
+
+    released = np.array([mean_gradient(theta) for theta in run.thetas[:-1]])
+    for _ in range(_N_ERROR_DRAWS):
+        thetas = run.thetas.copy()
+        for t in range(run.n_steps):
+            change = mean_gradient(thetas[t]) - released[t] if t else 0.0
+            noise = noise_std / n * rng.standard_normal(model.n_parameters)
+            step = run.thetas[t + 1] - run.thetas[t] - run.learning_rate * (change + noise)
+            thetas[t + 1] = thetas[t] + step
+        again = value_rows(model, replace(run, thetas=thetas), rows, len(values), clip, n)
+        squares += (again - values) ** 2
+    return np.sqrt(squares / _N_ERROR_DRAWS)
+
+
+class InRunShapleyValuer(BaseValuer):
+    """In-Run Data Shapley: what each row adds to the utility in the steps of one training run.
+
+    A model is trained once by gradient descent. In each step a row adds to the utility the product
+    of its gradient and the gradient of the utility, times the length of the step: the Shapley value
+    of the step's game to first order. The value of a row is the sum over steps. Values say what the
+    rows did in this run, not what other coalitions would have learned.
+
+    With `epsilon`, the model is trained by differentially private gradient descent: gradients are
+    clipped, and the sum of each step has Gaussian noise. All parameters of the run are then public,
+    and the value of a row is a function of them and of the row alone: all values together are
+    jointly private, their number costs nothing, and unseen rows are valued at no cost.
+
+    Parameters
+    ----------
+    model : {"auto", "softmax", "linear"} or torch.nn.Module, default="auto"
+        The model to train: a softmax regression, a linear regression, or a torch module. "auto" is
+        "softmax" for classes and "linear" for a continuous target.
+    loss : callable, default=None
+        Loss of a torch module, of outputs and targets; None is the cross-entropy for classes and
+        the squared error for targets. Must be None for built-in models.
+    order : {1, 2}, default=1
+        Order of the expansion of the utility in each step. 2 adds half the product with the Hessian
+        of the utility and the step.
+    n_steps : int, default=10
+        Number of steps. With `epsilon`, also the number of releases: the noise of each grows with
+        its square root.
+    batch_size : int or None, default=None
+        Number of rows in each step; None takes all. With epsilon it is the expected size of a
+        secret Poisson sample, and values are for the expected weight of a row in a step.
+    learning_rate : float or "auto", default="auto"
+        Length of the steps. "auto" trains on one half of the validation points and evaluates on the
+        other, with as much noise: the smallest of seven rates from 0.01 to 10 with at least nine
+        tenths of the best gain of utility on average over the steps. Validation points are public,
+        so that this has no privacy cost.
+    clip : float, "auto" or None, default="auto"
+        Bound of the norm of the gradient of a row. "auto" is None, no bound, without epsilon, and
+        1.0 with it.
+    standardize : bool, default=True
+        Whether built-in models standardise the columns by the means and standard deviations of the
+        validation points, and divide by the square root of the number of columns; continuous
+        targets are standardised likewise.
+    epsilon : float or None, default=None
+        Privacy of the parameters of all steps together, for replacing a row. None adds no noise.
+    delta : float, default=1e-5
+        Delta of (epsilon, delta)-differential privacy.
+    reader : {"curator"} or None, default=None
+        "curator" allows `fit_transform` with epsilon.
+    ledger : skvalue.privacy.Ledger, default=None
+        Charged for all steps before the first noise is drawn.
+    noise_random_state : int, default=None
+        For tests only: a seed of the noise, which VOIDS the guarantee.
+    task : {"auto", "classification", "regression"}, default="auto"
+        Kind of target; "auto" uses `sklearn.utils.multiclass.type_of_target` of y, with epsilon of
+        y_val.
+    cv : int, "leave-one-out", splitter or iterable, default=5
+        Splits used when no validation set is passed. With epsilon a validation set is required.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Device of a torch module. Built-in models run on the CPU.
+    random_state : int, RandomState or None, default=None
+        Seed of batches and of the initial parameters of torch modules. It never seeds the noise.
+
+    Attributes
+    ----------
+    values_ : ndarray of shape (n_samples,) or (n_groups,)
+        Values in the order of the rows, or of `groups_`, in units of the utility; higher is better.
+        After a private fit they are for the curator only, see `values_for`.
+    utility_, empty_utility_ : float
+        Minus the mean loss on the validation points after the last step, and before the first. The
+        values sum to their difference up to the error of the expansion.
+    trajectory_ : ndarray of shape (n_steps + 1, n_parameters)
+        Parameters before every step and after the last; needs X_val in `fit`. Public with epsilon.
+    model_ : LogisticRegression, LinearRegression or torch.nn.Module
+        The trained model, for rows in the units of X; needs X_val in `fit`. Public with epsilon.
+    learning_rate_ : float
+        Length of the steps.
+    clip_ : float or None
+        Bound of the norm of gradients.
+    baseline_ : ndarray, as `values_`
+        With epsilon: values along a run on the validation points, which cost nothing. The first
+        step is the same. For the curator only.
+    values_error_ : ndarray, as `values_`
+        With epsilon: standard errors over the noise. For the curator only.
+    privacy_ : skvalue.privacy.PrivacyReport
+        With epsilon: the guarantee.
+    validation_error_ : ndarray, as `values_`
+        Standard errors over the sampling of the validation points; needs X_val in `fit`, and no
+        epsilon.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, in classification; with epsilon those of y_val.
+    groups_ : ndarray of shape (n_groups,)
+        Group labels, if `groups` was passed. The value of a group is the sum of those of its rows.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has string column names.
+
+    See Also
+    --------
+    GradientSemivalueValuer : Values of parties that send private gradients to anyone.
+    InfluenceValuer : What happens to the trained model when a row is removed.
+
+    References
+    ----------
+    J. T. Wang, P. Mittal, D. Song, R. Jia: "Data Shapley in One Training Run", ICLR 2025, Theorems
+    3 and 4. J. Hsu, Z. Huang, A. Roth, T. Roughgarden, Z. S. Wu: "Private Matchings and
+    Allocations", STOC 2014, Lemma 3 (the billboard lemma).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import train_test_split
+    >>> from skvalue import InRunShapleyValuer
+    >>> from skvalue.datasets import flip_labels
+    >>> from skvalue.inspection import noisy_label_auc
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X, X_val, y, y_val = train_test_split(X, y, test_size=200, stratify=y, random_state=0)
+    >>> y, wrong = flip_labels(y, 0.2, random_state=0)
+    >>> valuer = InRunShapleyValuer(random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    >>> noisy_label_auc(valuer.values_, wrong) > 0.9
+    True
+    """
+
+    _parameter_constraints: dict = {
+        "model": "no_validation",
+        "loss": [callable, None],
+        "order": [Interval(Integral, 1, 2, closed="both")],
+        "n_steps": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "clip": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "standardize": ["boolean"],
+        **{
+            name: PRIVACY_CONSTRAINTS[name]
+            for name in ("epsilon", "delta", "reader", "ledger", "noise_random_state")
+        },
+        "task": [StrOptions({"auto", "classification", "regression"})],
+        "cv": ["cv_object", StrOptions({"leave-one-out"})],
+        "device": [str],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        model="auto",
+        *,
+        loss=None,
+        order=1,
+        n_steps=10,
+        batch_size=None,
+        learning_rate="auto",
+        clip="auto",
+        standardize=True,
+        epsilon=None,
+        delta=1e-5,
+        reader=None,
+        ledger=None,
+        noise_random_state=None,
+        task="auto",
+        cv=5,
+        device="auto",
+        random_state=None,
+    ):
+        self.model = model
+        self.loss = loss
+        self.order = order
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.clip = clip
+        self.standardize = standardize
+        self.epsilon = epsilon
+        self.delta = delta
+        self.reader = reader
+        self.ledger = ledger
+        self.noise_random_state = noise_random_state
+        self.task = task
+        self.cv = cv
+        self.device = device
+        self.random_state = random_state
+
+    @property
+    def baseline_(self):
+        """Values along a run on the validation points; set by private fits, for the curator."""
+        return self._for_curator("baseline_")
+
+    @property
+    def values_error_(self):
+        """Standard errors over the noise; set by private fits, for the curator."""
+        return self._for_curator("values_error_")
+
+    @property
+    def _takes(self):
+        built_in = isinstance(self.model, str)
+        return Takes(
+            targets=("classification", "regression"),
+            task=(_MODELS.get(self.model) if built_in else None) or self.task,
+            allow_nd=not built_in, means=False, part="steps", done="steps made",
+        )  # fmt: skip
+
+    # Hooks ----------------------------------------------------------------------------------
+
+    def _prepare(self, problem):
+        self._check_model(problem)
+        clip = self.clip
+        if clip == "auto":
+            clip = 1.0 if self._is_private else None
+        if clip is None and self._is_private:
+            raise ValueError("clip must be a number with epsilon, or 'auto'. Got None.")
+        seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(len(problem.splits))
+        rate = self.learning_rate
+        if rate == "auto":
+            rate = self._public_rate(problem, clip)
+        return {"clip_": clip, "learning_rate_": float(rate), "seeds": seeds}
+
+    def _check_model(self, problem):
+        n = min(problem.n_rows(split) for split in problem.splits)
+        if self.batch_size is not None and self.batch_size > n:
+            raise ValueError(
+                f"batch_size must be at most the number of rows that are trained on, {n}. Got "
+                f"{self.batch_size}."
+            )
+        if not isinstance(self.model, str):
+            from ..gradients import warn_of_dropout
+
+            warn_of_dropout(self.model)
+            return
+        if self.model not in _MODELS:
+            raise ValueError(
+                f"model must be 'auto', 'softmax', 'linear' or a torch module. Got {self.model!r}."
+            )
+        wanted = _MODELS[self.model]
+        if wanted is not None and self.task not in ("auto", wanted):
+            raise ValueError(
+                f"task must be 'auto' or {wanted!r} with model={self.model!r}. Got {self.task!r}."
+            )
+        for name, only in (("loss", (None,)), ("device", ("auto", "cpu"))):
+            if getattr(self, name) not in only:
+                raise ValueError(
+                    f"{name} must be {' or '.join(map(repr, only))} with model={self.model!r}: "
+                    f"only torch modules have another. Got {getattr(self, name)!r}."
+                )
+
+    def _public_rate(self, problem, clip):
+        split = problem.splits[0]
+        points, noise_std = split.points, 0.0
+        if self._is_private:
+            event = noise_event(self._event(problem, clip))
+            noise_std = event.scale / self._step_size(problem.n_rows(split))
+        scales = self._scales(problem, points)
+        X, y = standardized(points.X, points.y, scales, problem.n_classes)
+        return public_run_rate(
+            lambda part: self._model_on(points[part], scales, problem.n_classes), X, y,
+            np.random.default_rng(0), n_steps=self.n_steps, clip=clip, noise_std=noise_std,
+        )  # fmt: skip
+
+    def _scales(self, problem, points):
+        """Public units of columns and targets, see `Trained`."""
+        if not isinstance(self.model, str) or not self.standardize:
+            return None, None, 0.0, 1.0
+        mean, scale = column_scales(points.X)
+        units = mean, scale * np.sqrt(len(scale))
+        if problem.n_classes:
+            return *units, 0.0, 1.0
+        return *units, points.prior, target_scale(points.y, points.weights)
+
+    def _model_on(self, points, scales, n_classes):
+        """The model with some validation points."""
+        X, y = standardized(points.X, points.y, scales, n_classes)
+        weights = points.weights / (points.weights.sum() or 1.0)
+        if isinstance(self.model, str):
+            return LinearRunModel(X, y, weights, n_classes, scale=scales[-1] ** 2)
+        from ..gradients import TorchRunModel
+
+        return TorchRunModel(
+            self.model, self.loss, X, y, weights, n_classes=n_classes, device=self.device
+        )
+
+    def _step_size(self, n):
+        """Number of rows by which the sum of gradients of a step is divided."""
+        return n if self.batch_size is None else self.batch_size
+
+    def _event(self, problem, clip):
+        probability = None if self.batch_size is None else self.batch_size / len(problem.y)
+        return run_event(self.n_steps, clip, probability, epsilon=self.epsilon, delta=self.delta)
+
+    def _release(self, problem, attributes):
+        if not self._is_private:
+            return EXACT
+        event = self._event(problem, attributes["clip_"])
+        report = make_report(
+            event, self.delta, notion="joint", unit="row",
+            protects="the data of a row, in trajectory_, model_, the values of all other rows and "
+            "the values of unseen rows",
+            against="anyone who sees these, and every other owner",
+            not_protected=[
+                "the value of a row from its own owner",
+                "the validation points X_val and y_val, which are public",
+                "the number of rows, and the groups",
+                "running times and error messages",
+            ],
+            assumptions=[
+                "values_, values_error_ and baseline_ are read by the curator only, and each owner "
+                "gets the entries of its own rows",
+                "no private row is also a validation point",
+                "clip, learning rate, number of steps, model and all other parameters were chosen "
+                "without using the rows",
+                "so was the preparation of the columns (scaling, selection, embeddings)",
+                "other releases on the same rows are accounted for together with this one (Ledger)",
+            ],
+            noise_random_state=self.noise_random_state,
+        )  # fmt: skip
+        label = "InRunShapleyValuer: gradients of a run"
+        return Release(event, self.ledger, label, self.noise_random_state, report)
+
+    def _parts(self, problem, attributes, release):
+        draw = None if release.is_exact else start_noise(release)
+        return self._steps(problem, attributes, draw), len(problem.splits) * self.n_steps
+
+    def _steps(self, problem, attributes, draw):
+        """Yield the split, its model and rows, and every step of its run."""
+        for number, split in enumerate(problem.splits):
+            scales, n = self._scales(problem, split.points), problem.n_rows(split)
+            model = self._model_on(split.points, scales, problem.n_classes)
+            rows = model.rows(*standardized(*problem.rows(split), scales, problem.n_classes))
+            rng = np.random.default_rng(attributes["seeds"][number])
+            theta = model.initial(rng)
+            setting = model, rows, scales, theta
+            steps = descend(
+                model, rows, n, theta, n_steps=self.n_steps, order=self.order,
+                learning_rate=attributes["learning_rate_"], clip=attributes["clip_"],
+                batches=self._batches(n, rng, draw), draw=draw,
+            )  # fmt: skip
+            for step in steps:
+                yield number, setting, step
+
+    def _batches(self, n, rng, draw):
+        if draw is None or self.batch_size is None:
+            return shuffled_batches(n, self.batch_size, rng)
+        return secret_samples(n, self.batch_size, draw.noise_random_state)
+
+    def _combine(self, problem, attributes, parts):
+        values, found = np.zeros(len(problem.y)), []
+        curator = {}
+        for number, steps in groupby(parts, key=lambda part: part[0]):
+            thetas, batches, split = [], [], problem.splits[number]
+            added = np.zeros(problem.n_rows(split))
+            for part in steps:
+                (model, rows, scales, initial), (theta, batch, products) = part[1:]
+                thetas.append(theta)
+                batches.append(batch)
+                added[slice(None) if batch is None else batch] += products
+            if self._is_private:  # samples are secret
+                batches = [None] * len(batches)
+            run = Run(
+                np.array([initial, *thetas]), tuple(batches), attributes["learning_rate_"],
+                self.order,
+            )  # fmt: skip
+            trained = Trained(model, run, scales, len(added))
+            if self._is_private:
+                added, curator = self._private_values(problem, attributes, trained, rows)
+            values[split.players] += added
+            found.append(trained)
+        if not found:
+            return None
+        utility, empty = np.mean(
+            [[t.model.utility_of(t.run.thetas[at]) for at in (-1, 0)] for t in found], axis=0
+        )
+        return Result(
+            problem.sum_by_group(values / len(found)), float(utility), float(empty),
+            replace(problem, splits=problem.splits[: len(found)]),
+            statistic=found, attributes=self._public(problem, found), curator=curator,
+        )  # fmt: skip
+
+    def _private_values(self, problem, attributes, trained, rows):
+        """Values from what is public and each row alone; their baseline and standard errors."""
+        model, run, n, clip = trained.model, trained.run, trained.n, attributes["clip_"]
+        values = value_rows(model, run, rows, n, clip, n)
+        points = problem.splits[0].points
+        public, size = trained.rows(points.X, points.y, problem.n_classes), len(points)
+        steps = descend(
+            model, public, size, run.thetas[0], n_steps=run.n_steps, order=1, clip=clip,
+            learning_rate=run.learning_rate, batches=shuffled_batches(size, None, None),
+        )  # fmt: skip
+        thetas = np.array([run.thetas[0], *(theta for theta, _, _ in steps)])
+        baseline = value_rows(model, replace(run, thetas=thetas), rows, n, clip, n)
+        noise_std = noise_event(self._event(problem, clip)).scale * n / self._step_size(n)
+        errors = noise_errors(
+            trained, rows, (public, size), values, clip, noise_std, np.random.default_rng(0)
+        )
+        squares = problem.sum_by_group(errors**2)
+        curator = {"baseline_": problem.sum_by_group(baseline), "values_error_": np.sqrt(squares)}
+        return values, curator
+
+    def _public(self, problem, found):
+        """`trajectory_` and `model_`, if there is one run."""
+        if not problem.has_validation_set:
+            return {}
+        trained, theta = found[0], found[0].run.thetas[-1]
+        if isinstance(self.model, str):
+            model = linear_estimator(theta, trained.scales, problem)
+        else:
+            model = trained.model.trained(theta)
+        return {"trajectory_": trained.run.thetas, "model_": model}
+
+    # After the fit --------------------------------------------------------------------------
+
+    def _score_new(self, fitted, number, X, y):
+        trained, clip = fitted.statistic[number], fitted.attributes["clip_"]
+        n_classes, n, final = fitted.problem.n_classes, len(X), fitted.statistic[number].run.thetas
+        if y is None:
+            X_new, _ = standardized(X, None, trained.scales, n_classes)
+            expected = trained.model.probabilities(final[-1], X_new)
+        if y is None and n_classes:
+            by_label = [self._score_new(fitted, number, X, np.full(n, c)) for c in range(n_classes)]
+            return (expected * np.array(by_label).T).sum(axis=1)
+        if y is None:
+            y = expected * trained.scales[3] + trained.scales[2]
+        rows = trained.rows(X, y, n_classes)
+        run = replace(trained.run, batches=(None,) * trained.run.n_steps)
+        return value_rows(trained.model, run, rows, n, clip, trained.n)
+
+    def _by_point(self, fitted, number):
+        """Values of all rows of a split at each of some points, see `point_values`."""
+        problem, trained = fitted.problem, fitted.statistic[number]
+        split = problem.splits[number]
+        rows = trained.rows(*problem.rows(split), problem.n_classes)
+        return point_values(
+            trained.model, trained.run, rows, trained.n, len(split.points),
+            fitted.attributes["clip_"],
+        )  # fmt: skip
+
+    def _point_values(self, fitted, number, players):
+        parts = [values[:, players].sum(axis=1) for _, values in self._by_point(fitted, number)]
+        return np.concatenate(parts)
+
+    def _point_moments(self, fitted):
+        problem, moments = fitted.problem, np.zeros((2, fitted.problem.n_players))
+        weights = problem.splits[0].points.weights
+        for part, values in self._by_point(fitted, 0):
+            x = np.array([problem.sum_by_group(row) for row in values])
+            moments += np.array([weights[part] ** 2 @ x, weights[part] ** 2 @ x**2])
+        return moments
+
+
+def start_noise(release):
+    """Charge the ledger for a run, and return the source of the noise of its steps."""
+    if release.ledger is not None:
+        release.ledger.charge(release.event, label=release.label)
+    return noise_source(noise_event(release.event), noise_random_state=release.noise_random_state)
+
+
+def secret_samples(n, size, seed):
+    """Endless Poisson samples of an expected size."""
+    number = 0
+    while True:
+        own = None if seed is None else seed + number
+        yield np.flatnonzero(poisson_sample(n, size / n, noise_random_state=own)), size
+        number += 1
+
+
+def linear_estimator(theta, scales, problem):
+    """The built-in model as an estimator of scikit-learn, in the units of X and y."""
+    mean, scale, centre, std = scales
+    W = theta.reshape(-1, problem.n_classes or 1)
+    coef, intercept = W[:-1].T, W[-1]
+    if mean is not None:
+        coef = coef / scale
+        intercept = intercept - coef @ mean
+    if not problem.n_classes:
+        model = LinearRegression()
+        model.coef_, model.intercept_ = std * coef[0], float(std * intercept[0] + centre)
+    else:
+        model = LogisticRegression()
+        if problem.n_classes == 2:
+            coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+        model.coef_, model.intercept_, model.classes_ = coef, intercept, problem.classes
+    for name, value in problem.columns.items():
+        setattr(model, name, value)
+    return model

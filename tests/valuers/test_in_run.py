@@ -1,0 +1,298 @@
+"""In-Run Shapley values, exact and private."""
+
+import pickle
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy.stats import spearmanr
+from sklearn.base import clone
+from sklearn.datasets import load_digits, make_classification
+from sklearn.linear_model import Ridge
+from sklearn.metrics import log_loss, mean_squared_error
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skvalue import InRunShapleyValuer, ValueFilter
+from skvalue.datasets import flip_labels
+from skvalue.exceptions import FewValidationPointsWarning
+from skvalue.inspection import noisy_label_auc
+from skvalue.privacy import Ledger, SeededNoiseWarning
+
+SEEDED = pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
+
+
+def problem(n_classes=3, n=120, n_points=80):
+    rng = np.random.default_rng(0)
+    X, X_val = rng.normal(size=(n, 4)), rng.normal(size=(n_points, 4))
+    y, y_val = (part[:, 0] + 0.5 * rng.normal(size=len(part)) for part in (X, X_val))
+    if n_classes:
+        edges = np.quantile(y, np.arange(1, n_classes) / n_classes)
+        names = np.array(["a", "b", "c"])
+        y, y_val = names[np.digitize(y, edges)], names[np.digitize(y_val, edges)]
+    else:
+        y, y_val = 100 * y + 7, 100 * y_val + 7
+    return X, y, {"X_val": X_val, "y_val": y_val}
+
+
+def small_noise(**parameters):
+    """A private fit with almost no noise."""
+    return InRunShapleyValuer(epsilon=1e5, learning_rate=1.0, noise_random_state=0, **parameters)
+
+
+# Without privacy ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_values_sum_to_the_gain_up_to_their_order(n_classes):
+    X, y, points = problem(n_classes)
+    errors = []
+    for order in (1, 2):
+        valuer = InRunShapleyValuer(order=order, learning_rate=0.3, n_steps=20).fit(X, y, **points)
+        gain = valuer.utility_ - valuer.empty_utility_
+        assert gain > 0
+        errors.append(abs(valuer.values_.sum() - gain) / gain)
+    assert errors[0] < 0.1
+    assert errors[1] < errors[0] / 5
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_the_model_predicts_in_the_units_of_the_rows(n_classes):
+    X, y, points = problem(n_classes)
+    X, points["X_val"] = 50 * X + 3, 50 * points["X_val"] + 3
+    valuer = InRunShapleyValuer(learning_rate=0.5, n_steps=300).fit(X, y, **points)
+    model, (X_val, y_val) = valuer.model_, points.values()
+    if n_classes:
+        loss = log_loss(y_val, model.predict_proba(X_val))
+        assert model.predict(X_val).shape == (80,)
+    else:
+        loss = mean_squared_error(y_val, model.predict(X_val))
+        expected = Ridge(1e-3).fit(X, y).predict(X_val)
+        np.testing.assert_allclose(model.predict(X_val), expected, atol=5)
+    assert valuer.utility_ == pytest.approx(-loss, rel=1e-9)
+    assert valuer.trajectory_.shape == (301, 5 * max(1, n_classes))
+
+
+@pytest.mark.parametrize("parameters", [{}, {"order": 2}, {"batch_size": 30}, {"clip": 0.2}])
+def test_contributions_sum_to_values(parameters):
+    X, y, points = problem()
+    valuer = InRunShapleyValuer(learning_rate=1.0, random_state=0, **parameters)
+    valuer.fit(X, y, **points)
+    parts = np.array([valuer.contributions(i).contributions for i in range(0, 120, 7)])
+    np.testing.assert_allclose(parts.sum(axis=1), valuer.values_[::7], atol=1e-12)
+    error = (80 * parts).std(axis=1, ddof=1) / np.sqrt(80)
+    np.testing.assert_allclose(valuer.validation_error_[::7], error, rtol=1e-6, atol=1e-14)
+    with pytest.warns(FewValidationPointsWarning):
+        assert not valuer.harmful(0.1)[valuer.values_ > 0].any()
+
+
+@pytest.mark.parametrize("n_classes", [0, 3])
+def test_groups_are_sums(n_classes):
+    X, y, points = problem(n_classes)
+    groups = np.arange(120) % 7
+    rows = InRunShapleyValuer(random_state=0).fit(X, y, **points)
+    whole = InRunShapleyValuer(random_state=0).fit(X, y, groups=groups, **points)
+    np.testing.assert_allclose(whole.values_, np.bincount(groups, rows.values_), atol=1e-12)
+    held_out = InRunShapleyValuer(cv=GroupKFold(7), random_state=0).fit(X, y, groups=groups)
+    assert held_out.values_.shape == (7,)
+    assert not hasattr(held_out, "model_")
+
+
+@pytest.mark.parametrize("n_classes", [0, 3])
+def test_unseen_rows_are_valued_along_the_run(n_classes):
+    X, y, points = problem(n_classes)
+    valuer = InRunShapleyValuer(random_state=0).fit(X, y, **points)
+    np.testing.assert_allclose(valuer.score_samples(X, y), valuer.values_, atol=1e-12)
+    # A row that differs in one digit is unseen, and has almost the value of the row.
+    near = valuer.score_samples(X * (1 + 1e-9), y)
+    np.testing.assert_allclose(near, valuer.values_, rtol=1e-5, atol=1e-9)
+    new = np.random.default_rng(1).normal(size=(9, 4))
+    expected = valuer.transform(new)[:, 0]
+    if n_classes:
+        p = valuer.model_.predict_proba(new)
+        by_label = [valuer.score_samples(new, [c] * 9) for c in valuer.classes_]
+        np.testing.assert_allclose(expected, (p * np.array(by_label).T).sum(axis=1), atol=1e-12)
+    else:
+        known = valuer.score_samples(new, valuer.model_.predict(new))
+        np.testing.assert_allclose(expected, known, atol=1e-9 * np.abs(known).max())
+
+
+def test_a_step_of_a_middle_pipeline_and_a_filter():
+    X, y, _ = problem(2)
+    pipeline = make_pipeline(StandardScaler(), InRunShapleyValuer(random_state=0))
+    assert pipeline.fit_transform(X, y).shape == (120, 1)
+    kept = ValueFilter(InRunShapleyValuer(random_state=0), drop=0.1).fit_resample(X, y)[0]
+    assert len(kept) == 108
+
+
+def test_batches():
+    X, y, points = problem()
+    some = InRunShapleyValuer(batch_size=20, n_steps=3, random_state=0, learning_rate=0.5)
+    values = some.fit(X, y, **points).values_
+    assert np.count_nonzero(values) == 60
+    np.testing.assert_array_equal(clone(some).fit(X, y, **points).values_, values)
+    many = clone(some).set_params(n_steps=600, learning_rate=0.005).fit(X, y, **points)
+    whole = InRunShapleyValuer(n_steps=600, learning_rate=0.005).fit(X, y, **points)
+    assert spearmanr(many.values_, whole.values_)[0] > 0.99
+
+
+def test_wrong_labels_have_low_values():
+    X, y = load_digits(return_X_y=True)
+    y, wrong = flip_labels(y, 0.1, random_state=0)
+    valuer = InRunShapleyValuer(n_steps=30, random_state=0)
+    valuer.fit(X[:1200], y[:1200], X_val=X[1200:], y_val=load_digits().target[1200:])
+    assert noisy_label_auc(valuer.values_, wrong[:1200]) > 0.88
+
+
+def test_torch_module():
+    torch = pytest.importorskip("torch")
+    X, y, points = problem()
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+    valuer = InRunShapleyValuer(net, learning_rate=0.5, n_steps=8, random_state=0)
+    valuer.fit(X, y, **points)
+    gain = valuer.utility_ - valuer.empty_utility_
+    assert gain > 0.02
+    assert valuer.values_.sum() == pytest.approx(gain, rel=0.2)
+    np.testing.assert_allclose(
+        valuer.score_samples(X * (1 + 1e-6), y), valuer.values_, rtol=1e-2, atol=1e-5
+    )
+    with torch.no_grad():
+        outputs = valuer.model_(torch.tensor(points["X_val"], dtype=torch.float32))
+    codes = torch.tensor(np.unique(points["y_val"], return_inverse=True)[1])
+    loss = torch.nn.functional.cross_entropy(outputs, codes)
+    assert valuer.utility_ == pytest.approx(-float(loss), rel=1e-5)
+    parts = valuer.contributions(3).contributions
+    assert parts.sum() == pytest.approx(valuer.values_[3], abs=1e-6)
+    with pytest.warns(SeededNoiseWarning):
+        private = InRunShapleyValuer(
+            net, epsilon=1e5, clip=5.0, learning_rate=0.5, n_steps=8, random_state=0,
+            noise_random_state=0,
+        ).fit(X, y, **points)  # fmt: skip
+    assert np.corrcoef(private.values_, valuer.values_)[0, 1] > 0.99
+
+
+# With privacy ---------------------------------------------------------------------------------
+
+
+@SEEDED
+@pytest.mark.parametrize("n_classes", [0, 3])
+@pytest.mark.parametrize("order", [1, 2])
+def test_little_noise_gives_the_exact_values(n_classes, order):
+    X, y, points = problem(n_classes)
+    exact = InRunShapleyValuer(clip=1.0, learning_rate=1.0, order=order).fit(X, y, **points)
+    private = small_noise(order=order).fit(X, y, **points)
+    size = np.abs(exact.values_).max()
+    np.testing.assert_allclose(private.values_, exact.values_, atol=1e-2 * size)
+    np.testing.assert_allclose(private.score_samples(X, y), private.values_, atol=1e-12 * size)
+    assert (private.values_error_ < 1e-2 * size).all()
+    one = small_noise(order=1, n_steps=1).fit(X, y, **points)
+    np.testing.assert_allclose(one.baseline_, one.values_, atol=1e-12 * size)
+
+
+def test_the_noise_is_that_of_dp_accounting():
+    X, y, points = problem(2)
+    ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
+    valuer = InRunShapleyValuer(epsilon=1.0, clip=0.7, n_steps=12, learning_rate=0.1, ledger=ledger)
+    valuer.fit(X, y, **points)
+    event = ledger.charges[0].event
+    assert event.count == 12
+    assert event.event.sensitivity == 1.4
+    multiplier = event.event.scale / event.event.sensitivity
+    one = pld.from_gaussian_mechanism(multiplier, value_discretization_interval=1e-3)
+    epsilon = one.self_compose(12).get_epsilon_for_delta(1e-5)
+    assert 0.99 < epsilon < 1.01
+    assert valuer.privacy_.epsilon == pytest.approx(1.0, abs=1e-6)
+    assert "joint differential privacy" in str(valuer.privacy_)
+    with pytest.raises(ValueError, match="budget|ledger"):
+        valuer.fit(X, y, **points)
+
+
+@pytest.mark.slow
+def test_poisson_samples():
+    X, y, points = problem(2)
+    valuer = InRunShapleyValuer(epsilon=1.0, batch_size=12, learning_rate=0.1)
+    valuer.fit(X, y, **points)
+    assert valuer.privacy_.epsilon <= 1.0
+    np.testing.assert_allclose(valuer.score_samples(X, y), valuer.values_, atol=1e-12)
+    whole = InRunShapleyValuer(epsilon=1.0, learning_rate=0.1).fit(X, y, **points)
+    assert f"probability {0.1:g}" in valuer.privacy_.noise
+    assert "probability" not in whole.privacy_.noise
+
+
+@pytest.mark.slow
+@SEEDED
+def test_stated_errors_are_those_of_redrawn_noise():
+    X, y, points = problem(3, n=400, n_points=150)
+    setting = {"learning_rate": 1.0, "epsilon": 1.0, "delta": 1e-4}
+    exact = InRunShapleyValuer(clip=1.0, learning_rate=1.0).fit(X, y, **points).values_
+    fits = [
+        InRunShapleyValuer(noise_random_state=seed, **setting).fit(X, y, **points)
+        for seed in range(40)
+    ]
+    squares = np.mean([(fit.values_ - exact) ** 2 for fit in fits])
+    stated = np.mean([fit.values_error_**2 for fit in fits])
+    assert 0.5 < stated / squares < 2
+    baseline = np.abs(fits[0].baseline_ - exact).sum()
+    assert np.mean([np.abs(fit.values_ - exact).sum() for fit in fits]) < baseline
+
+
+@SEEDED
+def test_values_are_for_the_curator():
+    X, y, points = problem(2)
+    valuer = small_noise().fit(X, y, groups=np.arange(120) % 5, **points)
+    value, baseline, error = valuer.values_for(3, return_baseline=True, return_error=True)
+    expected = [valuer.values_[3], valuer.baseline_[3], valuer.values_error_[3]]
+    assert [value, baseline, error] == expected
+    copy = pickle.loads(pickle.dumps(valuer))
+    for name in ("values_", "baseline_", "values_error_"):
+        assert not hasattr(copy, name)
+        assert name not in dir(valuer)
+    np.testing.assert_array_equal(copy.trajectory_, valuer.trajectory_)
+    np.testing.assert_array_equal(copy.score_samples(X, y), valuer.score_samples(X, y))
+    assert X.tobytes() not in pickle.dumps(valuer)
+    with pytest.raises(ValueError, match="reader must be 'curator'"):
+        small_noise().fit_transform(X, y, **points)
+    assert small_noise(reader="curator").fit_transform(X, y, **points).shape == (120, 1)
+
+
+@SEEDED
+def test_labels_that_no_point_has_count_as_other():
+    X, y, points = problem(3)
+    some = points["y_val"] != "c"
+    points = {name: part[some] for name, part in points.items()}
+    valuer = small_noise().fit(X, y, **points)
+    assert valuer.classes_.tolist() == ["a", "b"]
+    assert (valuer.values_[y == "c"] == 0).all()
+    assert (valuer.values_[y != "c"] != 0).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"model": "logistic"}, "model must be 'auto', 'softmax', 'linear' or a torch module"),
+        ({"model": "linear", "task": "classification"}, "task must be 'auto' or 'regression'"),
+        ({"batch_size": 121}, "batch_size must be at most the number of rows"),
+        ({"epsilon": 1.0, "clip": None}, "clip must be a number with epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"device": "cuda"}, "device must be 'auto' or 'cpu'"),
+        ({"loss": min}, "loss must be None"),
+        ({"learning_rate": 1e300, "n_steps": 40, "task": "regression"}, "learning_rate must be"),
+        ({"order": 3}, "order"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_parameters_that_are_refused(parameters, message):
+    X, y, points = problem(0 if "task" in parameters else 2)
+    with pytest.raises(ValueError, match=message):
+        InRunShapleyValuer(**parameters).fit(X, y, **points)
+
+
+def test_the_rate_is_chosen_on_public_points():
+    X, y = make_classification(300, 6, random_state=0)
+    one = InRunShapleyValuer(random_state=0).fit(X[:100], y[:100], X_val=X[200:], y_val=y[200:])
+    two = InRunShapleyValuer(random_state=0).fit(X[100:200], 1 - y[100:200], X_val=X[200:],
+                                                 y_val=y[200:])  # fmt: skip
+    assert one.learning_rate_ == two.learning_rate_
+    assert one.utility_ > one.empty_utility_
