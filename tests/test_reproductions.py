@@ -250,3 +250,18 @@ def test_remedies_for_imbalance_cost_nothing_on_clean_labels(script, monkeypatch
     monkeypatch.setattr("sys.argv", ["imbalance.py", "--sets", "adult", "--seeds", "1"])
     script.main()
     assert "adult: no adult.npz in --data=None: left out" in capsys.readouterr().out
+
+
+# In-run values ------------------------------------------------------------------------------------
+
+
+@of("in_run_tables")
+def test_figures_of_in_run_values(script, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    monkeypatch.setattr(script, "load", lambda name, folder: (X, (X[:, 0] > 0).astype(int)))
+    script.main("--sets adult --sizes 150 --epsilons 100 --draws 1 --steps 2".split())
+    line = capsys.readouterr().out.splitlines()[-1]
+    none, private, *_ = map(float, line.replace("|", " ").split()[4:])
+    assert none > 0.6
+    assert private == pytest.approx(none, abs=0.05)

@@ -2,7 +2,7 @@
 
 For Covertype, Adult and MNIST, numbers of rows and epsilon, this prints how well private in-run
 values agree with those of the same run without noise, in rank (Spearman), in size (L1 error over
-the L1 norm) and in the detection of wrong labels (AUROC), beside the values that cost nothing
+the L1 norm) and in the detection of wrong labels (AUROC), next to the values that cost nothing
 (`baseline_`, and the first step alone). The values without noise have the same clipping and
 learning rate. The last column is the fraction of values within two of their standard errors.
 
@@ -98,6 +98,7 @@ def table(names, sizes, epsilons, n_draws, folder, **parameters):
         _, flipped, delta, all_sizes = SETS[name]
         X, y = load(name, folder)
         for n in sizes or all_sizes:
+            n = min(n, len(y) - N_POINTS)
             for epsilon in epsilons:
                 draws = [
                     compare(draw(X, y, n, flipped, seed), epsilon, delta, **parameters)

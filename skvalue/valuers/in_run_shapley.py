@@ -420,6 +420,8 @@ class InRunShapleyValuer(BaseValuer):
             ],
             noise_random_state=self.noise_random_state,
         )  # fmt: skip
+        # The bound is for who sees the run alone: a value is also a function of its own row.
+        report = replace(report, detection_ceiling=None)
         label = "InRunShapleyValuer: gradients of a run"
         return Release(event, self.ledger, label, self.noise_random_state, report)
 
