@@ -260,7 +260,9 @@ def test_figures_of_in_run_values(script, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))
     monkeypatch.setattr(script, "load", lambda name, folder: (X, (X[:, 0] > 0).astype(int)))
-    script.main("--sets adult --sizes 150 --epsilons 100 --draws 1 --steps 2".split())
+    script.main(
+        ["--sets", "adult", "--sizes", "150", "--epsilons", "100", "--draws", "1", "--steps", "2"]
+    )
     line = capsys.readouterr().out.splitlines()[-1]
     none, private, *_ = map(float, line.replace("|", " ").split()[4:])
     assert none > 0.6

@@ -141,8 +141,8 @@ class InRunShapleyValuer(BaseValuer):
     learning_rate : float or "auto", default="auto"
         Length of the steps. "auto" trains on one half of the validation points and evaluates on the
         other, with as much noise: the smallest of seven rates from 0.01 to 10 with at least nine
-        tenths of the best gain of utility on average over the steps. Validation points are public,
-        so that this has no privacy cost.
+        tenths of the best gain of utility, of those at which values to first order sum to at most
+        1.25 times the gain. Validation points are public, so that this has no privacy cost.
     clip : float, "auto" or None, default="auto"
         Bound of the norm of the gradient of a row. "auto" is None, no bound, without epsilon, and
         1.0 with it.
