@@ -1,6 +1,7 @@
 """Losses of the rows of a linear model, with the derivatives that its training needs."""
 
 import numpy as np
+from sklearn import get_config
 
 from .._utils.parallel import one_blas_thread
 from ._losses import SOFTMAX, SQUARED
@@ -26,6 +27,12 @@ class LinearLosses:
 
     def __len__(self):
         return len(self._y)
+
+    def n_together(self, n_rows):
+        """Number of steps whose derivatives fit into half of `working_memory`."""
+        p, k = self._shape
+        n_bytes = 8 * (3 * p * k + n_rows * (p + k * (k + 3)))
+        return int(get_config()["working_memory"] * 2**19) // n_bytes
 
     def start(self, seed):
         """Initial parameters: zeros, whatever the seed is."""

@@ -51,7 +51,9 @@ class Optimizer:
         theta, *means = state
         rate, mu = self.rate(t, n_steps), self.momentum
         if self.name == "sgd":
-            moved = gradient + self.weight_decay * theta
+            moved = gradient
+            if self.weight_decay:
+                moved = moved + self.weight_decay * theta
             if means:
                 moved = mu * means[0] + moved
             return (theta - rate * moved, moved)[: len(state)]
@@ -72,8 +74,9 @@ class Optimizer:
             by_gradient = -rate * by_theta
             if by_means:
                 by_gradient = by_gradient + by_means[0]
-            before = (by_theta + self.weight_decay * by_gradient, mu * by_gradient)
-            return before[: len(adjoints)], by_gradient
+            if self.weight_decay:
+                by_theta = by_theta + self.weight_decay * by_gradient
+            return (by_theta, *(mu * by_gradient for _ in by_means)), by_gradient
         first, second = self._means(state[1:], gradient)
         scale, root = self._corrected(second, t)
         by_first = by_means[0] - (rate * scale) * by_theta / root

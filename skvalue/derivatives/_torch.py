@@ -48,6 +48,11 @@ class TorchLosses:
     def __len__(self):
         return len(self._y)
 
+    def n_together(self, n_rows):
+        """Number of steps whose derivatives fit into half of `working_memory`, or of a GPU's."""
+        n_bytes = 4 * self._row_bytes * n_rows + 4 * self._dtype.itemsize * sum(self._sizes)
+        return block_bytes(self._device, divisor=2) // n_bytes
+
     def start(self, seed):
         """Initial parameters, as one vector."""
         named = dict(self._module.named_parameters())

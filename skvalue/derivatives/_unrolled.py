@@ -32,12 +32,12 @@ def train(losses, theta, batches, optimizer, weights=None):
     return state[0]
 
 
-def unrolled_derivatives(losses, theta, batches, optimizer, gradient):
+def unrolled_derivatives(losses, theta, batches, optimizer, slope):
     """Derivatives of a function of trained parameters by the weights of all rows, at weights one.
 
     Reverse mode through all steps of `train` (Maclaurin, Duvenaud and Adams 2015; Ilyas and
-    Engstrom 2025). States are kept every sqrt(T) of T steps; the steps between two of them are
-    taken again, so that at most 2 sqrt(T) states are in memory.
+    Engstrom 2025). Of T steps, states are kept every sqrt(T), or more rarely if more steps fit into
+    scikit-learn's `working_memory`; the steps after each of them are taken again on the way back.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def unrolled_derivatives(losses, theta, batches, optimizer, gradient):
         Rows of each step, each at most once a step.
     optimizer : Optimizer
         How steps are taken.
-    gradient : callable
+    slope : callable
         Gradient of the function by the trained parameters.
 
     Returns
@@ -60,26 +60,28 @@ def unrolled_derivatives(losses, theta, batches, optimizer, gradient):
         The trained parameters.
     """
     n_steps = len(batches)
-    every = isqrt(n_steps - 1) + 1
-    state, kept = optimizer.start(theta), []
-    for t, rows in enumerate(batches):
-        if t % every == 0:
-            kept.append(state)
-        state = optimizer.step(state, losses.gradient(state[0], rows), t, n_steps)
-    end = state[0]
-    by_theta = gradient(end)
-    adjoints = (by_theta, *(0 * by_theta for _ in state[1:]))
+    every = max(isqrt(n_steps - 1) + 1, losses.n_together(max(map(len, batches))))
+    kept, end, adjoints = [optimizer.start(theta)], None, None
+    for first in range(every, n_steps, every):
+        state = kept[-1]
+        for t in range(first - every, first):
+            gradient = losses.gradient(state[0], batches[t])
+            state = optimizer.step(state, gradient, t, n_steps)
+        kept.append(state)
     derivatives = np.zeros(len(losses))
     while kept:
         state, steps, first = kept.pop(), [], len(kept) * every
         for t in range(first, min(first + every, n_steps)):
-            slope, pullback = losses.linearized(state[0], batches[t])
-            steps.append((t, state, slope, pullback))
-            state = optimizer.step(state, slope, t, n_steps)
+            gradient, pullback = losses.linearized(state[0], batches[t])
+            steps.append((t, state, gradient, pullback))
+            state = optimizer.step(state, gradient, t, n_steps)
+        if end is None:
+            end = state[0]
+            adjoints = optimizer.start(slope(end))
         while steps:
-            t, state, slope, pullback = steps.pop()
-            (by_theta, *others), by_slope = optimizer.adjoint(state, slope, t, n_steps, adjoints)
-            by_state, by_weights = pullback(by_slope)
-            adjoints = (by_theta + by_state, *others)
+            t, state, gradient, pullback = steps.pop()
+            adjoints, by_gradient = optimizer.adjoint(state, gradient, t, n_steps, adjoints)
+            by_theta, by_weights = pullback(by_gradient)
+            adjoints = (adjoints[0] + by_theta, *adjoints[1:])
             derivatives[batches[t]] += by_weights
     return derivatives, end

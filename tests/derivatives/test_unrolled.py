@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from sklearn import config_context
 
 from skvalue.derivatives import (
     OPTIMIZERS,
@@ -92,6 +93,13 @@ def differences(pair, how, batches, step=H):
 
 def batches(n=N, size=5, epochs=3):
     return draw_batches(n, size, epochs, np.random.default_rng(1))
+
+
+@pytest.fixture(autouse=True)
+def roots():
+    """States are kept every sqrt(T) steps, however small they are."""
+    with config_context(working_memory=0):
+        yield
 
 
 @each_how
@@ -200,9 +208,14 @@ def test_at_most_two_roots_of_the_steps_are_kept():
     points = LinearLosses(X_val, y_val, 3)
     for epochs in (25, 100):
         losses, steps = Counted(X, y, 3), batches(size=N, epochs=epochs)
-        derivatives((losses, points), Optimizer("sgd", 0.1, 0.9), steps)
-        root = int(np.sqrt(len(steps)))
+        how, root = Optimizer("sgd", 0.1, 0.9), int(np.sqrt(len(steps)))
+        few, _ = derivatives((losses, points), how, steps)
         assert 1.5 * root < losses.most <= 2 * root + 2
+        losses.most = 0
+        with config_context(working_memory=1024):
+            all_at_once, _ = derivatives((losses, points), how, steps)
+        assert losses.most >= len(steps)
+        np.testing.assert_array_equal(all_at_once, few)
 
 
 def test_any_number_of_steps_and_rows_in_no_batch():
