@@ -219,9 +219,10 @@ class UnrolledValuer(BaseInSampleValuer):
     def _train(self, losses, points, weights, how, seed):
         """Values of the rows, and the utilities of the trained model and of its start."""
         n, rng = len(losses), np.random.default_rng(seed)
+        first = int(rng.integers(2**63))  # before the batches, so that it does not depend on n
         batches = draw_batches(n, min(self.batch_size or n, n), self.n_epochs, rng)
         with losses.settings():
-            start = losses.start(int(rng.integers(2**63)))
+            start = losses.start(first)
             values, end = unrolled_derivatives(
                 losses, start, batches, how, lambda theta: -points.total_gradient(theta, weights)
             )
