@@ -1,13 +1,13 @@
 """Do derivatives through training predict what retraining without some rows does?
 
-A network of one hidden layer, 0.11 million parameters, is trained on 5,000 images of MNIST (averaged
-to 14 x 14 pixels, a tenth of the labels wrong). LDS is the linear datamodeling score: the Spearman
-correlation, over random subsets of removed rows, of the sum of their values with the decrease of
-the utility (minus the mean loss at 1,000 other images) when the network is trained again without
-them, from the same start and with the same batches. The cost is the processor time of all values,
-the training included, in units of the same training by torch's own optimiser; with states kept
-every sqrt(T) of T steps, and with the working memory of scikit-learn's default. Memory is the rise
-of the most resident memory of a process, over that of a training.
+A network of one hidden layer, 0.11 million parameters, is trained on 5,000 images of MNIST,
+averaged to 14 x 14 pixels, a tenth of the labels wrong. LDS is the linear datamodeling score: the
+Spearman correlation, over random subsets of removed rows, of the sum of their values with the
+decrease of the utility (minus the mean loss at 1,000 other images) when the network is trained
+again without them, from the same start and with the same batches. The cost is the processor time of
+all values, the training included, in units of the same training by torch's own optimiser: first
+with the working memory of scikit-learn's default, then with states kept every sqrt(T) of T steps.
+Memory is the rise of the most resident memory of a process.
 
     python examples/reproductions/unrolled_lds.py --data FOLDER
 
@@ -147,8 +147,9 @@ def main(arguments=None):
     for name in args.activations:
         found = score(ACTIVATIONS.get(name, name), X, y, X_val, y_val, how, args,
                       np.random.default_rng(0))  # fmt: skip
-        cells = [*(f"{found[f]:.2f}" for f in FRACTIONS), f"{found['auroc']:.2f}",
-                 f"{found['default']:.1f}", f"{found['roots']:.1f}", f"{found['loss']:.3f}"]  # fmt: skip
+        costs = (f"{found[key]:.1f}" for key in ("default", "roots"))
+        cells = [f"{found[fraction]:.2f}" for fraction in FRACTIONS]
+        cells += [f"{found['auroc']:.2f}", *costs, f"{found['loss']:.3f}"]
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
     print(
         f"{found['parameters']:,} parameters, {found['steps']} steps, a training of "
