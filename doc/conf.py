@@ -59,6 +59,7 @@ sphinx_gallery_conf = {
             "cleaning",
             "retraining",
             "gradients",
+            "networks",
             "embeddings",
             "privacy",
             "collaborative",

@@ -25,6 +25,7 @@ _PUBLIC = {
     "ScoresValuer": "skvalue.valuers",
     "SemivalueValuer": "skvalue.valuers",
     "TKNNShapleyValuer": "skvalue.valuers",
+    "UnrolledValuer": "skvalue.valuers",
     "ValueFilter": "skvalue.selection",
     "ValueFilteredClassifier": "skvalue.selection",
     "ValueFilteredRegressor": "skvalue.selection",

@@ -267,3 +267,20 @@ def test_figures_of_in_run_values(script, monkeypatch, capsys):
     none, private, *_ = map(float, line.replace("|", " ").split()[4:])
     assert none > 0.6
     assert private == pytest.approx(none, abs=0.05)
+
+
+# Unrolled values --------------------------------------------------------------------------------
+
+
+@of("unrolled_lds")
+def test_unrolled_values_predict_small_removals(script, tmp_path, capsys):
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    y, means = np.arange(300) % 10, rng.integers(0, 255, size=(10, 28, 28))
+    X = (means[y] + rng.normal(0, 60, size=(300, 28, 28))).clip(0, 255).astype(np.uint8)
+    np.savez(tmp_path / "mnist.npz", X=X, y=y, split=(np.arange(300) >= 200).astype(int))
+    small = "--rows 200 --points 100 --hidden 8 --epochs 3 --batch-size 40 --subsets 12"
+    script.main([*small.split(), "--memory", "--activations", "SiLU", "--data", str(tmp_path)])
+    *_, row, sizes = capsys.readouterr().out.splitlines()
+    assert float(row.split("|")[2]) > 0.9  # 5 % removed
+    assert sizes.startswith("1,666 parameters, 15 steps")

@@ -34,7 +34,7 @@ def __getattr__(name):
 
         return TorchRunModel
     if name == "warn_of_dropout":
-        from ._torch_modules import warn_of_dropout
+        from .._utils.torch_modules import warn_of_dropout
 
         return warn_of_dropout
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

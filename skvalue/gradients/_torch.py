@@ -9,9 +9,15 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from .._utils.parallel import tiles
-from .._utils.torch_device import block_bytes, default_settings, find_device, seeded
+from .._utils.torch_device import block_bytes, default_settings, find_device
+from .._utils.torch_modules import (
+    drawn_parameters,
+    prepared_module,
+    starting_point,
+    targets_of,
+    tried_out,
+)
 from ._models import GradientModel
-from ._torch_modules import prepared_module, starting_point, trained_parts, tried_out
 from ._torch_walks import gradients_of, walk_together
 
 _PROBE = 8  # public rows on which a module is tested
@@ -73,8 +79,8 @@ class TorchGradientModel(GradientModel):
         outputs, self._row_bytes = tried_out(self.module, self._X_val[:_PROBE])
         y, y_val = np.asarray(y), np.asarray(y_val)
         known = np.ones(len(y), dtype=bool) if other is None else y != other
-        self._y_val = self._targets(y_val, outputs, "y_val")
-        targets = self._targets(y[known], outputs, "y")
+        self._y_val = targets_of(y_val, outputs, "y_val", self.dtype)
+        targets = targets_of(y[known], outputs, "y", self.dtype)
         self._loss = loss or (
             functional.mse_loss if targets.is_floating_point() else functional.cross_entropy
         )
@@ -107,10 +113,7 @@ class TorchGradientModel(GradientModel):
             return np.zeros(self.n_parameters)
         if self.start == "given":
             return self._given.double().cpu().numpy()
-        with seeded(int(rng.integers(2**63))):
-            for part in trained_parts(self._fresh):
-                part.reset_parameters()
-        drawn = dict(self._fresh.named_parameters())
+        drawn = drawn_parameters(self._fresh, int(rng.integers(2**63)))
         return torch.cat([drawn[n].detach().reshape(-1) for n in self._names]).double().numpy()
 
     @default_settings()
@@ -267,28 +270,6 @@ class TorchGradientModel(GradientModel):
         scale = (1.0 / divisors)[..., None]
         for part in parts:
             total[..., part] += torch.where(added, scale * each[..., part], 0.0).sum(-2)
-
-    def _targets(self, y, outputs, name):
-        """Labels or targets in the form that the loss needs."""
-        if outputs.ndim > 2 or (outputs.ndim == 2 and y.dtype.kind == "f" and len(outputs[0]) > 1):
-            raise ValueError(
-                "model must have one output per row for a target, and one output per row and "
-                f"class for classes. Got outputs of shape {tuple(outputs.shape[1:])} per row."
-            )
-        n_outputs = outputs[0].numel()
-        if y.dtype.kind == "f" or n_outputs == 1:
-            if y.dtype.kind != "f" and len(y) and y.max() > 1:
-                raise ValueError(
-                    "model must have an output for every class; one output is for two classes. "
-                    f"Got one output and class number {y.max()} in {name}."
-                )
-            return self._torch(y).reshape(len(y), *outputs.shape[1:])
-        if len(y) and y.max() >= n_outputs:
-            raise ValueError(
-                f"model must have an output for every class. Got {n_outputs} outputs and class "
-                f"number {y.max()} (from 0) in {name}."
-            )
-        return torch.as_tensor(y.astype(np.int64), device=self.device)
 
     def _check_transforms(self):
         """Test loss, gradient and utility on public rows."""

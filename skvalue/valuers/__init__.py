@@ -14,6 +14,7 @@ from .leave_one_out import LeaveOneOutValuer
 from .scores import ScoresValuer
 from .semivalue import SemivalueValuer
 from .tknn_shapley import TKNNShapleyValuer, public_baseline, suggest_radius
+from .unrolled import UnrolledValuer
 
 __all__ = [
     "BetaShapleyValuer",
@@ -31,6 +32,7 @@ __all__ = [
     "ScoresValuer",
     "SemivalueValuer",
     "TKNNShapleyValuer",
+    "UnrolledValuer",
     "public_baseline",
     "suggest_bound",
     "suggest_radius",

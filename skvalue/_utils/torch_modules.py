@@ -1,11 +1,13 @@
-"""Validation of torch modules before their gradients are computed. Importing this imports torch."""
+"""Checks, targets and initial parameters of torch modules. Importing this imports torch."""
 
 import copy
 
+import numpy as np
 import torch
 from torch import nn
 
-from .._utils.warned import warn
+from .torch_device import seeded
+from .warned import warn
 
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _DROPOUTS = (
@@ -22,8 +24,8 @@ def prepared_module(module):
     """A copy of a module, in evaluation mode, checked to have trainable parameters."""
     if not isinstance(module, nn.Module):
         raise TypeError(
-            "model must be 'auto', 'logistic', 'softmax', 'linear' or a torch.nn.Module, not its "
-            f"class. Got {module!r}."
+            "model must be the name of a built-in model or a torch.nn.Module, not its class. Got "
+            f"{module!r}."
         )
     parts = list(module.named_modules())
     for name, part in parts:
@@ -83,6 +85,41 @@ def starting_point(module, start):
         frozen = any(not p.requires_grad for p in module.parameters())
         return "given" if frozen or fixed else "random"
     return start
+
+
+def drawn_parameters(module, seed):
+    """Reset the trained layers of a module on the CPU, from a seed; returns named parameters."""
+    with seeded(seed):
+        for part in trained_parts(module):
+            part.reset_parameters()
+    return dict(module.named_parameters())
+
+
+def targets_of(y, outputs, name, dtype):
+    """Labels, or targets of a dtype, in the form that the loss needs, on the device of outputs.
+
+    Classes of a module with one output per row are the floats 0 and 1.
+    """
+    if outputs.ndim > 2 or (outputs.ndim == 2 and y.dtype.kind == "f" and len(outputs[0]) > 1):
+        raise ValueError(
+            "model must have one output per row for a target, and one output per row and "
+            f"class for classes. Got outputs of shape {tuple(outputs.shape[1:])} per row."
+        )
+    n_outputs = outputs[0].numel()
+    if y.dtype.kind == "f" or n_outputs == 1:
+        if y.dtype.kind != "f" and len(y) and y.max() > 1:
+            raise ValueError(
+                "model must have an output for every class; one output is for two classes. "
+                f"Got one output and class number {y.max()} in {name}."
+            )
+        targets = torch.tensor(y, dtype=dtype, device=outputs.device)
+        return targets.reshape(len(y), *outputs.shape[1:])
+    if len(y) and y.max() >= n_outputs:
+        raise ValueError(
+            f"model must have an output for every class. Got {n_outputs} outputs and class "
+            f"number {y.max()} (from 0) in {name}."
+        )
+    return torch.as_tensor(y.astype(np.int64), device=outputs.device)
 
 
 def tried_out(module, x):

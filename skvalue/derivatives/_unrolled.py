@@ -1,0 +1,87 @@
+"""Derivatives of a function of trained parameters by the weights of rows, back through training."""
+
+from math import isqrt
+
+import numpy as np
+
+
+def draw_batches(n, batch_size, n_epochs, rng):
+    """Rows of each step: every epoch is a permutation of n rows, cut into batches.
+
+    >>> [len(rows) for rows in draw_batches(5, 2, 2, np.random.default_rng(0))]
+    [2, 2, 1, 2, 2, 1]
+    """
+    batches = []
+    for _ in range(n_epochs):
+        order = rng.permutation(n)
+        batches += [np.sort(order[i : i + batch_size]) for i in range(0, n, batch_size)]
+    return batches
+
+
+def train(losses, theta, batches, optimizer, weights=None):
+    """Parameters after training, from the start ``theta``.
+
+    Step t is one of ``optimizer`` along the gradient of ``sum_i w_i l_i / B`` over the B rows of
+    batch t. ``losses`` is a `LinearLosses` or a `TorchLosses`; ``weights`` None are ones. (A row of
+    weight 0 still counts in B: without it, the sum loses one term.)
+    """
+    state = optimizer.start(theta)
+    for t, rows in enumerate(batches):
+        gradient = losses.gradient(state[0], rows, weights)
+        state = optimizer.step(state, gradient, t, len(batches))
+    return state[0]
+
+
+def unrolled_derivatives(losses, theta, batches, optimizer, slope):
+    """Derivatives of a function of trained parameters by the weights of all rows, at weights one.
+
+    Reverse mode through all steps of `train` (Maclaurin, Duvenaud and Adams 2015; Ilyas and
+    Engstrom 2025). Of T steps, states are kept every sqrt(T), or more rarely if more steps fit into
+    scikit-learn's `working_memory`; the steps after each of them are taken again on the way back.
+
+    Parameters
+    ----------
+    losses : LinearLosses or TorchLosses
+        Losses of the rows.
+    theta : ndarray or tensor of shape (p,)
+        Start of the training.
+    batches : list of ndarray
+        Rows of each step, each at most once a step.
+    optimizer : Optimizer
+        How steps are taken.
+    slope : callable
+        Gradient of the function by the trained parameters.
+
+    Returns
+    -------
+    derivatives : ndarray of shape (n,)
+        Derivatives by the weight of each row.
+    end : ndarray or tensor of shape (p,)
+        The trained parameters.
+    """
+    n_steps = len(batches)
+    every = max(isqrt(n_steps - 1) + 1, losses.n_together(max(map(len, batches))))
+    kept, end, adjoints = [optimizer.start(theta)], None, None
+    for first in range(every, n_steps, every):
+        state = kept[-1]
+        for t in range(first - every, first):
+            gradient = losses.gradient(state[0], batches[t])
+            state = optimizer.step(state, gradient, t, n_steps)
+        kept.append(state)
+    derivatives = np.zeros(len(losses))
+    while kept:
+        state, steps, first = kept.pop(), [], len(kept) * every
+        for t in range(first, min(first + every, n_steps)):
+            gradient, pullback = losses.linearized(state[0], batches[t])
+            steps.append((t, state, gradient, pullback))
+            state = optimizer.step(state, gradient, t, n_steps)
+        if end is None:
+            end = state[0]
+            adjoints = optimizer.start(slope(end))
+        while steps:
+            t, state, gradient, pullback = steps.pop()
+            adjoints, by_gradient = optimizer.adjoint(state, gradient, t, n_steps, adjoints)
+            by_theta, by_weights = pullback(by_gradient)
+            adjoints = (adjoints[0] + by_theta, *adjoints[1:])
+            derivatives[batches[t]] += by_weights
+    return derivatives, end

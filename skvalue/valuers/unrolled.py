@@ -1,0 +1,267 @@
+"""Unrolled values: exact derivatives of a utility by the rows' weights, through training."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from .._utils.checks import seed_of
+from .._utils.sklearn import Interval, StrOptions
+from ..base import BaseInSampleValuer, Result, Takes
+from ..derivatives import (
+    OPTIMIZERS,
+    SCHEDULES,
+    LinearLosses,
+    Optimizer,
+    draw_batches,
+    unrolled_derivatives,
+)
+
+
+class UnrolledValuer(BaseInSampleValuer):
+    """Unrolled values: what a network's training run would lose without each row.
+
+    The model is trained by gradient descent in minibatches, with a weight of one for the loss of
+    each row. The value of a row is the derivative of the utility of the trained model (minus its
+    mean loss at the validation points) by this weight: to first order, the decrease of the utility
+    when the row is removed. It is exact: reverse mode goes back through all steps of the training,
+    for all rows in one pass. Values are no semivalues, and do not sum to
+    ``utility_ - empty_utility_``. A row has a value only as part of the training, so there is no
+    `transform`.
+
+    Parameters
+    ----------
+    model : "auto" or torch.nn.Module, default="auto"
+        The model to train: a torch module, or "auto" for a softmax regression, or a linear
+        regression for continuous targets. "auto" standardises columns and targets by the rows, and
+        divides by the square root of the number of columns; that counts as fixed. A torch module is
+        trained on raw rows, in evaluation mode.
+    loss : callable, default=None
+        Loss of a torch module, of outputs and targets; None is the cross-entropy for classes and
+        the squared error for targets. It is the loss at the validation points too.
+    start : {"auto", "given", "random"}, default="auto"
+        Start of a torch module in each run: its parameters ("given"), or new ones of its layers'
+        `reset_parameters` ("random"). "auto" is "given" for a module that is partly frozen or has
+        layers without that method, else "random".
+    optimizer : {"sgd", "adamw"}, default="sgd"
+        The steps: gradient descent with momentum, or AdamW.
+    learning_rate : float, default=0.05
+        Length of the steps.
+    momentum : float, default=0.9
+        Momentum of "sgd"; in "adamw" the decay rate of the mean gradient (that of the mean squared
+        gradient is 0.999).
+    weight_decay : float, default=0.0
+        L2 penalty of "sgd", decoupled weight decay of "adamw", as in torch.
+    schedule : {"constant", "linear", "cosine"} or callable, default="constant"
+        Factor of the learning rate. "linear" and "cosine" fall to 0 at the end. A callable maps the
+        fraction of steps that are done to the factor.
+    batch_size : int or None, default=100
+        Number of rows in a step; None is all rows.
+    n_epochs : int, default=20
+        Number of passes through the rows.
+    n_runs : int, default=1
+        Number of trainings, whose values are averaged. They differ in batches and random start.
+    task : {"auto", "classification", "regression"}, default="auto"
+        Kind of target; "auto" is regression if y is continuous.
+    cv : int, splitter or "leave-one-out", default=5
+        Which rows are held out in turn, if there is no validation set.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Device of a torch module. The models of "auto" run on the CPU.
+    random_state : int, RandomState instance or None, default=None
+        Seed of batches and of random starts.
+
+    Attributes
+    ----------
+    values_ : ndarray of shape (n_samples,) or (n_groups,)
+        Values in the order of the rows, or of `groups_`; higher is better. The value of a group is
+        the sum over its rows.
+    values_error_ : ndarray of the same shape as `values_`
+        Standard errors over the runs; set for `n_runs` of at least 2.
+    utility_, empty_utility_ : float
+        Utility of the trained model, and of its start; means over runs.
+    classes_ : ndarray of shape (n_classes,)
+        The labels; not set for regression.
+    groups_ : ndarray of shape (n_groups,)
+        The groups, if `groups` was passed.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has names that are all strings.
+
+    See Also
+    --------
+    InfluenceValuer : The same of a linear model that is trained to its optimum.
+    skvalue.inspection.linear_datamodeling_score : Whether values predict what retraining does.
+
+    Notes
+    -----
+    Of T steps, the states at every sqrt(T)-th are kept, and the steps between them are taken again
+    on the way back: memory for 2 sqrt(T) times the parameters and the buffers of the optimizer.
+
+    References
+    ----------
+    D. Maclaurin, D. Duvenaud, R. P. Adams: "Gradient-based Hyperparameter Optimization through
+    Reversible Learning", ICML 2015.
+
+    A. Ilyas, L. Engstrom: "MAGIC: Near-Optimal Data Attribution for Deep Learning", 2025, Section 3
+    (which goes back once for each validation point; here, once for their mean).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue import UnrolledValuer
+    >>> X = np.array([[-2.0], [-1.0], [1.0], [2.0], [1.5]])
+    >>> y = ["no", "no", "yes", "yes", "no"]
+    >>> valuer = UnrolledValuer(random_state=0)
+    >>> valuer.fit(X, y, X_val=[[-1.5], [1.2]], y_val=["no", "yes"]).values_.argmin()
+    np.int64(4)
+    """
+
+    _parameter_constraints: dict = {
+        "model": "no_validation",
+        "loss": [callable, None],
+        "start": [StrOptions({"auto", "given", "random"})],
+        "optimizer": [StrOptions(set(OPTIMIZERS))],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "momentum": [Interval(Real, 0, 1, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "schedule": [StrOptions(set(SCHEDULES)), callable],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "n_runs": [Interval(Integral, 1, None, closed="left")],
+        "task": [StrOptions({"auto", "classification", "regression"})],
+        "cv": ["cv_object", StrOptions({"leave-one-out"})],
+        "device": [StrOptions({"auto", "cpu", "cuda"})],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        model="auto",
+        *,
+        loss=None,
+        start="auto",
+        optimizer="sgd",
+        learning_rate=0.05,
+        momentum=0.9,
+        weight_decay=0.0,
+        schedule="constant",
+        batch_size=100,
+        n_epochs=20,
+        n_runs=1,
+        task="auto",
+        cv=5,
+        device="auto",
+        random_state=None,
+    ):
+        self.model = model
+        self.loss = loss
+        self.start = start
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.weight_decay = weight_decay
+        self.schedule = schedule
+        self.batch_size = batch_size
+        self.n_epochs = n_epochs
+        self.n_runs = n_runs
+        self.task = task
+        self.cv = cv
+        self.device = device
+        self.random_state = random_state
+
+    @property
+    def _takes(self):
+        return Takes(
+            targets=("classification", "regression"), task=self.task, squares=False,
+            allow_nd=not isinstance(self.model, str), part="runs", done="runs",
+        )  # fmt: skip
+
+    def _prepare(self, problem):
+        if not isinstance(self.model, str):
+            if hasattr(self.model, "get_params") and hasattr(self.model, "module"):
+                raise ValueError(
+                    "model must be 'auto' or a torch module. Got a skorch estimator: pass its "
+                    f"module, and its optimizer and batches as parameters. Got {self.model!r}."
+                )
+            from .._utils.torch_modules import warn_of_dropout
+
+            warn_of_dropout(self.model)
+            return {}
+        if self.model != "auto":
+            raise ValueError(f"model must be 'auto' or a torch module. Got {self.model!r}.")
+        for name, default in (("loss", None), ("start", "auto")):
+            if getattr(self, name) != default:
+                raise ValueError(
+                    f"{name} must be {default!r} for model='auto'. Got {getattr(self, name)!r}."
+                )
+        if self.device == "cuda":
+            raise ValueError("device must be 'auto' or 'cpu' for model='auto'. Got 'cuda'.")
+        return {}
+
+    def _parts(self, problem, attributes, release):
+        how = Optimizer(
+            self.optimizer, self.learning_rate, self.momentum, self.weight_decay, self.schedule
+        )
+        seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(self.n_runs)
+        return (self._run(problem, how, seed) for seed in seeds), self.n_runs
+
+    def _run(self, problem, how, seed):
+        """Values of the players, utility, and utility at the start: means over the splits."""
+        values, utilities = np.zeros(len(problem.y)), np.zeros(2)
+        for split, drawn in zip(problem.splits, seed.spawn(len(problem.splits))):
+            by_row, by_model = self._train(*self._losses(problem, split), how, drawn)
+            values[split.players] += by_row
+            utilities += by_model
+        n_splits = len(problem.splits)
+        return problem.sum_by_group(values / n_splits), *(utilities / n_splits)
+
+    def _train(self, losses, points, weights, how, seed):
+        """Values of the rows, and the utilities of the trained model and of its start."""
+        n, rng = len(losses), np.random.default_rng(seed)
+        first = int(rng.integers(2**63))  # before the batches, so that it does not depend on n
+        batches = draw_batches(n, min(self.batch_size or n, n), self.n_epochs, rng)
+        with losses.settings():
+            start = losses.start(first)
+            values, end = unrolled_derivatives(
+                losses, start, batches, how, lambda theta: -points.total_gradient(theta, weights)
+            )
+            utilities = [-weights @ points.values(theta) for theta in (end, start)]
+        if not np.isfinite([*values, *utilities]).all():
+            raise ValueError(
+                "learning_rate must be smaller: the training, or its derivatives, are not finite "
+                f"after {len(batches)} steps. Got {self.learning_rate!r}."
+            )
+        return values, utilities
+
+    def _losses(self, problem, split):
+        """Losses of the players and of the points of a split, and the weights of the points."""
+        (X, y), points = problem.rows(split), split.points
+        if not isinstance(self.model, str):
+            from ..derivatives import TorchLosses
+
+            options = {"start": self.start, "device": self.device}
+            losses = TorchLosses(self.model, self.loss, X, y, **options)
+            at_points = TorchLosses(
+                self.model, self.loss, points.X, points.y, **options, name="y_val"
+            )
+            return losses, at_points, points.weights
+        columns, y_val, weights = StandardScaler().fit(X), points.y, points.weights
+        if not problem.n_classes:
+            target = StandardScaler().fit(y[:, None])
+            y, y_val = (target.transform(part[:, None])[:, 0] for part in (y, y_val))
+            weights = weights * target.scale_**2  # utilities are in squared units of the target
+        X, X_val = (columns.transform(part) / np.sqrt(X.shape[1]) for part in (X, points.X))
+        n_classes = problem.n_classes
+        return LinearLosses(X, y, n_classes), LinearLosses(X_val, y_val, n_classes), weights
+
+    def _combine(self, problem, attributes, parts):
+        runs = list(parts)
+        if not runs:
+            return None
+        values, utility, empty = (np.array(part) for part in zip(*runs))
+        error = values.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else None
+        return Result(
+            values.mean(axis=0), float(utility.mean()), float(empty.mean()), problem,
+            attributes={} if error is None else {"values_error_": error},
+        )  # fmt: skip
