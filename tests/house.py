@@ -467,7 +467,7 @@ def hooks():
 
 
 def private_files_at_the_root():
-    return [short(path) for path in sorted(PACKAGE.glob("_*.py")) if path.stem != "__init__"]
+    return [short(path) for path in sorted(PACKAGE.glob("_*.py")) if is_private(path.stem)]
 
 
 def flat_valuers():
