@@ -117,9 +117,7 @@ def check_output(path, name, kinds, others=()):
     if os.path.exists(path) and not os.path.isfile(path):
         raise ValueError(f"{name} must be a file. Got {path}, a folder, a pipe or a device.")
     if os.path.realpath(path) in [os.path.realpath(other) for other in others if other]:
-        raise ValueError(
-            f"{name} must be a file that the command does not use otherwise. Got {path}."
-        )
+        raise ValueError(f"{name} must be a file that is not used otherwise. Got {path}.")
     if os.path.splitext(path)[1].lower() in KINDS[2:]:
         _pyarrow(os.path.splitext(path)[1])
 

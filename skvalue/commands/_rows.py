@@ -10,7 +10,7 @@ from ._files import read_table
 
 @dataclass(frozen=True)
 class Rows:
-    """Columns and targets of a table, and of validation points, which are None if there are none."""
+    """Columns and targets of a table, and of the validation points, or None."""
 
     X: object
     y: np.ndarray

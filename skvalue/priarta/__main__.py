@@ -1,6 +1,7 @@
 """Command of a seller: ``skvalue seller summarize model/ rows.npz -o summary.json``.
 
-``python -m skvalue.priarta`` is the same. It needs only skvalue and the folder that the buyer exported.
+``python -m skvalue.priarta`` is the same. It needs only skvalue and the folder
+that the buyer exported.
 """
 
 import argparse

@@ -204,7 +204,7 @@ def test_bad_bytes_and_files(train, tmp_path, capsys):
         (tmp_path / "train.xls", out, "the table must end in one of .csv,"),
         (train, tmp_path / "out.xls", "-o must end in one of .csv,"),
         (train, tmp_path / "none" / "out.csv", "-o must be in a folder that can be written"),
-        (train, train, "-o must be a file that the command does not use otherwise"),
+        (train, train, "-o must be a file that is not used otherwise"),
         (train, tmp_path / "folder.csv", "-o must be a file. Got"),
     ]:
         assert command("value", table, "--target", "label", "-o", output) == 2
@@ -239,12 +239,12 @@ def test_nothing_is_written_half(train, tmp_path, capsys):
     clean.write_text("earlier")
     words = ["clean", train, "--target", "label", "-o", clean, "--report", tmp_path / "clean.csv"]
     assert command(*words) == 2
-    assert "--report must be a file that the command does not use" in capsys.readouterr().err
+    assert "--report must be a file that is not used otherwise" in capsys.readouterr().err
     assert clean.read_text() == "earlier"
 
 
 def test_usage_errors_are_one_sentence(capsys):
-    for words in (["valu"], ["value"], []):
+    for words in (["worth"], ["value"], []):
         with pytest.raises(SystemExit) as ended:
             command(*words)
         assert ended.value.code == 2
