@@ -19,6 +19,7 @@ LAYERS = [
     {"valuers", "collaborative", "priarta"},
     {"datasets", "selection"},
     {"inspection"},
+    {"review"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 FILES = sorted(
