@@ -39,7 +39,7 @@ from .._utils.warned import warn
 from ..base import Takes, check_rows, follow_input_tags, hash_rows, is_numeric, row_hashes
 from ..exceptions import ManyClassesWarning
 from ..valuers import InfluenceValuer, KNNShapleyValuer
-from ._duplicates import agreement, duplicate_groups, merge_groups
+from ._duplicates import agreement, differing, duplicate_groups, merge_groups
 from ._held_out import (
     default_models,
     fold_tasks,
@@ -57,6 +57,7 @@ _TWINS = 4.0  # what a duplicate with the same label adds to the log-odds of a l
 _FEWEST = 10  # verdicts that a curve is fitted to
 _FAR = 2.0  # residual, in multiples of the typical one, above which a target is listed
 _NEIGHBORS = 10
+_COARSE = 0.2  # fraction of rows in groups of equal rows with different labels
 _LEVEL = 0.95  # confidence of the interval of the error rate
 
 
@@ -262,42 +263,28 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         refuse_missing_labels(y)
         X, y = self._rows(blank, X, y, pred_probs)
         attributes = {name: entry for name, entry in vars(blank).items() if name.endswith("_")}
-        vectors, attributes["preparation_"] = self._vectors(X)
+        vectors, notes = self._vectors(X)
         twins = np.arange(len(y)) if X is None else duplicate_groups(_row_codes(X), vectors)
+        differ = differing(np.unique(y, return_inverse=True)[1], twins)
+        if differ.mean() > _COARSE:
+            notes.append(
+                f"{differ.mean():.0%} of the rows equal a row with another label: the columns do "
+                "not tell rows apart, so that equal rows do not count as duplicates"
+            )
+            twins = np.arange(len(y))
+        attributes["preparation_"] = notes
         group_codes = check_groups(groups, len(y))[1]
         parts = twins if group_codes is None else merge_groups(twins, group_codes)
         rows = vectors if self.estimator is None else X
         if check_task(task_of(self.task, self.estimator), y) == "classification":
-            _warn_of_targets(y, self.task)
-            classes, codes, _ = encode_labels(y)
-            y, codes = classes[codes], codes.astype(np.intp)
-            if pred_probs is None:
-                folds = make_folds(self.cv, rows, y, parts, True, seed)
-                found = self._train(rows, y, folds, classes, seed)
-            else:
-                folds, found = [], {"": _check_probabilities(pred_probs, len(y), classes)}
-            scores, mixture = _mixed(found, partial(log_loss, codes=codes))
-            values, doubtful = self._doubt(scores, codes, folds, twins)
-            attributes |= {
-                "classes_": classes,
-                "label_scores_": scores,
-                "suggested_label_": classes[scores.argmax(axis=1)],
-            }
-            found = {name: own(scores, codes) for name, scores in found.items()}
+            found = self._find_labels(rows, y, parts, twins, seed, pred_probs)
+        elif pred_probs is None:
+            found = self._find_targets(rows, vectors, y, parts, seed)
         else:
-            if pred_probs is not None:
-                raise ValueError("pred_probs must be None for regression. Got an array.")
-            codes = y = check_target_scale(y, "y")
-            folds = make_folds(self.cv, rows, y, parts, False, seed)
-            found = self._train(rows, y, folds, None, seed)
-            prediction, mixture = _mixed(found, lambda p: np.sum((p - y) ** 2))
-            spread = spread_of(
-                rows if vectors is None else vectors, y - prediction, folds, seed, self.n_jobs
-            )
-            values = -np.abs(y - prediction) / spread
-            doubtful = values < -_FAR
-            attributes |= {"suggested_label_": prediction, "spread_": spread}
-        conflicts = _conflicts(codes, twins, values, attributes.get("spread_"))
+            raise ValueError("pred_probs must be None for regression. Got an array.")
+        attributes |= found.attributes
+        values, doubtful = found["values"], found.doubtful
+        conflicts = _conflicts(found.codes, twins, values, attributes.get("spread_"))
         if conflicts:
             doubtful[np.concatenate(conflicts)] = False
         listed = np.flatnonzero(doubtful)
@@ -307,11 +294,9 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
             "values_": values,
             "conflicts_": conflicts,
             "to_review_": listed[drawn],
-            "report_": _report(listed, values, y, attributes, found),
+            "report_": _report(listed, values, attributes, found),
         }
-        if mixture is not None:
-            attributes["mixture_"] = mixture
-        evidence = Evidence(listed, codes, vectors)
+        evidence = Evidence(listed, found.codes, vectors)
         swap_in(self, **attributes, _evidence=evidence, _statement=None)
         return self
 
@@ -461,6 +446,45 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
             return None, [f"only equal rows count as duplicates, since {error}"]
         return StandardScaler(with_mean=not issparse(vectors)).fit_transform(vectors), notes
 
+    def _find_labels(self, rows, y, parts, twins, seed, pred_probs):
+        """Values, and whether another label is more probable, of labels; attributes."""
+        _warn_of_targets(y, self.task)
+        classes, codes, _ = encode_labels(y)
+        y, codes = classes[codes], codes.astype(np.intp)
+        if pred_probs is None:
+            folds = make_folds(self.cv, rows, y, parts, True, seed)
+            by_model = self._train(rows, y, folds, classes, seed)
+        else:
+            folds, by_model = [], {"": _check_probabilities(pred_probs, len(y), classes)}
+        scores, mixture = _mixed(by_model, partial(log_loss, codes=codes))
+        values, doubtful = self._doubt(scores, codes, folds, twins)
+        attributes = {
+            "classes_": classes,
+            "label_scores_": scores,
+            "suggested_label_": classes[scores.argmax(axis=1)],
+            **mixture,
+        }
+        opinions = {name: own(scores, codes) for name, scores in by_model.items()}
+        return Bunch(
+            values=values, doubtful=doubtful, codes=codes, y=y, attributes=attributes,
+            opinions=opinions,
+        )  # fmt: skip
+
+    def _find_targets(self, rows, vectors, y, parts, seed):
+        """The same for targets of a regression, by their residuals."""
+        y = check_target_scale(y, "y")
+        folds = make_folds(self.cv, rows, y, parts, False, seed)
+        by_model = self._train(rows, y, folds, None, seed)
+        prediction, mixture = _mixed(by_model, lambda p: np.sum((p - y) ** 2))
+        rows = rows if vectors is None else vectors
+        spread = spread_of(rows, y - prediction, folds, seed, self.n_jobs)
+        values = -np.abs(y - prediction) / spread
+        attributes = {"suggested_label_": prediction, "spread_": spread, **mixture}
+        return Bunch(
+            values=values, doubtful=values < -_FAR, codes=y, y=y, attributes=attributes,
+            opinions=by_model,
+        )  # fmt: skip
+
     def _train(self, rows, y, folds, classes, seed):
         """Held-out scores or predictions by each model, by its name."""
         models = {"": self.estimator}
@@ -553,34 +577,35 @@ def _row_codes(X):
     return np.unique(row_hashes(X), axis=0, return_inverse=True)[1].reshape(-1)
 
 
-def _mixed(found, loss):
-    """The only predictions, or the mixture of two, and its weight."""
-    first, *second = found.values()
-    return mix(first, *second, loss) if second else (first, None)
+def _mixed(by_model, loss):
+    """The only predictions, or the mixture of two, and its weight as an attribute."""
+    first, *second = by_model.values()
+    if not second:
+        return first, {}
+    mixed, weight = mix(first, *second, loss)
+    return mixed, {"mixture_": weight}
 
 
 def _conflicts(codes, twins, values, spread):
     """Groups of duplicates that differ in their labels, or too much in their targets."""
-    found = []
-    order = np.argsort(twins, kind="stable")
-    cuts = np.flatnonzero(np.diff(twins[order])) + 1
-    for group in np.split(order, cuts):
-        if len(group) < 2:
-            continue
-        differ = np.ptp(codes[group])
-        if differ > (0 if spread is None else 2 * spread[group].mean()):
-            found.append(group[np.argsort(values[group], kind="stable")])
-    return sorted(found, key=lambda group: values[group[0]])
+    rows = np.flatnonzero(differing(np.unique(codes, return_inverse=True)[1], twins))
+    rows = rows[np.argsort(twins[rows], kind="stable")]
+    groups = np.split(rows, np.flatnonzero(np.diff(twins[rows])) + 1) if len(rows) else []
+    if spread is not None:
+        groups = [group for group in groups if np.ptp(codes[group]) > 2 * spread[group].mean()]
+    groups = [group[np.argsort(values[group], kind="stable")] for group in groups]
+    return sorted(groups, key=lambda group: values[group[0]])
 
 
-def _report(listed, values, y, attributes, found):
+def _report(listed, values, attributes, found):
     """The list in columns."""
     suggested = attributes["suggested_label_"]
-    report = Bunch(row=listed, y=y[listed], suggestion=suggested[listed], value=values[listed])
+    report = Bunch(row=listed, y=found.y[listed], suggestion=suggested[listed])
+    report["value"] = values[listed]
     if "label_scores_" in attributes:
         report["probability"] = attributes["label_scores_"][listed].max(axis=1)
-    if len(found) > 1:
-        report.update({name: opinion[listed] for name, opinion in found.items()})
+    if len(found.opinions) > 1:
+        report.update({name: opinion[listed] for name, opinion in found.opinions.items()})
     return report
 
 

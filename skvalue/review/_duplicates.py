@@ -83,3 +83,13 @@ def agreement(codes, groups):
     _, inverse, same = np.unique(pairs, return_inverse=True, return_counts=True)
     others = np.bincount(groups)[groups] - 1
     return np.where(others > 0, (same[inverse] - 1) / np.maximum(others, 1), 0.5)
+
+
+def differing(codes, groups):
+    """Whether each row is in a group with different labels.
+
+    >>> differing(np.array([0, 1, 1]), np.array([0, 0, 1])).tolist()
+    [True, True, False]
+    """
+    pairs = np.unique(np.stack([groups, codes]), axis=1)
+    return np.bincount(pairs[0])[groups] > 1
