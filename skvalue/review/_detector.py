@@ -2,7 +2,7 @@
 
 import warnings
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from numbers import Integral, Real
@@ -10,7 +10,6 @@ from numbers import Integral, Real
 import numpy as np
 from scipy.sparse import issparse
 from scipy.special import expit, logit
-from scipy.stats import norm
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -38,7 +37,6 @@ from .._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from .._utils.warned import warn
 from ..base import Takes, check_rows, follow_input_tags, hash_rows, is_numeric, row_hashes
 from ..exceptions import ManyClassesWarning
-from ..valuers import InfluenceValuer, KNNShapleyValuer
 from ._duplicates import agreement, differing, duplicate_groups, merge_groups
 from ._held_out import (
     default_models,
@@ -50,25 +48,14 @@ from ._held_out import (
     own,
     spread_of,
 )
+from ._reasons import REASONS, influence_ranks, speakers
+from ._statement import Evidence, make_statement
 from ._table import table_to_numbers
-from ._verdicts import count_errors, draw_rows, fit_curve, list_qvalues
+from ._verdicts import draw_rows
 
 _TWINS = 4.0  # what a duplicate with the same label adds to the log-odds of a label, over 1/2
-_FEWEST = 10  # verdicts that a curve is fitted to
 _FAR = 2.0  # residual, in multiples of the typical one, above which a target is listed
-_NEIGHBORS = 10
 _COARSE = 0.2  # fraction of rows in groups of equal rows with different labels
-_LEVEL = 0.95  # confidence of the interval of the error rate
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What the fit has found, for `review` and `reasons`."""
-
-    listed: np.ndarray  # rows whose suggestion differs, most doubtful first
-    codes: np.ndarray  # of the labels; targets for regression
-    vectors: object = None  # of the rows, scaled; None if there are none
-    verdicts: dict = field(default_factory=dict)  # row -> whether its label is wrong
 
 
 class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
@@ -332,7 +319,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         verdicts = dict(zip(rows.tolist(), map(bool, is_error.tolist())))
         evidence = self._evidence
         evidence = replace(evidence, verdicts={**evidence.verdicts, **verdicts})
-        statement = _statement(evidence, self.values_, self.fdr, self.confidence)
+        statement = make_statement(evidence, self.values_, self.fdr, self.confidence)
         vars(self).update(_evidence=evidence, _statement=statement)
         return self
 
@@ -356,8 +343,9 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
             contribute most to and against the prediction of its label by its 10 nearest
             neighbours, with ``supporter_contributions`` and ``opponent_contributions``, their
             Shapley values in that game of :class:`~skvalue.KNNShapleyValuer`; ``neighbors``, the
-            fraction of these neighbours with its label (their mean target for regression); and
-            ``influence``, the fraction of rows with a lower influence.
+            fraction of these neighbours with its label (for regression, the absolute difference
+            between their mean target and its own); and ``influence``, the fraction of rows with a
+            lower influence.
 
         Raises
         ------
@@ -370,15 +358,12 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         if evidence.vectors is None:
             raise ValueError("reasons needs vectors of rows: fit had no X, or no embedding of it.")
         classifier = hasattr(self, "classes_")
-        spoken = [_speakers(evidence, row, n_rows, classifier) for row in rows]
-        found = Bunch(row=rows, **{name: [each[name] for each in spoken] for name in _REASONS})
+        shared = evidence.vectors, evidence.codes
+        spoken = [speakers(*shared, row, n_rows, classifier) for row in rows]
+        found = Bunch(row=rows, **{name: [each[name] for each in spoken] for name in REASONS})
         found.neighbors = np.array(found.neighbors)
         if influence:
-            model = list(default_models(classifier, 0).values())[1]
-            vectors = evidence.vectors
-            vectors = vectors.toarray() if issparse(vectors) else vectors
-            values = InfluenceValuer(model).fit(vectors, evidence.codes).values_
-            found.influence = np.searchsorted(np.sort(values), values[rows]) / n
+            found.influence = influence_ranks(*shared, rows, classifier)
         return found
 
     # After review ---------------------------------------------------------------------------
@@ -541,27 +526,6 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         return tags
 
 
-_REASONS = (
-    "neighbors", "supporters", "supporter_contributions", "opponents", "opponent_contributions",
-)  # fmt: skip
-
-
-def _speakers(evidence, row, n_rows, classifier):
-    """What neighbours say about one row; the rows for and against it, by their Shapley values."""
-    vectors, codes = evidence.vectors, evidence.codes
-    others = np.delete(np.arange(len(codes)), row)
-    task = "classification" if classifier else "regression"
-    valuer = KNNShapleyValuer(min(_NEIGHBORS, len(others)), task=task)
-    valuer.fit(vectors[others], codes[others], X_val=vectors[[row]], y_val=codes[[row]])
-    order = np.argsort(-valuer.values_, kind="stable")
-    values = valuer.values_[order]
-    first, last = order[:n_rows][values[:n_rows] > 0], order[::-1][:n_rows]
-    last = last[valuer.values_[last] < 0]
-    said = valuer.utility_ if classifier else np.sqrt(-valuer.utility_)
-    entries = (said, others[first], valuer.values_[first], others[last], valuer.values_[last])
-    return dict(zip(_REASONS, entries))
-
-
 def _scores_labels(estimator):
     """Whether an estimator has probabilities, or values that may depend on the label."""
     if hasattr(estimator, "predict_proba"):
@@ -607,44 +571,6 @@ def _report(listed, values, attributes, found):
     if len(found.opinions) > 1:
         report.update({name: opinion[listed] for name, opinion in found.opinions.items()})
     return report
-
-
-def _statement(evidence, values, fdr, confidence):
-    """What the verdicts say: the attributes that are set by `review`."""
-    listed, n = evidence.listed, len(values)
-    place = {row: number for number, row in enumerate(listed.tolist())}
-    seen = {place[row]: wrong for row, wrong in evidence.verdicts.items() if row in place}
-    places, wrong = np.array(list(seen), dtype=np.intp), np.array(list(seen.values()), dtype=bool)
-    by_list, count, low, high = np.ones(len(listed)), wrong.sum(), wrong.sum(), len(listed)
-    if len(seen) >= _FEWEST:
-        curve = fit_curve(len(listed), places, wrong)
-        by_list = list_qvalues(curve, 0.0 if confidence is None else norm.ppf(confidence))
-        count, error = count_errors(curve, places, wrong)
-        within = norm.ppf(0.5 + (confidence or _LEVEL) / 2) * error
-        high = min(count + within, high - np.sum(~wrong))
-        low = max(count - within, low)
-    elif len(seen) < len(listed):
-        warn(
-            f"{len(seen)} verdicts on rows of the list say nothing about its other rows: at least "
-            f"{_FEWEST} do, and n_verdicts is the recommended number.",
-            UserWarning,
-        )
-    q_values = np.ones(n)
-    q_values[listed] = by_list
-    named = values[listed][by_list <= fdr]
-    rows = np.array(list(evidence.verdicts), dtype=np.intp)
-    verdicts = np.array(list(evidence.verdicts.values()), dtype=bool)
-    q_values[rows] = np.where(verdicts, 0.0, 1.0)
-    return {
-        "q_values_": q_values,
-        "label_error_": q_values <= fdr,
-        "threshold_": float(named.max(initial=-np.inf)),
-        "error_rate_": Bunch(
-            rate=float(count / n), low=float(low / n), high=float(high / n),
-            confidence=confidence or _LEVEL,
-        ),
-        "verdicts_": Bunch(row=rows, is_error=verdicts),
-    }  # fmt: skip
 
 
 def _check_places(rows, n):

@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from .._utils.records import read_record, refuse
-from ._detector import Evidence, _check_places, _statement
+from ._detector import _check_places
 from ._exchange import label_studio_tasks, verdicts_of
 from ._page import page
+from ._statement import Evidence, make_statement
 
 _FIELDS = (
     "about", "notes", "values", "labels", "suggestions", "listed", "to_review", "conflicts",
@@ -107,7 +108,7 @@ class AuditReport:
         if not self.verdicts:
             return None
         evidence = Evidence(self.listed, None, verdicts=self.verdicts)
-        said = _statement(evidence, self.values, self.about["fdr"], self.about["confidence"])
+        said = make_statement(evidence, self.values, self.about["fdr"], self.about["confidence"])
         return Bunch(**{name.rstrip("_"): entry for name, entry in said.items()})
 
     def review(self, rows, is_error):
