@@ -23,12 +23,19 @@ _DONE = {
 }
 
 
-def column_encoder(frame):
+def column_encoder(frame, most_entries=500_000_000):
     """An unfitted transformer of a pandas frame to a dense array, and sentences on what it does.
 
-    Raises ValueError if no column is left, or one holds lists or other objects.
+    Raises ValueError if no column is left, one holds lists or other objects, or the array would
+    have more than `most_entries`.
     """
     kinds = [_kind(frame.iloc[:, i], name) for i, name in enumerate(frame.columns)]
+    width = sum(_width(frame.iloc[:, i], kind) for i, kind in enumerate(kinds))
+    if len(frame) * width > most_entries:
+        raise ValueError(
+            f"the table must have at most {most_entries} entries after encoding. Got {len(frame)} "
+            f"rows and up to {width} columns, made of {frame.shape[1]}."
+        )
     of = {kind: [i for i, other in enumerate(kinds) if other == kind] for kind in _DONE}
     numbers = [SimpleImputer(strategy="median", add_indicator=True), StandardScaler()]
     steps = [
@@ -88,6 +95,12 @@ def _kind(column, name):
     if present.astype(str).str.count(r"\s+").mean() >= 2:  # three words on average
         return "text"
     return "identifier" if distinct > _IDENTIFIER * len(present) else "category"
+
+
+def _width(column, kind):
+    """The largest number of columns that a column becomes."""
+    categories = min(column.nunique() + 1, MOST_CATEGORIES) if kind == "category" else 0
+    return {"number": 2, "date": 2, "category": categories, "text": _WORDS}.get(kind, 0)
 
 
 def _categories():

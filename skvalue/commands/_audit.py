@@ -21,6 +21,12 @@ def add_command(commands):
     parser = commands.add_parser("audit", help="report which labels are doubtful")
     parser.set_defaults(run=_run)
     add_table(parser)
+    parser.add_argument(
+        "--task",
+        choices=("auto", "classification", "regression"),
+        default="auto",
+        help="what the target is; default: by its values",
+    )
     parser.add_argument("--fdr", type=float, default=0.1, help="false discovery rate")
     parser.add_argument("--confidence", type=float, help="such as 0.95: bound it, not its mean")
     parser.add_argument("--seed", type=int, default=0, help="random state; default: %(default)s")
@@ -83,6 +89,7 @@ def _run(options):
     rows = read_rows(options)
     detector = LabelErrorDetector(
         fdr=options.fdr,
+        task=options.task,
         confidence=options.confidence,
         n_jobs=options.jobs,
         random_state=options.seed,

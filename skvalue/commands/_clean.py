@@ -5,7 +5,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from ..selection import ValueFilter
 from ._files import KINDS, check_output, pandas, read_table, write_all, write_frame
-from ._methods import add_method, make_valuer
+from ._methods import add_method, check_validation, make_valuer
 from ._progress import watched
 from ._rows import add_table, read_rows
 
@@ -43,6 +43,7 @@ def _run(options):
     inputs = [options.table, options.validation]
     check_output(options.output, "-o", KINDS, inputs)
     check_output(options.report, "--report", KINDS, [*inputs, options.output])
+    check_validation(options)
     rows = read_rows(options).encoded()
     row_filter = ValueFilter(
         watched(make_valuer(options.method, random_state=options.seed)),

@@ -46,7 +46,7 @@ def audit_table(
     contents : array-like of length n_samples, default=None
         What to show of the rows, if not X: texts, images, or a data frame.
     groups, pred_probs : array-like, default=None
-        As of :meth:`LabelErrorDetector.fit`.
+        As of :meth:`skvalue.LabelErrorDetector.fit`.
     n_rows : int, default=100
         Number of rows of the list that the page shows, besides those to review.
     title : str, default="Table"
@@ -64,11 +64,11 @@ def audit_table(
     Raises
     ------
     ValueError
-        As of :meth:`LabelErrorDetector.fit`; if contents have another length than y.
+        As of :meth:`skvalue.LabelErrorDetector.fit`; if contents have another length than y.
 
     See Also
     --------
-    LabelErrorDetector : The detector.
+    skvalue.LabelErrorDetector : The detector.
 
     Examples
     --------

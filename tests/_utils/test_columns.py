@@ -56,5 +56,7 @@ def test_other_rows_may_have_other_categories_and_gaps(frame):
 def test_a_frame_without_a_column_to_learn_from(frame):
     with pytest.raises(ValueError, match="must have a column that neither .* Got 2 columns"):
         column_encoder(frame[["key", "same"]])
+    with pytest.raises(ValueError, match="at most 9999 entries after encoding. Got 120 rows and"):
+        column_encoder(frame, most_entries=9_999)
     with pytest.raises(ValueError, match="numbers, strings or dates. Got list in the column 'a'"):
         column_encoder(pd.DataFrame({"a": [[1], [2]]}))

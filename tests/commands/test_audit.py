@@ -89,7 +89,7 @@ def test_the_gate_of_an_audit_says_what_it_compares(tables, tmp_path, capsys):
     few = tmp_path / "few.csv"
     pd.read_csv(folder / "train.csv")[:40].to_csv(few, index=False)
     words = ["audit", few, "--target", "label", "-o", tmp_path / "few.html", "--fail-on", "1"]
-    assert command(*words) == 0
+    assert command(*words, "--task", "classification") == 0
     said = capsys.readouterr().out
     assert "gate passed: the fraction of rows whose suggestion differs, without verdicts," in said
     assert re.search(r"; \d+\.\d seconds\.", said)

@@ -101,6 +101,18 @@ def test_methods_are_listed_and_value(train, tmp_path, capsys):
     assert command("methods") == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert {"knn", "tknn", "data-oob", "data-shapley", "influence"} <= set(listed)
+    words = [
+        "value",
+        train,
+        "--target",
+        "label",
+        "--method",
+        "label-errors",
+        "-o",
+        tmp_path / "v.csv",
+    ]
+    assert command(*words, "--validation", tmp_path / "val.csv") == 2
+    assert "--validation must be left out with --method label-errors" in capsys.readouterr().err
     for method in ("tknn", "influence"):
         out = tmp_path / f"{method}.csv"
         words = ["value", train, "--target", "label", "--method", method, "-o", out]
