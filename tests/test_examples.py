@@ -73,6 +73,9 @@ CHECKS = {
 
 # The gallery of the documentation runs them too, in the slow tier: those above 2 s are left to it.
 SLOW = {
+    "audit/plot_audit_images.py",
+    "audit/plot_audit_table.py",
+    "audit/plot_audit_texts.py",
     "cleaning/plot_clean_then_train.py",
     "cleaning/plot_grid_search_cleaning.py",
     "collaborative/plot_price_of_privacy.py",

@@ -19,6 +19,9 @@ LAYERS = [
     {"valuers", "collaborative", "priarta"},
     {"datasets", "selection"},
     {"inspection"},
+    {"review"},
+    {"commands"},
+    {"__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 FILES = sorted(

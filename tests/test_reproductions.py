@@ -284,3 +284,42 @@ def test_unrolled_values_predict_small_removals(script, tmp_path, capsys):
     *_, row, sizes = capsys.readouterr().out.splitlines()
     assert float(row.split("|")[2]) > 0.9  # 5 % removed
     assert sizes.startswith("1,666 parameters, 15 steps")
+
+
+# Label errors -----------------------------------------------------------------------------------
+
+
+@of("label_errors")
+def test_noise_of_every_kind_has_its_rate(script, rng):
+    clean = rng.dirichlet([1.0, 1.0, 1.0], 300)
+    y = np.arange(300) % 3
+    for kind in script.KINDS:
+        wrong = script.add_noise(y, kind, 0.1, clean, rng) != y
+        assert abs(wrong.sum() - 30) <= 2
+    assert script.precision_at_number(-wrong.astype(float), wrong) == 1
+
+
+@of("label_errors")
+def test_a_run_prints_its_tables(script, capsys):
+    (key, *data), *_ = script.runs_of("wine", None, 0, 120, [0.1], ["symmetric"])
+    runs = {key: script.one_run(key, *data, ["ranking", "rules"], False)}
+    script.print_suggestions(runs)
+    script.print_ranking(runs, "one")
+    script.print_rules(runs, "one")
+    printed = capsys.readouterr().out
+    precisions = re.findall(r"^(?:Label|KNN)\w+ +([\d.]+) ", printed, re.M)
+    assert len(precisions) == 4
+    assert min(map(float, precisions)) > 0.6
+    assert "fdr 0.1, confidence 0.95" in printed
+
+
+# Audits -----------------------------------------------------------------------------------------
+
+
+@of("audit_cost")
+def test_an_audit_is_timed(script, capsys):
+    pytest.importorskip("jinja2")
+    script.main(["--rows", "150"])
+    said = capsys.readouterr().out
+    assert float(re.search(r"^ratio: ([\d.]+)$", said, re.MULTILINE)[1]) > 0
+    assert 0 < float(re.search(r"^page: ([\d.]+) MB$", said, re.MULTILINE)[1]) < 1

@@ -1,7 +1,10 @@
 """Draw the pictures of the first page and of the README: `python doc/images/draw.py`."""
 
 import runpy
+import shutil
+import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import matplotlib.pyplot as plt
@@ -116,8 +119,21 @@ def draw_example(name):
     return plt.figure(plt.get_fignums()[0])
 
 
+def shoot_audit(path):
+    """A picture of the page of an audit, by the browser Chromium."""
+    report = runpy.run_path(str(EXAMPLES / "audit" / "plot_audit_table.py"))["report"]
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))))
+    with TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
+        report.to_html(page)
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        options += ["--window-size=1000,760", f"--screenshot={path}"]
+        subprocess.run([browser, *options, page.as_uri()], check=True, capture_output=True)
+
+
 if __name__ == "__main__":
     plt.switch_backend("Agg")
+    shoot_audit(FOLDER / "audit.png")
     pictures = {
         "card_clean": draw_clean,
         "card_parties": draw_parties,

@@ -5,6 +5,7 @@ from ._containers import (
     is_numeric,
     is_plain,
     n_rows_of,
+    row_hashes,
     rows_at,
     stack_rows,
 )

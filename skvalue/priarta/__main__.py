@@ -1,6 +1,7 @@
-"""Command of a seller: ``python -m skvalue.priarta summarize model/ rows.npz -o summary.json``.
+"""Command of a seller: ``skvalue seller summarize model/ rows.npz -o summary.json``.
 
-It needs only skvalue and the folder that the buyer exported.
+``python -m skvalue.priarta`` is the same. It needs only skvalue and the folder
+that the buyer exported.
 """
 
 import argparse
@@ -16,9 +17,9 @@ from .maps import BuyerModel
 from .seller import SellerRelease, Summary
 
 
-def main(arguments=None):
+def main(arguments=None, prog="python -m skvalue.priarta"):
     """Run the command line; returns 0 on success and 2 on an error."""
-    options = _parser().parse_args(arguments)
+    options = _parser(prog).parse_args(arguments)
     try:
         options.command(options)
     except (ValueError, TypeError, ImportError, OSError) as error:
@@ -27,10 +28,8 @@ def main(arguments=None):
     return 0
 
 
-def _parser():
-    parser = argparse.ArgumentParser(
-        "python -m skvalue.priarta", description="A seller's side of PriArTa."
-    )
+def _parser(prog):
+    parser = argparse.ArgumentParser(prog, description="A seller's side of PriArTa.")
     commands = parser.add_subparsers(required=True)
     summarize = commands.add_parser("summarize", help="make the summary for the buyer")
     summarize.set_defaults(command=_summarize)

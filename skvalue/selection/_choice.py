@@ -51,7 +51,12 @@ def select_rows(valuer, drop, y, *, classes, groups=None, fdr=0.1, stratify=Fals
     most the same fraction of every class as of all rows.
     """
     values = np.asarray(valuer.values_, dtype=np.float64)
-    _, codes = check_groups(groups, len(y))
+    names, codes = check_groups(groups, len(y))
+    if len(values) != len(y if names is None else names):
+        raise ValueError(
+            f"valuer must have one value per {'row' if names is None else 'group'}. Got "
+            f"{len(values)} values of {type(valuer).__name__}."
+        )
     n, labels = len(values), np.asarray(y)
     strata = [labels == label for label in np.unique(labels)] if stratify else [np.ones(n, bool)]
     sizes = np.array([stratum.sum() for stratum in strata])

@@ -1,0 +1,8 @@
+"""``python -m skvalue`` is the command ``skvalue``."""
+
+import sys
+
+from .commands import main
+
+if __name__ == "__main__":
+    sys.exit(main())

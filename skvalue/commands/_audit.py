@@ -1,0 +1,128 @@
+"""``skvalue audit``: which labels of a table are doubtful, as a page to send."""
+
+import json
+import os
+from dataclasses import replace
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+from .._utils.columns import column_encoder
+from ..review import LabelErrorDetector, audit_table
+from ._files import check_output, pandas, write_all, write_frame, write_text
+from ._progress import watched
+from ._rows import add_table, read_rows
+
+_FAILED = 1  # exit code of a gate
+
+
+def add_command(commands):
+    """Add ``skvalue audit``."""
+    parser = commands.add_parser("audit", help="report which labels are doubtful")
+    parser.set_defaults(run=_run)
+    add_table(parser)
+    parser.add_argument(
+        "--task",
+        choices=("auto", "classification", "regression"),
+        default="auto",
+        help="what the target is; default: by its values",
+    )
+    parser.add_argument("--fdr", type=float, default=0.1, help="false discovery rate")
+    parser.add_argument("--confidence", type=float, help="such as 0.95: bound it, not its mean")
+    parser.add_argument("--seed", type=int, default=0, help="random state; default: %(default)s")
+    parser.add_argument("--jobs", type=int, help="models trained at the same time")
+    add_outputs(parser, required=True)
+    parser.add_argument(
+        "--fail-on",
+        type=float,
+        metavar="FRACTION",
+        help="exit with 1 if a larger fraction of rows has another suggestion than its label",
+    )
+
+
+def add_outputs(parser, required=False):
+    """Add the files that a report is written to."""
+    parser.add_argument("-o", "--output", required=required, help="page to write (.html)")
+    parser.add_argument("--json", help="file for `skvalue review` (.json)")
+    parser.add_argument("--csv", help="the list, for verdicts in its column is_error (.csv)")
+    parser.add_argument("--tasks", help="the rows to review as tasks of Label Studio (.json)")
+
+
+def check_outputs(options, inputs):
+    """Refuse, before any work, files that could not be written."""
+    for option, kind in (
+        ("output", ".html"),
+        ("json", ".json"),
+        ("csv", ".csv"),
+        ("tasks", ".json"),
+    ):
+        path = getattr(options, option)
+        check_output(path, f"--{option}", [kind], inputs)
+        inputs = [*inputs, path]
+
+
+def write_report(report, options):
+    """Write the files that were asked for, all of them or none, and print their names."""
+    made = {
+        options.output: lambda: write_text(report.to_html()),
+        options.json: lambda: write_text(report.to_json()),
+        options.csv: lambda: write_frame(report.to_frame(), options.csv),
+        options.tasks: lambda: write_text(json.dumps(report.to_label_studio())),
+    }
+    write_all({path: make() for path, make in made.items() if path is not None})
+    for path in filter(None, made):
+        print(f"{path}: {os.path.getsize(path):,} bytes.")
+
+
+def gate(found, what, limit):
+    """Exit code: whether a fraction is above the limit, which is printed."""
+    if limit is None:
+        return 0
+    failed = found > limit
+    verb, sign = ("failed", "above") if failed else ("passed", "at most")
+    print(f"gate {verb}: {what} is {found:.4f}, {sign} {limit:g}.")
+    return _FAILED if failed else 0
+
+
+def _run(options):
+    check_outputs(options, [options.table, options.validation])
+    rows = read_rows(options)
+    detector = LabelErrorDetector(
+        fdr=options.fdr,
+        task=options.task,
+        confidence=options.confidence,
+        n_jobs=options.jobs,
+        random_state=options.seed,
+    )
+    title = os.path.basename(options.table)
+    report = audit_table(
+        rows.X, rows.y, detector=watched(detector), title=title, target=options.target
+    )
+    if rows.X_val is not None:
+        report = replace(report, notes=report.notes + list(_validate(rows, report)))
+    print(*report.notes, sep="\n")
+    print(f"{report}; {report.about['seconds']:.1f} seconds.")
+    write_report(report, options)
+    what = "the fraction of rows whose suggestion differs, without verdicts,"
+    return gate(report.fraction_listed, what, options.fail_on)
+
+
+def _validate(rows, report):
+    """Sentences: what the validation points say about the table and its list."""
+    hashes = [pandas().util.hash_pandas_object(X, index=False) for X in (rows.X, rows.X_val)]
+    n_equal = int(hashes[1].isin(hashes[0]).sum())
+    yield f"validation: {n_equal} of {len(rows.X_val)} rows are equal to a row of the table."
+    encoder, _ = column_encoder(rows.X)
+    X, X_val = encoder.fit_transform(rows.X), encoder.transform(rows.X_val)
+    classes = report.about["task"] == "classification"
+    forest = (RandomForestClassifier if classes else RandomForestRegressor)(
+        min_samples_leaf=5, random_state=0
+    )
+    kept = np.delete(np.arange(len(X)), report.listed)
+    if len(np.unique(rows.y[kept])) < 2:
+        return
+    scores = [forest.fit(X[r], rows.y[r]).score(X_val, rows.y_val) for r in (slice(None), kept)]
+    yield (
+        f"validation: the {'accuracy' if classes else 'R2'} of a forest is {scores[0]:.4f} with "
+        f"all rows, {scores[1]:.4f} without the {len(report.listed)} listed rows."
+    )

@@ -1,0 +1,163 @@
+"""Tables read from files, and files that are written as a whole or not at all."""
+
+import csv
+import os
+from collections import Counter
+
+MOST_COLUMNS = 10_000
+KINDS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
+
+
+def pandas():
+    """The module pandas, or an ImportError that names the extra."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(
+            "the command line needs pandas: pip install 'skvalue[report]'."
+        ) from error
+    return pandas
+
+
+def read_table(path, name, *, as_text=False):
+    """The frame of a CSV, TSV, Parquet or Arrow file.
+
+    With `as_text`, entries of a CSV file are the strings that the file holds. Lines with too few or
+    too many fields are refused; `name` stands for the file in messages.
+    """
+    kind = _kind(path, name)
+    if not os.path.isfile(path):
+        raise ValueError(f"{name} must be a file that exists. Got {path}.")
+    if kind in (".csv", ".tsv"):
+        frame = _read_text(path, name, "\t" if kind == ".tsv" else ",", as_text)
+    else:
+        frame = _read_arrow(path, name, kind)
+        _check_header(list(map(str, frame.columns)), name, path)
+    if not len(frame):
+        raise ValueError(f"{name} must have at least one row. Got {path}, which has none.")
+    return frame
+
+
+def _kind(path, name):
+    kind = os.path.splitext(path)[1].lower()
+    if kind not in KINDS:
+        raise ValueError(f"{name} must end in one of {', '.join(KINDS)}. Got {path}.")
+    return kind
+
+
+def _check_header(names, name, path):
+    if len(names) > MOST_COLUMNS:
+        raise ValueError(
+            f"{name} must have at most {MOST_COLUMNS} columns. Got {path}, which has {len(names)}."
+        )
+    column, times = Counter(names).most_common(1)[0] if names else ("", 0)
+    if times > 1:
+        raise ValueError(f"{name} must name every column once. Got {column!r} twice in {path}.")
+
+
+def _read_text(path, name, separator, as_text):
+    pd = pandas()
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            records = csv.reader(file, delimiter=separator, strict=True)
+            header = next(records, [])
+            _check_header(header, name, path)
+            for record in records:
+                if record and len(record) != len(header):
+                    raise ValueError(
+                        f"{name} must have {len(header)} fields in every line, as its header has. "
+                        f"Got {len(record)} in line {records.line_num} of {path}."
+                    )
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} must be UTF-8 text. Got {path}: {error.reason}.") from None
+    except csv.Error as error:
+        raise ValueError(f"{name} must be a table of fields. Got {path}: {error}.") from None
+    if not header:
+        raise ValueError(f"{name} must have a header and rows. Got {path}, which is empty.")
+    strings = dict(dtype=str, keep_default_na=False) if as_text else dict(low_memory=False)
+    return pd.read_csv(path, sep=separator, encoding="utf-8-sig", index_col=False, **strings)
+
+
+def _read_arrow(path, name, kind):
+    pandas()
+    _pyarrow(kind)
+    import pyarrow
+    from pyarrow import ipc, parquet
+
+    try:
+        if kind == ".parquet":
+            return parquet.read_table(path).to_pandas()
+        with pyarrow.OSFile(os.fspath(path)) as file:
+            try:
+                return ipc.open_file(file).read_pandas()
+            except pyarrow.ArrowInvalid:  # a stream, which has no list of its blocks
+                file.seek(0)
+                return ipc.open_stream(file).read_pandas()
+    except (pyarrow.ArrowException, OSError) as error:
+        raise ValueError(f"{name} must be a whole {kind} file. Got {path}: {error}.") from None
+
+
+def _pyarrow(kind):
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError(f"{kind} files need pyarrow: pip install 'skvalue[report]'.") from error
+    return pyarrow
+
+
+def check_output(path, name, kinds, others=()):
+    """Refuse a path that could not be written, or that is one of the others, before any work."""
+    if path is None:
+        return
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.splitext(path)[1].lower() not in kinds:
+        raise ValueError(f"{name} must end in one of {', '.join(kinds)}. Got {path}.")
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        raise ValueError(f"{name} must be in a folder that can be written. Got {path}.")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ValueError(f"{name} must be a file. Got {path}, a folder, a pipe or a device.")
+    if os.path.realpath(path) in [os.path.realpath(other) for other in others if other]:
+        raise ValueError(f"{name} must be a file that is not used otherwise. Got {path}.")
+    if os.path.splitext(path)[1].lower() in KINDS[2:]:
+        _pyarrow(os.path.splitext(path)[1])
+
+
+def write_frame(frame, path):
+    """Write a frame; the end of the final path says in which format."""
+
+    def write(file):
+        kind = os.path.splitext(path)[1].lower()
+        if kind in (".csv", ".tsv"):
+            text = frame.to_csv(index=False, sep="\t" if kind == ".tsv" else ",")
+            file.write(text.encode("utf-8"))
+        elif kind == ".parquet":
+            frame.to_parquet(file, index=False)
+        else:
+            frame.reset_index(drop=True).to_feather(file)
+
+    return write
+
+
+def write_text(text):
+    """Write a text as UTF-8."""
+    return lambda file: file.write(text.encode("utf-8"))
+
+
+def write_all(writers):
+    """Write several files, all of them or none: `writers` maps a path to a function of a file.
+
+    Each is written to a temporary file of its folder; they are renamed when all are complete. A
+    path None is skipped.
+    """
+    writers = {path: write for path, write in writers.items() if path is not None}
+    parts = {path: f"{path}.{os.getpid()}.part" for path in writers}
+    try:
+        for path, write in writers.items():
+            with open(parts[path], "wb") as file:
+                write(file)
+        for path, part in parts.items():
+            os.replace(part, path)
+    finally:
+        for part in parts.values():
+            if os.path.exists(part):
+                os.remove(part)

@@ -1,0 +1,63 @@
+"""The parser of the command line, its exit codes and its messages."""
+
+import argparse
+import sys
+import warnings
+
+from . import _audit, _clean, _methods, _review, _value
+
+_DONE, _BAD_INPUT = 0, 2
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence."""
+
+    def error(self, message):
+        self.exit(_BAD_INPUT, f"error: {message} (see {self.prog} --help)\n")
+
+
+def main(arguments=None):
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : list of str, default=None
+        The words after ``skvalue``; None means those of this process.
+
+    Returns
+    -------
+    code : int
+        0 if the command did what it was asked for, 1 if a gate of ``--fail-on`` failed, 2 if
+        the input was refused, which one sentence on the standard error says.
+    """
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments[:1] == ["seller"]:  # which has a parser of its own, and starts without pandas
+        from ..priarta.__main__ import main as seller
+
+        return seller(arguments[1:], prog="skvalue seller")
+    options = _parser().parse_args(arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = _show_warning
+        try:
+            return options.run(options) or _DONE
+        except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
+            print(f"error: {_one_line(error)}", file=sys.stderr)
+            return _BAD_INPUT
+
+
+def _parser():
+    parser = _Parser("skvalue", description="Find, value and drop rows of a table.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for module in (_audit, _review, _clean, _value, _methods):
+        module.add_command(commands)
+    commands.add_parser("seller", help="a seller's side of PriArTa: summarize and check")
+    return parser
+
+
+def _one_line(error):
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _show_warning(message, category, filename, lineno, file=None, line=None):
+    print(f"warning: {_one_line(message)}", file=sys.stderr)

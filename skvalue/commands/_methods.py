@@ -1,0 +1,54 @@
+"""Valuers by the names that they have on the command line, and the command that lists them."""
+
+import inspect
+
+import skvalue
+
+METHODS = {
+    "knn": "KNNShapleyValuer",
+    "tknn": "TKNNShapleyValuer",
+    "data-oob": "DataOOBValuer",
+    "data-shapley": "DataShapleyValuer",
+    "data-banzhaf": "DataBanzhafValuer",
+    "beta-shapley": "BetaShapleyValuer",
+    "layered-shapley": "LayeredShapleyValuer",
+    "leave-one-out": "LeaveOneOutValuer",
+    "influence": "InfluenceValuer",
+    "label-errors": "LabelErrorDetector",
+}
+PRIVATE = {"tknn"}  # methods that take --epsilon
+
+
+def make_valuer(name, *, random_state=None, **parameters):
+    """The valuer of a method, which gets the random state if it has one."""
+    valuer = getattr(skvalue, METHODS[name])()
+    if "random_state" in valuer.get_params():
+        parameters["random_state"] = random_state
+    return valuer.set_params(**parameters)
+
+
+def check_validation(options):
+    """Refuse validation points with a method that has none."""
+    if options.validation is not None and options.method == "label-errors":
+        raise ValueError(
+            f"--validation must be left out with --method label-errors. Got {options.validation}."
+        )
+
+
+def add_method(parser):
+    """Add the options of a method."""
+    parser.add_argument("--method", choices=METHODS, default="knn", help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="random state; default: %(default)s")
+
+
+def add_command(commands):
+    """Add ``skvalue methods``."""
+    parser = commands.add_parser("methods", help="list the methods of `value` and `clean`")
+    parser.set_defaults(run=_run)
+
+
+def _run(options):
+    width = max(map(len, METHODS))
+    for name, valuer in METHODS.items():
+        summary = inspect.getdoc(getattr(skvalue, valuer)).splitlines()[0]
+        print(f"{name:<{width}}  {summary}" + " Private with --epsilon." * (name in PRIVATE))

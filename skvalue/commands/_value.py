@@ -1,0 +1,54 @@
+"""``skvalue value``: the values of the rows of a table."""
+
+import numpy as np
+
+from ._files import KINDS, check_output, pandas, write_all, write_frame
+from ._methods import PRIVATE, add_method, check_validation, make_valuer
+from ._progress import watched
+from ._rows import add_table, read_rows
+
+
+def add_command(commands):
+    """Add ``skvalue value``."""
+    parser = commands.add_parser("value", help="write the value of every row")
+    parser.set_defaults(run=_run)
+    add_table(parser)
+    add_method(parser)
+    parser.add_argument("-o", "--output", required=True, help="file to write the values to")
+    parser.add_argument(
+        "--epsilon",
+        type=float,
+        help="above 0: the values are (epsilon, delta)-differentially private; needs --validation, "
+        "whose rows are public, and --method tknn",
+    )
+    parser.add_argument("--delta", type=float, default=1e-5, help="default: %(default)s")
+
+
+def _run(options):
+    check_output(options.output, "-o", KINDS, [options.table, options.validation])
+    check_validation(options)
+    rows, parameters = _prepare(options)
+    valuer = make_valuer(options.method, random_state=options.seed, **parameters)
+    watched(valuer).fit(rows.X, rows.y, **rows.fit_arguments())
+    columns = {"row": np.arange(len(valuer.values_)), "value": valuer.values_}
+    if getattr(valuer, "values_error_", None) is not None:
+        columns["error"] = valuer.values_error_
+    write_all({options.output: write_frame(pandas().DataFrame(columns), options.output)})
+    if options.epsilon is not None:
+        print(valuer.privacy_)
+    print(f"{options.output}: the values of {len(rows.X)} rows by {options.method}.")
+
+
+def _prepare(options):
+    """Rows as arrays, and parameters of the valuer."""
+    if options.epsilon is None:
+        return read_rows(options).encoded(), {}
+    if options.method not in PRIVATE:
+        raise ValueError(
+            f"--epsilon must be used with --method {' or '.join(PRIVATE)}. Got {options.method}."
+        )
+    if options.validation is None:
+        raise ValueError("--epsilon must be used with --validation: public rows. Got none.")
+    print("The columns are encoded by the rows of --validation, which are public.")
+    rows = read_rows(options).encoded(by_validation=True)
+    return rows, {"epsilon": options.epsilon, "delta": options.delta}

@@ -1,0 +1,161 @@
+"""An audit of a table: a detector is fitted, and a report made of what it found."""
+
+from time import perf_counter
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.utils.validation import check_consistent_length
+
+from .._utils.columns import column_encoder
+from ._contents import contents_of, kind_of
+from ._detector import LabelErrorDetector
+from ._report import AuditReport
+
+_N_REASONS = 3  # rows for a label, and rows against it
+
+
+def audit_table(
+    X,
+    y,
+    *,
+    detector=None,
+    contents=None,
+    groups=None,
+    pred_probs=None,
+    n_rows=100,
+    title="Table",
+    target=None,
+    random_state=None,
+):
+    """Find the rows whose labels are doubtful, and report them.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        The rows. If the detector has neither an embedding nor an estimator, columns of a pandas
+        frame are encoded by what they hold (numbers, dates, categories, texts, identifiers), and
+        texts (a list of strings) by their words (TF-IDF). Images, an array of shape (n_samples,
+        height, width) or (n_samples, height, width, 3), are their pixels without an embedding.
+    y : array-like of shape (n_samples,)
+        Their labels, or targets. A named series names the target in the report.
+    detector : LabelErrorDetector, default=None
+        An unfitted detector, which is cloned. None is
+        ``LabelErrorDetector(random_state=random_state)``.
+    contents : array-like of length n_samples, default=None
+        What to show of the rows, if not X: texts, images, or a data frame.
+    groups, pred_probs : array-like, default=None
+        As of :meth:`skvalue.LabelErrorDetector.fit`.
+    n_rows : int, default=100
+        Number of rows of the list that the page shows, besides those to review.
+    title : str, default="Table"
+        Title of the report.
+    target : str, default=None
+        Name of the target.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the default detector.
+
+    Returns
+    -------
+    report : AuditReport
+        The report.
+
+    Raises
+    ------
+    ValueError
+        As of :meth:`skvalue.LabelErrorDetector.fit`; if contents have another length than y.
+
+    See Also
+    --------
+    skvalue.LabelErrorDetector : The detector.
+
+    Examples
+    --------
+    >>> from skvalue.review import audit_table
+    >>> texts = ["good film", "good play", "great film", "bad play", "bad film", "poor play"] * 5
+    >>> labels = ["yes", "yes", "yes", "no", "no", "no"] * 5
+    >>> labels[3] = "yes"
+    >>> report = audit_table(texts, labels, random_state=0)
+    >>> [group[0].item() for group in report.conflicts]  # the label of equal texts differs
+    [3]
+    """
+    start = perf_counter()
+    kind = kind_of(X)
+    contents = X if contents is None else contents
+    if detector is None:
+        detector = LabelErrorDetector(random_state=random_state)
+    detector, notes = clone(detector), []
+    if kind == "image" and detector.embedding is None:
+        X = np.asarray(X).reshape(len(X), -1)
+        notes = [f"images: their {X.shape[1]} pixels"]
+    elif detector.embedding is None and detector.estimator is None and pred_probs is None:
+        embedding, notes = _embedding(X, kind)
+        detector.set_params(embedding=embedding)
+    detector.fit(X, y, groups=groups, pred_probs=pred_probs)
+    y_given = np.asarray(y).reshape(-1)
+    if contents is not None and not issparse(contents):
+        check_consistent_length(contents, y_given)
+    rows, shown = _rows(detector, n_rows, X is not None)
+    return AuditReport(
+        about={
+            "title": title,
+            "target": target if target is not None else getattr(y, "name", None),
+            "task": "classification" if hasattr(detector, "classes_") else "regression",
+            "kind": kind_of(contents) if contents is not None else "table",
+            "n_samples": len(y_given),
+            "n_features": getattr(detector, "n_features_in_", 1),
+            "score": _score(detector),
+            "seconds": perf_counter() - start,
+            "fdr": detector.fdr,
+            "confidence": detector.confidence,
+            "n_verdicts": detector.n_verdicts,
+        },
+        notes=notes + list(detector.preparation_),
+        values=detector.values_,
+        labels=y_given,
+        suggestions=detector.suggested_label_,
+        listed=detector.report_.row,
+        to_review=detector.to_review_,
+        conflicts=detector.conflicts_,
+        rows=rows,
+        contents={} if contents is None else contents_of(contents, sorted(shown)),
+    )
+
+
+def _embedding(X, kind):
+    """The embedding of texts and of pandas frames, None for other rows, and what it does."""
+    if kind == "text":
+        return TfidfVectorizer(), ["texts: TF-IDF of their words"]
+    return column_encoder(X) if hasattr(X, "iloc") else (None, [])
+
+
+def _rows(detector, n_rows, has_rows):
+    """Columns of the rows that a page shows, and all rows that it mentions."""
+    listed = detector.report_.row
+    chosen = np.isin(listed, detector.to_review_)
+    chosen[:n_rows] = True
+    rows = listed[chosen]
+    columns = {"row": rows.tolist()}
+    for name in ("probability", "forest", "logistic", "ridge"):
+        if name in detector.report_:
+            columns[name] = detector.report_[name][chosen].tolist()
+    if has_rows and detector._evidence.vectors is not None and len(rows):
+        reasons = detector.reasons(rows, n_rows=_N_REASONS)
+        columns["neighbors"] = reasons.neighbors.tolist()
+        for name in ("supporters", "opponents"):
+            columns[name] = [others.tolist() for others in reasons[name]]
+    mentioned = set(columns["row"])
+    for name in ("supporters", "opponents"):
+        mentioned.update(other for others in columns.get(name, ()) for other in others)
+    mentioned.update(row for group in detector.conflicts_[:50] for row in group.tolist())
+    return columns, mentioned
+
+
+def _score(detector):
+    """What the values are, in words."""
+    if not hasattr(detector, "classes_"):
+        return "minus the residual of a held-out prediction, in multiples of its typical size"
+    if detector.estimator is None or hasattr(detector.estimator, "predict_proba"):
+        return "probability of the given label by models that have not seen the row"
+    return f"value of the given label by {type(detector.estimator).__name__}, out of fold"

@@ -1,0 +1,396 @@
+"""The report of an audit: arrays, and what they are written to."""
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from .._utils.records import read_record, refuse
+from ._detector import _check_places
+from ._exchange import label_studio_tasks, verdicts_of
+from ._page import page
+from ._statement import Evidence, make_statement
+
+_FIELDS = (
+    "about", "notes", "values", "labels", "suggestions", "listed", "to_review", "conflicts",
+    "rows", "contents", "verdicts",
+)  # fmt: skip
+_FORMAT, _VERSION = "skvalue.AuditReport", 1
+_LIMIT = 500_000_000  # characters of a report that is read
+
+
+@dataclass(frozen=True, eq=False)
+class AuditReport:
+    """What an audit of a table found, to look at, to send, and to take verdicts.
+
+    `audit_table` makes it. A notebook shows it as a page.
+
+    Parameters
+    ----------
+    about : dict
+        ``title``; ``target``, its name or None; ``task``; ``kind`` of the contents: "table",
+        "text" or "image"; ``n_samples``; ``n_features``; ``score``, what `values` are;
+        ``seconds`` of the fit; ``fdr``, ``confidence`` and ``n_verdicts`` of the detector.
+    notes : list of str
+        What was done to the columns.
+    values : ndarray of shape (n_samples,)
+        As of :class:`~skvalue.LabelErrorDetector`: low values are doubtful.
+    labels : ndarray of shape (n_samples,)
+        The given labels, or targets.
+    suggestions : ndarray of shape (n_samples,)
+        The suggested labels, or predictions.
+    listed : ndarray of shape (n_listed,)
+        Rows whose suggestion differs, most doubtful first.
+    to_review : ndarray of shape (n_to_review,)
+        Rows to look at.
+    conflicts : list of ndarray
+        Groups of duplicates with different labels.
+    rows : dict of lists
+        Columns on the rows that the page shows: ``row``; ``probability`` of the suggestion, for
+        classes; the probability of the given label by each default model; ``neighbors``, the
+        fraction of the 10 nearest rows with the given label; ``supporters`` and ``opponents``, the
+        rows that speak for and against it. Not all of these are there for all rows.
+    contents : dict
+        Row -> its columns (dict), its text, or its picture (a data URI), for the rows that the page
+        shows.
+    verdicts : dict of int to bool
+        Row -> whether its label is wrong.
+
+    Attributes
+    ----------
+    fraction_listed : float
+        Fraction of all rows in `listed`.
+    statement : Bunch or None
+        What the verdicts say: ``q_values``, ``label_error``, ``error_rate`` and ``threshold``, as
+        of :class:`~skvalue.LabelErrorDetector`; None without verdicts.
+
+    See Also
+    --------
+    audit_table : Audit a table and return the report.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skvalue.datasets import flip_labels
+    >>> from skvalue.review import audit_table
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> y, flipped = flip_labels(y, 0.1, random_state=0)
+    >>> report = audit_table(X, y, random_state=0)
+    >>> report
+    AuditReport of 150 rows: the suggestion differs from the label in 17 (11.3 %); no verdicts yet
+    >>> report.to_frame()[["row", "label", "suggestion"]].shape
+    (17, 3)
+    """
+
+    about: dict
+    notes: list
+    values: np.ndarray
+    labels: np.ndarray
+    suggestions: np.ndarray
+    listed: np.ndarray
+    to_review: np.ndarray
+    conflicts: list
+    rows: dict
+    contents: dict
+    verdicts: dict = field(default_factory=dict)
+
+    @property
+    def fraction_listed(self):
+        """Fraction of all rows whose suggestion differs."""
+        return len(self.listed) / len(self.values)
+
+    @cached_property
+    def statement(self):
+        """What the verdicts say about the list, or None without verdicts."""
+        if not self.verdicts:
+            return None
+        evidence = Evidence(self.listed, None, verdicts=self.verdicts)
+        said = make_statement(evidence, self.values, self.about["fdr"], self.about["confidence"])
+        return Bunch(**{name.rstrip("_"): entry for name, entry in said.items()})
+
+    def review(self, rows, is_error):
+        """Take verdicts on rows; nothing is fitted again.
+
+        Parameters
+        ----------
+        rows : array-like of int of shape (n_verdicts,)
+            Row numbers.
+        is_error : array-like of bool of shape (n_verdicts,)
+            Whether the label of each row is wrong.
+
+        Returns
+        -------
+        report : AuditReport
+            A report with these verdicts and the earlier ones, of which it replaces those on the
+            same rows.
+
+        Raises
+        ------
+        ValueError
+            If there is no such row, or a verdict is neither true nor false.
+        """
+        rows, is_error = _check_places(rows, len(self.values)), np.asarray(is_error)
+        if is_error.shape != rows.shape or not np.isin(is_error, [0, 1]).all():
+            refuse("is_error", f"{len(rows)} entries True or False", is_error.tolist())
+        new = dict(zip(rows.tolist(), map(bool, is_error.tolist())))
+        return replace(self, verdicts={**self.verdicts, **new})
+
+    def read_verdicts(self, path):
+        """Take verdicts from a file.
+
+        Parameters
+        ----------
+        path : str or path
+            A CSV file with the columns ``row`` and ``is_error``, as the page and `to_csv` write it:
+            true or false, or nothing where there is no verdict. Or JSON that Label Studio exported
+            from the tasks of `to_label_studio`: a label is wrong where another one was chosen.
+
+        Returns
+        -------
+        report : AuditReport
+            As of `review`.
+
+        Raises
+        ------
+        ValueError
+            If the file has no verdict, or something else in the place of one.
+        """
+        return self.review(*verdicts_of(path, self.labels))
+
+    def to_frame(self):
+        """Return the list as a pandas data frame, most doubtful row first.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            ``row``, ``label``, ``suggestion``, ``value``, ``to_review``, ``is_error`` (the verdict,
+            None without one) and, with verdicts, ``q_value`` and ``label_error``.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        return _pandas().DataFrame(self._columns())
+
+    def to_csv(self, path):
+        """Write the list as a CSV file, to be filled with verdicts in the column ``is_error``.
+
+        Parameters
+        ----------
+        path : str or path
+            File to write.
+        """
+        self.to_frame().to_csv(path, index=False)
+
+    def to_html(self, path=None):
+        """Make the page: one file without references to others, which works without a network.
+
+        Parameters
+        ----------
+        path : str or path, default=None
+            File to write; None writes none.
+
+        Returns
+        -------
+        html : str or None
+            The page, if there is no path.
+
+        Raises
+        ------
+        ImportError
+            If jinja2 is not installed.
+        """
+        return _write(page(self), path)
+
+    def to_json(self, path=None):
+        """Write all that the report holds as JSON, which `from_json` reads.
+
+        Parameters
+        ----------
+        path : str or path, default=None
+            File to write; None writes none.
+
+        Returns
+        -------
+        text : str or None
+            The JSON text, if there is no path.
+        """
+        record = {"format": _FORMAT, "version": _VERSION}
+        record |= {name: _plain(getattr(self, name)) for name in _FIELDS}
+        return _write(json.dumps(record, allow_nan=False), path)
+
+    @classmethod
+    def from_json(cls, text):
+        """Read a report that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The JSON text.
+
+        Returns
+        -------
+        report : AuditReport
+            The report.
+
+        Raises
+        ------
+        ValueError
+            If the text is no such report.
+        """
+        record = read_record(text, _FORMAT, _VERSION, _FIELDS, _LIMIT, "report")
+        return cls(**_checked(record))
+
+    def to_label_studio(self, path=None):
+        """Make the tasks of a Label Studio project from the rows to review.
+
+        Parameters
+        ----------
+        path : str or path, default=None
+            File to write; None writes none.
+
+        Returns
+        -------
+        tasks : list of dict or None
+            The tasks, if there is no path, with the suggestion as a prediction. The labels are the
+            choices of a control named ``label``, for an object named ``content``.
+        """
+        tasks = label_studio_tasks(self)
+        return tasks if path is None else _write(json.dumps(tasks), path)
+
+    def _columns(self):
+        """Columns of the list."""
+        listed, said = self.listed, self.statement
+        columns = {
+            "row": listed,
+            "label": self.labels[listed],
+            "suggestion": self.suggestions[listed],
+            "value": self.values[listed],
+            "to_review": np.isin(listed, self.to_review),
+            "is_error": np.array([self.verdicts.get(row) for row in listed.tolist()], dtype=object),
+        }
+        if said is not None:
+            columns["q_value"] = said.q_values[listed]
+            columns["label_error"] = said.label_error[listed]
+        return columns
+
+    def __repr__(self):
+        n, n_listed = len(self.values), len(self.listed)
+        listed = f"{n_listed} ({100 * self.fraction_listed:.1f} %)"
+        said = f"{len(self.verdicts)} verdicts" if self.verdicts else "no verdicts yet"
+        return f"AuditReport of {n} rows: the suggestion differs from the label in {listed}; {said}"
+
+    def _repr_html_(self):
+        """The page in a frame, so that it and the notebook do not change each other."""
+        from html import escape
+
+        style = "width: 100%; height: 640px; border: 1px solid #8886"
+        return f'<iframe style="{style}" srcdoc="{escape(self.to_html())}"></iframe>'
+
+
+def _pandas():
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("to_frame needs pandas: pip install 'skvalue[report]'.") from error
+    return pandas
+
+
+def _write(text, path):
+    if path is None:
+        return text
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return None
+
+
+def _plain(entry):
+    """Numbers, strings, lists and dicts with the same entries; other objects as strings."""
+    if isinstance(entry, dict):
+        return {str(key): _plain(value) for key, value in entry.items()}
+    if isinstance(entry, np.ndarray):
+        entry = entry.tolist()
+    if isinstance(entry, (list, tuple)):
+        return [_plain(value) for value in entry]
+    if isinstance(entry, np.generic):
+        entry = entry.item()
+    if isinstance(entry, float) and not np.isfinite(entry):
+        return None
+    known = entry is None or isinstance(entry, (bool, int, float, str))
+    return entry if known else str(entry)
+
+
+def _checked(record):
+    """The arguments of a report, from a record whose entries may be anything."""
+    values = _array(record, "values", "f", None)
+    n = len(values)
+    labels, suggestions = (_array(record, name, "biufU", n) for name in ("labels", "suggestions"))
+    kinds = {"about": dict, "notes": list, "conflicts": list, "rows": dict, "contents": dict}
+    for name, kind in kinds.items():
+        if not isinstance(record[name], kind):
+            refuse(name, f"a {kind.__name__}", record[name])
+    needed = {"title", "target", "task", "kind", "n_samples", "n_features", "score", "seconds"}
+    needed |= {"fdr", "confidence", "n_verdicts"}
+    if set(record["about"]) != needed:
+        refuse("about", f"a record of {', '.join(sorted(needed))}", sorted(record["about"]))
+    verdicts = record["verdicts"]
+    if not isinstance(verdicts, dict) or not all(isinstance(v, bool) for v in verdicts.values()):
+        refuse("verdicts", "a record of true and false", verdicts)
+    return {
+        **{name: record[name] for name in ("about", "notes")},
+        "values": values,
+        "labels": labels,
+        "suggestions": suggestions,
+        "listed": _row_numbers(record["listed"], "listed", n),
+        "to_review": _row_numbers(record["to_review"], "to_review", n),
+        "conflicts": [_row_numbers(group, "conflicts", n) for group in record["conflicts"]],
+        "rows": _shown_rows(record["rows"], n),
+        "contents": {_row_number(row, "contents", n): c for row, c in record["contents"].items()},
+        "verdicts": {_row_number(row, "verdicts", n): wrong for row, wrong in verdicts.items()},
+    }
+
+
+def _array(record, name, kinds, n):
+    try:
+        array = np.asarray(record[name])
+    except ValueError:
+        array = np.empty(0, dtype=object)
+    if array.ndim != 1 or array.dtype.kind not in kinds or (n is not None and len(array) != n):
+        length = "" if n is None else f"{n} "
+        refuse(name, f"a list of {length}numbers or strings", record[name])
+    return array
+
+
+def _row_numbers(rows, name, n):
+    good = isinstance(rows, list) and all(
+        isinstance(row, Integral) and not isinstance(row, bool) and 0 <= row < n for row in rows
+    )
+    if not good:
+        refuse(name, f"row numbers from 0 to {n - 1}", rows)
+    return np.array(rows, dtype=np.intp)
+
+
+def _row_number(text, name, n):
+    if not text.isdecimal() or int(text) >= n:
+        refuse(name, f"a record by row numbers from 0 to {n - 1}", text)
+    return int(text)
+
+
+def _shown_rows(rows, n):
+    """The columns, of equal lengths, the row numbers among which are such."""
+    columns = {"row": [], **rows}
+    lengths = {len(column) if isinstance(column, list) else -1 for column in columns.values()}
+    if len(lengths) != 1 or -1 in lengths:
+        refuse("rows", "columns of one length", sorted(lengths))
+    for name, column in columns.items():
+        if name in ("supporters", "opponents"):
+            for numbers in column:
+                _row_numbers(numbers, name, n)
+        elif name != "row" and not all(isinstance(e, (int, float, type(None))) for e in column):
+            refuse(f"rows[{name!r}]", "a list of numbers", column)
+    _row_numbers(columns["row"], "rows['row']", n)
+    return columns

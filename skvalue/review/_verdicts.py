@@ -1,0 +1,164 @@
+"""What verdicts on some rows of a ranked list say about the whole list."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+_PRIOR = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1, 0, 0, 1]), np.full(4, 0.5)
+
+
+def draw_rows(n_listed, n_verdicts, rng):
+    """Draw places of a ranked list to look at, without replacement.
+
+    Low ranks decide where a list ends, so the weight of a place is 1 / (rank + n_verdicts / 4).
+
+    Parameters
+    ----------
+    n_listed : int
+        Length of the list.
+    n_verdicts : int
+        Number of places to draw; all of them if the list is shorter.
+    rng : Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    places : ndarray of shape (min(n_verdicts, n_listed),)
+        Places, from 0, in the order of the draw: the first m of them are a draw of m.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.review import draw_rows
+    >>> sorted(draw_rows(3, 5, np.random.default_rng(0)).tolist())
+    [0, 1, 2]
+    """
+    ranks = np.arange(1, n_listed + 1)
+    keys = rng.exponential(size=n_listed) * (ranks + n_verdicts / 4)
+    return np.argsort(keys, kind="stable")[:n_verdicts]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Probability that the label is right by place, and what its uncertainty is made of."""
+
+    right: np.ndarray  # probability of each place
+    design: np.ndarray  # columns of the logistic regression at each place
+    covariance: np.ndarray  # of its coefficients
+
+    @property
+    def slopes(self):
+        """Derivatives of the probabilities by the coefficients, of shape (n_listed, 2)."""
+        return (self.right * (1 - self.right))[:, None] * self.design
+
+
+def fit_curve(n_listed, places, is_error):
+    """Fit the probability that a label is right as a logistic function of the log of its rank.
+
+    Parameters
+    ----------
+    n_listed : int
+        Length of the ranked list.
+    places : ndarray of shape (n_verdicts,)
+        Places of the rows with a verdict.
+    is_error : ndarray of bool of shape (n_verdicts,)
+        Whether their labels are wrong.
+
+    Returns
+    -------
+    curve : Curve
+        ``right``: the probability that the label at each place is right; ``slopes`` and
+        ``covariance``: for standard errors by the delta method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.review import fit_curve
+    >>> places = np.arange(0, 100, 2)
+    >>> right = fit_curve(100, places, places < 40).right
+    >>> bool(right[:20].max() < 0.2), bool(right[-20:].min() > 0.8)
+    (True, True)
+    """
+    ranks = np.arange(1, n_listed + 1)
+    x = np.log(ranks + len(places) / 4)
+    x = (x - x[places].mean()) / (x[places].std() + 1e-9)
+    rows = np.concatenate([x[places], _PRIOR[0]])  # two rows in favour of neither
+    right = np.concatenate([~np.asarray(is_error, dtype=bool), _PRIOR[1]]).astype(int)
+    weights = np.concatenate([np.ones(len(places)), _PRIOR[2]])
+    model = LogisticRegression(C=10.0).fit(rows[:, None], right, weights)
+    slope, intercept = model.coef_[0, 0], model.intercept_[0]
+    p = expit(intercept + slope * rows)
+    design = np.column_stack([np.ones(len(rows)), rows])
+    information = (design * (weights * p * (1 - p))[:, None]).T @ design
+    covariance = np.linalg.inv(information + 1e-3 * np.eye(2))
+    return Curve(expit(intercept + slope * x), np.column_stack([np.ones(n_listed), x]), covariance)
+
+
+def list_qvalues(curve, z=0.0):
+    """Lowest fraction of right labels of any list of first places that holds each place.
+
+    Parameters
+    ----------
+    curve : Curve
+        From `fit_curve`.
+    z : float, default=0.0
+        Standard errors to add: 1.645 for an upper bound at a confidence of 95 %.
+
+    Returns
+    -------
+    q_values : ndarray of shape (n_listed,)
+        Non-decreasing in the place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.review import fit_curve, list_qvalues
+    >>> places = np.arange(0, 100, 2)
+    >>> q = list_qvalues(fit_curve(100, places, places < 40))
+    >>> 35 < int((q <= 0.1).sum()) < 50
+    True
+    """
+    ranks = np.arange(1, len(curve.right) + 1)
+    fdp = np.cumsum(curve.right) / ranks
+    if z:
+        g = np.cumsum(curve.slopes, axis=0) / ranks[:, None]
+        fdp = fdp + z * np.sqrt(np.einsum("ij,jk,ik->i", g, curve.covariance, g))
+    return np.minimum(np.minimum.accumulate(fdp[::-1])[::-1], 1.0)
+
+
+def count_errors(curve, places, is_error):
+    """Estimate how many labels of the list are wrong: those with a verdict are known.
+
+    Parameters
+    ----------
+    curve : Curve
+        From `fit_curve`.
+    places : ndarray of shape (n_verdicts,)
+        Places of the rows with a verdict.
+    is_error : ndarray of bool of shape (n_verdicts,)
+        Whether their labels are wrong.
+
+    Returns
+    -------
+    count : float
+        Expected number of wrong labels.
+    error : float
+        Standard error: of the curve, and of what is drawn from it at the other places.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skvalue.review import count_errors, fit_curve
+    >>> places = np.arange(0, 100, 2)
+    >>> count, error = count_errors(fit_curve(100, places, places < 40), places, places < 40)
+    >>> bool(abs(count - 40) < 2 * error)
+    True
+    """
+    unseen = np.ones(len(curve.right), dtype=bool)
+    unseen[places] = False
+    p = curve.right[unseen]
+    total = curve.slopes[unseen].sum(axis=0)
+    variance = total @ curve.covariance @ total + np.sum(p * (1 - p))
+    return float(np.sum(is_error) + np.sum(1 - p)), float(np.sqrt(variance))

@@ -1,0 +1,62 @@
+"""Columns of any kind become numbers, and what is done to them is said."""
+
+import numpy as np
+import pytest
+
+from skvalue._utils.columns import column_encoder
+
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture
+def frame(rng):
+    n = 120
+    return pd.DataFrame(
+        {
+            "age": np.where(np.arange(n) % 10 == 0, np.nan, rng.normal(40, 10, n)),
+            "visits": rng.integers(0, 9, n),
+            "job": np.where(np.arange(n) % 7 == 0, None, rng.choice(["care", "tech"], n)),
+            "member": rng.random(n) < 0.5,
+            "hired": pd.date_range("2020-01-01", periods=n).astype(str),
+            "left": pd.date_range("2021-01-01", periods=n).to_numpy(),
+            "note": [f"row {i % 60} is a note" for i in range(n)],
+            "key": [f"k{i}" for i in range(n)],
+            "number": np.arange(n),
+            "same": 1,
+            "empty": np.nan,
+        }
+    )
+
+
+def test_every_kind_of_column(frame):
+    encoder, notes = column_encoder(frame)
+    Z = encoder.fit_transform(frame)
+    # age and whether it is missing, visits; two dates; job (3), member (2); the words of the notes
+    assert Z.shape == (120, 3 + 2 + 5 + 64)
+    assert np.isfinite(Z).all()
+    np.testing.assert_allclose(Z[:, :5].mean(axis=0), 0, atol=1e-9)
+    # equal dates, in two forms
+    np.testing.assert_allclose(Z[:, 3], Z[:, 4])
+    said = " ".join(notes)
+    assert "number age, visits: scaled" in said
+    assert "date hired, left: as seconds" in said
+    assert "category job, member: one column per category" in said
+    assert "identifier key, number: left out" in said
+    assert "constant same, empty: left out" in said
+
+
+def test_other_rows_may_have_other_categories_and_gaps(frame):
+    encoder = column_encoder(frame)[0].fit(frame)
+    other = frame.iloc[:3].assign(age=np.nan, job="new", member=False, hired=None, note=None)
+    Z = encoder.transform(other)
+    assert np.isfinite(Z).all()
+    assert Z[:, 5:8].sum() == 0  # no category of job
+
+
+def test_a_frame_without_a_column_to_learn_from(frame):
+    with pytest.raises(ValueError, match="must have a column that neither .* Got 2 columns"):
+        column_encoder(frame[["key", "same"]])
+    with pytest.raises(ValueError, match="at most 9999 entries after encoding. Got 120 rows and"):
+        column_encoder(frame, most_entries=9_999)
+    with pytest.raises(ValueError, match="numbers, strings or dates. Got list in the column 'a'"):
+        column_encoder(pd.DataFrame({"a": [[1], [2]]}))

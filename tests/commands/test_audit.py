@@ -1,0 +1,129 @@
+"""`skvalue audit` and `skvalue review`: pages, gates, verdicts, bad input."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from skvalue.commands import main
+from skvalue.datasets import flip_labels
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("jinja2")
+
+
+def command(*words):
+    return main([str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """A folder with train.csv and val.csv, and which labels of the first are wrong."""
+    folder, rng = tmp_path_factory.mktemp("tables"), np.random.default_rng(0)
+    size, colour = rng.normal(size=260), rng.choice(["red", "blue"], 260)
+    label = np.where(size + 2 * (colour == "red") > 1, "high", "low")
+    label, wrong = flip_labels(label, 0.08, random_state=0)
+    frame = pd.DataFrame({"size": size.round(3), "colour": colour, "label": label})
+    frame.loc[::15, "size"] = np.nan
+    frame[:200].to_csv(folder / "train.csv", index=False)
+    frame[200:].to_csv(folder / "val.csv", index=False)
+    return folder, wrong[:200]
+
+
+@pytest.fixture(scope="module")
+def audited(tables):
+    """The folder after an audit, and its exit code."""
+    folder, wrong = tables
+    words = ["audit", folder / "train.csv", "--target", "label", "-o", folder / "report.html"]
+    words += ["--validation", folder / "val.csv", "--json", folder / "report.json"]
+    words += ["--csv", folder / "list.csv", "--tasks", folder / "tasks.json", "--fail-on", "0.01"]
+    return folder, wrong, command(*words)
+
+
+def test_audit_writes_a_page_and_its_gate_fails(audited, capsys):
+    folder, wrong, code = audited
+    assert code == 1
+    html = (folder / "report.html").read_text(encoding="utf-8")
+    assert "train.csv: which labels are wrong?" in html
+    record = json.loads((folder / "report.json").read_text())
+    assert len(record["values"]) == 200
+    notes = " ".join(record["notes"])
+    assert "number size: scaled" in notes
+    assert "category colour: one column per category" in notes
+    assert re.search(r"validation: \d+ of 60 rows are equal to a row of the table", notes)
+    assert re.search(r"the accuracy of a forest is 0\.\d+ with all rows, 0\.\d+ without", notes)
+    listed = pd.read_csv(folder / "list.csv")
+    assert wrong[listed["row"]].mean() > 0.5
+    tasks = json.loads((folder / "tasks.json").read_text())
+    assert {task["data"]["row"] for task in tasks} <= set(listed["row"])
+
+
+def test_review_says_what_verdicts_say(audited, tmp_path, capsys):
+    folder, wrong, _ = audited
+    verdicts = pd.read_csv(folder / "list.csv").query("to_review")
+    verdicts["is_error"] = wrong[verdicts["row"]]
+    verdicts.to_csv(tmp_path / "verdicts.csv", index=False)
+    words = ["review", folder / "report.json", tmp_path / "verdicts.csv"]
+    outputs = ["-o", tmp_path / "new.html", "--json", tmp_path / "new.json"]
+    assert command(*words, *outputs, "--fail-on", "0.5") == 0
+    said = capsys.readouterr().out
+    assert (
+        f"{len(verdicts)} rows were looked at; the label of {wrong[verdicts['row']].sum()}" in said
+    )
+    assert re.search(r"\d+ of \d+ listed rows are named: on average, at most 10 %", said)
+    rate = float(re.search(r"([\d.]+) % of 200 rows are listed and wrong", said)[1])
+    assert abs(rate / 100 - wrong.mean()) < 0.04
+    assert "gate passed: the error rate of the list, by the verdicts, is 0.0" in said
+    assert "of rows are wrong and listed" in (tmp_path / "new.html").read_text(encoding="utf-8")
+    assert command(*words, "--fail-on", "0.001") == 1
+    assert "gate failed: the error rate of the list" in capsys.readouterr().out
+    # verdicts are kept, and more may come
+    (tmp_path / "more.csv").write_text(f"row,is_error\n{verdicts['row'].iloc[0]},false\n")
+    assert command("review", tmp_path / "new.json", tmp_path / "more.csv") == 0
+    assert f"{len(verdicts)} rows were looked at" in capsys.readouterr().out
+
+
+def test_the_gate_of_an_audit_says_what_it_compares(tables, tmp_path, capsys):
+    folder, _ = tables
+    few = tmp_path / "few.csv"
+    pd.read_csv(folder / "train.csv")[:40].to_csv(few, index=False)
+    words = ["audit", few, "--target", "label", "-o", tmp_path / "few.html", "--fail-on", "1"]
+    assert command(*words, "--task", "classification") == 0
+    said = capsys.readouterr().out
+    assert "gate passed: the fraction of rows whose suggestion differs, without verdicts," in said
+    assert re.search(r"; \d+\.\d seconds\.", said)
+
+
+def test_bad_input_is_one_sentence_and_leaves_no_file(audited, tmp_path, capsys):
+    folder = audited[0]
+    (tmp_path / "one.csv").write_text("a,label\n1,x\n2,x\n")
+    (tmp_path / "broken.csv").write_text("a,label\n1,x\n2\n")
+    (tmp_path / "verdicts.csv").write_text("row,is_error\n999,true\n")
+    (tmp_path / "other.json").write_text("{}")
+    before = sorted(tmp_path.iterdir())
+    page = ["--target", "label", "-o", tmp_path / "page.html"]
+    train, report, verdicts = (
+        folder / "train.csv",
+        folder / "report.json",
+        tmp_path / "verdicts.csv",
+    )
+    for words, message in [
+        (["audit", tmp_path / "one.csv", *page], "--target must be a column of at least two"),
+        (["audit", tmp_path / "broken.csv", *page], "must have 2 fields in every line"),
+        (["audit", train, "--target", "x", *page[2:]], "--target must be a column of the table"),
+        (
+            ["audit", train, *page[:2], "-o", tmp_path / "p.pdf"],
+            "--output must end in one of .html",
+        ),
+        (["audit", train, *page, "--fdr", "2"], "'fdr' parameter of LabelErrorDetector must be"),
+        (["review", report, verdicts, *page[2:]], "rows must be row numbers from 0 to 199"),
+        (["review", tmp_path / "other.json", verdicts], "report must be of format"),
+        (["review", tmp_path / "none.json", verdicts], "report must be a file that exists"),
+        (["review", report, tmp_path / "none.csv"], "No such file"),
+    ]:
+        assert command(*words) == 2, words
+        said = capsys.readouterr().err
+        assert message in said
+        assert len(said.splitlines()) == 1
+    assert sorted(tmp_path.iterdir()) == before

@@ -1,0 +1,274 @@
+"""The commands that value and clean tables: files in and out, exit codes, messages."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skvalue import KNNShapleyValuer
+from skvalue.commands import main
+from skvalue.datasets import flip_labels
+
+pd = pytest.importorskip("pandas")
+
+FORMATS = [
+    ".csv",
+    ".tsv",
+    *(
+        pytest.param(kind, marks=pytest.mark.skipif(not find_spec("pyarrow"), reason="no pyarrow"))
+        for kind in (".parquet", ".arrow", ".feather")
+    ),
+]
+
+
+def command(*words):
+    return main([str(word) for word in words])
+
+
+def write(frame, path):
+    kind = path.suffix
+    if kind in (".csv", ".tsv"):
+        frame.to_csv(path, index=False, sep="\t" if kind == ".tsv" else ",")
+    else:
+        (frame.to_parquet if kind == ".parquet" else frame.to_feather)(path)
+
+
+def read(path):
+    kind = path.suffix
+    if kind in (".csv", ".tsv"):
+        return pd.read_csv(path, sep="\t" if kind == ".tsv" else ",")
+    return (pd.read_parquet if kind == ".parquet" else pd.read_feather)(path)
+
+
+@pytest.fixture(scope="module")
+def people():
+    """A table of 140 people, and which labels are wrong."""
+    rng = np.random.default_rng(0)
+    job = rng.choice(["care", "tech"], 140)
+    age = rng.normal(40, 10, 140).round(1)
+    label = np.where(age + 20 * (job == "tech") > 50, "high", "low")
+    label, wrong = flip_labels(label, 0.1, random_state=0)
+    frame = pd.DataFrame({"age": age, "job": job, "visits": 1, "label": label})
+    frame.loc[::20, "age"] = np.nan
+    return frame, wrong
+
+
+@pytest.fixture
+def train(people, tmp_path):
+    path = tmp_path / "train.csv"
+    people[0][:100].to_csv(path, index=False)
+    people[0][100:].to_csv(tmp_path / "val.csv", index=False)
+    return path
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_formats(kind, people, tmp_path, capsys):
+    table, values = tmp_path / f"train{kind}", tmp_path / f"values{kind}"
+    write(people[0], table)
+    assert command("value", table, "--target", "label", "-o", values) == 0
+    found, said = read(values), capsys.readouterr().out
+    assert found.columns.tolist() == ["row", "value"]
+    assert found["row"].tolist() == list(range(140))
+    wrong = people[1]
+    assert found["value"][wrong].mean() < 0 < found["value"][~wrong].mean()
+    assert "140 rows, 3 columns, target label." in said
+    assert "number age: scaled" in said
+    assert "constant visits: left out" in said
+    assert f"{values}: the values of 140 rows by knn." in said
+    clean = tmp_path / f"clean{kind}"
+    assert command("clean", table, "--target", "label", "--drop", "14", "-o", clean) == 0
+    assert read(clean).dtypes.astype(str).tolist() == read(table).dtypes.astype(str).tolist()
+    kept = np.sort(np.argsort(found["value"], kind="stable")[14:])
+    pd.testing.assert_frame_equal(read(clean), read(table).iloc[kept].reset_index(drop=True))
+
+
+def test_values_are_those_of_the_valuer(train, people, tmp_path):
+    out = tmp_path / "values.csv"
+    words = ["value", train, "--target", "age", "-o", out, "--validation", tmp_path / "val.csv"]
+    filled = people[0].fillna({"age": 40.0})
+    filled[:100].to_csv(train, index=False)
+    filled[100:].to_csv(tmp_path / "val.csv", index=False)
+    assert command(*words) == 0
+    X, y = pd.get_dummies(filled[["job", "label"]]).to_numpy(float), filled["age"].to_numpy()
+    exact = KNNShapleyValuer().fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
+    np.testing.assert_allclose(read(out)["value"], exact.values_, atol=1e-12)
+
+
+def test_methods_are_listed_and_value(train, tmp_path, capsys):
+    assert command("methods") == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert {"knn", "tknn", "data-oob", "data-shapley", "influence"} <= set(listed)
+    words = [
+        "value",
+        train,
+        "--target",
+        "label",
+        "--method",
+        "label-errors",
+        "-o",
+        tmp_path / "v.csv",
+    ]
+    assert command(*words, "--validation", tmp_path / "val.csv") == 2
+    assert "--validation must be left out with --method label-errors" in capsys.readouterr().err
+    for method in ("tknn", "influence"):
+        out = tmp_path / f"{method}.csv"
+        words = ["value", train, "--target", "label", "--method", method, "-o", out]
+        assert command(*words) == 0, method
+        assert np.isfinite(read(out)["value"]).all()
+
+
+def test_private_values(train, tmp_path, capsys):
+    out = tmp_path / "values.csv"
+    words = ["value", train, "--target", "label", "-o", out, "--epsilon", 1]
+    assert command(*words) == 2
+    assert "--epsilon must be used with --method tknn. Got knn." in capsys.readouterr().err
+    assert command(*words, "--method", "tknn") == 2
+    assert "--epsilon must be used with --validation" in capsys.readouterr().err
+    words += ["--method", "tknn", "--validation", tmp_path / "val.csv"]
+    assert command(*words, "--delta", 1e-4) == 0
+    said = capsys.readouterr().out
+    assert "The columns are encoded by the rows of --validation, which are public." in said
+    assert "(1, 0.0001)-joint differential privacy" in said
+    assert read(out).columns.tolist() == ["row", "value", "error"]
+
+
+def test_private_columns_are_encoded_by_public_rows(train, people, tmp_path, capsys):
+    """What is done to a column depends on the validation points alone."""
+    people[0][100:].assign(job="care").to_csv(tmp_path / "val.csv", index=False)
+    words = ["value", train, "--target", "label", "--method", "tknn", "--epsilon", "1"]
+    words += ["--validation", tmp_path / "val.csv", "-o", tmp_path / "values.csv"]
+    assert command(*words) == 0
+    assert "constant job, visits: left out" in capsys.readouterr().out
+
+
+def test_clean_keeps_the_text_of_the_file(tmp_path, capsys):
+    """Numbers and strings of kept rows are those of the file, and reasons those of the filter."""
+    lines = [f'{i}.50,0{i % 7},"a, b",{"yes" if i % 2 else "no"}' for i in range(20)]
+    table, clean, report = (tmp_path / f"{name}.csv" for name in ("train", "clean", "removed"))
+    table.write_text("\n".join(["size,code,words,label", *lines, ""]))
+    words = ["clean", table, "--target", "label", "--drop", "0.1", "-o", clean, "--report", report]
+    assert command(*words) == 0
+    assert f"{clean}: 18 of 20 rows" in capsys.readouterr().out
+    kept = clean.read_text().splitlines()
+    assert kept[0] == "size,code,words,label"
+    assert len(kept) == 19
+    assert set(kept[1:]) < set(lines)
+    removed = pd.read_csv(report, dtype=str)
+    assert removed["size"].tolist() == [f"{i}.50" for i in removed["dropped_row"]]
+    assert removed["dropped_reason"][0] == "rank 1 of 20 values; drop selects the lowest 2"
+    assert command(*words[:4], "--drop", "0", "-o", clean, "--report", report) == 0
+    assert len(read(report)) == 0
+    assert clean.read_text() == table.read_text()
+
+
+def test_drop_by_rule(train, tmp_path, capsys):
+    words = ["clean", train, "--target", "label", "-o", tmp_path / "clean.csv"]
+    assert command(*words, "--drop", "auto", "--stratify") == 0
+    assert command(*words, "--drop", "significant") == 2
+    assert "X_val" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        command(*words, "--drop", "many")
+    assert ended.value.code == 2
+
+
+KEYS = "k,label\n" + "".join(f"k{i},{i % 2}\n" for i in range(60))
+BAD = [
+    ("a,label\n1,x\n2\n", "the table must have 2 fields in every line, as its header has. Got 1"),
+    ("a,label\n1,x\n2,y,3\n", "Got 3 in line 3 of"),
+    ('a,label\n1,x\n2,"y\n', "the table must be a table of fields. Got"),
+    ("", "the table must have a header and rows. Got"),
+    ("a,label\n", "the table must have at least one row. Got"),
+    ("a,a,label\n1,2,x\n", "the table must name every column once. Got 'a' twice"),
+    ("a,b\n1,x\n2,y\n", "--target must be a column of the table: a, b. Got 'label'."),
+    ("label\nx\ny\n", "the table must have a column other than the target. Got 'label' alone."),
+    ("a,label\n1,x\n2,x\n", "--target must be a column of at least two values. Got 'label'"),
+    ("a,label\n1,x\n2,\n", "--target must have no missing entry. Got 1 in the table, the first"),
+    (KEYS, "the table must have a column that neither identifies"),
+    (",".join(f"c{i}" for i in range(10_001)) + ",label\n", "must have at most 10000 columns."),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD, ids=[message[:40] for _, message in BAD])
+@pytest.mark.parametrize("name", ["value", "clean"])
+def test_bad_tables_are_one_sentence_and_leave_no_file(name, text, message, tmp_path, capsys):
+    table = tmp_path / "train.csv"
+    table.write_text(text)
+    assert command(name, table, "--target", "label", "-o", tmp_path / "out.csv") == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.startswith("error: ")
+    assert len(said.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == [table]
+
+
+def test_bad_bytes_and_files(train, tmp_path, capsys):
+    (tmp_path / "bytes.csv").write_bytes(b"a,label\n\xff,x\n")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
+    (tmp_path / "folder.csv").mkdir()
+    out = tmp_path / "out.csv"
+    for table, output, message in [
+        (tmp_path / "bytes.csv", out, "the table must be UTF-8 text"),
+        (tmp_path / "none.csv", out, "the table must be a file that exists"),
+        (tmp_path / "folder.csv", out, "the table must be a file that exists"),
+        (tmp_path / "train.xls", out, "the table must end in one of .csv,"),
+        (train, tmp_path / "out.xls", "-o must end in one of .csv,"),
+        (train, tmp_path / "none" / "out.csv", "-o must be in a folder that can be written"),
+        (train, train, "-o must be a file that is not used otherwise"),
+        (train, tmp_path / "folder.csv", "-o must be a file. Got"),
+    ]:
+        assert command("value", table, "--target", "label", "-o", output) == 2
+        assert message in capsys.readouterr().err
+    assert not out.exists()
+    assert len(read(train)) == 100
+
+
+@pytest.mark.skipif(not find_spec("pyarrow"), reason="no pyarrow")
+def test_a_damaged_parquet_file(tmp_path, capsys):
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
+    words = ["value", tmp_path / "broken.parquet", "--target", "a", "-o", tmp_path / "o.csv"]
+    assert command(*words) == 2
+    assert "the table must be a whole .parquet file. Got" in capsys.readouterr().err
+
+
+def test_validation_has_the_columns_of_the_table(train, tmp_path, capsys):
+    words = ["value", train, "--target", "label", "-o", tmp_path / "out.csv", "--validation"]
+    for text, message in [
+        ("age,label\n3,high\n", "--validation must have the columns of the table. Got none named"),
+        ("age,job,visits,label\nx,care,1,high\n", "must have numbers in the column 'age'"),
+        ("age,job,visits\n3,care,1\n", "--target must be a column of --validation: age, job"),
+    ]:
+        (tmp_path / "other.csv").write_text(text)
+        assert command(*words, tmp_path / "other.csv") == 2
+        assert message in capsys.readouterr().err
+
+
+def test_nothing_is_written_half(train, tmp_path, capsys):
+    """Where the second file fails, the first is as it was."""
+    clean = tmp_path / "clean.csv"
+    clean.write_text("earlier")
+    words = ["clean", train, "--target", "label", "-o", clean, "--report", tmp_path / "clean.csv"]
+    assert command(*words) == 2
+    assert "--report must be a file that is not used otherwise" in capsys.readouterr().err
+    assert clean.read_text() == "earlier"
+
+
+def test_usage_errors_are_one_sentence(capsys):
+    for words in (["worth"], ["value"], []):
+        with pytest.raises(SystemExit) as ended:
+            command(*words)
+        assert ended.value.code == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_module_and_seller(tmp_path, capsys):
+    root = Path(__file__).resolve().parents[2]
+    words = [sys.executable, "-m", "skvalue", "seller", "check", tmp_path / "none.json"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=root)
+    assert done.returncode == 2
+    assert "No such file" in done.stderr
+    with pytest.raises(SystemExit):
+        command("seller", "--help")
+    assert "usage: skvalue seller" in capsys.readouterr().out

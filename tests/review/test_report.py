@@ -1,0 +1,326 @@
+"""The report of an audit: what it holds, what it is written to, and verdicts that come back."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris, make_regression
+from sklearn.naive_bayes import GaussianNB
+
+from skvalue import KNNShapleyValuer, LabelErrorDetector
+from skvalue.datasets import flip_labels
+from skvalue.review import AuditReport, audit_table
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("jinja2")
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+
+
+FAST = LabelErrorDetector(cv=2, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    """A frame of flowers with a category and gaps, labels of which some are wrong, and which."""
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = np.array(["setosa", "versicolor", "virginica <i>"])[y]
+    labels, wrong = flip_labels(names, 0.1, random_state=0)
+    X = X.assign(colour=np.where(np.arange(150) % 3, "blue", "red"))
+    X.loc[::11, "petal width (cm)"] = np.nan
+    return X, pd.Series(labels, name="flower"), wrong
+
+
+@pytest.fixture(scope="module")
+def report(iris):
+    return audit_table(iris[0], iris[1], detector=FAST, title="Iris & more")
+
+
+def test_a_report_is_what_the_detector_found(iris, report):
+    _, y, wrong = iris
+    assert report.about["target"] == "flower"
+    assert report.about["task"] == "classification"
+    assert report.labels.tolist() == y.tolist()
+    assert "category colour" in " ".join(report.notes)
+    listed = report.listed
+    assert (report.suggestions[listed] != report.labels[listed]).all()
+    assert (np.diff(report.values[listed]) >= 0).all()
+    assert wrong[listed].mean() > 0.5
+    assert wrong[listed[:5]].all()
+    assert report.fraction_listed == len(listed) / 150
+    assert set(report.rows["row"]) == set(listed.tolist())
+    for row, others, against in zip(*(report.rows[n] for n in ("row", "supporters", "opponents"))):
+        assert all(report.labels[other] == report.labels[row] for other in others)
+        assert all(report.labels[other] != report.labels[row] for other in against)
+        assert report.contents[row]["colour"] in ("blue", "red")
+
+
+def test_verdicts_say_what_those_of_the_detector_do(iris, report):
+    X, y, wrong = iris
+    assert report.statement is None
+    reviewed = report.review(report.to_review, wrong[report.to_review])
+    assert report.statement is None  # a report does not change
+    detector = LabelErrorDetector(GaussianNB(), random_state=0)
+    X = X.iloc[:, :3].to_numpy()
+    plain = audit_table(X, y, detector=detector)
+    rows = plain.to_review
+    detector.fit(X, y).review(rows, wrong[rows])
+    np.testing.assert_array_equal(plain.values, detector.values_)
+    said = plain.review(rows, wrong[rows]).statement
+    np.testing.assert_array_equal(said.q_values, detector.q_values_)
+    np.testing.assert_array_equal(said.label_error, detector.label_error_)
+    assert said.error_rate == detector.error_rate_
+    assert reviewed.statement.label_error.sum() > 5
+    assert wrong[reviewed.statement.label_error].mean() > 0.8
+    again = reviewed.review(report.to_review[:1], ~wrong[report.to_review[:1]])
+    assert len(again.verdicts) == len(reviewed.verdicts)
+    assert again.verdicts != reviewed.verdicts
+
+
+def test_json_holds_all(iris, report):
+    wrong = iris[2]
+    for one in (report, report.review(report.to_review, wrong[report.to_review])):
+        text = one.to_json()
+        read = AuditReport.from_json(text)
+        assert read.to_json() == text
+        assert read.to_html() == one.to_html()
+        pd.testing.assert_frame_equal(read.to_frame(), one.to_frame(), check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "other"}, "report must be of format 'skvalue.AuditReport', version 1"),
+        ({"values": [[1.0]]}, "values must be a list of numbers"),
+        ({"labels": ["a"]}, "labels must be a list of 150 numbers or strings"),
+        ({"listed": [150]}, "listed must be row numbers from 0 to 149"),
+        ({"to_review": [True]}, "to_review must be row numbers"),
+        ({"conflicts": [[-1]]}, "conflicts must be row numbers"),
+        ({"verdicts": {"3": 1}}, "verdicts must be a record of true and false"),
+        ({"verdicts": {"x": True}}, "verdicts must be a record by row numbers"),
+        ({"about": {}}, "about must be a record of"),
+        ({"rows": {"row": [0], "forest": []}}, "rows must be columns of one length"),
+        ({"rows": {"row": [0], "forest": ["<b>"]}}, "must be a list of numbers"),
+        ({"rows": {"row": [0], "opponents": [["x"]]}}, "opponents must be row numbers"),
+        ({"contents": []}, "contents must be a dict"),
+        ({"more": 1}, "report must have exactly the fields"),
+    ],
+    ids=lambda entry: "-".join(entry) if isinstance(entry, dict) else "",
+)
+def test_reports_from_elsewhere_are_checked(report, change, message):
+    record = {**json.loads(report.to_json()), **change}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        AuditReport.from_json(json.dumps(record))
+
+
+def test_frames_and_verdicts_in_csv(iris, report, tmp_path):
+    wrong = iris[2]
+    report.to_csv(tmp_path / "list.csv")
+    frame = pd.read_csv(tmp_path / "list.csv")
+    assert frame["row"].tolist() == report.listed.tolist()
+    assert frame["is_error"].isna().all()
+    frame["is_error"] = np.where(wrong[frame["row"]], "yes", "No")
+    frame.loc[0, "is_error"] = ""
+    frame.to_csv(tmp_path / "verdicts.csv", index=False)
+    reviewed = report.read_verdicts(tmp_path / "verdicts.csv")
+    rest = report.listed[1:]
+    assert reviewed.verdicts == dict(zip(rest.tolist(), wrong[rest].tolist()))
+    columns = reviewed.to_frame()
+    assert columns["is_error"].tolist() == [None, *wrong[rest].tolist()]
+    assert (columns["label_error"] == (columns["q_value"] <= 0.1)).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("row,wrong\n1,yes\n", "verdicts must be a CSV file with the columns row and is_error"),
+        ("row,is_error\n1,maybe\n", "is_error must be true, false or nothing. Got 'maybe'"),
+        ("row,is_error\nx,true\n", "row must be a row number. Got 'x'"),
+        ("row,is_error\n,true\n", "row must be a row number. Got ''"),
+        ("row,is_error\n150,true\n", "rows must be row numbers from 0 to 149"),
+        ("row,is_error\n3,\n", "verdicts must hold at least one verdict"),
+        ("", "verdicts must be a CSV file with the columns"),
+    ],
+    ids=lambda text: "".join(re.findall(r"\w+", text))[:30],
+)
+def test_verdicts_are_checked(report, text, message, tmp_path):
+    (tmp_path / "verdicts.csv").write_text(text)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        report.read_verdicts(tmp_path / "verdicts.csv")
+
+
+def test_label_studio(iris, report, tmp_path):
+    """What annotators choose there comes back as verdicts."""
+    wrong = iris[2]
+    tasks = report.to_label_studio()
+    assert [task["data"]["row"] for task in tasks] == report.to_review.tolist()
+    first = tasks[0]["predictions"][0]["result"][0]
+    row = report.to_review[0]
+    assert first["value"]["choices"] == [report.suggestions[row]]
+    assert "colour: " in tasks[0]["data"]["content"]
+    for task in tasks:
+        label = task["data"]["given"] if not wrong[task["data"]["row"]] else "another"
+        answer = [{**first, "value": {"choices": [label]}}]
+        cancelled = {"was_cancelled": True, "result": []}
+        task["annotations"] = [{"was_cancelled": False, "result": answer}, cancelled]
+    tasks[-1]["annotations"] = []
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+    verdicts = report.read_verdicts(tmp_path / "export.json").verdicts
+    rows = report.to_review[:-1]
+    assert verdicts == dict(zip(rows.tolist(), wrong[rows].tolist()))
+    for bad in ({}, [{"data": {}}], [{"data": {"row": 0}, "annotations": [{}]}]):
+        (tmp_path / "export.json").write_text(json.dumps(bad))
+        with pytest.raises(ValueError, match="tasks with annotations, as Label Studio exports"):
+            report.read_verdicts(tmp_path / "export.json")
+
+
+def test_the_page_is_one_file_that_escapes_what_it_shows(iris, report, tmp_path):
+    report.to_html(tmp_path / "report.html")
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert html == report.to_html()
+    assert "<title>Iris &amp; more" in html
+    assert "virginica &lt;i&gt;" in html
+    assert "<i>virginica" not in html
+    assert not re.findall(r"(src|href|url|@import)\W+(https?:)?//", html)
+    assert "error rate: not known without verdicts" in html
+    assert len(re.findall("<tr data-rank", html)) == len(report.listed)
+    wrong = iris[2]
+    reviewed = report.review(report.to_review, wrong[report.to_review]).to_html()
+    assert "of rows are wrong and listed" in reviewed
+    assert reviewed.count('class="wrong" aria-pressed="true"') == wrong[report.to_review].sum()
+    framed = report._repr_html_()
+    assert framed.startswith("<iframe")
+    assert "<title>" not in framed  # it is an attribute of the frame
+
+
+def test_images(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:300], flip_labels(y[:300], 0.1, random_state=0)[0]
+    P = np.random.default_rng(0).dirichlet(np.ones(10), 300)
+    report = audit_table(X.reshape(-1, 8, 8), y, pred_probs=P, n_rows=5, random_state=0)
+    assert report.about["kind"] == "image"
+    assert report.notes == ["images: their 64 pixels"]
+    shown = set(report.rows["row"])
+    assert {*report.listed[:5].tolist(), *report.to_review.tolist()} == shown
+    assert shown < set(report.contents)
+    assert all(uri.startswith("data:image/png;base64,") for uri in report.contents.values())
+    assert '<img src="data:image/png' in report.to_html()
+    colours = np.random.default_rng(0).integers(0, 256, (300, 6, 5, 3)).astype(np.uint8)
+    coloured = audit_table(None, y, pred_probs=P, contents=colours, n_rows=5)
+    np.testing.assert_array_equal(coloured.values, report.values)
+    assert all(uri.startswith("data:image/jpeg") for uri in coloured.contents.values())
+    with pytest.raises(ValueError, match=r"\(height, width\) or \(height, width, 3\). Got \(6, 5"):
+        audit_table(None, y, pred_probs=P, contents=colours[..., :2])
+
+
+def test_texts_and_conflicts():
+    texts = [f"a {word} film of {year}" for year in range(1960, 1980) for word in ("good", "bad")]
+    labels = np.array(["yes", "no"] * 20)
+    labels[0] = "no"
+    report = audit_table([*texts, texts[0]], [*labels, "yes"], detector=FAST)
+    assert report.about["kind"] == "text"
+    assert report.notes == ["texts: TF-IDF of their words"]
+    assert [sorted(group.tolist()) for group in report.conflicts] == [[0, 40]]
+    html = report.to_html()
+    assert "Duplicates with different labels" in html
+    assert "a good film of 1960" in html
+
+
+def test_regression():
+    X, y = make_regression(120, 4, noise=1.0, random_state=0)
+    y[7] += 500
+    report = audit_table(X, y, detector=FAST)
+    assert report.about["task"] == "regression"
+    assert report.listed[0] == 7
+    assert "target → prediction" in report.to_html()
+    assert AuditReport.from_json(report.to_json()).to_html() == report.to_html()
+
+
+def test_scores_are_named():
+    X, y = load_iris(return_X_y=True)
+    detector = LabelErrorDetector(KNNShapleyValuer(), cv=2, random_state=0)
+    report = audit_table(X, flip_labels(y, 0.1, random_state=0)[0], detector=detector)
+    assert report.about["score"] == "value of the given label by KNNShapleyValuer, out of fold"
+    assert list(report.contents[report.listed[0]]) == ["x0", "x1", "x2", "x3"]
+
+
+def test_probabilities_without_rows(iris):
+    X, y, wrong = iris
+    codes = np.unique(y, return_inverse=True)[1]
+    P = np.full((150, 3), 0.1)
+    P[np.arange(150), np.where(wrong, (codes + 1) % 3, codes)] = 0.8
+    report = audit_table(None, y, pred_probs=P, contents=X)
+    assert sorted(report.listed) == np.flatnonzero(wrong).tolist()
+    assert "opponents" not in report.rows
+    assert "colour" in report.to_html()
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        audit_table(None, y, pred_probs=P, contents=X[:9])
+
+
+PROBE = """<!DOCTYPE html><meta charset="utf-8"><iframe style="border: 0; height: 900px"></iframe>
+<script>
+const frame = document.querySelector("iframe"), found = {};
+frame.style.width = "1280px";
+frame.onload = () => {
+  const inside = frame.contentDocument;
+  const rows = () => [...inside.querySelectorAll("#list tr[data-row]")];
+  const seen = () => rows().filter((tr) => !tr.hidden).map((tr) => +tr.dataset.row);
+  found.all = seen();
+  found.light = inside.defaultView.getComputedStyle(inside.body).backgroundColor;
+  inside.querySelector("[data-key=row]").click();
+  found.sorted = seen();
+  inside.querySelector("[data-key=label]").click();
+  found.labels = rows().map((tr) => tr.dataset.label);
+  inside.querySelector("#label").value = "setosa";
+  inside.querySelector("#label").oninput();
+  found.setosa = seen();
+  inside.querySelector(".verdict .wrong").click();
+  found.done = inside.querySelector("#done").textContent;
+  inside.querySelectorAll("details").forEach((e) => { e.open = true; });
+  frame.style.width = "400px";
+  found.phone = inside.documentElement.scrollWidth;
+  document.body.textContent = JSON.stringify(found);
+  document.body.id = "found";
+};
+frame.src = "report.html";
+</script>"""
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="needs the browser Chromium on the PATH")
+def test_the_page_in_a_browser(iris, report, tmp_path):
+    """Sorted and filtered without a network; no wider than a phone; pictures at two sizes."""
+    report.to_html(tmp_path / "report.html")
+    (tmp_path / "probe.html").write_text(PROBE, encoding="utf-8")
+    chromium = [
+        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
+        "--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=100000",
+    ]  # fmt: skip
+    probe = [*chromium, "--window-size=1400,1000", "--dump-dom", (tmp_path / "probe.html").as_uri()]
+    dom = subprocess.run(probe, capture_output=True, text=True, timeout=120).stdout
+    found = json.loads(re.search('<body id="found">(.*)</body>', dom, re.DOTALL)[1])
+    assert found["all"] == report.listed.tolist()
+    assert found["sorted"] == sorted(report.listed.tolist())
+    assert found["labels"] == sorted(found["labels"])
+    assert set(found["setosa"]) == {r for r in report.listed if report.labels[r] == "setosa"}
+    assert found["done"] == "1"
+    assert found["phone"] <= 400
+    page = (tmp_path / "report.html").as_uri()
+    for width, dark in ((1280, False), (500, True)):  # headless windows are no narrower than 500
+        picture = tmp_path / f"{width}.png"
+        options = [f"--window-size={width},1200", f"--screenshot={picture}"]
+        options += ["--force-dark-mode"] if dark else []
+        subprocess.run([*chromium, *options, page], capture_output=True, timeout=120, check=True)
+        pixels = plt_read(picture)
+        assert pixels.shape[:2] == (1200, width)
+        assert pixels[..., :3].std() > 0.05  # an empty page has 0
+
+
+def plt_read(path):
+    """Pixels of a picture."""
+    from matplotlib.image import imread
+
+    return imread(path)
