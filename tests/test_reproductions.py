@@ -250,3 +250,18 @@ def test_remedies_for_imbalance_cost_nothing_on_clean_labels(script, monkeypatch
     monkeypatch.setattr("sys.argv", ["imbalance.py", "--sets", "adult", "--seeds", "1"])
     script.main()
     assert "adult: no adult.npz in --data=None: left out" in capsys.readouterr().out
+
+
+# Influence --------------------------------------------------------------------------------------
+
+
+@of("influence_figures")
+def test_errors_of_influence(script, monkeypatch, capsys):
+    for name in ("MODELS", "TIMED"):
+        few = {k: v for k, v in getattr(script, name).items() if k == "RidgeClassifier"}
+        monkeypatch.setattr(script, name, few)
+    script.main(["--rows", "40", "--timed", "30"])
+    rows = [r for r in capsys.readouterr().out.splitlines() if r.startswith("RidgeClassifier")]
+    first, one, two = map(float, rows[0].split()[1:])
+    assert first > 0.1 > 1e-6 > max(one, two)
+    assert float(rows[1].split()[-1]) < 1e-6

@@ -5,7 +5,16 @@ the weight of row i is ``-H^-1 grad l_i``, with the Hessian H of the objective (
 Section 2.1); the derivative of a utility U is minus its gradient times that.
 """
 
-from ._changes import coefficients_without, corrected_steps, newton_steps, row_products
+from ._changes import (
+    at_optimum,
+    block_size,
+    changes_without,
+    coefficients_without,
+    corrected_steps,
+    newton_steps,
+    optimum_without,
+    row_products,
+)
 from ._hessian import Hessian
 from ._models import LinearModel, linear_model, supports
 from ._utilities import AccuracyGap, evaluate
@@ -14,11 +23,15 @@ __all__ = [
     "AccuracyGap",
     "Hessian",
     "LinearModel",
+    "at_optimum",
+    "block_size",
+    "changes_without",
     "coefficients_without",
     "corrected_steps",
     "evaluate",
     "linear_model",
     "newton_steps",
+    "optimum_without",
     "row_products",
     "supports",
 ]

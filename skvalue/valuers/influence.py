@@ -21,7 +21,8 @@ from ..base import (
 from ..derivatives import (
     Hessian,
     LinearModel,
-    coefficients_without,
+    block_size,
+    changes_without,
     corrected_steps,
     evaluate,
     linear_model,
@@ -96,29 +97,14 @@ def second_order_values(trained, players):
 
 def second_order_decreases(trained, players):
     """As `second_order_values`, for each player in turn, at each point if the utility is a mean."""
-    model = trained.model
-    if trained.hessian.solver != "cholesky" or any(len(rows) > 1 for rows in players):
-        for rows in players:
-            yield trained.decrease(coefficients_without(model, rows))
-        return
-    hessian = trained.hessian
-    if model.row_penalty.any():
-        hessian = Hessian(model, model.weights.mean())
-    rows = np.concatenate(players)
-    for part in tiles(len(rows), block_size(model)):
-        some = rows[part]
-        steps = newton_steps(
-            model, hessian, model.X[some], model.gradient(some), model.curvature(some),
-            model.weights[some],
-        )  # fmt: skip
-        steps = corrected_steps(model, hessian, steps, rows=some)
-        yield from map(trained.decrease, steps)
-
-
-def block_size(model):
-    """Number of Newton steps at a time."""
-    p, k = model.theta.shape
-    return max(1, _BLOCK // (k * max(k * p, len(model.y))))
+    steps = changes_without(trained.model, trained.hessian, players)
+    for rows, step in zip(players, steps):
+        if not np.isfinite(step).all():
+            raise ValueError(
+                "order=2 needs an estimator with a unique optimum without each row: pass one with "
+                f"a penalty. Got {trained.model.estimator!r}, without row {rows[0]}."
+            )
+        yield trained.decrease(step)
 
 
 def joining_values(trained, X, targets, order):
