@@ -32,7 +32,8 @@ from ..derivatives import (
 )
 
 _BLOCK = 2**21  # numbers in a block
-_MEANS = ("neg_loss", "accuracy")
+_UTILITIES = ("neg_loss", "accuracy", "neg_mean_squared_error", "r2", "roc_auc")
+_MEANS = _UTILITIES[:-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,10 +177,12 @@ class InfluenceValuer(BaseValuer):
         them: rows are then valued as its fitted transformers map them, and the transformers count
         as fixed. None is `LogisticRegression`, or `Ridge` for a continuous target. `LinearSVC` is
         left out: its loss has no second derivative at the margin.
-    utility : {"neg_loss", "accuracy", "roc_auc"} or callable, default="neg_loss"
+    utility : {"neg_loss", "accuracy", "roc_auc", "neg_mean_squared_error", "r2"} or callable, \
+            default="neg_loss"
         The utility. "neg_loss" is minus the mean log-loss, squared error or deviance, "accuracy"
         the mean probability of the right label, "roc_auc" the mean over pairs of a positive and a
-        negative of the logistic function of the difference of their decisions. A callable
+        negative of the logistic function of the difference of their decisions;
+        "neg_mean_squared_error" and "r2" are the scores of predicted targets. A callable
         ``utility(decisions, y, weights)`` gets the decisions at the validation points, of shape
         (n_validation,) or, for several, (n_validation, n_decisions), the codes of the labels or the
         targets, and weights with sum 1; it returns the utility and its gradient by the decisions.
@@ -206,7 +209,8 @@ class InfluenceValuer(BaseValuer):
         of :func:`sklearn.set_config`, else by conjugate gradients.
     validation_error_ : ndarray of the same shape as `values_`
         Standard errors over the sampling of the validation points; needs X_val in `fit`, and a
-        utility that is a mean over points: "neg_loss" or "accuracy".
+        utility that is a mean over points: any but "roc_auc" and callables. For "r2" the variance
+        of y_val counts as fixed.
     classes_ : ndarray of shape (n_classes,)
         The labels; not set for regression.
     groups_ : ndarray of shape (n_groups,)
@@ -246,7 +250,7 @@ class InfluenceValuer(BaseValuer):
 
     _parameter_constraints: dict = {
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "utility": [StrOptions({"neg_loss", "accuracy", "roc_auc"}), callable],
+        "utility": [StrOptions(set(_UTILITIES)), callable],
         "order": [Interval(Integral, 1, 2, closed="both")],
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "n_jobs": [Integral, None],
