@@ -58,6 +58,7 @@ sphinx_gallery_conf = {
         for folder in (
             "cleaning",
             "retraining",
+            "inspection",
             "gradients",
             "embeddings",
             "privacy",
