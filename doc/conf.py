@@ -59,6 +59,7 @@ sphinx_gallery_conf = {
             "audit",
             "cleaning",
             "retraining",
+            "inspection",
             "gradients",
             "networks",
             "embeddings",

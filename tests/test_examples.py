@@ -62,8 +62,17 @@ def check_market(printed):
     assert all(float(auroc) <= float(ceiling) + 0.15 for auroc, ceiling in areas)
 
 
+def check_influence(printed):
+    value, change = map(
+        float, re.search(r"value (\S+), change by a refit (\S+)\.", printed).groups()
+    )
+    assert abs(value - change) < 0.02 * abs(change)
+    assert int(re.search(r"lowest values, (\d+) are wrong", printed).group(1)) >= 8
+
+
 # What an example must show, beyond running.
 CHECKS = {
+    "inspection/plot_influence_of_rows.py": check_influence,
     "priarta/plot_market.py": check_market,
     "cleaning/plot_mislabelled_digits.py": check_mislabelled_digits,
     "embeddings/plot_value_images.py": check_images,

@@ -323,3 +323,50 @@ def test_an_audit_is_timed(script, capsys):
     said = capsys.readouterr().out
     assert float(re.search(r"^ratio: ([\d.]+)$", said, re.MULTILINE)[1]) > 0
     assert 0 < float(re.search(r"^page: ([\d.]+) MB$", said, re.MULTILINE)[1]) < 1
+
+
+# Influence --------------------------------------------------------------------------------------
+
+
+@of("influence_figures")
+def test_errors_of_influence(script, monkeypatch, capsys):
+    for name in ("MODELS", "TIMED"):
+        few = {k: v for k, v in getattr(script, name).items() if k == "RidgeClassifier"}
+        monkeypatch.setattr(script, name, few)
+    script.main(["--rows", "40", "--timed", "30"])
+    rows = [r for r in capsys.readouterr().out.splitlines() if r.startswith("RidgeClassifier")]
+    first, one, two = map(float, rows[0].split()[1:])
+    assert first > 0.1 > 1e-6 > max(one, two)
+    assert float(rows[1].split()[-1]) < 1e-6
+
+
+@of("which_value")
+def test_values_and_their_uses(script, monkeypatch, capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    np.savez(tmp_path / "toy.npz", X=X, y=X[:, 0] > 0)
+    names = ["threshold KNN-Shapley", "influence, logistic"]
+    monkeypatch.setattr(script, "METHODS", {name: script.METHODS[name] for name in names})
+    models = {name: script.MODELS[name] for name in ("logistic", "neighbours")}
+    monkeypatch.setattr(script, "MODELS", models)
+    small = ["--rows", "80", "--points", "60", "--subsets", "8"]
+    script.main(["--data", str(tmp_path), "--sets", "toy", *small])
+    rows = [r.split("|")[1:-1] for r in capsys.readouterr().out.splitlines() if "KNN-" in r]
+    assert len(rows) == 2  # of the set, and of the mean
+    assert rows[0] == rows[1]
+    assert float(rows[0][3]) > 0.6  # AUROC
+
+
+@of("other_libraries_influence")
+def test_influence_beside_other_libraries(script, monkeypatch, capsys):
+    def start(name, python, folder):  # in this process
+        return script.work(name, Path(folder)) if name == "skvalue" else "ModuleNotFoundError: no"
+
+    monkeypatch.setattr(script, "start", start)
+    script.main(["--rows", "40", "--columns", "2", "--points", "10", "--subsets", "5"])
+    ours, *others = capsys.readouterr().out.splitlines()[-4:]
+    assert ours.split()[0] == "skvalue"
+    assert ours.split()[2] == "0e+00"
+    assert [line.split(".")[0] for line in others] == [
+        f"{name}: left out" for name in ("pyinfluence", "pydvl", "dattri")
+    ]

@@ -6,7 +6,16 @@ and Liang 2017, Section 2.1); the derivative of a utility U is minus its gradien
 Any other model is a function of the steps of its training, through which derivatives go back.
 """
 
-from ._changes import coefficients_without, corrected_steps, newton_steps, row_products
+from ._changes import (
+    at_optimum,
+    block_size,
+    changes_without,
+    coefficients_without,
+    corrected_steps,
+    newton_steps,
+    optimum_without,
+    row_products,
+)
 from ._hessian import Hessian
 from ._linear_losses import LinearLosses
 from ._models import LinearModel, linear_model, supports
@@ -23,12 +32,16 @@ __all__ = [
     "LinearModel",
     "Optimizer",
     "TorchLosses",
+    "at_optimum",
+    "block_size",
+    "changes_without",
     "coefficients_without",
     "corrected_steps",
     "draw_batches",
     "evaluate",
     "linear_model",
     "newton_steps",
+    "optimum_without",
     "row_products",
     "supports",
     "train",

@@ -1,9 +1,49 @@
 """What happens to the coefficients, and along a direction, when rows are removed."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from .._utils.parallel import tiles
 from ._hessian import Hessian
 from ._losses import SQUARED
+
+_BLOCK = 2**21  # numbers in a block
+_SINGULAR = 1e-10
+_LAST_STEP, _MAX_STEPS = 1e-6, 20  # the error after a step is about its square
+_LAST_CORRECTION, _MAX_CORRECTIONS = 1e-9, 50  # their errors fall by a factor
+
+
+def at_optimum(model, solver="auto"):
+    """The model after Newton steps to the optimum, which solvers of estimators reach up to `tol`.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The objective, at coefficients near its minimum.
+    solver : {"auto", "cholesky", "cg"}, default="auto"
+        As in `Hessian`.
+
+    Returns
+    -------
+    model : LinearModel
+        The same objective, at its minimum.
+
+    Raises
+    ------
+    ValueError
+        If the steps do not converge.
+    """
+    penalty = (model.penalty + model.weights.sum() * model.row_penalty)[:, None]
+    for _ in range(_MAX_STEPS):
+        gradient = model.X.T @ model.gradient() + penalty * model.theta
+        step = Hessian(model, solver=solver).solve(gradient.T[None])[0].T
+        model = replace(model, theta=model.theta - step)
+        if np.abs(step).max() <= _LAST_STEP * (1 + np.abs(model.theta).max()):
+            return model
+    raise ValueError(
+        f"estimator must be near its optimum: increase max_iter. Got {model.estimator!r}."
+    )
 
 
 def row_products(model, directions, X=None, gradient=None, weights=None):
@@ -55,7 +95,8 @@ def newton_steps(model, hessian, X, gradient, curvature, weights, sign=-1.0):
     Returns
     -------
     steps : ndarray of shape (m, K, p)
-        The change of the coefficients, for each row alone.
+        The change of the coefficients, for each row alone; NaN if there is no unique optimum
+        without the row.
     """
     X = X.toarray() if not isinstance(X, np.ndarray) else X
     (m, p), k = X.shape, gradient.shape[1]
@@ -69,6 +110,7 @@ def newton_steps(model, hessian, X, gradient, curvature, weights, sign=-1.0):
     along += weights[:, None] * (X @ shrink.T)
     curved = np.einsum("mkl,ml->mk", curvature, along)
     system = np.eye(k) + sign * np.einsum("mkl,mlj->mkj", curvature, leverage)
+    system[np.abs(np.linalg.det(system)) < _SINGULAR] = np.nan
     moved = gradient - sign * np.linalg.solve(system, curved[:, :, None])[:, :, 0]
     steps = np.einsum("mk,mklp->mlp", moved, solved) + weights[:, None, None] * shrink
     return -sign * steps
@@ -142,3 +184,84 @@ def coefficients_without(model, rows, solver="auto"):
     rest = model.without(rows)
     hessian = Hessian(rest, solver=solver)
     return corrected_steps(rest, hessian, hessian.solve(total[None]))[0]
+
+
+def changes_without(model, hessian, players, converge=False):
+    """Change of the coefficients without each player's rows, in turn: two Newton steps.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The objective.
+    hessian : Hessian
+        Its Hessian. Single rows have a closed form if it is factorised.
+    players : list of ndarray of int
+        Positions of the rows of each player.
+    converge : bool, default=False
+        Whether steps are repeated up to the optimum without the rows.
+
+    Yields
+    ------
+    step : ndarray of shape (K, p)
+        The change; NaN if there is no unique optimum without a row, or if repeated steps do not
+        converge.
+    """
+    if hessian.solver != "cholesky" or any(len(rows) > 1 for rows in players):
+        for rows in players:
+            yield optimum_without(model, rows) if converge else coefficients_without(model, rows)
+        return
+    if model.row_penalty.any():
+        hessian = Hessian(model, model.weights.mean())
+    rows = np.concatenate(players)
+    for part in tiles(len(rows), block_size(model)):
+        some = rows[part]
+        steps = newton_steps(
+            model, hessian, model.X[some], model.gradient(some), model.curvature(some),
+            model.weights[some],
+        )  # fmt: skip
+        moved, n_left = np.inf, _MAX_CORRECTIONS if converge else 1
+        while n_left and not np.all(moved <= _LAST_CORRECTION):
+            former, steps = steps, corrected_steps(model, hessian, steps, rows=some)
+            scale = 1 + np.abs(model.theta).max()
+            moved, n_left = np.abs(steps - former).max(axis=(1, 2)) / scale, n_left - 1
+        if converge:
+            steps[~(moved <= _LAST_CORRECTION)] = np.nan
+        yield from steps
+
+
+def optimum_without(model, rows):
+    """Change of the coefficients without some rows, up to the optimum; NaN if there is none.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The objective, at its minimum.
+    rows : ndarray of int
+        Positions of the removed rows.
+
+    Returns
+    -------
+    step : ndarray of shape (K, p)
+        The change of the coefficients.
+    """
+    try:
+        return (at_optimum(model.without(rows)).theta - model.theta).T
+    except ValueError:
+        return np.full(model.theta.T.shape, np.nan)
+
+
+def block_size(model):
+    """Number of Newton steps to take at a time.
+
+    Parameters
+    ----------
+    model : LinearModel
+        The objective.
+
+    Returns
+    -------
+    size : int
+        The number.
+    """
+    p, k = model.theta.shape
+    return max(1, _BLOCK // (k * max(k * p, len(model.y))))

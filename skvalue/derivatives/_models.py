@@ -1,5 +1,6 @@
 """The objective that a fitted estimator of scikit-learn minimises, in arrays."""
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -147,6 +148,35 @@ class LinearModel:
         if self.features is not None:
             return _kernel(last, X) @ self.features
         return _with_ones(X, last.fit_intercept)
+
+    def fitted(self, theta):
+        """The estimator with other coefficients.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (p, K)
+            Coefficients of the K decisions.
+
+        Returns
+        -------
+        estimator : estimator
+            A fitted copy.
+        """
+        steps = getattr(self.estimator, "steps", [("", self.estimator)])
+        last = copy(steps[-1][1])
+        if self.features is not None:
+            last.dual_coef_ = (self.features @ theta)[:, 0]
+        else:
+            if last.fit_intercept:
+                theta, intercept = theta[:-1], theta[-1]
+                scalar = np.ndim(last.intercept_) == 0
+                last.intercept_ = float(intercept[0]) if scalar else intercept
+            last.coef_ = theta.T.reshape(np.shape(last.coef_))
+        if not isinstance(self.estimator, Pipeline):
+            return last
+        pipeline = copy(self.estimator)
+        pipeline.steps = [*steps[:-1], (steps[-1][0], last)]
+        return pipeline
 
     def targets(self, y):
         """What the loss compares decisions with.

@@ -11,7 +11,7 @@ def evaluate(utility, model, z, y, weights):
 
     Parameters
     ----------
-    utility : {"neg_loss", "accuracy", "roc_auc"} or callable
+    utility : {"neg_loss", "accuracy", "roc_auc", "neg_mean_squared_error", "r2"} or callable
         The utility. A callable ``utility(decisions, y, weights)`` gets the decisions, of shape
         (n_points,) for one decision and (n_points, K) for several, the codes of the labels (or the
         targets), and weights with sum 1; it returns the utility and its gradient by the decisions.
@@ -36,7 +36,7 @@ def evaluate(utility, model, z, y, weights):
     Raises
     ------
     ValueError
-        If the utility needs classes, or a callable returns something else.
+        If the utility is not defined for the targets, or a callable returns something else.
     """
     if callable(utility):
         value, gradient = utility(z[:, 0] if z.shape[1] == 1 else z, y, weights)
@@ -52,14 +52,34 @@ def evaluate(utility, model, z, y, weights):
         targets = model.targets(y)
         points, gradient = -model.loss.values(z, targets), -model.loss.gradient(z, targets)
         return points, float(weights @ points), weights[:, None] * gradient
+    of_targets = ("neg_mean_squared_error", "r2")
     if model.classes is None:
-        raise ValueError(f"utility must be 'neg_loss' or a callable for targets. Got {utility!r}.")
+        if utility not in of_targets:
+            names = ", ".join(map(repr, ("neg_loss", *of_targets)))
+            raise ValueError(f"utility must be {names} or a callable for targets. Got {utility!r}.")
+        points, gradient = squared_errors(model.loss, z, y)
+        if utility == "r2":
+            variance = weights @ (y - weights @ y) ** 2
+            if np.ptp(y) == 0:
+                raise ValueError("utility='r2' needs y_val of at least two values.")
+            points, gradient = 1 + points / variance, gradient / variance
+        return points, float(weights @ points), weights[:, None] * gradient
+    if utility in of_targets:
+        raise ValueError(f"utility must not be {utility!r} for classes: it is one of regressions.")
     if utility == "accuracy":
         points, gradient = smooth_accuracy(z, y)
         return points, float(weights @ points), weights[:, None] * gradient
     if z.shape[1] > 1:
         raise ValueError(f"utility='roc_auc' needs two classes. Got {len(model.classes)}.")
     return None, *smooth_auc(z, y, weights)
+
+
+def squared_errors(loss, z, y):
+    """Minus the squared error of each prediction, and its gradient by the decision."""
+    is_log = loss.link is np.log
+    predicted = np.exp(z[:, 0]) if is_log else z[:, 0]
+    gradient = -2 * (predicted - y) * (predicted if is_log else 1)
+    return -((predicted - y) ** 2), gradient[:, None]
 
 
 def smooth_accuracy(z, codes):

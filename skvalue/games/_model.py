@@ -15,7 +15,7 @@ from .._utils.warned import add_counts, counted, ready_to_count, tell
 from ..exceptions import UnbatchedFitWarning
 from ._protocol import Game
 from ._training import make_training
-from .solvers import find_solver, fit_and_score, obstacles
+from .solvers import find_solver, fit_and_score, obstacles, score_number
 
 _TASKS_PER_WORKER = 4  # a task takes every n-th coalition, so coalitions of all sizes
 
@@ -85,6 +85,8 @@ class ModelGame(Game):
         Number of rows or groups.
     empty_utility : float
         Utility of the empty coalition.
+    estimator : estimator
+        The unfitted estimator, with every `random_state` set.
     solver : str
         "loop", or the name of the batched solver.
     n_evaluations, n_failed, n_one_class : int
@@ -152,6 +154,7 @@ class ModelGame(Game):
         super().__init__(n_players, empty_utility, cache_size)
         self._failed_utility = self._training.error_score
         self.n_jobs, self._batch = n_jobs, batch
+        self.estimator = self._training.estimator
         self._solver = find_solver(self._training, batch)
         self.solver = "loop" if self._solver is None else self._solver.name
         self._remember = self._solver is None
@@ -230,6 +233,25 @@ class ModelGame(Game):
                 UnbatchedFitWarning,
                 stacklevel=stacklevel,
             )
+
+    def score(self, model):
+        """Utility of a fitted model: its score at the validation points.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted estimator.
+
+        Returns
+        -------
+        utility : float
+            The utility.
+        """
+        training = self._training
+        weights = training.sample_weight_val
+        given = {} if weights is None else {"sample_weight": weights}
+        score = training.scorer(model, training.X_val, training.y_val, **given)
+        return score_number(score, len(training.y))
 
     def require_trainable(self):
         """Train the model of all rows and score it.

@@ -21,7 +21,8 @@ from ..base import (
 from ..derivatives import (
     Hessian,
     LinearModel,
-    coefficients_without,
+    block_size,
+    changes_without,
     corrected_steps,
     evaluate,
     linear_model,
@@ -31,7 +32,8 @@ from ..derivatives import (
 )
 
 _BLOCK = 2**21  # numbers in a block
-_MEANS = ("neg_loss", "accuracy")
+_UTILITIES = ("neg_loss", "accuracy", "neg_mean_squared_error", "r2", "roc_auc")
+_MEANS = _UTILITIES[:-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,29 +98,14 @@ def second_order_values(trained, players):
 
 def second_order_decreases(trained, players):
     """As `second_order_values`, for each player in turn, at each point if the utility is a mean."""
-    model = trained.model
-    if trained.hessian.solver != "cholesky" or any(len(rows) > 1 for rows in players):
-        for rows in players:
-            yield trained.decrease(coefficients_without(model, rows))
-        return
-    hessian = trained.hessian
-    if model.row_penalty.any():
-        hessian = Hessian(model, model.weights.mean())
-    rows = np.concatenate(players)
-    for part in tiles(len(rows), block_size(model)):
-        some = rows[part]
-        steps = newton_steps(
-            model, hessian, model.X[some], model.gradient(some), model.curvature(some),
-            model.weights[some],
-        )  # fmt: skip
-        steps = corrected_steps(model, hessian, steps, rows=some)
-        yield from map(trained.decrease, steps)
-
-
-def block_size(model):
-    """Number of Newton steps at a time."""
-    p, k = model.theta.shape
-    return max(1, _BLOCK // (k * max(k * p, len(model.y))))
+    steps = changes_without(trained.model, trained.hessian, players)
+    for rows, step in zip(players, steps):
+        if not np.isfinite(step).all():
+            raise ValueError(
+                "order=2 needs an estimator with a unique optimum without each row: pass one with "
+                f"a penalty. Got {trained.model.estimator!r}, without row {rows[0]}."
+            )
+        yield trained.decrease(step)
 
 
 def joining_values(trained, X, targets, order):
@@ -190,10 +177,12 @@ class InfluenceValuer(BaseValuer):
         them: rows are then valued as its fitted transformers map them, and the transformers count
         as fixed. None is `LogisticRegression`, or `Ridge` for a continuous target. `LinearSVC` is
         left out: its loss has no second derivative at the margin.
-    utility : {"neg_loss", "accuracy", "roc_auc"} or callable, default="neg_loss"
+    utility : {"neg_loss", "accuracy", "roc_auc", "neg_mean_squared_error", "r2"} or callable, \
+            default="neg_loss"
         The utility. "neg_loss" is minus the mean log-loss, squared error or deviance, "accuracy"
         the mean probability of the right label, "roc_auc" the mean over pairs of a positive and a
-        negative of the logistic function of the difference of their decisions. A callable
+        negative of the logistic function of the difference of their decisions;
+        "neg_mean_squared_error" and "r2" are the scores of predicted targets. A callable
         ``utility(decisions, y, weights)`` gets the decisions at the validation points, of shape
         (n_validation,) or, for several, (n_validation, n_decisions), the codes of the labels or the
         targets, and weights with sum 1; it returns the utility and its gradient by the decisions.
@@ -220,7 +209,8 @@ class InfluenceValuer(BaseValuer):
         of :func:`sklearn.set_config`, else by conjugate gradients.
     validation_error_ : ndarray of the same shape as `values_`
         Standard errors over the sampling of the validation points; needs X_val in `fit`, and a
-        utility that is a mean over points: "neg_loss" or "accuracy".
+        utility that is a mean over points: any but "roc_auc" and callables. For "r2" the variance
+        of y_val counts as fixed.
     classes_ : ndarray of shape (n_classes,)
         The labels; not set for regression.
     groups_ : ndarray of shape (n_groups,)
@@ -260,7 +250,7 @@ class InfluenceValuer(BaseValuer):
 
     _parameter_constraints: dict = {
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "utility": [StrOptions({"neg_loss", "accuracy", "roc_auc"}), callable],
+        "utility": [StrOptions(set(_UTILITIES)), callable],
         "order": [Interval(Integral, 1, 2, closed="both")],
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "n_jobs": [Integral, None],

@@ -15,6 +15,7 @@ from sklearn.linear_model import (
     Ridge,
     RidgeClassifier,
 )
+from sklearn.metrics import mean_squared_error, r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
@@ -51,6 +52,7 @@ MODELS = {
     "kernel-ridge": (KernelRidge(alpha=0.5, kernel="rbf", gamma=0.3), 0),
     "kernel-ridge-polynomial": (KernelRidge(alpha=2.0, kernel="poly", degree=2), 0),
 }
+REGRESSIONS = ("ridge", "poisson", "kernel-ridge")
 by_name = pytest.mark.parametrize("name", MODELS)
 
 
@@ -203,6 +205,7 @@ def smooth(z):
     ("name", "utility"),
     [
         *((name, "neg_loss") for name in MODELS),
+        *((name, score) for name in REGRESSIONS for score in ("neg_mean_squared_error", "r2")),
         ("binary", "accuracy"),
         ("multiclass", "accuracy"),
         ("ridge-classifier-3", "accuracy"),
@@ -226,6 +229,23 @@ def test_gradients_of_utilities(name, utility):
     )
     expected = (above - below) / (2 * step)
     assert (gradient * direction).sum() == pytest.approx(expected, rel=1e-6, abs=1e-10)
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_scores_of_targets_are_those_of_scikit_learn(name):
+    estimator, X, y, X_val, y_val = problem(name, n=60)
+    fitted = clone(estimator).fit(X, y)
+    model = linear_model(fitted, X, y)
+    z, weights = model.design(X_val) @ model.theta, np.random.default_rng(0).random(40)
+    weights /= weights.sum()
+    given = y_val, fitted.predict(X_val)
+    for utility, score in (
+        ("r2", r2_score(*given, sample_weight=weights)),
+        ("neg_mean_squared_error", -mean_squared_error(*given, sample_weight=weights)),
+    ):
+        assert evaluate(utility, model, z, y_val, weights)[1] == pytest.approx(score)
+    with pytest.raises(ValueError, match="'r2' needs y_val of at least two values"):
+        evaluate("r2", model, z, np.ones(40), weights)
 
 
 def test_smoothed_scores_approach_the_scores():

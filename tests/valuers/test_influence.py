@@ -252,7 +252,7 @@ def test_wrong_arguments():
     _, X, y, X_val, y_val, _ = problem("binary", n=40)
     with pytest.raises(ValueError, match="estimator must be LogisticRegression, Ridge"):
         InfluenceValuer(RandomForestClassifier()).fit(X, y)
-    with pytest.raises(ValueError, match="utility must be 'neg_loss' or a callable for targets"):
+    with pytest.raises(ValueError, match="utility must be 'neg_loss', .* or a callable for"):
         InfluenceValuer(utility="accuracy").fit(X, X[:, 0])
     _, X3, y3, *_ = problem("multiclass", n=60)
     with pytest.raises(ValueError, match="utility='roc_auc' needs two classes. Got 3"):

@@ -9,7 +9,7 @@ from .bayes import BayesSolver
 from .centroid import CentroidSolver
 from .linear import LeastSquaresSolver, RidgeSolver
 from .logistic import LogisticSolver
-from .loop import fit_and_score, on_all_rows, train
+from .loop import fit_and_score, on_all_rows, score_number, train
 from .neighbors import NeighborsRegressionSolver, NeighborsSolver
 from .scoring import check_scorer, empty_utility_of
 from .status import SOLVED

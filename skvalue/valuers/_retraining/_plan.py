@@ -21,6 +21,7 @@ class Sampled:
     run: Run
     sampler: str
     header: dict  # name -> array
+    solvers: tuple = ()  # of the games
 
     @property
     def arrays(self):
@@ -43,12 +44,13 @@ class Plan:
         """The state of the run so far."""
         sums = {name: sum(getattr(game, name) for game in self.games) for name in COUNTS}
         header = {**self.header, **{name: self.header[name] + sums[name] for name in COUNTS}}
-        return Sampled(self.run, self.sampler, header)
+        return Sampled(self.run, self.sampler, header, tuple(game.solver for game in self.games))
 
     def cost(self, n_jobs):
         """Seconds per coalition for one worker, and the number of workers."""
         game, design = self.games[0], self.run.designs[0]
-        seconds = game.evaluation_cost(nested=isinstance(design, OrderDesign))
+        size = game.n_players - 1 if design.leave_one_out and game.n_players > 1 else None
+        seconds = game.evaluation_cost(size, nested=isinstance(design, OrderDesign))
         return seconds, effective_n_jobs(n_jobs) if game.solver == "loop" else 1
 
 
@@ -57,22 +59,26 @@ def default_estimator(problem):
     return LogisticRegression() if problem.n_classes else Ridge()
 
 
-def make_games(problem, estimator, **options):
-    """The game of each split, and the indices of its players among all players."""
+def make_games(problem, estimator, replaced, **options):
+    """The game of each split, and the indices of its players among all players.
+
+    ``replaced(game, X, y, weights, groups)`` returns the game to play in place of a retraining.
+    """
     games, players, is_plain = [], [], problem.is_plain
     for split in problem.splits:
         rows, points = problem.row_numbers(split), split.points
         weights, groups = problem.sample_weight, problem.groups
+        weights = None if weights is None else weights[rows]
+        groups = None if groups is None else groups[rows]
         X, y = problem.rows(split)
+        y = problem.labels(y)
         game = ModelGame(
-            estimator, X, problem.labels(y), points.X, problem.labels(points.y),
-            sample_weight=None if weights is None else weights[rows],
-            sample_weight_val=points.weights,
-            groups=None if groups is None else groups[rows], random_state=0, **options,
+            estimator, X, y, points.X, problem.labels(points.y), sample_weight=weights,
+            sample_weight_val=points.weights, groups=groups, random_state=0, **options,
         )  # fmt: skip
         if not is_plain:
             game.require_trainable()
-        games.append(game)
+        games.append(replaced(game, X, y, weights, groups))
         players.append(rows if groups is None else game.groups_)
     return games, players
 

@@ -129,6 +129,10 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
 
     _default_estimator = LogisticRegression()
 
+    def _game(self, game, X, y, weights, groups):
+        """The game to play in place of the game of retraining, on the same rows."""
+        return game
+
     # What a user calls ----------------------------------------------------------------------
 
     def estimate_cost(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight=None):
@@ -347,7 +351,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         estimator = self.estimator if self.estimator is not None else default_estimator(problem)
         names = ("scoring", "error_score", "empty_utility", "batch", "device", "memory", "n_jobs")
         options = {name: getattr(self, name) for name in names}
-        games, players = make_games(problem, estimator, **options)
+        games, players = make_games(problem, estimator, self._game, **options)
         stopping = self._stopping(problem)
         names = ("sampler", "scoring", "empty_utility", "error_score", "truncation")
         marks = fingerprints(
