@@ -26,7 +26,9 @@ from scipy.stats import spearmanr
 from sklearn import config_context
 
 from skvalue.datasets import flip_labels
-from skvalue.derivatives import Optimizer, TorchLosses, draw_batches, train, unrolled_derivatives
+from skvalue.derivatives.optimizers import Optimizer
+from skvalue.derivatives.torch_losses import TorchLosses
+from skvalue.derivatives.unrolled import draw_batches, train, unrolled_derivatives
 from skvalue.inspection import noisy_label_auc
 
 FRACTIONS = (0.05, 0.2, 0.5)
