@@ -90,8 +90,9 @@ class UnrolledValuer(BaseInSampleValuer):
 
     Notes
     -----
-    Of T steps, the states at every sqrt(T)-th are kept, and the steps between them are taken again
-    on the way back: memory for 2 sqrt(T) times the parameters and the buffers of the optimizer.
+    Of T steps, the states at every sqrt(T)-th are kept, or fewer if more steps fit into
+    `working_memory` of :func:`sklearn.set_config`; the steps between them are taken again on the
+    way back. All values cost 3 to 5 times one training, the training included.
 
     References
     ----------
