@@ -8,14 +8,9 @@ from sklearn.preprocessing import StandardScaler
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
 from ..base import BaseInSampleValuer, Result, Takes
-from ..derivatives import (
-    OPTIMIZERS,
-    SCHEDULES,
-    LinearLosses,
-    Optimizer,
-    draw_batches,
-    unrolled_derivatives,
-)
+from ..derivatives.linear_losses import LinearLosses
+from ..derivatives.optimizers import OPTIMIZERS, SCHEDULES, Optimizer
+from ..derivatives.unrolled import draw_batches, unrolled_derivatives
 
 
 class UnrolledValuer(BaseInSampleValuer):
@@ -95,8 +90,9 @@ class UnrolledValuer(BaseInSampleValuer):
 
     Notes
     -----
-    Of T steps, the states at every sqrt(T)-th are kept, and the steps between them are taken again
-    on the way back: memory for 2 sqrt(T) times the parameters and the buffers of the optimizer.
+    Of T steps, the states at every sqrt(T)-th are kept, or fewer if more steps fit into
+    `working_memory` of :func:`sklearn.set_config`; the steps between them are taken again on the
+    way back. All values cost 3 to 5 times one training, the training included.
 
     References
     ----------
@@ -238,7 +234,7 @@ class UnrolledValuer(BaseInSampleValuer):
         """Losses of the players and of the points of a split, and the weights of the points."""
         (X, y), points = problem.rows(split), split.points
         if not isinstance(self.model, str):
-            from ..derivatives import TorchLosses
+            from ..derivatives.torch_losses import TorchLosses
 
             options = {"start": self.start, "device": self.device}
             losses = TorchLosses(self.model, self.loss, X, y, **options)

@@ -7,15 +7,9 @@ import numpy as np
 import pytest
 from sklearn import config_context
 
-from skvalue.derivatives import (
-    OPTIMIZERS,
-    SCHEDULES,
-    LinearLosses,
-    Optimizer,
-    draw_batches,
-    train,
-    unrolled_derivatives,
-)
+from skvalue.derivatives.linear_losses import LinearLosses
+from skvalue.derivatives.optimizers import OPTIMIZERS, SCHEDULES, Optimizer
+from skvalue.derivatives.unrolled import draw_batches, train, unrolled_derivatives
 
 N, H = 12, 1e-5
 
@@ -56,7 +50,7 @@ def linear_pair(n_classes=3, n=N):
 
 def torch_pair(module, n_classes=3, loss=None, dtype="float64"):
     torch = pytest.importorskip("torch")
-    from skvalue.derivatives import TorchLosses
+    from skvalue.derivatives.torch_losses import TorchLosses
 
     X, y, X_val, y_val = data(n_classes)
     module = module(torch).to(getattr(torch, dtype))
