@@ -99,6 +99,29 @@ def test_sizes_of_private_values(script, monkeypatch, capsys):
     assert len(tables[4]) == 6
 
 
+@of("private_tknn_sizes")
+def test_sets_without_a_folder_are_fetched(script, monkeypatch, capsys):
+    asked, rng = [], np.random.default_rng(0)
+
+    def fetched(name, **options):
+        asked.append((name, options))
+        y = np.repeat(["tested_negative", "tested_positive"], 60)
+        X = np.hstack([(y == "tested_positive")[:, None], rng.normal(size=(120, 2))])
+        return X, y
+
+    monkeypatch.setattr(script, "fetch_openml", fetched)
+    monkeypatch.setattr(script, "fetch_covtype", lambda return_X_y: fetched("covertype"))
+    sets = ["--sets", "pima", "mnist", "covertype", "agnews_minilm"]
+    monkeypatch.setattr("sys.argv", ["sizes", *sets, "--epsilons", "3", "--seeds", "1"])
+    monkeypatch.setattr(script, "print_sizes", lambda games, *_: print(*games))
+    monkeypatch.setattr(script, "print_detection", lambda games, _: print(len(games)))
+    script.main()
+    assert "\npima mnist covertype\n" in capsys.readouterr().out  # no vectors of texts
+    assert [name for name, _ in asked] == ["diabetes", "mnist_784", "covertype"]
+    options = {"version": 1, "as_frame": False, "parser": "liac-arff", "return_X_y": True}
+    assert asked[0][1] == options  # which needs no pandas
+
+
 # Private gradients ------------------------------------------------------------------------------
 
 
