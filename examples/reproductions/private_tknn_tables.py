@@ -255,17 +255,20 @@ def value_copies(valuer, points, X, y, X_new, y_new):
 
 def value_exact_copies(X, y, X_val, y_val, radius):
     """The same for exact values, from counts: a score of the numbers of rows, in place of rows."""
-    inside = cosine_distances(X_val, X) <= radius
-    match = y_val[:, None] == y
+    inside = cosine_distances(X, X_val) <= radius
+    match = y[:, None] == y_val
+    parts = np.stack([inside & match, inside & ~match], axis=1).astype(np.int32)
+    # What a row with the label, and one without, is worth beside any number of others.
+    same, other = np.mgrid[: len(X) + 1, : len(X) + 1]
     n_classes = len(np.union1d(y, y_val))
+    worth = np.stack([
+        neighbour_values(same + 1, other, n_classes)[0],
+        neighbour_values(same, other + 1, n_classes)[1],
+    ])  # fmt: skip
 
     def score(rows, labels, new, new_labels):
-        rows, new = rows[:, 0], new[:, 0]
-        same = (inside & match)[:, rows].sum(axis=1)
-        other = inside[:, rows].sum(axis=1) - same
-        agree = neighbour_values(same + 1, other, n_classes)[0][:, None]
-        differ = neighbour_values(same, other + 1, n_classes)[1][:, None]
-        return (inside[:, new] * np.where(match[:, new], agree, differ)).mean(axis=0)
+        same, other = parts[rows[:, 0]].sum(axis=0, dtype=np.int32)
+        return (parts[new[:, 0]] * worth[:, same, other]).sum(axis=1).mean(axis=1)
 
     return score
 
