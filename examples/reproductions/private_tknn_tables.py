@@ -258,7 +258,7 @@ def value_exact_copies(X, y, X_val, y_val, radius):
     inside = cosine_distances(X, X_val) <= radius
     match = y[:, None] == y_val
     parts = np.stack([inside & match, inside & ~match], axis=1).astype(np.int32)
-    # What a row with the label, and one without, is worth beside any number of others.
+    # What a row with the label, and one without, is worth among any number of others.
     same, other = np.mgrid[: len(X) + 1, : len(X) + 1]
     n_classes = len(np.union1d(y, y_val))
     worth = np.stack([

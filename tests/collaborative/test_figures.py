@@ -44,7 +44,7 @@ def test_says_what_is_missing(monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_synthetic_figures(tmp_path):
-    result = run("--sets", "syn", "--picture", "figures.png", folder=tmp_path)
+    result = run("--sets", "syn", "--runs", "2", "--picture", "figures.png", folder=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "syn: strictly increasing: v_2, phi_2, r_2" in result.stdout
     assert "syn: r_2 = v_N at the top: True" in result.stdout
@@ -52,6 +52,7 @@ def test_synthetic_figures(tmp_path):
     blind = re.search(r"noise is ignored, by epsilon_2: (.*)", result.stdout)[1]
     values = [float(value.split()[0]) for value in blind.split(", ")]
     assert values[0] > 2 * values[-1]
+    assert "syn, power: a step of more than 0.05 in the wrong direction in 0 of 2" in result.stdout
     assert (tmp_path / "figures.png").stat().st_size > 10_000
 
 
