@@ -5,7 +5,8 @@ Figures 2 and 3 of private collaborative machine learning
 Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Machine Learning"
 (NeurIPS 2023): three parties release noisy sufficient statistics; the second one varies its epsilon
 (of Renyi order 2), the others keep 0.2. This script prints what their Figures 2 and 3 draw, the
-value of party 2 alone, its Shapley value, the value of its reward and how well its reward predicts:
+value of party 2 alone, its Shapley value, the value of its reward and how well its reward predicts,
+as means over runs with standard errors:
 
     python examples/reproductions/collaborative_figures.py --data FOLDER --picture figures.png
 
@@ -45,11 +46,14 @@ from skvalue.collaborative import (
     RhoShapleyReward,
 )
 from skvalue.datasets import fetch_benchmark
-from skvalue.exceptions import NestedReleasesWarning
+from skvalue.exceptions import NestedReleasesWarning, PriorOutweighsWarning
 from skvalue.privacy import SeededNoiseWarning
 
 EPSILONS = [0.004, 0.02, 0.1, 0.5, 2.5, 12.5]
 OTHERS, RHO = 0.2, 0.2
+RHOS = [0.1, 0.2, 0.4, 0.6, 0.8, 1.0]  # of Figures 2f and 3d to 3f
+POWERS = [0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0]
+TAUS = [0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0]
 SHARES = [0.2, 0.3, 0.5]
 
 
@@ -177,7 +181,7 @@ def controls(name, args):
         (first, third), path = releases_of(parts, party, run)
         scorer = BayesianSurpriseScorer(model, random_state=run)
         scorer.fit([first, path[EPSILONS.index(0.1)], third])
-        for rho in (0.2, 0.6):
+        for rho in RHOS:
             both = []
             for control in ("temper", "noise"):
                 with warnings.catch_warnings():
@@ -193,16 +197,45 @@ def controls(name, args):
     return np.array(points)
 
 
+def by_setting(args):
+    """Value of a reward of syn by the power, and by the added noise (runs, realizations, TAUS)."""
+    parts, _, party, model = syn(args.data)
+    powers, noises = [], []
+    for run in range(args.runs):
+        (first, third), path = releases_of(parts, party, run)
+        releases = [first, path[EPSILONS.index(0.1)], third]
+        scorer = BayesianSurpriseScorer(model, random_state=run).fit(releases)
+        powers.append([scorer.surprise(temper=power) for power in POWERS])
+        noises.append([
+            [noised_value(model, releases, tau, 100 * run + realization) for tau in TAUS]
+            for realization in range(2)
+        ])  # fmt: skip
+    return np.array(powers), np.array(noises)
+
+
+def noised_value(model, releases, tau, seed):
+    """v_N where all releases have more noise, in one direction for all tau."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeededNoiseWarning)
+        noised = [
+            release.add_noise(tau, noise_random_state=10 * seed + i)
+            for i, release in enumerate(releases)
+        ]
+    scorer = BayesianSurpriseScorer(model, random_state=seed).fit(noised)
+    return scorer.grand_value_
+
+
 def noise_ignored(args):
     """v_2 of syn where noisy statistics are taken for exact ones."""
     parts, _, party, model = syn(args.data)
     model.set_params(noise_aware=False)
-    values = [
-        [BayesianSurpriseScorer(model, random_state=run).fit([r]).grand_value_ for r in path]
-        for run in range(args.runs)
-        for path in [releases_of(parts, party, run)[1]]
-    ]
-    return np.mean(values, axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PriorOutweighsWarning)  # which it is to show
+        return np.array([
+            [BayesianSurpriseScorer(model, random_state=run).fit([r]).grand_value_ for r in path]
+            for run in range(args.runs)
+            for path in [releases_of(parts, party, run)[1]]
+        ])  # fmt: skip
 
 
 def print_table(header, rows):
@@ -213,15 +246,18 @@ def print_table(header, rows):
     print(flush=True)
 
 
+def with_errors(runs):
+    """Cells of means over the first axis, with their standard errors."""
+    means = runs.mean(axis=0)
+    errors = runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
+    return [[f"{m:.3f} ({e:.3f})" for m, e in zip(*row)] for row in zip(means, errors)]
+
+
 def print_trade_off(name, table):
     print(f"{name}: party 2 by its epsilon, means over {len(table)} runs (standard errors)\n")
     header = ["epsilon_2", "v_2", "phi_2", "r_2", "v_N", "MNLP_r", "MNLP_N", "MNLP_2"]
     means = table.mean(axis=0)
-    errors = table.std(axis=0, ddof=1) / np.sqrt(len(table))
-    rows = [
-        [f"{epsilon:g}", *(f"{m:.3f} ({e:.3f})" for m, e in zip(mean, error))]
-        for epsilon, mean, error in zip(EPSILONS, means, errors)
-    ]
+    rows = [[f"{epsilon:g}", *cells] for epsilon, cells in zip(EPSILONS, with_errors(table))]
     print_table(header, rows)
     rises = [["v_2", "phi_2", "r_2"][i] for i in range(3) if np.all(np.diff(means[:, i]) > 0)]
     print(f"{name}: strictly increasing: {', '.join(rises) or 'none'}", flush=True)
@@ -231,10 +267,7 @@ def print_trade_off(name, table):
 def print_controls(name, points):
     print(f"{name}: the least rewarded party, epsilon_2 = 0.1, tempered and with added noise\n")
     header = ["rho", "value", "similarity", "MNLP", "value, noise", "similarity", "MNLP"]
-    rows = [
-        [f"{rho:g}", *(f"{m:.3f}" for m in points[points[:, 0] == rho, 1:].mean(axis=0))]
-        for rho in np.unique(points[:, 0])
-    ]
+    rows = [[f"{rho:g}", *cells] for rho, cells in zip(RHOS, with_errors(by_rho(points)[:, :, 1:]))]
     print_table(header, rows)
     means = points.mean(axis=0)
     print(
@@ -244,14 +277,39 @@ def print_controls(name, points):
     )
 
 
-def draw(tables, path):
+def by_rho(points):
+    """(runs, RHOS, columns)"""
+    return points.reshape(-1, len(RHOS), points.shape[1])
+
+
+def print_settings(powers, noises):
+    print("syn: value of a reward by the power of the likelihood, and by added noise\n")
+    print_table(["power", *map(str, POWERS)], [["value", *with_errors(powers[:, None])[0]]])
+    print_table(["tau", *map(str, TAUS)], [["value", *with_errors(noises[:, 0][:, None])[0]]])
+    for name, falls in (("power", -powers), ("noise", noises.reshape(-1, len(TAUS)))):
+        away = (np.diff(falls, axis=1) > 0.05).any(axis=1)
+        print(f"syn, {name}: a step of more than 0.05 in the wrong direction in {away.sum()} of "
+              f"{len(away)} draws")  # fmt: skip
+    print(flush=True)
+
+
+def error_bars(ax, runs, columns, label):
+    """Means of two columns over the runs, with one standard error on both sides."""
+    x, y = (runs[:, :, column] for column in columns)
+    errors = [some.std(axis=0, ddof=1) / np.sqrt(len(some)) for some in (x, y)]
+    ax.errorbar(x.mean(axis=0), y.mean(axis=0), *errors[::-1], label=label, marker="o", ms=3)
+
+
+def draw(tables, points, settings, path):
     import matplotlib.pyplot as plt
 
     from skvalue.collaborative import PrivacyTradeOffDisplay
 
+    n_rows = 3 if settings is None else 4
     figure, axes = plt.subplots(
-        2, len(tables), figsize=(4.6 * len(tables), 7.4), layout="constrained", squeeze=False
-    )
+        n_rows, max(len(tables), 1 if settings is None else 3), layout="constrained",
+        figsize=(4.2 * len(tables) if settings is None else 12.6, 3.3 * n_rows), squeeze=False,
+    )  # fmt: skip
     for column, (name, table) in zip(axes.T, tables.items()):
         labels = ["$v_2$", r"$\phi_2$", "$r_2$", "$v_N$"]
         curves = {label: table[:, :, i] for i, label in enumerate(labels)}
@@ -260,8 +318,28 @@ def draw(tables, path):
         labels = ["reward", "all parties", "party 2 alone"]
         curves = {label: table[:, :, 4 + i] for i, label in enumerate(labels)}
         PrivacyTradeOffDisplay(EPSILONS, curves, party="party 2").plot(ax=column[1])
-        column[1].set_ylabel("mean negative log probability")
-    figure.savefig(path, dpi=110)
+        column[1].set_ylabel("MNLP")
+        for first, label in ((1, "tempered"), (4, "noise added")):
+            error_bars(column[2], by_rho(points[name]), (first, first + 2), label)
+        column[2].set(xlabel="value of the reward", ylabel="MNLP of the reward")
+        column[2].legend()
+    if settings is not None:
+        powers, noises = settings
+        band = np.stack([np.tile(POWERS, (len(powers), 1)), powers], axis=2)
+        error_bars(axes[3, 0], band, (0, 1), "syn")
+        axes[3, 0].set(xscale="log", xlabel=r"power $\kappa$", ylabel="value of the reward")
+        for realization in range(2):
+            label = f"noise {realization + 1}"
+            axes[3, 1].plot(TAUS, noises[0, realization], "o-", ms=3, label=label)
+        axes[3, 1].set(xscale="log", xlabel=r"added noise $\tau$", ylabel="value of the reward")
+        for first, label in ((1, "tempered"), (4, "noise added")):
+            error_bars(axes[3, 2], by_rho(points["syn"]), (first, first + 1), label)
+        axes[3, 2].set(xlabel="value of the reward", ylabel="similarity")
+        for ax in axes[3]:
+            ax.legend()
+        for ax in axes[:3, len(tables) :].flat:
+            ax.set_axis_off()
+    figure.savefig(path, dpi=70)
 
 
 def parse_arguments():
@@ -271,7 +349,7 @@ def parse_arguments():
     parser.add_argument("--data", metavar="FOLDER", help="folder of npz files; default: OpenML")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--runs", type=int, default=5, help="draws of all noise, at least 2")
-    parser.add_argument("--picture", metavar="FILE", help="draw the first rows of both figures")
+    parser.add_argument("--picture", metavar="FILE", help="draw Figures 2 and 3")
     args = parser.parse_args()
     if args.runs < 2:
         parser.error(f"--runs must be at least 2, for a standard error. Got {args.runs}.")
@@ -285,16 +363,19 @@ def parse_arguments():
 
 def main():
     args = parse_arguments()
-    tables = {}
+    tables, points, settings = {}, {}, None
     for name in args.sets:
         tables[name] = trade_off(name, args)
         print_trade_off(name, tables[name])
-        print_controls(name, controls(name, args))
+        points[name] = controls(name, args)
+        print_controls(name, points[name])
     if "syn" in args.sets:
-        values = ", ".join(f"{value:.1f}" for value in noise_ignored(args))
-        print(f"syn: v_2 where noise is ignored, by epsilon_2: {values}")
+        settings = by_setting(args)
+        print_settings(*settings)
+        ignored = with_errors(noise_ignored(args)[:, None])[0]
+        print(f"syn: v_2 where noise is ignored, by epsilon_2: {', '.join(ignored)}")
     if args.picture:
-        draw(tables, args.picture)
+        draw(tables, points, settings, args.picture)
 
 
 if __name__ == "__main__":
