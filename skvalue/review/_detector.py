@@ -9,7 +9,6 @@ from numbers import Integral, Real
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.special import expit, logit
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -37,7 +36,7 @@ from .._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
 from .._utils.warned import warn
 from ..base import Takes, check_rows, follow_input_tags, hash_rows, is_numeric, row_hashes
 from ..exceptions import ManyClassesWarning
-from ._duplicates import agreement, differing, duplicate_groups, merge_groups
+from ._duplicates import differing, duplicate_groups, merge_groups
 from ._held_out import (
     default_models,
     fold_tasks,
@@ -53,7 +52,6 @@ from ._statement import Evidence, make_statement
 from ._table import table_to_numbers
 from ._verdicts import draw_rows
 
-_TWINS = 4.0  # what a duplicate with the same label adds to the log-odds of a label, over 1/2
 _FAR = 2.0  # residual, in multiples of the typical one, above which a target is listed
 _COARSE = 0.2  # fraction of rows in groups of equal rows with different labels
 
@@ -98,9 +96,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
     ----------
     values_ : ndarray of shape (n_samples,)
         Held-out probability of the given label, or value by the valuer; for regression, minus the
-        absolute residual in multiples of `spread_`. Low values are doubtful. The other labels among
-        duplicates of a row count, too: all of them the same adds 2 to the log-odds, all of them
-        different subtracts 2.
+        absolute residual in multiples of `spread_`. Low values are doubtful.
     label_scores_ : ndarray of shape (n_samples, n_classes)
         Held-out probabilities, or values, of all labels; not set for regression.
     suggested_label_ : ndarray of shape (n_samples,)
@@ -264,7 +260,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         parts = twins if group_codes is None else merge_groups(twins, group_codes)
         rows = vectors if self.estimator is None else X
         if check_task(task_of(self.task, self.estimator), y) == "classification":
-            found = self._find_labels(rows, y, parts, twins, seed, pred_probs)
+            found = self._find_labels(rows, y, parts, seed, pred_probs)
         elif pred_probs is None:
             found = self._find_targets(rows, vectors, y, parts, seed)
         else:
@@ -431,7 +427,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
             return None, [f"only equal rows count as duplicates, since {error}"]
         return StandardScaler(with_mean=not issparse(vectors)).fit_transform(vectors), notes
 
-    def _find_labels(self, rows, y, parts, twins, seed, pred_probs):
+    def _find_labels(self, rows, y, parts, seed, pred_probs):
         """Values, and whether another label is more probable, of labels; attributes."""
         _warn_of_targets(y, self.task)
         classes, codes, _ = encode_labels(y)
@@ -442,7 +438,7 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
         else:
             folds, by_model = [], {"": _check_probabilities(pred_probs, len(y), classes)}
         scores, mixture = _mixed(by_model, partial(log_loss, codes=codes))
-        values, doubtful = self._doubt(scores, codes, folds, twins)
+        values, doubtful = self._doubt(scores, codes, folds)
         attributes = {
             "classes_": classes,
             "label_scores_": scores,
@@ -499,14 +495,10 @@ class LabelErrorDetector(CallbackSupportMixin, BaseEstimator):
                 found[name][test] = part
         return found
 
-    def _doubt(self, scores, codes, folds, twins):
+    def _doubt(self, scores, codes, folds):
         """Values of the rows, and whether another label is more probable."""
         values, known = own(scores, codes), np.ones(len(codes), dtype=bool)
-        if self.estimator is None or hasattr(self.estimator, "predict_proba") or not folds:
-            agree = agreement(codes, twins)
-            odds = logit(np.clip(values, 1e-6, 1 - 1e-6)) + _TWINS * (agree - 0.5)
-            values = np.where(agree == 0.5, values, expit(odds))
-        elif not np.ptp(scores, axis=1).any():
+        if not np.ptp(scores, axis=1).any():
             raise ValueError(
                 "estimator must give values that depend on the label. Got "
                 f"{self.estimator!r}, whose score_samples(X, y) ignores y."

@@ -73,18 +73,6 @@ def merge_groups(first, second):
     return by_first_row(parts[rows])
 
 
-def agreement(codes, groups):
-    """Fraction of the other rows of its group with the label of each row; 1/2 without others.
-
-    >>> agreement(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])).tolist()
-    [0.5, 0.5, 0.0, 0.5]
-    """
-    pairs = groups * (codes.max() + 1) + codes
-    _, inverse, same = np.unique(pairs, return_inverse=True, return_counts=True)
-    others = np.bincount(groups)[groups] - 1
-    return np.where(others > 0, (same[inverse] - 1) / np.maximum(others, 1), 0.5)
-
-
 def differing(codes, groups):
     """Whether each row is in a group with different labels.
 
