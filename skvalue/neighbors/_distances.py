@@ -25,11 +25,12 @@ class DistanceSpace(Space):
         self.work, self.far_tolerance = self.X, 0.0
         return 1
 
-    def read(self, points):
+    def read(self, points, far=None):
+        """See `Space.read`; with ``far``, the distance of rows whose distance is not stored."""
         points = read_rows(points)
         if not sparse.issparse(points):
             return points
-        far = 2 * points.data.max(initial=0.0) + 1
+        far = 2 * points.data.max(initial=0.0) + 1 if far is None else far
         dense = np.full(points.shape, far)
         lines = np.repeat(np.arange(points.shape[0]), np.diff(points.indptr))
         dense[lines, points.indices] = points.data  # zeros that are stored are distances
