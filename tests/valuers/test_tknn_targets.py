@@ -203,8 +203,11 @@ def test_refused_combinations(rng):
         clone(known).set_params(radius="auto").fit(csr_array(D), y)
     with pytest.raises(ValueError, match="needs features, and metric='precomputed' has"):
         known.fit(D, y, **game).add_rows(D[:1], y[:1])
-    with pytest.raises(ValueError, match="epsilon needs classes.* Got epsilon=1.0 and continuous"):
+    with pytest.raises(ValueError, match="y_val must hold classes. Got continuous"):
         TKNNShapleyValuer(1.0, epsilon=1.0).fit(X, y + 0.5, X_val=X_val, y_val=y_val + 0.5)
+    private = TKNNShapleyValuer(1.0, epsilon=1.0, task="regression")
+    with pytest.raises(ValueError, match="task must not be 'regression' with epsilon"):
+        private.fit(X, y, X_val=X_val, y_val=np.arange(5) % 2)
     with pytest.raises(ValueError, match="at least 3 targets in y_val. Got 2"):
         TKNNShapleyValuer().fit(X, y + 0.5, X_val=X_val[:2], y_val=[0.5, 1.5])
     with pytest.raises(ValueError, match="y must hold classes when task='classification'"):

@@ -300,8 +300,9 @@ class TKNNShapleyValuer(BaseValuer):
 
     @property
     def _takes(self):
+        targets = ("classification",) if self._is_private else ("classification", "regression")
         return Takes(
-            targets=("classification", "regression"), task=self.task, new_classes=True, blocks=True,
+            targets=targets, task=self.task, new_classes=True, blocks=True,
             leave_one_out_at_once=True, pairwise=self._is_precomputed,
         )  # fmt: skip
 
@@ -309,10 +310,10 @@ class TKNNShapleyValuer(BaseValuer):
 
     def _prepare(self, problem):
         check_semivalue(self.semivalue)
-        if self._is_private and not problem.n_classes:
+        if self._is_private and self.task == "regression":
             raise ValueError(
-                "epsilon needs classes: a regression releases sums of targets, which have no "
-                f"bound. Got epsilon={self.epsilon} and continuous targets."
+                "task must not be 'regression' with epsilon: sums of targets have no bound. Got "
+                f"task='regression' and epsilon={self.epsilon}."
             )
         if self._is_precomputed:
             self._check_distances(problem)
