@@ -3,12 +3,14 @@ skvalue and other libraries of data valuation
 =============================================
 
 Values of the same problems by skvalue and by pyDVL, OpenDataVal, shapiq, cleanlab, dattri and
-datascope, whichever are there, in four parts:
+datascope, whichever are there, in five parts:
 
 games
     Nearest-neighbour games of 11 rows against the enumeration of all 2^11 coalitions.
 balls
     Threshold-KNN-Shapley of many rows against the paper's formula in whole numbers.
+weights
+    KNN-Shapley of a majority vote of weighted neighbours: values and seconds.
 speed
     Seconds and memory for exact KNN-Shapley, how well low values find flipped labels, and how the
     values compare with the exact ones.
@@ -226,6 +228,57 @@ def print_balls(libraries, args, notes):
     print_table(["library", "rows", "in the balls", "error", "signs"], rows)
 
 
+# Weighted neighbours ------------------------------------------------------------------------------
+
+
+def without_the_empty(X, y, X_val, y_val):
+    """What the values of skvalue are more than those of the same game with utility 0 for no rows.
+
+    The utility of no rows is 1/C in skvalue; each row that votes on a class pair takes a part.
+    """
+    counts, n_classes = np.bincount(y), y.max() + 1
+    extra = np.zeros(len(y))
+    for label in y_val:
+        for other in np.delete(np.arange(n_classes), label):
+            both = (y == label) | (y == other)
+            extra -= both / (counts[label] + counts[other]) / (n_classes - 1) / n_classes
+    return extra / len(y_val)
+
+
+def print_weights(libraries, args, notes):
+    K = 5
+    jobs, problems = [], []
+    for n in args.weighted:
+        problems.append(draw(n, 4, 4, seed=0))
+        jobs.append(
+            {
+                "key": f"weights{n}", "method": "weighted", "warm_up": True,
+                "problem": save(libraries, f"weights{n}", *problems[-1]), "parameters": {"k": K},
+            }
+        )  # fmt: skip
+    rows, ours = [], {}
+    for name in libraries.pythons:
+        if "weighted" not in METHODS[name]:
+            continue
+        for p, report in zip(problems, libraries.answers(name, jobs)):
+            n, cells = len(p[1]), [missing(report, notes) if "values" not in report else "", "", ""]
+            if "values" in report:
+                if name == "skvalue":  # the first of them
+                    report["values"] = report["values"] - without_the_empty(*p)
+                    ours[n] = report
+                cells = [f"{report['seconds']:.3g}", "", ""]
+                if n in ours:
+                    cells[1] = as_ratio(report["seconds"] / ours[n]["seconds"])
+                    cells[2] = f"{relative_error(report, ours[n]['values']):.0e}"
+            rows.append([name, f"{n:,}", *cells])
+    print(
+        f"KNN-Shapley of a majority vote of weighted neighbours, K = {K}, weights of 3 bits, 3\n"
+        "classes, 4 points: seconds of the call, over skvalue's; largest difference of values\n"
+        "from skvalue's, less the part of the empty coalition, over the largest value.\n"
+    )
+    print_table(["library", "rows", "seconds", "ratio", "difference"], rows)
+
+
 # Seconds, memory, quality -------------------------------------------------------------------------
 
 
@@ -322,7 +375,10 @@ def print_users(libraries, args, notes):
     print_table(["library", *WANTED], rows)
 
 
-PARTS = {"games": print_games, "balls": print_balls, "speed": print_speed, "users": print_users}
+PARTS = {
+    "games": print_games, "balls": print_balls, "weights": print_weights, "speed": print_speed,
+    "users": print_users,
+}  # fmt: skip
 
 
 def parse_arguments(arguments=None):
@@ -339,6 +395,7 @@ def parse_arguments(arguments=None):
     parser.add_argument("--limit", type=float, default=60, help="seconds after which to stop")
     parser.add_argument("--games", type=int, default=5, help="small games to enumerate")
     parser.add_argument("--balls", nargs="+", type=int, default=[1000, 1100, 5000], metavar="N")
+    parser.add_argument("--weighted", nargs="+", type=int, default=[50, 100], metavar="N")
     parser.add_argument(
         "--sizes", nargs="+", default=["2000,200", "10000,500"], metavar="N,M",
         help="rows and points of the part on speed",

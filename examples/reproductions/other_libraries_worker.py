@@ -48,6 +48,13 @@ def skvalue_tknn(p, radius, n_jobs=1):
     return lambda: valuer.fit(p.X, p.y, X_val=p.X_val, y_val=p.y_val).values_
 
 
+def skvalue_weighted(p, k, n_jobs=1):
+    from skvalue import KNNShapleyValuer
+
+    valuer = KNNShapleyValuer(k, utility="hard", weights="distance", n_jobs=n_jobs)
+    return lambda: valuer.fit(p.X, p.y, X_val=p.X_val, y_val=p.y_val).values_
+
+
 def pydvl_knn(p, k, n_jobs=1):
     from joblib import parallel_config
     from pydvl.valuation import Dataset, KNNShapleyValuation
@@ -121,6 +128,14 @@ def shapiq_knn(p, k, n_jobs=None):
     return shapiq_sum(KNNExplainer, KNeighborsClassifier(k).fit(p.X, p.y), p, n_jobs)
 
 
+def shapiq_weighted(p, k, n_jobs=None):
+    from shapiq.explainer.nn import WeightedKNNExplainer
+    from sklearn.neighbors import KNeighborsClassifier
+
+    model = KNeighborsClassifier(k, weights="distance").fit(p.X, p.y)
+    return shapiq_sum(WeightedKNNExplainer, model, p, n_jobs)
+
+
 def shapiq_tknn(p, radius, n_jobs=None):
     from shapiq.explainer.nn import ThresholdNNExplainer
     from sklearn.neighbors import RadiusNeighborsClassifier
@@ -151,10 +166,11 @@ METHODS = {
         "knn": skvalue_knn,
         "by each other": skvalue_by_each_other,
         "tknn": skvalue_tknn,
+        "weighted": skvalue_weighted,
     },
     "pydvl": {"knn": pydvl_knn},
     "opendataval": {"knn": opendataval_knn},
-    "shapiq": {"knn": shapiq_knn, "tknn": shapiq_tknn},
+    "shapiq": {"knn": shapiq_knn, "tknn": shapiq_tknn, "weighted": shapiq_weighted},
     "cleanlab": {"by each other": cleanlab_by_each_other},
     "dattri": {"knn": dattri_knn},
     "datascope": {"knn": datascope_knn},

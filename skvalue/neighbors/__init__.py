@@ -21,7 +21,7 @@ from importlib import import_module
 
 from ._balls import ball_parts, balls
 from ._block_space import make_space
-from ._distances import append_columns
+from ._distances import append_columns, exact_distances
 from ._ranks import Order, rank_parts, ranks
 from ._rows import Rows, as_rows, concatenate_rows, read_rows
 from ._space import METRICS, Space
@@ -40,6 +40,7 @@ __all__ = [
     "balls",
     "check_engine",
     "concatenate_rows",
+    "exact_distances",
     "get_engine",
     "make_space",
     "rank_parts",

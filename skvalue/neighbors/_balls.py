@@ -53,7 +53,8 @@ def balls(engine, space, points, radius, self_index=None, n_jobs=1):
     found : object
         ``found.counts``, of shape (n_classes, n_points), are the numbers of rows of each class in
         each ball. ``found.sum(weights)``, with weights of the same shape, is for each row the sum,
-        over the balls that contain it, of the weight of its class in that ball.
+        over the balls that contain it, of the weight of its class in that ball. Conversely,
+        ``found.totals(numbers)``, with one number per row, are sums over the rows in each ball.
     """
     alone = n_jobs == 1 or len(space) * len(points) < _FEW_PAIRS
     parts = ball_parts(engine, len(space), len(points), 1 if alone else n_workers(n_jobs))
@@ -95,6 +96,14 @@ class BallTiles:
         tasks = [(some, *task) for some, task in zip(weights, self._tasks)]
         return sum(thread_map(_find_and_sum, tasks, self._n_jobs))
 
+    def totals(self, numbers):
+        if self._keeps:
+            found = thread_map(_total, [(tile, numbers) for tile in self._tiles], self._n_jobs)
+        else:
+            tasks = [(numbers, *task) for task in self._tasks]
+            found = thread_map(_find_and_total, tasks, self._n_jobs)
+        return np.concatenate(list(found))
+
 
 def _find(engine, *ball):
     return engine.balls(*ball)
@@ -112,3 +121,12 @@ def _sum(tile, weights):
 def _find_and_sum(weights, engine, *ball):
     with engine.turn():
         return engine.balls(*ball).sum(weights)
+
+
+def _total(tile, numbers):
+    return tile.totals(numbers)
+
+
+def _find_and_total(numbers, engine, *ball):
+    with engine.turn():
+        return engine.balls(*ball).totals(numbers)

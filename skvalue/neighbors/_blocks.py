@@ -86,6 +86,14 @@ def _add_weights(bits, codes, weights, out):
         out[r] = total
 
 
+@compiled
+def _add_rows(bits, numbers, out):
+    for r in range(len(bits)):
+        line, number = bits[r], numbers[r]
+        for v in range(len(out)):
+            out[v] += number if (line[v >> 3] >> (7 - (v & 7))) & 1 else 0.0
+
+
 def balls(space, points, radius, self_index):
     """Find the rows in the balls of a tile of points, see `NumbaEngine.balls`."""
     queries, threshold, point_slack, limit = ball_rule(space, points, radius)
@@ -121,4 +129,10 @@ class RowBalls:
         total = np.empty(len(self._bits))
         weights = np.ascontiguousarray(weights, dtype=np.float64)
         _add_weights(self._bits, self._codes, weights, total)
+        return total
+
+    def totals(self, numbers):
+        """For each point, the sum of a number of each row in its ball."""
+        total = np.zeros(self.counts.shape[1])
+        _add_rows(self._bits, np.ascontiguousarray(numbers, dtype=np.float64), total)
         return total

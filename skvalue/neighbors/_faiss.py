@@ -218,3 +218,9 @@ class PairBalls:
         """For each row, the sum of the weights of the balls that contain it."""
         of_pairs = np.asarray(weights, dtype=np.float64).ravel()[self._places]
         return np.bincount(self._rows, weights=of_pairs, minlength=self._n_rows)
+
+    def totals(self, numbers):
+        """For each point, the sum of a number of each row in its ball."""
+        n_points = self.counts.shape[1]
+        of_pairs = np.asarray(numbers, dtype=np.float64)[self._rows]
+        return np.bincount(self._places % n_points, weights=of_pairs, minlength=n_points)

@@ -12,6 +12,7 @@ from sklearn import get_config
 from .._utils.parallel import tiles
 from . import _blocks
 from ._block_space import BlockSpace
+from ._distances import DistanceSpace
 from ._ranks import Order
 from ._rows import read_rows
 from ._space import ball_rule
@@ -98,7 +99,8 @@ class NumbaEngine:
         if isinstance(space, BlockSpace):
             return _blocks.balls(space, points, radius, self_index)
         blocks = _class_blocks(space)
-        points = read_rows(points)
+        known = isinstance(space, DistanceSpace)
+        points = space.read(points, np.inf) if known else read_rows(points)
         dtype, n_points = space.work.dtype, len(points)
         work, threshold, point_slack, limit = ball_rule(space, points, radius)
         columns = np.ascontiguousarray(work.T)
@@ -180,6 +182,13 @@ class BlockBalls:
         weights = np.ascontiguousarray(weights, dtype=np.float64)
         ball_kernels.add_weights(self.bits, self._blocks.classes, weights, total)
         return total[self._blocks.position]
+
+    def totals(self, numbers):
+        """For each point, the sum of a number of each row in its ball."""
+        in_blocks, total = np.zeros(len(self._blocks.order)), np.zeros(self.bits.shape[1])
+        in_blocks[self._blocks.position] = numbers
+        ball_kernels.add_rows(self.bits, in_blocks, total)
+        return total
 
 
 def make_engine(device):

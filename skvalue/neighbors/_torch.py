@@ -260,3 +260,12 @@ class DeviceBalls:
                 else:
                     total[part] = (inside * weights[codes]).sum(dim=1)
             return total.cpu().numpy()
+
+    def totals(self, numbers):
+        """For each point, the sum of a number of each row in its ball."""
+        with self._engine.turn():
+            numbers = self._engine.to_device(np.asarray(numbers, dtype=np.float64))
+            total = torch.zeros(self._inside.shape[1], dtype=torch.float64, device=numbers.device)
+            for part in self._parts:
+                total += numbers[part] @ self._inside[part].to(torch.float64)
+            return total.cpu().numpy()

@@ -1,9 +1,10 @@
-"""Neighbour methods against the one matrix product that bounds them, and against a peer.
+"""Neighbour methods against the one matrix product that bounds them, and against peers.
 
     pytest tests/benchmarks -m bench
 
-prints the ratios. The peer lives in an environment of its own (it needs numpy < 2): name its Python
-in the environment variable SKVALUE_PEERS_PYTHON, after ``pip install pydvl==0.10.0`` there.
+prints the ratios. Peers live in environments of their own: name their Python in the environment
+variables SKVALUE_PEERS_PYTHON (numpy < 2), after ``pip install pydvl==0.10.0`` there, and
+SKVALUE_SHAPIQ_PYTHON (Python 3.12 or later), after ``pip install shapiq==1.8.0``.
 """
 
 import os
@@ -98,19 +99,67 @@ print(time.perf_counter() - t)
 """
 
 
+def seconds(python, code):
+    """What a program prints last, run with one thread."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    result = subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    return float(result.stdout.split()[-1])
+
+
 def test_knn_against_pydvl(capsys):
     peer = os.environ.get("SKVALUE_PEERS_PYTHON")
     if peer is None:
         pytest.skip("SKVALUE_PEERS_PYTHON names no environment with pyDVL")
-
-    def seconds(python, code):
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        result = subprocess.run(
-            [python, "-c", code], capture_output=True, text=True, check=True, env=environment
-        )
-        return float(result.stdout.split()[-1])
-
     times = [seconds(peer, PEER) / seconds(sys.executable, OURS) for _ in range(3)]
     with capsys.disabled():
         print(f"\npyDVL 0.10 over KNN, N=10,000, V=1,000, d=32, one thread: {sorted(times)}")
     assert np.median(times) >= 100
+
+
+VOTES = """
+import time, warnings
+import numpy as np
+warnings.filterwarnings("ignore")
+rng = np.random.default_rng(0)
+X, X_val = rng.standard_normal((150, 32)), rng.standard_normal((2, 32))
+y, y_val = rng.integers(0, 2, 150), np.array([0, 1])
+"""
+
+VOTES_PEER = (
+    VOTES
+    + """
+from shapiq.explainer.nn import WeightedKNNExplainer
+from sklearn.neighbors import KNeighborsClassifier
+model = KNeighborsClassifier(5, weights="distance").fit(X, y)
+explainers = [WeightedKNNExplainer(model, class_index=c) for c in (0, 1)]
+t = time.process_time()
+for x, label in zip(X_val, y_val):
+    explainers[label].explain(x)
+print(time.process_time() - t)
+"""
+)
+
+VOTES_OURS = (
+    VOTES
+    + """
+from skvalue import KNNShapleyValuer
+valuer = KNNShapleyValuer(5, utility="hard", weights="distance", n_jobs=1)
+valuer.fit(X, y, X_val=X_val, y_val=y_val)
+t = time.process_time()
+for _ in range(10):
+    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+print((time.process_time() - t) / 10)
+"""
+)
+
+
+def test_weighted_knn_against_shapiq(capsys):
+    peer = os.environ.get("SKVALUE_SHAPIQ_PYTHON")
+    if peer is None:
+        pytest.skip("SKVALUE_SHAPIQ_PYTHON names no environment with shapiq")
+    times = [seconds(peer, VOTES_PEER) / seconds(sys.executable, VOTES_OURS) for _ in range(7)]
+    with capsys.disabled():
+        print(f"\nshapiq 1.8 over weighted KNN, N=150, V=2, K=5, 3 bits: {sorted(times)}")
+    assert np.median(times) >= 30

@@ -231,7 +231,7 @@ def test_messages(rng):
             "'radius' parameter of TKNNShapleyValuer must be a float in the range",
         ),
         (dict(semivalue="owen"), y, "semivalue must be 'shapley'.* Got 'owen'"),
-        ({}, y + 0.5, "TKNNShapleyValuer needs classes. Got a continuous target"),
+        (dict(task="classification"), y + 0.5, "y must hold classes when task='classification'"),
     ]
     for parameters, target, message in cases:
         with pytest.raises(ValueError, match=message):

@@ -90,6 +90,24 @@ def remove_self(bits, counts, position, labels, self_index):
 
 
 @compiled(fastmath={"reassoc", "contract"})
+def add_rows(bits, numbers, out):
+    """Add to each point the numbers of the rows in its ball; ``numbers`` in blocks of eight."""
+    for s in range(len(bits)):
+        line = bits[s]
+        x0, x1, x2, x3 = numbers[8 * s], numbers[8 * s + 1], numbers[8 * s + 2], numbers[8 * s + 3]
+        x4, x5, x6, x7 = (
+            numbers[8 * s + 4], numbers[8 * s + 5], numbers[8 * s + 6], numbers[8 * s + 7]
+        )  # fmt: skip
+        for v in range(bits.shape[1]):
+            b = np.int32(line[v])
+            low = (x0 if b & 1 else 0.0) + (x1 if b & 2 else 0.0)
+            low += (x2 if b & 4 else 0.0) + (x3 if b & 8 else 0.0)
+            high = (x4 if b & 16 else 0.0) + (x5 if b & 32 else 0.0)
+            high += (x6 if b & 64 else 0.0) + (x7 if b & 128 else 0.0)
+            out[v] += low + high
+
+
+@compiled(fastmath={"reassoc", "contract"})
 def add_weights(bits, block_class, weights, out):
     """Add to each row of the blocks the weights of the points whose balls contain it."""
     n_points = bits.shape[1]

@@ -163,3 +163,59 @@ def max_rank_bound(n, max_rank, n_neighbors=1, semivalue="shapley", min_coalitio
     """
     near = near_rows(n, n_neighbors, semivalue, min_coalition).near
     return max(0.0, float(near[min(max_rank, n)] - near[n]))
+
+
+def vote_game(class_counts, n_neighbors, n_bits=0, semivalue="shapley", left_out=False):
+    """Tables of the classification game of a majority vote, with or without weights.
+
+    At one validation point a row has the integer weight ``round(2**n_bits * nearest / distance)``,
+    or 1 without weights. Against another class, a coalition is right if, among its K nearest rows
+    of these two classes, those of the point's class have at least as much weight; the utility is
+    the mean over the other classes, and 1/C for the empty coalition.
+
+    Let P be the distribution of the sum of the signed weights of K - 1 random rows nearer than the
+    one at rank m, without row i of signed weight u, which is nearer, too. Row i replaces row m in
+    coalitions whose K-th nearest member is row m, and adds, on average,
+    ``steps[m - 1] (P(sum < -u_m) - P(sum < -u))``. The probabilities depend on i by its weight u
+    alone, which has at most ``2**(n_bits + 1) + 1`` values: the values of all rows take
+    time O(n K^2 2^n_bits), where the algorithm of the paper is quadratic in n.
+
+    Parameters
+    ----------
+    class_counts : array-like of int of shape (n_classes,)
+        Number of players of each class.
+    n_neighbors : int
+        Number K of neighbours.
+    n_bits : int, default=0
+        Number of bits of a weight; 0 without weights.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
+        The semivalue, see `skvalue.semivalues.check_semivalue`.
+    left_out : bool, default=False
+        Whether a validation point is one of the rows of its class, and does not play there.
+
+    Returns
+    -------
+    game : VoteGame
+        The tables.
+
+    References
+    ----------
+    J. T. Wang, P. Mittal, R. Jia: "Efficient Data Shapley for Weighted Nearest Neighbor
+    Algorithms", AISTATS 2024; Theorem 5 and Appendix B.
+    """
+    from ._vote_kernels import VoteGame
+
+    counts = np.asarray(class_counts)
+    n, n_classes = int(counts.sum()) - left_out, len(counts)
+    near = near_rows(n, n_neighbors, semivalue).near
+    steps = np.zeros(n + 1)
+    steps[:n] = n_neighbors * (near[:-1] - near[1:])
+    sizes = np.zeros((n_classes, n_classes, n_neighbors))
+    for both in np.unique(pairs := counts[:, None] + counts - left_out):
+        if both > 0:
+            some = near_rows(int(both), n_neighbors, semivalue).sizes / both
+            sizes[pairs == both, : len(some)] = some
+    return VoteGame(
+        n=n, n_neighbors=n_neighbors, weighted=n_bits > 0, scale=2**n_bits, empty=1.0 / n_classes,
+        steps=steps, sizes=sizes,
+    )  # fmt: skip

@@ -16,6 +16,7 @@ from ...neighbors import (
     APPROXIMATE,
     ENGINES,
     METRICS,
+    Rows,
     append_columns,
     concatenate_rows,
     get_engine,
@@ -25,8 +26,17 @@ from ...neighbors import (
 )
 from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
-from ._games import class_game, max_rank_bound, target_game
-from ._values import join_classes, join_targets, point_moments, point_values, predict_at, value_part
+from ._games import class_game, max_rank_bound, target_game, vote_game
+from ._values import (
+    join_classes,
+    join_targets,
+    join_votes,
+    point_moments,
+    point_values,
+    predict_at,
+    value_part,
+    vote_fractions,
+)
 
 
 class KNNShapleyValuer(BaseValuer):
@@ -44,13 +54,24 @@ class KNNShapleyValuer(BaseValuer):
     ----------
     n_neighbors : int, default=5
         Number K of neighbours. A coalition of fewer rows predicts with all of them.
-    utility : {"soft", "original"}, default="soft"
+    utility : {"soft", "original", "hard"}, default="soft"
         Utility of a coalition S of fewer than K rows. "soft" (Wang and Jia 2023) divides by
         ``min(K, |S|)``, and the empty coalition has utility 1/C, with C classes; "original" (Jia et
         al. 2019) divides by K, and the empty coalition has utility 0. For regression, missing
         neighbours count as the mean validation target in "original", and the empty coalition
         predicts that mean in both. (Without a validation set it is the mean target of the rows of
-        fit, also when `score_samples` values a row that joins them.)
+        fit, also when `score_samples` values a row that joins them.) "hard" (Wang, Mittal and Jia
+        2024) is whether a majority vote is right: for each other class, whether the right class has
+        at least as much weight as that one among the nearest ``min(K, |S|)`` rows of these two
+        classes. The utility is the mean over the other classes; that of the empty coalition is 1/C.
+        It is for classes and dense rows, without `max_rank` and `min_coalition`, by
+        engine="numba".
+    weights : {"uniform", "distance"}, default="uniform"
+        Weights of the neighbours, with ``utility="hard"``. "distance": the smallest distance
+        of a row from the point over the distance of the neighbour, rounded to a multiple of
+        ``2**-n_bits``.
+    n_bits : int, default=3
+        Number of bits of a weight with ``weights="distance"``. Time grows as ``2**n_bits``.
     metric : str or callable, default="euclidean"
         "euclidean" and "cosine" are computed by one matrix product; "braycurtis", "canberra",
         "chebyshev", "correlation", "hamming", "l1", "manhattan", "sqeuclidean" or a callable of
@@ -128,7 +149,9 @@ class KNNShapleyValuer(BaseValuer):
     J. T. Wang, R. Jia: "A Note on 'Towards Efficient Data Valuation Based on the Shapley Value'",
     2023. R. Jia et al.: "Efficient Task-Specific Data Valuation for Nearest Neighbor Algorithms",
     PVLDB 12(11), 2019; Theorems 1 and 6. Z. Yang, H. Yue, J. Chen, H. Liu: "On the Inflation of
-    KNN-Shapley Value", arXiv:2405.17489, 2024 (`min_coalition`).
+    KNN-Shapley Value", arXiv:2405.17489, 2024 (`min_coalition`). J. T. Wang, P. Mittal, R. Jia:
+    "Efficient Data Shapley for Weighted Nearest Neighbor Algorithms", AISTATS 2024
+    (``utility="hard"``).
 
     Examples
     --------
@@ -142,7 +165,9 @@ class KNNShapleyValuer(BaseValuer):
 
     _parameter_constraints: dict = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "utility": [StrOptions({"soft", "original"})],
+        "utility": [StrOptions({"soft", "original", "hard"})],
+        "weights": [StrOptions({"uniform", "distance"})],
+        "n_bits": [Interval(Integral, 1, 10, closed="both")],
         "metric": [StrOptions(METRICS | {"precomputed"}), callable],
         "semivalue": [str, tuple, list],
         "min_coalition": [Interval(Integral, 0, None, closed="left")],
@@ -160,6 +185,8 @@ class KNNShapleyValuer(BaseValuer):
         n_neighbors=5,
         *,
         utility="soft",
+        weights="uniform",
+        n_bits=3,
         metric="euclidean",
         semivalue="shapley",
         min_coalition=0,
@@ -174,6 +201,8 @@ class KNNShapleyValuer(BaseValuer):
     ):
         self.n_neighbors = n_neighbors
         self.utility = utility
+        self.weights = weights
+        self.n_bits = n_bits
         self.metric = metric
         self.semivalue = semivalue
         self.min_coalition = min_coalition
@@ -209,6 +238,7 @@ class KNNShapleyValuer(BaseValuer):
                 f"{'classification' if problem.n_classes else 'regression'}."
             )
         semivalue = check_semivalue(self.semivalue)
+        self._check_vote(problem)
         sizes = {_n_players(problem, split) for split in problem.splits}
         if self.min_coalition and semivalue != "shapley":
             raise ValueError(
@@ -240,6 +270,34 @@ class KNNShapleyValuer(BaseValuer):
             )  # fmt: skip
         return {"max_rank_error_": bound, "approximate_": approximate}
 
+    def _check_vote(self, problem):
+        """Refuse what the game of a majority vote, or weights of the neighbours, do not support."""
+        if self.utility != "hard":
+            if self.weights != "uniform":
+                raise ValueError(
+                    f"weights={self.weights!r} needs utility='hard'. Got utility={self.utility!r}."
+                )
+            return
+        if not problem.n_classes:
+            raise ValueError("utility='hard' needs classes. Got a regression.")
+        for name, needed in (("max_rank", None), ("min_coalition", 0)):
+            if getattr(self, name) != needed:
+                raise ValueError(
+                    f"{name} must be {needed} with utility='hard'. Got {getattr(self, name)}."
+                )
+        if get_engine(self.engine, self.device).name != "numba":
+            raise ValueError(
+                f"utility='hard' needs engine='numba' or 'auto', on the CPU. Got "
+                f"engine={self.engine!r} and device={self.device!r}."
+            )
+        if any(isinstance(split.points.X, Rows) for split in problem.splits) or (
+            isinstance(problem.X, Rows) and not self._is_precomputed
+        ):
+            raise ValueError(
+                "utility='hard' needs dense rows, or distances, in memory. Got sparse ones, a file "
+                "or a Dask array."
+            )
+
     def _parts(self, problem, attributes, release):
         parts = self._plan(problem)
         tasks = (
@@ -258,7 +316,7 @@ class KNNShapleyValuer(BaseValuer):
             n_classes = problem.n_classes_of(split)
             if not n_classes:
                 return _empty_utility(split.points)
-            return 1.0 / n_classes if self.utility == "soft" else 0.0
+            return 0.0 if self.utility == "original" else 1.0 / n_classes
 
         return mean_over_splits(problem, parts, empty)
 
@@ -284,7 +342,11 @@ class KNNShapleyValuer(BaseValuer):
             class_counts, y, points = np.zeros(0, np.int64), y - points.prior, points.centred()
         max_rank = n if self.max_rank is None else min(self.max_rank, n)
         rows = problem.row_numbers(split) if self._is_precomputed else X
-        space, game = make_space(rows, self.metric), self._game(n, n_classes)
+        space = make_space(rows, self.metric)
+        if self.utility == "hard":
+            game = self._vote_game(class_counts, split)
+        else:
+            game = self._game(n, n_classes)
         for part in parts:
             yield engine, space, y, points[part], game, class_counts, max_rank
 
@@ -293,6 +355,16 @@ class KNNShapleyValuer(BaseValuer):
         if n_classes:
             return class_game(n, self.n_neighbors, n_classes, self.utility, *weights)
         return target_game(n, self.n_neighbors, self.utility, *weights)
+
+    @property
+    def _bits(self):
+        """Bits of the weights of a majority vote; 0 without weights."""
+        return self.n_bits if self.weights == "distance" else 0
+
+    def _vote_game(self, class_counts, split):
+        left_out = split.points.self_index is not None
+        semivalue = check_semivalue(self.semivalue)
+        return vote_game(class_counts, self.n_neighbors, self._bits, semivalue, left_out)
 
     # After the fit --------------------------------------------------------------------------
 
@@ -303,7 +375,8 @@ class KNNShapleyValuer(BaseValuer):
         split = problem.splits[number]
         n_classes = problem.n_classes_of(split)
         X_old, y_old = problem.rows(split)
-        game = self._game(_n_players(problem, split) + 1, n_classes)
+        is_vote = self.utility == "hard"
+        game = None if is_vote else self._game(_n_players(problem, split) + 1, n_classes)
         prior, votes = split.points.prior, min(self.n_neighbors, len(X_old))
         if not n_classes:
             y_old = y_old - prior
@@ -318,6 +391,21 @@ class KNNShapleyValuer(BaseValuer):
             else:
                 old, points, both = X_old, split.points, concatenate_rows(X_old, new)
             both = make_space(both, self.metric)
+            if is_vote:
+                labels = (
+                    np.tile(np.arange(n_classes), (len(new), 1)) if y is None else y[part, None]
+                )
+
+                def make_game(joined):
+                    counts = np.bincount(joined, minlength=n_classes)
+                    return self._vote_game(counts, split), counts
+
+                found = join_votes(engine, both, y_old, points, make_game, labels)
+                if y is None:
+                    known = make_space(old, self.metric)
+                    found *= vote_fractions(known, y_old, new, votes, self._bits, n_classes)
+                scores[part] = found.sum(axis=1)
+                continue
             if y is None:
                 predicted = predict_at(
                     engine, make_space(old, self.metric), y_old, new, votes, n_classes
@@ -353,7 +441,7 @@ class KNNShapleyValuer(BaseValuer):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.utility != "hard"
         tags.target_tags.multi_output = True
         tags.input_tags.pairwise = self._is_precomputed
         return tags

@@ -10,6 +10,13 @@ from ._denoising import (
 from ._game import neighbour_values
 from ._private import capped_balls, overlap_bound, public_baseline
 from ._radius import suggest_radius
+from ._targets import target_values
 from ._valuer import TKNNShapleyValuer
 
-__all__ = ["TKNNShapleyValuer", "neighbour_values", "public_baseline", "suggest_radius"]
+__all__ = [
+    "TKNNShapleyValuer",
+    "neighbour_values",
+    "public_baseline",
+    "suggest_radius",
+    "target_values",
+]

@@ -11,6 +11,7 @@ from ..._utils.parallel import tiles
 from ...base import hash_rows, rows_at
 from ...neighbors import as_rows, read_rows
 from ._game import threshold_utility
+from ._targets import target_utility
 
 _MAX_POINTS = 5000  # points that predict each other
 _MAX_CANDIDATE_POINTS = 500  # of these, points whose distances are the candidates
@@ -64,19 +65,26 @@ def suggest_radius(X_val, y_val, metric="cosine", n_candidates=50):
     return choose_radius(as_rows(X_val.astype(np.float64)), codes, metric, n_candidates)
 
 
-def choose_radius(X, codes, metric, n_candidates=50):
-    """`suggest_radius` of checked points (an array or `Rows`) and the codes of their labels."""
+def choose_radius(X, codes, metric, n_candidates=50, *, regression=False):
+    """`suggest_radius` of checked points (an array or `Rows`), and the codes of their labels.
+
+    For a regression, ``codes`` are the targets relative to the prediction of an empty ball. With
+    the metric "precomputed", X are the distances between the points.
+    """
     # In an order that depends on their content alone, so that rounding does, too.
     order = np.lexsort((codes, hash_rows(X)))[:_MAX_POINTS]
     X, codes = read_rows(rows_at(X, order)).astype(np.float64), codes[order]
+    if metric == "precomputed":
+        X = X[:, order]
     if metric == "euclidean" and not issparse(X):
         X = X - X.mean(axis=0)
     few = X[:_MAX_CANDIDATE_POINTS]
-    distances = _distances(few, few, metric)[~np.eye(few.shape[0], dtype=bool)]
+    distances = _distances(few, few, metric)[:, : few.shape[0]]
+    distances = distances[~np.eye(few.shape[0], dtype=bool)]
     radii = np.unique(np.quantile(distances, np.linspace(0, 1, n_candidates + 2)[1:-1]))
     # Slightly larger, so that rounding excludes none of the points at the same distance.
     radii += 1e-12 if metric == "cosine" else 1e-9 * radii
-    utilities = _leave_one_out(X, codes, metric, radii)
+    utilities = _leave_one_out(X, codes, metric, radii, regression)
     means = utilities.mean(axis=1)
     best = means.argmax()
     error = utilities[best].std(ddof=1) / np.sqrt(len(codes))
@@ -85,6 +93,8 @@ def choose_radius(X, codes, metric, n_candidates=50):
 
 def _distances(X, Y, metric):
     """Distances of the rows of two arrays; 0 where they differ by rounding alone."""
+    if metric == "precomputed":
+        return X.copy()
     distances = pairwise_distances(X, Y, metric=metric)
     if metric == "euclidean":
         squares = row_norms(X, squared=True)[:, None] + row_norms(Y, squared=True)
@@ -92,10 +102,10 @@ def _distances(X, Y, metric):
     return distances
 
 
-def _leave_one_out(X, codes, metric, radii):
+def _leave_one_out(X, codes, metric, radii, regression=False):
     """Utility of all other points at each point, for each radius, (n_radii, n_points)."""
     n, n_levels = len(codes), len(radii) + 1
-    n_classes = len(np.unique(codes))
+    n_classes = 0 if regression else len(np.unique(codes))
     utilities = np.empty((len(radii), n))
     size = max(1, int(get_config()["working_memory"] * 2**20 // (64 * n)))
     for part in tiles(n, min(size, 500)):
@@ -103,6 +113,16 @@ def _leave_one_out(X, codes, metric, radii):
         distances[np.arange(size), np.arange(n)[part]] = np.inf  # no point is in its own ball
         # Numbers of points between a radius and the next, and of those with the label.
         levels = np.searchsorted(radii, distances) + n_levels * np.arange(size)[:, None]
+        if regression:
+            inside, sums = (
+                np.bincount(levels.ravel(), weights, minlength=size * n_levels)
+                for weights in (None, np.tile(codes, size))
+            )
+            inside, sums = (
+                np.cumsum(part.reshape(size, n_levels)[:, :-1], axis=1) for part in (inside, sums)
+            )
+            utilities[:, part] = target_utility(inside, sums, codes[part, None]).T
+            continue
         same = codes[part, None] == codes
         counts = [
             np.bincount(chosen, minlength=size * n_levels).reshape(size, n_levels)[:, :-1]

@@ -7,17 +7,19 @@ from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from ..._utils.parallel import n_workers, ordered_map
 from ..._utils.sklearn import Interval, StrOptions
 from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Part, Release, Takes, mean_over_splits
 from ...exceptions import RadiusWarning
-from ...neighbors import METRICS, ball_parts, balls, get_engine, make_space
+from ...neighbors import METRICS, Rows, ball_parts, balls, get_engine, make_space
 from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
 from ._game import by_label, game_at_points, same_and_other
 from ._private import CappedBalls, noisy_counts
 from ._radius import choose_radius
+from ._targets import evaluate, sum_targets, target_utility, target_values
 
 
 class ExactCounts(Release):
@@ -34,7 +36,8 @@ def radius_warnings(result, radius):
     """The warning, as a tuple, if most balls of an exact fit contain no row, or all rows."""
     sizes, largest = [], []
     for split, counts in zip(result.problem.splits, result.statistic):
-        sizes.append(np.concatenate(counts, axis=1).sum(axis=0))
+        counts = np.concatenate(counts, axis=1)
+        sizes.append(counts.sum(axis=0) if result.problem.n_classes else counts[0])
         others = result.problem.n_rows(split) - (split.points.self_index is not None)
         largest.append(np.full(len(sizes[-1]), others))
     sizes, largest = np.concatenate(sizes), np.concatenate(largest)
@@ -73,14 +76,29 @@ def value_neighbors(
         return Part(split, values, utility, counts, curator)
 
 
+def value_targets(split, engine, space, y, points, radius, semivalue):
+    """Values of all rows at some validation points, for a regression."""
+    with engine.turn():
+        found = engine.balls(space, points.X, radius, points.self_index)
+        sums = sum_targets(found, y)
+        coefficients = target_values(*sums, points.y, semivalue) * points.weights
+        utility = target_utility(*sums[:2], points.y)
+        return Part(split, evaluate(found, coefficients, y), utility, sums)
+
+
 class TKNNShapleyValuer(BaseValuer):
-    """Exact Threshold-KNN-Shapley: what each row adds to a threshold-neighbour classifier.
+    """Exact Threshold-KNN-Shapley: what each row adds to a threshold-neighbour model.
 
     The game: a coalition of rows predicts, at a validation point, the fraction of each label among
     its rows within `radius` of the point (1/C each if there is none); its utility is the mean
     predicted probability of the right labels. At a validation point, all neighbours with its label
     have one value and all others another (`neighbour_values`), so that all values cost one matrix
     product, one comparison and a sum.
+
+    For a continuous target, a coalition predicts the mean target of its rows within the radius, or
+    the mean validation target if there is none; its utility is minus the mean squared error. Values
+    are quadratic in the target of the row (`target_values`). (Without a validation set the prior is
+    the mean target of the rows of fit, also when `score_samples` values a row that joins them.)
 
     Parameters
     ----------
@@ -93,9 +111,17 @@ class TKNNShapleyValuer(BaseValuer):
     metric : str or callable, default="cosine"
         "cosine" (1 - cosine similarity) and "euclidean" are computed by one matrix product;
         "braycurtis", "canberra", "chebyshev", "correlation", "hamming", "l1", "manhattan",
-        "sqeuclidean" or a callable of two rows by `sklearn.metrics.pairwise_distances`.
+        "sqeuclidean" or a callable of two rows by `sklearn.metrics.pairwise_distances`. With
+        "precomputed", X holds the distances between the rows, of shape (n_samples, n_samples), and
+        X_val those from the validation points to the rows, of shape (n_validation, n_samples);
+        either may be sparse, and rows whose distance is not stored (a stored zero is a distance)
+        are in no ball. With X_val, the entries of X are not used, and `radius` must be a number.
+        It needs engine="numba" or "auto", and no epsilon.
     semivalue : {"shapley", "banzhaf", "leave-one-out"} or tuple (alpha, beta), default="shapley"
         The semivalue; a tuple is Beta(alpha, beta)-Shapley.
+    task : {"auto", "classification", "regression"}, default="auto"
+        "auto" is regression if the target is continuous; whole numbers with many values are taken
+        for classes, with a warning. Private fits are for classes only.
     engine : {"auto", "numba", "torch", "faiss"}, default="auto"
         What computes distances and counts. All give the same values. "auto" is "numba", or "torch"
         if device="cuda". The others need the extras `torch` and `faiss`.
@@ -165,8 +191,9 @@ class TKNNShapleyValuer(BaseValuer):
         Mean utility of all rows and of the empty coalition. For the Shapley value,
         ``values_.sum()`` is their difference. With epsilon, `utility_` is estimated from `counts_`.
     counts_ : ndarray of shape (n_classes, n_validation) or (2, n_validation)
-        Number of rows of each class in the ball of each validation point; with epsilon, the
-        released noisy numbers of rows with and without the label of the point.
+        Number of rows of each class in the ball of each validation point, (1, n_validation) for a
+        regression; with epsilon, the released noisy numbers of rows with and without the label of
+        the point.
     privacy_ : PrivacyReport
         What is protected, from whom, and what is not. Only with epsilon.
     radius_ : float
@@ -176,7 +203,7 @@ class TKNNShapleyValuer(BaseValuer):
     embedding_ : transformer, torch module or callable
         The fitted embedding, if `embedding` is set.
     classes_ : ndarray of shape (n_classes,)
-        The labels.
+        The labels; not set for regression.
     groups_ : ndarray of shape (n_groups,)
         The groups, if `groups` was passed.
     n_features_in_ : int
@@ -207,8 +234,9 @@ class TKNNShapleyValuer(BaseValuer):
 
     _parameter_constraints: dict = {
         "radius": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "metric": [StrOptions(METRICS), callable],
+        "metric": [StrOptions(METRICS | {"precomputed"}), callable],
         "semivalue": [str, tuple, list],
+        "task": [StrOptions({"auto", "classification", "regression"})],
         **ENGINE_CONSTRAINTS,
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "class_weight": [StrOptions({"balanced"}), None],
@@ -229,6 +257,7 @@ class TKNNShapleyValuer(BaseValuer):
         *,
         metric="cosine",
         semivalue="shapley",
+        task="auto",
         engine="auto",
         device="auto",
         embedding=None,
@@ -248,6 +277,7 @@ class TKNNShapleyValuer(BaseValuer):
         self.radius = radius
         self.metric = metric
         self.semivalue = semivalue
+        self.task = task
         self.engine = engine
         self.device = device
         self.embedding = embedding
@@ -264,12 +294,29 @@ class TKNNShapleyValuer(BaseValuer):
         self.ledger = ledger
         self.noise_random_state = noise_random_state
 
-    _takes = Takes(new_classes=True, blocks=True, leave_one_out_at_once=True)
+    @property
+    def _is_precomputed(self):
+        return isinstance(self.metric, str) and self.metric == "precomputed"
+
+    @property
+    def _takes(self):
+        targets = ("classification",) if self._is_private else ("classification", "regression")
+        return Takes(
+            targets=targets, task=self.task, new_classes=True, blocks=True,
+            leave_one_out_at_once=True, pairwise=self._is_precomputed,
+        )  # fmt: skip
 
     # The fit --------------------------------------------------------------------------------
 
     def _prepare(self, problem):
         check_semivalue(self.semivalue)
+        if self._is_private and self.task == "regression":
+            raise ValueError(
+                "task must not be 'regression' with epsilon: sums of targets have no bound. Got "
+                f"task='regression' and epsilon={self.epsilon}."
+            )
+        if self._is_precomputed:
+            self._check_distances(problem)
         approximate = check_neighbors(
             problem, self.engine, self.device, self.metric, self._is_private
         )
@@ -279,12 +326,39 @@ class TKNNShapleyValuer(BaseValuer):
             radius = self._chosen_radius(problem) if kept is None else kept
         return {"radius_": radius, "approximate_": approximate}
 
+    def _check_distances(self, problem):
+        """Refuse what known distances do not support."""
+        if self._is_private:
+            raise ValueError(
+                "metric='precomputed' needs epsilon=None: the noise depends on the distances "
+                f"between validation points. Got epsilon={self.epsilon}."
+            )
+        if get_engine(self.engine, self.device).name != "numba":
+            raise ValueError(
+                "metric='precomputed' needs engine='numba' or 'auto', on the CPU. Got "
+                f"engine={self.engine!r} and device={self.device!r}."
+            )
+        points = problem.splits[0].points.X
+        if self.radius == "auto" and (problem.has_validation_set or isinstance(points, Rows)):
+            raise ValueError(
+                "radius must be a number with metric='precomputed', unless X is dense and there is "
+                "no X_val: 'auto' needs the distances between the validation points. Got 'auto'."
+            )
+
     def _chosen_radius(self, problem):
         """The radius for the validation points, or for the rows, which are then held out."""
         X, y, name = problem.X, problem.y, "y"
         if problem.has_validation_set:  # always with epsilon: the rows are private
             points = problem.splits[0].points
             X, y, name = points.X, points.y, "y_val"
+        if not problem.n_classes:
+            if len(y) < 3:
+                raise ValueError(
+                    f"radius='auto' needs at least 3 targets in {name}. Got {len(y)}: pass a "
+                    "number as radius."
+                )
+            prior = problem.splits[0].points.prior if problem.has_validation_set else y.mean()
+            return choose_radius(X, y - prior, self.metric, regression=True)
         n_labels = len(np.unique(y))
         if len(y) < 3 or n_labels < 2:
             raise ValueError(
@@ -313,15 +387,18 @@ class TKNNShapleyValuer(BaseValuer):
             ]
         else:  # noise is added to the counts of all points at once
             at_a_time, threads_of_one, parts = 1, workers, [[slice(None)]]
-        tasks = self._tasks(problem, engine, attributes["radius_"], release, parts, threads_of_one)
         n_tasks = sum(map(len, parts))
+        if not problem.n_classes:
+            tasks = self._target_tasks(problem, engine, attributes["radius_"], parts)
+            return ordered_map(value_targets, started(tasks), at_a_time, n_tasks), n_tasks
+        tasks = self._tasks(problem, engine, attributes["radius_"], release, parts, threads_of_one)
         return ordered_map(value_neighbors, started(tasks), at_a_time, n_tasks), n_tasks
 
     def _tasks(self, problem, engine, radius, release, parts, n_jobs):
         """Arguments of `value_neighbors` for each part of the points of each split."""
         n_labels = problem.n_classes + (not release.is_exact)  # private fits: one for other labels
         for number, split in enumerate(problem.splits):
-            X, y = problem.rows(split)
+            X, y = self._rows(problem, split)
             space = make_space(X, self.metric, y, n_labels)
             for part in parts[number]:
                 yield (
@@ -329,10 +406,32 @@ class TKNNShapleyValuer(BaseValuer):
                     self.semivalue, release, problem.sum_by_group, n_jobs,
                 )  # fmt: skip
 
+    def _target_tasks(self, problem, engine, radius, parts):
+        """As `_tasks`, of `value_targets`; targets are relative to the prior."""
+        for number, split in enumerate(problem.splits):
+            X, y = self._rows(problem, split)
+            space, points = make_space(X, self.metric), split.points.centred()
+            for part in parts[number]:
+                yield (
+                    number, engine, space, y - split.points.prior, points[part], radius,
+                    self.semivalue,
+                )  # fmt: skip
+
+    def _rows(self, problem, split):
+        """As `Problem.rows`; with metric="precomputed" the players' positions in place of X."""
+        X, y = problem.rows(split)
+        return (problem.row_numbers(split) if self._is_precomputed else X), y
+
     def _combine(self, problem, attributes, parts):
         if self._is_private:  # one part; its counts are noisy, so that nothing is warned of
             parts = list(parts)
-        result = mean_over_splits(problem, parts, 1.0 / problem.n_classes)
+
+        def empty(split):
+            if problem.n_classes:
+                return 1.0 / problem.n_classes
+            return -(split.points.centred().y ** 2 @ split.points.weights)
+
+        result = mean_over_splits(problem, parts, empty)
         if result is None:
             return None
         if self._is_private:
@@ -359,8 +458,9 @@ class TKNNShapleyValuer(BaseValuer):
         its own ball; with a splitter in the order of the splits. After a private fit, the released
         noisy numbers of rows with and without the label of the point, (2, n_validation).
         """
-        statistic = self._record("counts_").statistic
-        return np.concatenate([counts for split in statistic for counts in split], axis=1)
+        fitted = self._record("counts_")
+        counts = np.concatenate([c for split in fitted.statistic for c in split], axis=1)
+        return counts if fitted.problem.n_classes else counts[:1].astype(np.int64)
 
     def _balls(self, X, y, n_labels, points, cap=None, self_index=None):
         """The balls around points, for rows X with classes y (None: one class)."""
@@ -380,33 +480,66 @@ class TKNNShapleyValuer(BaseValuer):
             fitted.cache["joining"] = sizes
         return points, *fitted.cache["joining"]
 
+    def _polynomials(self, fitted, number, joins=False):
+        """The points of a split, with centred targets, and the coefficients of values at each."""
+        points = fitted.problem.splits[number].points.centred()
+        sums = np.concatenate(fitted.statistic[number], axis=1)
+        return points, target_values(*sums, points.y, self.semivalue, joins)
+
     def _score_new(self, fitted, number, X, y):
         """A new row adds one to the counts of the balls that contain it."""
         problem, cap = fitted.problem, fitted.release.cap
+        split = problem.splits[number]
+        known, new, at = None, X, split.points.X  # players, new rows, and the points around them
+        if not fitted.is_private:
+            known = self._rows(problem, split)
+        if self._is_precomputed:  # X are distances from the rows of fit, of which the points are
+            new, at = np.arange(len(X)), _columns(X, split.points.index)
+        if not problem.n_classes:
+            return self._score_new_targets(fitted, number, known, X, new, at, y)
         points, value_same, value_other = self._point_game(fitted, number, joins=True)
         n_labels = problem.n_classes + fitted.is_private
         weights = by_label(points.y, value_same, value_other, n_labels) * points.weights
         if y is not None:
-            return self._balls(X, y, n_labels, points.X, cap).sum(weights)
+            return self._balls(new, y, n_labels, at, cap).sum(weights)
         # Without a label, average over the probabilities of the classifier; after a private fit,
         # over those by the public labels.
-        known = (points.X, points.y) if fitted.is_private else problem.rows(problem.splits[number])
+        known = (points.X, points.y) if fitted.is_private else known
         around = self._balls(*known, problem.n_classes, X).counts
         total = around.sum(axis=0)
         probabilities = np.where(total > 0, around / np.maximum(total, 1), 1 / problem.n_classes)
-        found = self._balls(X, None, 1, points.X, cap)
+        found = self._balls(new, None, 1, at, cap)
         by_labels = np.array([found.sum(line[None]) for line in weights[: problem.n_classes]])
         return (probabilities * by_labels).sum(axis=0)
 
+    def _score_new_targets(self, fitted, number, known, X, new, at, y):
+        """As `_score_new`, for a regression; without y, by moments of the model's prediction."""
+        prior = fitted.problem.splits[number].points.prior
+        points, coefficients = self._polynomials(fitted, number, joins=True)
+        found = self._balls(new, None, 1, at)
+        if y is not None:
+            return evaluate(found, coefficients * points.weights, y - prior)
+        around = self._balls(known[0], None, 1, X)
+        count, sums, squares = sum_targets(around, known[1] - prior)
+        moments = np.ones(len(count)), sums / np.maximum(count, 1), squares / np.maximum(count, 1)
+        terms = [found.sum(line[None]) for line in coefficients * points.weights]
+        return np.einsum("kx,kx->x", np.stack(moments), np.stack(terms))
+
     def _point_values(self, fitted, number, players):
         problem, split = fitted.problem, fitted.problem.splits[number]
-        points, value_same, value_other = self._point_game(fitted, number)
-        X, y = problem.rows(split)
+        points = split.points
+        X, y = self._rows(problem, split)
         self_index = None
         if points.self_index is not None:
             place = np.full(len(X), -1)
             place[players] = np.arange(len(players))
             self_index = place[points.self_index]
+        if not problem.n_classes:
+            _, coefficients = self._polynomials(fitted, number)
+            found = self._balls(X[players], None, 1, points.X, self_index=self_index)
+            sums = sum_targets(found, y[players] - points.prior)
+            return np.einsum("kv,kv->v", coefficients, sums)
+        _, value_same, value_other = self._point_game(fitted, number)
         found = self._balls(
             X[players], y[players], problem.n_classes, points.X, self_index=self_index
         )
@@ -415,19 +548,22 @@ class TKNNShapleyValuer(BaseValuer):
 
     def _point_moments(self, fitted):
         problem, n_classes = fitted.problem, fitted.problem.n_classes
+        X, y = self._rows(problem, problem.splits[0])
+        if not n_classes:
+            return self._target_moments(fitted, X, y)
         points, value_same, value_other = self._point_game(fitted, 0)
         squares = points.weights**2
         if problem.groups is None:
-            found = self._balls(problem.X, problem.y, n_classes, points.X)
+            found = self._balls(X, y, n_classes, points.X)
             kinds = [by_label(points.y, value_same**p, value_other**p, n_classes) for p in (1, 2)]
             return [found.sum(kind * squares) for kind in kinds]
         # Rows of one group and class have equal values in a ball: count them.
         engine, n_groups = get_engine(self.engine, self.device), problem.n_players
-        codes = problem.groups * n_classes + problem.y
-        space = make_space(problem.X, self.metric, codes, n_groups * n_classes)
+        codes = problem.groups * n_classes + y
+        space = make_space(X, self.metric, codes, n_groups * n_classes)
         moments = np.zeros((2, n_groups))
         # A count of a group and class takes as much memory as 16 pairs of a row and a point.
-        pairs = max(len(problem.X), 16 * n_groups * n_classes)
+        pairs = max(len(y), 16 * n_groups * n_classes)
         for part in ball_parts(engine, pairs, len(points), n_workers(self.n_jobs)):
             counts = engine.balls(space, points.X[part], self.radius_).counts
             counts = counts.reshape(n_groups, n_classes, -1)
@@ -436,7 +572,30 @@ class TKNNShapleyValuer(BaseValuer):
             moments += [values @ squares[part], values**2 @ squares[part]]
         return moments
 
+    def _target_moments(self, fitted, X, y):
+        """As `_point_moments`, for a regression; the square of a value has degree 4 in a target."""
+        problem = fitted.problem
+        points, (c0, c1, c2) = self._polynomials(fitted, 0)
+        squares = points.weights**2
+        if problem.groups is None:
+            found, y = self._balls(X, None, 1, points.X), y - problem.splits[0].points.prior
+            second = [c0**2, 2 * c0 * c1, 2 * c0 * c2 + c1**2, 2 * c1 * c2, c2**2]
+            return [
+                evaluate(found, np.stack(terms) * squares, y) for terms in ([c0, c1, c2], second)
+            ]
+        members = (np.flatnonzero(problem.groups == group) for group in range(problem.n_players))
+        values = (self._point_values(fitted, 0, players) for players in members)
+        return np.array([[squares @ v, squares @ v**2] for v in values]).T
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._is_precomputed
         return tags
+
+
+def _columns(X, index):
+    """Some columns of the distances of new rows, as distances of these points from the rows."""
+    if not isinstance(X, Rows):
+        return X[:, index].T
+    return Rows(csr_array(X.read()[:, index].T), X.dtype)
