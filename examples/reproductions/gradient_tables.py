@@ -51,7 +51,7 @@ from skvalue.gradients import (
     walk_permutations,
 )
 from skvalue.inspection import noisy_label_auc
-from skvalue.privacy import detection_ceiling, epsilon_from_mu, mu_from_epsilon
+from skvalue.privacy import SeededNoiseWarning, detection_ceiling, epsilon_from_mu, mu_from_epsilon
 from skvalue.privacy.audit import membership_inference
 from skvalue.semivalues import size_weights
 
@@ -133,7 +133,7 @@ def all_values(model, k, rate, seed, total=None, clip=1.0, noise="iid", burn_ins
         skip=int(min(burn_ins) * k), n_jobs=1,
     )  # fmt: skip
     orders = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(k))
-    for t, ((marginals, _), rng) in enumerate(zip(walks, orders)):
+    for t, ((marginals, *_), rng) in enumerate(zip(walks, orders)):
         order = rng.permutation(n)  # what a permutation's generator is asked first
         for name, q in sums:
             if t >= int(q * k):
@@ -320,6 +320,58 @@ def print_uncertainty(args):
     print_table(["noise", "kind", *map(str, counts)], rows)
 
 
+def print_errors(args):
+    """Stated errors against the variance over redrawn noise, which the paper does not have."""
+    X, y = two_class("diabetes")
+    data, points = (X[:60], y[:60]), {"X_val": X[60:], "y_val": y[60:]}
+    warnings.simplefilter("ignore", SeededNoiseWarning)
+    n_fits, rows = 200, []
+    for name, noise, burn_in in (("i.i.d.", "iid", 0), ("X*", "correlated", 0),
+                                 ("Y*(0.8)", "correlated", 0.8)):  # fmt: skip
+        for k in (50, 200):
+            make = partial(
+                GradientSemivalueValuer, "logistic", noise=noise, burn_in=burn_in, random_state=0,
+                noise_multiplier=1.0, n_permutations=k, learning_rate=0.05,
+            )  # fmt: skip
+            fits = [make(noise_random_state=r).fit(*data, **points) for r in range(n_fits)]
+            truth = np.var([fit.values_ for fit in fits], axis=0, ddof=1)
+            stated = np.mean([fit.values_error_**2 for fit in fits[:10]], axis=0)
+            single = [(fit.values_error_**2).mean() / truth.mean() for fit in fits[:10]]
+            naive = stated_by_permutations(make(noise_random_state=0), *data, *points.values())
+            ratio = stated / truth
+            rows.append(
+                [name, str(k), f"{truth.mean():.2e}", f"{stated.mean():.2e}"]
+                + [f"{stated.mean() / truth.mean():.2f} ({ratio.min():.2f}, {ratio.max():.2f})"]
+                + [f"{min(single):.2f} to {max(single):.2f}", f"{naive:.1e}"]
+            )
+            print(f"errors, {name}, k={k} done", flush=True)
+    print(f"\nErrors: diabetes, 60 rows, multiplier 1, variance over {n_fits} redrawn noises\n")
+    header = ["noise", "k", "variance", "squared errors", "ratio (rows)", "of single fits"]
+    print_table([*header, "over permutations"], rows)
+
+
+def stated_by_permutations(valuer, X, y, X_val, y_val):
+    """Mean of the paper's s_j^2: the variance over permutations, divided by their number."""
+    n, k = len(y), valuer.n_permutations
+    mean, scale = column_scales(X_val)
+    scale = scale * np.sqrt(X.shape[1])
+    model = LinearGradientModel(
+        (X - mean) / scale, y, np.arange(n), (X_val - mean) / scale, y_val,
+        np.full(len(y_val), 1 / len(y_val)), kind="logistic", n_classes=2, clip=1.0, unit="party",
+        utility="neg_loss",
+    )  # fmt: skip
+    rng, std = np.random.default_rng(0), np.sqrt(k) * valuer.noise_multiplier
+    releases = GradientNoise(
+        lambda shape, _stream: std * rng.standard_normal(shape), std, 1.0, np.ones(n), valuer.noise
+    )
+    walks = walk_permutations(
+        model, np.ones(n), k, valuer.learning_rate, np.random.SeedSequence(0), noise=releases,
+        skip=int(valuer.burn_in * k), n_jobs=1,
+    )  # fmt: skip
+    marginals = [walk.marginals for walk in walks if walk.marginals is not None]
+    return float(np.var(marginals, axis=0, ddof=1).mean() / len(marginals))
+
+
 def print_times(args):
     """Table 8: seconds with (and without) correlated noise."""
     published = {
@@ -352,6 +404,7 @@ PARTS = {
     "noise": print_noise,
     "attack": print_attacks,
     "uncertainty": print_uncertainty,
+    "errors": print_errors,
     "time": print_times,
 }
 
