@@ -262,8 +262,8 @@ def redrawn(data, n_fits, **params):
     X, y, X_val, y_val = data
     return [
         GradientSemivalueValuer(
-            learning_rate=0.1, noise_random_state=seed, random_state=0,
-            **{"noise_multiplier": 1.0, **params},
+            noise_random_state=seed, random_state=0,
+            **{"noise_multiplier": 1.0, "learning_rate": 0.1, **params},
         ).fit(X, y, X_val=X_val, y_val=y_val)
         for seed in range(n_fits)
     ]  # fmt: skip
@@ -320,7 +320,7 @@ def test_errors_hold_on_diabetes(k, noise, burn_in):
     y = (y > np.median(y)).astype(int)
     fits = redrawn(
         (X[:60], y[:60], X[60:], y[60:]), 200, n_permutations=k, noise=noise, burn_in=burn_in,
-        model="logistic",
+        model="logistic", learning_rate=0.05,
     )  # fmt: skip
     truth = np.var([fit.values_ for fit in fits], axis=0, ddof=1)
     squares = np.mean([fit.values_error_**2 for fit in fits[:10]], axis=0)
