@@ -240,7 +240,8 @@ def show(scores):
 def print_accounting(args):
     """What noise an accountant asks for that samples one row in n, over k times n steps."""
     rows = []
-    for n, multiplier in ((800, 3.85), (800, 2 * 3.85)):
+    n = 800
+    for multiplier in (0.78, 3.85, 2 * 3.85, 33.0):
         accountant = pld.PLDAccountant(
             neighboring_relation=dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
         )
