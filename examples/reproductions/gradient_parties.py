@@ -245,7 +245,7 @@ def print_federated(args):
         )
     print(f"\nTable 3, bottom: federated, ({EPSILON:g}, {DELTA:g}) for every row, AUROC")
     print(f"{args.repeats} draws, {args.round_permutations} permutations a round, model: "
-          f"{args.networks}. The paper: 5 draws, 100 permutations, its network, 200 points not "
+          f"{args.networks}. The paper: 5 draws, 100 permutations, its network, its points not "
           "stated, noise for another neighbour\n")  # fmt: skip
     header = ["set", "utility", "n", "B", "rounds", *scores]
     header += ["lost: i.i.d., 0.75 - 0.7 t/k", "published"]
