@@ -1319,8 +1319,8 @@ def gradients(record):
         for method in (gradient, federated):
             method(name, data)
             method(f"{name}, unclipped", data, clip=None)
-            method(f"{name}, clip auto", data, clip="auto", learning_rate=0.3)
-            method(f"{name}, components", data, clip="auto", n_components=2)
+            method(f"{name}, clip auto", data, clip="median", learning_rate=0.3)
+            method(f"{name}, components", data, clip="median", n_components=2)
             method(f"{name}, raw columns", data, standardize=False)
             method(f"{name}, weights", data, weights if method is gradient else groups | weights)
             method(f"{name}, private", data, epsilon=5.0, noise_random_state=1, book=True)
@@ -1330,7 +1330,7 @@ def gradients(record):
                 epsilon=5.0,
                 noise_random_state=1,
                 book=True,
-                clip="auto",
+                clip="median",
                 n_components=2,
             )
             method(
@@ -1449,7 +1449,7 @@ def gradients(record):
                 learning_rate=0.1,
                 device="cpu",
                 n_components=2,
-                clip="auto",
+                clip="median",
             )
             method(
                 f"module, private, {dtype}",

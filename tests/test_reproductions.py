@@ -211,6 +211,36 @@ def test_figures_are_printed_and_drawn(script, monkeypatch, capsys):
     np.testing.assert_allclose(uncertainty, [2.0, 6.0])
 
 
+@of("gradient_tables")
+def test_errors_over_permutations_are_too_small_where_noise_is_averaged(script, rng):
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    data = X[:20], y[:20], X[20:], y[20:]
+    stated = [
+        script.stated_by_permutations(
+            GradientSemivalueValuer(
+                n_permutations=k, noise=noise, noise_multiplier=1.0, burn_in=0.0, learning_rate=0.1
+            ),
+            *data,
+        )
+        for noise in ("iid", "correlated") for k in (10, 160)
+    ]  # fmt: skip
+    assert stated[1] > stated[0]
+    assert stated[3] < stated[2] / 4
+
+
+@of("gradient_parties")
+def test_a_direction_that_is_retaken_finds_bad_parties_too(script, rng):
+    X, y = rng.normal(size=(140, 3)), rng.integers(0, 2, 140)
+    X[:, 0] += 4 * y
+    owner = np.arange(100) // 10
+    y[:30] = 1 - y[:30]
+    for retaken in (False, True):
+        values = script.values_along(
+            X[:100], y[:100], owner, X[100:], y[100:], 10, 0.1, 0.01, 0, retaken
+        )
+        assert values[:3].max() < values[3:].min(), retaken
+
+
 # Errata -----------------------------------------------------------------------------------------
 
 

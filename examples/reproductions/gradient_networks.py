@@ -21,7 +21,8 @@ OPENML = {"covertype": "covertype", "mnist": "mnist_784", "cifar10": "CIFAR_10"}
 class Source:
     """Where rows come from, and what is trained on them.
 
-    folder has NAME.npz with arrays X and y; None asks OpenML. networks is "small" or "paper".
+    folder has NAME.npz with arrays X and y; None asks OpenML. networks is "linear" (softmax
+    regression on means of 2 x 2 pixels, of rows of about norm one), "small" or "paper".
     weights is a file of torchvision's parameters for a ResNet; without it, all of the network is
     trained for that many epochs on half of the images, of which no party and no validation set has
     any.
@@ -33,8 +34,12 @@ class Source:
     weights: Path | None = None
     epochs: int = 20
 
-    def load(self, name):
-        """Rows, as images for the networks, and labels 0, 1, ..."""
+    def load(self, name, target=False):
+        """Rows, as images for the networks, and labels 0, 1, ...; or targets, all standardised."""
+        if target:
+            with np.load(self.folder / f"{name}.npz", allow_pickle=False) as arrays:
+                X, y = (arrays[key].astype(np.float64) for key in "Xy")
+            return (X - X.mean(0)) / X.std(0), (y - y.mean()) / y.std()
         if name in BLOCKS:
             features, y, _ = _pretrained(self, name)
             return features, y
@@ -50,11 +55,13 @@ class Source:
         rows, others = rows[:n], rows[n:]
         others = others[np.isin(y[others], y[rows])][:n_val]
         mean = X[others].mean(axis=0) if name in IMAGES else 0.0
+        if name in IMAGES and self.networks == "linear":
+            X, mean = _pooled(X), _pooled(mean[None])[0]
         return X[rows] - mean, y[rows], X[others] - mean, y[others]
 
     def network(self, name):
         """What is trained: the name of a built-in model for Covertype, else a torch module."""
-        if name == "covertype":
+        if name == "covertype" or self.networks == "linear":
             return "softmax"
         if name in BLOCKS:
             return _pretrained(self, name)[2]
@@ -76,7 +83,7 @@ class Source:
 def add_arguments(parser):
     """The options that make a source."""
     parser.add_argument("--data", type=Path, help="folder of NAME.npz; without it, OpenML")
-    parser.add_argument("--networks", choices=("small", "paper"), default="small")
+    parser.add_argument("--networks", choices=("linear", "small", "paper"), default="small")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--weights", type=Path, help="torchvision's parameters of the ResNet")
     parser.add_argument("--epochs", type=int, default=20, help="of a ResNet without --weights")
@@ -85,6 +92,13 @@ def add_arguments(parser):
 def source(args):
     """The source that the options ask for."""
     return Source(args.data, args.networks, args.device, args.weights, args.epochs)
+
+
+def _pooled(images):
+    """Means of 2 x 2 pixels in one column each, a fifth of them."""
+    n, channels, side, _ = images.shape
+    blocks = images.reshape(n, channels, side // 2, 2, side // 2, 2)
+    return blocks.mean(axis=(3, 5)).reshape(n, -1) / 5
 
 
 @lru_cache(maxsize=1)

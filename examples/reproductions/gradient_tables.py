@@ -3,9 +3,9 @@ Tables of the paper on data values from private gradients
 =========================================================
 
 "Data Value Estimation on Private Gradients": Tables 2 and 6 (wrong labels found, rows as parties),
-5 (membership inference), 8 (running time) and Figure 2 (uncertainty against the number of
-permutations); Table 3 is in gradient_parties.py. This script prints the published figures and
-ours:
+5 (membership inference), 8 (running time), Figures 2, 5, 6 and 7 (uncertainty against the number of
+permutations, data selection), 3, 8 and 9 (burn-in, utilities and epsilons), and what the errors of
+values are; Table 3 is in gradient_parties.py. This script prints the published figures and ours:
 
     python examples/reproductions/gradient_tables.py --data FOLDER --parts rows noise
 
@@ -34,10 +34,14 @@ import time
 import warnings
 from functools import partial
 
+import dp_accounting
 import numpy as np
+from dp_accounting import pld
 from gradient_figures import uncertainty_curve
 from gradient_networks import add_arguments, source
+from sklearn.base import clone, is_regressor
 from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import train_test_split
 from tknn_tables import print_table
 
@@ -51,7 +55,7 @@ from skvalue.gradients import (
     walk_permutations,
 )
 from skvalue.inspection import noisy_label_auc
-from skvalue.privacy import detection_ceiling, epsilon_from_mu, mu_from_epsilon
+from skvalue.privacy import SeededNoiseWarning, detection_ceiling, epsilon_from_mu, mu_from_epsilon
 from skvalue.privacy.audit import membership_inference
 from skvalue.semivalues import size_weights
 
@@ -90,21 +94,23 @@ TABLE_2 = {
 }
 
 
-def gradient_model(given, name, X, y, X_val, y_val, players, unit="party", clip=1.0):
+def gradient_model(
+    given, name, X, y, X_val, y_val, players, unit="party", clip=1.0, utility="neg_loss"
+):
     """What walks: a softmax regression on Covertype, a network on MNIST."""
     if name == "mnist":
         from skvalue.gradients import TorchGradientModel
 
         return TorchGradientModel(
             given.network(name), None, X, y, players, X_val, y_val, clip=clip, unit=unit,
-            device=given.device,
+            utility=utility, device=given.device,
         )  # fmt: skip
     mean, scale = column_scales(X_val)
     scale = np.maximum(scale, 0.02) * np.sqrt(X.shape[1])
     return LinearGradientModel(
         (X - mean) / scale, y, players, (X_val - mean) / scale, y_val,
         np.full(len(y_val), 1 / len(y_val)), kind="softmax", n_classes=int(y.max()) + 1, clip=clip,
-        unit=unit, utility="neg_loss",
+        unit=unit, utility=utility,
     )  # fmt: skip
 
 
@@ -133,7 +139,7 @@ def all_values(model, k, rate, seed, total=None, clip=1.0, noise="iid", burn_ins
         skip=int(min(burn_ins) * k), n_jobs=1,
     )  # fmt: skip
     orders = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(k))
-    for t, ((marginals, _), rng) in enumerate(zip(walks, orders)):
+    for t, ((marginals, *_), rng) in enumerate(zip(walks, orders)):
         order = rng.permutation(n)  # what a permutation's generator is asked first
         for name, q in sums:
             if t >= int(q * k):
@@ -231,6 +237,131 @@ def show(scores):
     return f"{np.mean(scores):.3f}{error}"
 
 
+def print_accounting(args):
+    """What noise an accountant asks for that samples one row in n, over k times n steps."""
+    rows = []
+    n = 800
+    for multiplier in (0.78, 3.85, 2 * 3.85, 33.0):
+        accountant = pld.PLDAccountant(
+            neighboring_relation=dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
+        )
+        step = dp_accounting.PoissonSampledDpEvent(1 / n, dp_accounting.GaussianDpEvent(multiplier))
+        accountant.compose(dp_accounting.SelfComposedDpEvent(step, 1000 * n))
+        local = epsilon_from_mu(2 * np.sqrt(1000) / multiplier, DELTA)
+        rows.append([f"{multiplier:g} C", f"{accountant.get_epsilon(DELTA):.3f}", f"{local:.3g}"])
+    print(f"\nNoise of a release, n=800, k=1,000: epsilon at delta {DELTA:g}\n")
+    print_table(["noise", "one row in 800 sampled, 800,000 steps", "a message replaced"], rows)
+
+
+# Burn-in, utility and epsilon: Figures 3, 8 and 9, Appendix D.5 -----------------------------------
+
+
+def print_sweeps(args):
+    """AUROC against the burn-in, for both utilities and three epsilons."""
+    given, rate, k = source(args), 0.05, args.permutations or 200
+    sweep = (0.0, 0.3, 0.6, 0.9)
+    for name, utility in itertools.product(args.sets, ("neg_loss", "accuracy")):
+        n, n_val = 800, 200 if name == "covertype" else 100
+        found = {}
+        for seed in range(args.repeats):
+            X, y, X_val, y_val = given.draw(name, n, n_val, seed)
+            y, wrong = flip_labels(y, 0.3, random_state=seed)
+            make = partial(
+                gradient_model, given, name, X, y, X_val, y_val, np.arange(n), utility=utility
+            )
+            runs = {"no DP": (None, "iid", (0.0,))}
+            for epsilon in (10.0, 1.0, 0.1):
+                total = 2 / mu_from_epsilon(epsilon, DELTA)
+                label = f"epsilon {epsilon:g}"
+                runs[f"{label}, i.i.d."] = (total, "iid", (0.0,))
+                runs[label] = (total, "correlated", sweep)
+            # The paper's epsilons by the noise that its figures take, see `LEVELS`.
+            total = LEVELS["covertype"]["implied"][0]
+            runs["implied, i.i.d."] = (total, "iid", (0.0,))
+            runs["implied"] = (total, "correlated", sweep)
+            for label, (total, noise, qs) in runs.items():
+                model = make(clip=None if total is None else 1.0)
+                count = max(20, k // 10) if total is None else k
+                for (semivalue, q), values in all_values(
+                    model, count, rate, seed, total, 1.0, noise, qs
+                ).items():
+                    score = noisy_label_auc(values, wrong)
+                    found.setdefault((label, semivalue), {}).setdefault(q, []).append(score)
+                print(f"{name}, {utility}, draw {seed}, {label} done", flush=True)
+        rows = [
+            [label, semivalue, *(show(found[label, semivalue].get(q, [np.nan])) for q in sweep)]
+            for label, semivalue in found
+            if semivalue in ("Shapley", "Banzhaf", "Beta(4, 1)", "Beta(16, 1)")
+        ]
+        print(f"\nFigures 3, 8, 9, Appendix D.5: {name}, {utility}, k={k}, {args.repeats} draws\n")
+        print_table(["noise", "semivalue", *(f"q={q:g}" for q in sweep)], rows)
+
+
+# Data selection: Figures 2 (c), (d), 6 and 7 ------------------------------------------------------
+
+
+def print_selection(args):
+    """Accuracy (diabetes) or mean absolute error (California housing) without the best rows."""
+    given, fractions = source(args), (0.1, 0.2, 0.3, 0.4, 0.5)
+    for task, counts in (("classes", (50, 200, 1000)), ("targets", (60, 120, 240))):
+        found = {}
+        for seed in range(args.repeats):
+            if task == "classes":
+                X, y = two_class("diabetes")
+                split = train_test_split(X, y, train_size=400, random_state=seed)
+                multiplier, base = LEVELS["covertype"]["implied"][0], LogisticRegression()
+            else:
+                X, y = given.load("california_housing", target=True)
+                split = train_test_split(X, y, train_size=400, test_size=1000, random_state=seed)
+                multiplier, base = LEVELS["covertype"]["implied"][0], LinearRegression()
+            X, X_val, y, y_val = split
+            make = partial(
+                GradientSemivalueValuer, "logistic" if task == "classes" else "linear",
+                learning_rate=0.05 if task == "classes" else 0.01, random_state=seed,
+            )  # fmt: skip
+            runs = {"no DP": make(n_permutations=100)}
+            runs |= {f"i.i.d., k={k}": make(n_permutations=k, noise="iid",
+                                            noise_multiplier=multiplier)
+                     for k in counts}  # fmt: skip
+            for name, q in (("X*", 0.0), ("Y*(0.8)", 0.8)):
+                runs[f"{name}, k={counts[-1]}"] = make(
+                    n_permutations=counts[-1], burn_in=q, noise_multiplier=multiplier
+                )
+            rng = np.random.default_rng(seed)
+            for label, valuer in [*runs.items(), ("random", None)]:
+                values = rng.normal(size=len(y))
+                if valuer is not None:
+                    values = valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
+                order = np.argsort(values)
+                for action in ("high removed", "low removed", "high added", "low added"):
+                    rising = action in ("high removed", "low added")
+                    for fraction in fractions:
+                        count = int(fraction * len(y))
+                        if "removed" in action:
+                            rows = order[:-count] if rising else order[count:]
+                        else:
+                            rows = order[:count] if rising else order[-count:]
+                        score = fitted_score(clone(base), X[rows], y[rows], X_val, y_val)
+                        found.setdefault((action, label), {}).setdefault(fraction, []).append(score)
+            print(f"selection, {task}, draw {seed} done", flush=True)
+        what = "diabetes, accuracy" if task == "classes" else "California housing, absolute error"
+        print(f"\nFigures 2, 6 and 7: {what}, 400 rows, {args.repeats} draws, by the fraction\n")
+        print_table(
+            ["rows", "values", *(f"{fraction:.0%}" for fraction in fractions)],
+            [[action, label, *(f"{np.mean(scores[f]):.3f}" for f in fractions)]
+             for (action, label), scores in sorted(found.items())],
+        )  # fmt: skip
+
+
+def fitted_score(model, X, y, X_test, y_test):
+    """Accuracy of a classifier, mean absolute error of a regressor; one class predicts itself."""
+    if is_regressor(model):
+        return np.abs(model.fit(X, y).predict(X_test) - y_test).mean()
+    if len(np.unique(y)) == 1:
+        return (y_test == y[0]).mean()
+    return model.fit(X, y).score(X_test, y_test)
+
+
 # Membership: Table 5 -----------------------------------------------------------------------------
 
 
@@ -271,7 +402,7 @@ def print_attacks(args):
                 )
                 # A cloned seed would show members: permutations are drawn anew in every fit.
                 valuer = GradientSemivalueValuer(
-                    "softmax", n_permutations=50, learning_rate=0.1, delta=DELTA,
+                    "softmax", n_permutations=50, learning_rate=0.1, delta=DELTA, clip=1.0,
                     epsilon=EPSILON if private else None,
                 )  # fmt: skip
                 score = partial(joining_values, valuer, X_val, y_val)
@@ -307,7 +438,9 @@ def print_uncertainty(args):
             "Y*(0.8)": {"noise": "correlated", "burn_in": 0.8},
         }
         curves = uncertainty_curve(
-            GradientSemivalueValuer("logistic", learning_rate=0.05, noise_multiplier=multiplier),
+            GradientSemivalueValuer(
+                "logistic", learning_rate=0.05, noise_multiplier=multiplier, clip=1.0
+            ),
             X, y, n_permutations=counts, noises=noises, random_state=0, X_val=X_val, y_val=y_val,
         )  # fmt: skip
         for name in noises:
@@ -318,6 +451,58 @@ def print_uncertainty(args):
             rows.append([level, name, *cells])
     print("\nFigure 2, diabetes, n=400: mean of variance over size (and mean value) against k\n")
     print_table(["noise", "kind", *map(str, counts)], rows)
+
+
+def print_errors(args):
+    """Stated errors against the variance over redrawn noise, which the paper does not have."""
+    X, y = two_class("diabetes")
+    data, points = (X[:60], y[:60]), {"X_val": X[60:], "y_val": y[60:]}
+    warnings.simplefilter("ignore", SeededNoiseWarning)
+    n_fits, rows = 200, []
+    for name, noise, burn_in in (("i.i.d.", "iid", 0), ("X*", "correlated", 0),
+                                 ("Y*(0.8)", "correlated", 0.8)):  # fmt: skip
+        for k in (50, 200):
+            make = partial(
+                GradientSemivalueValuer, "logistic", noise=noise, burn_in=burn_in, random_state=0,
+                noise_multiplier=1.0, n_permutations=k, learning_rate=0.05,
+            )  # fmt: skip
+            fits = [make(noise_random_state=r).fit(*data, **points) for r in range(n_fits)]
+            truth = np.var([fit.values_ for fit in fits], axis=0, ddof=1)
+            stated = np.mean([fit.values_error_**2 for fit in fits[:10]], axis=0)
+            single = [(fit.values_error_**2).mean() / truth.mean() for fit in fits[:10]]
+            naive = stated_by_permutations(make(noise_random_state=0), *data, *points.values())
+            ratio = stated / truth
+            rows.append(
+                [name, str(k), f"{truth.mean():.2e}", f"{stated.mean():.2e}"]
+                + [f"{stated.mean() / truth.mean():.2f} ({ratio.min():.2f}, {ratio.max():.2f})"]
+                + [f"{min(single):.2f} to {max(single):.2f}", f"{naive:.1e}"]
+            )
+            print(f"errors, {name}, k={k} done", flush=True)
+    print(f"\nErrors: diabetes, 60 rows, multiplier 1, variance over {n_fits} redrawn noises\n")
+    header = ["noise", "k", "variance", "squared errors", "ratio (rows)", "of single fits"]
+    print_table([*header, "over permutations"], rows)
+
+
+def stated_by_permutations(valuer, X, y, X_val, y_val):
+    """Mean of the paper's s_j^2: the variance over permutations, divided by their number."""
+    n, k = len(y), valuer.n_permutations
+    mean, scale = column_scales(X_val)
+    scale = scale * np.sqrt(X.shape[1])
+    model = LinearGradientModel(
+        (X - mean) / scale, y, np.arange(n), (X_val - mean) / scale, y_val,
+        np.full(len(y_val), 1 / len(y_val)), kind="logistic", n_classes=2, clip=1.0, unit="party",
+        utility="neg_loss",
+    )  # fmt: skip
+    rng, std = np.random.default_rng(0), np.sqrt(k) * valuer.noise_multiplier
+    releases = GradientNoise(
+        lambda shape, _stream: std * rng.standard_normal(shape), std, 1.0, np.ones(n), valuer.noise
+    )
+    walks = walk_permutations(
+        model, np.ones(n), k, valuer.learning_rate, np.random.SeedSequence(0), noise=releases,
+        skip=int(valuer.burn_in * k), n_jobs=1,
+    )  # fmt: skip
+    marginals = [walk.marginals for walk in walks if walk.marginals is not None]
+    return float(np.var(marginals, axis=0, ddof=1).mean() / len(marginals))
 
 
 def print_times(args):
@@ -350,8 +535,12 @@ def print_times(args):
 PARTS = {
     "rows": print_rows,
     "noise": print_noise,
+    "accounting": print_accounting,
+    "sweeps": print_sweeps,
+    "selection": print_selection,
     "attack": print_attacks,
     "uncertainty": print_uncertainty,
+    "errors": print_errors,
     "time": print_times,
 }
 

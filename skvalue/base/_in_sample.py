@@ -280,6 +280,8 @@ class BaseInSampleValuer(
         }
         # None is a valid value of a method's own attributes; these two are then not set.
         absent = {name for name in ("classes_", "privacy_") if public[name] is None}
+        # A class may compute an attribute at first access.
+        absent |= {name for name in public if isinstance(getattr(type(self), name, None), property)}
         shown = {k: v for k, v in public.items() if k.endswith("_") and k not in absent}
         swap_in(self, **shown, _fitted=fitted, _n_features_out=1)
 
@@ -298,7 +300,8 @@ class BaseInSampleValuer(
     def __dir__(self):
         # Notebooks show each member whose name ends with "_", and so compute each property; so does
         # scikit-learn's __dir__, which leaves out what raises AttributeError.
-        hidden = {"validation_error_"}
+        hidden = {"validation_error_", "values_error_"}
+        hidden = {name for name in hidden if isinstance(getattr(type(self), name, None), property)}
         if "_fitted" in vars(self) and self._fitted.hides_values:
             hidden |= {"values_", "groups_", *self._fitted.result.curator}
         names = (name for name in object.__dir__(self) if name not in hidden)

@@ -1,5 +1,7 @@
 """Clipped gradients of players, and utilities of the models trained along them."""
 
+from ._errors import AveragedReleases, denoised_means, pooled_variances, simulated_variances
+from ._joining import class_probabilities, joining_values, recorded_positions
 from ._models import GradientModel, LinearGradientModel, gradients_at
 from ._noise import (
     SCHEDULES,
@@ -21,7 +23,7 @@ from ._runs import (
     shuffled_batches,
     value_rows,
 )
-from ._walk import walk_permutations, walk_steps
+from ._walk import Walk, walk_permutations, walk_steps, without_tails
 
 
 def __getattr__(name):

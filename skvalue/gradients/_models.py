@@ -24,6 +24,7 @@ class GradientModel(metaclass=ABCMeta):
     # `walk`: a loop over many steps that runs in threads, as `walk_steps` without model and clip.
     # `walk_together`: a step of many walks at once, see `_torch_walks`; a model with it also has
     # ``batch_size(n_walks)``: the numbers of walks, and of steps, that are computed together.
+    # A model of classes or targets has `outputs` too, which value rows that join without a label.
     walk = walk_together = None
 
     @abstractmethod
@@ -113,6 +114,12 @@ class LinearGradientModel(GradientModel):
             if not finite:
                 out[s] = np.nan
         return out
+
+    def outputs(self, thetas):
+        """Outputs of many parameters for the rows of the players."""
+        if self._X.ndim == 3:
+            return np.einsum("icr,tr->tic", self._X, thetas)
+        return np.einsum("id,tcd->tic", self._X, thetas.reshape(len(thetas), self._n_outputs, -1))
 
     def walk(self, order, rate, noise, noise_std, past, fractions, t, thetas):
         """Steps along many players, see `skvalue.gradients.walk_steps`."""

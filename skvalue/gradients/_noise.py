@@ -107,12 +107,14 @@ class RunningReleases:
     def __init__(self, noise, n, p, n_permutations):
         self.averages = noise is not None and noise.averages
         self.past = np.zeros((n if self.averages else 0, p))
+        self.used = []  # the fractions of every permutation so far, (n,) or (1,)
         self._n, self._p, self._squares, self._count = n, p, 0.0, 0
+        self.noise_std = None if noise is None else noise.noise_std * noise.factors
         self._fractions = np.ones((n_permutations, 1))
         if not self.averages:
             return
         schedule, self._fractions = noise.schedule, None
-        self._noise_variance = (noise.noise_std * noise.factors) ** 2
+        self._noise_variance = self.noise_std**2
         optimal = isinstance(schedule, str) and schedule == "optimal"
         if not optimal or noise.gradient_variance is not None:
             # Fixed before any gradient is computed, so that W = X A is a post-processing.
@@ -127,13 +129,15 @@ class RunningReleases:
     def fractions(self, t):
         """Weights of the newest releases of all players in permutation t, from 0."""
         if self._fractions is not None:
-            return np.full(self._n, self._fractions[t])
-        if t == 0:
-            return np.ones(self._n)
-        # Estimated from previous releases only, which are public.
-        total = self._squares / max(self._count, 1)
-        gradient_variance = max(total - self._noise_variance.mean(), 0.0)
-        return optimal_fraction(t + 1, self._noise_variance, gradient_variance)
+            found = self._fractions[t]
+        elif t == 0:
+            found = np.ones(1)
+        else:  # estimated from previous releases only, which are public
+            total = self._squares / max(self._count, 1)
+            gradient_variance = max(total - self._noise_variance.mean(), 0.0)
+            found = optimal_fraction(t + 1, self._noise_variance, gradient_variance)
+        self.used.append(found)
+        return np.full(self._n, found)
 
     def learn(self, t, scatter):
         """Add the squared distances of the releases of permutation t from the previous means."""

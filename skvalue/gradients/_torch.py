@@ -164,9 +164,9 @@ class TorchGradientModel(GradientModel):
         return walks, int(min(max(1, room // (walks * 20 * self.n_parameters)), self.n_players))
 
     @default_settings()
-    def walk_together(self, orders, rate, noise, noise_std, thetas):
+    def walk_together(self, *args):
         """Many walks at once, see `skvalue.gradients._torch_walks.walk_together`."""
-        return walk_together(self, orders, rate, noise, noise_std, thetas)
+        return walk_together(self, *args)
 
     @default_settings()
     def utilities(self, thetas):
@@ -187,6 +187,20 @@ class TorchGradientModel(GradientModel):
                     )
                     found[some] += (scores.double() @ self._weights[rows]).cpu().numpy()
         return found
+
+    @default_settings()
+    def outputs(self, thetas):
+        """Outputs (T, n_rows, n_outputs) of parameters (T, p) for the rows of the players."""
+        with torch.no_grad():
+            found = [self._outputs(self._full(theta), self._X) for theta in self._torch(thetas)]
+        return (
+            torch.stack(found)
+            .double()
+            .flatten(2)
+            .cpu()
+            .numpy()
+            .reshape(len(thetas), len(self._X), -1)
+        )
 
     # Losses ---------------------------------------------------------------------------------
 

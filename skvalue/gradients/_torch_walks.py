@@ -42,12 +42,14 @@ def with_noise(gradients, noise, grid):
     return torch.where(noisy.abs() < 2.0**52 * grid, torch.round(noisy / grid) * grid, noisy)
 
 
-def walk_together(model, orders, rate, noise, noise_std, thetas):
+def walk_together(model, orders, rate, noise, noise_std, thetas, needed, kept):
     """Take the steps of b walks along ``orders`` (b, n_steps), one step of all walks at a time.
 
     ``noise`` (b, n_steps, p) or (b, 0, p) has standard deviations ``noise_std`` (n_players,).
-    Returns the final parameters (b, p), the utilities (b, n_steps) after each step, and the norms
-    (b, n_steps) of the clipped gradients, which show those that are not finite.
+    Returns the final parameters (b, p), the utilities (b, n_steps) after each step (NaN where the
+    mask ``needed`` (n_steps,) is False), the norms (b, n_steps) of the clipped gradients, which
+    show those that are not finite, and the parameters after some steps, ``kept`` (m, 2) of walk
+    and step.
     """
     device, (b, n_steps) = model.device, orders.shape
     theta = torch.as_tensor(thetas, dtype=torch.float64, device=device)
@@ -62,5 +64,8 @@ def walk_together(model, orders, rate, noise, noise_std, thetas):
             release = with_noise(release, noise[:, s], grids[players])
         theta = theta - rate * release
         path[:, s] = theta
-    utilities = model.utilities(path.flatten(0, 1)).reshape(b, n_steps)
-    return theta.cpu().numpy(), utilities, norms.cpu().numpy()
+    utilities = np.full((b, n_steps), np.nan)
+    some = path if needed.all() else path[:, torch.as_tensor(needed, device=device)]
+    utilities[:, needed] = model.utilities(some.flatten(0, 1)).reshape(b, -1)
+    models = path[kept[:, 0], kept[:, 1]].double().cpu().numpy()
+    return theta.cpu().numpy(), utilities, norms.cpu().numpy(), models

@@ -1,6 +1,7 @@
 """Walks: gradient steps of a model along random permutations of its parties."""
 
 from itertools import chain, islice
+from typing import NamedTuple
 
 import numpy as np
 from sklearn import get_config
@@ -41,18 +42,39 @@ def walk_steps(model, order, rate, noise, noise_std, past, fractions, t, thetas,
     return -1, scatter
 
 
-def walk_permutations(
-    model, weights, n_permutations, rate, seed, *, noise=None, skip=0, names=None, n_jobs=None
-):
-    """Yield the weighted marginal utilities (n_players,) of random permutations.
+class Walk(NamedTuple):
+    """What is known of one permutation; of those before `skip`, only the releases."""
 
-    Yields them with the utilities before the first and after the last step, or None, None for the
-    first `skip` permutations, one pair per permutation. ``weights`` are n times `size_weights`;
-    every permutation has its own child of ``seed``. Permutations are independent, and run in
-    threads or in batches, unless ``noise`` averages releases over them. Raises ValueError, with
-    the name of the player, if a gradient is not finite.
+    marginals: np.ndarray | None = None  # weighted marginal utilities (n_players,)
+    ends: np.ndarray | None = None  # utilities before the first and after the last step
+    n_evaluations: int = 0
+    models: np.ndarray | None = None  # parameters at the positions asked for
+    final: np.ndarray | None = None  # parameters after the last step
+    releases: RunningReleases | None = None
+
+
+def walk_permutations(
+    model,
+    weights,
+    n_permutations,
+    rate,
+    seed,
+    *,
+    noise=None,
+    skip=0,
+    record=None,
+    names=None,
+    n_jobs=None,
+):
+    """Yield a `Walk` along each of some random permutations.
+
+    ``weights`` are n times `size_weights`; utilities are computed only where they have a weight,
+    and at both ends. ``record`` has the positions 0..n of each permutation whose parameters are
+    kept. Every permutation has its own child of ``seed``. Permutations are independent, and run in
+    threads or in batches, unless ``noise`` averages releases over them. Raises ValueError, with the
+    name of the player, if a gradient is not finite.
     """
-    walks = _Walks(model, n_permutations, rate, seed, noise, skip, names)
+    walks = _Walks(model, weights, n_permutations, rate, seed, noise, skip, record, names)
     if walks.releases.averages:
         found = _sequentially(walks, n_jobs)
     elif model.walk_together is not None and model.batch_size(n_permutations - skip)[0] > 1:
@@ -60,15 +82,41 @@ def walk_permutations(
     else:
         found = _independently(walks, n_jobs)
     for blocks in found:
-        yield _marginals(blocks, weights)
+        yield walks.joined(blocks)
+
+
+def without_tails(q, tail=1e-6):
+    """Probabilities q of the sizes of a coalition, zero for the rarest: `tail` of them in total.
+
+    A walk computes no utilities where there is no weight: Beta(a, 1)-Shapley has none at the end.
+    """
+    order = np.argsort(q)
+    rare = order[np.cumsum(q[order]) <= tail]
+    if not q[rare].any():
+        return q
+    kept = q.copy()
+    kept[rare] = 0.0
+    return kept / kept.sum()
+
+
+def needed_positions(weights):
+    """Mask (n + 1,) of the positions whose utilities are needed: those next to a weight, and ends.
+
+    >>> needed_positions(np.array([0.0, 0.0, 3.0, 0.0])).astype(int).tolist()
+    [1, 0, 1, 1, 1]
+    """
+    has_weight = np.asarray(weights) != 0
+    return np.append(has_weight, True) | np.append(True, has_weight)
 
 
 class _Walks:
     """The permutations of one call, each walked in blocks of steps."""
 
-    def __init__(self, model, n_permutations, rate, seed, noise, skip, names):
+    def __init__(self, model, weights, n_permutations, rate, seed, noise, skip, record, names):
         n, p = model.n_players, model.n_parameters
         self.model, self.rate, self.skip, self.noise = model, rate, skip, noise
+        self.weights, self.needed = weights, needed_positions(weights)
+        self.record = [()] * n_permutations if record is None else record
         self.n_permutations, self.children = n_permutations, seed.spawn(n_permutations)
         self.names = range(n) if names is None else names
         self.clip = None if noise is None else noise.clip
@@ -80,7 +128,7 @@ class _Walks:
         self.bundle = 1 if model.walk is None else max(1, _BUNDLE // (n * p))
 
     def blocks(self, t):
-        """Walk along permutation t; yields the order, a part of it and the parameters there."""
+        """Walk along permutation t; yields t, the order, a part of it and the parameters there."""
         model, n = self.model, self.model.n_players
         if t < self.skip and not self.releases.averages:
             return  # no later permutation depends on it
@@ -100,19 +148,40 @@ class _Walks:
                 _refuse(self.names[bad], part, t)
             total, start = total + scatter, thetas[-1]
             if t >= self.skip:
-                yield order, part, thetas
+                yield t, order, part, thetas
         self.releases.learn(t, total)
         if t < self.skip:
-            yield order, slice(n, n), None
+            yield t, order, slice(n, n), None
 
     def evaluated(self, *blocks):
-        """The same blocks with utilities instead of parameters."""
-        # The first parameters of a block are the last of the previous block.
-        utilities = self.model.utilities
+        """Order, part and `Evaluated` of every block; None in the burn-in."""
         return [
-            (order, part, None if thetas is None else utilities(thetas[part.start > 0 :]))
-            for order, part, thetas in blocks
+            (order, part, None if thetas is None else self._evaluated(t, part, thetas))
+            for t, order, part, thetas in blocks
         ]
+
+    def _evaluated(self, t, part, thetas):
+        first = part.start + (part.start > 0)  # the parameters before are those of the last block
+        thetas = thetas[first - part.start :]
+        needed = self.needed[first : part.stop + 1]
+        utilities = _needed_utilities(self.model, thetas, needed)
+        kept = [r - first for r in self.record[t] if first <= r <= part.stop]
+        return _Evaluated(utilities, thetas[kept], thetas[-1].copy())
+
+    def joined(self, blocks):
+        """The `Walk` of the blocks of one permutation."""
+        blocks = [block for block in blocks if block[2] is not None]
+        if not blocks:
+            return Walk(releases=self.releases)
+        utilities = np.empty(len(self.needed))
+        for _, part, found in blocks:
+            utilities[part.stop - len(found.utilities) + 1 : part.stop + 1] = found.utilities
+        return Walk(
+            _marginals(utilities, self.weights, blocks[0][0]), utilities[[0, -1]],
+            int(self.needed.sum()),
+            np.concatenate([found.models for *_, found in blocks]), blocks[-1][2].final,
+            self.releases,
+        )  # fmt: skip
 
     def walked(self, *numbers):
         """The evaluated blocks of some permutations."""
@@ -132,6 +201,47 @@ class _Walks:
         if self.is_scaled:
             found *= self.noise.factors[order[part], None]
         return found
+
+
+def step_parts(theta, steps, order):
+    """Parameters from ``theta`` after each of the ``steps`` (n, p), by parts of the order."""
+    for part in _parts(len(order), _block_size(*steps.shape)):
+        thetas = np.cumsum(np.vstack([theta, steps[order[part]]]), axis=0)
+        theta = thetas[-1]
+        yield part, thetas
+
+
+def weighted_marginals(model, weights, order, parts):
+    """Weighted marginal utilities (n_players,) of one walk, see `step_parts`."""
+    needed, utilities = needed_positions(weights), np.empty(len(order) + 1)
+    for part, thetas in parts:
+        first = part.start + (part.start > 0)
+        utilities[first : part.stop + 1] = _needed_utilities(
+            model, thetas[first - part.start :], needed[first : part.stop + 1]
+        )
+    return _marginals(utilities, weights, order)
+
+
+def _needed_utilities(model, thetas, needed):
+    """Utilities of the parameters, NaN where they are not needed."""
+    utilities = np.full(len(thetas), np.nan)
+    if needed.any():
+        utilities[needed] = model.utilities(thetas if needed.all() else thetas[needed])
+    return utilities
+
+
+def _marginals(utilities, weights, order):
+    marginals, has_weight = np.zeros(len(weights)), weights != 0
+    marginals[order[has_weight]] = (np.diff(utilities) * weights)[has_weight]
+    return marginals
+
+
+class _Evaluated(NamedTuple):
+    """Of one block of steps."""
+
+    utilities: np.ndarray  # NaN where they are not needed
+    models: np.ndarray
+    final: np.ndarray
 
 
 def _sequentially(walks, n_jobs):
@@ -167,16 +277,23 @@ def _batched(walks):
         thetas = np.array([model.initial(rng) for rng in generators])
         utilities, norms = np.empty((len(orders), n + 1)), np.empty(orders.shape)
         utilities[:, 0] = model.utilities(thetas)
+        pairs = [(walk, r) for walk, t in enumerate(numbers[batch]) for r in walks.record[t]]
+        wanted = np.array(pairs, dtype=int).reshape(-1, 2)
+        models = thetas[wanted[:, 0]]  # of position 0; others are replaced
         for part in _parts(n, _whole_draws(n_steps, model.n_parameters)):
             noise = np.array([walks.drawn(t, o, part) for t, o in zip(numbers[batch], orders)])
-            thetas, utilities[:, part.start + 1 : part.stop + 1], norms[:, part] = (
-                model.walk_together(orders[:, part], walks.rate, noise, walks.noise_std, thetas)
-            )
-        for t, order, found, of_steps in zip(numbers[batch], orders, utilities, norms):
+            later = slice(part.start + 1, part.stop + 1)
+            here = (later.start <= wanted[:, 1]) & (wanted[:, 1] < later.stop)
+            thetas, utilities[:, later], norms[:, part], models[here] = model.walk_together(
+                orders[:, part], walks.rate, noise, walks.noise_std, thetas, walks.needed[later],
+                wanted[here] - [0, later.start],
+            )  # fmt: skip
+        for walk, (t, order, of_steps) in enumerate(zip(numbers[batch], orders, norms)):
             _check_norms(of_steps, walks.clip)
             bad = np.flatnonzero(~np.isfinite(of_steps))
             if len(bad):
                 _refuse(walks.names[order[bad[0]]], slice(bad[0], bad[0] + 1), t)
+            found = _Evaluated(utilities[walk], models[wanted[:, 0] == walk], thetas[walk])
             yield [(order, slice(0, n), found)]
 
 
@@ -184,19 +301,6 @@ def _bundles(items, size):
     """Tuples of `size` items; the last may be shorter."""
     items = iter(items)
     return iter(lambda: tuple(islice(items, size)), ())
-
-
-def _marginals(blocks, weights):
-    """Weighted marginal utilities of one permutation, and its first and last utility."""
-    utilities = np.empty(len(weights) + 1)
-    blocks = [block for block in blocks if block[2] is not None]
-    if not blocks:
-        return None, None
-    for _, part, found in blocks:
-        utilities[part.stop - len(found) + 1 : part.stop + 1] = found
-    marginals = np.empty(len(weights))
-    marginals[blocks[0][0]] = np.diff(utilities) * weights
-    return marginals, utilities[[0, -1]]
 
 
 def _check_norms(norms, clip):

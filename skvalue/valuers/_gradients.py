@@ -39,7 +39,7 @@ class BaseGradientValuer(BaseInSampleValuer):
         "utility": [StrOptions({"neg_loss", "accuracy"})],
         "n_permutations": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "clip": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "clip": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto", "median"}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "standardize": ["boolean"],
         **{
@@ -77,6 +77,13 @@ class BaseGradientValuer(BaseInSampleValuer):
             allow_nd=not built_in,
             squares=False, values_are_public=True, part=self._part, done=self._done,
         )  # fmt: skip
+
+    @property
+    def _bound(self):
+        """`clip`, with "auto" replaced: None without noise, else 1."""
+        if isinstance(self.clip, str) and self.clip == "auto":
+            return 1.0 if self._is_private else None
+        return self.clip
 
     def _n_skipped(self):
         """Number of first releases whose utilities are not used (burn-in)."""
@@ -190,19 +197,17 @@ class BaseGradientValuer(BaseInSampleValuer):
         return found[0][0], [basis for _, basis in found]
 
     def _from_public(self, problem, points, size):
-        clip = float(self.clip) if isinstance(self.clip, Real) else self.clip
-        if self.n_components is None and clip != "auto":
+        clip = float(self._bound) if isinstance(self._bound, Real) else self._bound
+        if self.n_components is None and clip != "median":
             return clip, None
-        some = np.linspace(0, len(points) - 1, min(len(points), _POINTS)).astype(int)
+        some, weights = public_rows(points)
         make = self._model_maker(problem, points, None, unit="party")
         model = make(points.X[some], points.y[some], np.arange(len(some)), some[:1])
         gradients, basis = gradients_at(model, model.initial(np.random.default_rng(0))), None
         if self.n_components is not None:
-            basis = public_directions(
-                gradients, _normalised(points.weights[some]), self.n_components
-            )
+            basis = public_directions(gradients, weights, self.n_components)
             gradients = gradients @ basis
-        if clip != "auto":
+        if clip != "median":
             return clip, basis
         if self.unit == "party" and size > 1:
             order = np.random.default_rng(0).permutation(len(some))
@@ -212,7 +217,7 @@ class BaseGradientValuer(BaseInSampleValuer):
         if not clip > 0:
             raise ValueError(
                 "clip must be a number if the gradients of the validation points are zero at the "
-                "start. Got 'auto'."
+                "start. Got 'median'."
             )
         return clip, basis
 
@@ -249,6 +254,12 @@ class BaseGradientValuer(BaseInSampleValuer):
             return LinearGradientModel(X, y, players, X_val, y_val, weights, **options)
 
         return make
+
+
+def public_rows(points):
+    """Numbers of at most 1,000 validation points, in even distances, and their weights."""
+    some = np.linspace(0, len(points) - 1, min(len(points), _POINTS)).astype(int)
+    return some, _normalised(points.weights[some])
 
 
 def start_noise(release):

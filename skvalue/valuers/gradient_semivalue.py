@@ -1,6 +1,6 @@
 """Semivalues from (private) gradients: G-Shapley, with averaged noise."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from numbers import Integral, Real
 
@@ -8,20 +8,30 @@ import numpy as np
 
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
-from ..base import Result
+from ..base import BaseScoringValuer, Result
 from ..gradients import (
     SCHEDULES,
+    AveragedReleases,
     GradientNoise,
+    class_probabilities,
+    joining_values,
     own_fractions,
+    pooled_variances,
     public_learning_rate,
+    recorded_positions,
+    simulated_variances,
     step_noise_std,
+    target_scale,
     walk_permutations,
+    without_tails,
 )
 from ..semivalues import size_weights
-from ._gradients import BaseGradientValuer, is_named, noise_factors, players_of
+from ._gradients import BaseGradientValuer, is_named, noise_factors, players_of, public_rows
+
+_FINALS = 10  # walks whose final models predict the labels of joining rows
 
 
-class GradientSemivalueValuer(BaseGradientValuer):
+class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     """Values of parties by the utility of one gradient step along each of them.
 
     For every random permutation of the parties a new model takes one step along the clipped
@@ -57,14 +67,15 @@ class GradientSemivalueValuer(BaseGradientValuer):
         other half, with as many steps and as much noise. Of eight rates from 0.001 to 3 it takes
         the smallest with at least half of the gain in utility of the best rate. Validation points
         are public, so that this has no privacy cost.
-    clip : float, "auto" or None, default=1.0
-        Bound of the norm of gradients. "auto" is the median norm of the gradients of the validation
-        points at the start, which are public. None, without noise only, does not clip.
+    clip : float, "auto", "median" or None, default="auto"
+        Bound of the norm of gradients. "auto" is 1 with noise, and does not clip without noise.
+        "median" is the median norm of the gradients of the validation points at the start, which
+        are public. None, without noise only, does not clip.
     n_components : int or None, default=None
         Number of coordinates of a gradient that a party releases: along the mean gradient of the
         validation points at the start, and along the first principal directions of these gradients.
         They are public, so that the guarantee is the same with the same `clip`; noise has fewer
-        coordinates, and gradients are shorter, so use ``clip="auto"``. A torch module starts from
+        coordinates, and gradients are shorter, so use ``clip="median"``. A torch module starts from
         its current parameters. None releases all coordinates.
     standardize : bool, default=True
         Whether built-in models standardise the columns by the means and standard deviations of the
@@ -122,8 +133,11 @@ class GradientSemivalueValuer(BaseGradientValuer):
         Values in the order of the rows, or of `groups_`; higher is better. With epsilon they are a
         function of what was released, and public.
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
-        Standard error of every value over permutations. It does not include errors common to all
-        permutations, such as averaged noise.
+        Standard error of every value, over permutations and noise. Where noise is averaged, all
+        permutations have it in common: 50 fits are then simulated at first access, from what was
+        released, with other permutations and other noise of the same distribution; utilities take
+        50 times as long as in `fit`. Errors of private values are pooled over the parties of equal
+        noise.
     privacy_ : skvalue.privacy.PrivacyReport
         With noise: the guarantee, and the best possible AUROC of detecting wrong labels under it.
     learning_rate_ : float
@@ -181,6 +195,8 @@ class GradientSemivalueValuer(BaseGradientValuer):
         "n_jobs": [Integral, None],
     }
     _part, _done = "permutations", "permutations walked"
+    _n_draws = 50  # simulated fits for the errors of averaged noise
+    _n_models = 100  # recorded models, at which joining rows are valued
 
     def __init__(
         self,
@@ -191,7 +207,7 @@ class GradientSemivalueValuer(BaseGradientValuer):
         utility="neg_loss",
         n_permutations=100,
         learning_rate="auto",
-        clip=1.0,
+        clip="auto",
         n_components=None,
         standardize=True,
         epsilon=None,
@@ -274,6 +290,37 @@ class GradientSemivalueValuer(BaseGradientValuer):
             noise_std,
         )
 
+    @property
+    def values_error_(self):
+        """Standard errors of the values, over permutations and noise."""
+        fitted = self._record("values_error_", error=AttributeError)
+        recorded = fitted.statistic[0]
+        if recorded.released is None:
+            return fitted.result.attributes["values_error_"]
+        if "error" not in fitted.cache:
+            # A private fit has one split.
+            points, attributes = fitted.problem.splits[0].points, fitted.attributes
+            some, weights = public_rows(points)
+            model = self._model_of(fitted, 0, points.X[some], points.y[some])
+            fitted.cache["error"] = np.sqrt(simulated_variances(
+                model, self._weights(len(recorded.released.means)), attributes["learning_rate_"],
+                recorded.released, weights, self._n_draws, self.n_jobs,
+            ))  # fmt: skip
+        return fitted.cache["error"]
+
+    def _weights(self, n):
+        """Weights of the marginal utilities at each position."""
+        return n * without_tails(size_weights(self.semivalue, n))
+
+    def _model_of(self, fitted, number, X, y):
+        """The model of a split, with rows as parties of their own."""
+        attributes, problem = fitted.attributes, fitted.problem
+        make = self._model_maker(
+            problem, problem.splits[number].points, attributes["clip_"],
+            attributes["bases"][number], unit="party",
+        )  # fmt: skip
+        return make(X, y, np.arange(len(y)))
+
     def _of_split(self, model, names, factors, draw, seed, attributes):
         """Marginal utilities along the permutations of one split."""
         n, noise = len(names), None
@@ -283,29 +330,111 @@ class GradientSemivalueValuer(BaseGradientValuer):
             )
         return walk_permutations(
             model,
-            n * size_weights(self.semivalue, n),
+            self._weights(n),
             self.n_permutations,
             attributes["learning_rate_"],
             seed,
             noise=noise,
             skip=self._n_skipped(),
+            record=recorded_positions(
+                size_weights(self.semivalue, n + 1),
+                self.n_permutations,
+                self._n_skipped(),
+                self._n_models,
+            ),
             names=names,
             n_jobs=self.n_jobs,
         )
 
     def _combine(self, problem, attributes, parts):
-        sums = PermutationSums(problem.n_players)
+        sums, recorded = PermutationSums(problem.n_players), []
         for number, walks in groupby(parts, key=lambda part: part[0]):
             present, _ = players_of(problem, problem.splits[number])
-            sums.add(present, (walk for _, walk in walks))
+            recorded.append(Recorder())
+            sums.add(present, recorded[-1].watch(walk for _, walk in walks))
         if not sums.n_splits:
             return self._without_values(parts)
         empty, utility = sums.utilities()
         return Result(
             sums.values(), float(utility), float(empty),
             replace(problem, splits=problem.splits[: sums.n_splits]),
-            attributes={"values_error_": sums.errors(), "n_evaluations_": sums.n_evaluations},
+            [kept.record() for kept in recorded[: sums.n_splits]],
+            attributes={
+                "values_error_": recorded[0].pooled_errors(sums.errors()),
+                "n_evaluations_": sums.n_evaluations,
+            },
         )  # fmt: skip
+
+    def _score_new(self, fitted, number, X, y):
+        recorded, rate = fitted.statistic[number], fitted.attributes["learning_rate_"]
+
+        def values_of(labels):
+            model = self._model_of(fitted, number, X, labels)
+            return joining_values(model, recorded.models, rate)
+
+        if y is not None:
+            return values_of(y)
+        n_classes, points = fitted.problem.n_classes, fitted.problem.splits[number].points
+        if not n_classes:  # the target is what the final models predict
+            model = self._model_of(fitted, number, X, np.zeros(len(X)))
+            predicted = model.outputs(recorded.finals).mean(axis=(0, 2))
+            if isinstance(self.model, str) and self.standardize:
+                predicted = points.prior + target_scale(points.y, points.weights) * predicted
+            return values_of(predicted)
+        model = self._model_of(fitted, number, X, np.zeros(len(X), dtype=int))
+        probabilities = class_probabilities(model, recorded.finals).T
+        return sum(p * values_of(np.full(len(X), c)) for c, p in enumerate(probabilities))
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """What a split keeps for rows that join, and for the errors of averaged noise."""
+
+    models: np.ndarray  # parameters along the walks, where a row joins
+    finals: np.ndarray  # parameters at the ends of some of them
+    released: AveragedReleases | None  # in a private fit that averages releases
+
+
+class Recorder:
+    """Collects the `Recorded` of a split from its walks, which it passes on."""
+
+    def __init__(self):
+        self._skip, self._releases = 0, None
+        self._models, self._finals, self._marginals = [], [], []
+
+    def watch(self, walks):
+        """Yield the walks."""
+        for walk in walks:
+            self._releases = walk.releases
+            if walk.marginals is None:
+                self._skip += 1
+            else:
+                self._models.append(walk.models)
+                self._finals += [walk.final] if len(self._finals) < _FINALS else []
+                if self._is_noisy:
+                    self._marginals.append(walk.marginals)
+            yield walk
+
+    @property
+    def _is_noisy(self):
+        return self._releases.noise_std is not None
+
+    def pooled_errors(self, errors):
+        """``errors`` over permutations, pooled over parties of equal noise if there is any."""
+        count = len(self._marginals)
+        if not self._is_noisy or count < 2:
+            return errors
+        return np.sqrt(pooled_variances(self._marginals, self._releases.noise_std) / count)
+
+    def record(self):
+        """The record of the walks so far."""
+        released, releases, count = None, self._releases, len(self._models)
+        if releases.averages:
+            fractions = np.array(releases.used[self._skip : self._skip + count])
+            released = AveragedReleases(
+                releases.past.copy(), releases.noise_std, fractions, self._skip
+            )
+        return Recorded(np.concatenate(self._models), np.array(self._finals), released)
 
 
 class PermutationSums:
@@ -320,17 +449,20 @@ class PermutationSums:
         """Add the mean over walks of the marginal utilities of the players ``present``."""
         count, mean, squares = 0, np.zeros(len(present)), np.zeros(len(present))
         utilities = np.zeros(2)
-        for marginals, ends in walks:
+        n_evaluations = 0
+        for walk in walks:
+            marginals, ends = walk.marginals, walk.ends
             if marginals is None:
                 continue
             count += 1
+            n_evaluations += walk.n_evaluations
             away = marginals - mean
             mean += away / count
             squares += away * (marginals - mean)
             utilities += (ends - utilities) / count
         if count:
             self.n_splits += 1
-            self.n_evaluations += count * (len(present) + 1)
+            self.n_evaluations += n_evaluations
             self._values[present] += mean
             one = count == 1
             self._variances[present] += np.inf if one else squares / (count * (count - 1))

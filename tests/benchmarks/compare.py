@@ -272,7 +272,7 @@ def gradients():
     line("gradients, groups", fit, cls, partial(learnable, 1000, 20), n_permutations=60,
          fit=dict(groups=np.arange(1000) % 50))  # fmt: skip
     line("gradients, components", fit, cls, diabetes, n_permutations=60, n_components=3,
-         clip="auto")  # fmt: skip
+         clip="median")  # fmt: skip
     for noise in ("iid", "correlated", "optimal"):
         line(f"private gradients, {noise}", fit, cls, diabetes, "logistic", n_permutations=120,
              noise_multiplier=0.05, noise=noise, burn_in=0.0, learning_rate=0.05)  # fmt: skip

@@ -46,10 +46,10 @@ def test_weights_of_permutations_equal_enumeration(rng, semivalue):
     walks = walk_permutations(
         model, 5 * size_weights(semivalue, 5), 1500, 1.0, np.random.SeedSequence(0)
     )
-    marginals = [found for found, _ in walks]
+    marginals = [walk.marginals for walk in walks]
     by_order = dict(zip(map(tuple, model.orders), marginals))
     assert set(by_order) == set(permutations(range(5)))
-    expected = enumerate_semivalue(lambda players: table[players], 5, semivalue)
+    expected = enumerate_semivalue(model.utility, 5, semivalue)
     np.testing.assert_allclose(np.mean(list(by_order.values()), axis=0), expected, atol=1e-12)
 
 

@@ -144,7 +144,7 @@ def ball_noise():
 # Steps are so short that parameters stay at zero: a value is a number times the sum of what the
 # canary has released along the gradient of the utility, the way of all canaries.
 PERMUTATIONS, CANARIES, CLIP = 4, 2000, 0.7
-PROJECTED = {"n_components": 1, "clip": "auto"}  # on -(1, 1) / sqrt(2), the public gradients' way
+PROJECTED = {"n_components": 1, "clip": "median"}  # on -(1, 1) / sqrt(2), the public gradients' way
 PROJECTED_CLIP = 0.5**0.5  # the median of 0 and sqrt(2), the norms at the two validation points
 SETTING = {
     "learning_rate": 1e-6, "standardize": False, "delta": DELTA, "noise": "iid", "random_state": 0,

@@ -5,14 +5,15 @@ import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import train_test_split
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skvalue import GradientSemivalueValuer
 from skvalue.datasets import flip_labels
 from skvalue.exceptions import ConstantColumnsWarning, IncompleteFitWarning
-from skvalue.gradients import (
-    column_scales,
-)
+from skvalue.gradients import Walk, column_scales
 from skvalue.inspection import noisy_label_auc
 from skvalue.semivalues import size_weights
 from skvalue.valuers.gradient_semivalue import PermutationSums
@@ -124,7 +125,7 @@ def test_accuracy_of_a_plain_loop(rng, kind):
     X, y, X_val, y_val = problem(rng, KINDS[kind])
     valuer = GradientSemivalueValuer(
         kind, utility="accuracy", n_permutations=3, learning_rate=0.7, standardize=False,
-        random_state=5,
+        clip=1.0, random_state=5,
     ).fit(X, y, X_val=X_val, y_val=y_val)  # fmt: skip
     expected = plain_values(
         kind, X, y, np.arange(24), X_val, y_val, np.full(15, 1 / 15), rate=0.7, clip=1.0,
@@ -166,7 +167,8 @@ def test_errors_over_permutations(rng):
                             (np.arange(3), rng.normal(size=(7, 3)))]  # fmt: skip
     values, variances = np.zeros(3), np.zeros(3)
     for present, marginals in games:
-        sums.add(present, [(None, None), *((row, np.array([1.0, 3.0])) for row in marginals)])
+        walks = [Walk(row, np.array([1.0, 3.0]), len(row) + 1) for row in marginals]
+        sums.add(present, [Walk(), *walks])
         values[present] += marginals.mean(axis=0) / 2
         variances[present] += marginals.var(axis=0, ddof=1) / len(marginals) / 4
     np.testing.assert_allclose(sums.values(), values)
@@ -214,7 +216,7 @@ def test_coordinates_of_a_plain_loop(rng, kind, unit):
     assert np.abs(expected).max() > 1e-3
     np.testing.assert_allclose(valuer.values_, expected, rtol=0, atol=1e-10)
     # The median norm of what the validation points would send.
-    auto = clone(valuer).set_params(clip="auto", unit="example")
+    auto = clone(valuer).set_params(clip="median", unit="example")
     auto.fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
     assert auto.clip_ == pytest.approx(np.median(np.linalg.norm(G @ basis, axis=1)))
     party = clone(auto).set_params(unit="party").fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
@@ -228,7 +230,7 @@ def test_all_coordinates_are_the_gradient(rng):
     rotated = GradientSemivalueValuer(n_components=4, **options)
     rotated.fit(X, y, X_val=X_val, y_val=y_val)
     np.testing.assert_allclose(rotated.values_, whole.values_, atol=1e-12)
-    split = GradientSemivalueValuer(n_components=1, clip="auto", cv=3, **options).fit(X, y)
+    split = GradientSemivalueValuer(n_components=1, clip="median", cv=3, **options).fit(X, y)
     assert split.values_.sum() == pytest.approx(split.utility_ - split.empty_utility_, abs=1e-12)
 
 
@@ -280,6 +282,97 @@ def test_callbacks(rng, noise):
         valuer.fit(X, y, **points)
 
 
+def test_no_clip_without_noise_and_one_with_it(rng):
+    X, y, X_val, y_val = problem(rng, 0)
+    X, y = 20 * X, 50 * y
+    points = dict(X_val=X_val, y_val=y_val)
+    options = dict(n_permutations=3, learning_rate=0.001, random_state=0)
+    found = {clip: GradientSemivalueValuer(clip=clip, **options).fit(X, y, **points)
+             for clip in ("auto", None, 1.0)}  # fmt: skip
+    assert (found["auto"].clip_, found[1.0].clip_) == (None, 1.0)
+    np.testing.assert_array_equal(found["auto"].values_, found[None].values_)
+    assert np.abs(found["auto"].values_ - found[1.0].values_).max() > 1e-3
+    private = GradientSemivalueValuer(epsilon=1.0, **options).fit(X, y, **points)
+    assert private.clip_ == 1.0
+
+
+def test_utilities_where_there_is_no_weight_are_not_computed(rng):
+    X, y, X_val, y_val = problem(rng, 2, n=80)
+    points = dict(X_val=X_val, y_val=y_val)
+    for semivalue, most in (((16, 1), 60), ("leave-one-out", 3), ((4, 1), 81), ("shapley", 81)):
+        options = dict(n_permutations=5, learning_rate=0.3, random_state=0)
+        valuer = GradientSemivalueValuer(semivalue=semivalue, **options).fit(X, y, **points)
+        whole = GradientSemivalueValuer(**options).fit(X, y, **points)
+        assert valuer.n_evaluations_ <= 5 * most
+        assert (valuer.utility_, valuer.empty_utility_) == (whole.utility_, whole.empty_utility_)
+        expected = plain_values(
+            "logistic", (X - X_val.mean(0)) / X_val.std(0) / np.sqrt(3), y, np.arange(80),
+            (X_val - X_val.mean(0)) / X_val.std(0) / np.sqrt(3), y_val, np.full(15, 1 / 15),
+            rate=0.3, clip=np.inf, unit="party", utility="neg_loss",
+            orders=drawn_orders(0, 80, 5), semivalue=semivalue,
+        )  # fmt: skip
+        np.testing.assert_allclose(valuer.values_, expected, atol=1e-6)
+
+
+# Rows that join -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_of_joining_rows_are_those_of_a_refit(rng, kind):
+    X, y, X_val, y_val = problem(rng, KINDS[kind], n=36, n_val=30)
+    points = dict(X_val=X_val, y_val=y_val)
+    valuer = GradientSemivalueValuer(
+        kind, (2, 1), n_permutations=200, learning_rate=0.01 if kind == "linear" else 0.2,
+        random_state=0,
+    ).fit(X[:-4], y[:-4], **points)  # fmt: skip
+    joined = valuer.score_samples(X[-4:], y[-4:])
+    refits = [
+        clone(valuer).fit(X[[*range(32), i]], y[[*range(32), i]], **points) for i in range(32, 36)
+    ]
+    expected = np.array([refit.values_[-1] for refit in refits])
+    errors = np.array([refit.values_error_[-1] for refit in refits])
+    assert np.ptp(expected) > 8 * errors.mean()
+    np.testing.assert_allclose(joined, expected, atol=5 * errors.max())
+    # Rows of fit have their fitted values, with or without labels.
+    np.testing.assert_array_equal(valuer.score_samples(X[:32], y[:32]), valuer.values_)
+
+
+def test_values_without_labels_are_means_over_labels(rng):
+    X, y, X_val, y_val = problem(rng, 3, n=60, n_val=40)
+    valuer = GradientSemivalueValuer(n_permutations=5, learning_rate=1.0, random_state=0)
+    valuer.fit(X[:40], y[:40], X_val=X_val, y_val=y_val)
+    by_label = np.array([valuer.score_samples(X[40:], np.full(20, c)) for c in range(3)])
+    found = valuer.transform(X[40:])[:, 0]
+    assert (by_label.min(axis=0) < found).all()
+    assert (found < by_label.max(axis=0)).all()
+    weights = np.linalg.lstsq(by_label.T, found, rcond=None)[0]
+    assert 0.5 < weights.sum() < 1.5
+    # A target that is predicted leaves little to gain; of fit, rows keep theirs.
+    X, y, X_val, y_val = problem(rng, 0, n=60, n_val=40)
+    valuer = GradientSemivalueValuer(n_permutations=10, learning_rate=0.1, random_state=0)
+    valuer.fit(X[:40], 100 + y[:40], X_val=X_val, y_val=100 + y_val)
+    predicted = valuer.score_samples(X[40:])
+    assert np.corrcoef(predicted, valuer.score_samples(X[40:], 100 + y[40:]))[0, 1] > 0.5
+
+
+def test_a_middle_step_of_a_pipeline(rng):
+    X, y, *_ = problem(rng, 2, n=120)
+    valuer = GradientSemivalueValuer(n_permutations=3, learning_rate=0.1, cv=2)
+    pipeline = make_pipeline(
+        StandardScaler(), FeatureUnion([
+            ("rows", "passthrough"), ("value", valuer)
+        ]), LogisticRegression(),
+    )  # fmt: skip
+    pipeline.fit(X[:90], y[:90])
+    assert pipeline[-1].n_features_in_ == 4
+    assert np.isfinite(pipeline.predict_proba(X[90:])).all()
+    search = GridSearchCV(
+        make_pipeline(valuer, LogisticRegression()),
+        {"gradientsemivaluevaluer__semivalue": ["shapley", (4, 1)]}, cv=2,
+    )  # fmt: skip
+    assert np.isfinite(search.fit(X, y).cv_results_["mean_test_score"]).all()
+
+
 # Traps and errors ---------------------------------------------------------------------------
 
 
@@ -303,13 +396,13 @@ def test_learning_rate_from_public_data(rng):
     rates = {}
     for n, multiplier in ((10, None), (100, None), (100, 3.0)):
         valuer = GradientSemivalueValuer(
-            noise_multiplier=multiplier, n_permutations=10, random_state=0
+            noise_multiplier=multiplier, n_permutations=10, clip=1.0, random_state=0
         )
         rates[n, multiplier] = valuer.fit(X[:n], y[:n], **points).learning_rate_
     assert rates[10, None] > rates[100, None] > rates[100, 3.0]
     X[:], y[:] = 0.0, 1e6 + 0.5  # the rows themselves do not matter
     assert (
-        GradientSemivalueValuer(random_state=0).fit(X, y, **points).learning_rate_
+        GradientSemivalueValuer(clip=1.0, random_state=0).fit(X, y, **points).learning_rate_
         == (rates[100, None])
     )
     # Clipped by nothing, the larger rates end in infinity: they are not taken.
@@ -362,7 +455,7 @@ def test_errors(rng, params, message):
 def test_errors_of_targets(rng):
     X, y, X_val, y_val = problem(rng, 0)
     with pytest.raises(ValueError, match="clip must be a number if the gradients of the"):
-        GradientSemivalueValuer(clip="auto").fit(X, y, X_val=X_val, y_val=np.zeros(15))
+        GradientSemivalueValuer(clip="median").fit(X, y, X_val=X_val, y_val=np.zeros(15))
     with pytest.raises(ValueError, match="y must hold classes when task='classification'"):
         GradientSemivalueValuer("logistic").fit(X, y, X_val=X_val, y_val=y_val)
     with pytest.raises(ValueError, match="utility must be 'neg_loss' for a continuous target"):

@@ -81,9 +81,13 @@ def coalition_parameters(theta, updates, masks, rate, aggregate="mean"):
     return theta + (masks @ updates) * (rate / np.maximum(sizes, 1))
 
 
-def round_values(utilities, theta, updates, rate, *, semivalue, aggregate, limit, seed, number):
-    """Values of the players in one round, from the utilities of at most about `limit` coalitions.
+def round_values(
+    utilities, theta, updates, rate, *, semivalue, aggregate, n_permutations, seed, number
+):
+    """Values of the players in one round, from the utilities along `n_permutations` permutations.
 
+    Permutations come in antithetic pairs, of which there are at least two; the values of the
+    sampler "subsets" use as many coalitions. If there are fewer coalitions, all are evaluated.
     Returns the values, their squared standard errors (zero if all coalitions were evaluated), the
     utilities before and after the round, and the number of utilities computed.
     """
@@ -104,13 +108,17 @@ def round_values(utilities, theta, updates, rate, *, semivalue, aggregate, limit
         return found
 
     game = FunctionGame(utility, n, cache_size=0)
+    limit = 1 + max(n_permutations, 4) * (n - 1)  # with the coalition of all players
     sampler = choose_sampler(semivalue, n, limit)
     if sampler in ("stratified", "permutation"):
         sampler = "antithetic"
     design = make_design(
         sampler, semivalue, n, empty_utility=game.empty_utility, seed=seed, number=number
     )
+    if sampler == "antithetic":
+        limit = 1 + max(n_permutations, 4) * (design.cost // design.n_orders)
     design.limit = None if sampler == "exact" else max(limit, 2 * design.cost + 1)
+    design.least = design.limit or 0
     while (masks := design.ask()) is not None:
         design.tell(game.utility(masks))
     variances = np.zeros(n) if design.exact else design.variances()[0]
@@ -127,7 +135,7 @@ class Rounds:
     options: dict  # of `round_values`: semivalue, aggregate and seed
     rate: float  # length of the server's step
     skip: int  # rounds of the burn-in
-    n_permutations: int  # coalitions evaluated in a round, divided by the number of players
+    n_permutations: int  # evaluated in a round
     used: np.ndarray = None  # averages of the updates in the last round, (n_players, p)
     values: tuple = ()  # of every round, as are variances and ends
     variances: tuple = ()
@@ -167,7 +175,7 @@ class Rounds:
         if t >= self.skip:
             values, variances, ends, n_evaluations = round_values(
                 self.utilities, theta, used, self.rate, number=t,
-                limit=self.n_permutations * len(used), **self.options,
+                n_permutations=self.n_permutations, **self.options,
             )  # fmt: skip
         return replace(
             self, used=used, values=(*self.values, values), variances=(*self.variances, variances),

@@ -65,8 +65,9 @@ class FederatedSemivalueValuer(BaseGradientValuer):
     n_rounds : int, default=50
         Number of rounds of the training, and with `epsilon` of releases of every party.
     n_permutations : int, default=20
-        Number of coalitions evaluated in a round, divided by the number of parties. If there are
-        fewer coalitions, all are evaluated and values are exact.
+        Number of permutations evaluated in a round, at least four, of as many coalitions each as
+        there are parties, less one (Banzhaf values use as many coalitions, without permutations).
+        If there are fewer coalitions, all are evaluated and values are exact.
     aggregate : {"mean", "sum"}, default="mean"
         Step of a coalition: along the mean of its updates, or along their sum divided by the number
         of all parties.
@@ -74,14 +75,14 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         Length of the server's step. "auto" in `fit` takes, of eight rates from 0.001 to 3, the best
         one for `n_rounds` steps on half of the validation points, evaluated on the other half; in a
         training that runs elsewhere it is 1.
-    clip : float, "auto" or None, default=1.0
-        Bound of the norm of updates. "auto", in `fit` only, is the median norm of the gradients of
-        the validation points at the start, which are public. None, without noise only, does not
-        clip.
+    clip : float, "auto", "median" or None, default="auto"
+        Bound of the norm of updates. "auto" is 1 with noise, and does not clip without noise.
+        "median", in `fit` only, is the median norm of the gradients of the validation points at the
+        start, which are public. None, without noise only, does not clip.
     n_components : int or None, default=None
         In `fit` only: number of coordinates of an update, along public directions, as in
         `GradientSemivalueValuer`. The global model changes only along them, and noise has fewer
-        coordinates; use ``clip="auto"``. A torch module starts from its current parameters. None
+        coordinates; use ``clip="median"``. A torch module starts from its current parameters. None
         sends all coordinates.
     standardize : bool, default=True
         Whether built-in models standardise columns, as in `GradientSemivalueValuer`.
@@ -211,7 +212,7 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         n_permutations=20,
         aggregate="mean",
         learning_rate="auto",
-        clip=1.0,
+        clip="auto",
         n_components=None,
         standardize=True,
         epsilon=None,
@@ -296,14 +297,14 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         warn_of_guarantee(self, n_parties)
         release = EXACT
         if self._is_private:
-            release = self._release_of(self.clip, groups=True, elsewhere=True)
+            release = self._release_of(self._bound, groups=True, elsewhere=True)
         draw = start_noise(release)
         training = Training(
             self._new_rounds(utility, fractions, rate, seed_of(self.random_state)),
             int(n_parties),
             None if draw is None else RationedNoise(draw, self.n_rounds),
         )
-        self._show(training, {"clip_": self.clip, "learning_rate_": rate}, release)
+        self._show(training, {"clip_": self._bound, "learning_rate_": rate}, release)
         return self
 
     def release(self, update):
@@ -332,11 +333,11 @@ class FederatedSemivalueValuer(BaseGradientValuer):
         )
         draw = None
         if self._is_private:
-            event = self._event(self.clip).event
+            event = self._event(self._bound).event
             if self.ledger is not None:
                 self.ledger.charge(event, label=f"{type(self).__name__}: one update")
             draw = noise_source(event, noise_random_state=self.noise_random_state)
-        return release_updates([update], self.clip, draw)[0]
+        return release_updates([update], self._bound, draw)[0]
 
     def add_round(self, theta, updates, *, released=False):
         """Value the parties of the next round.
@@ -469,8 +470,8 @@ class FederatedSemivalueValuer(BaseGradientValuer):
                 f"n_components must be None {why}: pass coordinates as parameters and updates. Got "
                 f"{self.n_components!r}."
             )
-        if self.clip == "auto":
-            raise ValueError(f"clip must be a number or None {why}. Got 'auto'.")
+        if self.clip == "median":
+            raise ValueError(f"clip must be a number, 'auto' or None {why}. Got 'median'.")
 
     def _show(self, training, attributes, release):
         """Set the fitted record to the state of a training that runs elsewhere."""

@@ -1,0 +1,38 @@
+"""Values of rows that join: their gradients at models that were recorded along walks."""
+
+import numpy as np
+
+from ._models import gradients_at
+
+
+def recorded_positions(q, n_permutations, skip, n_models):
+    """Positions 0..n at which parameters are kept, a list for each permutation.
+
+    ``q`` (n + 1,) is `size_weights` of n + 1 players, of which one joins. Together the positions
+    are the quantiles of q; they are spread at random over the permutations after the first `skip`.
+
+    >>> recorded_positions(np.full(4, 0.25), 3, 1, n_models=8)
+    [[], [1, 3, 2, 0], [1, 0, 2, 3]]
+    """
+    quantiles = (np.arange(n_models) + 0.5) / n_models
+    positions = np.searchsorted(np.cumsum(q) / q.sum(), quantiles)
+    positions = np.random.default_rng(0).permutation(positions).tolist()
+    count = n_permutations - skip
+    return [[]] * skip + [positions[first::count] for first in range(count)]
+
+
+def joining_values(model, thetas, rate):
+    """Mean gain of utility by a step along the gradient of each player, at parameters (m, p)."""
+    values = np.zeros(model.n_players)
+    for theta, before in zip(thetas, model.utilities(thetas)):
+        values += model.utilities(theta - rate * gradients_at(model, theta)) - before
+    return values / len(thetas)
+
+
+def class_probabilities(model, thetas):
+    """Probabilities (n_rows, n_classes) of the rows of the players; means over parameters."""
+    outputs = model.outputs(thetas)
+    if outputs.shape[2] == 1:
+        outputs = np.concatenate([np.zeros_like(outputs), outputs], axis=2)
+    odds = np.exp(outputs - outputs.max(axis=2, keepdims=True))
+    return (odds / odds.sum(axis=2, keepdims=True)).mean(axis=0)
