@@ -647,7 +647,7 @@ def samplers(record):
             module.layer_counts,
             1 / np.arange(1, 20.0),
             0.05,
-            0.1,
+            0.9,
             allocation=allocation,
         )
     record.add("neyman_allocation", module.neyman_allocation, np.array([0.5, 0.1, 2.0, 0.0]), 100)
@@ -1129,8 +1129,8 @@ def layered(record):
                 two,
                 design=design,
                 n_layers=3,
-                accuracy=0.5,
-                failure=0.2,
+                tol=0.5,
+                confidence=0.8,
                 **params,
             )
             record.add(
@@ -1140,7 +1140,6 @@ def layered(record):
                 design=design,
                 **few,
                 allocation="neyman",
-                include_empty=False,
                 **params,
             )
             record.add(
@@ -1151,7 +1150,6 @@ def layered(record):
                 **few,
                 allocation="bound",
                 bound=0.5,
-                n_shuffles=4,
                 **params,
             )
         record.add(
@@ -1200,7 +1198,7 @@ def layered(record):
 
     def private(ask=(0, 1), fit=None, data=two, **params):
         book = _ledger()
-        params = {"l2": 1.0, "n_layers": 2, "epsilon": 1.0, "accuracy": 0.5, **params}
+        params = {"l2": 1.0, "n_layers": 2, "epsilon": 1.0, "tol": 0.5, **params}
         valuer = make(
             LayeredShapleyValuer, random_state=0, noise_random_state=5, ledger=book, **params
         )
@@ -1219,15 +1217,10 @@ def layered(record):
         )
 
     for release in ("query", "all", "publish"):
-        for noise in ("auto", "laplace", "gaussian"):
-            for design in ("blocks", "iid"):
-                record.add(
-                    f"layered private {release}, {noise}, {design}",
-                    private,
-                    release=release,
-                    noise=noise,
-                    design=design,
-                )
+        for design in ("blocks", "iid"):
+            record.add(
+                f"layered private {release}, {design}", private, release=release, design=design
+            )
     record.add("layered private queries", private, (3, 3, 5, 7, 9), max_queries=3)
     record.add(
         "layered private curator",

@@ -133,7 +133,12 @@ def values_without_noise(X, y, points, seed):
     """Values by each method, of the game of the paper."""
     loss = dict(scoring="neg_log_loss", random_state=seed)
     layered = LayeredShapleyValuer(
-        LogisticRegression(), bound=C, accuracy=ACCURACY, failure=FAILURE, **loss
+        LogisticRegression(),
+        bound=C,
+        tol=ACCURACY,
+        confidence=1 - FAILURE,
+        allocation="bound",
+        **loss,
     )
     orders = DataShapleyValuer(sampler="permutation", max_evaluations=20_000, **loss)
     return {
@@ -199,7 +204,8 @@ def proved(X, y, points, centre, seed, rng, n_draws):
     """{name: (exact values, draws of private ones, noise)} of the game with proved bounds."""
     game = dict(l2=1.0, max_norm=1.0, fit_intercept=False, n_layers=LAYERS, random_state=seed)
     points = dict(X_val=points["X_val"] - centre, y_val=points["y_val"])
-    exact = LayeredShapleyValuer(**game).fit(X - centre, y, **points).values_
+    exact = LayeredShapleyValuer(**game, max_evaluations=60_000)
+    exact = exact.fit(X - centre, y, **points).values_
     one, every = (
         LayeredShapleyValuer(**game, epsilon=1.0, delta=DELTA, release=release)
         .fit(X - centre, y, **points)

@@ -10,7 +10,8 @@ from ._known import airport_game, gloves_game, voting_game
 from ._model import ModelGame
 from ._protocol import FunctionGame, Game
 from ._protocol import failed_warnings as failed_warnings
-from ._stable import StableLogisticGame, stability
+from ._stable import StableLogisticGame, stability, validation_bounds
+from ._stable import weight_norm as weight_norm
 from ._training import check_takes_weights as check_takes_weights
 from .solvers import check_scorer as check_scorer
 from .solvers import has_solver as has_solver
@@ -26,5 +27,6 @@ __all__ = [
     "clip_rows",
     "gloves_game",
     "stability",
+    "validation_bounds",
     "voting_game",
 ]

@@ -16,6 +16,15 @@ _MAX_STEPS = 200
 _TILE = 256
 
 
+def weight_norm(l2):
+    """Largest norm of the coefficients of a model, without the error of the solver.
+
+    >>> round(weight_norm(1.0), 4)
+    0.5277
+    """
+    return sqrt(_STEEPEST / l2)
+
+
 def stability(l2, max_norm, fit_intercept=True):
     """Constants of the game: norm of rows, slope of the loss, and tolerance of the solvers.
 
@@ -49,13 +58,55 @@ def stability(l2, max_norm, fit_intercept=True):
     (1.0, 0.6289)
     """
     kappa = hypot(max_norm, 1.0) if fit_intercept else float(max_norm)
-    tolerance = _TOLERANCE * kappa * (1 + kappa * sqrt(_STEEPEST / l2))
-    radius = sqrt(_STEEPEST / l2) + tolerance / l2
+    tolerance = _TOLERANCE * kappa * (1 + kappa * weight_norm(l2))
+    radius = weight_norm(l2) + tolerance / l2
     return kappa, float(expit(kappa * radius)), tolerance
+
+
+def validation_bounds(signed, weights, l2, max_norm, fit_intercept=True):
+    """Bounds of the slope and the curvature of the mean loss of the validation points.
+
+    The gradient at any attainable w is the mean of ``-sigmoid(-m) u`` over validation points with
+    signed rows u and margins m = w.u, and sigmoid(-m) differs from 1/2 by at most
+    ``a = sigmoid(R |u|) - 1/2``. So its norm is at most ``|mean u| / 2`` plus the square root of
+    the largest eigenvalue of the mean of ``a^2 u u'`` (Jensen). The Hessian is at most the mean of
+    ``u u' / 4``.
+
+    Parameters
+    ----------
+    signed : ndarray of shape (n_validation, n_features)
+        Clipped validation points with their constant, times the sign of their class.
+    weights : ndarray of shape (n_validation,)
+        Their weights, of sum 1.
+    l2, max_norm, fit_intercept : float, float, bool
+        As in `stability`.
+
+    Returns
+    -------
+    slope, curvature : float
+        Bounds of the norms of the gradient and of the Hessian, at most those of any points.
+
+    Examples
+    --------
+    >>> slope, _ = validation_bounds(np.eye(2), np.full(2, 0.5), 1.0, 1.0, fit_intercept=False)
+    >>> round(slope, 3)  # 0.629 for points that are all alike
+    0.445
+    """
+    kappa, steepest, tolerance = stability(l2, max_norm, fit_intercept)
+    radius = weight_norm(l2) + tolerance / l2
+    rows = signed * np.sqrt(weights)[:, None]
+    spread = expit(np.linalg.norm(signed, axis=1) * radius) - 0.5
+    slope = np.linalg.norm(weights @ signed) / 2 + np.linalg.norm(rows * spread[:, None], 2)
+    curvature = np.linalg.norm(rows, 2) ** 2 / 4
+    above = 1 + 1e-9  # for rounding
+    return min(kappa * steepest, slope * above), min(kappa**2 / 4, curvature * above)
 
 
 class StableLogisticGame(Game):
     """Logistic regression of two classes; the utility is minus the mean loss of the model.
+
+    With ``loss="training"`` it is minus the minimum of the objective on the coalition's own rows,
+    which a row that joins k others changes by at most ``ln(1 + exp(kappa |w|)) / (k + 1)``.
 
     The model of k rows minimises ``mean log(1 + exp(-y w.x)) + l2 / 2 |w|^2`` over these rows: it
     is `LogisticRegression` with ``C = 1 / (l2 k)`` on rows with a constant column, whose
@@ -81,6 +132,8 @@ class StableLogisticGame(Game):
         Weights of the validation points.
     groups : ndarray of int of shape (n_samples,), default=None
         Codes of groups; the players then are the groups.
+    loss : {"validation", "training"}, default="validation"
+        Whether the loss is that of the validation points, or the objective of the training.
     n_jobs : int, default=None
         Number of threads; None means that of a matrix product.
 
@@ -108,9 +161,9 @@ class StableLogisticGame(Game):
 
     def __init__(
         self, X, y, X_val, y_val, *, l2=1.0, max_norm=1.0, fit_intercept=True,
-        sample_weight_val=None, groups=None, n_jobs=None,
+        sample_weight_val=None, groups=None, loss="validation", n_jobs=None,
     ):  # fmt: skip
-        self.l2, self.n_jobs, self._codes = float(l2), n_jobs, groups
+        self.l2, self.loss, self.n_jobs, self._codes = float(l2), loss, n_jobs, groups
         self.kappa, self.slope, self.tolerance = stability(l2, max_norm, fit_intercept)
         Z, Z_val = clip_rows(X, max_norm), clip_rows(X_val, max_norm)
         if fit_intercept:
@@ -121,6 +174,7 @@ class StableLogisticGame(Game):
         self._signed_val = np.ascontiguousarray((Z_val * signs[:, None]).T)
         weights = np.ones(len(Z_val)) if sample_weight_val is None else sample_weight_val
         self._weights = weights / weights.sum()
+        self._intercept, self._max_norm = bool(fit_intercept), float(max_norm)
         super().__init__(len(Z) if groups is None else int(groups.max()) + 1, -log(2), 0)
 
     def _compute(self, masks, n_jobs=None):
@@ -148,8 +202,24 @@ class StableLogisticGame(Game):
                 "A model did not converge to the tolerance: l2 and max_norm are too extreme. "
                 f"Got l2={self.l2:g}, norm of rows {self.kappa:g}."
             )
+        if self.loss == "training":
+            losses = np.log1p(np.exp(-(coefs @ self._Z.T) * (2 * self._t - 1)))
+            penalties = self.l2 / 2 * (coefs**2).sum(axis=1)
+            return -(losses * masks).sum(axis=1) / sizes - penalties
         margins = coefs @ self._signed_val
         return -np.log1p(np.exp(-margins)) @ self._weights
+
+    def validation_bounds(self):
+        """Bounds of the slope and curvature of the utility, from the validation points alone.
+
+        Returns
+        -------
+        slope, curvature : float
+            See `skvalue.games.validation_bounds`.
+        """
+        return validation_bounds(
+            self._signed_val.T, self._weights, self.l2, self._max_norm, self._intercept
+        )
 
     def replace_bound(self, size):
         """Bound on the change of a coalition's utility when one of its rows is replaced.

@@ -13,25 +13,25 @@ import numpy as np
 ALLOCATIONS = ("bound", "neyman")
 
 
-def layer_counts(bounds, accuracy, failure, allocation="bound"):
-    """Number of coalitions per layer for an (accuracy, failure) estimate of a player's value.
+def layer_counts(bounds, tol, confidence, allocation="bound"):
+    """Number of coalitions per layer for a value within `tol`, with a probability of `confidence`.
 
     With that many independent draws, and at least one per layer,
-    ``Pr(|estimate - value| >= accuracy) <= failure``.
+    ``Pr(|estimate - value| >= tol) <= 1 - confidence``.
 
     Parameters
     ----------
     bounds : array-like of shape (n_layers,)
         Largest absolute marginal contribution to the coalitions of each size
         0, 1, ..., n_layers - 1. There is one coalition of size 0.
-    accuracy, failure : float
-        Error bound (alpha in the paper), and the probability of a larger error (beta).
+    tol, confidence : float
+        Error bound (alpha in the paper), and the probability of a smaller error (1 - beta).
     allocation : {"bound", "neyman"}, default="bound"
-        "bound", as in the paper: the mean of every layer is within the accuracy, ``m = (2 c)^2
-        ln(2 K / failure) / (2 accuracy^2)`` for a bound c and K layers, so that m decreases as
+        "bound", as in the paper: the mean of every layer is within `tol`, ``m = (2 c)^2
+        ln(2 K / (1 - confidence)) / (2 tol^2)`` for a bound c and K layers, so that m decreases as
         1 / k^2 if c decreases as 1 / k. The range of contributions in [-c, c] is 2 c; the paper
         uses c.
-        "neyman": the mean of all layers is within the accuracy, by Hoeffding's inequality for the
+        "neyman": the mean of all layers is within `tol`, by Hoeffding's inequality for the
         sum of all draws, with m proportional to c.
 
     Returns
@@ -45,19 +45,20 @@ def layer_counts(bounds, accuracy, failure, allocation="bound"):
 
     Examples
     --------
-    >>> layer_counts([1, 1, 1 / 2, 1 / 3], accuracy=0.1, failure=0.05).round(1).tolist()
+    >>> layer_counts([1, 1, 1 / 2, 1 / 3], tol=0.1, confidence=0.95).round(1).tolist()
     [inf, 1015.0, 253.8, 112.8]
-    >>> layer_counts([1, 1, 1 / 2, 1 / 3], 0.1, 0.05, allocation="neyman").round(1).tolist()
+    >>> layer_counts([1, 1, 1 / 2, 1 / 3], 0.1, 0.95, allocation="neyman").round(1).tolist()
     [inf, 84.5, 42.3, 28.2]
     """
     bounds = np.asarray(bounds, dtype=np.float64)
     counts = np.full(len(bounds), np.inf)
     sampled = bounds[1:]
+    failure = 1 - confidence
     if allocation == "bound":
-        counts[1:] = 2 * sampled**2 * np.log(2 * len(bounds) / failure) / accuracy**2
+        counts[1:] = 2 * sampled**2 * np.log(2 * len(bounds) / failure) / tol**2
     else:
         total = sampled.sum() * np.log(2 / failure)
-        counts[1:] = 2 * sampled * total / (accuracy * len(bounds)) ** 2
+        counts[1:] = 2 * sampled * total / (tol * len(bounds)) ** 2
     return counts
 
 

@@ -313,7 +313,7 @@ def layers():
         for name, options in (("l2", dict(l2=1.0)), ("logistic", dict(scoring="neg_log_loss"))):
             line(f"layers, {design}, {name}", layered, design=design, max_evaluations=2000,
                  **options)  # fmt: skip
-    line("private layers", layered, l2=1.0, n_layers=3, accuracy=0.2, epsilon=1.0, release="all")
+    line("private layers", layered, l2=1.0, n_layers=3, tol=0.2, epsilon=1.0, release="all")
 
 
 def layered(**params):

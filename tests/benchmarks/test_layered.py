@@ -165,7 +165,7 @@ def test_all_values_of_a_hundred_rows(design, utility, capsys):
     n, rng = 100, np.random.default_rng(0)
     X, y = rows_of_fifty_features(n, rng)
     X_val, y_val = rows_of_fifty_features(500, rng)
-    valuer = LayeredShapleyValuer(design=design, accuracy=0.05, failure=0.05, bound=1.0)
+    valuer = LayeredShapleyValuer(design=design, tol=0.05, bound=1.0, allocation="bound")
     if utility == "l2":
         valuer.set_params(l2=1.0)
     else:
@@ -176,7 +176,7 @@ def test_all_values_of_a_hundred_rows(design, utility, capsys):
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
     seconds = perf_counter() - start
     k = np.arange(1, n)
-    counts = layer_counts(1 / np.r_[1, k], 0.05, 0.05)[1:]
+    counts = layer_counts(1 / np.r_[1, k], 0.05, 0.95)[1:]
     np.testing.assert_allclose(counts, (2 / k) ** 2 * np.log(2 * n / 0.05) / (2 * 0.05**2))
     most = np.minimum(counts, [comb(n - 1, size) for size in k.tolist()])
     assert (valuer.counts_[1:] >= (1 - 1e-9) * most).all()

@@ -1,8 +1,8 @@
 """Runs of private Layered Shapley for the table of audits.
 
 Utilities of a real model move less than is proved, so that a missing factor would go unseen. The
-games here do the worst that the proof allows: one row moves the utility of every coalition of k
-rows that it is in by all of the bound for k.
+games here do the worst that the proof allows: one row moves the marginal contribution of another to
+every coalition of k rows that it is in by all of the bound for k, and its own by all of that.
 """
 
 from contextlib import contextmanager
@@ -16,7 +16,13 @@ from skvalue import LayeredShapleyValuer
 from skvalue.games import StableLogisticGame
 from skvalue.privacy import LaplaceEvent, Ledger, draw_noise
 from skvalue.privacy.audit import search_sensitivity
-from skvalue.valuers.layered_shapley import Utilities, plan_release, private_values, secret_value
+from skvalue.valuers.layered_shapley import (
+    Utilities,
+    change_bounds,
+    plan_release,
+    private_values,
+    secret_value,
+)
 
 N, K = 7, 3  # sizes of blocks divide the number of others: a row is in a block of every layer
 POINTS = dict(X_val=np.array([[1.0], [-1.0]]), y_val=np.array([1, 0]))
@@ -25,22 +31,29 @@ RECORDS = [(0.5, 0), (0.5, 1), (-0.9, 1)]
 ROWS = [RECORDS[0]] * N
 
 
-# Games in which the canary's label moves utilities by all of the bound. ----------------------
+# Games in which the canary's label moves marginal contributions by all of the bound. -----------
+
+
+def bounds():
+    """Bounds of the change of marginal contributions to 1, 2, ... others, and of one's own."""
+    game = StableLogisticGame(*POINTS.values(), *POINTS.values())
+    return change_bounds(N, 1.0, 1.0, True, *game.validation_bounds())
 
 
 def alone(masks):
-    """Coalitions with the row of the query move one way, others the other way."""
-    return np.where(masks[:, QUERY], 1.0, -1.0)
+    """Coalitions of k others move one way by half of what k moves, with the query the other way."""
+    others, with_query = masks.sum(axis=1) - masks[:, QUERY], masks[:, QUERY]
+    return np.where(with_query, 1.0, -1.0) * bounds()[0][np.maximum(others, 1) - 1] / 2
 
 
 def together(masks):
-    """Coalitions of even and odd sizes move in opposite ways."""
-    return np.where(masks.sum(axis=1) % 2, 1.0, -1.0)
+    """Coalitions of one and two rows move in opposite ways, so that all contributions do."""
+    return np.where(masks.sum(axis=1) % 2, 1.0, -1.0) * bounds()[0][0] / 2
 
 
 def vector(masks):
     """All coalitions with the canary move the same way: most, its own value."""
-    return np.ones(len(masks))
+    return bounds()[1][np.maximum(masks.sum(axis=1), 1) - 1]
 
 
 @contextmanager
@@ -49,8 +62,9 @@ def playing(rows, sides):
     label = 2 * rows[CANARY][1] - 1
 
     def utility(game, masks):
-        bounds = np.array([game.replace_bound(max(size, 1)) for size in masks.sum(axis=1)])
-        return 0.5 * bounds * label * sides(masks) * masks[:, CANARY]
+        if masks.shape[1] != N:  # of public rows
+            return np.zeros(len(masks))
+        return 0.5 * label * sides(masks) * masks[:, CANARY]
 
     with patch.object(StableLogisticGame, "utility", utility):
         yield
@@ -63,7 +77,7 @@ def game_of(rows, **setting):
 
 def fit(rows, epsilon=1.0, **parameters):
     x, y = np.array(rows).T
-    parameters = {"l2": 1.0, "n_layers": K, "accuracy": 2.0, "random_state": 0, **parameters}
+    parameters = {"l2": 1.0, "n_layers": K, "tol": 2.0, "random_state": 0, **parameters}
     valuer = LayeredShapleyValuer(epsilon=epsilon, **parameters)
     return valuer.fit(x[:, None], y.astype(int), **POINTS)
 
@@ -146,7 +160,7 @@ def intercept_clean(rows):
         np.column_stack([x, np.full(3, 100.0)]), y.astype(int), np.array([[1.0, 100.0]]),
         np.array([1]), max_norm=1e3, fit_intercept=False,
     )  # fmt: skip
-    plan = plan_release(3, 1, epsilon=1.0, delta=1e-5, accuracy=2.0)
+    plan = plan_release(3, 1, epsilon=1.0, delta=1e-5, tol=2.0)
     return private_values(plan, Utilities(game), [0], lambda *seed: np.random.default_rng(seed))[0]
 
 
@@ -154,7 +168,7 @@ TINY = [(1.0, 1)] * 2
 
 
 def intercept_noise():
-    return plan_release(3, 1, epsilon=1.0, delta=1e-5, accuracy=2.0).noise
+    return plan_release(3, 1, epsilon=1.0, delta=1e-5, tol=2.0).noise
 
 
 def intercept_scores(n):
@@ -184,15 +198,14 @@ def secret_claim():
 @lru_cache
 def secret_scores(n, public=False):
     """Values of many queries on fresh coalitions; or all on those of which the canary is one."""
-    plan = plan_release(N, 2, epsilon=1.0, delta=1e-5, design="iid", accuracy=2.0)
+    plan = plan_release(N, 2, epsilon=1.0, delta=1e-5, design="iid", tol=2.0)
     scale = fit(ROWS, design="iid", n_layers=2).noise_scale_
     scores = []
     for rows in NEIGHBOURS:
         noise = draw_noise(LaplaceEvent(scale, 1.0), n)
         game = game_of(rows)
         if public:
-            bounds = np.array([game.replace_bound(k) for k in (1, 2, 3)])
-            clean = (2 * rows[CANARY][1] - 1) * (bounds[:-1] + bounds[1:]).sum() / N / 2
+            clean = (2 * rows[CANARY][1] - 1) * bounds()[0][:2].sum() / N / 2
         else:
             with playing(rows, alone):
                 clean = np.array([secret_value(plan, Utilities(game), QUERY) for _ in range(n)])
@@ -202,7 +215,7 @@ def secret_scores(n, public=False):
 
 # All values, and the vector of them -----------------------------------------------------------
 
-PRIVATE = dict(n_layers=1, noise="gaussian")
+PRIVATE = dict(n_layers=1)
 KINDS = {"all": together, "publish": vector}
 
 
@@ -237,10 +250,11 @@ def values_clean(release):
 
 
 def values_scores(release, n, short=1.0):
-    """The runs along the direction in which the neighbours differ, with less noise."""
+    """Log-likelihood ratios of the runs, with less noise, under Laplace noise on either side."""
     found = zip(*values_runs(release, n))
     clean = values_runs(release, n)[1]
-    return [(exact + short * (run - exact)) @ (clean[0] - clean[1]) for run, exact in found]
+    released = [exact + short * (run - exact) for run, exact in found]
+    return [(np.abs(run - clean[1]) - np.abs(run - clean[0])).sum(axis=1) for run in released]
 
 
 def values_noise(release, n, short=1.0):

@@ -36,8 +36,9 @@ def test_algorithm_1(script, rng, monkeypatch):
     y[:2] = 0, 1
     points = dict(X_val=X[n:], y_val=y[n:])
     of_all, kept = script.algorithm_1(X[:n], y[:n], points, "neg_log_loss", 0)
-    library = LayeredShapleyValuer(scoring="neg_log_loss", include_empty=False, accuracy=1e-4)
-    np.testing.assert_allclose(of_all, library.fit(X[:n], y[:n], **points).values_, atol=1e-12)
+    library = LayeredShapleyValuer(scoring="neg_log_loss", tol=1e-4).fit(X[:n], y[:n], **points)
+    without_empty = library.values_ - library.layer_values_[0]
+    np.testing.assert_allclose(of_all, without_empty, atol=1e-12)
     game = ModelGame(
         LogisticRegression(), X[:n], y[:n], X[n:], y[n:], scoring="neg_log_loss", random_state=0
     )

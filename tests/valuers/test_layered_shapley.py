@@ -1,16 +1,19 @@
 """Layered Shapley as an estimator: exact where it enumerates, core sets, groups of rows, errors."""
 
+from math import comb
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
 from skvalue import DataShapleyValuer, LayeredShapleyValuer
+from skvalue.games import StableLogisticGame
 from skvalue.samplers import layer_counts
 from skvalue.valuers import CoreSet, suggest_bound
 from skvalue.valuers.layered_shapley import DESIGNS, marginal_bounds
 
-ALL = dict(accuracy=1e-4, random_state=0)  # enough coalitions that all are enumerated
+ALL = dict(tol=1e-4, random_state=0)  # enough coalitions that all are enumerated
 
 
 def problem(rng, n=8, d=3, n_val=20):
@@ -80,7 +83,9 @@ def test_core_sets_of_samples_value_new_rows(design, rng):
     exact = DataShapleyValuer(sampler="exact")
     exact.fit(np.vstack([X, row]), np.append(y, label), **points)
     scores = np.array([
-        LayeredShapleyValuer(design=design, max_evaluations=120, random_state=seed)
+        LayeredShapleyValuer(
+            design=design, allocation="bound", max_evaluations=120, random_state=seed
+        )
         .fit(X, y, **points)
         .score_samples(row, label)[0]
         for seed in range(40)
@@ -118,7 +123,7 @@ def test_core_sets_are_saved_without_pickle(parameters, rng, tmp_path):
 def test_core_sets_leave_out_rows_in_no_coalition(rng):
     X, y, points = problem(rng, n=40)
     valuer = LayeredShapleyValuer(
-        l2=1.0, design="poisson", n_layers=2, accuracy=0.5, bound=0.3, random_state=1
+        l2=1.0, design="poisson", n_layers=2, tol=0.5, bound=0.3, allocation="bound", random_state=1
     ).fit(X, y, **points)
     core = valuer.core_sets()[0]
     assert 0 < len(core.X) < 40
@@ -130,7 +135,7 @@ def test_core_sets_leave_out_rows_in_no_coalition(rng):
 def test_value_of_a_group(rng):
     X, y, points = problem(rng, n=20)
     valuer = LayeredShapleyValuer(
-        design="iid", accuracy=0.4, l2=1.0, n_layers=4, random_state=0
+        design="iid", tol=0.4, allocation="bound", l2=1.0, n_layers=4, random_state=0
     ).fit(X, y, **points)
     few = valuer.value_of_group([3])
     assert (few.value, few.n_evaluations) == (valuer.values_[3], 0)
@@ -139,13 +144,13 @@ def test_value_of_a_group(rng):
     assert many.mean == pytest.approx(many.value / 20)
     # A twentieth of the probability of failure: the logarithm of the number of rows.
     bounds = marginal_bounds(20, n_layers=4, game=(1.0, 1.0, True))[0]
-    counts = layer_counts(bounds, 0.4, 0.05)[2:]  # layers 0 and 1 are enumerated
+    counts = layer_counts(bounds, 0.4, 0.95)[2:]  # layers 0 and 1 are enumerated
     for_all = counts * (1 + np.log(20) / np.log(2 * 5 / 0.05))
     more = np.ceil(for_all - np.ceil(counts))
     assert more.min() > 5
     assert many.n_evaluations == 2 * 20 * more.sum()
-    close = valuer.value_of_group([3, 7], accuracy=0.02)
-    exact = LayeredShapleyValuer(accuracy=1e-3, l2=1.0, n_layers=3, n_shuffles=50, random_state=0)
+    close = valuer.value_of_group([3, 7], tol=0.02)
+    exact = LayeredShapleyValuer(tol=1e-3, l2=1.0, n_layers=3, random_state=0)
     exact = exact.set_params(n_layers=4).fit(X, y, **points)
     np.testing.assert_allclose(close.row_values, exact.values_[[3, 7]], atol=0.002)
     with pytest.raises(ValueError, match="indices must be rows of fit, between 0 and 19"):
@@ -202,8 +207,8 @@ def test_errors_of_parameters(rng):
         fit(y=np.r_[y[:-1], ["maybe"]], l2=1.0)
     with pytest.raises(ValueError, match="l2 needs two classes. Got a continuous target"):
         LayeredShapleyValuer(l2=1.0).fit(X, X[:, 0], X_val=X, y_val=X[:, 0])
-    with pytest.raises(ValueError, match="'n_shuffles' parameter of LayeredShapleyValuer must be"):
-        fit(n_shuffles=1)
+    with pytest.raises(ValueError, match="'confidence' parameter of LayeredShapleyValuer must be"):
+        fit(confidence=1.0)
     with pytest.raises(ValueError, match="label 'no' are all among the validation points"):
         LayeredShapleyValuer(cv=[(np.arange(4), np.arange(4, 8)), (np.arange(4, 8), np.arange(4))]
         ).fit(X, ["yes"] * 4 + ["no"] * 4)  # fmt: skip
@@ -227,3 +232,53 @@ def test_bound_from_public_data(rng):
     bound = suggest_bound(LogisticRegression(), X, y, **points)
     assert 0.05 < bound < 30
     assert bound == suggest_bound(LogisticRegression(), X, y, **points)
+
+
+def test_a_default_fit_is_bounded_and_its_cost_is_known(rng):
+    X, y, points = problem(rng, n=60)
+    valuer = LayeredShapleyValuer(random_state=0)
+    cost = valuer.estimate_cost(X, y, **points)
+    assert cost.n_evaluations <= 40 * 60
+    assert cost.n_players == 60
+    expected = cost.n_evaluations * cost.seconds_per_evaluation
+    assert cost.seconds == pytest.approx(expected, rel=0.01)
+    valuer.fit(X, y, **points)
+    assert valuer.n_evaluations_ == pytest.approx(cost.n_evaluations, rel=0.2)
+    few = valuer.set_params(max_time=cost.seconds / 5).fit(X, y, **points)
+    assert few.n_evaluations_ < 0.8 * cost.n_evaluations
+    valuer.set_params(max_time=None, tol=1.0, max_evaluations=500)
+    assert valuer.estimate_cost(X, y, **points).n_evaluations <= 500
+    private = LayeredShapleyValuer(l2=1.0, n_layers=2, epsilon=1.0)
+    one = private.estimate_cost(X, y, **points)
+    all_values = private.set_params(release="all").estimate_cost(X, y, **points)
+    assert 0 < one.n_evaluations < all_values.n_evaluations
+
+
+def test_minus_training_loss_as_utility(rng):
+    X, y, points = problem(rng, n=8)
+    valuer = LayeredShapleyValuer(l2=0.3, fit_intercept=False, scoring="neg_training_loss", **ALL)
+    valuer.fit(X, y, **points)
+    game = StableLogisticGame(
+        X, (y == "yes").astype(int), X, np.zeros(8, int), l2=0.3, fit_intercept=False,
+        loss="training",
+    )  # fmt: skip
+    assert valuer.utility_ - valuer.empty_utility_ == pytest.approx(valuer.values_.sum())
+    # It is the minimum of the objective, which a row changes by at most its largest loss / (k + 1).
+    model = LogisticRegression(C=1 / (0.3 * 8), fit_intercept=False, tol=1e-10)
+    Z = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1)
+    model.fit(Z, y)
+    margins = Z @ model.coef_[0] * np.where(y == "yes", 1, -1)
+    objective = np.log1p(np.exp(-margins)).mean() + 0.15 * (model.coef_**2).sum()
+    assert valuer.utility_ == pytest.approx(-objective, abs=1e-6)
+    codes = np.arange(2**8)
+    masks = ((codes[:, None] >> np.arange(8)) % 2).astype(bool)
+    utilities, sizes = game.utility(masks), masks.sum(axis=1)
+    for i in range(8):
+        without = sizes[~masks[:, i]]
+        gain = utilities[codes | 1 << i] - utilities[codes]
+        weights = 1 / (8 * np.array([comb(7, size) for size in without]))
+        assert valuer.values_[i] == pytest.approx(weights @ gain[~masks[:, i]], abs=1e-10)
+        largest = np.log1p(np.exp(np.sqrt(0.2785 / 0.3)))
+        assert (np.abs(gain)[sizes < 8] * (sizes[sizes < 8] + 1) <= largest).all()
+    with pytest.raises(ValueError, match="scoring must be None with l2.*Got 'neg_log_loss'"):
+        LayeredShapleyValuer(l2=0.3, scoring="neg_log_loss").fit(X, y, **points)

@@ -1,6 +1,7 @@
 """Layered Shapley: values from many small coalitions and few large ones."""
 
-from ._bounds import marginal_bounds, suggest_bound
+from ._blocks import block_layers
+from ._bounds import change_bounds, marginal_bounds, suggest_bound
 from ._core import CoreSet
 from ._designs import Utilities, play
 from ._plan import DESIGNS, make_plan

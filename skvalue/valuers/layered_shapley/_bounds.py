@@ -1,8 +1,10 @@
 """Bounds of marginal contributions by coalition size: proved for a stable game, or estimated."""
 
+import math
+
 import numpy as np
 
-from ...games import ModelGame, stability
+from ...games import ModelGame, stability, weight_norm
 from ...samplers import prefix_masks
 
 
@@ -27,6 +29,67 @@ def contribution_bounds(n_layers, l2, max_norm, fit_intercept=True):
     [0.791, 0.396, 0.264]
     """
     return replace_bounds(n_layers + 1, l2, max_norm, fit_intercept)
+
+
+def training_bound(l2, max_norm, fit_intercept=True):
+    """Bound of k + 1 times what a row that joins k others changes in their minimum objective.
+
+    It is the largest loss of a row under a model of the others: Observation 3.1 of the paper, whose
+    loss is of 0 and 1.
+
+    >>> round(training_bound(1.0, 1.0, fit_intercept=False), 3)
+    0.991
+    """
+    kappa, _, tolerance = stability(l2, max_norm, fit_intercept)
+    return float(np.logaddexp(0.0, kappa * (weight_norm(l2) + tolerance / l2)))
+
+
+def change_bounds(n_layers, l2, max_norm, fit_intercept=True, slope=None, curvature=None):
+    """Bounds of what another row, and the row itself, change in the layers 1, ..., n_layers.
+
+    The marginal contribution of a row to k others changes by no more than the first of these bounds
+    if one of the k is replaced, and by no more than the second if the row itself is; the user guide
+    has the proof. With p = l2 |w| and q = 2 kappa L / l2, a row that joins k others moves the
+    coefficients by at most d / (k + 1), d = (kappa L + p) / l2; replacing one of k rows by at most
+    q / k; and neither by more than the diameter of the ball of all attainable coefficients.
+
+    Parameters
+    ----------
+    n_layers, l2, max_norm, fit_intercept : int, float, float, bool
+        As in `LayeredShapleyValuer`.
+    slope, curvature : float, default=None
+        Of the utility, see `skvalue.games.validation_bounds`; None is that of any points.
+
+    Returns
+    -------
+    other : ndarray of shape (n_layers,)
+        For layers 1, ..., n_layers: the smaller of twice the contribution and of the bound of the
+        second difference.
+    own : ndarray of shape (n_layers + 1,)
+        For layers 0, ..., n_layers.
+
+    Examples
+    --------
+    >>> other, own = change_bounds(2, l2=1.0, max_norm=1.0, fit_intercept=False)
+    >>> other.round(3).tolist(), own.round(3).tolist()
+    ([0.727, 0.255], [0.791, 0.396, 0.264])
+    """
+    kappa, steepest, tolerance = stability(l2, max_norm, fit_intercept)
+    steep = kappa * steepest
+    slope = steep if slope is None else slope
+    curvature = kappa**2 / 4 if curvature is None else curvature
+    joins = (steep + min(steep, l2 * weight_norm(l2))) / l2  # d
+    replaced = 2 * steep / l2  # q
+    third = kappa**3 / (6 * math.sqrt(3))  # Lipschitz constant of the Hessian of the loss
+    width = 2 * weight_norm(l2)  # diameter of the ball
+    k = np.arange(1, n_layers + 1)
+    moved = (kappa**2 / 4 + third * replaced) * joins / (k + 1)
+    moved = (moved + (kappa**2 / 4 + l2) * replaced / k) / (l2 * (k + 1))
+    second = slope * moved + curvature * replaced * joins / (k * (k + 1))
+    error = 4 * slope * tolerance / l2  # of the solver, in four utilities
+    other = np.minimum(2 * slope * np.minimum(joins / (k + 1), width), second) + error
+    own = slope * np.minimum(replaced / np.arange(1, n_layers + 2), width) + error / 2
+    return other, own
 
 
 def marginal_bounds(n, bound=None, n_layers=None, game=(None, 1.0, True)):

@@ -39,8 +39,6 @@ class CoreSet:
         are numbers of players.
     n_players : int
         Number n of players in the fit.
-    include_empty : bool, default=True
-        Whether to include the marginal contribution to the empty coalition.
     groups : ndarray of int of shape (n_rows,), default=None
         The player of each row; None: each row is a player.
     sample_weight_val : ndarray of shape (n_validation,), default=None
@@ -63,11 +61,11 @@ class CoreSet:
     """
 
     def __init__(
-        self, settings, X, y, X_val, y_val, classes, coalitions, n_players, include_empty=True,
-        groups=None, sample_weight_val=None,
+        self, settings, X, y, X_val, y_val, classes, coalitions, n_players, groups=None,
+        sample_weight_val=None,
     ):  # fmt: skip
         self.settings, self.X, self.y, self.X_val, self.y_val = settings, X, y, X_val, y_val
-        self.classes, self.n_players, self.include_empty = classes, n_players, include_empty
+        self.classes, self.n_players = classes, n_players
         self.groups = np.arange(len(y)) if groups is None else groups
         n_val = len(y_val)
         equal = np.full(n_val, 1.0 / n_val)
@@ -102,7 +100,7 @@ class CoreSet:
         coalitions = [(number[members], *rest) for members, *rest in self.coalitions]
         return CoreSet(
             self.settings, rows_at(self.X, np.flatnonzero(kept)), self.y[kept], self.X_val,
-            self.y_val, self.classes, coalitions, self.n_players, self.include_empty,
+            self.y_val, self.classes, coalitions, self.n_players,
             number[self.groups[kept]], self.sample_weight_val,
         )  # fmt: skip
 
@@ -165,9 +163,8 @@ class CoreSet:
         else:
             place = np.arange(n_old)
         values = np.zeros(n_new)
-        if self.include_empty:
-            alone = coalition_masks(n_old + np.arange(n_new)[:, None], game.n_players)
-            values += game.utility(alone) - game.empty_utility
+        alone = coalition_masks(n_old + np.arange(n_new)[:, None], game.n_players)
+        values += game.utility(alone) - game.empty_utility
         for members, weights, known in self.coalitions:
             for part in tiles(len(members), max(1, ENTRIES // game.n_players)):
                 masks = coalition_masks(place[members[part]], game.n_players)
@@ -200,7 +197,7 @@ class CoreSet:
             "X": self.X, "y": self.y, "groups": self.groups,
             "X_val": self.X_val, "y_val": self.y_val, "weights_val": self.sample_weight_val,
             "classes": np.zeros(0) if self.classes is None else np.array(self.classes.tolist()),
-            "numbers": np.array([self.n_players, self.include_empty]),
+            "n_players": np.array(self.n_players),
         }  # fmt: skip
         for members, weights, utilities in self.coalitions:
             k = members.shape[1]
@@ -240,12 +237,10 @@ class CoreSet:
                 f"estimator must be that of the fit, {record['estimator']}. Got {given}."
             )
         settings = replace(GameSettings(**record), estimator=estimator, n_jobs=n_jobs)
-        n_players, include_empty = arrays["numbers"][:2]
         sizes = sorted(int(name[1:]) for name in arrays if name[1:].isdigit() and name[0] == "m")
         coalitions = [(arrays[f"m{k}"], arrays[f"w{k}"], arrays[f"u{k}"]) for k in sizes]
         classes = arrays["classes"] if len(arrays["classes"]) else None
         return cls(
             settings, arrays["X"], arrays["y"], arrays["X_val"], arrays["y_val"], classes,
-            coalitions, int(n_players), bool(include_empty), arrays["groups"],
-            arrays["weights_val"],
+            coalitions, int(arrays["n_players"]), arrays["groups"], arrays["weights_val"],
         )  # fmt: skip

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import binom
 
 DESIGNS = ("blocks", "iid", "poisson")
+N_SHUFFLES = 8  # independent parts of the design "blocks"
 _ENUMERATED = 2**20  # largest number of coalitions of a layer that is enumerated to save time
 
 
@@ -24,7 +25,7 @@ class Plan:
     n: int  # number of players
     counts: np.ndarray  # (K + 1,): these numbers, or their means; 0: the layer is left out
     enumerated: np.ndarray  # (K + 1,): layers of which all coalitions are evaluated
-    n_shuffles: int  # independent parts of the design "blocks", from which errors are estimated
+    n_shuffles: int = N_SHUFFLES  # parts of the design "blocks", from which errors are estimated
 
     @property
     def sampled(self):
@@ -35,6 +36,15 @@ class Plan:
     def cost(self):
         """Approximate number of coalitions evaluated."""
         return self._enumerated_cost() + sum(map(self._cost, self.sampled))
+
+    @property
+    def typical_sizes(self):
+        """Sizes of coalitions: quantiles over all that are evaluated."""
+        layers = np.flatnonzero(self.enumerated)
+        sizes = np.r_[layers + 1, self.sampled + 1]
+        costs = [n_subsets(self.n, size) for size in layers + 1]
+        costs = np.cumsum([*costs, *map(self._cost, self.sampled)])
+        return [int(sizes[np.searchsorted(costs, q * costs[-1])]) for q in (1 / 6, 1 / 2, 5 / 6)]
 
     @property
     def data_fraction(self):
@@ -84,7 +94,7 @@ class Plan:
         return count * (sets if known else n + sets)
 
 
-def make_plan(design, n, counts, *, n_shuffles=8, include_empty=True, max_evaluations=None):
+def make_plan(design, n, counts, *, n_shuffles=N_SHUFFLES, max_evaluations=None):
     """Make a plan for n players from the number of coalitions wanted for each layer.
 
     Parameters
@@ -97,8 +107,6 @@ def make_plan(design, n, counts, *, n_shuffles=8, include_empty=True, max_evalua
         Coalitions wanted of each size.
     n_shuffles : int, default=8
         Independent parts of the design "blocks".
-    include_empty : bool, default=True
-        Whether to include the empty coalition.
     max_evaluations : int, default=None
         If given, counts are scaled so that about this many coalitions are evaluated in total.
 
@@ -109,7 +117,7 @@ def make_plan(design, n, counts, *, n_shuffles=8, include_empty=True, max_evalua
     """
 
     def scaled(factor):
-        return _round(design, n, np.asarray(counts) * factor, n_shuffles, include_empty)
+        return _round(design, n, np.asarray(counts) * factor, n_shuffles)
 
     if max_evaluations is None:
         return scaled(1.0)
@@ -120,7 +128,7 @@ def make_plan(design, n, counts, *, n_shuffles=8, include_empty=True, max_evalua
     return scaled(2.0**low)
 
 
-def _round(design, n, wanted, n_shuffles, include_empty):
+def _round(design, n, wanted, n_shuffles):
     sizes = range(len(wanted))
     largest = np.array([n_subsets(n - 1, k) for k in sizes])
     counts = np.minimum(wanted, largest)
@@ -130,8 +138,6 @@ def _round(design, n, wanted, n_shuffles, include_empty):
         per = counts / n_shuffles
         counts = np.where(per < 1, per, np.ceil(per)) * n_shuffles
     enumerated = (wanted >= largest) | ((counts >= largest) & (design == "iid"))
-    if not include_empty:
-        enumerated[0], counts[0] = False, 0.0
     plan = Plan(design, n, counts, enumerated, n_shuffles)
     for k in plan.sampled:  # enumerate layers for which this is cheaper than a sample
         all_of_them = n_subsets(n, k + 1) + (0 if enumerated[k - 1] else n_subsets(n, k))

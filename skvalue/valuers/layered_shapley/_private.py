@@ -14,24 +14,23 @@ from ...privacy import (
     calibrate_laplace,
     make_report,
 )
-from ...samplers import circle_blocks, layer_counts
-from ._bounds import contribution_bounds, replace_bounds
+from ...samplers import layer_counts
+from ._blocks import block_layers
+from ._bounds import change_bounds, contribution_bounds
+from ._plan import N_SHUFFLES
 
 RELEASES = ("query", "all", "publish")
-NOISES = ("auto", "laplace", "gaussian")
 
 
-def value_sensitivity(n, n_layers, l2, max_norm, fit_intercept=True, design="blocks"):
+def value_sensitivity(n, other, design="blocks"):
     """Bound of the change of the value of one row when another row is replaced.
 
     Parameters
     ----------
     n : int
         Number of rows.
-    n_layers : int
-        Largest size of a coalition that a row joins.
-    l2, max_norm, fit_intercept : float, float, bool
-        As in `skvalue.games.StableLogisticGame`.
+    other : ndarray of shape (n_layers,)
+        Bounds of the change of a marginal contribution, by layer, see `change_bounds`.
     design : {"blocks", "iid"}, default="blocks"
         With "blocks" a row is in at most one of the floor((n - 1) / k) blocks of layer k; with
         "iid" it may be in all coalitions of the layer.
@@ -39,22 +38,17 @@ def value_sensitivity(n, n_layers, l2, max_norm, fit_intercept=True, design="blo
     Returns
     -------
     sensitivity : float
-        ``sum_k (gamma(k) + gamma(k + 1)) / (m_k n)``; m_k is 1 for "iid".
+        ``sum_k other_k / (m_k n)``; m_k is 1 for "iid".
 
     Examples
     --------
-    >>> round(value_sensitivity(1000, 3, 1.0, 1.0, fit_intercept=False), 9)
-    3.895e-06
+    >>> other, _ = change_bounds(3, l2=1.0, max_norm=1.0, fit_intercept=False)
+    >>> round(value_sensitivity(1000, other), 9)
+    1.629e-06
     """
-    gamma = replace_bounds(n_layers + 1, l2, max_norm, fit_intercept)
-    k = np.arange(1, n_layers + 1)
-    blocks = (n - 1) // k if design == "blocks" else np.ones(n_layers)
-    return float(((gamma[:-1] + gamma[1:]) / blocks).sum() / n)
-
-
-def self_sensitivity(n, n_layers, l2, max_norm, fit_intercept=True):
-    """Bound of the change of the value of a row when the row itself is replaced."""
-    return float(replace_bounds(n_layers + 1, l2, max_norm, fit_intercept).sum() / n)
+    k = np.arange(1, len(other) + 1)
+    blocks = (n - 1) // k if design == "blocks" else np.ones(len(other))
+    return float((other / blocks).sum() / n)
 
 
 def participation(n, counts):
@@ -86,6 +80,7 @@ def participation(n, counts):
 class ReleasePlan:
     """What is released and with which noise, independent of the rows."""
 
+    n: int  # number of rows
     kind: str  # "query": values on request; "all": each to its owner; "publish": all to everyone
     design: str  # "blocks" or "iid"
     epsilon: float  # of everything that is released
@@ -97,10 +92,27 @@ class ReleasePlan:
     counts: np.ndarray  # (K + 1,): coalitions of each size that a value is based on
     n_shuffles: np.ndarray  # (K + 1,): for blocks, shuffles with (n - 1) // k blocks each
 
+    @property
+    def n_layers(self):
+        """Largest size of a coalition that a row joins."""
+        return len(self.counts) - 1
+
+    @property
+    def cost(self):
+        """Number of coalitions of everything that is released."""
+        if self.kind == "query":
+            return 2 * self.max_queries * int(self.counts.sum())
+        return self.n * (int(self.counts.sum()) + int(self.n_shuffles.sum()))
+
+    @property
+    def noise_std(self):
+        """Standard deviation of the noise on a value."""
+        return self.noise.scale * (math.sqrt(2) if isinstance(self.noise, LaplaceEvent) else 1.0)
+
 
 def plan_release(
-    n, n_layers, *, epsilon, delta, release="query", noise="auto", max_queries=1, design="blocks",
-    l2=1.0, max_norm=1.0, fit_intercept=True, accuracy=0.05, failure=0.05,
+    n, n_layers, *, epsilon, delta, release="query", max_queries=1, design="blocks", l2=1.0,
+    max_norm=1.0, fit_intercept=True, slope=None, curvature=None, tol=None, confidence=0.95,
 ):  # fmt: skip
     """Choose noise and coalitions of a private fit, independent of the rows.
 
@@ -112,16 +124,19 @@ def plan_release(
         The privacy budget of everything that is released.
     release : {"query", "all", "publish"}, default="query"
         What is released.
-    noise : {"auto", "laplace", "gaussian"}, default="auto"
-        Distribution of the noise; "auto" is the one with the smaller standard deviation.
     max_queries : int, default=1
         For "query": number of values released.
     design : {"blocks", "iid"}, default="blocks"
         How coalitions are drawn.
     l2, max_norm, fit_intercept : float, float, bool
         Parameters of the game.
-    accuracy, failure : float, default=0.05
-        Parameters of `skvalue.samplers.layer_counts`, which gives the number of coalitions.
+    slope, curvature : float, default=None
+        Bounds of the utility by its validation points, see `skvalue.games.validation_bounds`.
+    tol : float, default=None
+        If set, `skvalue.samplers.layer_counts` gives the number of coalitions. With None there are
+        8 shuffles for a query, and one if all values are released, whose noise is far larger.
+    confidence : float, default=0.95
+        For `tol`.
 
     Returns
     -------
@@ -129,19 +144,22 @@ def plan_release(
         The plan of the release.
     """
     game = (l2, max_norm, fit_intercept)
-    bounds = contribution_bounds(n_layers, *game)
-    wanted = np.ceil(layer_counts(bounds, accuracy, failure)[1:]).astype(np.int64)
     blocks = (n - 1) // np.arange(1, n_layers + 1)
+    wanted = blocks * (N_SHUFFLES if release == "query" else 1)
+    if tol is not None:
+        bounds = contribution_bounds(n_layers, *game)
+        wanted = np.ceil(layer_counts(bounds, tol, confidence)[1:]).astype(np.int64)
     shuffles = np.maximum(1, -(-wanted // blocks)) if design == "blocks" else 0 * blocks
     counts = np.r_[1, blocks * shuffles if design == "blocks" else np.maximum(wanted, 1)]
     shuffles = np.r_[0, shuffles]
-    one = value_sensitivity(n, n_layers, *game, design)
+    other, own = change_bounds(n_layers, *game, slope, curvature)
+    one = value_sensitivity(n, other, design)
     if release != "query":
         norms = [np.sqrt(n - 1) * one, (n - 1) * one]  # L2, L1
         if release == "publish":
-            itself = self_sensitivity(n, n_layers, *game)
+            itself = float(own.sum() / n)
             norms = [math.hypot(norms[0], itself), norms[1] + itself]
-        event, delta = _smaller_noise(epsilon, delta, noise, *norms)
+        event, delta = _smaller_noise(epsilon, delta, *norms)
         charge = total = event
     else:
         if design == "iid":
@@ -151,66 +169,24 @@ def plan_release(
             charge, event, delta = OpaqueEvent(each), LaplaceEvent(scale * (1 + 1e-12), one), 0.0
         else:
             norms = math.sqrt(max_queries) * one, max_queries * one
-            event, delta = _smaller_noise(epsilon, delta, noise, *norms)
+            event, delta = _smaller_noise(epsilon, delta, *norms)
             charge = event = replace(event, sensitivity=one)
         total = charge if max_queries == 1 else SelfComposedEvent(charge, max_queries)
     return ReleasePlan(
-        release, design, epsilon, max_queries, event, charge, total, delta, counts, shuffles
+        n, release, design, epsilon, max_queries, event, charge, total, delta, counts, shuffles
     )
 
 
-def _smaller_noise(epsilon, delta, noise, l2_norm, l1_norm):
-    """The allowed event with the smallest standard deviation, and its delta."""
-    gaussian = calibrate_gaussian(epsilon, delta, l2_norm)
+def _smaller_noise(epsilon, delta, l2_norm, l1_norm):
+    """The event of smaller standard deviation, and its delta."""
     laplace = calibrate_laplace(epsilon, l1_norm)
-    if noise == "gaussian" or (noise == "auto" and gaussian.scale < math.sqrt(2) * laplace.scale):
-        return gaussian, delta
-    return laplace, 0.0
+    gaussian = calibrate_gaussian(epsilon, delta, l2_norm)
+    return (gaussian, delta) if gaussian.scale < math.sqrt(2) * laplace.scale else (laplace, 0.0)
 
 
 def private_values(plan, utilities, players, seeds):
-    """Values of some players without noise, from disjoint blocks of the others.
-
-    Parameters
-    ----------
-    plan : ReleasePlan
-        The number of shuffles of each layer.
-    utilities : Utilities
-        Utilities of the game.
-    players : ndarray of int or None
-        The players; None: all players, with half as many coalitions for each.
-    seeds : callable
-        ``seeds(k, shuffle)`` returns the random generator of an order.
-
-    Returns
-    -------
-    values : ndarray
-        The values.
-    """
-    n, all_players = utilities.n, players is None
-    players = np.arange(n) if all_players else np.asarray(players)
-    layers = utilities.of(players[:, None]) - utilities.game.empty_utility
-    for k in range(1, len(plan.counts)):
-        count, gains = (n - 1) // k, np.zeros(len(players))
-        for shuffle in range(plan.n_shuffles[k]):
-            order = seeds(k, shuffle).permutation(n)
-            if all_players:
-                blocks, joining = circle_blocks(order, k, count)
-                bases, joined = utilities.joined_by_each(blocks, joining)
-                found = np.bincount(joining.ravel(), (joined - bases[:, None]).ravel(), n)
-            else:
-                found = np.array([_gains(utilities, order, k, count, i) for i in players])
-            gains += found / count
-        layers = layers + gains / plan.n_shuffles[k]
-    return layers / n
-
-
-def _gains(utilities, order, k, count, i):
-    """Sum of the contributions of one player to the blocks that follow it on the circle."""
-    place = int(np.flatnonzero(order == i)[0])
-    blocks = order[(place + 1 + np.arange(count * k)) % len(order)].reshape(count, k)
-    joined = np.column_stack([blocks, np.full(count, i)])
-    return (utilities.of(joined) - utilities.of(blocks)).sum()
+    """Values of some players without noise: sums of `block_layers`, over n."""
+    return block_layers(utilities, plan.n_shuffles, players, seeds).sum(axis=0) / utilities.n
 
 
 def secret_value(plan, utilities, i, noise_random_state=None):

@@ -34,7 +34,7 @@ def _make_core(fitted, settings, number):
     points = split.points
     return CoreSet(
         GameSettings.of(settings), *problem.rows(split), points.X, points.y, problem.classes,
-        coalitions, n, settings.include_empty, groups, points.weights,
+        coalitions, n, groups, points.weights,
     )  # fmt: skip
 
 
@@ -66,15 +66,17 @@ def _predictions(fitted, settings, X):
     return [(np.full(n_rows_of(X), c), probabilities[:, c]) for c in range(problem.n_classes)]
 
 
-def value_of_group(fitted, settings, indices, accuracy, failure):
+def value_of_group(fitted, settings, indices, tol, confidence):
     """Total value of several players, see `LayeredShapleyValuer.value_of_group`."""
     n = len(fitted.result.values)
     indices = np.unique(np.asarray(indices, dtype=np.int64))
     if len(indices) == 0 or indices.min() < 0 or indices.max() >= n:
         raise ValueError(f"indices must be rows of fit, between 0 and {n - 1}. Got {indices}.")
-    accuracy = settings.accuracy if accuracy is None else accuracy
-    failure = (settings.failure if failure is None else failure) / len(indices)
-    settings = replace(settings, accuracy=accuracy, failure=failure)
+    tol = settings.tol if tol is None else tol
+    if tol is None:
+        raise ValueError("tol must be a number, here or in the parameters of fit. Got None.")
+    failure = (1 - (settings.confidence if confidence is None else confidence)) / len(indices)
+    settings = replace(settings, tol=tol, confidence=1 - failure)
     values, evaluated = fitted.result.values[indices].copy(), 0
     for layers, split in zip(fitted.statistic, fitted.problem.splits):
         players, plan = layers.players, layers.plan

@@ -1,6 +1,6 @@
 """Private fits of Layered Shapley: their checks and releases."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 
 import numpy as np
@@ -9,7 +9,9 @@ from ...base import Release, Result
 from ...privacy import add_noise
 from ._designs import Utilities
 from ._private import ReleasePlan, layered_report, plan_release, private_values, secret_value
+from ._settings import LayerSettings
 from ._splits import random_streams
+from ._tuning import LEAST, Shrinkage, choose_layers, play_public, public_layers, shrinkage
 
 _NO_PROOF = (
     "must be None with epsilon: only the utility of l2 (mean logistic loss of a penalised model) "
@@ -23,6 +25,7 @@ class LayeredRelease(Release):
     """A release, with its coalitions and noise."""
 
     plan: ReleasePlan | None = None
+    shrinkage: Shrinkage | None = None
 
 
 @dataclass(eq=False)
@@ -35,6 +38,7 @@ class Queries:
     release: LayeredRelease
     utilities: Utilities
     seed: int  # of the blocks, which are public
+    predict: object  # prediction of the values of some rows from each row and public points
     answers: dict = field(default_factory=dict)
     lock: object = field(default_factory=Lock)
 
@@ -62,7 +66,8 @@ class Queries:
         else:
             exact = private_values(plan, self.utilities, [i], random_streams(self.seed, 0))[0]
         test_seed = None if seed is None else seed + i
-        return float(add_noise(exact, plan.noise, noise_random_state=test_seed))
+        noisy = add_noise(exact, plan.noise, noise_random_state=test_seed)
+        return float(release.shrinkage.of(noisy, self.predict([i])[0]))
 
     def __getstate__(self):
         raise TypeError(
@@ -85,7 +90,14 @@ def check_private_fit(valuer, problem):
                 f"layers up to n_layers. Got {name}=None."
             )
     n = len(problem.X)
-    if valuer.n_layers > n - 2:
+    n_points = len(problem.splits[0].points)
+    for name in ("l2", "n_layers"):
+        if getattr(valuer, name) == "auto" and n_points < LEAST:
+            raise ValueError(
+                f"{name} must be a number with fewer than {LEAST} validation points, on which "
+                f"'auto' is tuned. Got 'auto' with {n_points}."
+            )
+    if valuer.n_layers != "auto" and valuer.n_layers > n - 2:
         raise ValueError(
             f"n_layers must be at most {n - 2} with epsilon and {n} rows. Got {valuer.n_layers}."
         )
@@ -100,11 +112,14 @@ def check_private_fit(valuer, problem):
             "design must be 'blocks' with release='all' or 'publish': the coalitions of 'iid' are "
             f"secret, and for a single query. Got design='iid' with release={valuer.release!r}."
         )
-    if valuer.max_evaluations is not None or not valuer.include_empty:
+    if valuer.design == "iid" and valuer.tol is None:
         raise ValueError(
-            "max_evaluations must be None and include_empty True with epsilon. Got "
-            f"max_evaluations={valuer.max_evaluations!r}, include_empty={valuer.include_empty!r}."
+            "tol must be a number for design='iid' with epsilon: it determines how many coalitions "
+            "are drawn, and so the amplification. Got None."
         )
+    for name in ("max_evaluations", "max_time"):
+        if getattr(valuer, name) is not None:
+            raise ValueError(f"{name} must be None with epsilon. Got {getattr(valuer, name)!r}.")
     if valuer.release != "query" and valuer.max_queries != 1:
         raise ValueError(
             "max_queries is for release='query'. Got "
@@ -112,13 +127,47 @@ def check_private_fit(valuer, problem):
         )
 
 
-def planned_release(valuer, n):
-    """The release of a fit on n rows."""
-    names = (
-        "epsilon", "delta", "release", "noise", "max_queries", "design", "l2", "max_norm",
-        "fit_intercept", "accuracy", "failure",
+def settings_of(valuer, attributes):
+    """The settings of a fit, with the penalty and the number of layers that were chosen."""
+    chosen = {name: attributes[f"{name}_"] for name in ("l2", "n_layers") if attributes}
+    return replace(LayerSettings.of(valuer), **chosen)
+
+
+def chosen_layers(valuer, problem):
+    """`l2_` and `n_layers_` of a private fit, from the validation points where they are "auto"."""
+    settings, n = LayerSettings.of(valuer), len(problem.X)
+
+    def noise_of(l2, n_layers):
+        return _plan_of(valuer, problem, replace(settings, l2=l2, n_layers=n_layers)).noise_std
+
+    chosen = settings.l2, settings.n_layers
+    if "auto" in chosen:
+        chosen = choose_layers(settings, problem, n, noise_of)
+    return {"l2_": chosen[0], "n_layers_": chosen[1]}
+
+
+def _plan_of(valuer, problem, settings):
+    """The release of a fit; only the number of rows and the validation points matter."""
+    points = problem.splits[0].points
+    game = settings.game(points.X, points.y, points.X, points.y, points.weights, problem.classes)
+    slope, curvature = game.validation_bounds()
+    names = ("epsilon", "delta", "release", "max_queries", "design", "tol", "confidence")
+    return plan_release(
+        len(problem.X), settings.n_layers, l2=settings.l2, max_norm=settings.max_norm,
+        fit_intercept=settings.fit_intercept, slope=slope, curvature=curvature,
+        **{name: getattr(valuer, name) for name in names},
     )  # fmt: skip
-    plan = plan_release(n, valuer.n_layers, **{name: getattr(valuer, name) for name in names})
+
+
+def planned_release(valuer, problem, attributes):
+    """The release of a fit, with what its noisy values are shrunk to."""
+    settings, n = settings_of(valuer, attributes), len(problem.X)
+    plan = _plan_of(valuer, problem, settings)
+    shrunk = Shrinkage(noise=plan.noise_std)
+    if len(problem.splits[0].points) >= LEAST:
+        public_game = play_public(settings, problem, plan.n_layers)
+        knows_row = valuer.release != "publish"
+        shrunk = shrinkage(public_game, n, plan.n_layers, plan.noise_std, knows_row)
     by_query, seed = valuer.release == "query", valuer.noise_random_state
     return LayeredRelease(
         event=plan.charge,
@@ -129,25 +178,51 @@ def planned_release(valuer, n):
         values_are_public=valuer.release == "publish",
         by_query=by_query,
         plan=plan,
+        shrinkage=shrunk,
     )
 
 
 def private_result(problem, release, settings, seed):
     """Result of a private fit: all values, which are released here, or the `Queries`."""
-    n, plan = len(problem.X), release.plan
+    n, plan, is_vector = len(problem.X), release.plan, release.values_are_public
     game = settings.game_of(problem, problem.splits[0])
     values, statistic, utilities = np.full(n, np.nan), None, Utilities(game)
+    baseline = (utilities.of(np.arange(n)[:, None]) - game.empty_utility) / n
+
+    def predict(rows):
+        return predicted_values(problem, release, settings, rows, baseline[rows])
+
+    curator = {} if is_vector else {"baseline_": baseline}
     if release.by_query:
-        statistic = Queries(release, utilities, seed)
+        statistic = Queries(release, utilities, seed, predict)
     else:
-        values = add_noise(
+        noisy = add_noise(
             private_values(plan, utilities, None, random_streams(seed, 0)), plan.noise,
             ledger=release.ledger, label=release.label,
             noise_random_state=release.noise_random_state,
         )  # fmt: skip
+        predicted = predict(np.arange(n))
+        values = release.shrinkage.of(noisy, predicted)
+        curator |= {} if is_vector else {"prediction": predicted}
     attributes = {
         "noise_scale_": plan.noise.scale,
+        "shrinkage_": release.shrinkage.weight,
+        "values_error_": np.full(n, release.shrinkage.error),
         "counts_": plan.counts,
         "truncation_bias_": settings.bounds(n)[1],
     }
-    return Result(values, np.nan, game.empty_utility, problem, statistic, attributes)
+    return Result(
+        values, np.nan, game.empty_utility, problem, statistic, attributes, curator=curator
+    )
+
+
+def predicted_values(problem, release, settings, rows, baseline):
+    """Predictions of the values of some rows, each from the row itself and the public points."""
+    plan, shrunk = release.plan, release.shrinkage
+    if shrunk.weight == 1.0 or shrunk.constant is not None:
+        return np.full(len(rows), shrunk.constant or 0.0)  # without shrinkage, any number does
+    layers = public_layers(
+        settings, problem.X[rows], problem.y[rows], problem.splits[0].points, problem.classes,
+        plan.n_layers,
+    )  # fmt: skip
+    return baseline + layers.sum(axis=0) / plan.n

@@ -3,11 +3,13 @@
 from dataclasses import dataclass, fields
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from ...estimation import default_evaluations
 from ...games import ModelGame, StableLogisticGame
 from ...samplers import layer_counts
-from ._bounds import marginal_bounds
+from ._bounds import marginal_bounds, training_bound
 from ._plan import make_plan
 
 _PLAIN = (str, float, int, type(None))
@@ -48,7 +50,7 @@ class GameSettings:
             return StableLogisticGame(
                 X, y, X_val, y_val, l2=self.l2, max_norm=self.max_norm,
                 fit_intercept=self.fit_intercept, sample_weight_val=weights_val, groups=codes,
-                n_jobs=self.n_jobs,
+                loss="validation" if self.scoring is None else "training", n_jobs=self.n_jobs,
             )  # fmt: skip
         if classes is not None:
             y, y_val = classes[y], classes[y_val]
@@ -76,34 +78,51 @@ class GameSettings:
         return {**record, "estimator": None if self.estimator is None else repr(self.estimator)}
 
 
+def seconds_per_coalition(game, plan, n_jobs):
+    """Seconds per coalition of a plan, measured at a few of its sizes."""
+    sizes = [max(1, min(size, game.n_players)) for size in plan.typical_sizes]
+    seconds = float(np.mean([game.evaluation_cost(size) for size in sizes]))
+    return seconds / (effective_n_jobs(n_jobs) if game.solver == "loop" else 1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class LayerSettings(GameSettings):
     """Parameters of the layers and their numbers of coalitions, named as those of the valuer."""
 
     design: str
     n_layers: int | None
-    accuracy: float
-    failure: float
+    tol: float | None
+    confidence: float
     bound: float | None
     allocation: str
-    include_empty: bool
     max_evaluations: int | None
-    n_shuffles: int
+    max_time: float | None
 
     def bounds(self, n):
         """Bounds of marginal contributions by size, and of what the layers left out add."""
-        game = self.l2, self.max_norm, self.fit_intercept
-        return marginal_bounds(n, self.bound, self.n_layers, game)
+        game, bound = (self.l2, self.max_norm, self.fit_intercept), self.bound
+        if self.l2 is not None and self.scoring is not None and bound is None:
+            bound = training_bound(*game)
+        return marginal_bounds(n, bound, self.n_layers, game)
 
     def counts(self, n):
-        """Number of coalitions of each size for `accuracy` and `failure`."""
-        return layer_counts(self.bounds(n)[0], self.accuracy, self.failure, self.allocation)
+        """Number of coalitions of each size for `tol`; without it, their proportions."""
+        tol = 1.0 if self.tol is None else self.tol
+        return layer_counts(self.bounds(n)[0], tol, self.confidence, self.allocation)
 
-    def plan(self, n, n_games):
-        """The plan of one of ``n_games`` games of n players."""
-        limit = self.max_evaluations
-        return make_plan(
-            self.design, n, self.counts(n), n_shuffles=self.n_shuffles,
-            include_empty=self.include_empty,
-            max_evaluations=None if limit is None else limit // n_games,
-        )  # fmt: skip
+    def plan(self, game, shape, n_games):
+        """The plan of one of ``n_games`` games of rows of a shape."""
+        n, limit = game.n_players, self.max_evaluations
+        counts = self.counts(n)
+        if self.tol is None and limit is None:
+            limit = default_evaluations(n, *shape)
+        limit = None if limit is None else limit // n_games
+        plan = make_plan(self.design, n, counts)
+        if limit is not None and (self.tol is None or plan.cost > limit):
+            plan = make_plan(self.design, n, counts, max_evaluations=limit)
+        if self.max_time is None:
+            return plan
+        in_time = int(self.max_time / n_games / seconds_per_coalition(game, plan, self.n_jobs))
+        if in_time < plan.cost:
+            plan = make_plan(self.design, n, counts, max_evaluations=in_time)
+        return plan

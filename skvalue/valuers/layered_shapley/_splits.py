@@ -3,12 +3,14 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from ..._utils.warned import add_counts, summaries
 from ...base import Result
 from ...games import failed_warnings
 from ._designs import LayerEstimate, Utilities, n_steps, play
 from ._plan import Plan
+from ._settings import seconds_per_coalition
 
 
 @dataclass(eq=False)
@@ -52,9 +54,28 @@ def set_up_splits(problem, settings, seed):
     for number, (game, split) in enumerate(zip(games, problem.splits)):
         groups = None if problem.groups is None else problem.groups[split.players]
         players = problem.row_numbers(split) if groups is None else np.unique(groups)
-        plan = settings.plan(game.n_players, len(games))
+        plan = settings.plan(game, problem.shape, len(games))
         splits.append(SplitLayers(plan, players, seed, number, Utilities(game)))
     return splits, sum(n_steps(split.plan) for split in splits)
+
+
+def cost_of(problem, settings, release):
+    """What a fit costs, see `LayeredShapleyValuer.estimate_cost`."""
+    games = [settings.game_of(problem, split) for split in problem.splits]
+    plan = settings.plan(games[0], problem.shape, len(games))
+    count = sum(settings.plan(game, problem.shape, len(games)).cost for game in games)
+    if not release.is_exact:
+        counts = release.plan.counts
+        plan = replace(plan, counts=counts, enumerated=np.zeros(len(counts), dtype=bool))
+        count = release.plan.cost
+    seconds = seconds_per_coalition(games[0], plan, settings.n_jobs)
+    return Bunch(
+        seconds=count * seconds,
+        n_evaluations=int(count),
+        seconds_per_evaluation=seconds,
+        n_players=problem.n_players,
+        solver=games[0].solver,
+    )
 
 
 def play_splits(splits):

@@ -2,6 +2,7 @@
 
 from numbers import Integral, Real
 
+import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from ..._utils.checks import seed_of
@@ -11,16 +12,18 @@ from ...base import (
     PRIVACY_CONSTRAINTS,
     BaseScoringValuer,
     follow_input_tags,
+    make_problem,
     refuse_unseen_labels,
 )
 from ...samplers import ALLOCATIONS
 from .._retraining._base import takes_of
 from ._plan import DESIGNS
-from ._private import NOISES, RELEASES
+from ._private import RELEASES
 from ._queries import core_set, joining_values, value_of_group
-from ._release import check_private_fit, planned_release, private_result
+from ._release import check_private_fit, chosen_layers, planned_release, private_result, settings_of
 from ._settings import LayerSettings
-from ._splits import mean_over_splits, play_splits, set_up_splits
+from ._splits import cost_of, mean_over_splits, play_splits, set_up_splits
+from ._tuning import LEAST
 
 
 class LayeredShapleyValuer(BaseScoringValuer):
@@ -37,9 +40,10 @@ class LayeredShapleyValuer(BaseScoringValuer):
         The model that is trained on coalitions; None is `LogisticRegression()` or `Ridge()`, or
         the model of `l2`, if that is set. X may be of any kind that the estimator takes; `l2`
         needs an array of finite numbers.
-    l2 : float, default=None
+    l2 : float or "auto", default=None
         If set, use the utility of `skvalue.games.StableLogisticGame` with this penalty: minus the
-        mean logistic loss, for two classes. Private fits need it.
+        mean logistic loss, for two classes. Private fits need it; "auto", for them only, chooses it
+        as `n_layers="auto"` does.
     max_norm : float, default=1.0
         For `l2`: norm to which rows and validation points are clipped. It is public: it must be
         chosen without looking at private rows.
@@ -48,34 +52,38 @@ class LayeredShapleyValuer(BaseScoringValuer):
     design : {"blocks", "iid", "poisson"}, default="blocks"
         How coalitions are drawn. "blocks": shuffles of the other rows are cut into disjoint blocks;
         layers that need less than one coalition per shuffle are evaluated in some of the
-        `n_shuffles` shuffles. "iid": independent uniform coalitions, at least one of each size; the
-        claim of `accuracy` and `failure` is proved for this design. "poisson": Poisson sampling as
+        8 shuffles. "iid": independent uniform coalitions, at least one of each size; the
+        claim of `tol` and `confidence` is proved for this design. "poisson": Poisson sampling as
         in Algorithm 1 of the paper: each coalition of a layer is drawn independently with the same
         probability. A layer for which all coalitions are needed is enumerated.
-    n_layers : int, default=None
+    n_layers : int or "auto", default=None
         Largest number of others that a row joins; None: all of them. `truncation_bias_` bounds
-        what is left out.
-    accuracy : float, default=0.05
-        Largest error of a value (alpha in the paper), which determines the number of coalitions.
-    failure : float, default=0.05
-        Probability of a larger error (beta in the paper).
+        what is left out. "auto", for private fits: the number whose private values, at this
+        epsilon, would agree most with those of all layers, as measured on the validation points,
+        which are public.
+    tol : float, default=None
+        If set, the number of coalitions follows from this largest error of a value (alpha in the
+        paper). Values are smaller than the paper's 0.05: choose it below their size.
+    confidence : float, default=0.95
+        For `tol`: probability that the error is smaller (1 - beta in the paper).
     bound : float, default=None
         The constant c: a row adds at most c / k, in absolute value, to a coalition of k rows. None
         is 1, or the proved bound for `l2`. `suggest_bound` estimates it from public data.
-    allocation : {"bound", "neyman"}, default="bound"
-        Whether the number of coalitions falls as 1 / k^2, like the square of the bound of marginal
-        contributions, or as 1 / k; see `skvalue.samplers.layer_counts`.
-    include_empty : bool, default=True
-        Whether to include marginal contributions to the empty coalition. The paper leaves them
-        out.
+    allocation : {"neyman", "bound"}, default="neyman"
+        Whether the number of coalitions falls as 1 / k, which gives the smallest error, or as
+        1 / k^2, like the square of the bound of marginal contributions, as in the paper; see
+        `skvalue.samplers.layer_counts`.
     max_evaluations : int, default=None
-        Approximate number of coalitions to evaluate, in place of the number that `accuracy`
-        needs; divided among the layers in the same proportions.
-    n_shuffles : int, default=8
-        Number of independent shuffles of the design "blocks", from which `values_error_` is
-        estimated.
+        Approximate number of coalitions to evaluate, over all splits; with `tol`, their largest
+        number. None computes it from the size of the data, unless `tol` is set: about one minute
+        for 10,000 rows if the models are trained one at a time.
+    max_time : float, default=None
+        Approximate seconds after which the fit ends: as many coalitions as take that long, by the
+        time of a few. Values then depend on the machine.
     scoring : str or callable, default=None
-        Scorer of the utility; None is the score method of the estimator (accuracy or R2).
+        Scorer of the utility; None is the score method of the estimator (accuracy or R2). With
+        `l2`, "neg_training_loss" is the other utility of the paper: minus the minimum of the mean
+        logistic loss of a coalition on its own rows plus the penalty.
     empty_utility : float, default=None
         Utility of the empty coalition. None is 1/C for accuracy and balanced accuracy; for any
         other scorer the score of the constant prediction: `DummyClassifier(strategy="prior")` or
@@ -105,15 +113,14 @@ class LayeredShapleyValuer(BaseScoringValuer):
         Privacy budget of the rows: the total of everything released. Needs `l2`, `n_layers`, a
         public validation set, and the design "blocks" or "iid".
     delta : float, default=1e-5
-        Probability that the bound of epsilon fails, if the noise is Gaussian.
+        Probability that the bound of epsilon fails, if the noise is Gaussian: it is, if its
+        standard deviation is smaller than that of Laplace noise.
     release : {"query", "all", "publish"}, default="query"
         What epsilon is for. "query": `fit` releases nothing; `values_for` releases up to
         `max_queries` values, each to its owner. "all": all values, each to its owner. "publish":
         the vector of all values, to everyone.
     max_queries : int, default=1
         For "query": number of rows whose values can be released.
-    noise : {"auto", "laplace", "gaussian"}, default="auto"
-        Distribution of the noise; "auto" is the one with the smaller standard deviation.
     reader : {"curator"}, default=None
         Who reads the result of `fit_transform`. With epsilon, `fit_transform` needs "curator",
         unless the vector is published.
@@ -130,9 +137,13 @@ class LayeredShapleyValuer(BaseScoringValuer):
         values that were released, NaN for others; they are for the curator, unless published.
     layer_values_ : ndarray of shape (n_layers + 1, n_samples) or (n_layers + 1, n_groups)
         Contribution of each layer; the sum over layers is `values_`.
+    baseline_ : ndarray of shape (n_samples,)
+        Layer 0 of each value, which costs no privacy: it is a function of the row itself and of
+        public points. Only with epsilon, for the curator, as the values are; none with
+        `release="publish"`.
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
         Standard error of each value over the draw of coalitions; infinite if there are too few
-        draws to estimate it.
+        draws to estimate it. With epsilon: of the noise, after shrinkage.
     truncation_bias_ : float
         With `n_layers`: largest contribution of the layers left out to a value, if `bound` holds.
     data_fraction_ : float
@@ -141,8 +152,13 @@ class LayeredShapleyValuer(BaseScoringValuer):
         Number of coalitions of each size that a row joins; a mean if less than one.
     privacy_ : PrivacyReport
         What is protected, from whom, and what is not. Only with epsilon.
+    l2_, n_layers_ : float and int
+        Those of the private fit. Only with epsilon.
     noise_scale_ : float
-        Scale of the noise on a value. Only with epsilon.
+        Scale of the noise on a value, before shrinkage. Only with epsilon.
+    shrinkage_ : float
+        Weight of the noisy value, between 0 and 1; that of `prediction` is the rest. Only
+        with epsilon.
     n_evaluations_ : int
         Number of coalitions evaluated.
     n_failed_ : int
@@ -174,6 +190,12 @@ class LayeredShapleyValuer(BaseScoringValuer):
     estimator fitted on all rows (for regression, its prediction is the target). A private fit
     stores no coalitions, and these methods raise a ValueError.
 
+    A private value is shrunk towards the value of the row among public rows, `prediction`: the
+    validation points, half of which give the coalitions that are evaluated on the other half. The
+    weight of the noisy value follows from how well public rows, a third of the points, are
+    predicted by the others. With fewer than 50 points values are not shrunk; with
+    `release="publish"` the prediction is a constant.
+
     References
     ----------
     L. Watson, R. Andreeva, H.-T. Yang, R. Sarkar: "Differentially Private Shapley Values for Data
@@ -196,18 +218,17 @@ class LayeredShapleyValuer(BaseScoringValuer):
 
     _parameter_constraints: dict = {
         "estimator": [HasMethods(["fit"]), None],
-        "l2": [Interval(Real, 0, None, closed="neither"), None],
+        "l2": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "max_norm": [Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
         "design": [StrOptions(set(DESIGNS))],
-        "n_layers": [Interval(Integral, 1, None, closed="left"), None],
-        "accuracy": [Interval(Real, 0, None, closed="neither")],
-        "failure": [Interval(Real, 0, 1, closed="neither")],
+        "n_layers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "tol": [Interval(Real, 0, None, closed="neither"), None],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
         "bound": [Interval(Real, 0, None, closed="neither"), None],
         "allocation": [StrOptions(set(ALLOCATIONS))],
-        "include_empty": ["boolean"],
         "max_evaluations": [Interval(Integral, 2, None, closed="left"), None],
-        "n_shuffles": [Interval(Integral, 2, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "scoring": [str, callable, None],
         "empty_utility": [Real, None],
         "error_score": [StrOptions({"empty", "raise"}), Real],
@@ -220,7 +241,6 @@ class LayeredShapleyValuer(BaseScoringValuer):
         "random_state": ["random_state"],
         "release": [StrOptions(set(RELEASES))],
         "max_queries": [Interval(Integral, 1, None, closed="left")],
-        "noise": [StrOptions(set(NOISES))],
         **{name: rule for name, rule in PRIVACY_CONSTRAINTS.items() if name != "relation"},
     }
 
@@ -233,13 +253,12 @@ class LayeredShapleyValuer(BaseScoringValuer):
         fit_intercept=True,
         design="blocks",
         n_layers=None,
-        accuracy=0.05,
-        failure=0.05,
+        tol=None,
+        confidence=0.95,
         bound=None,
-        allocation="bound",
-        include_empty=True,
+        allocation="neyman",
         max_evaluations=None,
-        n_shuffles=8,
+        max_time=None,
         scoring=None,
         empty_utility=None,
         error_score="empty",
@@ -254,7 +273,6 @@ class LayeredShapleyValuer(BaseScoringValuer):
         delta=1e-5,
         release="query",
         max_queries=1,
-        noise="auto",
         reader=None,
         ledger=None,
         noise_random_state=None,
@@ -265,13 +283,12 @@ class LayeredShapleyValuer(BaseScoringValuer):
         self.fit_intercept = fit_intercept
         self.design = design
         self.n_layers = n_layers
-        self.accuracy = accuracy
-        self.failure = failure
+        self.tol = tol
+        self.confidence = confidence
         self.bound = bound
         self.allocation = allocation
-        self.include_empty = include_empty
         self.max_evaluations = max_evaluations
-        self.n_shuffles = n_shuffles
+        self.max_time = max_time
         self.scoring = scoring
         self.empty_utility = empty_utility
         self.error_score = error_score
@@ -286,7 +303,6 @@ class LayeredShapleyValuer(BaseScoringValuer):
         self.delta = delta
         self.release = release
         self.max_queries = max_queries
-        self.noise = noise
         self.reader = reader
         self.ledger = ledger
         self.noise_random_state = noise_random_state
@@ -320,15 +336,19 @@ class LayeredShapleyValuer(BaseScoringValuer):
             check_private_fit(self, problem)
         if self.l2 is not None:
             check_stable_game(self, problem)
-        if self.epsilon is None:
-            refuse_unseen_labels(problem, self.cv)
+        if self.epsilon is not None:
+            return chosen_layers(self, problem)
+        for name in ("l2", "n_layers"):
+            if isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} must be a number without epsilon. Got 'auto'.")
+        refuse_unseen_labels(problem, self.cv)
         return {}
 
     def _release(self, problem, attributes):
-        return EXACT if self.epsilon is None else planned_release(self, len(problem.X))
+        return EXACT if self.epsilon is None else planned_release(self, problem, attributes)
 
     def _parts(self, problem, attributes, release):
-        settings, seed = LayerSettings.of(self), seed_of(self.random_state)
+        settings, seed = settings_of(self, attributes), seed_of(self.random_state)
         if release.is_exact:
             splits, n_parts = set_up_splits(problem, settings, seed)
             if self._trains:
@@ -346,19 +366,88 @@ class LayeredShapleyValuer(BaseScoringValuer):
         self._record("Valuing rows that were not in fit", needs_rows=True)
         return joining_values(fitted, LayerSettings.of(self), number, X, y)
 
-    def value_of_group(self, indices, accuracy=None, failure=None):
+    @property
+    def baseline_(self):
+        """Layer 0 of each value, which costs no privacy where owners read their own value only."""
+        self._refuse_published("baseline_", AttributeError)
+        return self._for_curator("baseline_")
+
+    def prediction(self):
+        """Predict each value of a private fit from its own row and public points.
+
+        It costs no privacy where owners read their own value only. A private value is the mean of
+        the noisy value, with weight `shrinkage_`, and of this prediction.
+
+        Returns
+        -------
+        predicted : ndarray of shape (n_samples,)
+            For the curator, as the values are.
+
+        Raises
+        ------
+        ValueError
+            If the fit was not private, has been pickled, published its values, or had fewer than 50
+            validation points.
+        """
+        self._refuse_published("prediction", ValueError)
+        fitted = self._record("prediction")
+        if fitted.is_private and not fitted.release.shrinkage.spread:
+            raise ValueError(f"prediction needs at least {LEAST} validation points.")
+        if fitted.release.by_query:
+            return fitted.statistic.predict(np.arange(len(fitted.result.values)))
+        if "prediction" not in fitted.result.curator:
+            raise ValueError(
+                "prediction needs a private fit that was not pickled. Fit with epsilon."
+            )
+        return fitted.result.curator["prediction"]
+
+    def _refuse_published(self, what, error):
+        if getattr(self, "_fitted", None) is not None and self._fitted.release.values_are_public:
+            raise error(
+                f"{what} is a function of each row: release='publish' protects it, like the rest "
+                "of the value."
+            )
+
+    def estimate_cost(self, X, y, *, X_val=None, y_val=None, groups=None):
+        """Estimate the cost of `fit` from the time of a few coalitions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            As in `fit`, like the other parameters.
+        y : array-like of shape (n_samples,)
+            Labels or targets.
+        X_val, y_val, groups : array-likes, default=None
+            Validation set, and groups.
+
+        Returns
+        -------
+        cost : Bunch
+            ``seconds`` (approximate), ``n_evaluations``, ``seconds_per_evaluation``, ``n_players``
+            and ``solver``. With epsilon, of all values that are released.
+
+        Raises
+        ------
+        ValueError
+            As in `fit`.
+        """
+        problem = make_problem(self, X, y, X_val, y_val, groups=groups)
+        attributes = self._prepare(problem)
+        return cost_of(problem, settings_of(self, attributes), self._release(problem, attributes))
+
+    def value_of_group(self, indices, tol=None, confidence=None):
         """Value of several rows of fit together: the sum of their values.
 
-        With probability 1 - `failure`, the errors of all their values, and that of their mean, are
-        at most `accuracy`. Each value may fail with probability `failure` divided by the number of
-        rows, so that the number of coalitions grows with the logarithm of the number of rows
-        (Section 3.4 of the paper). Stored coalitions are not evaluated again.
+        With probability `confidence`, the errors of all their values, and that of their mean, are
+        at most `tol`. Each value may fail with 1 - `confidence` divided by the number of rows, so
+        that the number of coalitions grows with the logarithm of the number of rows (Section 3.4 of
+        the paper). Stored coalitions are not evaluated again.
 
         Parameters
         ----------
         indices : array-like of int of shape (w,)
             Positions of rows of fit, or of groups in `groups_`.
-        accuracy, failure : float, default=None
+        tol, confidence : float, default=None
             None is the parameter of the valuer.
 
         Returns
@@ -370,10 +459,10 @@ class LayeredShapleyValuer(BaseScoringValuer):
         Raises
         ------
         ValueError
-            If a position is out of range, or after a private fit.
+            If a position is out of range, no `tol` is set, or after a private fit.
         """
         fitted = self._record("value_of_group", needs_rows=True)
-        return value_of_group(fitted, LayerSettings.of(self), indices, accuracy, failure)
+        return value_of_group(fitted, LayerSettings.of(self), indices, tol, confidence)
 
     def core_sets(self):
         """Core sets of the fit, one for each split, on which `transform` values new rows.
@@ -396,6 +485,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
 def check_stable_game(valuer, problem):
     """Refuse parameters and targets that the utility of ``l2`` does not support."""
     given = [n for n in ("estimator", "scoring", "empty_utility") if getattr(valuer, n) is not None]
+    if valuer.scoring == "neg_training_loss":
+        given.remove("scoring")
     if given:
         raise ValueError(
             f"{given[0]} must be None with l2, which defines the utility. Got "
