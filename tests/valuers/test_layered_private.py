@@ -271,7 +271,7 @@ def test_what_a_release_is_worth_reporting(rng):
     assert "in the values of other rows that are queried (at most 1)" in text
     assert "l2, max_norm, n_layers and all other parameters were chosen without" in text
     # Fewer than 50 public points: no shrinkage, so that the error is that of the noise.
-    np.testing.assert_allclose(one.values_error_, np.sqrt(2) * one.noise_scale_)
+    np.testing.assert_allclose(one.private_error_, np.sqrt(2) * one.noise_scale_)
     assert one.shrinkage_ == 1
     assert np.isnan(one.utility_)
 
@@ -448,7 +448,7 @@ def test_values_are_shrunk_as_stated(rng):
         assert 0.2 < np.std(noise) / valuer.noise_scale_ < 3
     errors = [np.sqrt(np.mean((v - exact.values_) ** 2)) for v in (valuer.values_, unshrunk)]
     assert errors[0] < errors[1] or not weight
-    assert valuer.values_error_[0] < 1.5 * valuer.noise_scale_
+    assert valuer.private_error_ < 1.5 * valuer.noise_scale_
 
 
 @pytest.mark.slow

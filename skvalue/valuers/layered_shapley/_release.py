@@ -207,7 +207,7 @@ def private_result(problem, release, settings, seed):
     attributes = {
         "noise_scale_": plan.noise.scale,
         "shrinkage_": release.shrinkage.weight,
-        "values_error_": np.full(n, release.shrinkage.error),
+        "private_error_": release.shrinkage.error,
         "counts_": plan.counts,
         "truncation_bias_": settings.bounds(n)[1],
     }

@@ -143,7 +143,9 @@ class LayeredShapleyValuer(BaseScoringValuer):
         `release="publish"`.
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
         Standard error of each value over the draw of coalitions; infinite if there are too few
-        draws to estimate it. With epsilon: of the noise, after shrinkage.
+        draws to estimate it. Not set with epsilon.
+    private_error_ : float
+        Standard error of each private value, of its noise after shrinkage. Only with epsilon.
     truncation_bias_ : float
         With `n_layers`: largest contribution of the layers left out to a value, if `bound` holds.
     data_fraction_ : float
