@@ -384,17 +384,18 @@ def test_gradient_parties_print_published_and_measured_figures(tmp_path, reprodu
     result = reproduce(
         "gradient_parties.py", "--data", ".", "--parts", "sets",
         "federated", "--sets", "mnist", "--parties", "10", "--size", "5", "--permutations", "4",
-        "--repeats", "1",
+        "--repeats", "1", "--round-permutations", "4",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
-    rows = table_rows(result.stdout, "| mnist")
-    mnist, federated = rows
-    assert mnist[:4] == federated[:4] == ["mnist", "10", "5", "4"]
-    assert (mnist[-1], federated[-1]) == ("0.290, 0.170 (B=8)", "0.195, 0.081")
-    for row in rows:
-        aurocs = np.array(row[4:8], dtype=float)
+    mnist, accuracy, loss = table_rows(result.stdout, "| mnist")
+    assert mnist[:4] == ["mnist", "10", "5", "4"]
+    assert accuracy[:5] == ["mnist", "accuracy", "10", "5", "4"]
+    assert mnist[-1] == "0.290, 0.170 (B=8)"
+    assert accuracy[-1] == loss[-1] == "0.195, 0.081"
+    for aurocs in (mnist[4:8], accuracy[5:9], loss[5:9]):
+        aurocs = np.array(aurocs, dtype=float)
         assert ((aurocs >= 0) & (aurocs <= 1)).all()
-    assert float(federated[4]) > 0.8  # no noise
+    assert float(loss[5]) > 0.8  # no noise
     refused = reproduce("gradient_parties.py", "--data", ".", "--parts", "sets", "--sets", "mnist")
     assert (
         "mnist must have 40 x 32 rows for parties and 200 for validation. Got 400" in refused.stderr

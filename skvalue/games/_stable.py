@@ -89,7 +89,7 @@ def validation_bounds(signed, weights, l2, max_norm, fit_intercept=True):
     Examples
     --------
     >>> slope, _ = validation_bounds(np.eye(2), np.full(2, 0.5), 1.0, 1.0, fit_intercept=False)
-    >>> round(slope, 3)  # 0.629 for points that are all alike
+    >>> round(float(slope), 3)  # 0.629 for points that are all alike
     0.445
     """
     kappa, steepest, tolerance = stability(l2, max_norm, fit_intercept)

@@ -12,7 +12,7 @@ def recorded_positions(q, n_permutations, skip, n_models):
     are the quantiles of q; they are spread at random over the permutations after the first `skip`.
 
     >>> recorded_positions(np.full(4, 0.25), 3, 1, n_models=8)
-    [[], [1, 3, 2, 0], [1, 0, 2, 3]]
+    [[], [1, 1, 2, 0], [2, 3, 0, 3]]
     """
     quantiles = (np.arange(n_models) + 0.5) / n_models
     positions = np.searchsorted(np.cumsum(q) / q.sum(), quantiles)

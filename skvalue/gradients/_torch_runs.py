@@ -10,6 +10,7 @@ from torch.func import grad, vjp, vmap
 
 from .._utils.parallel import tiles
 from .._utils.torch_device import default_settings
+from .._utils.torch_modules import targets_of
 from ._runs import RunModel
 from ._torch import TorchGradientModel
 
@@ -46,7 +47,7 @@ class TorchRunModel(TorchGradientModel, RunModel):
         if self._n_classes:
             counted, y = y < self._n_classes, np.where(y < self._n_classes, y, 0)
         X = self._torch(X)
-        targets = self._targets(y, self._outputs(self._given, X[:2]), "y")
+        targets = targets_of(y, self._outputs(self._given, X[:2]), "y", self.dtype)
         return TorchRows(X, targets, torch.as_tensor(counted, device=self.device))
 
     @default_settings()

@@ -80,9 +80,9 @@ class AuditReport:
     >>> y, flipped = flip_labels(y, 0.1, random_state=0)
     >>> report = audit_table(X, y, random_state=0)
     >>> report
-    AuditReport of 150 rows: the suggestion differs from the label in 17 (11.3 %); no verdicts yet
+    AuditReport of 150 rows: the suggestion differs from the label in 23 (15.3 %); no verdicts yet
     >>> report.to_frame()[["row", "label", "suggestion"]].shape
-    (17, 3)
+    (23, 3)
     """
 
     about: dict

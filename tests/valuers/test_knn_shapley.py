@@ -186,7 +186,7 @@ def test_messages(rng):
     X, y = rng.normal(size=(10, 2)), np.arange(10) % 2
     cases = [
         (dict(n_neighbors=0), y, "'n_neighbors' parameter of KNNShapleyValuer must be an int in"),
-        (dict(utility="hard"), y, "'utility' parameter of KNNShapleyValuer must be a str among"),
+        (dict(utility="harder"), y, "'utility' parameter of KNNShapleyValuer must be a str among"),
         (dict(engine="abacus"), y, "'engine' parameter of KNNShapleyValuer must be a str among"),
         (dict(metric="hamming distance"), y, "'metric' parameter of KNNShapleyValuer must be"),
         (dict(max_rank=4), y, "max_rank must be at least n_neighbors=5. Got 4"),

@@ -297,7 +297,7 @@ def test_whole_numbers_that_may_be_a_regression():
         KNNShapleyValuer().fit(rows, years)
     assert told[0].filename == __file__
     with pytest.warns(ManyClassesWarning, match="use a valuer with task='regression'"):
-        TKNNShapleyValuer().fit(rows, years)
+        TKNNShapleyValuer(epsilon=1.0).fit(rows, years, X_val=rows + 1, y_val=years)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ManyClassesWarning)
         KNNShapleyValuer().fit(rows, codes)

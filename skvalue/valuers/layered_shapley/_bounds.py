@@ -49,7 +49,7 @@ def change_bounds(n_layers, l2, max_norm, fit_intercept=True, slope=None, curvat
 
     The marginal contribution of a row to k others changes by no more than the first of these bounds
     if one of the k is replaced, and by no more than the second if the row itself is; the user guide
-    has the proof. With p = l2 |w| and q = 2 kappa L / l2, a row that joins k others moves the
+    has the proof. With ``p = l2 |w|`` and q = 2 kappa L / l2, a row that joins k others moves the
     coefficients by at most d / (k + 1), d = (kappa L + p) / l2; replacing one of k rows by at most
     q / k; and neither by more than the diameter of the ball of all attainable coefficients.
 
