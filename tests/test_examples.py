@@ -379,6 +379,7 @@ def images(folder, name, channels, side, n):
     np.savez(folder / f"{name}.npz", X=X, y=y)
 
 
+@pytest.mark.slow  # trains a network for each of ten settings
 def test_gradient_parties_print_published_and_measured_figures(tmp_path, reproduce):
     images(tmp_path, "mnist", 1, 28, 400)
     result = reproduce(
