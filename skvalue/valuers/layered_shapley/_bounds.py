@@ -72,7 +72,7 @@ def change_bounds(n_layers, l2, max_norm, fit_intercept=True, slope=None, curvat
     --------
     >>> other, own = change_bounds(2, l2=1.0, max_norm=1.0, fit_intercept=False)
     >>> other.round(3).tolist(), own.round(3).tolist()
-    ([0.727, 0.255], [0.791, 0.396, 0.264])
+    ([0.727, 0.255], [0.664, 0.396, 0.264])
     """
     kappa, steepest, tolerance = stability(l2, max_norm, fit_intercept)
     steep = kappa * steepest
