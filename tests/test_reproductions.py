@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from skvalue import GradientSemivalueValuer, KNNShapleyValuer
+from skvalue.games import ModelGame
 from skvalue.priarta import PriArTaScorer
 from skvalue.privacy import get_epsilon
 
@@ -317,6 +318,39 @@ def test_the_published_scale_of_layered_values(script):
     clamped = script.published_scale(100, 1.0, bound=0.5, clamp=True)
     assert inflated / clamped == pytest.approx(11.6, 0.01)
     assert clamped == pytest.approx(0.0518, abs=5e-5)
+
+
+@of("layered_private")
+def test_private_layered_values_beside_what_is_free(script, monkeypatch, capsys):
+    monkeypatch.setattr(script, "SETS", {"synthetic": (60, 80)})
+    monkeypatch.setattr(script, "PENALTIES", (1.0,))
+    monkeypatch.setattr(script, "DEPTHS", (3,))
+    script.print_cells(["synthetic"], None, n_draws=3)
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[2].split()[:3] == ["synthetic", "1", "3"]
+    predicted, summed, private = map(float, rows[2].split()[3:6])
+    assert min(predicted, private) < 0.5 < summed  # 60 rows: the noise is larger than layer 0
+    assert private < 0.5 * summed
+    assert rows[3].startswith("Worst: ")
+
+
+@of("layered_budgets")
+@pytest.mark.filterwarnings("ignore:The values are based on")
+def test_layered_values_at_equal_budgets(script, monkeypatch, capsys, rng, tmp_path):
+    X = rng.normal(size=(100, 3))
+    np.savez(tmp_path / "phoneme.npz", X=X, y=X[:, 0] + rng.normal(size=100) > 0)
+    monkeypatch.setattr(script, "N_VAL", 40)
+    utility = ModelGame.utility
+    script.print_budgets(tmp_path, n=20, budget=300, reference=3000, seeds=2)
+    script.print_defaults(tmp_path, n=20)
+    assert ModelGame.utility is utility
+    printed = capsys.readouterr().out
+    rows = [row.rsplit(maxsplit=6) for row in printed.splitlines()[3:6]]
+    assert [row[0] for row in rows] == list(script.METHODS)
+    assert rows[0][4:] == ["1.00"] * 3
+    n_rows = np.array([float(row[2]) for row in rows])
+    assert n_rows[2] < n_rows[1] < 300 * 20  # "bound" prefers small coalitions
+    assert "Default fits, 20 rows" in printed
 
 
 @of("priarta_mechanisms")

@@ -271,7 +271,11 @@ def test_what_a_release_is_worth_reporting(rng):
     assert "in the values of other rows that are queried (at most 1)" in text
     assert "l2, max_norm, n_layers and all other parameters were chosen without" in text
     # Fewer than 50 public points: no shrinkage, so that the error is that of the noise.
-    np.testing.assert_allclose(one.private_error_, np.sqrt(2) * one.noise_scale_)
+    np.testing.assert_allclose(one.values_error_, np.sqrt(2) * one.noise_scale_)
+    np.testing.assert_allclose(vector.values_error_, np.sqrt(2) * vector.noise_scale_)
+    value, error = one.values_for(0, return_error=True)
+    assert (value, error) == (one.values_[0], one.values_error_[0])
+    assert not hasattr(one, "private_error_")
     assert one.shrinkage_ == 1
     assert np.isnan(one.utility_)
 
@@ -284,11 +288,14 @@ def test_pickling(rng):
             copied(one)
     every = pickle.loads(pickle.dumps(fit(problem, release="all")))
     assert not hasattr(every, "values_")
+    with pytest.raises(AttributeError, match="values_error_ of a private fit is for the curator"):
+        _ = every.values_error_
     every = fit(problem, release="all").set_params(release="publish")
     assert not hasattr(pickle.loads(pickle.dumps(every)), "values_")
     vector = fit(problem, release="publish")
     again = pickle.loads(pickle.dumps(vector))
     np.testing.assert_array_equal(again.values_, vector.values_)
+    np.testing.assert_array_equal(again.values_error_, vector.values_error_)
     assert ">values_" in vector._repr_html_()
 
 
@@ -448,7 +455,7 @@ def test_values_are_shrunk_as_stated(rng):
         assert 0.2 < np.std(noise) / valuer.noise_scale_ < 3
     errors = [np.sqrt(np.mean((v - exact.values_) ** 2)) for v in (valuer.values_, unshrunk)]
     assert errors[0] < errors[1] or not weight
-    assert valuer.private_error_ < 1.5 * valuer.noise_scale_
+    assert valuer.values_error_.max() < 1.5 * valuer.noise_scale_
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from skvalue import DataShapleyValuer, LayeredShapleyValuer
 from skvalue.games import StableLogisticGame
-from skvalue.samplers import layer_counts
+from skvalue.samplers import ALLOCATIONS, layer_counts
 from skvalue.valuers import CoreSet, suggest_bound
 from skvalue.valuers.layered_shapley import DESIGNS, marginal_bounds
 
@@ -76,23 +76,35 @@ def test_a_new_row_has_the_value_of_one_that_joins(parameters, rng):
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-def test_core_sets_of_samples_value_new_rows(design, rng):
-    # Mean over fits of the values of a new row, against the value in the game with it.
+def test_rows_are_equally_often_in_core_sets(design, rng):
+    X, y, points = problem(rng, n=40)
+    valuer = LayeredShapleyValuer(l2=1.0, design=design, max_evaluations=3000, random_state=0)
+    core = valuer.fit(X, y, **points).core_sets()[0]
+    assert len(core.X) == 40
+    members = np.concatenate([members.ravel() for members, *_ in core.coalitions])
+    counts = np.bincount(members)
+    assert 0.6 * counts.mean() < counts.min() <= counts.max() < 1.4 * counts.mean()
+
+
+@pytest.mark.parametrize("n_fits", [20, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("allocation", ALLOCATIONS)
+@pytest.mark.parametrize("design", DESIGNS)
+def test_core_sets_of_samples_value_new_rows(design, allocation, n_fits, rng):
+    # Mean over fits of the values of a new row, against the value in the game with it; and of the
+    # values of the fit, against exact ones.
     X, y, points = problem(rng, n=9)
     row, label = rng.normal(size=(1, 3)), np.array(["yes"])
     exact = DataShapleyValuer(sampler="exact")
     exact.fit(np.vstack([X, row]), np.append(y, label), **points)
-    scores = np.array([
-        LayeredShapleyValuer(
-            design=design, allocation="bound", max_evaluations=120, random_state=seed
-        )
-        .fit(X, y, **points)
-        .score_samples(row, label)[0]
-        for seed in range(40)
-    ])  # fmt: skip
-    error = scores.std(ddof=1) / np.sqrt(40)
-    assert abs(scores.mean() - exact.values_[-1]) < 5 * error + 1e-12
-    assert scores.std() > 0
+    settings = dict(design=design, allocation=allocation, max_evaluations=120)
+    found = []
+    for seed in range(n_fits):
+        valuer = LayeredShapleyValuer(**settings, random_state=seed).fit(X, y, **points)
+        found.append(np.append(valuer.values_, valuer.score_samples(row, label)))
+    expected = DataShapleyValuer(sampler="exact").fit(X, y, **points).values_
+    expected = np.append(expected, exact.values_[-1])
+    errors = np.std(found, axis=0, ddof=1) / np.sqrt(n_fits)
+    assert (np.abs(np.mean(found, axis=0) - expected) < 4.5 * errors).all()
 
 
 @pytest.mark.parametrize(

@@ -286,6 +286,10 @@ def _play_poisson(k, plan, utilities, rng, estimate):
     estimate.layers[k] = np.bincount(sets.ravel(), gains.ravel(), n)
     squares = np.bincount(sets.ravel(), gains.ravel() ** 2, n)
     estimate.variance += (1 - probability) * squares / n**2
-    kept = rng.random(len(sets)) < (k + 1) / n  # as many as a player joins, on average
-    members, known = sets[kept, 1:], rests[kept, 0]
+    # On average as many as a player joins. Sets are sorted: without their first members, stored
+    # coalitions would not be uniform.
+    kept = np.flatnonzero(rng.random(len(sets)) < (k + 1) / n)
+    left = rng.integers(k + 1, size=len(kept))
+    members = sets[kept][np.arange(k + 1) != left[:, None]].reshape(-1, k)
+    known = rests[kept, left]
     estimate.core.append((members, np.full(len(members), 1 / count), known))

@@ -192,7 +192,15 @@ def private_result(problem, release, settings, seed):
     def predict(rows):
         return predicted_values(problem, release, settings, rows, baseline[rows])
 
-    curator = {} if is_vector else {"baseline_": baseline}
+    attributes = {
+        "noise_scale_": plan.noise.scale,
+        "shrinkage_": release.shrinkage.weight,
+        "counts_": plan.counts,
+        "truncation_bias_": settings.bounds(n)[1],
+    }
+    errors = {"values_error_": np.full(n, release.shrinkage.error)}
+    curator = {} if is_vector else {"baseline_": baseline, **errors}
+    attributes |= errors if is_vector else {}
     if release.by_query:
         statistic = Queries(release, utilities, seed, predict)
     else:
@@ -204,13 +212,6 @@ def private_result(problem, release, settings, seed):
         predicted = predict(np.arange(n))
         values = release.shrinkage.of(noisy, predicted)
         curator |= {} if is_vector else {"prediction": predicted}
-    attributes = {
-        "noise_scale_": plan.noise.scale,
-        "shrinkage_": release.shrinkage.weight,
-        "private_error_": release.shrinkage.error,
-        "counts_": plan.counts,
-        "truncation_bias_": settings.bounds(n)[1],
-    }
     return Result(
         values, np.nan, game.empty_utility, problem, statistic, attributes, curator=curator
     )

@@ -143,9 +143,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
         `release="publish"`.
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
         Standard error of each value over the draw of coalitions; infinite if there are too few
-        draws to estimate it. Not set with epsilon.
-    private_error_ : float
-        Standard error of each private value, of its noise after shrinkage. Only with epsilon.
+        draws to estimate it. With epsilon: of the noise, after shrinkage; for the curator, as the
+        values are.
     truncation_bias_ : float
         With `n_layers`: largest contribution of the layers left out to a value, if `bound` holds.
     data_fraction_ : float
@@ -373,6 +372,14 @@ class LayeredShapleyValuer(BaseScoringValuer):
         """Layer 0 of each value, which costs no privacy where owners read their own value only."""
         self._refuse_published("baseline_", AttributeError)
         return self._for_curator("baseline_")
+
+    @property
+    def values_error_(self):
+        """Standard errors of the values; those of private values are for the curator, like them."""
+        fitted = self._record("values_error_", error=AttributeError)
+        if fitted.hides_values:
+            return self._for_curator("values_error_")
+        return fitted.result.attributes["values_error_"]
 
     def prediction(self):
         """Predict each value of a private fit from its own row and public points.
