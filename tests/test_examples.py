@@ -88,6 +88,7 @@ SLOW = {
     "cleaning/plot_clean_then_train.py",
     "cleaning/plot_grid_search_cleaning.py",
     "collaborative/plot_price_of_privacy.py",
+    "networks/plot_unrolled_images.py",
     "retraining/plot_compare_valuations.py",
     "retraining/plot_layered_shapley.py",
 }
@@ -228,6 +229,7 @@ def test_published_figures_are_complete(tables):
         assert list(by_table) == list(tables.TABLES)[: 2 if name in tables.EMBEDDED else None]
 
 
+@pytest.mark.slow
 def test_retraining_baselines_print_published_and_measured_figures(two_blobs, tmp_path, reproduce):
     X, y = two_blobs
     np.savez(tmp_path / "wind.npz", X=X, y=y)

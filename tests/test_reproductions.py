@@ -64,6 +64,7 @@ def test_joint_sensitivity_is_its_sum(script):
         assert total <= script.joint_sensitivity(k) ** 2 <= 1.01 * total
 
 
+@pytest.mark.slow
 @of("private_knn")
 def test_noise_is_on_the_values_of_the_original_game(script, rng):
     X, X_val = rng.normal(size=(40, 3)), rng.normal(size=(12, 3))
