@@ -1,6 +1,12 @@
 """Clipped gradients of players, and utilities of the models trained along them."""
 
-from ._errors import AveragedReleases, denoised_means, pooled_variances, simulated_variances
+from ._errors import (
+    AveragedReleases,
+    HalvedMoments,
+    denoised_means,
+    pooled_variances,
+    simulated_variances,
+)
 from ._joining import class_probabilities, joining_values, recorded_positions
 from ._models import GradientModel, LinearGradientModel, gradients_at
 from ._noise import (

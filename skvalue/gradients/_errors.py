@@ -34,17 +34,41 @@ def denoised_means(means, variances, start):
     return start + max(0.0, fraction) * moved + kept[:, None] * away
 
 
-def pooled_variances(samples, kinds):
-    """Variances (n,) of the columns of samples (m, n), shrunk to the mean over a kind of columns.
+class HalvedMoments:
+    """Running means and variances of samples (n,), of the even and of the odd ones apart."""
 
-    The weight of a column's own variance is the fraction of the variance between columns that two
-    halves of the samples agree on (none of it: all columns of the kind have the same variance).
+    def __init__(self):
+        self.counts = np.zeros(2, dtype=int)
+        self._means, self._squares = [0.0, 0.0], [0.0, 0.0]
+
+    def add(self, sample):
+        """Add a sample."""
+        half = self.counts.sum() % 2
+        self.counts[half] += 1
+        away = sample - self._means[half]
+        self._means[half] = self._means[half] + away / self.counts[half]
+        self._squares[half] = self._squares[half] + away * (sample - self._means[half])
+
+    def variances(self):
+        """Variances (n,) of all samples."""
+        count, between = self.counts.sum(), (self._means[0] - self._means[1]) ** 2
+        return (sum(self._squares) + between * self.counts.prod() / count) / (count - 1)
+
+    def of_halves(self):
+        """Variances (2, n) of the halves."""
+        return np.array([s / (count - 1) for s, count in zip(self._squares, self.counts)])
+
+
+def pooled_variances(moments, kinds):
+    """Variances (n,) of samples (n,), shrunk to the mean over a kind of entries.
+
+    The weight of an entry's own variance is the fraction of the variance between entries that two
+    halves of the samples agree on (none of it: all entries of the kind have the same variance).
     """
-    samples = np.asarray(samples)
-    found = samples.var(axis=0, ddof=1)
-    if len(samples) < 4:
+    found = moments.variances()
+    if moments.counts.sum() < 4:
         return found
-    halves = np.array([samples[half::2].var(axis=0, ddof=1) for half in (0, 1)])
+    halves = moments.of_halves()
     for kind in np.unique(kinds):
         same = np.flatnonzero(kinds == kind)
         if len(same) < 3:
@@ -88,4 +112,7 @@ def simulated_variances(model, weights, rate, released, point_weights, n_draws, 
         [(rng,) for rng in generators],
         n_jobs,
     )
-    return pooled_variances(list(draws), released.noise_std)
+    moments = HalvedMoments()
+    for values in draws:
+        moments.add(values)
+    return pooled_variances(moments, released.noise_std)

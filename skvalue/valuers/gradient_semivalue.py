@@ -13,6 +13,7 @@ from ..gradients import (
     SCHEDULES,
     AveragedReleases,
     GradientNoise,
+    HalvedMoments,
     class_probabilities,
     joining_values,
     own_fractions,
@@ -400,7 +401,7 @@ class Recorder:
 
     def __init__(self):
         self._skip, self._releases = 0, None
-        self._models, self._finals, self._marginals = [], [], []
+        self._models, self._finals, self._marginals = [], [], HalvedMoments()
 
     def watch(self, walks):
         """Yield the walks."""
@@ -412,7 +413,7 @@ class Recorder:
                 self._models.append(walk.models)
                 self._finals += [walk.final] if len(self._finals) < _FINALS else []
                 if self._is_noisy:
-                    self._marginals.append(walk.marginals)
+                    self._marginals.add(walk.marginals)
             yield walk
 
     @property
@@ -421,7 +422,7 @@ class Recorder:
 
     def pooled_errors(self, errors):
         """``errors`` over permutations, pooled over parties of equal noise if there is any."""
-        count = len(self._marginals)
+        count = self._marginals.counts.sum()
         if not self._is_noisy or count < 2:
             return errors
         return np.sqrt(pooled_variances(self._marginals, self._releases.noise_std) / count)

@@ -148,7 +148,7 @@ def memory_of_gradients(n, d, k):
 def test_memory_of_private_gradients_is_that_of_a_few_copies_of_the_rows():
     # 49 MB of rows; k utilities or orders a row would be 51 MB at k=100, n^2 numbers 30 GB.
     few, many = (memory_of_gradients(64_000, 100, k) for k in (2, 100))
-    assert many < few + 10
+    assert many < few + 20  # pooled errors take some arrays of 0.5 MB, one number a row
     assert many < 10 * 49
     twice = memory_of_gradients(128_000, 100, 2)
     wide = memory_of_gradients(64_000, 200, 2)

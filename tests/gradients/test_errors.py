@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from skvalue.gradients import (
+    HalvedMoments,
     class_probabilities,
     denoised_means,
     pooled_variances,
@@ -36,19 +37,29 @@ def test_noise_of_each_player_has_its_own_weight(rng):
     np.testing.assert_allclose([kept[:200].mean(), kept[200:].mean()], [1, 1 / 26], atol=0.05)
 
 
+def moments(samples):
+    found = HalvedMoments()
+    for sample in samples:
+        found.add(sample)
+    np.testing.assert_allclose(found.variances(), samples.var(axis=0, ddof=1), rtol=1e-9)
+    halves = [samples[half::2].var(axis=0, ddof=1) for half in (0, 1)]
+    np.testing.assert_allclose(found.of_halves(), halves, rtol=1e-9)
+    return found
+
+
 def test_variances_are_pooled_as_far_as_halves_disagree(rng):
     samples = rng.normal(size=(40, 500))
-    pooled = pooled_variances(samples, np.zeros(500))
+    pooled = pooled_variances(moments(samples), np.zeros(500))
     assert pooled.std() < 0.3 * samples.var(axis=0, ddof=1).std()
     assert pooled.mean() == pytest.approx(samples.var(axis=0, ddof=1).mean())
     scales = np.exp(rng.normal(size=500))
-    found = pooled_variances(samples * scales, np.zeros(500))
+    found = pooled_variances(moments(samples * scales), np.zeros(500))
     assert np.corrcoef(found, scales**2)[0, 1] > 0.95
     kinds = np.arange(500) % 2
-    by_kind = pooled_variances(samples * (1 + 9 * kinds), kinds)
+    by_kind = pooled_variances(moments(samples * (1 + 9 * kinds)), kinds)
     assert by_kind[kinds == 1].min() > 20 * by_kind[kinds == 0].max()
-    few = pooled_variances(samples[:, :4], np.arange(4))  # one of each kind: left alone
-    np.testing.assert_array_equal(few, samples[:, :4].var(axis=0, ddof=1))
+    few = pooled_variances(moments(samples[:, :4]), np.arange(4))  # one of each kind: left alone
+    np.testing.assert_allclose(few, samples[:, :4].var(axis=0, ddof=1), rtol=1e-12)
 
 
 @pytest.mark.parametrize("semivalue", ["banzhaf", "leave-one-out", (16, 1), (1, 16)], ids=str)
