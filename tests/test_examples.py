@@ -89,6 +89,9 @@ SLOW = {
     "cleaning/plot_grid_search_cleaning.py",
     "collaborative/plot_price_of_privacy.py",
     "networks/plot_unrolled_images.py",
+    "priarta/plot_market.py",
+    "privacy/plot_in_run_values.py",
+    "privacy/plot_private_values.py",
     "retraining/plot_compare_valuations.py",
     "retraining/plot_layered_shapley.py",
 }
