@@ -97,7 +97,7 @@ def test_sizes_of_private_values(script, monkeypatch, capsys):
     tables = [line.split("|")[1:-1] for line in printed if line.startswith("| mean")]
     sizes = np.array([row[1:] for row in tables[:4]], dtype=float)
     assert (sizes[:, 0] < 0.6 * sizes[:, 1]).all()  # nearer to the exact values than the baseline
-    assert len({row[1] for row in tables[:4]}) == 4  # each part does something
+    assert len({tuple(row[1:]) for row in tables[:4]}) == 4  # each part does something
     assert len(tables[4]) == 6
 
 
