@@ -268,7 +268,13 @@ def start_noise(release):
         return None
     if release.ledger is not None:
         release.ledger.charge(release.event, label=release.label)
-    return noise_source(release.event.event, noise_random_state=release.noise_random_state)
+    event = noise_event(release.event)
+    return noise_source(event, noise_random_state=release.noise_random_state)
+
+
+def noise_event(event):
+    """The event of the noise of one release of a repeated event, with or without sampling."""
+    return getattr(event.event, "event", event.event)
 
 
 def noise_factors(unit, players):

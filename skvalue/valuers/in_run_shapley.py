@@ -29,9 +29,9 @@ from ..privacy import (
     calibrate,
     make_report,
     mu_from_epsilon,
-    noise_source,
     poisson_sample,
 )
+from ._gradients import noise_event, start_noise
 
 _MODELS = {"auto": None, "softmax": "classification", "linear": "regression"}
 _N_ERROR_DRAWS = 16  # of noise, for standard errors: each costs as much as a run
@@ -76,11 +76,6 @@ def run_event(n_steps, clip, probability, *, epsilon, delta):
         return SelfComposedEvent(PoissonSampledEvent(noise, probability, "replace"), n_steps)
 
     return calibrate(event, epsilon, delta)
-
-
-def noise_event(event):
-    """The event of the noise of one step."""
-    return getattr(event.event, "event", event.event)
 
 
 def noise_errors(trained, rows, points, values, clip, noise_std, rng):
@@ -553,13 +548,6 @@ class InRunShapleyValuer(BaseValuer):
             x = np.array([problem.sum_by_group(row) for row in values])
             moments += np.array([weights[part] ** 2 @ x, weights[part] ** 2 @ x**2])
         return moments
-
-
-def start_noise(release):
-    """Charge the ledger for a run, and return the source of the noise of its steps."""
-    if release.ledger is not None:
-        release.ledger.charge(release.event, label=release.label)
-    return noise_source(noise_event(release.event), noise_random_state=release.noise_random_state)
 
 
 def secret_samples(n, size, seed):
