@@ -151,7 +151,8 @@ class Controls:
         """
         from .sums_kernels import members_of
 
-        starts, members = members_of(np.ascontiguousarray(masks))
+        masks = np.ascontiguousarray(masks)
+        starts, members = members_of(masks)
         described = np.empty((len(masks), self.n_described))
         described[:, 0] = np.diff(starts)
         for part, a, b in zip(self._parts, self._described, self._described[1:]):

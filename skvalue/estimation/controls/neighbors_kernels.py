@@ -93,6 +93,8 @@ def rank_weights(stratum, p_inside, p_outside, ks):
     weights = np.zeros((5, n, (stratum.max() + 1) * n_ks))
     less, fewer = np.empty((n + 1, n_ks)), np.empty((n + 1, n_ks))
     for drawn in range(n - 1):
+        if p_outside[drawn + 1] == 0.0 and max(p_inside[drawn + 1], p_inside[drawn + 2]) == 0.0:
+            continue
         # Another row is a member, and `drawn` of the remaining n - 2 others are.
         last = _few_nearer(n - 2, drawn, ks, less, fewer)
         probability = (drawn + 1) / (n - 1)
