@@ -61,17 +61,29 @@ def rows(task, n=N):
     return dict(components=X, points=points, **data)
 
 
-@pytest.mark.parametrize("semivalue", SEMIVALUES)
-@pytest.mark.parametrize("task", ["regression", "1 class", "2 classes", "3 classes", "5 classes"])
-def test_expectations_agree_with_enumeration(semivalue, task):
-    strata = strata_of(semivalue)
+def check_expectations(strata, data):
     masks, labels, _ = all_coalitions(strata)
     for kind in KINDS:
-        controls = make_controls(strata, **rows(task), kinds=[kind])
+        controls = make_controls(strata, **data, kinds=[kind])
+        assert controls.kinds == ((kind,) if kind != "counts" or "codes" in data else ())
         beta = np.random.default_rng(1).normal(size=(controls.n_features, 2))
         x = controls.features(controls.describe(masks), labels)
         for found, expected in zip(controls.expected(beta), enumerated(strata, x @ beta)):
             np.testing.assert_allclose(found, expected, atol=1e-12, err_msg=kind)
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+@pytest.mark.parametrize("task", ["regression", "1 class", "2 classes", "3 classes", "5 classes"])
+def test_expectations_agree_with_enumeration(semivalue, task):
+    check_expectations(strata_of(semivalue), rows(task))
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_expectations_of_few_players_agree_with_enumeration(n):
+    check_expectations(strata_of("shapley", n), rows("regression", n))
+    data = rows("2 classes", n)
+    check_expectations(strata_of("shapley", n), {**data, "class_weights": np.full(4, 0.25)})
+    check_expectations(strata_of("shapley", n), {**data, "class_weights": np.ones(1)})
 
 
 def test_expectations_of_groups_agree_with_enumeration():

@@ -19,10 +19,13 @@ class Counts:
 
         codes = np.asarray(codes, dtype=np.int64)
         n, n_strata = len(codes), strata.n_strata
-        self.band, totals = np.arange(n_strata), np.bincount(codes)
-        C = len(totals) if class_weights is None else len(class_weights)
-        totals = np.r_[totals, np.zeros(C - len(totals), dtype=totals.dtype)]
-        weights = totals / n if class_weights is None else np.asarray(class_weights, float)
+        if class_weights is None:
+            class_weights = np.bincount(codes) / n
+        # Rows and validation points may lack classes.
+        C = max(codes.max() + 1, len(class_weights))
+        totals, weights = np.bincount(codes, minlength=C), np.zeros(C)
+        weights[: len(class_weights)] = class_weights
+        self.band = np.arange(n_strata)
         self._weights = np.eye(C) if C <= 2 else np.stack([weights, np.ones(C)])
         self.n_described = self.width = _FUNCTIONS * len(self._weights)
         self._codes, self._log = codes, np.log(np.arange(1, n + C + 1))
