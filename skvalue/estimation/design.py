@@ -78,6 +78,15 @@ class Design(ABC):
     def variances(self):
         """Squared standard errors of the values, and their degrees of freedom."""
 
+    @abstractmethod
+    def reweighted(self, q):
+        """The same coalitions for the semivalue with probabilities ``q`` of sizes.
+
+        Returns the design and the expected variances of a value, a mean over players: of this
+        design, and of a fit of that semivalue with as many coalitions. Raises ValueError if the
+        semivalue needs other coalitions.
+        """
+
     @property
     @abstractmethod
     def has_reliable_errors(self):

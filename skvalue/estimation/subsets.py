@@ -1,5 +1,6 @@
 """Semivalues from random subsets, each used for all players."""
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from ..samplers import SizeStrata, draw_subsets, neyman_allocation
 from .design import ENTRIES, ROUND, Design, Moments
 from .record import Record
+from .reweight import expected_variances, refuse_rare
 
 SUBSETS = 32  # coalitions per block
 _PIECE = 4096  # coalitions that are drawn again at once
@@ -89,6 +91,10 @@ class SubsetMoments(Moments):
         return np.where(few, of_stratum, variance), freedom
 
 
+def _is_shapley(q):
+    return bool(np.allclose(q, 1 / len(q), rtol=1e-9))
+
+
 class SubsetDesign(Design):
     """Random subsets of every size, each used for all players; see `skvalue.samplers.SizeStrata`.
 
@@ -100,7 +106,7 @@ class SubsetDesign(Design):
 
     def __init__(self, q, stratified, **options):
         self.q, self.strata = q, SizeStrata.of(q, stratified)
-        self.efficient = bool(np.allclose(q, 1 / len(q), rtol=1e-9))
+        self.efficient = _is_shapley(q)
         super().__init__(len(q), **options)
         self.record = Record()
 
@@ -163,6 +169,20 @@ class SubsetDesign(Design):
                 pieces = []
         if pieces:
             yield tuple(map(np.concatenate, zip(*pieces)))
+
+    def reweighted(self, q):
+        other, counts = copy(self), self.moments.pooled[0]
+        other.q, other.strata, other.efficient = q, self.strata.reweighted(q), _is_shapley(q)
+        refuse_rare(other.strata, counts, q)
+        other.moments, by_size = self._no_moments(), np.zeros((3, self.n + 1))
+        for masks, labels, v in self.drawn():
+            sizes = masks.sum(axis=1)
+            a = other.strata.inside[sizes], other.strata.outside[sizes]
+            other.moments = other.moments.add(masks, labels, v, *a)
+            by_size += [np.bincount(sizes, power, self.n + 1) for power in (v**0, v, v**2)]
+        expected = counts @ self.strata.probabilities
+        by_size = np.divide(by_size, expected, out=np.zeros_like(by_size), where=expected > 0)
+        return other, *expected_variances(other.strata, counts, q, by_size)
 
     def _weights(self):
         return self.strata.inside_weight[:, None], self.strata.outside_weight[:, None]

@@ -1,6 +1,7 @@
 """Base class of the semivalue valuers that retrain an estimator."""
 
 import os
+import warnings
 from abc import abstractmethod
 from collections import deque
 from dataclasses import replace
@@ -31,7 +32,7 @@ from ...exceptions import ImpreciseValuesWarning
 from ...games import failed_warnings
 from ...semivalues import check_semivalue
 from ._base import BaseRetrainingValuer, takes_of
-from ._estimates import halfwidths, merged
+from ._estimates import halfwidths, merged, reweighted
 from ._plan import (
     COUNTS,
     Plan,
@@ -42,6 +43,8 @@ from ._plan import (
     make_games,
     refuse_few,
 )
+
+_LARGER = 1.5  # ratio of standard errors from which on `reweight` warns
 
 
 class BaseSemivalueValuer(BaseRetrainingValuer):
@@ -260,6 +263,64 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         )  # fmt: skip
         self._swap_in(result, fitted.attributes, fitted.release)
         return self
+
+    def reweight(self, semivalue):
+        """Values of another semivalue from the coalitions of the fit, which are not fitted again.
+
+        The importance weights of the coalitions are those of this semivalue, so that the values
+        are unbiased too, and exact after an enumeration. Their errors depend on how often the fit
+        drew the sizes that the semivalue weights: after a fit of Data Shapley, those of
+        Beta(alpha, 1) are a little larger than those of a fit of its own, those of Banzhaf values
+        several times. The masks of the coalitions are drawn again, not kept.
+
+        Parameters
+        ----------
+        semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable
+            The semivalue, as in `SemivalueValuer`.
+
+        Returns
+        -------
+        result : Bunch
+            ``values_`` and ``values_error_``, ndarrays of shape (n_samples,) or (n_groups,), as
+            those of a fit.
+
+        Raises
+        ------
+        ValueError
+            If the coalitions are those of permutations or of leave-one-out, or if sizes that the
+            semivalue weights were never drawn or too rarely; the sizes are named.
+
+        Warns
+        -----
+        ImpreciseValuesWarning
+            If the standard error is expected to be more than 1.5 times that of a fit of the
+            semivalue with as many coalitions.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.model_selection import train_test_split
+        >>> from skvalue import DataShapleyValuer
+        >>> X, y = load_iris(return_X_y=True)
+        >>> X, X_val, y, y_val = train_test_split(X, y, train_size=20, stratify=y, random_state=0)
+        >>> valuer = DataShapleyValuer(max_evaluations=2000, random_state=0)
+        >>> beta = valuer.fit(X, y, X_val=X_val, y_val=y_val).reweight((4, 1))
+        >>> bool(np.corrcoef(beta.values_, valuer.values_)[0, 1] > 0.7)
+        True
+        """
+        fitted = self._record("reweight")
+        run, semivalue = fitted.statistic.run, check_semivalue(semivalue, custom=True)
+        values, errors, ratio = reweighted(run, semivalue)
+        if ratio > _LARGER:
+            warnings.warn(
+                f"The standard errors are about {ratio:.2g} times those of a fit of this semivalue "
+                f"with as many coalitions; a fit with {run.n_evaluations / ratio**2:,.0f} would "
+                "be as precise.",
+                ImpreciseValuesWarning,
+                stacklevel=2,
+            )
+        return Bunch(values_=values, values_error_=errors)
 
     # From a problem to a result -------------------------------------------------------------
 
