@@ -38,6 +38,7 @@ class Design(ABC):
     n_blocks = total = None  # numbers of blocks and coalitions, if they are finite
     truncation = None
     cuts = False  # whether a block that is cut may follow the complete ones
+    record = None  # the coalitions in the moments, if it is kept, see `Record`
     limit, least = None, 0  # most and fewest coalitions to evaluate, with the first one
 
     def __init__(self, n, empty_utility=0.0, seed=0, number=0, size=_BATCH):
@@ -177,6 +178,8 @@ class Design(ABC):
 
     def merge(self, other):
         """Add the sums of a design with another seed."""
+        if self.record is not None:
+            self.record.append(self.moments.count, other.record, other.moments.count)
         self.moments, self._kept = self.moments.merge(other.moments), None
         self.n_evaluations += other.n_evaluations - 1
 
@@ -190,6 +193,7 @@ class Design(ABC):
             "plan": self.plan,
             "plan_first": np.array(self.plan_first),
             **moments.arrays(),
+            **({} if self.record is None else self.record.arrays(moments.count)),
         }
 
     def restore(self, arrays):
@@ -199,10 +203,12 @@ class Design(ABC):
         self.block, self.n_evaluations = (int(count) for count in arrays["counts"])
         self.plan, self.plan_first = arrays["plan"], int(arrays["plan_first"])
         self.moments = type(self.moments).of_arrays(arrays)
+        if self.record is not None:
+            self.record = type(self.record).of_arrays(arrays)
         within = self.round_of(self.block)[0] < self.block
         self._last = self._end_of_round() if within else None
 
-    def random(self, block):
-        """The random number generator of a block."""
-        key = (self.number, block)
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+    def random(self, block, seed=None):
+        """The random number generator of a block, by default of the design's seed."""
+        key, seed = (self.number, block), self.seed if seed is None else seed
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

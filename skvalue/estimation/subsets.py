@@ -6,8 +6,10 @@ import numpy as np
 
 from ..samplers import SizeStrata, draw_subsets, neyman_allocation
 from .design import ENTRIES, ROUND, Design, Moments
+from .record import Record
 
 SUBSETS = 32  # coalitions per block
+_PIECE = 4096  # coalitions that are drawn again at once
 _PILOT = 4  # blocks before the first estimate of variances
 _FEW = 4  # effective observations below which the variance of the whole stratum is used
 
@@ -100,6 +102,7 @@ class SubsetDesign(Design):
         self.q, self.strata = q, SizeStrata.of(q, stratified)
         self.efficient = bool(np.allclose(q, 1 / len(q), rtol=1e-9))
         super().__init__(len(q), **options)
+        self.record = Record()
 
     def _no_moments(self):
         n_strata = self.strata.n_strata
@@ -136,9 +139,30 @@ class SubsetDesign(Design):
         for i, (masks, labels) in enumerate(self._drawn):
             sizes, v = masks.sum(axis=1), gains[i * SUBSETS :][:SUBSETS]
             moments = moments.add(masks, labels, v, strata.inside[sizes], strata.outside[sizes])
+        labels = np.concatenate([labels for _, labels in self._drawn])
+        self.record.write(self.moments.count, self.block, self.seed, labels, gains, SUBSETS)
         blocks, self._drawn = len(self._drawn), None
         kept = self._state if len(utilities) < blocks * SUBSETS else None
         self._advance(moments, blocks, len(utilities), kept)
+
+    def drawn(self, known=0):
+        """The coalitions in the moments, in order: masks, strata and gains, in pieces of blocks.
+
+        Masks are not kept but drawn again. Blocks within the first ``known`` coalitions are left
+        out. The pieces do not depend on the number of workers.
+        """
+        record, pieces = self.record, []
+        most = max(1, min(_PIECE, ENTRIES // self.n) // SUBSETS)
+        for seed, block, part in record.blocks(self.moments.count, SUBSETS):
+            if part.stop <= known:
+                continue
+            masks = draw_subsets(self.random(block, seed), self.strata, record.labels[part])
+            pieces.append((masks, record.labels[part], record.gains[part]))
+            if len(pieces) == most:
+                yield tuple(map(np.concatenate, zip(*pieces)))
+                pieces = []
+        if pieces:
+            yield tuple(map(np.concatenate, zip(*pieces)))
 
     def _weights(self):
         return self.strata.inside_weight[:, None], self.strata.outside_weight[:, None]
