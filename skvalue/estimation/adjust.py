@@ -6,8 +6,9 @@ folds of the coalitions than f, the mean utility is estimated by
 
     ``sum_S a(S) r(S) / sum_S a(S) + sum_f (A_kif / A_ki) m_ki'beta_f``
 
-with ``r(S) = v(S) - x(S)'beta_f``, importance weights a and their sums A_kif over a fold. Given the other folds beta_f is a
-constant, so that this is unbiased however bad the fit is; its error is that of the residuals r.
+with ``r(S) = v(S) - x(S)'beta_f``, importance weights a and their sums A_kif over a fold. Given
+the other folds beta_f is a constant, so that this is unbiased however bad the fit is; its error is
+that of the residuals r.
 """
 
 from collections.abc import Callable

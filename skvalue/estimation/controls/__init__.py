@@ -10,4 +10,5 @@ player is in S or not, is added back exactly::
     inside, outside = controls.expected(beta)  # each (n_strata, n_players, n_fits)
 """
 
+from ._rows import ranked_rows, standard_components
 from .controls import KINDS, Controls, make_controls

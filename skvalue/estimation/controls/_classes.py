@@ -13,8 +13,9 @@ class Counts:
     """
 
     def __init__(self, strata, codes, class_weights):
-        from .kernels import count_expectations
+        from .sums_kernels import count_expectations
 
+        codes = np.asarray(codes, dtype=np.int64)
         n, n_strata = len(codes), strata.n_strata
         self.band, totals = np.arange(n_strata), np.bincount(codes)
         C = len(totals) if class_weights is None else len(class_weights)
@@ -38,7 +39,7 @@ class Counts:
             self._means.append((weighted + change).reshape(n_strata, self.width, C))
 
     def describe(self, masks, starts, members):
-        from .kernels import count_functions
+        from .sums_kernels import count_functions
 
         out = np.empty((len(masks), self.width))
         count_functions(starts, members, self._codes, self._weights, self._log, out)

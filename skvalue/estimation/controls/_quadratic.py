@@ -26,7 +26,9 @@ def columns_of_rows(codes, targets, components):
     counts = np.bincount(codes)
     if len(counts) <= 3:
         X = X[:, : _COLUMNS // len(counts) - 1]
-        return np.concatenate([np.c_[one, X] * (codes == c)[:, None] for c in range(len(counts))], 1)
+        return np.concatenate(
+            [np.c_[one, X] * (codes == c)[:, None] for c in range(len(counts))], 1
+        )
     kept = np.argsort(-counts, kind="stable")[:_MOST_CLASSES]
     return np.c_[codes[:, None] == np.sort(kept), X[:, :6]].astype(np.float64)
 
@@ -59,7 +61,7 @@ class Quadratic:
             self._means.append((p / np.maximum(s, 1) ** 2) @ np.stack([one**0, one, two], axis=1))
 
     def describe(self, masks, starts, members):
-        from .kernels import column_means
+        from .sums_kernels import column_means
 
         means = np.empty((len(masks), self.n_described))
         column_means(starts, members, self._phi, means)

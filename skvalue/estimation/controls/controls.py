@@ -4,6 +4,7 @@ import numpy as np
 
 from ._additive import Additive
 from ._classes import Counts
+from ._neighbors import Neighbors
 from ._quadratic import Quadratic, columns_of_rows
 from ._sizes import Sizes
 
@@ -71,6 +72,8 @@ def make_controls(
     if codes is not None or targets is not None or components is not None:
         phi = columns_of_rows(codes, targets, components)
         made["quadratic"] = lambda: Quadratic(strata, _sums(phi, groups, n))
+    if points is not None and groups is None:
+        made["neighbors"] = lambda: Neighbors(strata, *points)
     made["additive"] = lambda: Additive(strata)
     unknown = set(kinds) - set(KINDS)
     if unknown:
@@ -146,14 +149,12 @@ class Controls:
         described : ndarray of float of shape (m, n_described)
             The first column is the size.
         """
-        from .kernels import members_of
+        from .sums_kernels import members_of
 
-        sizes = masks.sum(axis=1)
-        starts = np.r_[0, np.cumsum(sizes)]
-        members = np.empty(starts[-1], dtype=np.int64)
-        members_of(masks, starts, members)
+        masks = np.ascontiguousarray(masks)
+        starts, members = members_of(masks)
         described = np.empty((len(masks), self.n_described))
-        described[:, 0] = sizes
+        described[:, 0] = np.diff(starts)
         for part, a, b in zip(self._parts, self._described, self._described[1:]):
             described[:, a:b] = part.describe(masks, starts, members)
         return described

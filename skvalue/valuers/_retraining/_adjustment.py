@@ -4,19 +4,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.decomposition import TruncatedSVD
 from sklearn.impute import SimpleImputer
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 
 from ..._utils.columns import column_encoder
 from ..._utils.parallel import one_thread
 from ...estimation import FEWEST, Adjustment
-from ...estimation.controls import KINDS, make_controls
+from ...estimation.controls import KINDS, make_controls, ranked_rows, standard_components
 
 _POINTS = 100  # validation points of the "neighbors" features
-_COMPONENTS = 13  # leading components of X
+_COMPONENTS = 14  # of sparse rows
 _ENTRIES = 50_000_000  # most entries of an encoded frame
 # Solvers so fast that no surrogate saves time, except for Banzhaf values ("subsets").
 _FAST = ("ridge", "least squares", "nearest centroid", "naive Bayes")
@@ -95,9 +94,12 @@ class ControlRows:
             with one_thread():
                 rows, rows_val = _numbers(X, points.X)
                 if rows is not None:
-                    options["components"] = _components(rows)
+                    options["components"] = standard_components(rows, random_state=0)
                     if groups is None and "neighbors" in kinds:
-                        options["points"] = _near(rows, y, rows_val, points.y, n_classes)
+                        some = np.random.default_rng(0).permutation(len(points))[:_POINTS]
+                        options["points"] = ranked_rows(
+                            rows, y, rows_val[some], points.y[some], not n_classes
+                        )
                 else:
                     options["kinds"] = [k for k in kinds if k not in ("quadratic", "neighbors")]
         return make_controls(strata, **options)
@@ -122,22 +124,6 @@ def _numbers(X, X_val):
         return None, None
     finite = np.isfinite(rows).all() and np.isfinite(rows_val).all()
     return (rows, rows_val) if finite else (None, None)
-
-
-def _components(rows):
-    """The leading components of standardised columns, or the columns if they are few."""
-    if rows.shape[1] <= 3 or len(rows) <= 3:
-        return rows
-    most = min(_COMPONENTS, *rows.shape)
-    return PCA(most, whiten=True, random_state=0).fit_transform(rows)
-
-
-def _near(rows, y, rows_val, y_val, n_classes):
-    """Rows by their distance to some validation points, and whether they match."""
-    some = np.random.default_rng(0).permutation(len(rows_val))[:_POINTS]
-    order = np.argsort(euclidean_distances(rows_val[some], rows), axis=1, kind="stable")
-    near, own = y[order], y_val[some][:, None]
-    return order, (near == own).astype(np.float64) if n_classes else -((near - own) ** 2)
 
 
 def adjustment_of(run):

@@ -6,15 +6,22 @@ from ..._utils.compiled import compiled
 
 
 @compiled
-def members_of(masks, starts, members):
-    """Write the players of all coalitions, in order, without a branch."""
-    for m in range(len(masks)):
-        at, end = starts[m], starts[m + 1]
-        for j in range(masks.shape[1]):
-            if at == end:
-                break
+def members_of(masks):
+    """Players of all coalitions, in order, and where those of each coalition start."""
+    n_masks, n = masks.shape
+    starts = np.zeros(n_masks + 1, np.int64)
+    for m in range(n_masks):
+        size = 0
+        for j in range(n):
+            size += masks[m, j]
+        starts[m + 1] = starts[m] + size
+    members = np.empty(starts[n_masks] + 1, np.int32)
+    for m in range(n_masks):
+        at = starts[m]
+        for j in range(n):  # without a branch: the next player overwrites one that is no member
             members[at] = j
             at += masks[m, j]
+    return starts, members
 
 
 @compiled
