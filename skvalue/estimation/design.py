@@ -38,6 +38,11 @@ class Design(ABC):
     n_blocks = total = None  # numbers of blocks and coalitions, if they are finite
     truncation = None
     cuts = False  # whether a block that is cut may follow the complete ones
+    is_adjusted, adjusted = (
+        False,
+        None,
+    )  # whether values use it, and an estimate with control variates, see `SubsetDesign`
+    is_due = True  # whether goals are checked after this round
     record = None  # the coalitions in the moments, if it is kept, see `Record`
     limit, least = None, 0  # most and fewest coalitions to evaluate, with the first one
 
@@ -47,6 +52,7 @@ class Design(ABC):
         # Utility of all players; number of complete blocks, of their coalitions, and their sums.
         self.full, self.block, self.n_evaluations, self.moments = None, 0, 0, self._no_moments()
         self._drawn = None  # coalitions of incomplete blocks
+        self._cache = {}  # of what can be computed again
         self._last = None  # the first block after the current round
         self._kept = None  # sums and counts before a block that was cut or extended
         # The allocation of the round that starts with the block `plan_first`.
@@ -184,6 +190,10 @@ class Design(ABC):
     def drop_unfinished(self):
         """Drop the coalitions of incomplete blocks."""
         self._drawn = None
+
+    def forget(self):
+        """Drop what can be computed again from the record."""
+        self._cache = {}
 
     def merge(self, other):
         """Add the sums of a design with another seed."""

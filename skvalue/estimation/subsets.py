@@ -1,11 +1,12 @@
 """Semivalues from random subsets, each used for all players."""
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..samplers import SizeStrata, draw_subsets, neyman_allocation
+from .adjust import FEWEST, adjusted_moments, is_due
 from .design import ENTRIES, ROUND, Design, Moments
 from .record import Record
 from .reweight import expected_variances, refuse_rare
@@ -52,6 +53,10 @@ class SubsetMoments(Moments):
     def count(self):
         """Number of coalitions so far."""
         return int(self.pooled[0].sum())
+
+    def pooled_variances(self):
+        """Variance of the utilities of each stratum; infinite for less than two."""
+        return self._pooled_mean()[1]
 
     def _pooled_mean(self):
         counts, sums, squares = self.pooled
@@ -104,11 +109,13 @@ class SubsetDesign(Design):
     cost = SUBSETS
     cuts = True
 
-    def __init__(self, q, stratified, **options):
+    def __init__(self, q, stratified, adjustment=None, **options):
         self.q, self.strata = q, SizeStrata.of(q, stratified)
         self.efficient = _is_shapley(q)
         super().__init__(len(q), **options)
         self.record = Record()
+        self.adjustment = adjustment  # an `Adjustment` of the values, or None
+        self._fit = None  # number of coalitions, and the surrogate fitted on them
 
     def _no_moments(self):
         n_strata = self.strata.n_strata
@@ -147,6 +154,10 @@ class SubsetDesign(Design):
             moments = moments.add(masks, labels, v, strata.inside[sizes], strata.outside[sizes])
         labels = np.concatenate([labels for _, labels in self._drawn])
         self.record.write(self.moments.count, self.block, self.seed, labels, gains, SUBSETS)
+        if self.adjustment is not None:
+            masks = np.concatenate([masks for masks, _ in self._drawn])
+            # By the first coalition, so that the masks need not be drawn again.
+            self._cache[self.moments.count] = np.packbits(masks, axis=1)
         blocks, self._drawn = len(self._drawn), None
         kept = self._state if len(utilities) < blocks * SUBSETS else None
         self._advance(moments, blocks, len(utilities), kept)
@@ -173,6 +184,7 @@ class SubsetDesign(Design):
     def reweighted(self, q):
         other, counts = copy(self), self.moments.pooled[0]
         other.q, other.strata, other.efficient = q, self.strata.reweighted(q), _is_shapley(q)
+        other._fit, other._cache = None, {}
         refuse_rare(other.strata, counts, q)
         other.moments, by_size = self._no_moments(), np.zeros((3, self.n + 1))
         for masks, labels, v in self.drawn():
@@ -198,16 +210,20 @@ class SubsetDesign(Design):
 
     def values(self):
         (inside, outside), gain = self._weights(), self.full - self.empty_utility
-        moments = self.moments
-        values = (inside * moments.means("inside") - outside * moments.means("outside")).sum(axis=0)
+        moments, *expected = self._sums()
+        means = [moments.means(side) + mean for side, mean in zip(("inside", "outside"), expected)]
+        values = (inside * means[0] - outside * means[1]).sum(axis=0)
         values += self.q[-1] * gain
         # The sum of Shapley values is known: all values are shifted equally to match it.
         return values + (gain - values.sum()) / self.n if self.efficient else values
 
     def variances(self):
+        return self._variances(self._sums()[0])
+
+    def _variances(self, moments):
         parts, degrees = [], []
         for side, weight in zip(("inside", "outside"), self._weights()):
-            variances, freedom = self.moments.side_variances(side)
+            variances, freedom = moments.side_variances(side)
             with np.errstate(invalid="ignore"):
                 parts.append(np.where(weight > 0, weight**2 * variances, 0.0))
             degrees.append(freedom)
@@ -218,6 +234,78 @@ class SubsetDesign(Design):
         # Satterthwaite's degrees of freedom of a sum of variances.
         freedom = 1 / np.where(finite, (scaled**2 / degrees).sum(axis=0), 1.0)
         return total, np.maximum(freedom, 1.0)
+
+    # Control variates -----------------------------------------------------------------------
+
+    def _sums(self):
+        """The moments, of residuals if adjusted, and what is added to the means of both sides."""
+        if not self.is_adjusted:
+            return self.moments, 0.0, 0.0
+        fit = self.adjusted
+        return fit.moments, fit.inside, fit.outside
+
+    @property
+    def is_adjusted(self):
+        """Whether the values are those of `adjusted`."""
+        fit = self.adjusted
+        return fit is not None and bool(fit.ratio < self.adjustment.largest_ratio)
+
+    @property
+    def adjusted(self):
+        """The estimate with control variates from all coalitions; None if there is none."""
+        count = self.moments.count
+        if self.adjustment is None or count < FEWEST:
+            return None
+        if self._fit is None or self._fit[0] != count:
+            self._fit = count, self._adjust()
+        return self._fit[1]
+
+    def _adjust(self):
+        """Fit surrogates on all coalitions."""
+        adjustment, moments, count = self.adjustment, self.moments, self.moments.count
+        packed = self._all_packed()
+
+        def masks(rows):
+            return np.unpackbits(packed[rows], axis=1, count=self.n).astype(bool)
+
+        kinds = adjustment.kinds_for(self.n, count)
+        if kinds not in self._cache:
+            self._cache[kinds] = adjustment.make(self.strata, kinds), []
+        controls, described = self._cache[kinds]
+        piece = max(1, ENTRIES // self.n)
+        for start in range(sum(map(len, described)), count, piece):
+            described.append(controls.describe(masks(slice(start, min(start + piece, count)))))
+        labels, variances = self.record.labels[:count].astype(np.int64), moments.pooled_variances()
+        # What a squared residual of a coalition adds to the variance of the values, by stratum.
+        known = np.isfinite(variances) & (variances > 0)
+        stds, draws = np.nan_to_num(self._stds()), np.maximum(moments.pooled[0], 1)
+        weights = np.where(known, stds**2 / np.where(known, variances, 1) / draws**2, 0.0)
+        sample = masks, np.concatenate(described), labels, self.record.gains[:count]
+        found = adjusted_moments(
+            sample, self._no_moments(), self.strata, controls, weights, SUBSETS
+        )
+        left, plain = (self._variances(sums)[0].mean() for sums in (found.moments, moments))
+        residual = np.where(known, found.moments.pooled_variances(), 1)
+        r2 = 1 - residual / np.where(known, variances, 1)
+        return replace(found, r2=r2, ratio=np.sqrt(left / plain) if plain > 0 else 1.0)
+
+    def _all_packed(self):
+        """Masks of all coalitions, as bits."""
+        parts, count = [], 0
+        while count in self._cache:
+            parts.append(self._cache[count])
+            count += len(parts[-1])
+        if count < self.moments.count:
+            drawn = [np.packbits(masks, axis=1) for masks, *_ in self.drawn(count)]
+            parts, self._cache[count] = [*parts, *drawn], np.concatenate(drawn)
+        return np.concatenate(parts)[: self.moments.count]
+
+    @property
+    def is_due(self):
+        """Whether goals are checked now: with surrogates, where they are fitted again."""
+        if self.adjustment is None:
+            return True
+        return is_due(self.round_of(max(self.block - 1, 0))[0] * SUBSETS, self.block * SUBSETS)
 
     @property
     def has_reliable_errors(self):

@@ -63,6 +63,22 @@ def test_fits_that_resume_or_are_merged_have_all_coalitions(tmp_path):
     assert merged.reweight((2, 1)).values_error_.mean() < 0.85 * again.values_error_.mean()
 
 
+@pytest.mark.parametrize(
+    "semivalue",
+    ["shapley", *(pytest.param(s, marks=pytest.mark.slow) for s in [(3, 1), "banzhaf"])],
+)
+def test_adjusted_values_of_another_semivalue(semivalue):
+    options = dict(sampler="stratified", max_evaluations=3000)
+    fits = [fit(quick(adjust=adjust, **options), n=12) for adjust in (True, False)]
+    true = fit(quick(semivalue=semivalue, sampler="exact", max_evaluations=None), n=12).values_
+    adjusted, plain = (valuer.reweight(semivalue) for valuer in fits)
+    assert (np.abs(adjusted.values_ - true) <= 4.5 * adjusted.values_error_).all()
+    assert adjusted.values_error_.mean() < 0.9 * plain.values_error_.mean()
+    if semivalue == "shapley":
+        np.testing.assert_allclose(adjusted.values_, fits[0].values_, atol=1e-9)
+        np.testing.assert_allclose(adjusted.values_error_, fits[0].values_error_, rtol=1e-6)
+
+
 def test_warns_where_another_fit_is_better():
     valuer = fit(DataShapleyValuer(GaussianNB(), max_evaluations=1500), n=60)
     with pytest.warns(ImpreciseValuesWarning, match=r"about [2-4]\S* times.* a fit with \d+ would"):
