@@ -351,6 +351,16 @@ def seed_of(random_state):
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
+def as_ranges(numbers):
+    """Ascending whole numbers as a text.
+
+    >>> as_ranges([1, 2, 3, 7])
+    '1 to 3, 7'
+    """
+    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
 def _is_number(value):
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 

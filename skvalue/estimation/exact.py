@@ -1,5 +1,6 @@
 """Semivalues from the utilities of all coalitions of nonzero weight."""
 
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -63,6 +64,16 @@ class ExactDesign(Design):
 
     def variances(self):
         return np.where(self._is_known(), 0.0, np.inf), np.full(self.n, np.inf)
+
+    def reweighted(self, q):
+        if self.leave_one_out and q[-1] != 1.0:
+            raise ValueError(
+                "reweight needs coalitions of all sizes of the semivalue. Got those of "
+                f"leave-one-out, of {self.n - 1} players."
+            )
+        other = copy(self)
+        other.q = q
+        return other, 0.0, 0.0
 
     def _is_known(self):
         """Players whose values are known; for leave-one-out after one coalition each."""

@@ -223,6 +223,12 @@ class OrderDesign(Design):
     def variances(self):
         return self.moments.variances, np.full(self.n, max(self.moments.count - 1.0, 1.0))
 
+    def reweighted(self, q):
+        raise ValueError(
+            "reweight needs sampler='stratified', 'subsets' or 'exact': of permutations only the "
+            f"sums of marginal contributions are kept. Got {self.kind!r}."
+        )
+
     @property
     def has_reliable_errors(self):
         return self.moments.count >= 10

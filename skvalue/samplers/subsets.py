@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._utils.checks import as_ranges
+
 _HALVINGS = 5  # strata of sizes up to n/2, n/4, ..., and their mirror images
 
 
@@ -65,11 +67,7 @@ class SizeStrata:
             The strata.
         """
         n = len(q)
-        sizes = np.arange(n + 1)
-        joined, left = np.r_[0.0, q], np.r_[q, 0.0]  # weights of v(S) with and without a player
-        joined[n] = left[0] = 0.0  # the utilities of all players and of none are known
-        weight = joined + left
-        weight[[0, n]] = 0.0
+        weight = sum(_side_weights(q))
         stratum = _stratum_of_sizes(n) if stratified else np.zeros(n + 1, dtype=np.int64)
         # Strata of total weight 0 are left out.
         used = np.flatnonzero(np.bincount(stratum, weight) > 0)
@@ -79,12 +77,85 @@ class SizeStrata:
         member = stratum == np.arange(len(used))[:, None]
         probabilities = np.where(member, weight, 0.0)
         probabilities /= probabilities.sum(axis=1, keepdims=True)
-        drawn = probabilities.sum(axis=0)
+        return cls._weighted(stratum, probabilities, q)
+
+    @classmethod
+    def _weighted(cls, stratum, probabilities, q):
+        n, (joined, left) = len(q), _side_weights(q)
+        sizes, drawn = np.arange(n + 1), probabilities.sum(axis=0)
+        member = stratum == np.arange(len(probabilities))[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             # A player is in k/n of the coalitions of k players.
             inside = np.where(drawn > 0, joined * n / (sizes * drawn), 0.0)
             outside = np.where(drawn > 0, left * n / ((n - sizes) * drawn), 0.0)
         return cls(stratum, probabilities, inside, outside, member @ joined, member @ left)
+
+    def reweighted(self, q):
+        """The same strata and draws, with the weights of another semivalue.
+
+        Parameters
+        ----------
+        q : ndarray of shape (n,)
+            Its probabilities of sizes.
+
+        Returns
+        -------
+        strata : SizeStrata
+            With other importance weights, and other weights of the means of the strata.
+
+        Raises
+        ------
+        ValueError
+            If sizes of nonzero weight are never drawn; it names them.
+
+        Examples
+        --------
+        >>> strata = SizeStrata.of(np.full(4, 1 / 4), stratified=False)
+        >>> strata.reweighted(np.array([1, 3, 3, 1]) / 8).outside.round(2).tolist()
+        [0.0, 1.5, 2.25, 1.5, 0.0]
+        """
+        never = np.flatnonzero((sum(_side_weights(q)) > 0) & (self.stratum < 0))
+        if len(never):
+            raise ValueError(
+                f"Coalitions of {as_ranges(never)} players are never drawn, but have a weight in "
+                "the semivalue."
+            )
+        return self._weighted(self.stratum, self.probabilities, q)
+
+    def variance_terms(self, q, by_size):
+        """Variance that one draw of each stratum adds to a value, on average over the players.
+
+        Parameters
+        ----------
+        q : ndarray of shape (n,)
+            Probabilities of sizes of the semivalue whose importance weights these are.
+        by_size : ndarray of shape (3, n + 1)
+            For the coalitions of every size the mean of 1, of the utility and of its square; from
+            a sample, sums over it divided by the expected number of coalitions.
+
+        Returns
+        -------
+        terms : ndarray of shape (n_strata,)
+            Divided by the numbers of draws, they sum to the variance of a value. A single player
+            is taken to change the moments little.
+
+        Examples
+        --------
+        >>> q = np.full(6, 1 / 6)
+        >>> strata = SizeStrata.of(q, stratified=False)
+        >>> strata.variance_terms(q, np.array([[1.0] * 7, [0.0] * 7, [1.0] * 7])).round(2).tolist()
+        [3.81]
+        """
+        member = self.stratum == np.arange(self.n_strata)[:, None]
+        seen, sums, squares = by_size
+        terms = np.zeros(self.n_strata)
+        for weights, a in zip(_side_weights(q), (self.inside, self.outside)):
+            shares = member * weights
+            total = shares @ seen
+            centre = (shares @ sums / np.where(total > 0, total, 1))[:, None]
+            spread = squares - 2 * centre * sums + centre**2 * seen
+            terms += (shares * a * spread).sum(axis=1)
+        return np.maximum(terms, 0.0)
 
     @property
     def n_strata(self):
@@ -103,6 +174,16 @@ class SizeStrata:
         weights = [self.probabilities * side for side in sides]
         sums = [np.maximum(w.sum(axis=1, keepdims=True), np.finfo(float).tiny) for w in weights]
         return weights[0] / sums[0], weights[1] / sums[1]
+
+
+def _side_weights(q):
+    """Weights of the mean utilities of every size 0..n, with and without a player.
+
+    Those of the coalitions of no and of all players, whose utilities are known, are 0.
+    """
+    joined, left = np.r_[0.0, q], np.r_[q, 0.0]
+    joined[-1] = left[0] = 0.0
+    return joined, left
 
 
 def _stratum_of_sizes(n):

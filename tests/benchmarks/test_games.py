@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestCentroid
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
@@ -118,6 +118,23 @@ def test_others(estimator, target, least, kind, capsys, rng):
             f"us: {ratio:.0f} x; limit {least}"
         )
     assert ratio >= least
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("model", [KNeighborsClassifier(), KNeighborsRegressor()], ids=str)
+def test_neighbours_that_are_refused(model, ratio, rng):
+    data = problem(300, 20, "classes" if isinstance(model, KNeighborsClassifier) else "targets")
+    masks = np.argsort(rng.random((500, 300)), axis=1) < rng.integers(2, 5, 500)[:, None]
+    known = ModelGame(model, *data, n_jobs=1)
+    asked = ModelGame(model, *data, n_jobs=1, batch="never", cache_size=0)
+    over = ratio(
+        f"coalitions of 2 to 4 rows, {model}, over the loop",
+        lambda: known.utility(masks),
+        lambda: asked.utility(masks[:50]),
+        1.0,
+    )
+    assert known.n_failed > 0.4 * known.n_evaluations
+    assert over <= 1.0  # a tenth of the time of as many coalitions
 
 
 @pytest.mark.usefixtures("one_thread")

@@ -303,9 +303,53 @@ def test_neighbours_too_few():
         game = ModelGame(model, X, y, X_val, y_val, batch=batch, error_score=-1)
         assert game.utility(masks).tolist() == [-1]
         assert game.n_failed == 1
-    game = ModelGame(model, X, y, X_val, y_val, error_score="raise")
-    with pytest.raises(ValueError, match="Expected n_neighbors <= n_samples_fit"):
-        game.utility(masks)
+    texts = []
+    for batch in ("auto", "never"):
+        game = ModelGame(model, X, y, X_val, y_val, batch=batch, error_score="raise")
+        with pytest.raises(ValueError, match="Expected n_neighbors <= n_samples_fit") as caught:
+            game.utility(masks)
+        texts.append([str(caught.value), *caught.value.__notes__])
+    assert texts[0] == texts[1]
+    model = KNeighborsClassifier(60)
+    texts = []
+    for batch in ("auto", "never"):
+        with pytest.raises(ValueError, match="estimator must train on all 50 rows") as caught:
+            ModelGame(model, X, y, X_val, y_val, batch=batch).utility(np.ones((1, 50), bool))
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    "error_score", [-1.0, pytest.param("empty", marks=pytest.mark.slow)], ids=str
+)
+@pytest.mark.parametrize(
+    "model",
+    [
+        KNeighborsClassifier(),
+        KNeighborsClassifier(p=1),
+        KNeighborsClassifier(metric="manhattan"),  # predicts from any number of rows
+        KNeighborsClassifier(2),
+        KNeighborsRegressor(),
+        KNeighborsRegressor(1, weights="distance"),
+    ],
+    ids=str,
+)
+def test_neighbours_of_few_rows_are_those_of_the_loop(model, error_score, rng):
+    classifies = isinstance(model, KNeighborsClassifier)
+    data = classes(3) if classifies else targets()
+    n = len(data[0])
+    masks = np.argsort(rng.random((30, n)), axis=1) < rng.integers(1, 7, 30)[:, None]
+    masks = np.unique(masks, axis=0)  # the loop counts those that are the same once
+    for scoring in (None, "neg_log_loss" if classifies else "neg_mean_absolute_error"):
+        games = [
+            ModelGame(
+                model, *data, scoring=scoring, batch=batch, error_score=error_score, empty_utility=0
+            )
+            for batch in ("auto", "never")
+        ]
+        np.testing.assert_allclose(*(game.utility(masks) for game in games), atol=1e-12)
+        assert games[0].n_failed == games[1].n_failed
+        assert games[0].n_one_class == games[1].n_one_class
 
 
 @pytest.mark.parametrize("weights", ["uniform", "distance"])

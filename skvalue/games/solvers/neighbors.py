@@ -5,7 +5,8 @@ from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from .base import BatchedSolver, one_class
-from .status import ONE_CLASS, SOLVED, UNSOLVED
+from .loop import train
+from .status import FAILED, ONE_CLASS, SOLVED, UNSOLVED
 
 _MAX_PAIRS = 50_000_000  # most pairs of rows and validation points whose order is kept
 
@@ -14,7 +15,9 @@ class BaseNeighborsSolver(BatchedSolver):
     """Means over the nearest rows; all rows are sorted once for every validation point.
 
     Rows at equal distances keep the order in which the estimator sorts all rows. Coalitions of
-    fewer rows than `n_neighbors` are left to the estimator, which usually raises an error.
+    fewer rows than `n_neighbors` have failed if the estimator refuses one of them, which it is
+    asked once. Otherwise they are left to it: scikit-learn has a search by brute force, for some
+    metrics, that refuses none.
     """
 
     name = "neighbours"
@@ -28,7 +31,7 @@ class BaseNeighborsSolver(BatchedSolver):
     def __init__(self, training, X, X_val):
         super().__init__(training, X, X_val)
         self.values = self.onehot if self.n_classes else self.y[:, None]
-        self.order = None
+        self.order = self.few = None
 
     def fits(self):
         return len(self.X) * len(self.X_val) <= _MAX_PAIRS
@@ -39,6 +42,21 @@ class BaseNeighborsSolver(BatchedSolver):
             distances, order = whole.fit(self.X, self.training.y).kneighbors(self.X_val)
             self.distances = np.ascontiguousarray(distances, dtype=np.float64)
             self.order = np.ascontiguousarray(order, dtype=np.int64)
+            # The status of coalitions of fewer rows than `n_neighbors`.
+            self.few = FAILED if self._refuses() else UNSOLVED
+
+    def _refuses(self):
+        """Whether the estimator refuses to predict from fewer rows than `n_neighbors`."""
+        rows = np.unique(self.y, return_index=True)[1][:2] if self.n_classes else [0]
+        if len(rows) >= self.training.estimator.n_neighbors:
+            return False  # no coalition of so few rows has two classes, or one row
+        training = self.training
+        model, _ = train(training.estimator, training.X, training.y, None, training.classes, rows)
+        try:
+            getattr(model, self.scores.response_method())(training.X_val)
+        except ValueError:
+            return True
+        return False
 
     def means(self, masks):
         """Weighted means of ``values`` over the neighbours, (m, V, C or 1)."""
@@ -62,7 +80,7 @@ class NeighborsSolver(BaseNeighborsSolver):
     def tile_scores(self, masks, sizes):
         counts, probabilities = self.counts(masks), self.means(masks)
         few = sizes < self.training.estimator.n_neighbors
-        status = np.where(one_class(counts), ONE_CLASS, np.where(few, UNSOLVED, SOLVED))
+        status = np.where(one_class(counts), ONE_CLASS, np.where(few, self.few, SOLVED))
         alone = status == ONE_CLASS
         probabilities[alone] = (counts[alone] > 0)[:, None]
         return self.score_votes(probabilities, counts, sizes), status
@@ -77,4 +95,4 @@ class NeighborsRegressionSolver(BaseNeighborsSolver):
     def tile_scores(self, masks, sizes):
         few = sizes < self.training.estimator.n_neighbors
         scores = self.scores.of_targets(self.means(masks)[:, :, 0], sizes)
-        return scores, np.where(few, UNSOLVED, SOLVED)
+        return scores, np.where(few, self.few, SOLVED)

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...estimation import OrderDesign, bernstein_halfwidth, t_halfwidth
+from ...estimation import OrderDesign, bernstein_halfwidth, combine, t_halfwidth
+from ...semivalues import size_weights
 from ._plan import COUNTS, different
 
 _UNIT_SCORES = (None, "accuracy", "balanced_accuracy", "roc_auc", "f1", "precision", "recall")
@@ -47,6 +48,20 @@ def halfwidths(fitted, level, method, utility_range, scoring):
             1 - weight * (1 - level),
         )
     return half
+
+
+def reweighted(run, semivalue):
+    """Values and standard errors of another semivalue from the coalitions of a run.
+
+    With a third number, the expected ratio of the errors to those of a fit of that semivalue with
+    as many coalitions.
+    """
+    designs, *variances = zip(
+        *(run.designs[i].reweighted(size_weights(semivalue, run.designs[i].n)) for i in run.valued)
+    )
+    values, errors, _ = combine(designs, [run.players[i] for i in run.valued], run.n)
+    drawn, own = map(sum, variances)
+    return values, errors, np.sqrt(drawn / own) if own > 0 else 1.0
 
 
 def merged(ours, theirs):

@@ -1,6 +1,7 @@
 """Base class of the semivalue valuers that retrain an estimator."""
 
 import os
+import warnings
 from abc import abstractmethod
 from collections import deque
 from dataclasses import replace
@@ -30,8 +31,9 @@ from ...estimation import (
 from ...exceptions import ImpreciseValuesWarning
 from ...games import failed_warnings
 from ...semivalues import check_semivalue
+from ._adjustment import ControlRows, adjustment_of, choose_adjustment
 from ._base import BaseRetrainingValuer, takes_of
-from ._estimates import halfwidths, merged
+from ._estimates import halfwidths, merged, reweighted
 from ._plan import (
     COUNTS,
     Plan,
@@ -42,6 +44,8 @@ from ._plan import (
     make_games,
     refuse_few,
 )
+
+_LARGER = 1.5  # ratio of standard errors from which on `reweight` warns
 
 
 class BaseSemivalueValuer(BaseRetrainingValuer):
@@ -57,6 +61,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         "scoring": [str, callable, None],
         "empty_utility": [Real, None],
         "error_score": [StrOptions({"empty", "raise"}), Real],
+        "adjust": ["boolean", StrOptions({"auto"})],
         "truncation": [Interval(Real, 0, None, closed="neither"), None],
         "max_evaluations": [Interval(Integral, 2, None, closed="left"), None],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
@@ -83,6 +88,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         empty_utility=None,
         error_score="empty",
         sampler="auto",
+        adjust="auto",
         truncation=None,
         max_evaluations=None,
         max_time=None,
@@ -105,6 +111,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         self.empty_utility = empty_utility
         self.error_score = error_score
         self.sampler = sampler
+        self.adjust = adjust
         self.truncation = truncation
         self.max_evaluations = max_evaluations
         self.max_time = max_time
@@ -261,6 +268,65 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         self._swap_in(result, fitted.attributes, fitted.release)
         return self
 
+    def reweight(self, semivalue):
+        """Values of another semivalue from the coalitions of the fit, which are not fitted again.
+
+        The importance weights of the coalitions are those of this semivalue, so that the values
+        are unbiased too, and exact after an enumeration. Their errors depend on how often the fit
+        drew the sizes that the semivalue weights: after a fit of Data Shapley, those of
+        Beta(alpha, 1) are a little larger than those of a fit of its own, those of Banzhaf values
+        several times. The masks of the coalitions are drawn again, not kept. After a fit with
+        `adjust`, control variates are fitted for this semivalue, too, under the same rule.
+
+        Parameters
+        ----------
+        semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable
+            The semivalue, as in `SemivalueValuer`.
+
+        Returns
+        -------
+        result : Bunch
+            ``values_`` and ``values_error_``, ndarrays of shape (n_samples,) or (n_groups,), as
+            those of a fit.
+
+        Raises
+        ------
+        ValueError
+            If the coalitions are those of permutations or of leave-one-out, or if sizes that the
+            semivalue weights were never drawn or too rarely; the sizes are named.
+
+        Warns
+        -----
+        ImpreciseValuesWarning
+            If the standard error is expected to be more than 1.5 times that of a fit of the
+            semivalue with as many coalitions.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.model_selection import train_test_split
+        >>> from skvalue import DataShapleyValuer
+        >>> X, y = load_iris(return_X_y=True)
+        >>> X, X_val, y, y_val = train_test_split(X, y, train_size=20, stratify=y, random_state=0)
+        >>> valuer = DataShapleyValuer(max_evaluations=2000, random_state=0)
+        >>> beta = valuer.fit(X, y, X_val=X_val, y_val=y_val).reweight((4, 1))
+        >>> bool(np.corrcoef(beta.values_, valuer.values_)[0, 1] > 0.7)
+        True
+        """
+        fitted = self._record("reweight")
+        run, semivalue = fitted.statistic.run, check_semivalue(semivalue, custom=True)
+        values, errors, ratio = reweighted(run, semivalue)
+        if ratio > _LARGER:
+            warnings.warn(
+                f"The standard errors are about {ratio:.2g} times those of a fit of this semivalue "
+                f"with as many coalitions; a fit with {run.n_evaluations / ratio**2:,.0f} would "
+                "be as precise.",
+                ImpreciseValuesWarning,
+                stacklevel=2,
+            )
+        return Bunch(values_=values, values_error_=errors)
+
     # From a problem to a result -------------------------------------------------------------
 
     @property
@@ -361,11 +427,18 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         )  # fmt: skip
         seed, sampler = self._seed_and_sampler(games, stopping, marks, former)
 
+        limit = stopping.max_evaluations
+        each = None if limit is None else limit // len(games) - 1
+
         def plan_by(sampler):
             designs = [
                 make_design(
-                    sampler, self._semivalue, game.n_players, self.truncation, seed=seed,
-                    number=number, empty_utility=game.empty_utility, **batch_options(game),
+                    sampler, self._semivalue, game.n_players, self.truncation,
+                    choose_adjustment(
+                        self.adjust, sampler, each, game.solver, ControlRows(problem, number)
+                    ),
+                    seed=seed, number=number, empty_utility=game.empty_utility,
+                    **batch_options(game),
                 )
                 for number, game in enumerate(games)
             ]  # fmt: skip
@@ -393,7 +466,6 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
                 f"coalitions take about {seconds:.2g} seconds. Got {self.max_time}: increase it "
                 "or set another sampler."
             )
-        limit = stopping.max_evaluations
         few = limit is not None and limit // len(games) <= SUBSETS
         return plan_by("permutation" if few else "stratified")
 
@@ -464,6 +536,10 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         }
         if self.truncation is not None:
             attributes["truncation_bias_"] = run.truncation_bias
+        if self.adjust is not None:  # None where it is no parameter
+            attributes["adjustment_"] = adjustment_of(run)
+        for design in run.designs:
+            design.forget()
         return values, attributes
 
     def _ended_by(self, error, n_evaluations):

@@ -1,0 +1,143 @@
+"""Other semivalues from the coalitions of a fit."""
+
+import numpy as np
+import pytest
+
+from skvalue.estimation import combine, make_design
+from skvalue.estimation.reweight import expected_variances
+from skvalue.games import FunctionGame
+from skvalue.samplers import SizeStrata
+from skvalue.semivalues import size_weights, tabulated_semivalue
+
+from .test_games import all_masks, small_half
+
+TARGETS = ["shapley", "banzhaf", "leave-one-out", (4, 1), (1, 3), small_half]
+N = 9
+
+
+def noisy_game(seed=0, n=N):
+    rng = np.random.default_rng([5, seed])
+    worth, noise, powers = rng.normal(size=n), rng.normal(size=2**n), 2 ** np.arange(n)
+    return FunctionGame(lambda masks: np.tanh(masks @ worth / 2) + 0.2 * noise[masks @ powers], n)
+
+
+def play(game, sampler, semivalue, seed=0, limit=1500):
+    n, empty_utility = game.n_players, game.empty_utility
+    design = make_design(sampler, semivalue, n, seed=seed, empty_utility=empty_utility)
+    design.limit = limit
+    while (masks := design.ask()) is not None:
+        design.tell(game.utility(masks))
+    return design
+
+
+def result(design, semivalue=None):
+    if semivalue is not None:
+        design, *_ = design.reweighted(size_weights(semivalue, design.n))
+    return combine([design], [None], design.n)
+
+
+@pytest.mark.parametrize("sampler", ["stratified", "subsets", "exact"])
+@pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", (2, 1)])
+def test_the_own_semivalue_has_the_values_of_the_fit(sampler, semivalue):
+    design = play(noisy_game(), sampler, semivalue)
+    for again, found in zip(result(design, semivalue), result(design)):
+        np.testing.assert_allclose(again, found, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_enumeration_gives_all_semivalues(target):
+    game = noisy_game()
+    design = play(game, "exact", "shapley", limit=None)
+    values, errors, _ = result(design, target)
+    exact = tabulated_semivalue(game.utility(all_masks(N)), target)
+    np.testing.assert_allclose(values, exact, atol=1e-12)
+    assert (errors == 0).all()
+
+
+@pytest.mark.parametrize("source", ["shapley", pytest.param((3, 2), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("target", TARGETS)
+def test_agrees_with_enumeration(source, target):
+    game = noisy_game()
+    exact = tabulated_semivalue(game.utility(all_masks(N)), target)
+    for sampler in ("stratified", "subsets"):
+        values, errors, _ = result(play(game, sampler, source, limit=3000), target)
+        assert (np.abs(values - exact) <= 4.5 * errors).all()
+        assert errors.max() < 0.2
+
+
+def test_merged_and_resumed_designs_count_all_coalitions():
+    game = noisy_game()
+    first, second = (play(game, "stratified", "shapley", seed, limit=1000) for seed in (0, 1))
+    parts = [result(design, (2, 1))[0] for design in (first, second)]
+    arrays = first.arrays()
+    first.merge(second)
+    both, errors, _ = result(first, (2, 1))
+    np.testing.assert_allclose(both, np.mean(parts, axis=0), atol=0.5 * errors.max())
+    empty_utility = game.empty_utility
+    resumed = make_design("stratified", "shapley", N, seed=0, empty_utility=empty_utility)
+    resumed.limit = 1000
+    resumed.restore(arrays)
+    while (masks := resumed.ask()) is not None:
+        resumed.tell(game.utility(masks))
+    np.testing.assert_array_equal(result(resumed, (2, 1))[0], parts[0])
+
+
+def test_sizes_that_are_not_drawn_are_named():
+    design = play(noisy_game(), "stratified", small_half)
+    with pytest.raises(ValueError, match=r"Coalitions of 5 to 8 players are never drawn"):
+        result(design, "shapley")
+    game = FunctionGame(lambda masks: masks.mean(axis=1) ** 2, 200)
+    design = play(game, "subsets", "banzhaf")
+    with pytest.raises(ValueError, match=r"of 1 to 69, 131 to 199 players are drawn too rarely"):
+        result(design, "shapley")
+
+
+@pytest.mark.parametrize("sampler", ["permutation", "latin"])
+def test_permutations_are_refused(sampler):
+    design = play(noisy_game(), sampler, "shapley")
+    with pytest.raises(ValueError, match=f"reweight needs sampler='stratified'.*Got '{sampler}'"):
+        result(design, "banzhaf")
+
+
+def test_leave_one_out_has_no_other_coalitions():
+    design = play(noisy_game(), "exact", "leave-one-out")
+    np.testing.assert_array_equal(result(design, "leave-one-out")[0], result(design)[0])
+    with pytest.raises(ValueError, match="Got those of leave-one-out, of 8 players"):
+        result(design, "shapley")
+
+
+def test_expected_variance_is_that_of_games_of_sizes():
+    # Utilities are noise around a function of the size, as the formula supposes.
+    n, m, sizes = 40, 4000, np.arange(41)
+    mean, spread, worth = np.sqrt(sizes), 1.5 - sizes / n, np.random.default_rng(0).normal(size=n)
+
+    def utility(masks):
+        noise = np.sqrt(2) * np.sin(1000 * (masks @ worth))
+        return mean[masks.sum(1)] + spread[masks.sum(1)] * noise
+
+    game = FunctionGame(utility, n)
+    by_size = np.stack([np.ones(n + 1), mean, mean**2 + spread**2])
+    for target in ("banzhaf", (1, 4)):
+        q = size_weights(target, n)
+        design = play(game, "stratified", "shapley", limit=m)
+        other, drawn, own = design.reweighted(q)
+        strata = SizeStrata.of(size_weights("shapley", n)).reweighted(q)
+        expected = expected_variances(strata, design.moments.pooled[0], q, by_size)
+        np.testing.assert_allclose((drawn, own), expected, rtol=0.15)
+        assert other.variances()[0].mean() == pytest.approx(drawn, rel=0.2)
+    assert play(game, "stratified", target, limit=m).variances()[0].mean() == pytest.approx(
+        own, rel=0.25
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["banzhaf", (4, 1), (1, 4)])
+def test_claimed_errors_are_true(target):
+    game = noisy_game(1, 12)
+    exact = tabulated_semivalue(game.utility(all_masks(12)), target)
+    runs = [result(play(game, "stratified", "shapley", s, 3000), target) for s in range(40)]
+    off = np.array([values - exact for values, *_ in runs])
+    claimed = np.sqrt(np.mean([errors**2 for _, errors, _ in runs]))
+    assert 0.85 < claimed / np.sqrt((off**2).mean()) < 1.15
+    bias = off.mean(axis=0)
+    assert (bias**2).mean() < 2 * claimed**2 / len(runs)
