@@ -28,6 +28,12 @@ def _budget():
     return get_config()["working_memory"] * 2**20 / 8
 
 
+def _even_size(n_points, largest, workers):
+    """Size of tiles, at most ``largest``, of which each worker gets the same number."""
+    rounds = -(-n_points // (largest * workers))
+    return -(-n_points // (rounds * workers))
+
+
 def rank_head(n_rows):
     """Number of ranks that are resolved exactly, see `rank_kernels.rank_tile`: all if few rows."""
     return n_rows if n_rows <= 4096 else 1024
@@ -44,12 +50,12 @@ class NumbaEngine:
         # A product with few points spends most of its time packing the rows, especially wide ones.
         wide = 512 if n_features > 128 else 128
         room = int(_budget() // (4 * n_rows))
-        return max(1, min(wide, room, -(-n_points // workers)))
+        return _even_size(n_points, max(1, min(wide, room)), workers)
 
     def ball_tile_size(self, n_rows, n_points, workers):
         """Number of points in one call of `balls`."""
-        room = int(8 * _budget() // n_rows)
-        return max(1, min(512, room, max(64, -(-n_points // workers))))
+        largest = max(1, min(512, int(8 * _budget() // n_rows)))
+        return min(largest, max(64, _even_size(n_points, largest, workers)))
 
     def turn(self):
         """Context manager of one task: any number of tasks run in parallel."""
@@ -65,7 +71,7 @@ class NumbaEngine:
         n, n_points = len(space), len(points)
         queries, query_half = space.queries(points)
         dtype = np.dtype(np.float64) if space.kind == GENERIC else space.work.dtype
-        step = min(8, n_points)
+        step = min(max(8, 2**16 // n), n_points)
 
         buffers = space.buffers.take("ranks")
         if buffers is None or buffers[0].size < n_points * n or len(buffers[2]) < step:
@@ -117,20 +123,16 @@ class NumbaEngine:
         for start in range(0, len(blocks.order), _ROWS):
             order = blocks.order[start : start + _ROWS]
             part = slice(start // 8, (start + len(order)) // 8)
-            tile, padding = product[: len(order)], order < 0
-            half = space.half[order]
-            half[padding] = 0
-            sizes = half.reshape(-1, 8).max(axis=1)
-            half[padding] = np.inf  # never inside
+            tile, half = product[: len(order)], blocks.half[start : start + _ROWS]
             if space.kind == GENERIC:
                 np.negative(space.distances(points, order).T, out=tile)
             else:
-                rows = space.work[order]
+                rows = space.work.take(order, axis=0)  # faster than an index; -1 is the last row
                 if space.kind == COSINE:
                     rows *= space.scale[order, None]
                 np.matmul(rows, columns, out=tile)
             ball_kernels.pack_blocks(
-                space.kind, tile, half, space.ball_tolerance * sizes, threshold, point_slack, order,
+                space.kind, tile, half, blocks.slack[part], threshold, point_slack, order,
                 space.X, points, limit, blocks.classes[part], found.bits[part], counts,
             )  # fmt: skip
         space.buffers.give("products", buffer)
@@ -153,6 +155,11 @@ class ClassBlocks:
         self.position = np.empty(len(space), dtype=np.int64)
         self.position[by_class] = places
         self.classes = np.repeat(np.arange(space.n_classes), padded // 8)
+        padding = self.order < 0
+        self.half = space.half[self.order]
+        self.half[padding] = 0
+        self.slack = space.ball_tolerance * self.half.reshape(-1, 8).max(axis=1)
+        self.half[padding] = np.inf  # never inside
 
 
 def _class_blocks(space):

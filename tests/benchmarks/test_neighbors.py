@@ -13,12 +13,17 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 
 pytestmark = pytest.mark.bench
 
 N, V = 50_000, 1000
+
+
+def class_name(valuer):
+    return type(valuer).__name__
 
 
 @pytest.fixture(scope="module", params=[32, 512])
@@ -66,6 +71,22 @@ def test_knn_semivalues_against_shapley(problem, parameters, ratio):
         for valuer in (KNNShapleyValuer(5, **parameters), KNNShapleyValuer(5))
     ]
     assert ratio(f"KNN {parameters}, d={d}, over the Shapley value", *fits, 1.1) <= 1.1
+
+
+@pytest.mark.parametrize(
+    "valuer", [KNNShapleyValuer(5), TKNNShapleyValuer(7.0, metric="euclidean")], ids=class_name
+)
+def test_two_threads_against_one(valuer, ratio):
+    rng = np.random.default_rng(0)
+    X, X_val = (rng.standard_normal((size, 32)).astype(np.float32) for size in (N, V))
+    points = dict(X_val=X_val, y_val=rng.integers(0, 2, V))
+    y = rng.integers(0, 2, N)
+    fits = [
+        lambda n_jobs=n_jobs: clone(valuer).set_params(n_jobs=n_jobs).fit(X, y, **points)
+        for n_jobs in (2, 1)
+    ]
+    name = f"{class_name(valuer)}, two threads over one"
+    assert ratio(name, *fits, 1 / 1.7) <= 1 / 1.7
 
 
 PEER = """

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from skvalue.neighbors import as_rows, get_engine, make_space
+from skvalue.neighbors import as_rows, ball_parts, get_engine, make_space, rank_parts
 from skvalue.neighbors import ranks as all_ranks
 
 
@@ -224,3 +224,17 @@ def test_outliers_at_the_near_end_are_ordered(engine, rng):
     # Many keys under few codes: the insertion pass carries rows over long ways.
     X = np.concatenate([1e-4 * rng.random((60, 1)), 1e3 + rng.random((8000, 1))])
     check(ranks(engine, X, np.zeros((1, 1))), X.T**2, exact_up_to=60)
+
+
+@pytest.mark.parametrize("n_points", [3, 130, 300, 513, 1025, 1500])
+def test_threads_get_the_same_number_of_tiles(n_points):
+    engine = get_engine("numba")
+    for workers in (1, 2, 3):
+        for parts in (
+            rank_parts(engine, 5000, n_points, 32, workers=workers),
+            ball_parts(engine, 5000, n_points, workers),
+        ):
+            assert np.concatenate([np.arange(n_points)[part] for part in parts]).size == n_points
+            assert len(parts) % workers == 0 or n_points < 64 * workers
+            sizes = [part.stop - part.start for part in parts]
+            assert max(sizes) - min(sizes) < len(parts)

@@ -119,7 +119,7 @@ def test_max_rank_keeps_its_bound(rng, parameters):
     exact = KNNShapleyValuer(5, **parameters).fit(X, y, **game)
     short = clone(exact).set_params(max_rank=50).fit(X, y, **game)
     error = np.abs(short.values_ - exact.values_).max()
-    assert 0 < error <= short.max_rank_error_ == max_rank_bound(200, 50, 5, **parameters)
+    assert 0 < error <= short.truncation_error_ == max_rank_bound(200, 50, 5, **parameters)
 
 
 def test_calibrated_values_do_not_depend_on_the_utility(rng):

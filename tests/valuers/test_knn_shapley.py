@@ -104,9 +104,9 @@ def test_max_rank_keeps_its_bound(engine, rng, max_rank):
         valuer = KNNShapleyValuer(5, max_rank=max_rank, engine=engine)
         valuer.fit(X, y, X_val=X_val, y_val=[y[0]])
         error = np.abs(valuer.values_ - exact.values_).max()
-        assert 0 < error <= valuer.max_rank_error_ == max_rank_bound(400, max_rank)
+        assert 0 < error <= valuer.truncation_error_ == max_rank_bound(400, max_rank)
         assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
-    assert exact.max_rank_error_ == 0
+    assert exact.truncation_error_ == 0
 
 
 def test_max_rank_bound_is_nearly_reached():
@@ -116,14 +116,14 @@ def test_max_rank_bound_is_nearly_reached():
     fit = dict(X_val=[[-1.0]], y_val=[1.0])
     exact = KNNShapleyValuer(1).fit(X, y, **fit).values_
     valuer = KNNShapleyValuer(1, max_rank=rank).fit(X, y, **fit)
-    assert np.abs(valuer.values_ - exact).max() > 0.5 * valuer.max_rank_error_
+    assert np.abs(valuer.values_ - exact).max() > 0.5 * valuer.truncation_error_
 
 
 def test_max_rank_with_leave_one_out(rng):
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     exact = KNNShapleyValuer(3).fit(X, y)
     valuer = KNNShapleyValuer(3, max_rank=50).fit(X, y)
-    assert np.abs(valuer.values_ - exact.values_).max() <= valuer.max_rank_error_
+    assert np.abs(valuer.values_ - exact.values_).max() <= valuer.truncation_error_
     assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
     same = KNNShapleyValuer(3, max_rank=59).fit(X, y)
     np.testing.assert_allclose(same.values_, exact.values_, atol=1e-15)

@@ -1,5 +1,7 @@
 """Tables of the KNN-Shapley games: values as a function of rank, and the error of `max_rank`."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from ._coalitions import near_rows
@@ -163,6 +165,41 @@ def max_rank_bound(n, max_rank, n_neighbors=1, semivalue="shapley", min_coalitio
     """
     near = near_rows(n, n_neighbors, semivalue, min_coalition).near
     return max(0.0, float(near[min(max_rank, n)] - near[n]))
+
+
+@lru_cache(maxsize=64)  # a fit asks several times
+def smallest_max_rank(n, tol, n_neighbors=1, semivalue="shapley", min_coalition=0):
+    """Smallest number of ranks whose `max_rank_bound` is at most ``tol``.
+
+    The bound decreases with the rank, so that a search in its table of n numbers finds the smallest
+    one. For the Shapley value it is 1 / (tol + 1/n), rounded up, or K if that is larger.
+
+    Parameters
+    ----------
+    n : int
+        Number of players.
+    tol : float
+        Largest error of a value, at least 0.
+    n_neighbors : int, default=1
+        Number K of neighbours, the smallest rank.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
+        The semivalue.
+    min_coalition : int, default=0
+        Number of rows that a coalition has at least.
+
+    Returns
+    -------
+    max_rank : int
+        The number of ranks, at most n.
+
+    Examples
+    --------
+    >>> smallest_max_rank(n=1000, tol=0.01)
+    91
+    """
+    near = near_rows(n, n_neighbors, semivalue, min_coalition).near
+    first = min(n_neighbors, n)
+    return first + int(np.searchsorted(near[n] - near[first:], -tol))
 
 
 def vote_game(class_counts, n_neighbors, n_bits=0, semivalue="shapley", left_out=False):

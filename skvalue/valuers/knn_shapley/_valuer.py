@@ -5,7 +5,7 @@ Jia et al., "Efficient Task-Specific Data Valuation for Nearest Neighbor Algorit
 """
 
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from ...neighbors import (
 )
 from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
-from ._games import class_game, max_rank_bound, target_game, vote_game
+from ._games import class_game, max_rank_bound, smallest_max_rank, target_game, vote_game
 from ._values import (
     join_classes,
     join_targets,
@@ -87,9 +87,12 @@ class KNNShapleyValuer(BaseValuer):
         same weight. With T > 0 these are calibrated values (Yang et al. 2024): predictions from few
         rows, which nearly every row improves, no longer raise the values of harmful rows above 0.
         It must be less than the number of players, and needs the Shapley value.
-    max_rank : int, default=None
+    max_rank : int or "auto", default=None
         Number of nearest rows that are ranked at each validation point (at least `n_neighbors`);
-        the others count as tied. `max_rank_error_` bounds the error. Classification only.
+        the others count as tied. `truncation_error_` bounds the error. "auto" is the smallest
+        number whose bound is at most `tol`. Classification only.
+    tol : float, default=None
+        Largest error of a value, in units of the utility, with ``max_rank="auto"``, and only then.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" is regression if the target is continuous; whole numbers with many values are taken
         for classes, with a warning.
@@ -124,11 +127,14 @@ class KNNShapleyValuer(BaseValuer):
     utility_, empty_utility_ : float
         Mean utility of all rows and of the empty coalition. For the Shapley value,
         ``values_.sum()`` is their difference.
-    max_rank_error_ : float
+    max_rank_ : int
+        Number of nearest rows that are ranked; the number of players for exact values. (If the
+        splits of `cv` have different numbers of players, the largest over the splits.)
+    truncation_error_ : float
         Bound of the error of each value due to `max_rank`; 0 for exact values.
     approximate_ : bool
         Whether the engine may have missed some of the nearest `max_rank` rows ("faiss-ivf");
-        `max_rank_error_` bounds the error of the truncation alone.
+        `truncation_error_` bounds the error of the truncation alone.
     embedding_ : transformer, torch module or callable
         The fitted embedding, if `embedding` is set.
     classes_ : ndarray of shape (n_classes,), or list of these
@@ -171,7 +177,8 @@ class KNNShapleyValuer(BaseValuer):
         "metric": [StrOptions(METRICS | {"precomputed"}), callable],
         "semivalue": [str, tuple, list],
         "min_coalition": [Interval(Integral, 0, None, closed="left")],
-        "max_rank": [Interval(Integral, 1, None, closed="left"), None],
+        "max_rank": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
         "task": [StrOptions({"auto", "classification", "regression"})],
         **ENGINE_CONSTRAINTS,
         "engine": [StrOptions({"auto", *ENGINES})],
@@ -191,6 +198,7 @@ class KNNShapleyValuer(BaseValuer):
         semivalue="shapley",
         min_coalition=0,
         max_rank=None,
+        tol=None,
         task="auto",
         engine="auto",
         device="auto",
@@ -207,6 +215,7 @@ class KNNShapleyValuer(BaseValuer):
         self.semivalue = semivalue
         self.min_coalition = min_coalition
         self.max_rank = max_rank
+        self.tol = tol
         self.task = task
         self.engine = engine
         self.device = device
@@ -250,25 +259,42 @@ class KNNShapleyValuer(BaseValuer):
                 f"min_coalition must be less than the number of players, {min(sizes)}. Got "
                 f"{self.min_coalition}."
             )
-        bound = 0.0
+        self._check_max_rank(problem)
+        error = 0.0
         if self.max_rank is not None:
-            if not problem.n_classes:
-                raise ValueError(
-                    "max_rank must be None for a regression: its error has no bound. Got "
-                    f"{self.max_rank}."
-                )
-            if self.max_rank < self.n_neighbors:
-                raise ValueError(
-                    f"max_rank must be at least n_neighbors={self.n_neighbors}. Got "
-                    f"{self.max_rank}."
-                )
-            bound = max(
+            error = max(
                 max_rank_bound(
-                    n, self.max_rank, self.n_neighbors, semivalue, self.min_coalition
+                    n, self._n_ranked(n), self.n_neighbors, semivalue, self.min_coalition
                 )
                 for n in sizes
             )  # fmt: skip
-        return {"max_rank_error_": bound, "approximate_": approximate}
+        return {
+            "max_rank_": max(map(self._n_ranked, sizes)), "truncation_error_": error,
+            "approximate_": approximate,
+        }  # fmt: skip
+
+    def _check_max_rank(self, problem):
+        if (self.max_rank == "auto") != (self.tol is not None):
+            raise ValueError(
+                "max_rank='auto' and tol, the largest error of a value, need each other. Got "
+                f"max_rank={self.max_rank!r} and tol={self.tol}."
+            )
+        if self.max_rank is not None and not problem.n_classes:
+            raise ValueError(
+                "max_rank must be None for a regression: its error has no bound. Got "
+                f"{self.max_rank!r}."
+            )
+        if self.max_rank not in (None, "auto") and self.max_rank < self.n_neighbors:
+            raise ValueError(
+                f"max_rank must be at least n_neighbors={self.n_neighbors}. Got {self.max_rank}."
+            )
+
+    def _n_ranked(self, n):
+        """Number of nearest rows that are ranked, of n players."""
+        if self.max_rank != "auto":
+            return n if self.max_rank is None else min(self.max_rank, n)
+        semivalue = check_semivalue(self.semivalue)
+        return smallest_max_rank(n, self.tol, self.n_neighbors, semivalue, self.min_coalition)
 
     def _check_vote(self, problem):
         """Refuse what the game of a majority vote, or weights of the neighbours, do not support."""
@@ -283,7 +309,7 @@ class KNNShapleyValuer(BaseValuer):
         for name, needed in (("max_rank", None), ("min_coalition", 0)):
             if getattr(self, name) != needed:
                 raise ValueError(
-                    f"{name} must be {needed} with utility='hard'. Got {getattr(self, name)}."
+                    f"{name} must be {needed} with utility='hard'. Got {getattr(self, name)!r}."
                 )
         if get_engine(self.engine, self.device).name != "numba":
             raise ValueError(
@@ -325,8 +351,9 @@ class KNNShapleyValuer(BaseValuer):
         engine, workers = get_engine(self.engine, self.device), n_workers(self.n_jobs)
         d = problem.X.shape[1]
         return [
-            rank_parts(engine, problem.n_rows(split), len(split.points), d, self.max_rank, workers)
+            rank_parts(engine, problem.n_rows(split), len(split.points), d, max_rank, workers)
             for split in problem.splits
+            for max_rank in [self.max_rank and self._n_ranked(_n_players(problem, split))]
         ]
 
     def _tasks(self, problem, number, parts):
@@ -340,7 +367,7 @@ class KNNShapleyValuer(BaseValuer):
             y = y.astype(np.min_scalar_type(n_classes))  # small, for the processor's cache
         else:
             class_counts, y, points = np.zeros(0, np.int64), y - points.prior, points.centred()
-        max_rank = n if self.max_rank is None else min(self.max_rank, n)
+        max_rank = self._n_ranked(n)
         rows = problem.row_numbers(split) if self._is_precomputed else X
         space = make_space(rows, self.metric)
         if self.utility == "hard":
