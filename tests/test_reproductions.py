@@ -1,6 +1,7 @@
 """What only redoes a paper's figures: plain functions of examples/reproductions/."""
 
 import importlib
+import json
 import re
 from itertools import product
 from pathlib import Path
@@ -461,6 +462,34 @@ def test_an_audit_is_timed(script, capsys):
     said = capsys.readouterr().out
     assert float(re.search(r"^ratio: ([\d.]+)$", said, re.MULTILINE)[1]) > 0
     assert 0 < float(re.search(r"^page: ([\d.]+) MB$", said, re.MULTILINE)[1]) < 1
+
+
+# Cost -------------------------------------------------------------------------------------------
+
+
+@of("cost_curve")
+def test_curves_of_cost(script, monkeypatch, capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    names = ["KNN", "TKNN, epsilon=1", "influence"]
+    monkeypatch.setattr(script, "METHODS", {name: script.METHODS[name] for name in names})
+    save, picture = tmp_path / "cost.json", tmp_path / "cost.png"
+    files = ["--save", str(save), "--draw", str(picture)]
+    script.main(["--sizes", "40", "80", "--points", "10", "20", *files])
+    curves = json.loads(save.read_text())
+    assert [cell[:2] for cell in curves["KNN"]] == [[40, 10], [40, 20], [80, 10], [80, 20]]
+    assert [cell[3] for cell in curves["KNN"]] == [400, 800, 800, 1600]
+    assert [cell[3] for cell in curves["influence"]] == [40, 40, 80, 80]
+    assert all(cell[2] > 0 for found in curves.values() for cell in found)
+    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
+    assert len(table) == 8
+    assert picture.stat().st_size > 10_000
+    script.main(["--sizes", "60", "--points", "10", "--methods", "KNN", *files])
+    merged = json.loads(save.read_text())
+    assert [cell[0] for cell in merged["KNN"]] == [40, 40, 60, 80, 80]
+    assert merged["influence"] == curves["influence"]
+    capsys.readouterr()
+    script.main(["--methods", "KNN", "--max-seconds", "1e-9", "--save", str(save)])
+    assert json.loads(save.read_text()) == merged  # a limit that no fit keeps
 
 
 # Influence --------------------------------------------------------------------------------------

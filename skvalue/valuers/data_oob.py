@@ -6,20 +6,23 @@ from numbers import Integral, Real
 from time import perf_counter
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import clone, is_regressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.utils import Bunch
 
 from .._utils.checks import seed_of
 from .._utils.parallel import one_thread
 from .._utils.sklearn import HasMethods, Interval, StrOptions, safe_indexing, validated
 from .._utils.warned import counted_map, summaries
-from ..base import Result
+from ..base import Result, make_problem
 from ..exceptions import ImpreciseValuesWarning
 from ..games import check_takes_weights, on_all_rows, train
 from ._retraining._base import BaseRetrainingValuer, takes_of
 
 _CHUNK = 16  # models per task, for any number of workers, so that sums have the same bits
 _MODELS, _FEWEST = 800, 50  # most and fewest models by default
+_LONG_ENOUGH = 0.1  # seconds of the models that are timed
 _RELIABLE = 10  # models per row from which on standard errors are compared with `tol`
 
 
@@ -207,6 +210,50 @@ class DataOOBValuer(BaseRetrainingValuer):
 
     _default_estimator = DecisionTreeClassifier()
 
+    def estimate_cost(self, X, y, *, groups=None, sample_weight=None):
+        """Estimate the cost of `fit` from the time of a few models.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            As in `fit`, like the other parameters.
+        y : array-like of shape (n_samples,)
+            Labels or targets.
+        groups, sample_weight : array-likes, default=None
+            Groups, and weights of the rows.
+
+        Returns
+        -------
+        cost : Bunch
+            ``seconds`` (approximate, at most `max_time`), ``n_evaluations``, the number of models
+            (None if `tol` or `max_time` decides), ``seconds_per_evaluation`` of one worker,
+            ``n_players`` and ``solver``.
+
+        Raises
+        ------
+        ValueError
+            As in `fit`.
+        """
+        problem = make_problem(self, X, y, groups=groups, sample_weight=sample_weight)
+        self._prepare(problem)
+        count, shared = self._n_models(problem), self._shared(problem, 0)
+        _bag_chunk(*shared, range(1))  # imports, and the memory's first use
+        start, models = perf_counter(), 0
+        while (seconds := perf_counter() - start) < _LONG_ENOUGH:
+            models += 1
+            _bag_chunk(*shared, range(models, models + 1))
+        limits = [] if self.max_time is None else [float(self.max_time)]
+        if count is not None:
+            workers = min(effective_n_jobs(self.n_jobs), -(-count // _CHUNK))
+            limits.append(count * seconds / models / workers)
+        return Bunch(
+            seconds=min(limits, default=None),
+            n_evaluations=count,
+            seconds_per_evaluation=seconds / models,
+            n_players=problem.n_players,
+            solver="loop",
+        )
+
     @property
     def _takes(self):
         return takes_of(self, "models", points=False, done="models trained")
@@ -245,15 +292,19 @@ class DataOOBValuer(BaseRetrainingValuer):
             return default_models(len(problem.y), n_features)
         return self.n_estimators
 
+    def _shared(self, problem, seed):
+        """Arguments of `_bag_chunk` that are common to all tasks."""
+        return (
+            self._model(problem), problem.X, problem.labels(problem.y), problem.sample_weight,
+            problem.classes, problem.groups, problem.n_players, seed,
+        )  # fmt: skip
+
     def _sums(self, problem, n_models):
         """Yield the sums over models so far, after each chunk of the first `n_models`.
 
         The last sums come when each player was out of bag at least twice, with the reason to stop.
         """
-        shared = (
-            self._model(problem), problem.X, problem.labels(problem.y), problem.sample_weight,
-            problem.classes, problem.groups, problem.n_players, seed_of(self.random_state),
-        )  # fmt: skip
+        shared = self._shared(problem, seed_of(self.random_state))
         n, trained, start, reason = problem.n_players, 0, perf_counter(), None
         warned = {}
         total, squares, count = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64)

@@ -10,6 +10,7 @@ SKVALUE_SHAPIQ_PYTHON (Python 3.12 or later), after ``pip install shapiq==1.8.0`
 import os
 import subprocess
 import sys
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -184,3 +185,32 @@ def test_weighted_knn_against_shapiq(capsys):
     with capsys.disabled():
         print(f"\nshapiq 1.8 over weighted KNN, N=150, V=2, K=5, 3 bits: {sorted(times)}")
     assert np.median(times) >= 30
+
+
+def estimated(problem, valuer, name):
+    """Whether the estimated time is within a factor of two of that of a fit: medians of seven."""
+    _, X, y, X_val, y_val = problem
+    found = []
+    for _ in range(7):
+        cost = valuer.estimate_cost(X, y, X_val=X_val, y_val=y_val)
+        start = perf_counter()
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+        found.append(cost.seconds / (perf_counter() - start))
+    print(f"\n{name}: estimated over measured seconds {np.round(np.sort(found), 2)}")
+    return 0.5 <= np.median(found) <= 2
+
+
+@pytest.mark.parametrize("engine", ["numba", "torch"])
+@pytest.mark.parametrize("max_rank", [None, 100])
+def test_estimated_seconds_of_knn(problem, max_rank, engine):
+    d, *_ = problem
+    if engine == "torch":
+        pytest.importorskip("torch")
+    valuer = KNNShapleyValuer(5, max_rank=max_rank, engine=engine, device="cpu")
+    assert estimated(problem, valuer, f"KNN, {engine}, max_rank={max_rank}, d={d}")
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_estimated_seconds_of_tknn(problem, n_jobs):
+    d, *_ = problem
+    assert estimated(problem, TKNNShapleyValuer(0.9, n_jobs=n_jobs), f"TKNN, {n_jobs} jobs, d={d}")

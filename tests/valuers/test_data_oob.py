@@ -1,5 +1,7 @@
 """Data-OOB against a plain loop over bags, groups, targets, errors."""
 
+import time
+
 import joblib
 import numpy as np
 import pytest
@@ -147,6 +149,29 @@ def test_the_default_number_of_models_is_bounded(data):
     with pytest.warns(ImpreciseValuesWarning, match="based on 50 models, the default for data of"):
         valuer = DataOOBValuer(DummyClassifier()).fit(large, np.arange(60_000) % 2)
     assert (valuer.n_evaluations_, valuer.stop_reason_) == (50, "n_estimators")
+
+
+class SlowDummy(DummyClassifier):
+    def fit(self, X, y, sample_weight=None):
+        time.sleep(0.01)
+        return super().fit(X, y, sample_weight)
+
+
+def test_estimated_cost(data):
+    valuer = DataOOBValuer(SlowDummy(), 32, random_state=0)
+    cost = valuer.estimate_cost(*data)
+    assert not hasattr(valuer, "values_")
+    start = time.perf_counter()
+    valuer.fit(*data)
+    assert 0.5 < (time.perf_counter() - start) / cost.seconds < 2
+    assert (cost.n_evaluations, cost.n_players, cost.solver) == (32, 30, "loop")
+    assert cost.seconds_per_evaluation == pytest.approx(cost.seconds / 32)
+    two = valuer.set_params(n_jobs=2).estimate_cost(*data, groups=np.arange(30) % 6)
+    assert two.n_players == 6
+    assert two.seconds == pytest.approx(16 * two.seconds_per_evaluation)
+    timed = DataOOBValuer(max_time=0.5).estimate_cost(*data)
+    assert (timed.seconds, timed.n_evaluations) == (0.5, None)
+    assert DataOOBValuer(tol=0.1).estimate_cost(*data).seconds is None
 
 
 def test_goals_of_the_number_of_models(data):

@@ -10,7 +10,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from ..._utils.parallel import n_workers, ordered_map, tiles
-from ..._utils.sklearn import Interval, StrOptions
+from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ...base import BaseValuer, Takes, mean_over_splits
 from ...neighbors import (
     APPROXIMATE,
@@ -27,6 +27,8 @@ from ...neighbors import (
 from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
 from ._games import class_game, max_rank_bound, smallest_max_rank, target_game, vote_game
+from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, estimated_cost, started
+from ._games import class_game, max_rank_bound, target_game, vote_game
 from ._values import (
     join_classes,
     join_targets,
@@ -465,6 +467,41 @@ class KNNShapleyValuer(BaseValuer):
         ]
         tasks = [(*players, *games) for games in zip(*by_output)]
         return sum(ordered_map(point_moments, tasks, self.n_jobs))
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def estimate_cost(
+        self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None
+    ):  # fmt: skip
+        """Estimate the cost of `fit` from fits with a few of the validation points.
+
+        All rows are compared with some of the points, on this machine, by the engine and the
+        number of threads of `fit`: this takes about a second for a million rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            As in `fit`, like the other parameters.
+        y : array-like of shape (n_samples,)
+            Labels or targets.
+        X_val, y_val, groups, sample_weight_val : array-likes, default=None
+            Validation set, groups, and weights of the validation points.
+
+        Returns
+        -------
+        cost : Bunch
+            ``seconds`` (approximate), ``n_points`` (validation points of all splits),
+            ``seconds_per_point``, ``memory`` (approximate largest number of bytes of NumPy arrays,
+            apart from the data; the libraries of other engines than "numba" need more),
+            ``n_players`` and ``solver``, the engine.
+
+        Raises
+        ------
+        ValueError
+            As in `fit`.
+        """
+        return estimated_cost(
+            self, X, y, X_val, y_val, groups=groups, sample_weight_val=sample_weight_val
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

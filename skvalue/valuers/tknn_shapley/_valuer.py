@@ -10,12 +10,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from ..._utils.parallel import n_workers, ordered_map
-from ..._utils.sklearn import Interval, StrOptions
+from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Part, Release, Takes, mean_over_splits
 from ...exceptions import RadiusWarning
 from ...neighbors import METRICS, Rows, ball_parts, balls, get_engine, make_space
 from ...semivalues import check_semivalue
-from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
+from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, estimated_cost, started
 from ._game import by_label, game_at_points, same_and_other
 from ._private import CappedBalls, noisy_counts
 from ._radius import choose_radius
@@ -586,6 +586,47 @@ class TKNNShapleyValuer(BaseValuer):
         members = (np.flatnonzero(problem.groups == group) for group in range(problem.n_players))
         values = (self._point_values(fitted, 0, players) for players in members)
         return np.array([[squares @ v, squares @ v**2] for v in values]).T
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def estimate_cost(
+        self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None
+    ):  # fmt: skip
+        """Estimate the cost of `fit` from fits with a few of the validation points.
+
+        All rows are compared with some of the points, on this machine, by the engine and the
+        number of threads of `fit`: this takes about a second for a million rows. `radius="auto"` is
+        chosen as in `fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            As in `fit`, like the other parameters.
+        y : array-like of shape (n_samples,)
+            Labels or targets.
+        X_val, y_val, groups, sample_weight_val : array-likes, default=None
+            Validation set, groups, and weights of the validation points.
+
+        Returns
+        -------
+        cost : Bunch
+            ``seconds`` (approximate), ``n_points`` (validation points of all splits),
+            ``seconds_per_point``, ``memory`` (approximate largest number of bytes of NumPy arrays,
+            apart from the data; the libraries of other engines than "numba" need more),
+            ``n_players`` and ``solver``, the engine.
+
+        Raises
+        ------
+        ValueError
+            As in `fit`; with epsilon, since measured times depend on the private rows.
+        """
+        if self._is_private:
+            raise ValueError(
+                "estimate_cost needs epsilon=None: measured times depend on the private rows. "
+                f"Estimate with public rows of the same shape. Got epsilon={self.epsilon}."
+            )
+        return estimated_cost(
+            self, X, y, X_val, y_val, groups=groups, sample_weight_val=sample_weight_val
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
