@@ -200,10 +200,10 @@ def own_fits(case, rows, seed):
 def own_results(store, folder, cases, replicates):
     """Case -> setting -> results of the replicates, stacked."""
     results = {}
+    for case in (Case("wine", "naive Bayes", n=50), Case("diabetes", "ridge", n=50)):
+        valued(case, load(None, case.data, case.n), True, 1100, 0)  # compiles
     for case in cases:
         rows = load(folder, case.data, case.n)
-        if not any(key.startswith(f"own/{case}/") for key in store.results):
-            valued(case, rows, True, 300, 0)  # compiles
         count = replicates or (6 if case.one_by_one else 20)
         fits = [store.get(("own", case, seed), own_fits, case, rows, seed) for seed in range(count)]
         results[case] = {
@@ -274,7 +274,7 @@ def peers_of(case, shapiq):
     return tables[shapiq]
 
 
-def add_peers(store, case, rows, shapiq, replicates):
+def add_peers(store, case, rows, shapiq, replicates, wanted=None):
     """The values of the other estimators, or of those of shapiq."""
     game, q = played(case, rows), size_weights(case.semivalue, case.n)
 
@@ -284,7 +284,7 @@ def add_peers(store, case, rows, shapiq, replicates):
         return {"values": found.tolist(), "seconds": process_time() - start}
 
     for name, peer in peers_of(case, shapiq).items():
-        for seed in range(replicates):
+        for seed in range(replicates if not wanted or name in wanted else 0):
             store.get(("peer", case, title(name, shapiq), seed), values, peer, seed)
 
 
@@ -292,52 +292,60 @@ def title(name, shapiq):
     return f"shapiq {name}" if shapiq else name
 
 
-def squared_errors(store, case, name, reference, replicates):
+def squared_errors(store, case, name, reference):
     """Mean squared errors of the replicates; the error of the reference is taken off."""
     exact, error = np.array(reference["values"]), np.array(reference["errors"])
-    found = [store.results.get(f"peer/{case}/{name}/{seed}") for seed in range(replicates)]
-    found = [fit["values"] for fit in found if fit is not None]
+    start = f"peer/{case}/{name}/"
+    found = [fit["values"] for key, fit in store.results.items() if key.startswith(start)]
     if not found:
-        return None
+        return np.zeros(0)
     return ((np.array(found) - exact) ** 2).mean(axis=1) - np.mean(error**2)
 
 
-def print_peers(store, folder, cases, replicates, python):
+def add_results(store, case, args):
+    """The reference, and values of skvalue and of the other estimators; returns the reference."""
+    rows = load(args.data, case.data, case.n)
+    count = args.replicates or (4 if case.one_by_one else 6)
+    reference = store.get(
+        ("reference", case), valued, case, rows, False, case.reference, 12345
+    )  # fmt: skip
+    for seed in range(count if not args.estimators or "skvalue" in args.estimators else 0):
+        if f"peer/{case}/True/{seed}" not in store.results:
+            for name, fit in own_fits(case, rows, seed).items():
+                store.get(("peer", case, name, seed), dict, fit)
+    add_peers(store, case, rows, False, count, args.estimators)
+    if args.shapiq is not None:
+        work_apart(store, case, count, args)
+    return reference
+
+
+def print_peers(store, cases, args):
     """RMSE over that of skvalue; counts of cases won, equal and lost."""
     counts = {}
-    print('\nRMSE over that of adjust=True (+- two standard errors); "auto" and False: skvalue')
+    print('\nRMSE over that of adjust=True or "auto"; False, True and auto are skvalue')
     for case in cases:
-        rows = load(folder, case.data, case.n)
-        count = replicates or (4 if case.one_by_one else 8)
-        given = (case, rows, False, case.reference, 12345)
-        reference = store.get(("reference", case), valued, *given)
-        for seed in range(count):
-            if f"peer/{case}/True/{seed}" not in store.results:
-                for name, fit in own_fits(case, rows, seed).items():
-                    store.get(("peer", case, name, seed), dict, fit)
-        add_peers(store, case, rows, False, count)
-        if python == sys.executable:
-            add_peers(store, case, rows, True, count)
-        elif python is not None:
-            work_apart(store, folder, case, count, python)
+        reference = add_results(store, case, args)
         names = [*SETTINGS, *peers_of(case, False)]
         names += [title(name, True) for name in peers_of(case, True)]
-        squares = {name: squared_errors(store, case, name, reference, count) for name in names}
-        squares = {name: x for name, x in squares.items() if x is not None}
+        squares = {name: squared_errors(store, case, name, reference) for name in names}
+        squares = {name: x for name, x in squares.items() if len(x)}
         # Replicates are few, so all estimators share one coefficient of variation of the squares.
-        spread = np.sqrt(np.mean([x.var(ddof=1) / x.mean() ** 2 for x in squares.values()]))
-        off = 2 * np.sqrt(2 / count) * spread / 2
-        print(f"\n{case}: n={case.n}, {case.fits} fits, {count} replicates")
-        for ours in ("True", "auto"):
-            base = np.sqrt(squares[ours].mean())
-            line = []
+        many = [x for x in squares.values() if len(x) > 1]
+        spread = np.sqrt(np.mean([x.var(ddof=1) / x.mean() ** 2 for x in many])) if many else np.inf
+        print(
+            f"\n{case}: n={case.n}, {case.fits} fits; two standard errors of a replicate's error:"
+        )
+        print(f"  {spread:.0%}")
+        for ours in ("True", "auto") if "True" in squares else ():
+            base, line = squares[ours], []
             for name, x in squares.items():
                 if name != ours:
-                    ratio = np.sqrt(max(x.mean(), 0)) / base
+                    ratio = np.sqrt(max(x.mean(), 0) / base.mean())
+                    off = spread * np.sqrt(1 / len(x) + 1 / len(base))
                     verdict = 1 if ratio * (1 - off) > 1 else -1 if ratio * (1 + off) < 1 else 0
                     counts.setdefault((ours, name), []).append((verdict, case))
-                    line.append(f"{name} {ratio:.2f}")
-            print(f"  {ours} {base:.2e} (+-{off:.0%}): " + ", ".join(line), flush=True)
+                    line.append(f"{name} {ratio:.2f} +- {ratio * off:.2f}")
+            print(f"  {ours} {np.sqrt(base.mean()):.2e}: " + ", ".join(line), flush=True)
     print("\nCases in which skvalue has the lower error, an equal one, the higher one")
     for (ours, name), found in counts.items():
         kinds = [sum(v == k for v, _ in found) for k in (1, 0, -1)]
@@ -345,12 +353,14 @@ def print_peers(store, folder, cases, replicates, python):
         print(f"  adjust={ours:5} {name:30} {kinds[0]:3} {kinds[1]:3} {kinds[2]:3}  {lost}")
 
 
-def work_apart(store, folder, case, replicates, python):
-    """Have another Python, which has shapiq, add its values to the file of results."""
+def work_apart(store, case, replicates, args):
+    """Have the Python that has shapiq add its values to the file of results."""
     if store.path is None:
         raise SystemExit("--shapiq needs --save: the other process writes there.")
-    command = [python, __file__, "--work", str(case), "--save", str(store.path)]
-    command += ["--replicates", str(replicates), *(["--data", folder] if folder else [])]
+    command = [args.shapiq, __file__, "--work", str(case), "--save", str(store.path)]
+    command += ["--replicates", str(replicates)]
+    for name, value in (("--data", [args.data]), ("--estimators", args.estimators)):
+        command += [name, *value] if value and value[0] else []
     root = Path(sys.modules["skvalue"].__file__).parents[1]
     subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(root)})
     store.read()
@@ -369,6 +379,7 @@ def main(arguments=None):
     parser.add_argument("--data", metavar="FOLDER", help="folder of NAME.npz")
     parser.add_argument("--shapiq", metavar="PYTHON", help="a Python that has shapiq")
     parser.add_argument("--cases", nargs="*", metavar="WORDS", help="parts of the names of cases")
+    parser.add_argument("--estimators", nargs="*", metavar="NAME", help="skvalue, SVARM, ...")
     parser.add_argument("--replicates", type=int, help="of every fit")
     parser.add_argument("--save", metavar="FILE", help="JSON of the results")
     tables = ("ratios", "time", "honest", "peers")
@@ -379,7 +390,8 @@ def main(arguments=None):
     store = Store(args.save)
     if args.work:
         case = next(case for case in PEER_CASES if str(case) == args.work)
-        add_peers(store, case, load(args.data, case.data, case.n), True, args.replicates)
+        rows = load(args.data, case.data, case.n)
+        add_peers(store, case, rows, True, args.replicates, args.estimators)
         return
     if set(args.tables) - {"peers"}:
         cases = chosen(OWN_CASES, args.cases, args.data)
@@ -389,7 +401,7 @@ def main(arguments=None):
                 show(results)
     if "peers" in args.tables:
         cases = chosen(PEER_CASES, args.cases, args.data)
-        print_peers(store, args.data, cases, args.replicates, args.shapiq)
+        print_peers(store, cases, args)
 
 
 if __name__ == "__main__":
