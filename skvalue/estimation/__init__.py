@@ -12,6 +12,7 @@ block), and blocks are added in order, so that results are bitwise identical for
 kind of workers, and after an interruption.
 """
 
+from .adjust import FEWEST, Adjustment
 from .checkpoint import Checkpoint, read_arrays
 from .designs import SAMPLERS, choose_sampler, make_design
 from .intervals import bernstein_halfwidth, decided, t_halfwidth

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._utils.hashing import fingerprint
 
-VERSION = 3
+VERSION = 4
 
 _SECONDS = 1.0  # least time between two writes
 

@@ -38,6 +38,12 @@ class Design(ABC):
     n_blocks = total = None  # numbers of blocks and coalitions, if they are finite
     truncation = None
     cuts = False  # whether a block that is cut may follow the complete ones
+    is_adjusted, adjusted = (
+        False,
+        None,
+    )  # whether values use it, and an estimate with control variates, see `SubsetDesign`
+    is_due = True  # whether goals are checked after this round
+    record = None  # the coalitions in the moments, if it is kept, see `Record`
     limit, least = None, 0  # most and fewest coalitions to evaluate, with the first one
 
     def __init__(self, n, empty_utility=0.0, seed=0, number=0, size=_BATCH):
@@ -46,6 +52,7 @@ class Design(ABC):
         # Utility of all players; number of complete blocks, of their coalitions, and their sums.
         self.full, self.block, self.n_evaluations, self.moments = None, 0, 0, self._no_moments()
         self._drawn = None  # coalitions of incomplete blocks
+        self._cache = {}  # of what can be computed again
         self._last = None  # the first block after the current round
         self._kept = None  # sums and counts before a block that was cut or extended
         # The allocation of the round that starts with the block `plan_first`.
@@ -175,8 +182,14 @@ class Design(ABC):
         """Drop the coalitions of incomplete blocks."""
         self._drawn = None
 
+    def forget(self):
+        """Drop what can be computed again from the record."""
+        self._cache = {}
+
     def merge(self, other):
         """Add the sums of a design with another seed."""
+        if self.record is not None:
+            self.record.append(self.moments.count, other.record, other.moments.count)
         self.moments, self._kept = self.moments.merge(other.moments), None
         self.n_evaluations += other.n_evaluations - 1
 
@@ -190,6 +203,7 @@ class Design(ABC):
             "plan": self.plan,
             "plan_first": np.array(self.plan_first),
             **moments.arrays(),
+            **({} if self.record is None else self.record.arrays(moments.count)),
         }
 
     def restore(self, arrays):
@@ -199,10 +213,12 @@ class Design(ABC):
         self.block, self.n_evaluations = (int(count) for count in arrays["counts"])
         self.plan, self.plan_first = arrays["plan"], int(arrays["plan_first"])
         self.moments = type(self.moments).of_arrays(arrays)
+        if self.record is not None:
+            self.record = type(self.record).of_arrays(arrays)
         within = self.round_of(self.block)[0] < self.block
         self._last = self._end_of_round() if within else None
 
-    def random(self, block):
-        """The random number generator of a block."""
-        key = (self.number, block)
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+    def random(self, block, seed=None):
+        """The random number generator of a block, by default of the design's seed."""
+        key, seed = (self.number, block), self.seed if seed is None else seed
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))

@@ -28,8 +28,10 @@ def choose_sampler(semivalue, n, limit=None):
     return "subsets" if isinstance(semivalue, str) and semivalue == "banzhaf" else "stratified"
 
 
-def make_design(sampler, semivalue, n, truncation=None, **options):
+def make_design(sampler, semivalue, n, truncation=None, adjustment=None, **options):
     """The design of a sampler by name, for n players; ``options`` are those of `Design`.
+
+    The `Adjustment` is used by "stratified" and "subsets" only.
 
     Raises ValueError if "exact" would enumerate too many coalitions.
     """
@@ -43,4 +45,4 @@ def make_design(sampler, semivalue, n, truncation=None, **options):
         return ExactDesign(q, **options)
     if sampler in ORDERS:
         return OrderDesign(q, sampler, truncation, **options)
-    return SubsetDesign(q, stratified=sampler == "stratified", **options)
+    return SubsetDesign(q, sampler == "stratified", adjustment, **options)

@@ -80,7 +80,9 @@ class Run:
         self.turn = (self.turn + 1) % len(self.designs)
 
     def _check_goals(self):
-        if self.stopping.goals and all(design.has_reliable_errors for design in self.designs):
+        if not self.stopping.goals or not self.designs[0].is_due:
+            return
+        if all(design.has_reliable_errors for design in self.designs):
             self.reason = self.stopping.reached(*self.result(), self.n_evaluations)
 
     @property

@@ -1,13 +1,16 @@
 """Semivalues from random subsets, each used for all players."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..samplers import SizeStrata, draw_subsets, neyman_allocation
+from .adjust import FEWEST, adjusted_moments, is_due
 from .design import ENTRIES, ROUND, Design, Moments
+from .record import Record
 
 SUBSETS = 32  # coalitions per block
+_PIECE = 4096  # coalitions that are drawn again at once
 _PILOT = 4  # blocks before the first estimate of variances
 _FEW = 4  # effective observations below which the variance of the whole stratum is used
 
@@ -48,6 +51,10 @@ class SubsetMoments(Moments):
     def count(self):
         """Number of coalitions so far."""
         return int(self.pooled[0].sum())
+
+    def pooled_variances(self):
+        """Variance of the utilities of each stratum; infinite for less than two."""
+        return self._pooled_mean()[1]
 
     def _pooled_mean(self):
         counts, sums, squares = self.pooled
@@ -96,10 +103,13 @@ class SubsetDesign(Design):
     cost = SUBSETS
     cuts = True
 
-    def __init__(self, q, stratified, **options):
+    def __init__(self, q, stratified, adjustment=None, **options):
         self.q, self.strata = q, SizeStrata.of(q, stratified)
         self.efficient = bool(np.allclose(q, 1 / len(q), rtol=1e-9))
         super().__init__(len(q), **options)
+        self.record = Record()
+        self.adjustment = adjustment  # an `Adjustment` of the values, or None
+        self._fit = None  # number of coalitions, and the surrogate fitted on them
 
     def _no_moments(self):
         n_strata = self.strata.n_strata
@@ -136,9 +146,34 @@ class SubsetDesign(Design):
         for i, (masks, labels) in enumerate(self._drawn):
             sizes, v = masks.sum(axis=1), gains[i * SUBSETS :][:SUBSETS]
             moments = moments.add(masks, labels, v, strata.inside[sizes], strata.outside[sizes])
+        labels = np.concatenate([labels for _, labels in self._drawn])
+        self.record.write(self.moments.count, self.block, self.seed, labels, gains, SUBSETS)
+        if self.adjustment is not None:
+            masks = np.concatenate([masks for masks, _ in self._drawn])
+            # By the first coalition, so that the masks need not be drawn again.
+            self._cache[self.moments.count] = np.packbits(masks, axis=1)
         blocks, self._drawn = len(self._drawn), None
         kept = self._state if len(utilities) < blocks * SUBSETS else None
         self._advance(moments, blocks, len(utilities), kept)
+
+    def drawn(self, known=0):
+        """The coalitions in the moments, in order: masks, strata and gains, in pieces of blocks.
+
+        Masks are not kept but drawn again. Blocks within the first ``known`` coalitions are left
+        out. The pieces do not depend on the number of workers.
+        """
+        record, pieces = self.record, []
+        most = max(1, min(_PIECE, ENTRIES // self.n) // SUBSETS)
+        for seed, block, part in record.blocks(self.moments.count, SUBSETS):
+            if part.stop <= known:
+                continue
+            masks = draw_subsets(self.random(block, seed), self.strata, record.labels[part])
+            pieces.append((masks, record.labels[part], record.gains[part]))
+            if len(pieces) == most:
+                yield tuple(map(np.concatenate, zip(*pieces)))
+                pieces = []
+        if pieces:
+            yield tuple(map(np.concatenate, zip(*pieces)))
 
     def _weights(self):
         return self.strata.inside_weight[:, None], self.strata.outside_weight[:, None]
@@ -154,16 +189,20 @@ class SubsetDesign(Design):
 
     def values(self):
         (inside, outside), gain = self._weights(), self.full - self.empty_utility
-        moments = self.moments
-        values = (inside * moments.means("inside") - outside * moments.means("outside")).sum(axis=0)
+        moments, *expected = self._sums()
+        means = [moments.means(side) + mean for side, mean in zip(("inside", "outside"), expected)]
+        values = (inside * means[0] - outside * means[1]).sum(axis=0)
         values += self.q[-1] * gain
         # The sum of Shapley values is known: all values are shifted equally to match it.
         return values + (gain - values.sum()) / self.n if self.efficient else values
 
     def variances(self):
+        return self._variances(self._sums()[0])
+
+    def _variances(self, moments):
         parts, degrees = [], []
         for side, weight in zip(("inside", "outside"), self._weights()):
-            variances, freedom = self.moments.side_variances(side)
+            variances, freedom = moments.side_variances(side)
             with np.errstate(invalid="ignore"):
                 parts.append(np.where(weight > 0, weight**2 * variances, 0.0))
             degrees.append(freedom)
@@ -174,6 +213,78 @@ class SubsetDesign(Design):
         # Satterthwaite's degrees of freedom of a sum of variances.
         freedom = 1 / np.where(finite, (scaled**2 / degrees).sum(axis=0), 1.0)
         return total, np.maximum(freedom, 1.0)
+
+    # Control variates -----------------------------------------------------------------------
+
+    def _sums(self):
+        """The moments, of residuals if adjusted, and what is added to the means of both sides."""
+        if not self.is_adjusted:
+            return self.moments, 0.0, 0.0
+        fit = self.adjusted
+        return fit.moments, fit.inside, fit.outside
+
+    @property
+    def is_adjusted(self):
+        """Whether the values are those of `adjusted`."""
+        fit = self.adjusted
+        return fit is not None and bool(fit.ratio < self.adjustment.largest_ratio)
+
+    @property
+    def adjusted(self):
+        """The estimate with control variates from all coalitions; None if there is none."""
+        count = self.moments.count
+        if self.adjustment is None or count < FEWEST:
+            return None
+        if self._fit is None or self._fit[0] != count:
+            self._fit = count, self._adjust()
+        return self._fit[1]
+
+    def _adjust(self):
+        """Fit surrogates on all coalitions."""
+        adjustment, moments, count = self.adjustment, self.moments, self.moments.count
+        packed = self._all_packed()
+
+        def masks(rows):
+            return np.unpackbits(packed[rows], axis=1, count=self.n).astype(bool)
+
+        kinds = adjustment.kinds_for(self.n, count)
+        if kinds not in self._cache:
+            self._cache[kinds] = adjustment.make(self.strata, kinds), []
+        controls, described = self._cache[kinds]
+        piece = max(1, ENTRIES // self.n)
+        for start in range(sum(map(len, described)), count, piece):
+            described.append(controls.describe(masks(slice(start, min(start + piece, count)))))
+        labels, variances = self.record.labels[:count].astype(np.int64), moments.pooled_variances()
+        # What a squared residual of a coalition adds to the variance of the values, by stratum.
+        known = np.isfinite(variances) & (variances > 0)
+        stds, draws = np.nan_to_num(self._stds()), np.maximum(moments.pooled[0], 1)
+        weights = np.where(known, stds**2 / np.where(known, variances, 1) / draws**2, 0.0)
+        sample = masks, np.concatenate(described), labels, self.record.gains[:count]
+        found = adjusted_moments(
+            sample, self._no_moments(), self.strata, controls, weights, SUBSETS
+        )
+        left, plain = (self._variances(sums)[0].mean() for sums in (found.moments, moments))
+        residual = np.where(known, found.moments.pooled_variances(), 1)
+        r2 = 1 - residual / np.where(known, variances, 1)
+        return replace(found, r2=r2, ratio=np.sqrt(left / plain) if plain > 0 else 1.0)
+
+    def _all_packed(self):
+        """Masks of all coalitions, as bits."""
+        parts, count = [], 0
+        while count in self._cache:
+            parts.append(self._cache[count])
+            count += len(parts[-1])
+        if count < self.moments.count:
+            drawn = [np.packbits(masks, axis=1) for masks, *_ in self.drawn(count)]
+            parts, self._cache[count] = [*parts, *drawn], np.concatenate(drawn)
+        return np.concatenate(parts)[: self.moments.count]
+
+    @property
+    def is_due(self):
+        """Whether goals are checked now: with surrogates, where they are fitted again."""
+        if self.adjustment is None:
+            return True
+        return is_due(self.round_of(max(self.block - 1, 0))[0] * SUBSETS, self.block * SUBSETS)
 
     @property
     def has_reliable_errors(self):

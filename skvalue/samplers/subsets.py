@@ -91,6 +91,19 @@ class SizeStrata:
         """Number of strata."""
         return len(self.probabilities)
 
+    @property
+    def side_probabilities(self):
+        """Probability of every size in each stratum, given that a player is in, and is out.
+
+        Two arrays of shape (n_strata, n + 1): the distributions over which the weighted averages
+        with `inside` and `outside` are taken; 0 in a stratum in which a side has no weight.
+        """
+        n = len(self.stratum) - 1
+        sides = self.inside * np.arange(n + 1), self.outside * np.arange(n, -1, -1)
+        weights = [self.probabilities * side for side in sides]
+        sums = [np.maximum(w.sum(axis=1, keepdims=True), np.finfo(float).tiny) for w in weights]
+        return weights[0] / sums[0], weights[1] / sums[1]
+
 
 def _stratum_of_sizes(n):
     """Stratum of every size 0..n; the edges are n/2, n/4, ... and their mirror images."""

@@ -72,6 +72,7 @@ class BetaShapleyValuer(BaseSemivalueValuer):
         empty_utility=None,
         error_score="empty",
         sampler="auto",
+        adjust="auto",
         truncation=None,
         max_evaluations=None,
         max_time=None,
@@ -91,7 +92,7 @@ class BetaShapleyValuer(BaseSemivalueValuer):
     ):
         super().__init__(
             estimator, scoring=scoring, empty_utility=empty_utility, error_score=error_score,
-            sampler=sampler, truncation=truncation, max_evaluations=max_evaluations,
+            sampler=sampler, adjust=adjust, truncation=truncation, max_evaluations=max_evaluations,
             max_time=max_time, tol=tol, sign_level=sign_level, stable_bottom=stable_bottom,
             task=task, cv=cv, class_weight=class_weight, batch=batch, device=device, memory=memory,
             checkpoint=checkpoint, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,

@@ -81,6 +81,7 @@ class LeaveOneOutValuer(BaseSemivalueValuer):
     }  # fmt: skip
 
     sampler = "exact"
+    adjust = None
     truncation = max_evaluations = max_time = tol = sign_level = stable_bottom = None
     checkpoint = random_state = None
     warm_start = False

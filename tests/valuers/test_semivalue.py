@@ -333,7 +333,7 @@ def test_tol_stops_at_a_precision():
     valuer = fit(quick(max_evaluations=None, tol=0.01))
     assert valuer.stop_reason_ == "tol"
     assert valuer.values_error_.max() <= 0.01
-    finer = fit(quick(max_evaluations=None, tol=0.004))
+    finer = fit(quick(max_evaluations=None, tol=0.0015))
     assert finer.n_evaluations_ > valuer.n_evaluations_
 
 
@@ -344,7 +344,7 @@ def test_max_evaluations_ends_what_a_goal_does_not():
 
 
 def test_sign_level_stops_when_signs_are_decided():
-    valuer = fit(quick(max_evaluations=200_000, sign_level=0.9, tol=0.004))
+    valuer = fit(quick(max_evaluations=200_000, sign_level=0.9, tol=0.004, adjust=False))
     assert valuer.stop_reason_ == "tol, sign_level"
     assert (valuer.sign_decided(0.9) | (valuer.values_error_ <= 0.004)).all()
     assert (valuer.values_error_ > 0.004).any()

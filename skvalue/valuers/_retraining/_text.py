@@ -27,6 +27,13 @@ sampler : {"auto", "stratified", "subsets", "permutation", "antithetic", \
     permutation, of orthogonal permutations and their reverses. "exact": all coalitions. "auto"
     is "exact" if there are few coalitions, "subsets" for Banzhaf values and "stratified"
     otherwise; see `sampler_`.
+adjust : {"auto"} or bool, default="auto"
+    Whether values are adjusted by control variates, which makes their standard errors smaller at
+    the same number of coalitions: a linear surrogate of the utility (of size, class counts,
+    nearest neighbours, products of means and members of a coalition) is fitted on other coalitions,
+    and its exact expectation replaces its mean. Values stay unbiased. "auto": with at least 1,024
+    coalitions per split from "stratified" or "subsets", and where the surrogate explains enough to
+    save time; off for the fastest batched solvers. True: always, or an error. See `adjustment_`.
 truncation : float, default=None
     With a sampler of permutations: a permutation ends once the utility has stayed within
     `truncation` of the utility of all rows for a twentieth of the rows; see
@@ -97,6 +104,12 @@ values_ : ndarray of shape (n_samples,) or (n_groups,)
 values_error_ : ndarray of shape (n_samples,) or (n_groups,)
     Standard error of every value over the draw of coalitions; infinite if there is only one
     replicate, 0 if values are exact.
+adjustment_ : Bunch
+    ``used``: whether values are adjusted. ``r2``: fraction of the variance of the utilities that
+    the surrogate explains, by stratum of sizes, on coalitions that it was not fitted on (None
+    without a surrogate). ``error_ratio``: ratio of the standard errors to those without
+    adjustment, estimated. ``n_fits_saved``: number of further coalitions that would decrease the
+    errors as much.
 truncation_bias_ : ndarray of shape (n_samples,) or (n_groups,)
     With `truncation`: bound on the bias of every value, if the utilities of all later prefixes
     stay within `truncation` of the utility of all rows.

@@ -30,6 +30,7 @@ from ...estimation import (
 from ...exceptions import ImpreciseValuesWarning
 from ...games import failed_warnings
 from ...semivalues import check_semivalue
+from ._adjustment import ControlRows, adjustment_of, choose_adjustment
 from ._base import BaseRetrainingValuer, takes_of
 from ._estimates import halfwidths, merged
 from ._plan import (
@@ -57,6 +58,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         "scoring": [str, callable, None],
         "empty_utility": [Real, None],
         "error_score": [StrOptions({"empty", "raise"}), Real],
+        "adjust": ["boolean", StrOptions({"auto"})],
         "truncation": [Interval(Real, 0, None, closed="neither"), None],
         "max_evaluations": [Interval(Integral, 2, None, closed="left"), None],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
@@ -83,6 +85,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         empty_utility=None,
         error_score="empty",
         sampler="auto",
+        adjust="auto",
         truncation=None,
         max_evaluations=None,
         max_time=None,
@@ -105,6 +108,7 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         self.empty_utility = empty_utility
         self.error_score = error_score
         self.sampler = sampler
+        self.adjust = adjust
         self.truncation = truncation
         self.max_evaluations = max_evaluations
         self.max_time = max_time
@@ -361,11 +365,18 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         )  # fmt: skip
         seed, sampler = self._seed_and_sampler(games, stopping, marks, former)
 
+        limit = stopping.max_evaluations
+        each = None if limit is None else limit // len(games) - 1
+
         def plan_by(sampler):
             designs = [
                 make_design(
-                    sampler, self._semivalue, game.n_players, self.truncation, seed=seed,
-                    number=number, empty_utility=game.empty_utility, **batch_options(game),
+                    sampler, self._semivalue, game.n_players, self.truncation,
+                    choose_adjustment(
+                        self.adjust, sampler, each, game.solver, ControlRows(problem, number)
+                    ),
+                    seed=seed, number=number, empty_utility=game.empty_utility,
+                    **batch_options(game),
                 )
                 for number, game in enumerate(games)
             ]  # fmt: skip
@@ -393,7 +404,6 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
                 f"coalitions take about {seconds:.2g} seconds. Got {self.max_time}: increase it "
                 "or set another sampler."
             )
-        limit = stopping.max_evaluations
         few = limit is not None and limit // len(games) <= SUBSETS
         return plan_by("permutation" if few else "stratified")
 
@@ -464,6 +474,10 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
         }
         if self.truncation is not None:
             attributes["truncation_bias_"] = run.truncation_bias
+        if self.adjust is not None:  # None where it is no parameter
+            attributes["adjustment_"] = adjustment_of(run)
+        for design in run.designs:
+            design.forget()
         return values, attributes
 
     def _ended_by(self, error, n_evaluations):

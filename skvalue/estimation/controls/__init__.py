@@ -1,0 +1,14 @@
+"""Control variates: functions of coalitions whose expectations are known exactly.
+
+A utility is regressed on features x(S) of its coalition S, and the mean of ``v(S) - x(S)'beta`` is
+estimated in its place; the expectation of ``x(S)'beta`` in every stratum of sizes, given that a
+player is in S or not, is added back exactly::
+
+    controls = make_controls(strata, codes=y, components=X)
+    described = controls.describe(masks)
+    x = controls.features(described, labels)
+    inside, outside = controls.expected(beta)  # each (n_strata, n_players, n_fits)
+"""
+
+from ._rows import ranked_rows, standard_components
+from .controls import KINDS, Controls, make_controls

@@ -1,0 +1,93 @@
+"""The record of the coalitions of subset samplers: they are drawn again, bit by bit."""
+
+import numpy as np
+import pytest
+
+from skvalue.estimation import make_design
+
+N = 40
+
+
+def utility(masks):
+    """A function of an integer, whose rounding does not depend on the other coalitions."""
+    worth = masks @ np.random.default_rng(3).integers(-9, 10, N)
+    return worth / (5 + np.abs(worth))
+
+
+def new_design(seed=0, limit=1000, sampler="stratified", **options):
+    design = make_design(sampler, "shapley", N, seed=seed, **options)
+    design.limit = design.least = limit
+    return design
+
+
+def play(design, most=np.inf):
+    """Evaluate coalitions until the end; returns the masks."""
+    asked = []
+    while len(asked) < most and (masks := design.ask()) is not None:
+        design.tell(utility(masks))
+        asked.append(masks)
+    return np.concatenate(asked)
+
+
+def drawn(design, known=0):
+    return tuple(map(np.concatenate, zip(*design.drawn(known))))
+
+
+def check(design, masks):
+    again, labels, gains = drawn(design)
+    np.testing.assert_array_equal(again, masks)
+    np.testing.assert_array_equal(design.strata.stratum[masks.sum(axis=1)], labels)
+    np.testing.assert_array_equal(gains, utility(masks))
+
+
+@pytest.mark.parametrize("sampler", ["stratified", "subsets"])
+@pytest.mark.parametrize("limit", [129, 1000])  # complete blocks, or a last one that is cut
+def test_all_coalitions_are_drawn_again(sampler, limit):
+    design = new_design(sampler=sampler, limit=limit)
+    check(design, play(design)[1:])
+    assert design.moments.count == limit - 1
+
+
+def test_pieces_do_not_depend_on_the_calls():
+    designs = [new_design(limit=5000, size=size) for size in (64, 4096)]
+    for design in designs:
+        play(design)
+    lengths = [[len(labels) for _, labels, _ in design.drawn()] for design in designs]
+    assert lengths[0] == lengths[1] == [4096, 4999 - 4096]
+    for new, old in zip(drawn(designs[0], known=4096), drawn(designs[0])):
+        np.testing.assert_array_equal(new, old[4096:])
+
+
+def test_resumes_with_the_record_also_after_a_cut_block():
+    first, whole = new_design(limit=500), new_design(limit=1200)
+    play(first)
+    resumed = new_design(limit=1200)
+    resumed.restore(first.arrays())
+    assert len(drawn(resumed)[2]) == 480  # the last block was cut: it is drawn again
+    play(resumed)
+    check(resumed, play(whole)[1:])
+    for name, array in whole.arrays().items():
+        np.testing.assert_array_equal(resumed.arrays()[name], array, err_msg=name)
+
+
+def test_an_interrupted_call_leaves_no_trace():
+    design, whole = new_design(), new_design()
+    play(design, most=3)
+    design.ask()
+    design.drop_unfinished()  # what the call had written is overwritten
+    first = design.moments.count
+    design.record.write(first, 999, 7, np.zeros(50), np.ones(50), 32)
+    play(design)
+    check(design, play(whole)[1:])
+
+
+def test_merged_designs_keep_all_coalitions():
+    designs = [new_design(seed) for seed in (0, 2**80, 5)]  # a seed may have 128 bits
+    masks = [play(design)[1:] for design in designs]
+    first = designs[0]
+    for other in designs[1:]:
+        first.merge(other)
+    check(first, np.concatenate(masks))
+    resumed = new_design(0, limit=4000)
+    resumed.restore(first.arrays())
+    check(resumed, np.concatenate([*masks, play(resumed)]))
