@@ -70,7 +70,7 @@ class Case(NamedTuple):
     semivalue: str = "shapley"
     n: int = 200
     fits: int = 8000
-    reference: int = 200_000
+    reference: int = 100_000
 
     def __str__(self):
         return f"{self.data}, {self.model}" + (", Banzhaf" if self.semivalue == "banzhaf" else "")
@@ -85,11 +85,11 @@ PEER_CASES = [
     Case("phoneme", "logistic, log-loss"),
     Case("adult", "logistic"),
     Case("breast_cancer", "logistic, log-loss"),
-    Case("wine", "logistic", n=100, fits=4000, reference=100_000),
+    Case("wine", "logistic", n=100, fits=4000, reference=50_000),
     Case("adult", "naive Bayes"),
-    Case("digits", "naive Bayes", reference=80_000),
-    Case("adult", "KNN", reference=80_000),
-    Case("digits", "KNN", reference=80_000),
+    Case("digits", "naive Bayes", reference=50_000),
+    Case("adult", "KNN", reference=50_000),
+    Case("digits", "KNN", reference=50_000),
     Case("diabetes", "ridge"),
     Case("california_housing", "ridge"),
     Case("phoneme", "tree", n=150, fits=3000, reference=30_000),
