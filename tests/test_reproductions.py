@@ -14,6 +14,7 @@ from skvalue import GradientSemivalueValuer, KNNShapleyValuer
 from skvalue.games import ModelGame
 from skvalue.priarta import PriArTaScorer
 from skvalue.privacy import get_epsilon
+from skvalue.semivalues import size_weights, tabulated_semivalue
 
 ROOT = Path(__file__).resolve().parents[1]
 REPRODUCTIONS = ROOT / "examples" / "reproductions"
@@ -537,3 +538,54 @@ def test_influence_beside_other_libraries(script, monkeypatch, capsys):
     assert [line.split(".")[0] for line in others] == [
         f"{name}: left out" for name in ("pyinfluence", "pydvl", "dattri")
     ]
+
+
+# Adjusted semivalues ------------------------------------------------------------------------------
+
+
+@of("fewer_fits_peers")
+@pytest.mark.parametrize("semivalue", ["shapley", "banzhaf"])
+def test_other_estimators_find_exact_values(script, semivalue, rng):
+    n = 8
+    pairs, single = rng.normal(size=(n, n)), rng.normal(size=n)
+
+    def game(masks):
+        masks = np.asarray(masks, dtype=float)
+        products = np.einsum("mi,ij,mj->m", masks, pairs, masks)
+        return masks @ single + 0.3 * products + 2 * np.sqrt(masks.sum(axis=1))
+
+    table = (np.arange(2**n)[:, None] >> np.arange(n)) % 2 == 1
+    exact = tabulated_semivalue(game(table), semivalue)
+    q = size_weights(semivalue, n)
+    peers = script.PEERS if semivalue == "shapley" else script.BANZHAF_PEERS
+    asked = []
+
+    def counted(masks):
+        asked.append(len(masks))
+        return game(masks)
+
+    for name, peer in peers.items():
+        asked.clear()
+        found = peer(counted, q, 8000, np.random.default_rng(0))
+        assert sum(asked) <= 8000, name
+        np.testing.assert_allclose(found, exact, atol=0.15, err_msg=name)
+        few = peer(game, q, 100, np.random.default_rng(0))
+        assert np.abs(few - exact).mean() > np.abs(found - exact).mean(), name
+    if semivalue == "shapley":  # all coalitions are there, once each
+        found = script.leverage_regression(game, q, 2**n, np.random.default_rng(0))
+        np.testing.assert_allclose(found, exact, atol=1e-10)
+
+
+@of("fewer_fits")
+@pytest.mark.filterwarnings("ignore")
+def test_adjusted_values_beside_others(script, monkeypatch, capsys, tmp_path):
+    small = script.Case("wine", "naive Bayes", n=40, fits=1100, reference=4000)
+    monkeypatch.setattr(script, "PEER_CASES", [small])
+    monkeypatch.setattr(script, "OWN_CASES", [small])
+    script.main(["--replicates", "3", "--save", str(tmp_path / "results.json")])
+    printed = capsys.readouterr().out
+    ratios = [float(row[-1]) for row in map(str.split, printed.splitlines()) if "wine," in row[:1]]
+    assert 0.2 < ratios[0] < 1.2
+    assert "paired kernel" in printed
+    script.main(["--replicates", "3", "--save", str(tmp_path / "results.json")])
+    assert capsys.readouterr().out == printed  # all that is needed is in the file
