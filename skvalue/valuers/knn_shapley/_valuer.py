@@ -25,10 +25,8 @@ from ...neighbors import (
     read_rows,
 )
 from ...semivalues import check_semivalue
-from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, started
-from ._games import class_game, max_rank_bound, smallest_max_rank, target_game, vote_game
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, estimated_cost, started
-from ._games import class_game, max_rank_bound, target_game, vote_game
+from ._games import class_game, max_rank_bound, smallest_max_rank, target_game, vote_game
 from ._values import (
     join_classes,
     join_targets,
