@@ -8,9 +8,9 @@ _KS = (1, 2, 4, 8, 16)
 class Neighbors:
     """``g_K(S)``, the mean match of the min(K, s) nearest members, K = 1, 2, 4, 8, 16, by stratum.
 
-    Averaged over validation points (Jia et al. 2019, "Efficient task-specific data valuation for
-    nearest neighbor algorithms", equation 5, with min(K, s) in place of K). At a point at which
-    player i has rank p, and for S of size s, the row of rank r is among the min(K, s) nearest
+    Averaged over validation points: the utility of soft-label KNN-Shapley (Wang and Jia 2023, "A
+    Note on Efficient Task-Specific Data Valuation for Nearest Neighbor Algorithms"). At a point at
+    which player i has rank p, and for S of size s, the row of rank r is among the min(K, s) nearest
     members with probability
 
         ``(s-1)/(n-1) H(K-1; n-2, r-1, s-2)``,  i in S, r < p
@@ -21,8 +21,8 @@ class Neighbors:
     with the distribution function H(x; population, nearer rows, members drawn) of the
     hypergeometric distribution. Averaged over the sizes of a stratum, these depend on r and on the
     order of r and p only: one prefix and one suffix sum per point give the expectations of all
-    players, in O(V n) for each stratum and K. They are kept (80 n_strata bytes a player), and making
-    them takes four times as much memory.
+    players, in O(V n) for each stratum and K. They are kept (80 n_strata bytes per player);
+    making them takes four times as much memory.
     """
 
     def __init__(self, strata, order, matches):
