@@ -9,8 +9,8 @@ class Neighbors:
     """``g_K(S)``, the mean match of the min(K, s) nearest members, K = 1, 2, 4, 8, 16, by stratum.
 
     Averaged over validation points: the utility of soft-label KNN-Shapley (Wang and Jia 2023, "A
-    Note on Efficient Task-Specific Data Valuation for Nearest Neighbor Algorithms"). At a point at
-    which player i has rank p, and for S of size s, the row of rank r is among the min(K, s) nearest
+    Note on 'Towards Efficient Data Valuation Based on the Shapley Value'"). At a point at which
+    player i has rank p, and for S of size s, the row of rank r is among the min(K, s) nearest
     members with probability
 
         ``(s-1)/(n-1) H(K-1; n-2, r-1, s-2)``,  i in S, r < p
