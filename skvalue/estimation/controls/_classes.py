@@ -17,7 +17,7 @@ class Counts:
     def __init__(self, strata, codes, class_weights):
         from .sums_kernels import count_expectations
 
-        codes = np.asarray(codes, dtype=np.int64)
+        codes = np.array(codes, dtype=np.int64)
         n, n_strata = len(codes), strata.n_strata
         if class_weights is None:
             class_weights = np.bincount(codes) / n
