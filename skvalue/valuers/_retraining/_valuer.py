@@ -17,6 +17,7 @@ from ..._utils.sklearn import HasMethods, Interval, StrOptions
 from ..._utils.warned import add_counts, counted_warnings, summaries
 from ...base import Result, make_problem, refuse_unseen_labels
 from ...estimation import (
+    FEWEST,
     SAMPLERS,
     SUBSETS,
     Checkpoint,
@@ -559,6 +560,12 @@ class BaseSemivalueValuer(BaseRetrainingValuer):
     def _warnings(self, plan, values, attributes):
         """Warnings about the fits of the estimator and a default number of coalitions."""
         found = [*summaries(plan.warned), *failed_warnings(plan.games)]
+        if self.adjust not in (None, "auto", False) and not attributes["adjustment_"].used:
+            message = (
+                f"adjust=True needs {FEWEST} coalitions in each split. The fit ended before, after "
+                f"{attributes['n_evaluations_']} in total: values_ are not adjusted."
+            )
+            found.append((message, ImpreciseValuesWarning))
         by_default = self.max_evaluations is None and plan.run.stopping.max_evaluations is not None
         if by_default and attributes["stop_reason_"] == "max_evaluations":
             error, std = np.median(attributes["values_error_"]), np.std(values)
