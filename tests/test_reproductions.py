@@ -392,6 +392,24 @@ def test_remedies_for_imbalance_cost_nothing_on_clean_labels(script, monkeypatch
     assert "adult: no adult.npz in --data=None: left out" in capsys.readouterr().out
 
 
+# Several semivalues ------------------------------------------------------------------------------
+
+
+@of("several_semivalues")
+def test_several_semivalues_from_one_fit(script, monkeypatch, capsys):
+    monkeypatch.setattr(script, "GAMES", {"adult": (*script.GAMES["adult"][:2], 30, 0)})
+    monkeypatch.setattr(script, "TARGETS", ["shapley", "banzhaf"])
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    data = X[:30], X[:30, 0] > 0, X[30:], X[30:, 0] > 0
+    monkeypatch.setattr(script, "load", lambda name, folder, n: data)
+    script.main(["--sets", "adult", "--seeds", "1", "--coalitions", "1100"])
+    _, *rows = capsys.readouterr().out.splitlines()
+    plain, adjusted = ([float(cell) for cell in row.split("|")[3:5]] for row in rows)
+    assert plain[0] == pytest.approx(1, abs=0.01)
+    assert plain[1] > 1.5
+    assert adjusted[0] < 0.8
+
+
 # In-run values ------------------------------------------------------------------------------------
 
 
