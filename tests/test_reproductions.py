@@ -607,3 +607,27 @@ def test_adjusted_values_beside_others(script, monkeypatch, capsys, tmp_path):
     assert "paired kernel" in printed
     script.main(["--replicates", "3", "--save", str(tmp_path / "results.json")])
     assert capsys.readouterr().out == printed  # all that is needed is in the file
+
+
+# Costs of the neighbour methods -----------------------------------------------------------------
+
+
+@of("neighbor_costs")
+def test_the_tables_of_costs_are_printed(script, capsys):
+    script.print_truncation([600], 5, 1)
+    script.print_threads(300, 70, 1)
+    said = capsys.readouterr().out
+    found = re.findall(r"e-\d\d: (\d+), ([\d.e+-]+), ([\d.e+-]+); ", said)
+    ranks, bounds, errors = np.array(found, dtype=float).T
+    assert len(ranks) == 6
+    assert (errors <= bounds).all()
+    assert ranks.min() < 20 < ranks.max()
+    assert len(re.findall(r"^T?KNN: [\d.]+ \[", said, re.MULTILINE)) == 2
+
+
+@pytest.mark.slow
+@of("neighbor_costs")
+def test_processes_are_timed_in_turn(script, capsys):
+    script.print_leave_one_out(None, ["wine"], 150, None, 1)
+    said = capsys.readouterr().out
+    assert len(re.findall(r"^wine, 150, 13: skvalue.* [\d.]+ \[", said, re.MULTILINE)) == 2
