@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import Bunch
 
 from ..._utils.columns import column_encoder
@@ -19,8 +19,7 @@ _COMPONENTS = 14  # of sparse rows
 _ENTRIES = 50_000_000  # most entries of an encoded frame
 # Solvers so fast that no surrogate saves time, except for Banzhaf values ("subsets").
 _FAST = ("ridge", "least squares", "nearest centroid", "naive Bayes")
-_RATIOS = {True: 0.9, False: 0.75}  # largest ratio of errors for "auto", by whether models are
-# trained one by one
+_LARGEST_RATIO = 0.95  # of errors, for "auto": else values stay as they are
 
 
 def refuse_unadjusted(sampler, n_coalitions):
@@ -51,16 +50,16 @@ def choose_adjustment(adjust, sampler, n_coalitions, solver, rows):
     few = n_coalitions is not None and n_coalitions < FEWEST
     if not adjust or few or sampler not in ("stratified", "subsets"):
         return None
-    kinds, one_by_one = set(KINDS), solver == "loop"
+    kinds = set(KINDS)
     if sampler == "subsets":  # near n/2 rows, soft nearest neighbours hardly vary
         kinds -= {"neighbors"}
     if asked:
         return Adjustment(rows, _ordered(kinds))
-    if not one_by_one:
+    if solver != "loop":
         if sampler != "subsets" and solver.split(" (torch")[0] in _FAST:
             return None
         kinds -= {"neighbors"} if sampler == "subsets" else {"neighbors", "additive"}
-    return Adjustment(rows, _ordered(kinds), _RATIOS[one_by_one])
+    return Adjustment(rows, _ordered(kinds), _LARGEST_RATIO)
 
 
 def _ordered(kinds):
@@ -117,6 +116,8 @@ def _numbers(X, X_val):
         else:
             X, X_val = (np.asarray(x, dtype=np.float64).reshape(len(x), -1) for x in (X, X_val))
             encoder = SimpleImputer(strategy="median", keep_empty_features=True)
+            if np.isfinite(X).all():
+                encoder = FunctionTransformer()
         rows, rows_val = encoder.fit_transform(X), encoder.transform(X_val)
         scaler = StandardScaler().fit(rows)
         rows, rows_val = scaler.transform(rows), scaler.transform(rows_val)
