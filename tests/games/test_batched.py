@@ -326,9 +326,11 @@ def test_neighbours_too_few():
     "model",
     [
         KNeighborsClassifier(),
-        KNeighborsClassifier(p=1),
         KNeighborsClassifier(metric="manhattan"),  # predicts from any number of rows
-        KNeighborsClassifier(2),
+        *(
+            pytest.param(KNeighborsClassifier(**given), marks=pytest.mark.slow)
+            for given in ({"p": 1}, {"n_neighbors": 2})
+        ),
         KNeighborsRegressor(),
         KNeighborsRegressor(1, weights="distance"),
     ],
