@@ -119,6 +119,8 @@ def may_be_regression(y):
     y = np.asarray(y)
     if y.dtype.kind not in "iuf":
         return False
+    if y.dtype.kind != "f" and len(y) and int(y.max()) - int(y.min()) < 20:
+        return False  # at most 20 values, without counting them
     found = np.unique(y)
     few = len(y) < 4 * len(found)
     return len(found) > 20 and bool(few or found[-1] - found[0] > len(found) - 1)
