@@ -14,7 +14,7 @@ _LONG_RUN = 48  # a longer run is heap-sorted, not insertion-sorted
 _ONE, _ELEVEN, _LOW11 = np.uint32(1), np.uint32(11), np.uint32(2047)
 _ROW_BITS, _ROW = np.uint32(21), np.uint32((1 << 21) - 1)
 _CHUNK = 512  # rows at a time, for vectorization
-_BUCKET = 1 << 14  # rows of a bucket, if no bin has more
+_BUCKET = 1 << 13  # rows of a bucket, if no bin has more
 _MOVES = 16  # of a row, on average, in the insertion that ends the sort of a bucket
 _WORD_ONE, _SHIFT, _LOW32 = np.uint64(1), np.uint64(32), np.uint64(0xFFFFFFFF)
 
@@ -217,7 +217,7 @@ def _sort_bucket(records, nearest, scale, spare, counts):
 def sort_many(keys, lowest, unit, span, max_rank, row_bits, space):
     """Sort the rows by distance in buckets; return how many were, and a bound of the others.
 
-    Records are as in `_divide`. A bucket has some 10,000 rows, which stay in the cache.
+    Records are as in `_divide`. A bucket has some 8,000 rows, which stay in the cache.
     """
     starts, edges = np.empty(2049, np.int64), np.empty(2049, np.int64)
     factor = np.float32(2047.5 / span) if span > 1e-30 else np.float32(0.0)
