@@ -148,7 +148,7 @@ def draw_curves(curves, path, n_points=1000):
     import matplotlib.pyplot as plt
 
     plt.switch_backend("Agg")
-    figure, panels = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained", sharey=True)
+    figure, panels = plt.subplots(1, 2, figsize=(10, 6), layout="constrained", sharey=True)
     for axes, (title, names) in zip(panels, GROUPS.items()):
         drawn = [name for name in names if curves.get(name)]
         for number, name in enumerate(drawn):
@@ -159,7 +159,8 @@ def draw_curves(curves, path, n_points=1000):
         axes.set(title=title, xlabel="rows")
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=8)
+        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.12)}
+        axes.legend(frameon=False, fontsize=9, ncols=2, **below)
     panels[0].set_ylabel(f"CPU seconds of a fit, {n_points:,} points")
     figure.savefig(path, dpi=110)
     plt.close(figure)

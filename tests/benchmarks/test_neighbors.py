@@ -10,7 +10,7 @@ SKVALUE_SHAPIQ_PYTHON (Python 3.12 or later), after ``pip install shapiq==1.8.0`
 import os
 import subprocess
 import sys
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 import pytest
@@ -58,6 +58,35 @@ def test_knn_against_the_product(problem, ratio):
     limit = 15.0 if d == 32 else 2.5
     fit = lambda: valuer.fit(X, y, X_val=X_val, y_val=y_val)  # noqa: E731
     assert ratio(f"KNN, d={d}, over X_val @ X.T", fit, product(X, X_val), limit) <= limit
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_knn_cost_of_a_pair(dtype, capsys):
+    """Cost of a row and a validation point at a million rows over that at 20,000, one thread."""
+    rng = np.random.default_rng(0)
+    fits, costs = {}, {20_000: [], 1_000_000: []}
+    for n in costs:
+        X, X_val = (rng.standard_normal((size, 32)).astype(dtype) for size in (n, 64))
+        y, y_val = rng.integers(0, 2, n), rng.integers(0, 2, 64)
+        fits[n] = X, y, dict(X_val=X_val, y_val=y_val)
+    valuer = KNNShapleyValuer(5, n_jobs=1)
+    for turn in range(8):
+        for n, (X, y, points) in fits.items():
+            repeats = max(1, 200_000 // n)
+            start = process_time()
+            for _ in range(repeats):
+                valuer.fit(X, y, **points)
+            if turn:  # the first one compiles
+                costs[n].append((process_time() - start) / (repeats * n * 64))
+    few, many = (1e9 * np.array(cost) for cost in costs.values())
+    ratios = many / few
+    with capsys.disabled():
+        print(
+            f"\nKNN, {np.dtype(dtype)}, a pair at 1e6 rows over 20,000: {np.median(ratios):.3g} "
+            f"[{ratios.min():.3g}, {ratios.max():.3g}]; {np.median(many):.1f} and "
+            f"{np.median(few):.1f} ns"
+        )
+    assert np.median(ratios) <= (2.5 if dtype == np.float32 else 2.0)
 
 
 @pytest.mark.parametrize(

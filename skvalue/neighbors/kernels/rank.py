@@ -1,7 +1,8 @@
 """Compiled loops of the CPU engine: players in order of distance. Importing this imports numba.
 
 Rows are sorted by two counting passes over a 22-bit fixed-point code of their keys (`sort`) and one
-insertion pass: linear in the number of rows, and several times faster than a comparison sort.
+insertion pass: linear in the number of rows, and several times faster than a comparison sort. More
+than `MANY` rows, which do not fit in the processor's cache, are first divided by distance.
 """
 
 import math
@@ -11,9 +12,11 @@ import numpy as np
 
 from ..._utils.compiled import compiled
 from .kinds import COSINE, EUCLIDEAN, GENERIC
-from .sort import count_codes, sort_by_bits, sort_by_codes, sort_run
+from .sort import count_codes, sort_by_bits, sort_by_codes, sort_many, sort_run
 
 EQUAL = 1e-14  # exact keys that differ by less, relative to their size, are tied
+
+MANY = 1 << 17  # number of rows above which they are sorted in buckets
 
 _ABSENT = np.float32(3e38)  # key of a row that does not play at this point
 _ULP = np.float32(1.2e-7)
@@ -45,17 +48,24 @@ class Workspace(NamedTuple):
     work: np.ndarray
     low: np.ndarray
     high: np.ndarray
+    records: np.ndarray
+    spare: np.ndarray
+    counts: np.ndarray
 
 
 def workspace(n, dtype):
     """Allocate scratch memory for ``n`` players."""
+    few, many = (0, n) if n > MANY else (n, 0)
     return Workspace(
         np.empty(n, dtype),
-        np.empty(n, np.float32),
-        np.empty(n, np.uint32),
-        np.empty(n, np.uint32),
+        np.empty(few, np.float32),
+        np.empty(few, np.uint32),
+        np.empty(few, np.uint32),
         np.empty(2048, np.uint32),
         np.empty(2048, np.uint32),
+        np.empty(many, np.uint64),
+        np.empty(many // 8, np.uint64),
+        np.empty(1 << 15, np.uint32),
     )
 
 
@@ -231,19 +241,22 @@ def _finish_run(players, query, query_half, keys, order, start, stop, head):
 
 
 @compiled
-def _resolve_head(players, query, query_half, keys, rel, unit, order, n, head):
-    """Sort again the rows whose sorted keys, or products, are within rounding of each other."""
+def _resolve_head(players, query, query_half, keys, rel, by_rank, blur, unit, order, n, head):
+    """Sort again the rows whose sorted keys, or products, are within rounding of each other.
+
+    ``rel``, by row or by rank, has a relative error of ``blur``.
+    """
     allowed = slack(players.kind, players.tolerance, players.largest_half, query_half)
     allowed = np.float32(allowed * unit)
     whole = keys.itemsize == 4  # the whole key was sorted
     start = 0
-    before = np.float32(0.0)
+    before = rel[0]
     for p in range(n):
         i = order[p]
         i ^= i >> 31
         order[p] = i
-        here = rel[i]
-        if p and here - before > allowed + here * _ULP:
+        here = rel[p if by_rank else i]
+        if p and here - before > allowed + here * blur:
             if p - start > 1:
                 _finish_run(players, query, query_half, keys, order, start, p, head)
             start = p
@@ -255,24 +268,68 @@ def _resolve_head(players, query, query_half, keys, rel, unit, order, n, head):
 
 
 @compiled
-def _run_may_continue(rel, order, n_sorted, max_rank, allowed, edge):
+def _run_may_continue(rel, by_rank, order, n_sorted, max_rank, allowed, edge):
     """Whether rows that are not sorted, at ``edge`` or farther, may be in the run at the cut.
 
     Rounding may have put one of several tied rows beyond the last code that is sorted.
     """
     p = n_sorted - 1
     i = order[p]
-    here = rel[i ^ (i >> 31)]
+    here = rel[p if by_rank else i ^ (i >> 31)]
     if edge - here > allowed + edge * _ULP:
         return False
     while p > max_rank:
         i = order[p - 1]
-        before = rel[i ^ (i >> 31)]
+        before = rel[p - 1 if by_rank else i ^ (i >> 31)]
         if here - before > allowed + here * _ULP:
             return False
         here = before
         p -= 1
     return True
+
+
+@compiled
+def _count_ranked(order, n_sorted, max_rank):
+    """``max_rank``, plus the rows that are tied with the last of them."""
+    n_ranked = min(max_rank, n_sorted)
+    while n_ranked < n_sorted and order[n_ranked] < 0:
+        n_ranked += 1
+    return n_ranked
+
+
+@compiled
+def _order_records(records, low, allowed, order):
+    """Rows of sorted records; consecutive distances that differ by at most ``allowed`` tie."""
+    values = records.view(np.float64)
+    order[0] = np.int32(records[0] & low)
+    for p in range(1, len(records)):
+        here = np.float32(values[p])  # without the row
+        tied = here - np.float32(values[p - 1]) <= allowed + here * _ULP
+        order[p] = np.int32(records[p] & low) ^ -np.int32(tied)
+
+
+@compiled
+def _rank_many(
+    players, query, query_half, n_in, max_rank, head, space, lowest, span, unit, far, near, order
+):
+    """Fill ``order`` for more than `MANY` rows; return the number of rows that are in it."""
+    keys, n = space.keys, len(space.keys)
+    row_bits = 1
+    while n > 1 << row_bits:
+        row_bits += 1
+    low = np.uint64((1 << row_bits) - 1)
+    n_sorted, edge = sort_many(keys, lowest, unit, span, max_rank, row_bits, space)
+    _order_records(space.records[:n_sorted], low, far, order)
+    rel = space.records.view(np.float64)
+    if n_sorted < n_in and _run_may_continue(rel, True, order, n_sorted, max_rank, near, edge):
+        n_sorted, edge = sort_many(keys, lowest, unit, span, n, row_bits, space)
+        _order_records(space.records[:n_sorted], low, far, order)
+    n_sorted = min(n_sorted, n_in)  # absent rows are last
+    blur = np.float64(_ULP) if keys.itemsize == 4 else 1.0 / (1 << (50 - row_bits))
+    _resolve_head(
+        players, query, query_half, keys, rel, True, blur, unit, order, n_sorted, head
+    )  # fmt: skip
+    return n_sorted
 
 
 @compiled
@@ -287,6 +344,15 @@ def rank_row(players, line, query, query_half, absent, max_rank, head, space, or
     span = np.float64(highest) - np.float64(lowest)
     unit = key_unit(keys, span)
     span *= unit
+    far = slack(players.kind, players.far_tolerance, players.mean_half, query_half)
+    near = slack(players.kind, players.tolerance, players.largest_half, query_half)
+    far, near = np.float32(far * unit), np.float32(near * unit)
+    if n > MANY:
+        n_sorted = _rank_many(
+            players, query, query_half, n_in, max_rank, head, space, lowest, span, unit, far, near,
+            order,
+        )  # fmt: skip
+        return _count_ranked(order, n_sorted, max_rank)
     factor = np.float32(4194300.0 / span) if span > 1e-30 else np.float32(0.0)
     for i in range(n):
         rel[i] = np.float32((keys[i] - lowest) * unit)
@@ -298,21 +364,18 @@ def rank_row(players, line, query, query_half, absent, max_rank, head, space, or
         sort_by_bits(rel.view(np.uint32), order)
     else:
         n_sorted = sort_by_codes(codes, space.low, space.high, limit, space.work, order)
-    far = slack(players.kind, players.far_tolerance, players.mean_half, query_half)
-    _insert(rel, order, n_sorted, np.float32(far * unit))
+    _insert(rel, order, n_sorted, far)
     if n_sorted < n_in:
-        near = slack(players.kind, players.tolerance, players.largest_half, query_half)
         edge = np.float32(limit) / factor
-        if _run_may_continue(rel, order, n_sorted, max_rank, np.float32(near * unit), edge):
+        if _run_may_continue(rel, False, order, n_sorted, max_rank, near, edge):
             limit, _ = count_codes(rel, factor, codes, space.low, space.high, n)
             n_sorted = sort_by_codes(codes, space.low, space.high, limit, space.work, order)
-            _insert(rel, order, n_sorted, np.float32(far * unit))
+            _insert(rel, order, n_sorted, far)
     n_sorted = min(n_sorted, n_in)  # absent rows are last
-    _resolve_head(players, query, query_half, keys, rel, unit, order, n_sorted, head)
-    n_ranked = min(max_rank, n_sorted)
-    while n_ranked < n_sorted and order[n_ranked] < 0:
-        n_ranked += 1
-    return n_ranked
+    _resolve_head(
+        players, query, query_half, keys, rel, False, _ULP, unit, order, n_sorted, head
+    )  # fmt: skip
+    return _count_ranked(order, n_sorted, max_rank)
 
 
 @compiled

@@ -59,8 +59,6 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
     n, inv, gain = game.n, game.inv, game.gain
     n_classes = len(class_counts)
     is_code = np.zeros(n_classes)
-    gains, drops = np.empty(n), np.empty(n)
-    tables_for = (np.nan, np.nan)
     for v in range(len(codes)):
         row, ranked, code, w = order[v], n_ranked[v], codes[v], weights[v]
         is_code[:] = 0.0
@@ -87,19 +85,14 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
             if left_out[v] >= 0:
                 values[left_out[v]] -= shift + (bonus if labels[left_out[v]] == code else 0.0)
         match_gain = w * gain - bonus
-        if tables_for != (w, match_gain):  # the same for all points, unless they have weights
-            tables_for = w, match_gain
-            for p in range(n):
-                gains[p] = match_gain + w * inv[p + 1]
-                drops[p] = w * (inv[p] - inv[p + 1])
         level = w * base - shift - w * later  # value of a row that is no match, at the current rank
         p = ranked - 1
         while p >= 0:
             i = row[p]
             if i >= 0:  # no branch on the match, which processors cannot predict
                 match = is_code[labels[i]]
-                values[i] += level + match * gains[p]
-                level -= match * drops[p]
+                values[i] += level + match * (match_gain + w * inv[p + 1])
+                level -= match * (w * (inv[p] - inv[p + 1]))
                 p -= 1
                 continue
             j = row[p - 1]
@@ -107,10 +100,11 @@ def add_class_values(game, order, n_ranked, labels, class_counts, codes, weights
                 i = ~i
                 first, second = is_code[labels[j]], is_code[labels[i]]
                 both = first + second
-                common = level - both * (0.5 * drops[p])
-                values[i] += common + second * gains[p - 1]
-                values[j] += common + first * gains[p - 1]
-                level -= both * (0.5 * (drops[p - 1] + drops[p]))
+                drop = w * (inv[p] - inv[p + 1])
+                common = level - both * (0.5 * drop)
+                values[i] += common + second * (match_gain + w * inv[p])
+                values[j] += common + first * (match_gain + w * inv[p])
+                level -= both * (0.5 * (w * (inv[p - 1] - inv[p]) + drop))
                 p -= 2
                 continue
             stop = p + 1
