@@ -197,8 +197,31 @@ def test_distances_that_are_not_finite_are_refused(value):
 
 
 @pytest.mark.parametrize("engine", ["numba"], indirect=True)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_buckets_of_many_rows(engine, dtype, rng):
+    # Above 131,072 rows the sort first divides them, here with far, crowded and equal distances.
+    n = 132_000
+    normal = rng.normal(size=n).astype(dtype)
+    far = np.append(normal[1:], dtype(1e4))
+    crowded = np.exp(4 * normal)
+    equal = np.round(4 * normal)
+    for x in (normal, far, crowded, equal, np.ones(n, dtype)):
+        for max_rank in (None, 50):
+            found = ranks(
+                engine, x[:, None], np.zeros((1, 1), dtype), "euclidean", np.array([7]), max_rank
+            )
+            ((order, tied),) = found
+            squares = np.delete(x.astype(np.float64) ** 2, 7)
+            key = x[order].astype(np.float64) ** 2
+            np.testing.assert_allclose(key, np.sort(squares)[: len(key)], rtol=1e-5, atol=1e-12)
+            assert len(np.unique(order)) == len(order) >= (max_rank or n - 1)
+            assert 7 not in order
+            assert tied[1:][np.diff(key) == 0].all()
+
+
+@pytest.mark.parametrize("engine", ["numba"], indirect=True)
 def test_more_rows_than_a_record_can_name(engine, rng):
-    # Beyond 2**21 rows the sort looks codes up in place of carrying them.
+    # Records of the sort of few rows have 21 bits for the row; those of many rows have more.
     X, Q = rng.normal(size=(2**21 + 5, 1)), np.zeros((1, 1))
     ((order, _),) = ranks(engine, X, Q)
     np.testing.assert_array_equal(X[order, 0] ** 2, np.sort(X[:, 0] ** 2))
