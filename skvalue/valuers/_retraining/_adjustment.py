@@ -17,10 +17,9 @@ from ...estimation.controls import KINDS, make_controls, ranked_rows, standard_c
 _POINTS = 100  # validation points of the "neighbors" features
 _COMPONENTS = 14  # of sparse rows
 _ENTRIES = 50_000_000  # most entries of an encoded frame
-# Solvers so fast that no surrogate saves time, except for Banzhaf values ("subsets").
-_FAST = ("ridge", "least squares", "nearest centroid", "naive Bayes")
-_RATIOS = {True: 0.9, False: 0.75}  # largest ratio of errors for "auto", by whether models are
-# trained one by one
+# Solvers whose games no surrogate explains in the time it takes, except for Banzhaf values.
+_FAST = ("nearest centroid", "naive Bayes")
+_LARGEST_RATIO = 0.95  # of errors, for "auto": the time of the surrogate has been spent by then
 
 
 def refuse_unadjusted(sampler, n_coalitions):
@@ -59,8 +58,8 @@ def choose_adjustment(adjust, sampler, n_coalitions, solver, rows):
     if not one_by_one:
         if sampler != "subsets" and solver.split(" (torch")[0] in _FAST:
             return None
-        kinds -= {"neighbors"} if sampler == "subsets" else {"neighbors", "additive"}
-    return Adjustment(rows, _ordered(kinds), _RATIOS[one_by_one])
+        kinds -= set() if sampler == "subsets" else {"additive"}
+    return Adjustment(rows, _ordered(kinds), _LARGEST_RATIO)
 
 
 def _ordered(kinds):
