@@ -61,17 +61,29 @@ def rows(task, n=N):
     return dict(components=X, points=points, **data)
 
 
-@pytest.mark.parametrize("semivalue", SEMIVALUES)
-@pytest.mark.parametrize("task", ["regression", "1 class", "2 classes", "3 classes", "5 classes"])
-def test_expectations_agree_with_enumeration(semivalue, task):
-    strata = strata_of(semivalue)
+def check_expectations(strata, data):
     masks, labels, _ = all_coalitions(strata)
     for kind in KINDS:
-        controls = make_controls(strata, **rows(task), kinds=[kind])
+        controls = make_controls(strata, **data, kinds=[kind])
+        assert controls.kinds == ((kind,) if kind != "counts" or "codes" in data else ())
         beta = np.random.default_rng(1).normal(size=(controls.n_features, 2))
         x = controls.features(controls.describe(masks), labels)
         for found, expected in zip(controls.expected(beta), enumerated(strata, x @ beta)):
             np.testing.assert_allclose(found, expected, atol=1e-12, err_msg=kind)
+
+
+@pytest.mark.parametrize("semivalue", SEMIVALUES)
+@pytest.mark.parametrize("task", ["regression", "1 class", "2 classes", "3 classes", "5 classes"])
+def test_expectations_agree_with_enumeration(semivalue, task):
+    check_expectations(strata_of(semivalue), rows(task))
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_expectations_of_few_players_agree_with_enumeration(n):
+    check_expectations(strata_of("shapley", n), rows("regression", n))
+    data = rows("2 classes", n)
+    check_expectations(strata_of("shapley", n), {**data, "class_weights": np.full(4, 0.25)})
+    check_expectations(strata_of("shapley", n), {**data, "class_weights": np.ones(1)})
 
 
 def test_expectations_of_groups_agree_with_enumeration():
@@ -128,13 +140,16 @@ def test_features_agree_with_their_definitions():
         features = controls.features(described, labels)
         columns = np.array([controls.columns(k) for k in labels])
         own = np.take_along_axis(features, columns, axis=1)
-        np.testing.assert_array_equal(np.sort(features**2).sum(1), np.sort(own**2).sum(1))
+        np.testing.assert_array_equal((features != 0).sum(axis=1), (own != 0).sum(axis=1))
         for k in range(strata.n_strata):
             block = controls.block(described[labels == k], k)
             np.testing.assert_array_equal(block, own[labels == k])
         return own
 
-    np.testing.assert_allclose(local("sizes")[:, 0], np.log(sizes))
+    found = local("sizes")
+    np.testing.assert_allclose(found[:, 0], np.log(sizes))
+    for k in range(strata.n_strata):
+        assert len(np.unique(found[labels == k, 1:], axis=0)) == min(6, (strata.stratum == k).sum())
     expected = np.empty((len(masks), 5))
     for m, mask in enumerate(masks):
         near = [match[mask[row]] for row, match in zip(order, matches)]
@@ -143,8 +158,10 @@ def test_features_agree_with_their_definitions():
 
     weights = np.array([0.1, 0.2, 0.3, 0.4])
     counts = masks @ np.eye(4)[y]
-    logs = np.log((counts + 1) / (sizes[:, None] + 4))
-    expected = [(counts == 0) @ weights, (counts == 0).sum(1), logs @ weights, logs.sum(1)]
+    functions = [counts == 0, counts <= 1, counts <= 3]
+    functions += [(np.sign(2 * counts - sizes[:, None]) + 1) / 2]
+    functions += [np.log((counts + 1) / (sizes[:, None] + 4))]
+    expected = [f @ w for w in (weights, np.ones(4)) for f in functions]
     found = local("counts", codes=y, class_weights=weights)
     np.testing.assert_allclose(found, np.transpose(expected), rtol=1e-12)
 

@@ -8,8 +8,8 @@ _KS = (1, 2, 4, 8, 16)
 class Neighbors:
     """``g_K(S)``, the mean match of the min(K, s) nearest members, K = 1, 2, 4, 8, 16, by stratum.
 
-    Averaged over validation points (Jia et al. 2019, "Efficient task-specific data valuation for
-    nearest neighbor algorithms", equation 5, with min(K, s) in place of K). At a point at which
+    Averaged over validation points: the utility of soft-label KNN-Shapley (Wang and Jia 2023, "A
+    Note on 'Towards Efficient Data Valuation Based on the Shapley Value'"). At a point at which
     player i has rank p, and for S of size s, the row of rank r is among the min(K, s) nearest
     members with probability
 
@@ -21,7 +21,8 @@ class Neighbors:
     with the distribution function H(x; population, nearer rows, members drawn) of the
     hypergeometric distribution. Averaged over the sizes of a stratum, these depend on r and on the
     order of r and p only: one prefix and one suffix sum per point give the expectations of all
-    players.
+    players, in O(V n) for each stratum and K. They are kept (80 n_strata bytes per player);
+    making them takes four times as much memory.
     """
 
     def __init__(self, strata, order, matches):
@@ -31,9 +32,9 @@ class Neighbors:
         self.band = np.arange(strata.n_strata)
         self._ks = np.array([k for k in _KS if k < max(n, 2)])
         self.width = self.n_described = len(self._ks)
-        self._order = np.ascontiguousarray(order, dtype=np.int32)
+        self._order = np.array(order, dtype=np.int32, order="C")
         self._ranks = np.argsort(self._order, axis=1).astype(np.int32)
-        self._matches = np.ascontiguousarray(matches, dtype=np.float64)
+        self._matches = np.array(matches, dtype=np.float64, order="C")
         inside, outside = (p.sum(axis=0) for p in strata.side_probabilities)
         weights = rank_weights(strata.stratum, inside, outside, self._ks)
         self._means = []

@@ -63,7 +63,7 @@ def make_controls(
     >>> strata = SizeStrata.of(np.full(6, 1 / 6))
     >>> controls = make_controls(strata, codes=np.array([0, 0, 1, 1, 1, 0]), kinds=["counts"])
     >>> controls.describe(np.array([[True, True, False, False, True, False]])).shape
-    (1, 5)
+    (1, 11)
     """
     n = len(strata.stratum) - 1
     made = {"sizes": lambda: Sizes(strata)}
@@ -136,7 +136,7 @@ class Controls:
     def describe(self, masks):
         """Describe coalitions by numbers from which their features follow.
 
-        The number of columns is about 30 plus, with "additive", one for 48 players. A row does not
+        The number of columns is about 40 plus, with "additive", one for 48 players. A row does not
         depend on the other rows of the call, not even in its last bit.
 
         Parameters

@@ -40,32 +40,42 @@ def column_means(starts, members, phi, out):
 
 
 @compiled
+def _add_functions(factor, count, size, log, out):
+    """Add functions of the number of members of a class; log[x] is log(x + 1)."""
+    out[0] += factor * (count == 0)
+    out[1] += factor * (count <= 1)
+    out[2] += factor * (count <= 3)
+    out[3] += factor * (0.5 * (2 * count >= size) + 0.5 * (2 * count > size))
+    out[4] += factor * log[count]
+
+
+@compiled
 def count_functions(starts, members, codes, weights, log, out):
-    """Sums over classes of ``1[n_c = 0]`` and ``log((n_c + 1) / (s + C))``; log[x] = log(x + 1)."""
+    """Weighted sums over classes of functions of their counts, of shape (m, n_sums, 5)."""
     n_sums, n_classes = weights.shape
     counts = np.empty(n_classes, np.int64)
     for m in range(len(out)):
         counts[:] = 0
+        out[m] = 0.0
+        size = starts[m + 1] - starts[m]
         for t in range(starts[m], starts[m + 1]):
             counts[codes[members[t]]] += 1
-        log_total = log[starts[m + 1] - starts[m] + n_classes - 1]
         for w in range(n_sums):
-            missing, logs = 0.0, 0.0
             for c in range(n_classes):
-                missing += weights[w, c] * (counts[c] == 0)
-                logs += weights[w, c] * (log[counts[c]] - log_total)
-            out[m, w], out[m, n_sums + w] = missing, logs
+                _add_functions(weights[w, c], counts[c], size, log, out[m, w])
+                out[m, w, 4] -= weights[w, c] * log[size + n_classes - 1]
 
 
 @compiled
-def _hypergeometric(population, good, drawn, more, log):
-    """P(X + more = 0) and E log(X + more + 1), X good ones among those drawn.
+def _add_hypergeometric(factor, population, good, drawn, more, size, log, out):
+    """Add E f(X + more, size) for the functions f of counts, X good ones among those drawn.
 
     From the mode outwards by the ratio of consecutive probabilities: nothing overflows.
     """
     low, high = max(0, drawn - (population - good)), min(drawn, good)
     mode = min(max((drawn + 1) * (good + 1) // (population + 2), low), high)
-    total, logs, zero = 1.0, log[mode + more], 1.0 * (mode + more == 0)
+    total, sums = 1.0, np.zeros(len(out))
+    _add_functions(1.0, mode + more, size, log, sums)
     for step in (1, -1):
         x, p = mode, 1.0
         while low <= x + step <= high:
@@ -75,20 +85,19 @@ def _hypergeometric(population, good, drawn, more, log):
                 p *= x * (population - good - drawn + x) / ((good - x + 1.0) * (drawn - x + 1))
             x += step
             total += p
-            logs += p * log[x + more]
-            if x + more == 0:
-                zero = p
+            _add_functions(p, x + more, size, log, sums)
             if p < 1e-20:
                 break
-    return zero / total, logs / total
+    for f in range(len(out)):
+        out[f] += factor * sums[f] / total
 
 
 @compiled
 def count_expectations(stratum, probabilities, totals, inside, log, out):
     """Add expectations over sizes of functions of the count of a class.
 
-    ``out[k, t, same]``: of ``1[count = 0]`` and ``log(count + 1)`` in stratum k, for a class of
-    ``totals[t]`` players that the given player belongs to or not.
+    ``out[k, t, same]``, of shape (5,): in stratum k, for a class of ``totals[t]`` players that the
+    given player belongs to or not.
     """
     n = len(stratum) - 1
     for s in range(1, n):
@@ -96,10 +105,6 @@ def count_expectations(stratum, probabilities, totals, inside, log, out):
         if p == 0.0:
             continue
         for t in range(len(totals)):
-            for same in range(2):
-                good = totals[t] - same
-                if good < 0:
-                    continue
-                zero, logs = _hypergeometric(n - 1, good, s - inside, same * inside, log)
-                out[stratum[s], t, same, 0] += p * zero
-                out[stratum[s], t, same, 1] += p * logs
+            for same in range(min(2, totals[t] + 1)):
+                good, sums = totals[t] - same, out[stratum[s], t, same]
+                _add_hypergeometric(p, n - 1, good, s - inside, same * inside, s, log, sums)
