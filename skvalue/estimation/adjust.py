@@ -11,6 +11,7 @@ the other folds beta_f is a constant, so that this is unbiased however bad the f
 that of the residuals r.
 """
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -117,25 +118,20 @@ def fit_surrogate(controls, described, labels, gains, folds, weights):
     centers, grams = [None] * n_strata, np.zeros((FOLDS, p, p))
     products = np.zeros((2, FOLDS, p))  # with the gains, of the other folds, and of the fold itself
     for k in np.flatnonzero(weights * counts.sum(axis=0)):
-        columns = controls.columns(k)
-        # Centered by a few coalitions first, so that the sums below lose no digits.
-        centers[k] = controls.block(described[rows[k][:256]], k).mean(axis=0)
-        gram, first, cross = _sums(controls, described, gains - means[0, k], folds, rows[k], k,
-                                   centers[k])  # fmt: skip
-        shift = first.sum(axis=0) / len(rows[k])
-        centers[k] = centers[k] + shift
-        gained = sums[:, k] - counts[:, k] * means[0, k]
-        cross -= shift * gained[:, None]
-        outer = first[:, :, None] * shift
-        gram -= outer + outer.transpose(0, 2, 1)
-        gram += counts[:, k, None, None] * np.outer(shift, shift)
-        first -= counts[:, k, None] * shift
-        grams[:, columns[:, None], columns] += weights[k] * gram
+        totals = [controls.block(described[part], k).sum(axis=0) for part in _parts(rows[k])]
+        centers[k] = np.sum(totals, axis=0) / len(rows[k])
+        left = gains - means[0, k]
+        gram, first, cross = _sums(controls, described, left, folds, rows[k], k, centers[k])
+        runs = _runs(controls.columns(k))
+        for (a, here), (b, there) in itertools.product(runs, runs):
+            grams[:, here, there] += weights[k] * gram[:, a, b]
         for f in range(FOLDS):
             own = cross[f] - (means[f, k] - means[0, k]) * first[f]
             rest = cross.sum(axis=0) - cross[f]
             rest -= (means[f, k] - means[0, k]) * (first.sum(axis=0) - first[f])
-            products[:, f, columns] += weights[k] * np.stack([rest, own])
+            for a, here in runs:
+                products[0, f, here] += weights[k] * rest[a]
+                products[1, f, here] += weights[k] * own[a]
     coefficients = _ridge(grams, products, len(gains))
     predictions = np.zeros(len(gains))
     offsets = np.zeros((FOLDS, n_strata))
@@ -165,6 +161,14 @@ def _by_fold(folds, labels, n_strata, weights=None):
     codes = folds * n_strata + labels
     sums = np.bincount(codes, weights, minlength=FOLDS * n_strata)
     return sums.reshape(FOLDS, n_strata).astype(np.float64)
+
+
+def _runs(columns):
+    """Slices of consecutive columns: of their positions, and of the columns themselves."""
+    ends = [0, *(np.flatnonzero(np.diff(columns) != 1) + 1), len(columns)]
+    return [
+        (slice(a, b), slice(columns[a], columns[a] + b - a)) for a, b in itertools.pairwise(ends)
+    ]
 
 
 def _parts(rows, size=_ROWS):

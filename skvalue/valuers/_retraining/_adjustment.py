@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import Bunch
 
 from ..._utils.columns import column_encoder
@@ -19,7 +19,7 @@ _COMPONENTS = 14  # of sparse rows
 _ENTRIES = 50_000_000  # most entries of an encoded frame
 # Solvers whose games no surrogate explains in the time it takes, except for Banzhaf values.
 _FAST = ("nearest centroid", "naive Bayes")
-_LARGEST_RATIO = 0.95  # of errors, for "auto": the time of the surrogate has been spent by then
+_LARGEST_RATIO = 0.95  # of errors, for "auto": else values stay as they are
 
 
 def refuse_unadjusted(sampler, n_coalitions):
@@ -50,12 +50,12 @@ def choose_adjustment(adjust, sampler, n_coalitions, solver, rows):
     few = n_coalitions is not None and n_coalitions < FEWEST
     if not adjust or few or sampler not in ("stratified", "subsets"):
         return None
-    kinds, one_by_one = set(KINDS), solver == "loop"
+    kinds = set(KINDS)
     if sampler == "subsets":  # near n/2 rows, soft nearest neighbours hardly vary
         kinds -= {"neighbors"}
     if asked:
         return Adjustment(rows, _ordered(kinds))
-    if not one_by_one:
+    if solver != "loop":
         if sampler != "subsets" and solver.split(" (torch")[0] in _FAST:
             return None
         kinds -= set() if sampler == "subsets" else {"additive"}
@@ -116,6 +116,8 @@ def _numbers(X, X_val):
         else:
             X, X_val = (np.asarray(x, dtype=np.float64).reshape(len(x), -1) for x in (X, X_val))
             encoder = SimpleImputer(strategy="median", keep_empty_features=True)
+            if np.isfinite(X).all():
+                encoder = FunctionTransformer()
         rows, rows_val = encoder.fit_transform(X), encoder.transform(X_val)
         scaler = StandardScaler().fit(rows)
         rows, rows_val = scaler.transform(rows), scaler.transform(rows_val)
