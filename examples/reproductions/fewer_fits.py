@@ -1,6 +1,6 @@
 """
-Adjusted semivalues beside plain ones and beside other estimators
-=================================================================
+Adjusted semivalues, plain ones and other estimators
+====================================================
 
 What `adjust` of the semivalue valuers saves, in four tables (`--tables`):
 
