@@ -1,12 +1,13 @@
 """Whether values are adjusted by control variates, and by which functions of the rows."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 
 from ..._utils.columns import column_encoder
@@ -105,26 +106,31 @@ class ControlRows:
 
 
 def _numbers(X, X_val):
-    """Standardised columns of rows and validation points, or None and None."""
+    """Standardised columns of rows and validation points; None and None where there are none."""
     try:
-        if sparse.issparse(X):
-            if not min(X.shape) > 2:
-                return None, None
-            encoder = TruncatedSVD(min(_COMPONENTS, min(X.shape) - 1), random_state=0)
-        elif hasattr(X, "columns"):
-            encoder = column_encoder(X, _ENTRIES)[0]
-        else:
-            X, X_val = (np.asarray(x, dtype=np.float64).reshape(len(x), -1) for x in (X, X_val))
-            encoder = SimpleImputer(strategy="median", keep_empty_features=True)
-            if np.isfinite(X).all():
-                encoder = FunctionTransformer()
-        rows, rows_val = encoder.fit_transform(X), encoder.transform(X_val)
-        scaler = StandardScaler().fit(rows)
-        rows, rows_val = scaler.transform(rows), scaler.transform(rows_val)
-    except (ValueError, TypeError, AttributeError):  # texts, objects, frames of other libraries
+        with warnings.catch_warnings():  # of unknown categories, and of overflow
+            warnings.simplefilter("ignore")
+            rows, rows_val = _encoded(X, X_val)
+            scaler = StandardScaler().fit(rows)
+            rows, rows_val = scaler.transform(rows), scaler.transform(rows_val)
+    except Exception:  # texts, objects, frames of other libraries: the estimator takes any of them
         return None, None
     finite = np.isfinite(rows).all() and np.isfinite(rows_val).all()
     return (rows, rows_val) if finite else (None, None)
+
+
+def _encoded(X, X_val):
+    """Rows and validation points as arrays of numbers; raises an error where there are none."""
+    if sparse.issparse(X):
+        encoder = TruncatedSVD(min(_COMPONENTS, min(X.shape) - 1), random_state=0)
+    elif hasattr(X, "columns"):
+        encoder = column_encoder(X, _ENTRIES)[0]
+    else:
+        X, X_val = (np.asarray(x, dtype=np.float64).reshape(len(x), -1) for x in (X, X_val))
+        if np.isfinite(X).all() and np.isfinite(X_val).all():
+            return X, X_val
+        encoder = SimpleImputer(strategy="median", keep_empty_features=True)
+    return encoder.fit_transform(X), encoder.transform(X_val)
 
 
 def adjustment_of(run):
