@@ -600,12 +600,15 @@ def test_adjusted_values_beside_others(script, monkeypatch, capsys, tmp_path):
     small = script.Case("wine", "naive Bayes", n=40, fits=1100, reference=4000)
     monkeypatch.setattr(script, "PEER_CASES", [small])
     monkeypatch.setattr(script, "OWN_CASES", [small])
-    script.main(["--replicates", "3", "--save", str(tmp_path / "results.json")])
+    script.main(["--replicates", "2", "--save", str(tmp_path / "results.json")])
     printed = capsys.readouterr().out
-    ratios = [float(row[-1]) for row in map(str.split, printed.splitlines()) if "wine," in row[:1]]
-    assert 0.2 < ratios[0] < 1.2
+    true, stated = map(
+        float, re.findall(r"^wine, naive Bayes +2 +([\d.]+) +([\d.]+)$", printed, re.M)[0]
+    )
+    assert 0.2 < stated < 1.1
+    assert 0.2 < true < 1.5
     assert "paired kernel" in printed
-    script.main(["--replicates", "3", "--save", str(tmp_path / "results.json")])
+    script.main(["--replicates", "2", "--save", str(tmp_path / "results.json")])
     assert capsys.readouterr().out == printed  # all that is needed is in the file
 
 

@@ -32,20 +32,20 @@ def gain_of_all(game, n):
 
 
 def kernel_regression(game, q, m, rng):
-    """Paired KernelSHAP: Covert and Lee (2021), equations 6 to 9, with their paired samples.
+    """Paired KernelSHAP: Covert and Lee (2021), constrained least squares with paired samples.
 
-    Sizes have the chances of the Shapley kernel, 1 / (s (n - s)), so that rows count equally.
+    Sizes have the probabilities of the Shapley kernel, ~ 1 / (s (n - s)): rows count equally.
     """
     n, size = len(q), np.arange(1, len(q))
-    chances = 1 / (size * (n - size))
-    sizes = rng.choice(size, (m - 1) // 2, p=chances / chances.sum())
+    weights = 1 / (size * (n - size))
+    sizes = rng.choice(size, (m - 1) // 2, p=weights / weights.sum())
     masks = subsets(rng, sizes, n)
     masks = np.concatenate([masks, ~masks])
     return fit_efficient(masks, game(masks), gain_of_all(game, n))
 
 
 def different_subsets(rng, count, size, n):
-    """So many different coalitions of a size; of n / 2 players, no two are complements."""
+    """Different coalitions of a size, `count` of them; of n / 2 players, no two are complements."""
     found = np.zeros((0, n), dtype=bool)
     while len(found) < count:
         masks = subsets(rng, np.full(count, size), n)
@@ -82,16 +82,16 @@ def leverage_regression(game, q, m, rng):
 
 
 def one_sample_fits_all(game, q, m, rng):
-    """One-sample-fits-all, tuned for the semivalue: Li and Yu (2024), algorithm 1, OFA-S.
+    """One-sample-fits-all, tuned for the semivalue: Li and Yu (2024), OFA-S.
 
-    Coalitions of 1 and n - 1 players are enumerated; other sizes have chances proportional to
-    ``sqrt(q[s-1]^2 / s + q[s]^2 / (n - s))``, which for the Shapley value are those of OFA-A. A
-    player that is in no coalition of a size gets the mean of that size.
+    Coalitions of 1 and n - 1 players are enumerated; other sizes are drawn in proportion to
+    ``sqrt(q[s-1]^2 / s + q[s]^2 / (n - s))``, for the Shapley value as in OFA-A. A player that
+    is in no coalition of a size gets the mean of that size.
     """
     n, one = len(q), np.eye(len(q), dtype=bool)
     size = np.arange(2, n - 1)
-    chances = np.sqrt(q[size - 1] ** 2 / size + q[size] ** 2 / (n - size))
-    sizes = rng.choice(size, m - 2 * n - 1, p=chances / chances.sum())
+    weights = np.sqrt(q[size - 1] ** 2 / size + q[size] ** 2 / (n - size))
+    sizes = rng.choice(size, m - 2 * n - 1, p=weights / weights.sum())
     masks = subsets(rng, sizes, n)
     gains, single, without = game(masks), game(one), game(~one)
     # Means of the coalitions of each size, with and without every player.
@@ -112,7 +112,7 @@ def regression_adjusted(game, q, m, rng, folds=10):
     """Regression-adjusted sample reuse: Witter, Liu and Musco (2025), with a linear surrogate.
 
     Values of a linear fit to the other folds, plus estimates from its residuals in the fold, each
-    residual weighted by the semivalue over the chance of its coalition.
+    residual weighted by the semivalue over the probability of its coalition.
     """
     n, half, gain = len(q), (m - 1) // 2, gain_of_all(game, len(q))
     banzhaf = not np.allclose(q, 1 / n)
@@ -142,7 +142,7 @@ def regression_adjusted(game, q, m, rng, folds=10):
 
 
 def sample_reuse(game, q, m, rng):
-    """Maximum sample reuse: Wang and Jia (2023), equation 5. Mean gains with less without."""
+    """Maximum sample reuse: Wang and Jia (2023). Mean gains with less without."""
     masks = (rng.random((m, len(q))) < 0.5).astype(float)
     gains = game(masks.astype(bool))
     return gains @ masks / masks.sum(axis=0) - gains @ (1 - masks) / (1 - masks).sum(axis=0)
@@ -154,7 +154,7 @@ def fit_banzhaf(masks, gains):
 
 
 def banzhaf_regression(game, q, m, rng):
-    """Kernel Banzhaf: Liu, Witter, Musco and Stoyanovich (2024), algorithm 1, paired samples."""
+    """Kernel Banzhaf: Liu, Witter, Korn, Alrashed, Paparas, Musco and Freire (2024), pairs."""
     masks = rng.random((m // 2, len(q))) < 0.5
     masks = np.concatenate([masks, ~masks])
     return fit_banzhaf(masks, game(masks))

@@ -78,6 +78,25 @@ def test_expectations_agree_with_enumeration(semivalue, task):
     check_expectations(strata_of(semivalue), rows(task))
 
 
+def test_expectations_by_size_agree_with_enumeration():
+    strata = strata_of("beta")
+    member = np.array([[0 < s < 5 for s in range(N + 1)], [4 < s < N for s in range(N + 1)]])
+    # As `SizeStrata.of`, with four sizes in the first of two strata.
+    drawn = np.where(member, 1 / member.sum(axis=1, keepdims=True), 0.0)
+    total, before = drawn.sum(axis=0), strata.probabilities.sum(axis=0)
+    scale = np.divide(before, total, out=np.zeros(N + 1), where=total > 0)
+    wide = SizeStrata(
+        np.where(member.any(axis=0), member[1] * 1, -1), drawn, strata.inside * scale,
+        strata.outside * scale, np.ones(2), np.ones(2),
+    )  # fmt: skip
+    for task in ("regression", "2 classes", "3 classes"):
+        check_expectations(wide, rows(task))
+    for kind in ("counts", "neighbors"):  # once in each stratum, and once for each of four sizes
+        controls = make_controls(wide, **rows("3 classes"), kinds=[kind])
+        width = len(controls.columns(1))
+        assert (len(controls.columns(0)), controls.n_features) == (5 * width, 6 * width)
+
+
 @pytest.mark.parametrize("n", [2, 3])
 def test_expectations_of_few_players_agree_with_enumeration(n):
     check_expectations(strata_of("shapley", n), rows("regression", n))
@@ -138,13 +157,20 @@ def test_features_agree_with_their_definitions():
         controls = make_controls(strata, kinds=[kind], **data)
         described = controls.describe(masks)
         features = controls.features(described, labels)
-        columns = np.array([controls.columns(k) for k in labels])
-        own = np.take_along_axis(features, columns, axis=1)
-        np.testing.assert_array_equal((features != 0).sum(axis=1), (own != 0).sum(axis=1))
+        own = [features[m, controls.columns(k)] for m, k in enumerate(labels)]
+        assert (features != 0).sum() == sum((row != 0).sum() for row in own)
         for k in range(strata.n_strata):
-            block = controls.block(described[labels == k], k)
-            np.testing.assert_array_equal(block, own[labels == k])
-        return own
+            rows = np.flatnonzero(labels == k)
+            block = controls.block(described[rows], k)
+            np.testing.assert_array_equal(block, [own[m] for m in rows])
+        width = min(map(len, own))
+        for s, row in zip(sizes, own):  # of the first stratum, once more, by size
+            if len(row) > width:
+                by_size = np.zeros((len(row) // width - 1, width))
+                by_size[s - 1] = row[:width]
+                np.testing.assert_array_equal(row[width:], by_size.ravel())
+        assert (max(map(len, own)) > width) == (kind in ("counts", "neighbors"))
+        return np.array([row[:width] for row in own])
 
     found = local("sizes")
     np.testing.assert_allclose(found[:, 0], np.log(sizes))

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ._additive import Additive
+from ._by_size import BySize, SmallestSizes
 from ._classes import Counts
 from ._neighbors import Neighbors
 from ._quadratic import Quadratic, columns_of_rows
@@ -65,16 +66,23 @@ def make_controls(
     >>> controls.describe(np.array([[True, True, False, False, True, False]])).shape
     (1, 11)
     """
-    n = len(strata.stratum) - 1
-    made = {"sizes": lambda: Sizes(strata)}
+    n, smallest = len(strata.stratum) - 1, SmallestSizes(strata)
+
+    def of_sizes(kind, *data):
+        part = kind(strata, *data)
+        if smallest.n_strata < 2:
+            return [part]
+        return [part, BySize(part, kind(smallest, *data), strata.n_strata)]
+
+    made = {"sizes": lambda: [Sizes(strata)]}
     if codes is not None and groups is None:
-        made["counts"] = lambda: Counts(strata, codes, class_weights)
+        made["counts"] = lambda: of_sizes(Counts, codes, class_weights)
     if codes is not None or targets is not None or components is not None:
         phi = columns_of_rows(codes, targets, components)
-        made["quadratic"] = lambda: Quadratic(strata, _sums(phi, groups, n))
+        made["quadratic"] = lambda: [Quadratic(strata, _sums(phi, groups, n))]
     if points is not None and groups is None:
-        made["neighbors"] = lambda: Neighbors(strata, *points)
-    made["additive"] = lambda: Additive(strata)
+        made["neighbors"] = lambda: of_sizes(Neighbors, *points)
+    made["additive"] = lambda: [Additive(strata)]
     unknown = set(kinds) - set(KINDS)
     if unknown:
         raise ValueError(f"kinds must be among {KINDS}. Got {sorted(unknown)[0]!r}.")
@@ -108,8 +116,9 @@ class Controls:
     ----------
     strata : skvalue.samplers.SizeStrata
         Strata of sizes.
-    kinds : dict of str to object
-        Name of every kind and its features.
+    kinds : dict of str to list of objects
+        Name of every kind and its features, in parts. A stratum whose band is -1 has none of a
+        part.
 
     Attributes
     ----------
@@ -127,11 +136,13 @@ class Controls:
 
     def __init__(self, strata, kinds):
         self.n_strata, self.n_players = strata.n_strata, len(strata.stratum) - 1
-        self.kinds, self._parts = tuple(kinds), tuple(kinds.values())
+        self.kinds = tuple(kinds)
+        self._parts = tuple(part for parts in kinds.values() for part in parts)
         bands = [part.band.max(initial=0) + 1 for part in self._parts]
         self._ends = np.cumsum([0, *(b * part.width for b, part in zip(bands, self._parts))])
-        self._described = np.cumsum([1, *(part.n_described for part in self._parts)])
-        self.n_features, self.n_described = int(self._ends[-1]), int(self._described[-1])
+        ends = np.cumsum([1, *(part.n_described for part in self._parts)])
+        self._described = dict(zip(self._parts, map(slice, ends[:-1], ends[1:])))
+        self.n_features, self.n_described = int(self._ends[-1]), int(ends[-1])
 
     def describe(self, masks):
         """Describe coalitions by numbers from which their features follow.
@@ -155,8 +166,9 @@ class Controls:
         starts, members = members_of(masks)
         described = np.empty((len(masks), self.n_described))
         described[:, 0] = np.diff(starts)
-        for part, a, b in zip(self._parts, self._described, self._described[1:]):
-            described[:, a:b] = part.describe(masks, starts, members)
+        for part, own in self._described.items():
+            if part.n_described:
+                described[:, own] = part.describe(masks, starts, members)
         return described
 
     def columns(self, stratum):
@@ -173,7 +185,10 @@ class Controls:
             Indices of columns among the n_features; the others are 0 in this stratum.
         """
         parts = zip(self._parts, self._ends)
-        columns = [a + p.band[stratum] * p.width + np.arange(p.width) for p, a in parts]
+        columns = [
+            a + p.band[stratum] * p.width + np.arange(p.width)
+            for p, a in parts if p.band[stratum] >= 0
+        ]  # fmt: skip
         return np.concatenate([np.zeros(0, np.int64), *columns])
 
     def block(self, described, stratum):
@@ -191,16 +206,12 @@ class Controls:
         features : ndarray of shape (m, n_local)
             The columns ``columns(stratum)`` of `features`.
         """
-        return self._local(described)
-
-    def _local(self, described):
-        """Features of every coalition, the same columns in every stratum."""
         sizes = described[:, 0].astype(np.int64)
-        parts = zip(self._parts, self._described, self._described[1:])
-        return np.concatenate(
-            [described[:, :0], *(part.local(described[:, a:b], sizes) for part, a, b in parts)],
-            axis=1,
-        )
+        blocks = [
+            part.local(described[:, self._described[getattr(part, "part", part)]], sizes)
+            for part in self._parts if part.band[stratum] >= 0
+        ]  # fmt: skip
+        return np.concatenate([described[:, :0], *blocks], axis=1)
 
     def features(self, described, labels):
         """Compute the features of coalitions.
@@ -217,10 +228,10 @@ class Controls:
         features : ndarray of shape (m, n_features)
             The features; see `block` for those that are not 0.
         """
-        features, local = np.zeros((len(described), self.n_features)), self._local(described)
+        features = np.zeros((len(described), self.n_features))
         for stratum in np.unique(labels):
             rows = np.flatnonzero(labels == stratum)
-            features[np.ix_(rows, self.columns(stratum))] = local[rows]
+            features[np.ix_(rows, self.columns(stratum))] = self.block(described[rows], stratum)
         return features
 
     def expected(self, beta):

@@ -18,8 +18,8 @@ from ...estimation.controls import KINDS, make_controls, ranked_rows, standard_c
 _POINTS = 100  # validation points of the "neighbors" features
 _COMPONENTS = 14  # of sparse rows
 _ENTRIES = 50_000_000  # most entries of an encoded frame
-# Solvers so fast that no surrogate saves time, except for Banzhaf values ("subsets").
-_FAST = ("ridge", "least squares", "nearest centroid", "naive Bayes")
+# Solvers whose games no surrogate explains in the time it takes, except for Banzhaf values.
+_FAST = ("nearest centroid", "naive Bayes")
 _LARGEST_RATIO = 0.95  # of errors, for "auto": else values stay as they are
 
 
@@ -59,7 +59,7 @@ def choose_adjustment(adjust, sampler, n_coalitions, solver, rows):
     if solver != "loop":
         if sampler != "subsets" and solver.split(" (torch")[0] in _FAST:
             return None
-        kinds -= {"neighbors"} if sampler == "subsets" else {"neighbors", "additive"}
+        kinds -= set() if sampler == "subsets" else {"additive"}
     return Adjustment(rows, _ordered(kinds), _LARGEST_RATIO)
 
 

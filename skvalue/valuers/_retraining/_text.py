@@ -33,8 +33,8 @@ adjust : {"auto"} or bool, default="auto"
     nearest neighbours, products of means and members of a coalition) is fitted on other coalitions,
     and its exact expectation replaces its mean. Values stay unbiased. "auto": with at least 1,024
     coalitions per split from "stratified" or "subsets", if that decreases the errors by a
-    twentieth; off for the fastest batched solvers. True: always, or an error. See `adjustment_` and
-    :ref:`adjusted_values`.
+    twentieth; off for naive Bayes and centroids in batches. True: always, or an error. See
+    `adjustment_` and :ref:`adjusted_values`.
 truncation : float, default=None
     With a sampler of permutations: a permutation ends once the utility has stayed within
     `truncation` of the utility of all rows for a twentieth of the rows; see
