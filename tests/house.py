@@ -21,7 +21,7 @@ TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 PACKAGE = ROOT / "skvalue"
 
-MAX_CODE_LINES = 27_700  # 19,500 when the structure was made; what came since are features
+MAX_CODE_LINES = 27_900  # 19,500 when the structure was made; what came since are features
 MAX_CHAIN = 4  # house classes in an MRO
 MAX_HOOKS = 8
 MAX_FLAT = 20  # files directly in valuers/
