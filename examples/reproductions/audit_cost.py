@@ -54,7 +54,7 @@ def main(arguments=None):
         X, y = frame.drop(columns="label"), frame["label"].to_numpy()
         start = time.process_time()
         X = column_encoder(X)[0].fit_transform(X)
-        forest = RandomForestClassifier(200, min_samples_leaf=5, random_state=0)
+        forest = RandomForestClassifier(100, min_samples_leaf=5, random_state=0)
         for model in (forest, LogisticRegression(max_iter=200)):
             cross_val_predict(model, X, y, cv=5, method="predict_proba")
         folds = time.process_time() - start
