@@ -11,9 +11,9 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from .._utils.parallel import ordered_map
 from ..base import rows_at
 
-_TREES = 200
+_TREES = 100
 _LEAST = 1e-3  # probability below which the log loss grows no further
-_WIDE_TREES, _WIDE_LEAF = 100, 20  # trees, and rows of a leaf, of the forest of the spread
+_WIDE_LEAF = 20  # rows, of the forest that predicts the spread
 
 
 def default_models(classifier, seed):
@@ -115,7 +115,7 @@ def spread_of(X, residuals, folds, seed, n_jobs):
     """
     size = np.abs(residuals)
     logs = np.log(np.maximum(size, 1e-2 * np.median(size) + np.finfo(float).tiny))
-    forest = RandomForestRegressor(_WIDE_TREES, min_samples_leaf=_WIDE_LEAF, random_state=seed)
+    forest = RandomForestRegressor(_TREES, min_samples_leaf=_WIDE_LEAF, random_state=seed)
     spread = np.empty(len(size))
     tasks = fold_tasks([forest], X, logs, folds, None)
     for (_, test), found in zip(folds, ordered_map(held_out, tasks, n_jobs)):
