@@ -66,6 +66,7 @@ def slow_distance(a, b):
     return abs(a[0] - b[0])
 
 
+@pytest.mark.slow  # looks at the clock
 @pytest.mark.parametrize("cv", ["points", "leave-one-out", 5])
 def test_seconds_are_those_of_a_fit(cv, rng):
     (X, y), points = problem(rng, 24, 90)
