@@ -21,7 +21,7 @@ def run(*arguments, folder="."):
         env={**os.environ, "MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1800,
     )
 
 
