@@ -38,10 +38,8 @@ class Design(ABC):
     n_blocks = total = None  # numbers of blocks and coalitions, if they are finite
     truncation = None
     cuts = False  # whether a block that is cut may follow the complete ones
-    is_adjusted, adjusted = (
-        False,
-        None,
-    )  # whether values use it, and an estimate with control variates, see `SubsetDesign`
+    adjusted = None  # an estimate with control variates, see `SubsetDesign`
+    is_adjusted = False  # whether the values use it
     is_due = True  # whether goals are checked after this round
     record = None  # the coalitions in the moments, if it is kept, see `Record`
     limit, least = None, 0  # most and fewest coalitions to evaluate, with the first one

@@ -150,11 +150,11 @@ class SizeStrata:
         seen, sums, squares = by_size
         terms = np.zeros(self.n_strata)
         for weights, a in zip(_side_weights(q), (self.inside, self.outside)):
-            shares = member * weights
-            total = shares @ seen
-            centre = (shares @ sums / np.where(total > 0, total, 1))[:, None]
+            of_stratum = member * weights
+            total = of_stratum @ seen
+            centre = (of_stratum @ sums / np.where(total > 0, total, 1))[:, None]
             spread = squares - 2 * centre * sums + centre**2 * seen
-            terms += (shares * a * spread).sum(axis=1)
+            terms += (of_stratum * a * spread).sum(axis=1)
         return np.maximum(terms, 0.0)
 
     @property

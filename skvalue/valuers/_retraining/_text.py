@@ -31,7 +31,8 @@ adjust : {"auto"} or bool, default="auto"
     Whether values are adjusted by control variates, which makes their standard errors smaller at
     the same number of coalitions: a linear surrogate of the utility (of size, class counts,
     nearest neighbours, products of means and members of a coalition) is fitted on other coalitions,
-    and its exact expectation replaces its mean. Values stay unbiased. "auto": with at least 1,024
+    and its exact expectation replaces its mean. Values stay unbiased. Rows without numbers, such as
+    texts, have sizes, class counts and members only. "auto": with at least 1,024
     coalitions per split from "stratified" or "subsets", if that decreases the errors by a
     twentieth; off for naive Bayes and centroids in batches. True: always, or an error. See
     `adjustment_` and :ref:`adjusted_values`.
