@@ -106,6 +106,26 @@ def build_quick(cls):
     return estimator.set_params(**{k: quick[k] for k in quick if k in estimator.get_params()})
 
 
+# Parameters without a default.
+REQUIRED = {
+    name: INIT_PARAMS[name]
+    for name in ("ScoresValuer", "ValueFilteredClassifier", "ValueFilteredRegressor")
+}
+
+
+@pytest.mark.parametrize("cls", estimators(), ids=lambda cls: cls.__name__)
+def test_built_bare(cls, data):
+    """Only required parameters, and so no seed."""
+    X, y = data[0][:30], data[1][:30]
+    if cls is skvalue.ValueFilteredRegressor:
+        y = X[:, 0]
+    if cls is skvalue.ValueFilter:
+        kept, _ = cls().fit_resample(X, y)
+        assert len(kept) < len(X)
+        return
+    cls(**REQUIRED.get(cls.__name__, {})).fit(X, y)
+
+
 @parametrize_with_checks([build_quick(cls) for cls in estimators()])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn(estimator, check):

@@ -345,9 +345,12 @@ def make_splits(cv, X, y, group_codes, classifier):
 
 
 def seed_of(random_state):
-    """The integer seed of all random streams of a fit; a fresh one for None."""
+    """The integer seed of all random streams of a fit; a fresh one for None.
+
+    It is below 2**32, the limit of scikit-learn's estimators.
+    """
     if random_state is None:
-        return np.random.SeedSequence().entropy
+        return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
