@@ -9,12 +9,14 @@ from ._containers import (
     rows_at,
     stack_rows,
 )
+from ._former_hooks import value_by_parts
 from ._in_sample import BaseInSampleValuer
 from ._labels import codes_or_other, public_classes
-from ._points import Part, mean_over_splits
+from ._points import Part, mean_over_points, mean_over_splits
 from ._problem import Points, Problem, Split, Takes, make_problem, refuse_unseen_labels
 from ._record import Fitted, Result
-from ._release import EXACT, PRIVACY_CONSTRAINTS, Release, warn_of_guarantee
+from ._release import PRIVACY_CONSTRAINTS, warn_of_guarantee
 from ._rows import check_rows
+from ._run import Run
 from ._seen_rows import hash_rows
 from ._valuer import BaseScoringValuer, BaseValuer

@@ -1,21 +1,16 @@
 """Base class of valuers of the rows passed to `fit`."""
 
 from abc import ABCMeta, abstractmethod
-from contextlib import closing
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.fits import by_name, swap_in
-from .._utils.progress import Progress
-from .._utils.sklearn import fit_context
-from .._utils.warned import warn_all
-from ..exceptions import ImpreciseValuesWarning, IncompleteFitWarning
+from .._utils.fits import fits, swap_in
 from ._problem import Takes, make_problem
 from ._record import Fitted
-from ._release import EXACT
+from ._run import Run
+from ._updates import merged
 
 
 class BaseInSampleValuer(
@@ -27,49 +22,28 @@ class BaseInSampleValuer(
 ):
     """Base class of valuers that compute a value for each row passed to `fit`.
 
-    A method implements `_parts` and `_combine`, and `_prepare` and `_release` if it needs them.
-    What all methods have in common (validation set, cross-validation, groups, callbacks, metadata
-    routing, `set_output`) is here.
+    A method implements `_value`. What all methods have in common (validation set,
+    cross-validation, groups, callbacks, metadata routing, `set_output`) is here.
     """
 
     _parameter_constraints: dict = {}
     _takes = Takes()
     epsilon = noise_multiplier = reader = class_weight = None  # of methods without them
 
-    # Hooks ----------------------------------------------------------------------------------
-
-    def _prepare(self, problem):
-        """Check parameters against the problem, and return attributes such as ``{"radius_": 0.5}``.
-
-        They are passed to the other hooks and kept in the record; names that end with an underscore
-        are set on the estimator at the end of the fit.
-        """
-        return {}
-
-    def _release(self, problem, attributes):
-        """Return `EXACT`, or a `Release` with its event and report; draws no noise."""
-        return EXACT
+    # The hook -------------------------------------------------------------------------------
 
     @abstractmethod
-    def _parts(self, problem, attributes, release):
-        """Return the computation as an iterator of parts, and their number (None: not known).
+    def _value(self, problem, run):
+        """Value the players of a problem: the whole method, as a loop in steps of the `Run`.
 
-        Independent parts come from `ordered_map`; a sequential computation is a generator that
-        yields its state after each step.
-        """
-
-    @abstractmethod
-    def _combine(self, problem, attributes, parts):
-        """Compute a `Result` from the parts, or return None if there was no part.
-
-        ``parts`` is a `Progress`: ``stopped`` and ``interrupted`` say whether it ended early.
+        Returns a `Result`, or None if the loop ended before there were values. It begins with the
+        checks of parameters that depend on the data, and sets no attribute of ``self``.
         """
 
     # Public methods -------------------------------------------------------------------------
 
-    @fit_context(prefer_skip_nested_validation=True)
-    @by_name
-    def fit(self, X, y, *late, X_val=None, y_val=None, groups=None, sample_weight_val=None):
+    @fits
+    def fit(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None):
         """Value the rows of X.
 
         Parameters
@@ -105,7 +79,7 @@ class BaseInSampleValuer(
         """
         return self._solve(
             make_problem(
-                self, X, y, X_val, y_val, late, groups=groups, sample_weight_val=sample_weight_val
+                self, X, y, X_val, y_val, groups=groups, sample_weight_val=sample_weight_val
             )
         )
 
@@ -205,7 +179,7 @@ class BaseInSampleValuer(
         """
         values = self.values_
         i = self._fitted.problem.position(i, len(values))
-        if self._fitted.release.by_query:
+        if self._fitted.is_private and getattr(self._fitted.release, "by_query", False):
             values[i] = self._fitted.statistic.answer(i)
         found = [float(values[i])]
         for name, wanted in (("baseline_", return_baseline), ("values_error_", return_error)):
@@ -232,58 +206,40 @@ class BaseInSampleValuer(
     def _is_private(self):
         return self.epsilon is not None or self.noise_multiplier is not None
 
-    def _solve(self, problem, attributes=None, finish=lambda result: result):
-        """Solve a validated problem and set the fitted attributes.
+    def _solve(self, problem, whole=None):
+        """Value the players of a validated problem, and replace the record of the former fit.
 
-        ``attributes``: those of the former fit, if they are kept; ``finish`` is applied to the
-        result.
+        With ``whole``, the problem has the new validation points of this one, and the result is
+        merged with the former.
         """
-        if attributes is None:
-            attributes = self._prepare(problem)
-        release = self._release(problem, attributes)
-        parts, n_parts = self._parts(problem, attributes, release)
-        with closing(Progress(self, parts, n_parts, self._takes.part)) as progress:
-            result = self._combine(problem, attributes, progress)
-        if result is None and progress.interrupted:
+        run = Run(self)
+        result = self._value(problem, run)
+        if result is None and run.interrupted:
             raise KeyboardInterrupt
         if result is None:
             raise RuntimeError("The fit was stopped by a callback before any value was computed.")
-        self._swap_in(finish(result), attributes, release)
-        late = n_parts is not None and result.attributes.get("stop_reason_") == "max_time"
-        progress.end(complete=result.error is None and not late)
-        # The values are set now, and are kept if an error is raised below.
-        if result.error is not None:
-            raise result.error
-        if progress.interrupted:
-            raise KeyboardInterrupt
-        found = [*result.warnings, *(imprecise_values(result) if release.is_exact else [])]
-        if progress.stopped:
-            message = (
-                "The fit was stopped by a callback: the values are based on the "
-                f"{self._takes.done} until then."
-            )
-            found.append((message, IncompleteFitWarning))
-        warn_all(found)
+        self._swap_in(result if whole is None else merged(whole, self._fitted.result, result))
+        run.end(result)
         return self
 
-    def _swap_in(self, result, attributes, release):
-        """Replace everything set by the former fit by the record of this one."""
-        fitted, problem = Fitted.of(result, attributes, release), result.problem
+    def _swap_in(self, result):
+        """Replace everything set by the former fit by a record of this one."""
+        problem, release = result.problem, result.release
         public = {
             "classes_": problem.classes,
             "utility_": result.utility,
             "empty_utility_": result.empty_utility,
-            "privacy_": release.report,
+            "privacy_": None if release is None else release.report,
             **problem.columns,
-            **attributes,
             **result.attributes,
         }
-        # None is a valid value of a method's own attributes; these two are then not set.
-        absent = {name for name in ("classes_", "privacy_") if public[name] is None}
-        # A class may compute an attribute at first access.
-        absent |= {name for name in public if isinstance(getattr(type(self), name, None), property)}
-        shown = {k: v for k, v in public.items() if k.endswith("_") and k not in absent}
-        swap_in(self, **shown, _fitted=fitted, _n_features_out=1)
+        for name in list(public):
+            # None is a valid value of a method's own attributes; a class may compute an attribute.
+            absent = name in ("classes_", "privacy_") and public[name] is None
+            computed = isinstance(getattr(type(self), name, None), property)
+            if absent or computed or not name.endswith("_"):
+                del public[name]
+        swap_in(self, **public, _fitted=Fitted.of(result), _n_features_out=1)
 
     def _record(self, what, needs_rows=False, needs_points=False, error=ValueError):
         """The record of the fit; an error that names ``what`` if it lacks rows or points."""
@@ -322,18 +278,3 @@ class BaseInSampleValuer(
         tags.target_tags.one_d_labels = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def imprecise_values(result):
-    """The warning, as a list, if standard errors exceed the standard deviation of the values."""
-    errors = result.attributes.get("values_error_")
-    if errors is None or any(kind is ImpreciseValuesWarning for _, kind in result.warnings):
-        return []
-    error, std = np.median(errors), np.std(result.values[np.isfinite(result.values)])
-    if error <= std:
-        return []
-    message = (
-        f"The values are mostly noise: their median standard error is {error:.2g}, their "
-        f"standard deviation {std:.2g}. Fit for longer, or value groups of rows."
-    )
-    return [(message, ImpreciseValuesWarning)]

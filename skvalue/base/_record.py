@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..neighbors import Rows
+from ..privacy import Release
 from ._containers import is_plain, n_rows_of, row_hashes
 from ._problem import Problem
-from ._release import EXACT, Release
 from ._seen_rows import SeenRows
 
 
@@ -20,29 +20,27 @@ class Result:
     empty_utility: float
     problem: Problem  # with the splits and points that were evaluated
     statistic: object = None  # what `score_samples` needs; in a private fit, what was released
-    attributes: dict = field(default_factory=dict)
-    error: Exception | None = None  # raised after the values are set
-    warnings: tuple = ()  # (message, category) of warnings issued after the values are set
+    attributes: dict = field(default_factory=dict)  # set on the valuer if they end in "_"
+    release: Release | None = None  # of a private fit
     curator: dict = field(default_factory=dict)  # other arrays of players, hidden like the values
+    error: Exception | None = None  # raised after the values are set
+    warnings: tuple = ()  # of classes with the former hooks
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A result, the attributes returned by `_prepare`, and the release."""
+    """The result of a fit, and what is computed from it later."""
 
     result: Result
-    attributes: dict = field(default_factory=dict)
-    release: Release = EXACT
     cache: dict = field(default_factory=dict)  # of later calls, such as `transform`
 
     @classmethod
-    def of(cls, result, attributes, release):
+    def of(cls, result):
         """The record of a fit; after a private fit, without the rows."""
-        result = replace(result, error=None, warnings=())
-        if not release.is_exact:
-            problem = replace(result.problem, X=None, y=None, sample_weight=None)
-            result = replace(result, problem=problem)
-        return cls(result, attributes, release)
+        problem = result.problem
+        if result.release is not None:
+            problem = replace(problem, X=None, y=None, sample_weight=None)
+        return cls(replace(result, error=None, problem=problem))
 
     @property
     def problem(self):
@@ -55,14 +53,24 @@ class Fitted:
         return self.result.statistic
 
     @property
+    def attributes(self):
+        """The public attributes, and what else the method computed by name."""
+        return self.result.attributes
+
+    @property
+    def release(self):
+        """The release of a private fit, or None."""
+        return self.result.release
+
+    @property
     def is_private(self):
         """Whether the fit was private."""
-        return not self.release.is_exact
+        return self.result.release is not None
 
     @property
     def hides_values(self):
         """Whether the values are for the curator only."""
-        return self.is_private and not self.release.values_are_public
+        return self.is_private and not self.problem.takes.values_are_public
 
     @property
     def row_values(self):
@@ -85,10 +93,10 @@ class Fitted:
 
     def __getstate__(self):
         # Values of a private fit are for the curator: they are not pickled.
-        state = {**vars(self), "cache": {}}
+        result = self.result
         if self.hides_values:
             problem = replace(self.problem, groups=None, group_names=None)
-            state["result"] = replace(self.result, values=None, curator={}, problem=problem)
+            result = replace(result, values=None, curator={}, problem=problem)
         if self.is_private:  # with the seed the noise could be removed
-            state["release"] = replace(self.release, noise_random_state=None)
-        return state
+            result = replace(result, release=replace(result.release, noise_random_state=None))
+        return {"result": result, "cache": {}}

@@ -1,6 +1,5 @@
-"""How a fit releases its statistics: exactly, or with noise of a known privacy cost."""
+"""Parameters and warnings of private fits."""
 
-from dataclasses import dataclass
 from numbers import Integral, Real
 
 from .._utils.sklearn import StrOptions
@@ -17,30 +16,6 @@ PRIVACY_CONSTRAINTS = {
     "ledger": [Ledger, None],
     "noise_random_state": [Integral, None],
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Release:
-    """What a private fit releases and at what cost; without an event, the fit is exact.
-
-    The method charges the ledger, once, before noise is drawn.
-    """
-
-    event: object = None
-    ledger: Ledger | None = None
-    label: str = ""
-    noise_random_state: int | None = None  # for tests only: voids the guarantee
-    report: object = None  # what is protected: `privacy_`
-    values_are_public: bool = False  # whether the values are a function of what is published
-    by_query: bool = False  # whether `values_for` releases each value when it is called
-
-    @property
-    def is_exact(self):
-        """Whether statistics are left unchanged."""
-        return self.event is None
-
-
-EXACT = Release()
 
 
 def warn_of_guarantee(estimator, n_units):

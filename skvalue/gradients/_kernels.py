@@ -111,7 +111,7 @@ def player_gradient(kind, X, y, first, last, thetas, s, clip, per_example, logit
 
 @compiled
 def add_noise(gradient, noise, s, grid):
-    """Add noise to a clipped gradient, bitwise as `skvalue.privacy.release` (so no fastmath)."""
+    """Add noise to a clipped gradient, bitwise as `clip_and_noise` (so no fastmath)."""
     inverse, largest = 1.0 / grid, 2.0**52 * grid  # both exact: the grid is a power of two
     for a in range(len(gradient)):
         noisy = gradient[a] + noise[s, a]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._utils.parallel import tiles
-from ..privacy import clipping_margin, release
+from ..privacy import clip_and_noise, clipping_margin
 
 RUN_RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
@@ -99,7 +99,7 @@ def descend(model, rows, n, theta, *, n_steps, learning_rate, order, clip, batch
         total, products = model.pass_over(theta, some, direction, max_norm)
         if draw is not None:
             noise = draw((1, len(total)), (t,))
-            total = release(total[None], None, noise, draw.scale)[0]
+            total = clip_and_noise(total[None], None, noise, draw.scale)[0]
         step = -learning_rate / size * total
         if not np.isfinite(step).all():
             raise ValueError(

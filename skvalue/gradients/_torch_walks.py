@@ -36,7 +36,7 @@ def gradients_of(model, thetas, players):
 
 
 def with_noise(gradients, noise, grid):
-    """Add noise to clipped gradients on their device, bitwise as `skvalue.privacy.release`."""
+    """Add noise to clipped gradients on their device, bitwise as `clip_and_noise`."""
     noise, grid = (torch.as_tensor(array, device=gradients.device) for array in (noise, grid))
     noisy = gradients + noise
     return torch.where(noisy.abs() < 2.0**52 * grid, torch.round(noisy / grid) * grid, noisy)

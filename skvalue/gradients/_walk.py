@@ -7,7 +7,7 @@ import numpy as np
 from sklearn import get_config
 
 from .._utils.parallel import background_map, may_overlap, one_blas_thread, ordered_map, tiles
-from ..privacy import release
+from ..privacy import clip_and_noise
 from ._noise import RunningReleases
 
 _SLACK = 1e-9  # relative rounding error allowed in a clipped norm
@@ -32,7 +32,7 @@ def walk_steps(model, order, rate, noise, noise_std, past, fractions, t, thetas,
             return j, scatter
         _check_norms(norm[None], clip)
         if len(noise):
-            found = release(found[None], clip, noise[s], noise_std[j])[0]
+            found = clip_and_noise(found[None], clip, noise[s], noise_std[j])[0]
         if len(past):
             away = found - past[j]
             found = past[j] + fractions[j] * away

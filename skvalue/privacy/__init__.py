@@ -33,16 +33,17 @@ from .ledger import Charge, Ledger
 from .mechanisms import (
     SeededNoiseWarning,
     add_noise,
+    clip_and_noise,
     draw_noise,
     grid_width,
     noise_engine,
     noise_source,
     on_grid,
     poisson_sample,
-    release,
 )
 from .packing import smat, svec, svec_index
 from .relations import convert
+from .release import Release
 from .report import PrivacyReport, describe_noise, make_report
 from .report import warn_of_large_delta as warn_of_large_delta
 
@@ -57,6 +58,7 @@ __all__ = [
     "OpaqueEvent",
     "PoissonSampledEvent",
     "PrivacyReport",
+    "Release",
     "SeededNoiseWarning",
     "SelfComposedEvent",
     "add_noise",
@@ -66,6 +68,7 @@ __all__ = [
     "calibrate_discrete_laplace",
     "calibrate_gaussian",
     "calibrate_laplace",
+    "clip_and_noise",
     "clip_rows",
     "clipping_margin",
     "convert",
@@ -85,7 +88,6 @@ __all__ = [
     "noise_source",
     "on_grid",
     "poisson_sample",
-    "release",
     "smat",
     "svec",
     "svec_index",

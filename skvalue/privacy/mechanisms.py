@@ -186,7 +186,7 @@ def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=N
     return noisy if isinstance(event, _DISCRETE) else on_grid(noisy, event.scale)
 
 
-def release(vectors, clip, noise=None, noise_std=1.0):
+def clip_and_noise(vectors, clip, noise=None, noise_std=1.0):
     """Release private vectors: clip them to a norm, add noise, and round to a grid.
 
     Gradients and updates are released by this function, or by a kernel that returns the same bits
@@ -211,9 +211,9 @@ def release(vectors, clip, noise=None, noise_std=1.0):
 
     Examples
     --------
-    >>> release([[3.0, 4.0], [0.3, 0.4]], clip=1.0).round(3).tolist()
+    >>> clip_and_noise([[3.0, 4.0], [0.3, 0.4]], clip=1.0).round(3).tolist()
     [[0.6, 0.8], [0.3, 0.4]]
-    >>> release([[3.0, 4.0]], 1.0, noise=np.array([[0.1, 0.2]]), noise_std=2.0**10).tolist()
+    >>> clip_and_noise([[3.0, 4.0]], 1.0, noise=np.array([[0.1, 0.2]]), noise_std=2.0**10).tolist()
     [[0.7001953125, 1.0]]
     """
     vectors = np.asarray(vectors, dtype=np.float64)

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from .._utils.sklearn import Interval, StrOptions
-from ..base import EXACT, PRIVACY_CONSTRAINTS, BaseInSampleValuer, Release, Takes
+from ..base import PRIVACY_CONSTRAINTS, BaseInSampleValuer, Takes, value_by_parts
 from ..gradients import (
     LinearGradientModel,
     column_scales,
@@ -16,7 +16,7 @@ from ..gradients import (
     public_directions,
     target_scale,
 )
-from ..privacy import noise_source
+from ..privacy import Release
 from ..semivalues import check_semivalue
 
 BUILT_IN = {"auto": None, "logistic": "classification", "softmax": "classification",
@@ -75,7 +75,7 @@ class BaseGradientValuer(BaseInSampleValuer):
         return Takes(
             targets=("classification", "regression"), task=wanted or self.task,
             allow_nd=not built_in,
-            squares=False, values_are_public=True, part=self._part, done=self._done,
+            squares=False, values_are_public=True, done=self._done,
         )  # fmt: skip
 
     @property
@@ -139,6 +139,8 @@ class BaseGradientValuer(BaseInSampleValuer):
                 "of their norms. Got None."
             )
 
+    _value = value_by_parts
+
     def _parts(self, problem, attributes, release):
         parts = self._numbered_parts(problem, attributes, start_noise(release))
         return parts, len(problem.splits) * self._n_releases
@@ -172,7 +174,7 @@ class BaseGradientValuer(BaseInSampleValuer):
 
     def _release(self, problem, attributes):
         if not self._is_private:
-            return EXACT
+            return None
         return self._release_of(attributes["clip_"], groups=problem.groups is not None)
 
     def _release_of(self, clip, **parties):
@@ -183,9 +185,7 @@ class BaseGradientValuer(BaseInSampleValuer):
             noise_random_state=self.noise_random_state, **parties,
         )  # fmt: skip
         label = f"{type(self).__name__}: perturbed gradients"
-        return Release(
-            event, self.ledger, label, self.noise_random_state, report, values_are_public=True
-        )
+        return Release(event, self.ledger, label, self.noise_random_state, report)
 
     def _public_bounds(self, problem):
         """Bound of the norm of gradients, and the basis of their coordinates (or None) per split.
@@ -264,12 +264,7 @@ def public_rows(points):
 
 def start_noise(release):
     """Charge the ledger for a release, and return the source of its noise; None if exact."""
-    if release.is_exact:
-        return None
-    if release.ledger is not None:
-        release.ledger.charge(release.event, label=release.label)
-    event = noise_event(release.event)
-    return noise_source(event, noise_random_state=release.noise_random_state)
+    return None if release is None else release.source()
 
 
 def noise_event(event):

@@ -1,6 +1,6 @@
 """Data-OOB: how well models predict a row that they were not trained on. Kwon and Zou (2023)."""
 
-from collections import deque
+from dataclasses import dataclass
 from itertools import count as numbers_from
 from numbers import Integral, Real
 from time import perf_counter
@@ -14,7 +14,6 @@ from sklearn.utils import Bunch
 from .._utils.checks import seed_of
 from .._utils.parallel import one_thread
 from .._utils.sklearn import HasMethods, Interval, StrOptions, safe_indexing, validated
-from .._utils.warned import counted_map, summaries
 from ..base import Result, make_problem
 from ..exceptions import ImpreciseValuesWarning
 from ..games import check_takes_weights, on_all_rows, train
@@ -63,45 +62,77 @@ def default_models(n_rows, n_features):
     return int(np.clip(60 / seconds, _FEWEST, _MODELS))
 
 
-def _bag_chunk(estimator, X, y, weights, classes, codes, n_players, seed, numbers):
-    """Sums of out-of-bag scores and of their squares, counts, and the number of models.
+@dataclass(frozen=True, eq=False)
+class Bagging:
+    """Models on bootstrap samples of the players: the rows and what to train on them."""
 
-    No model is trained on a bag whose rows all have weight 0.
-    """
-    total, squares = np.zeros(n_players), np.zeros(n_players)
-    count = np.zeros(n_players, dtype=np.int64)
-    members = None if codes is None else np.split(
-        np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]
-    )  # fmt: skip
+    estimator: object
+    X: object
+    y: np.ndarray  # labels or targets
+    weights: np.ndarray | None
+    classes: np.ndarray | None
+    codes: np.ndarray | None  # group of each row
+    n_players: int
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Sums of out-of-bag scores and of their squares by player, and of how many models."""
+
+    total: np.ndarray
+    squares: np.ndarray
+    count: np.ndarray
+    n_models: int
+
+    def plus(self, other):
+        """The sums over both."""
+        return Scores(
+            self.total + other.total, self.squares + other.squares, self.count + other.count,
+            self.n_models + other.n_models,
+        )  # fmt: skip
+
+
+def out_of_bag_scores(bagging, numbers):
+    """The scores of some models; none is trained on a bag whose rows all have weight 0."""
+    X, y, weights, codes = bagging.X, bagging.y, bagging.weights, bagging.codes
+    n = bagging.n_players
+    total, squares, count = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64)
+    if codes is not None:
+        sizes = np.bincount(codes, minlength=n)
+        members = np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1])
     with one_thread():
         for number in numbers:
-            drawn, model_seed = bootstrap(seed, number, n_players)
-            out = np.ones(n_players, dtype=bool)
+            drawn, model_seed = bootstrap(bagging.seed, number, n)
+            out = np.ones(n, dtype=bool)
             out[drawn] = False
             rows = drawn if codes is None else np.concatenate([members[g] for g in drawn])
             rows = rows if weights is None else rows[weights[rows] > 0]
             tested = np.flatnonzero(out if codes is None else out[codes])
             if not len(tested) or not len(rows):
                 continue
+            model = _seeded(bagging.estimator, model_seed)
             with validated(number == numbers[0]):  # its parameters are the same in every bag
-                model, _ = train(_seeded(estimator, model_seed), X, y, weights, classes, rows)
+                model, _ = train(model, X, y, weights, bagging.classes, rows)
             answers = model.predict(safe_indexing(X, tested))
-            if classes is None:
+            if bagging.classes is None:
                 scores = -((np.asarray(answers, dtype=np.float64) - y[tested]) ** 2)
             else:
                 scores = (answers == y[tested]).astype(np.float64)
             if codes is not None:  # the score of a group is the mean over its rows
-                scores = np.bincount(codes[tested], scores, n_players)[out]
-                scores /= np.bincount(codes, minlength=n_players)[out]
+                scores = np.bincount(codes[tested], scores, n)[out] / sizes[out]
             total[out] += scores
             squares[out] += scores**2
             count += out
-    return total, squares, count, len(numbers)
+    return Scores(total, squares, count, len(numbers))
 
 
 def _seeded(estimator, seed):
-    free = [name for name in estimator.get_params() if name.split("__")[-1] == "random_state"]
-    return clone(estimator).set_params(**dict.fromkeys(free, seed))
+    model = clone(estimator)
+    for name in estimator.get_params():
+        if name.split("__")[-1] == "random_state":
+            model.set_params(**{name: seed})
+    return model
 
 
 class DataOOBValuer(BaseRetrainingValuer):
@@ -235,13 +266,12 @@ class DataOOBValuer(BaseRetrainingValuer):
             As in `fit`.
         """
         problem = make_problem(self, X, y, groups=groups, sample_weight=sample_weight)
-        self._prepare(problem)
-        count, shared = self._n_models(problem), self._shared(problem, 0)
-        _bag_chunk(*shared, range(1))  # imports, and the memory's first use
+        bagging, count = self._bagging(problem, 0), self._n_models(problem)
+        out_of_bag_scores(bagging, range(1))  # imports, and the memory's first use
         start, models = perf_counter(), 0
         while (seconds := perf_counter() - start) < _LONG_ENOUGH:
             models += 1
-            _bag_chunk(*shared, range(models, models + 1))
+            out_of_bag_scores(bagging, range(models, models + 1))
         limits = [] if self.max_time is None else [float(self.max_time)]
         if count is not None:
             workers = min(effective_n_jobs(self.n_jobs), -(-count // _CHUNK))
@@ -256,10 +286,53 @@ class DataOOBValuer(BaseRetrainingValuer):
 
     @property
     def _takes(self):
-        return takes_of(self, "models", points=False, done="models trained")
+        return takes_of(self, points=False)
 
-    def _prepare(self, problem):
-        weights, model = problem.sample_weight, self._model(problem)
+    def _value(self, problem, run):
+        bagging = self._bagging(problem, seed_of(self.random_state))
+        n, n_models = problem.n_players, self._n_models(problem)
+        start, reason = perf_counter(), None
+        n_chunks = None if n_models is None else -(-n_models // _CHUNK)
+        sums = Scores(np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64), 0)
+        with run.steps(n_chunks, "models trained") as done, one_thread():
+            while reason is None:  # as many models again, until each row was out of bag twice
+                tasks = _tasks(bagging, sums.n_models, n_models)
+                for part in run.fits(out_of_bag_scores, tasks, self.n_jobs):
+                    sums = sums.plus(part)
+                    reason = self._goal(sums, start)
+                    if reason is not None:
+                        break
+                    if n_models is None or sums.n_models < n_models:
+                        done()
+                else:
+                    reason = "n_estimators" if sums.count.min() >= 2 else None
+            done()
+        if sums.count.min() < 2:
+            return None
+        values, error = out_of_bag_mean(sums.total, sums.squares, sums.count)
+        if run.stopped or run.interrupted:
+            reason = "interrupted" if run.interrupted else "callback"
+        run.late = n_models is not None and reason == "max_time"
+        few = sums.n_models < _MODELS and self.n_estimators is None
+        if few and reason == "n_estimators":
+            run.warn(
+                f"The values are based on {sums.n_models} models, the default for data of this "
+                f"size: their median standard error is {np.median(error):.2g}, the values' "
+                f"standard deviation {np.std(values):.2g}. Set n_estimators, max_time or tol "
+                "for another precision.",
+                ImpreciseValuesWarning,
+            )
+        empty = 1 / problem.n_classes if problem.n_classes else -problem.y.var()
+        attributes = {
+            "values_error_": error, "n_evaluations_": sums.n_models, "stop_reason_": reason
+        }  # fmt: skip
+        return Result(values, float(values.mean()), float(empty), problem, attributes=attributes)
+
+    def _bagging(self, problem, seed):
+        """What to train on; refuses parameters and weights that do not fit the problem."""
+        weights, model = problem.sample_weight, self.estimator
+        if model is None:
+            model = DecisionTreeClassifier() if problem.n_classes else DecisionTreeRegressor()
         if problem.n_classes and is_regressor(model):
             raise ValueError(f"estimator must be a classifier for classes. Got {model!r}.")
         if weights is not None:
@@ -270,20 +343,13 @@ class DataOOBValuer(BaseRetrainingValuer):
                 raise ValueError(
                     f"sample_weight must be positive in at least 2 {what}. Got {len(weighty)}."
                 )
+        y = problem.labels(problem.y)
         if not problem.is_plain:
-            y, rows = problem.labels(problem.y), np.arange(len(problem.y))
             with on_all_rows(model, problem.X, len(y)):
-                train(_seeded(model, 0), problem.X, y, weights, problem.classes, rows)
-        return {}
-
-    def _model(self, problem):
-        if self.estimator is not None:
-            return self.estimator
-        return DecisionTreeClassifier() if problem.n_classes else DecisionTreeRegressor()
-
-    def _parts(self, problem, attributes, release):
-        n_models = self._n_models(problem)
-        return self._sums(problem, n_models), None if n_models is None else -(-n_models // _CHUNK)
+                train(_seeded(model, 0), problem.X, y, weights, problem.classes, np.arange(len(y)))
+        return Bagging(
+            model, problem.X, y, weights, problem.classes, problem.groups, problem.n_players, seed
+        )
 
     def _n_models(self, problem):
         """Number of models, if it is not a rule that ends the fit."""
@@ -292,76 +358,20 @@ class DataOOBValuer(BaseRetrainingValuer):
             return default_models(len(problem.y), n_features)
         return self.n_estimators
 
-    def _shared(self, problem, seed):
-        """Arguments of `_bag_chunk` that are common to all tasks."""
-        return (
-            self._model(problem), problem.X, problem.labels(problem.y), problem.sample_weight,
-            problem.classes, problem.groups, problem.n_players, seed,
-        )  # fmt: skip
-
-    def _sums(self, problem, n_models):
-        """Yield the sums over models so far, after each chunk of the first `n_models`.
-
-        The last sums come when each player was out of bag at least twice, with the reason to stop.
-        """
-        shared = self._shared(problem, seed_of(self.random_state))
-        n, trained, start, reason = problem.n_players, 0, perf_counter(), None
-        warned = {}
-        total, squares, count = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64)
-        with one_thread():
-            while reason is None:
-                tasks = ((*shared, chunk) for chunk in _chunks(trained, n_models))
-                for *part, n_more in counted_map(_bag_chunk, tasks, self.n_jobs, warned):
-                    total, squares, count = total + part[0], squares + part[1], count + part[2]
-                    trained += n_more
-                    reason = self._goal(start, total, squares, count)
-                    if reason is not None:
-                        break
-                    if n_models is None or trained < n_models:
-                        yield total, squares, count, trained, "n_estimators", warned
-                else:
-                    reason = "n_estimators" if count.min() >= 2 else None
-        yield total, squares, count, trained, reason, warned
-
-    def _goal(self, start, total, squares, count):
+    def _goal(self, sums, start):
         """The rule by which training ends now, if any."""
-        known = self.tol is not None and count.min() >= _RELIABLE
-        if known and out_of_bag_mean(total, squares, count)[1].max() <= self.tol:
+        fewest = sums.count.min()
+        known = self.tol is not None and fewest >= _RELIABLE
+        if known and out_of_bag_mean(sums.total, sums.squares, sums.count)[1].max() <= self.tol:
             return "tol"
         late = self.max_time is not None and perf_counter() - start > self.max_time
-        return "max_time" if late and count.min() >= 2 else None
-
-    def _combine(self, problem, attributes, parts):
-        last = deque(parts, maxlen=1)
-        if not last or last[0][2].min() < 2:
-            return None
-        *sums, trained, reason, warned = last.pop()
-        values, error = out_of_bag_mean(*sums)
-        empty = 1 / problem.n_classes if problem.n_classes else -problem.y.var()
-        if parts.stopped or parts.interrupted:
-            reason = "interrupted" if parts.interrupted else "callback"
-        attributes = {"values_error_": error, "n_evaluations_": trained, "stop_reason_": reason}
-        few = self.n_estimators is None and reason == "n_estimators" and trained < _MODELS
-        return Result(
-            values, float(values.mean()), float(empty), problem, attributes=attributes,
-            warnings=(*summaries(warned), *(_few(values, error, trained) if few else ())),
-        )  # fmt: skip
+        return "max_time" if late and fewest >= 2 else None
 
 
-def _chunks(first, n_models):
-    """Numbers of the models of each task; without end if `n_models` is None."""
+def _tasks(bagging, first, n_models):
+    """The next models in chunks; without end if `n_models` is None."""
     stop = np.inf if n_models is None else first + n_models
     for start in numbers_from(first, _CHUNK):
         if start >= stop:
             return
-        yield range(start, int(min(start + _CHUNK, stop)))
-
-
-def _few(values, error, trained):
-    """The warning of values from the default number of models, if that is small."""
-    message = (
-        f"The values are based on {trained} models, the default for data of this size: their "
-        f"median standard error is {np.median(error):.2g}, the standard deviation of the values "
-        f"{np.std(values):.2g}. Set n_estimators, max_time or tol for another precision."
-    )
-    return [(message, ImpreciseValuesWarning)]
+        yield bagging, range(start, int(min(start + _CHUNK, stop)))

@@ -1,7 +1,6 @@
 """In-Run Data Shapley: what each row adds to the utility in the steps of one training run."""
 
 from dataclasses import dataclass, replace
-from itertools import groupby
 from numbers import Integral, Real
 
 import numpy as np
@@ -9,7 +8,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
-from ..base import EXACT, PRIVACY_CONSTRAINTS, BaseValuer, Release, Result, Takes
+from ..base import PRIVACY_CONSTRAINTS, BaseValuer, Result, Takes
 from ..gradients import (
     LinearRunModel,
     Run,
@@ -25,13 +24,13 @@ from ..gradients import (
 from ..privacy import (
     GaussianEvent,
     PoissonSampledEvent,
+    Release,
     SelfComposedEvent,
     calibrate,
     make_report,
     mu_from_epsilon,
     poisson_sample,
 )
-from ._gradients import noise_event, start_noise
 
 _MODELS = {"auto": None, "softmax": "classification", "linear": "regression"}
 _N_ERROR_DRAWS = 16  # of noise, for standard errors: each costs as much as a run
@@ -300,23 +299,68 @@ class InRunShapleyValuer(BaseValuer):
         return Takes(
             targets=("classification", "regression"),
             task=(_MODELS.get(self.model) if built_in else None) or self.task,
-            allow_nd=not built_in, means=False, part="steps", done="steps made",
+            allow_nd=not built_in, means=False,
         )  # fmt: skip
 
-    # Hooks ----------------------------------------------------------------------------------
+    # The fit --------------------------------------------------------------------------------
 
-    def _prepare(self, problem):
-        self._check_model(problem)
-        clip = self.clip
-        if clip == "auto":
-            clip = 1.0 if self._is_private else None
-        if clip is None and self._is_private:
-            raise ValueError("clip must be a number with epsilon, or 'auto'. Got None.")
-        seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(len(problem.splits))
-        rate = self.learning_rate
+    def _value(self, problem, run):
+        clip = self._checked_clip(problem)
+        release = self._release(problem, clip) if self._is_private else None
+        rate, noise_std = self.learning_rate, 0.0 if release is None else release.noise.scale
         if rate == "auto":
-            rate = self._public_rate(problem, clip)
-        return {"clip_": clip, "learning_rate_": float(rate), "seeds": seeds}
+            rate = self._public_rate(problem, clip, noise_std)
+        rate, n_steps = float(rate), self.n_steps
+        seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(len(problem.splits))
+        draw = None if release is None else release.source()
+        started, added = [], []  # of each split: model, scales and steps; values of its rows
+        with run.steps(len(problem.splits) * n_steps, "steps made") as done:
+            for split, seed in zip(problem.splits, seeds):
+                scales, rng = self._scales(problem, split.points), np.random.default_rng(seed)
+                model = self._model_on(split.points, scales, problem.n_classes)
+                n, initial = problem.n_rows(split), model.initial(rng)
+                rows = model.rows(*standardized(*problem.rows(split), scales, problem.n_classes))
+                steps = [(initial, None)]
+                started.append((model, scales, n, steps))
+                added.append(np.zeros(n))
+                for theta, batch, products in descend(
+                    model, rows, n, initial, n_steps=n_steps, order=self.order, clip=clip,
+                    learning_rate=rate, batches=self._batches(n, rng, draw), draw=draw,
+                ):  # fmt: skip
+                    added[-1][slice(None) if batch is None else batch] += products
+                    steps.append((theta, batch))
+                    done()
+        found, values, curator = [], np.zeros(len(problem.y)), {}
+        for (model, scales, n, steps), split, new in zip(started, problem.splits, added):
+            if len(steps) == 1:  # of a fit that was stopped
+                break
+            thetas, batches = zip(*steps)
+            batches = batches[1:] if release is None else (None,) * (len(steps) - 1)  # secret
+            way = Run(np.array(thetas), batches, rate, self.order)
+            found.append(Trained(model, way, scales, n))
+            if release is not None:
+                new, curator = self._private_values(problem, found[0], clip, noise_std)
+            values[split.players] += new
+        if not found:
+            return None
+        utility, empty = np.mean(
+            [[t.model.utility_of(t.run.thetas[at]) for at in (-1, 0)] for t in found], axis=0
+        )
+        return Result(
+            problem.sum_by_group(values / len(found)), float(utility), float(empty),
+            replace(problem, splits=problem.splits[: len(found)]), statistic=found,
+            attributes={"clip_": clip, "learning_rate_": rate, **self._public(problem, found[0])},
+            release=release, curator=curator,
+        )  # fmt: skip
+
+    def _checked_clip(self, problem):
+        """The bound of gradients; refuses parameters that do not fit the problem."""
+        self._check_model(problem)
+        if self.clip == "auto":
+            return 1.0 if self._is_private else None
+        if self.clip is None and self._is_private:
+            raise ValueError("clip must be a number with epsilon, or 'auto'. Got None.")
+        return self.clip
 
     def _check_model(self, problem):
         n = min(problem.n_rows(split) for split in problem.splits)
@@ -346,13 +390,11 @@ class InRunShapleyValuer(BaseValuer):
                     f"only torch modules have another. Got {getattr(self, name)!r}."
                 )
 
-    def _public_rate(self, problem, clip):
+    def _public_rate(self, problem, clip, noise_std):
+        """The rate, from runs on the validation points with ``noise_std`` on sums of gradients."""
         split = problem.splits[0]
-        points, noise_std = split.points, 0.0
-        if self._is_private:
-            event = noise_event(self._event(problem, clip))
-            noise_std = event.scale / self._step_size(problem.n_rows(split))
-        scales = self._scales(problem, points)
+        points, scales = split.points, self._scales(problem, split.points)
+        noise_std = noise_std / self._step_size(problem.n_rows(split))
         X, y = standardized(points.X, points.y, scales, problem.n_classes)
         return public_run_rate(
             lambda part: self._model_on(points[part], scales, problem.n_classes), X, y,
@@ -385,14 +427,12 @@ class InRunShapleyValuer(BaseValuer):
         """Number of rows by which the sum of gradients of a step is divided."""
         return n if self.batch_size is None else self.batch_size
 
-    def _event(self, problem, clip):
+    def _release(self, problem, clip):
+        """The release of all steps of the run."""
         probability = None if self.batch_size is None else self.batch_size / len(problem.y)
-        return run_event(self.n_steps, clip, probability, epsilon=self.epsilon, delta=self.delta)
-
-    def _release(self, problem, attributes):
-        if not self._is_private:
-            return EXACT
-        event = self._event(problem, attributes["clip_"])
+        event = run_event(
+            self.n_steps, clip, probability, epsilon=self.epsilon, delta=self.delta
+        )  # fmt: skip
         report = make_report(
             event, self.delta, notion="joint", unit="row",
             protects="the data of a row, in trajectory_, model_, the values of all other rows and "
@@ -420,78 +460,25 @@ class InRunShapleyValuer(BaseValuer):
         label = "InRunShapleyValuer: gradients of a run"
         return Release(event, self.ledger, label, self.noise_random_state, report)
 
-    def _parts(self, problem, attributes, release):
-        draw = None if release.is_exact else start_noise(release)
-        return self._steps(problem, attributes, draw), len(problem.splits) * self.n_steps
-
-    def _steps(self, problem, attributes, draw):
-        """Yield the split, its model and rows, and every step of its run."""
-        for number, split in enumerate(problem.splits):
-            scales, n = self._scales(problem, split.points), problem.n_rows(split)
-            model = self._model_on(split.points, scales, problem.n_classes)
-            rows = model.rows(*standardized(*problem.rows(split), scales, problem.n_classes))
-            rng = np.random.default_rng(attributes["seeds"][number])
-            theta = model.initial(rng)
-            setting = model, rows, scales, theta
-            steps = descend(
-                model, rows, n, theta, n_steps=self.n_steps, order=self.order,
-                learning_rate=attributes["learning_rate_"], clip=attributes["clip_"],
-                batches=self._batches(n, rng, draw), draw=draw,
-            )  # fmt: skip
-            for step in steps:
-                yield number, setting, step
-
     def _batches(self, n, rng, draw):
         if draw is None or self.batch_size is None:
             return shuffled_batches(n, self.batch_size, rng)
         return secret_samples(n, self.batch_size, draw.noise_random_state)
 
-    def _combine(self, problem, attributes, parts):
-        values, found = np.zeros(len(problem.y)), []
-        curator = {}
-        for number, steps in groupby(parts, key=lambda part: part[0]):
-            thetas, batches, split = [], [], problem.splits[number]
-            added = np.zeros(problem.n_rows(split))
-            for part in steps:
-                (model, rows, scales, initial), (theta, batch, products) = part[1:]
-                thetas.append(theta)
-                batches.append(batch)
-                added[slice(None) if batch is None else batch] += products
-            if self._is_private:  # samples are secret
-                batches = [None] * len(batches)
-            run = Run(
-                np.array([initial, *thetas]), tuple(batches), attributes["learning_rate_"],
-                self.order,
-            )  # fmt: skip
-            trained = Trained(model, run, scales, len(added))
-            if self._is_private:
-                added, curator = self._private_values(problem, attributes, trained, rows)
-            values[split.players] += added
-            found.append(trained)
-        if not found:
-            return None
-        utility, empty = np.mean(
-            [[t.model.utility_of(t.run.thetas[at]) for at in (-1, 0)] for t in found], axis=0
-        )
-        return Result(
-            problem.sum_by_group(values / len(found)), float(utility), float(empty),
-            replace(problem, splits=problem.splits[: len(found)]),
-            statistic=found, attributes=self._public(problem, found), curator=curator,
-        )  # fmt: skip
-
-    def _private_values(self, problem, attributes, trained, rows):
+    def _private_values(self, problem, trained, clip, noise_std):
         """Values from what is public and each row alone; their baseline and standard errors."""
-        model, run, n, clip = trained.model, trained.run, trained.n, attributes["clip_"]
+        model, run, n, (split,) = trained.model, trained.run, trained.n, problem.splits
+        rows = trained.rows(*problem.rows(split), problem.n_classes)
         values = value_rows(model, run, rows, n, clip, n)
-        points = problem.splits[0].points
-        public, size = trained.rows(points.X, points.y, problem.n_classes), len(points)
+        points, size = split.points, len(split.points)
+        public = trained.rows(points.X, points.y, problem.n_classes)
         steps = descend(
             model, public, size, run.thetas[0], n_steps=run.n_steps, order=1, clip=clip,
             learning_rate=run.learning_rate, batches=shuffled_batches(size, None, None),
         )  # fmt: skip
         thetas = np.array([run.thetas[0], *(theta for theta, _, _ in steps)])
         baseline = value_rows(model, replace(run, thetas=thetas), rows, n, clip, n)
-        noise_std = noise_event(self._event(problem, clip)).scale * n / self._step_size(n)
+        noise_std = noise_std * n / self._step_size(n)
         errors = noise_errors(
             trained, rows, (public, size), values, clip, noise_std, np.random.default_rng(0)
         )
@@ -499,11 +486,11 @@ class InRunShapleyValuer(BaseValuer):
         curator = {"baseline_": problem.sum_by_group(baseline), "values_error_": np.sqrt(squares)}
         return values, curator
 
-    def _public(self, problem, found):
+    def _public(self, problem, trained):
         """`trajectory_` and `model_`, if there is one run."""
         if not problem.has_validation_set:
             return {}
-        trained, theta = found[0], found[0].run.thetas[-1]
+        theta = trained.run.thetas[-1]
         if isinstance(self.model, str):
             model = linear_estimator(theta, trained.scales, problem)
         else:

@@ -17,6 +17,7 @@ from ..base import (
     follow_input_tags,
     mean_over_splits,
     refuse_unseen_labels,
+    value_by_parts,
 )
 from ..derivatives import (
     Hessian,
@@ -267,8 +268,7 @@ class InfluenceValuer(BaseValuer):
     def _takes(self):
         return Takes(
             targets=("classification", "regression"), task=task_of("auto", self.estimator),
-            any_rows=True, means=False, names=self.estimator is not None, part="splits",
-            done="splits valued",
+            any_rows=True, means=False, names=self.estimator is not None, done="splits valued",
         )  # fmt: skip
 
     def _model(self, problem):
@@ -286,6 +286,8 @@ class InfluenceValuer(BaseValuer):
             )
         refuse_unseen_labels(problem, self.cv)
         return {}
+
+    _value = value_by_parts
 
     def _parts(self, problem, attributes, release):
         tasks = []

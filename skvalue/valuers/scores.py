@@ -6,7 +6,7 @@ from sklearn.utils import check_array
 
 from .._utils.parallel import tiles
 from .._utils.sklearn import StrOptions
-from ..base import BaseInSampleValuer, BaseValuer, Part, Takes, mean_over_splits
+from ..base import BaseInSampleValuer, BaseValuer, Part, Takes, mean_over_splits, value_by_parts
 
 _BLOCK = 2**22  # numbers that are converted to float64 at a time
 
@@ -115,6 +115,8 @@ class ScoresValuer(BaseInSampleValuer):
                 f"per validation point. Got {type(self.scores).__name__}."
             )
         return {}
+
+    _value = value_by_parts
 
     def _parts(self, problem, attributes, release):
         parts = (self._part(problem, number) for number in range(len(problem.splits)))

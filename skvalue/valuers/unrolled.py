@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
-from ..base import BaseInSampleValuer, Result, Takes
+from ..base import BaseInSampleValuer, Result, Takes, value_by_parts
 from ..derivatives.linear_losses import LinearLosses
 from ..derivatives.optimizers import OPTIMIZERS, SCHEDULES, Optimizer
 from ..derivatives.unrolled import draw_batches, unrolled_derivatives
@@ -170,7 +170,7 @@ class UnrolledValuer(BaseInSampleValuer):
     def _takes(self):
         return Takes(
             targets=("classification", "regression"), task=self.task, squares=False,
-            allow_nd=not isinstance(self.model, str), part="runs", done="runs",
+            allow_nd=not isinstance(self.model, str), done="runs",
         )  # fmt: skip
 
     def _prepare(self, problem):
@@ -194,6 +194,8 @@ class UnrolledValuer(BaseInSampleValuer):
         if self.device == "cuda":
             raise ValueError("device must be 'auto' or 'cpu' for model='auto'. Got 'cuda'.")
         return {}
+
+    _value = value_by_parts
 
     def _parts(self, problem, attributes, release):
         how = Optimizer(

@@ -15,7 +15,7 @@ from skvalue.gradients import (
     walk_steps,
     warn_of_dropout,
 )
-from skvalue.privacy import release
+from skvalue.privacy import clip_and_noise
 
 cross_entropy = torch.nn.functional.cross_entropy
 
@@ -196,7 +196,7 @@ def test_walks_together_release_the_same_bits(images, rng, unit):
     found, *_, models = model.walk_together(orders, 1.0, noise, noise_std, thetas, needed, kept)
     np.testing.assert_array_equal(models[0], found[1])
     gradients = model.gradients(thetas, orders[:, 0])
-    expected = release(gradients, None, noise[:, 0], noise_std[orders])
+    expected = clip_and_noise(gradients, None, noise[:, 0], noise_std[orders])
     np.testing.assert_array_equal(-found, expected)
 
 

@@ -13,7 +13,7 @@ from skvalue.gradients import (
     walk_permutations,
     walk_steps,
 )
-from skvalue.privacy import release
+from skvalue.privacy import clip_and_noise
 from skvalue.semivalues import enumerate_semivalue, size_weights
 
 from ..valuers.test_gradient_semivalue import KINDS, SEMIVALUES, problem
@@ -134,7 +134,7 @@ def test_compiled_walks_release_the_same_bits(rng, kind, unit):
         noise[0, 0] *= 1e18 if j == 0 else 1.0  # beyond the grid
         thetas = np.zeros((2, p))
         model.walk(np.array([j]), 1.0, noise, noise_std, none, ones, 1, thetas)
-        expected = release(model.gradient(thetas[0], j)[None], None, noise, noise_std[j])
+        expected = clip_and_noise(model.gradient(thetas[0], j)[None], None, noise, noise_std[j])
         np.testing.assert_array_equal(-thetas[1], expected[0])
 
 

@@ -21,13 +21,13 @@ from skvalue.privacy import (
     OpaqueEvent,
     SeededNoiseWarning,
     add_noise,
+    clip_and_noise,
     clip_rows,
     draw_noise,
     grid_width,
     noise_engine,
     on_grid,
     poisson_sample,
-    release,
 )
 from skvalue.privacy.audit import check_variance
 
@@ -203,13 +203,13 @@ def test_release_clips_adds_noise_and_rounds(rng):
     vectors, noise = 3 * rng.normal(size=(50, 7)), rng.normal(size=(50, 7))
     vectors[0], vectors[1, 3] = np.nan, np.inf
     stds = rng.uniform(1, 9, size=(50, 1))
-    released = release(vectors, 2.0, stds * noise, stds)
+    released = clip_and_noise(vectors, 2.0, stds * noise, stds)
     clean = clip_rows(np.vstack([np.zeros((2, 7)), vectors[2:]]), 2.0)  # an error would tell
     np.testing.assert_array_equal(released, on_grid(clean + stds * noise, stds))
     assert not (released % grid_width(stds)).any()
     assert np.abs(released - clean - stds * noise).max() < 1e-6 * stds.max()
-    np.testing.assert_array_equal(release(vectors[2:], 2.0), clean[2:])
-    np.testing.assert_array_equal(release(vectors[2:], None), vectors[2:])
+    np.testing.assert_array_equal(clip_and_noise(vectors[2:], 2.0), clean[2:])
+    np.testing.assert_array_equal(clip_and_noise(vectors[2:], None), vectors[2:])
 
 
 def test_add_noise_refuses_before_it_charges():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from skvalue import DataBanzhafValuer, DataShapleyValuer, LeaveOneOutValuer, SemivalueValuer
+from skvalue import DataBanzhafValuer, DataShapleyValuer, SemivalueValuer
 from skvalue.exceptions import ImpreciseValuesWarning
 
 from ..watch import Watch
@@ -98,5 +98,3 @@ def test_refuses_what_the_coalitions_do_not_say():
     banzhaf = DataBanzhafValuer(GaussianNB(), max_evaluations=200, random_state=0)
     with pytest.raises(ValueError, match="players are drawn too rarely"):
         fit(banzhaf, n=200).reweight("shapley")
-    with pytest.raises(ValueError, match="Got those of leave-one-out, of 23 players"):
-        fit(LeaveOneOutValuer(GaussianNB())).reweight("shapley")

@@ -9,7 +9,7 @@ from ..._utils.parallel import tiles
 from ...estimation import choose_sampler, make_design
 from ...games import FunctionGame
 from ...gradients import gradients_at
-from ...privacy import release
+from ...privacy import clip_and_noise
 
 
 def recent_fractions(n_rounds):
@@ -36,9 +36,10 @@ def release_updates(updates, clip, draw=None, factors=1.0, stream=(0,)):
                 f"updates must be finite. Got one that is not, of party {lost[0]}: its rows are "
                 "too large, or the learning rate is."
             )
-        return release(updates, clip)
+        return clip_and_noise(updates, clip)
     factors = np.reshape(factors, (-1, 1))
-    return release(updates, clip, factors * draw(updates.shape, stream), factors * draw.scale)
+    noise = factors * draw(updates.shape, stream)
+    return clip_and_noise(updates, clip, noise, factors * draw.scale)
 
 
 class RationedNoise:

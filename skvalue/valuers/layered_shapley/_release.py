@@ -5,8 +5,8 @@ from threading import Lock
 
 import numpy as np
 
-from ...base import Release, Result
-from ...privacy import add_noise
+from ...base import Result
+from ...privacy import Release, add_noise
 from ._designs import Utilities
 from ._private import ReleasePlan, layered_report, plan_release, private_values, secret_value
 from ._settings import LayerSettings
@@ -20,12 +20,13 @@ _NO_PROOF = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class LayeredRelease(Release):
     """A release, with its coalitions and noise."""
 
     plan: ReleasePlan | None = None
     shrinkage: Shrinkage | None = None
+    by_query: bool = False  # whether `values_for` releases each value when it is called
 
 
 @dataclass(eq=False)
@@ -175,16 +176,15 @@ def planned_release(valuer, problem, attributes):
         label=f"{type(valuer).__name__}: {'one value' if by_query else 'all values'}",
         noise_random_state=seed,
         report=layered_report(plan, seed),
-        values_are_public=valuer.release == "publish",
-        by_query=by_query,
         plan=plan,
         shrinkage=shrunk,
+        by_query=by_query,
     )
 
 
 def private_result(problem, release, settings, seed):
     """Result of a private fit: all values, which are released here, or the `Queries`."""
-    n, plan, is_vector = len(problem.X), release.plan, release.values_are_public
+    n, plan, is_vector = len(problem.X), release.plan, problem.takes.values_are_public
     game = settings.game_of(problem, problem.splits[0])
     values, statistic, utilities = np.full(n, np.nan), None, Utilities(game)
     baseline = (utilities.of(np.arange(n)[:, None]) - game.empty_utility) / n

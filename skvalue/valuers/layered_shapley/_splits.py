@@ -64,7 +64,7 @@ def cost_of(problem, settings, release):
     games = [settings.game_of(problem, split) for split in problem.splits]
     plan = settings.plan(games[0], problem.shape, len(games))
     count = sum(settings.plan(game, problem.shape, len(games)).cost for game in games)
-    if not release.is_exact:
+    if release is not None:
         counts = release.plan.counts
         plan = replace(plan, counts=counts, enumerated=np.zeros(len(counts), dtype=bool))
         count = release.plan.cost

@@ -8,12 +8,12 @@ from sklearn.linear_model import LogisticRegression
 from ..._utils.checks import seed_of
 from ..._utils.sklearn import HasMethods, Interval, StrOptions
 from ...base import (
-    EXACT,
     PRIVACY_CONSTRAINTS,
     BaseScoringValuer,
     follow_input_tags,
     make_problem,
     refuse_unseen_labels,
+    value_by_parts,
 )
 from ...samplers import ALLOCATIONS
 from .._retraining._base import takes_of
@@ -317,7 +317,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
                 "fit releases nothing. Got release='query'."
             )
         return takes_of(
-            self, "coalitions", any_rows=self._trains, done="coalitions evaluated",
+            self, any_rows=self._trains, done="coalitions evaluated",
             values_are_public=self.release == "publish", fit_transform_error=refused,
         )  # fmt: skip
 
@@ -346,14 +346,16 @@ class LayeredShapleyValuer(BaseScoringValuer):
         return {}
 
     def _release(self, problem, attributes):
-        return EXACT if self.epsilon is None else planned_release(self, problem, attributes)
+        return None if self.epsilon is None else planned_release(self, problem, attributes)
+
+    _value = value_by_parts
 
     def _parts(self, problem, attributes, release):
         settings, seed = settings_of(self, attributes), seed_of(self.random_state)
-        if release.is_exact:
+        if release is None:
             splits, n_parts = set_up_splits(problem, settings, seed)
             if self._trains:
-                splits[0].utilities.game.warn_unbatched(stacklevel=6)  # the line that called `fit`
+                splits[0].utilities.game.warn_unbatched()
             return play_splits(splits), n_parts
         return (private_result(problem, release, settings, seed) for _ in range(1)), 1
 
@@ -402,7 +404,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
         fitted = self._record("prediction")
         if fitted.is_private and not fitted.release.shrinkage.spread:
             raise ValueError(f"prediction needs at least {LEAST} validation points.")
-        if fitted.release.by_query:
+        if fitted.is_private and fitted.release.by_query:
             return fitted.statistic.predict(np.arange(len(fitted.result.values)))
         if "prediction" not in fitted.result.curator:
             raise ValueError(
@@ -411,7 +413,8 @@ class LayeredShapleyValuer(BaseScoringValuer):
         return fitted.result.curator["prediction"]
 
     def _refuse_published(self, what, error):
-        if getattr(self, "_fitted", None) is not None and self._fitted.release.values_are_public:
+        fitted = getattr(self, "_fitted", None)
+        if fitted is not None and fitted.is_private and not fitted.hides_values:
             raise error(
                 f"{what} is a function of each row: release='publish' protects it, like the rest "
                 "of the value."

@@ -3,53 +3,31 @@
 Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023).
 """
 
-from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..._utils.parallel import n_workers, ordered_map
+from ..._utils.parallel import n_workers, one_blas_thread
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Part, Release, Takes, mean_over_splits
+from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Takes, mean_over_points
 from ...exceptions import RadiusWarning
 from ...neighbors import METRICS, Rows, ball_parts, balls, get_engine, make_space
+from ...privacy import Release
 from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, estimated_cost, started
-from ._game import by_label, game_at_points, same_and_other
-from ._private import CappedBalls, noisy_counts
+from ._game import by_label, same_and_other, threshold_utility, values_at_points
+from ._private import (
+    CappedBalls,
+    NoisyGame,
+    ball_event,
+    ball_report,
+    counted_balls,
+    errors_of_draws,
+    sampled_counts,
+)
 from ._radius import choose_radius
 from ._targets import evaluate, sum_targets, target_utility, target_values
-
-
-class ExactCounts(Release):
-    """Exact counts, and the exact values of the game."""
-
-    cap = None
-    game = staticmethod(game_at_points)
-
-    def __call__(self, counts):
-        return counts
-
-
-def radius_warnings(result, radius):
-    """The warning, as a tuple, if most balls of an exact fit contain no row, or all rows."""
-    sizes, largest = [], []
-    for split, counts in zip(result.problem.splits, result.statistic):
-        counts = np.concatenate(counts, axis=1)
-        sizes.append(counts.sum(axis=0) if result.problem.n_classes else counts[0])
-        others = result.problem.n_rows(split) - (split.points.self_index is not None)
-        largest.append(np.full(len(sizes[-1]), others))
-    sizes, largest = np.concatenate(sizes), np.concatenate(largest)
-    empty, full = np.mean(sizes == 0), np.mean(sizes == largest)
-    if empty + full <= 0.5:
-        return ()
-    message = (
-        f"With radius={radius:.3g}, the balls around {empty:.0%} of the validation points contain "
-        f"no row, and those around {full:.0%} contain all rows: there, all rows of a class have "
-        "equal values. Set another radius."
-    )
-    return ((message, RadiusWarning),)
 
 
 def find_balls(engine, space, points, radius, cap=None, self_index=None, n_jobs=1):
@@ -59,31 +37,36 @@ def find_balls(engine, space, points, radius, cap=None, self_index=None, n_jobs=
     return balls(engine, space, points, radius, self_index, n_jobs)
 
 
-def value_neighbors(
-    split, engine, space, points, radius, n_classes, semivalue, release, by_player, n_jobs=1
-):  # fmt: skip
-    """Values of all rows at some validation points: the complete method, exact or private."""
+def value_neighbors(number, space, points, engine, radius, n_classes, semivalue):
+    """A tile of points of a split: values of all rows, utility and counts in balls."""
     with engine.turn():
-        found = find_balls(engine, space, points.X, radius, release.cap, points.self_index, n_jobs)
-        counts = release(same_and_other(found.counts, points.y))
-        *sizes, utility, draws = release.game(counts, points, n_classes, semivalue)
+        found = engine.balls(space, points.X, radius, points.self_index)
+        same, other = same_and_other(found.counts, points.y)
+        sizes = values_at_points((same, other), n_classes, semivalue)
         values = found.sum(by_label(points.y, *sizes, space.n_classes) * points.weights)
-        if release.is_exact:
-            return Part(split, values, utility, found.counts)
-        curator = release.for_curator(
-            found, points.y, values, points.weights, draws, space.n_classes, by_player
-        )
-        return Part(split, values, utility, counts, curator)
+        return number, values, threshold_utility(same, other, n_classes), found.counts
 
 
-def value_targets(split, engine, space, y, points, radius, semivalue):
-    """Values of all rows at some validation points, for a regression."""
+def value_targets(number, space, points, engine, radius, y, semivalue):
+    """As `value_neighbors`, for a regression; y and the targets of the points are centred."""
     with engine.turn():
         found = engine.balls(space, points.X, radius, points.self_index)
         sums = sum_targets(found, y)
         coefficients = target_values(*sums, points.y, semivalue) * points.weights
         utility = target_utility(*sums[:2], points.y)
-        return Part(split, evaluate(found, coefficients, y), utility, sums)
+        return number, evaluate(found, coefficients, y), utility, sums
+
+
+def share_of_one_value(result):
+    """Fractions of the balls that contain no row, and of those that contain all rows."""
+    sizes, largest = [], []
+    for split, counts in zip(result.problem.splits, result.statistic):
+        counts = np.concatenate(counts, axis=1)
+        sizes.append(counts.sum(axis=0) if result.problem.n_classes else counts[0])
+        others = result.problem.n_rows(split) - (split.points.self_index is not None)
+        largest.append(np.full(len(sizes[-1]), others))
+    sizes, largest = np.concatenate(sizes), np.concatenate(largest)
+    return np.mean(sizes == 0), np.mean(sizes == largest)
 
 
 class TKNNShapleyValuer(BaseValuer):
@@ -302,29 +285,120 @@ class TKNNShapleyValuer(BaseValuer):
     def _takes(self):
         targets = ("classification",) if self._is_private else ("classification", "regression")
         return Takes(
-            targets=targets, task=self.task, new_classes=True, blocks=True,
-            leave_one_out_at_once=True, pairwise=self._is_precomputed,
+            targets=targets, task=self.task, neighbors=True, pairwise=self._is_precomputed
         )  # fmt: skip
 
     # The fit --------------------------------------------------------------------------------
 
-    def _prepare(self, problem):
+    def _value(self, problem, run):
+        attributes = self._settled(problem)
+        radius = attributes["radius_"]
+        if self._is_private:
+            return self._private_value(problem, run, attributes)
+        parts = self._plan(problem)
+        value = value_neighbors if problem.n_classes else value_targets
+        tasks, n_tasks = started(self._tasks(problem, parts, radius)), sum(map(len, parts))
+        tiles = run.map(value, tasks, self.n_jobs, n_tasks)
+        empty = 1.0 / problem.n_classes if problem.n_classes else _empty_utility
+        result = mean_over_points(problem, tiles, empty, attributes=attributes)
+        if result is not None:
+            none, every = share_of_one_value(result)
+            if none + every > 0.5:
+                run.warn(
+                    f"With radius={radius:.3g}, the balls around {none:.0%} of the validation "
+                    f"points contain no row, and those around {every:.0%} contain all rows: there, "
+                    "all rows of a class have equal values. Set another radius.",
+                    RadiusWarning,
+                )
+        return result
+
+    def _plan(self, problem):
+        """Slices of the points of each split, one per task."""
+        engine, workers = get_engine(self.engine, self.device), n_workers(self.n_jobs)
+        return [
+            ball_parts(engine, problem.n_rows(split), len(split.points), workers)
+            for split in problem.splits
+        ]
+
+    def _tasks(self, problem, parts, radius):
+        """Arguments of `value_neighbors`, or of `value_targets`, for each part of each split."""
+        n_classes, engine = problem.n_classes, get_engine(self.engine, self.device)
+        for number, split in enumerate(problem.splits):
+            (X, y), points = self._rows(problem, split), split.points
+            if n_classes:
+                space, game = make_space(X, self.metric, y, n_classes), n_classes
+            else:  # targets are relative to the prior
+                space, game = make_space(X, self.metric), y - points.prior
+                points = points.centred()
+            for part in parts[number]:
+                yield number, space, points[part], engine, radius, game, self.semivalue
+
+    def _private_value(self, problem, run, attributes):
+        """As `_value`, from noisy counts: counts -> release -> values at points -> sum."""
+        (split,), n_labels = problem.splits, problem.n_classes + 1  # one for all other labels
+        points, radius = split.points, attributes["radius_"]
+        release, game = self._release(problem, radius)
+        engine, workers = get_engine(self.engine, self.device), n_workers(self.n_jobs)
+        result = None
+        with run.steps(1, "validation points evaluated") as done, one_blas_thread():
+            space = make_space(problem.X, self.metric, problem.y, n_labels)
+            found = find_balls(engine, space, points.X, radius, game.cap, n_jobs=workers)
+            counts = same_and_other(found.counts, points.y)
+            if self.sampling_rate is not None:
+                counts = sampled_counts(counts, self.sampling_rate, self.noise_random_state)
+            counts = release.of(counts)  # what follows is a function of these and of each row
+            if self.sampling_rate is not None:
+                counts = counts / self.sampling_rate
+
+            def value_of(value_same, value_other):
+                sizes = by_label(points.y, value_same, value_other, n_labels)
+                return found.sum(sizes * points.weights)
+
+            *sizes, utility, draws = game.values_at_points(
+                counts, points, problem.n_classes, self.semivalue
+            )
+            values, half = value_of(*sizes), np.full(len(points), 0.5)
+            curator = {
+                "baseline_": problem.sum_by_group(value_of(half, -half)),
+                "values_error_": errors_of_draws(draws, values, value_of, problem.sum_by_group),
+            }
+            result = mean_over_points(
+                problem, [(0, values, utility, counts)], 1.0 / problem.n_classes,
+                attributes={**attributes, "game": game}, release=release, curator=curator,
+            )  # fmt: skip
+            done()
+        return result
+
+    def _release(self, problem, radius):
+        """The release of the counts in balls, and the game of noisy counts."""
+        contributions, cap = counted_balls(
+            problem.splits[0].points.X, radius, self.metric, self.max_contributions
+        )
+        event = ball_event(
+            self.epsilon, self.delta, contributions, self.relation, self.sampling_rate
+        )
+        report = ball_report(
+            event, self.delta, auto_radius=self.radius == "auto",
+            groups=problem.groups is not None, noise_random_state=self.noise_random_state,
+        )  # fmt: skip
+        label = "TKNNShapleyValuer: counts in balls"
+        release = Release(event, self.ledger, label, self.noise_random_state, report)
+        return release, NoisyGame(event, radius, self.metric, self.denoise, cap)
+
+    def _settled(self, problem):
+        """Public attributes that follow from the parameters; refuses those that do not fit."""
         check_semivalue(self.semivalue)
         if self._is_private and self.task == "regression":
             raise ValueError(
                 "task must not be 'regression' with epsilon: sums of targets have no bound. Got "
                 f"task='regression' and epsilon={self.epsilon}."
             )
-        if self._is_precomputed:
+        if problem.takes.pairwise:
             self._check_distances(problem)
         approximate = check_neighbors(
             problem, self.engine, self.device, self.metric, self._is_private
         )
-        radius = self.radius
-        if radius == "auto":
-            kept = problem.former.get("radius_")
-            radius = self._chosen_radius(problem) if kept is None else kept
-        return {"radius_": radius, "approximate_": approximate}
+        return {"radius_": self._chosen_radius(problem), "approximate_": approximate}
 
     def _check_distances(self, problem):
         """Refuse what known distances do not support."""
@@ -347,6 +421,8 @@ class TKNNShapleyValuer(BaseValuer):
 
     def _chosen_radius(self, problem):
         """The radius for the validation points, or for the rows, which are then held out."""
+        if self.radius != "auto" or "radius_" in problem.former:
+            return problem.former.get("radius_", self.radius)
         X, y, name = problem.X, problem.y, "y"
         if problem.has_validation_set:  # always with epsilon: the rows are private
             points = problem.splits[0].points
@@ -367,76 +443,10 @@ class TKNNShapleyValuer(BaseValuer):
             )
         return choose_radius(X, y, self.metric)
 
-    def _release(self, problem, attributes):
-        if not self._is_private:
-            return ExactCounts()
-        return noisy_counts(
-            problem, attributes["radius_"], self.metric, auto_radius=self.radius == "auto",
-            epsilon=self.epsilon, delta=self.delta, relation=self.relation,
-            max_contributions=self.max_contributions, sampling_rate=self.sampling_rate,
-            denoise=self.denoise, ledger=self.ledger, noise_random_state=self.noise_random_state,
-        )  # fmt: skip
-
-    def _parts(self, problem, attributes, release):
-        engine, workers = get_engine(self.engine, self.device), n_workers(self.n_jobs)
-        if release.is_exact:
-            at_a_time, threads_of_one = self.n_jobs, 1
-            parts = [
-                ball_parts(engine, problem.n_rows(split), len(split.points), workers)
-                for split in problem.splits
-            ]
-        else:  # noise is added to the counts of all points at once
-            at_a_time, threads_of_one, parts = 1, workers, [[slice(None)]]
-        n_tasks = sum(map(len, parts))
-        if not problem.n_classes:
-            tasks = self._target_tasks(problem, engine, attributes["radius_"], parts)
-            return ordered_map(value_targets, started(tasks), at_a_time, n_tasks), n_tasks
-        tasks = self._tasks(problem, engine, attributes["radius_"], release, parts, threads_of_one)
-        return ordered_map(value_neighbors, started(tasks), at_a_time, n_tasks), n_tasks
-
-    def _tasks(self, problem, engine, radius, release, parts, n_jobs):
-        """Arguments of `value_neighbors` for each part of the points of each split."""
-        n_labels = problem.n_classes + (not release.is_exact)  # private fits: one for other labels
-        for number, split in enumerate(problem.splits):
-            X, y = self._rows(problem, split)
-            space = make_space(X, self.metric, y, n_labels)
-            for part in parts[number]:
-                yield (
-                    number, engine, space, split.points[part], radius, problem.n_classes,
-                    self.semivalue, release, problem.sum_by_group, n_jobs,
-                )  # fmt: skip
-
-    def _target_tasks(self, problem, engine, radius, parts):
-        """As `_tasks`, of `value_targets`; targets are relative to the prior."""
-        for number, split in enumerate(problem.splits):
-            X, y = self._rows(problem, split)
-            space, points = make_space(X, self.metric), split.points.centred()
-            for part in parts[number]:
-                yield (
-                    number, engine, space, y - split.points.prior, points[part], radius,
-                    self.semivalue,
-                )  # fmt: skip
-
     def _rows(self, problem, split):
         """As `Problem.rows`; with metric="precomputed" the players' positions in place of X."""
         X, y = problem.rows(split)
         return (problem.row_numbers(split) if self._is_precomputed else X), y
-
-    def _combine(self, problem, attributes, parts):
-        if self._is_private:  # one part; its counts are noisy, so that nothing is warned of
-            parts = list(parts)
-
-        def empty(split):
-            if problem.n_classes:
-                return 1.0 / problem.n_classes
-            return -(split.points.centred().y ** 2 @ split.points.weights)
-
-        result = mean_over_splits(problem, parts, empty)
-        if result is None:
-            return None
-        if self._is_private:
-            return replace(result, curator=parts[0].curator)
-        return replace(result, warnings=radius_warnings(result, attributes["radius_"]))
 
     # After the fit --------------------------------------------------------------------------
 
@@ -471,13 +481,14 @@ class TKNNShapleyValuer(BaseValuer):
     def _point_game(self, fitted, number, joins=False):
         """The points of a split, and the values of the two kinds of neighbours at each."""
         points, n_classes = fitted.problem.splits[number].points, fitted.problem.n_classes
-        counts, game = np.concatenate(fitted.statistic[number], axis=1), fitted.release.game
+        counts = np.concatenate(fitted.statistic[number], axis=1)
         if not fitted.is_private:
-            same = same_and_other(counts, points.y)
-            return points, *game(same, points, n_classes, self.semivalue, joins)[:2]
+            counts = same_and_other(counts, points.y)
+            return points, *values_at_points(counts, n_classes, self.semivalue, joins)
         if "joining" not in fitted.cache:  # smoothing takes long
-            sizes = game(counts, points, n_classes, self.semivalue, joins)[:2]
-            fitted.cache["joining"] = sizes
+            game = fitted.attributes["game"]
+            sizes = game.values_at_points(counts, points, n_classes, self.semivalue, joins)
+            fitted.cache["joining"] = sizes[:2]
         return points, *fitted.cache["joining"]
 
     def _polynomials(self, fitted, number, joins=False):
@@ -488,8 +499,8 @@ class TKNNShapleyValuer(BaseValuer):
 
     def _score_new(self, fitted, number, X, y):
         """A new row adds one to the counts of the balls that contain it."""
-        problem, cap = fitted.problem, fitted.release.cap
-        split = problem.splits[number]
+        problem, split = fitted.problem, fitted.problem.splits[number]
+        cap = fitted.attributes["game"].cap if fitted.is_private else None
         known, new, at = None, X, split.points.X  # players, new rows, and the points around them
         if not fitted.is_private:
             known = self._rows(problem, split)
@@ -633,6 +644,11 @@ class TKNNShapleyValuer(BaseValuer):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self._is_precomputed
         return tags
+
+
+def _empty_utility(split):
+    """Utility of the empty coalition for a regression, which predicts the prior."""
+    return -(split.points.centred().y ** 2 @ split.points.weights)
 
 
 def _columns(X, index):

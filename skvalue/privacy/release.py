@@ -1,0 +1,93 @@
+"""The one release of private statistics: what it costs, and the noise that it adds."""
+
+from dataclasses import dataclass, field
+
+from .mechanisms import add_noise, noise_source
+
+
+@dataclass(eq=False)
+class Release:
+    """The release of private statistics, which is charged and opened once.
+
+    It is opened by `of` or by `source`: the ledger is charged with the event, then noise of the
+    same event is drawn. This is the only place that charges a ledger.
+
+    Parameters
+    ----------
+    event : event
+        All that is released, such as a `GaussianEvent`.
+    ledger : Ledger, default=None
+        The ledger that is charged.
+    label : str, default=""
+        The label of the charge.
+    noise_random_state : int, default=None
+        Seed of the noise, for tests only: voids the guarantee.
+    report : PrivacyReport, default=None
+        What is protected.
+
+    Examples
+    --------
+    >>> from skvalue.privacy import GaussianEvent, Release
+    >>> release = Release(GaussianEvent(scale=2.0), noise_random_state=0)
+    >>> release.of([3.0, 5.0]).round(1).shape
+    (2,)
+    """
+
+    event: object
+    ledger: object = None
+    label: str = ""
+    noise_random_state: int | None = None
+    report: object = None
+    is_open: bool = field(default=False, init=False)
+
+    @property
+    def noise(self):
+        """The event of the noise of one number, without repetitions and samples."""
+        event = self.event
+        while hasattr(event, "event"):
+            event = event.event
+        return event
+
+    def of(self, statistic):
+        """Release a statistic.
+
+        Parameters
+        ----------
+        statistic : array-like
+            The private statistic.
+
+        Returns
+        -------
+        released : ndarray
+            The statistic with noise, see `add_noise`.
+
+        Raises
+        ------
+        RuntimeError
+            If the release was opened before.
+        """
+        self._open()
+        return add_noise(statistic, self.noise, noise_random_state=self.noise_random_state)
+
+    def source(self):
+        """Open the release for a sequence of statistics.
+
+        Returns
+        -------
+        draw : callable
+            The source of noise, see `noise_source`.
+
+        Raises
+        ------
+        RuntimeError
+            If the release was opened before.
+        """
+        self._open()
+        return noise_source(self.noise, noise_random_state=self.noise_random_state)
+
+    def _open(self):
+        if self.is_open:
+            raise RuntimeError("A release is charged once: another one needs another fit.")
+        self.is_open = True
+        if self.ledger is not None:
+            self.ledger.charge(self.event, label=self.label)
