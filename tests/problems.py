@@ -1,0 +1,84 @@
+"""Small data sets that tests share: rows with validation points.
+
+Each function takes a seed or a generator first. `X, y, X_val, y_val = two_classes(0)` unpacks a
+problem; `valuer.fit(*problem.rows, **problem.points)` and `problem.fit(valuer)` fit it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.datasets import make_classification
+
+
+class Problem(NamedTuple):
+    """Rows and validation points."""
+
+    X: np.ndarray
+    y: np.ndarray
+    X_val: np.ndarray
+    y_val: np.ndarray
+
+    @property
+    def rows(self):
+        return self.X, self.y
+
+    @property
+    def points(self):
+        return {"X_val": self.X_val, "y_val": self.y_val}
+
+    def fit(self, valuer, **options):
+        return valuer.fit(self.X, self.y, **self.points, **options)
+
+
+def split(X, y, n):
+    """The first n rows; the others are validation points."""
+    return Problem(X[:n], y[:n], X[n:], y[n:])
+
+
+def two_classes(rng, n=40, n_val=20, d=3, noise=0.5, names=("no", "yes")):
+    """Two classes by the sign of a noisy first feature; names None are the numbers 0 and 1."""
+    rng = np.random.default_rng(rng)
+    X = rng.normal(size=(n + n_val, d))
+    y = (X[:, 0] + noise * rng.normal(size=n + n_val) > 0).astype(int)
+    return split(X, y if names is None else np.array(names)[y], n)
+
+
+def noisy_line(rng, n=60, n_val=30, d=4, n_classes=0, coef=(1.0,), noise=1.0, names=None):
+    """Targets along a line with noise (0 classes), or that many classes of equal size by them."""
+    rng = np.random.default_rng(rng)
+    coef = np.r_[coef, np.zeros(d - len(coef))]
+    X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_val, d))
+    y, y_val = (points @ coef + noise * rng.normal(size=len(points)) for points in (X, X_val))
+    if n_classes:
+        edges = np.quantile(y, np.arange(1, n_classes) / n_classes)
+        names = np.arange(n_classes) if names is None else np.array(names)
+        y, y_val = names[np.digitize(y, edges)], names[np.digitize(y_val, edges)]
+    return Problem(X, y, X_val, y_val)
+
+
+def unrelated(rng, n=24, n_val=15, d=3, n_classes=2):
+    """Normal rows and targets that do not depend on them; each class has a row and a point."""
+    rng = np.random.default_rng(rng)
+    X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_val, d))
+    if not n_classes:
+        return Problem(X, rng.normal(size=n), X_val, rng.normal(size=n_val))
+    y, y_val = (np.r_[np.arange(n_classes), rng.integers(0, n_classes, size - n_classes)]
+                for size in (n, n_val))  # fmt: skip
+    return Problem(X, y, X_val, y_val)
+
+
+def on_a_grid(rng, n=80, n_val=30, d=3, n_classes=2):
+    """Rows on a coarse grid, so that there are ties and duplicates; each class has a row."""
+    rng = np.random.default_rng(rng)
+    X, X_val = rng.integers(-2, 3, (n, d)) / 2.0, rng.integers(-2, 3, (n_val, d)) / 2.0
+    if n_classes == 0:
+        return Problem(X, rng.normal(size=n) + 10, X_val, rng.normal(size=n_val) + 10)
+    y = np.r_[np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)]
+    return Problem(X, y, X_val, rng.integers(0, n_classes, n_val))
+
+
+def clusters(seed=0, n=24, n_val=40, d=3, names=("no", "yes"), **options):
+    """Two classes of `make_classification`; one label in ten is drawn at random."""
+    options = {"n_informative": d, "n_redundant": 0, "flip_y": 0.1, **options}
+    X, y = make_classification(n + n_val, d, random_state=seed, **options)
+    return split(X, y if names is None else np.array(names)[y], n)
