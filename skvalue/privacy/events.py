@@ -154,7 +154,8 @@ class DiscreteLaplaceEvent:
 class OpaqueEvent:
     """A release of which only its (epsilon, delta)-differential privacy is known.
 
-    With delta = 0 it is pure epsilon-differential privacy.
+    With delta = 0 it is pure epsilon-differential privacy. An example is noise on a statistic of a
+    secret sample: the sample is why the release costs less than its noise alone.
 
     Parameters
     ----------
@@ -164,6 +165,8 @@ class OpaqueEvent:
         In [0, 1).
     relation : {"null", "add_remove", "replace"}, default="replace"
         Neighbouring relation.
+    event : event, default=None
+        The noise of the release, if it is known; it does not change what the release costs.
 
     Examples
     --------
@@ -174,8 +177,11 @@ class OpaqueEvent:
     epsilon: float
     delta: float = 0.0
     relation: str = "replace"
+    event: object = None
 
     def __post_init__(self):
+        if self.event is not None:
+            require_event(self.event)
         _set(
             self,
             epsilon=check_epsilon(self.epsilon),

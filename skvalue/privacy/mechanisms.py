@@ -1,11 +1,13 @@
 """Noise of an event, drawn from the entropy of the operating system.
 
-Integer noise (`DiscreteGaussianEvent`, `DiscreteLaplaceEvent`) has exactly the distribution that is
-accounted for. Continuous noise consists of floating-point numbers, whose gaps reveal the noiseless
-value if sums are released to the last bit (I. Mironov: "On Significance of the Least Significant
-Bits for Differential Privacy", CCS 2012). Released numbers are therefore rounded (`on_grid`). Each
-such number is drawn from 64 random bits: outcomes of probability below 2^-64 never occur, so a
-delta below 1e-18, or of zero, holds except with that probability per number.
+Integer noise (`DiscreteGaussianEvent`) has the distribution that is accounted for: exactly if
+opendp is installed, which then draws it, and otherwise within 2^-100 in total variation. Continuous
+noise consists of floating-point numbers, whose gaps reveal the noiseless value if sums are released
+to the last bit (I. Mironov: "On Significance of the Least Significant Bits for Differential
+Privacy", CCS 2012). Released numbers are therefore rounded, always by `on_grid` (or a compiled copy
+of it) at the scale of their noise. Each such number is drawn from 64 random bits: outcomes of
+probability below 2^-64 never occur, so a delta below 1e-18, or of zero, holds except with that
+probability per number.
 """
 
 import secrets
@@ -31,50 +33,7 @@ class SeededNoiseWarning(UserWarning):
     """Noise was drawn from a seed: anyone who knows or guesses the seed can subtract the noise."""
 
 
-def noise_engine(engine="auto"):
-    """Name of the sampler of integer noise for an `engine` parameter.
-
-    Parameters
-    ----------
-    engine : {"auto", "opendp", "table"}, default="auto"
-        "opendp" is the exact sampler of the OpenDP library. "table" compares 128 random bits with a
-        table of thresholds, is within 2^-100 of the stated distribution in total variation, and is
-        a hundred times as fast. "auto" is "opendp" if that is installed, and "table" otherwise.
-
-    Returns
-    -------
-    engine : {"opendp", "table"}
-        The sampler.
-
-    Raises
-    ------
-    ValueError
-        If the engine is unknown.
-    ImportError
-        If the engine is "opendp" and the package is not installed.
-
-    Examples
-    --------
-    >>> noise_engine("table")
-    'table'
-    """
-    if engine not in ("auto", "opendp", "table"):
-        raise ValueError(f"engine must be one of 'auto', 'opendp' and 'table'. Got {engine!r}.")
-    loaded = "opendp" in sys.modules  # as None, where an import is to fail
-    installed = (sys.modules["opendp"] if loaded else _spec("opendp")) is not None
-    if engine == "opendp" and not installed:
-        raise ImportError(
-            "engine='opendp' needs the package opendp: pip install 'skvalue[secure]' (or opendp)."
-        )
-    if engine == "auto":
-        return "opendp" if installed else "table"
-    return engine
-
-
-_spec = cache(find_spec)  # to search all folders of sys.path takes longer than a draw
-
-
-def draw_noise(event, size, *, engine="auto", noise_random_state=None):
+def draw_noise(event, size, *, noise_random_state=None):
     """Draw noise from the distribution that an event states.
 
     Sums with continuous noise must not be released to the last bit: use `add_noise`, which rounds
@@ -86,8 +45,6 @@ def draw_noise(event, size, *, engine="auto", noise_random_state=None):
         GaussianEvent, DiscreteGaussianEvent, LaplaceEvent or DiscreteLaplaceEvent.
     size : int or tuple of int
         Shape of the noise.
-    engine : {"auto", "opendp", "table"}, default="auto"
-        Sampler of integer noise, see `noise_engine`.
     noise_random_state : int, default=None
         For tests only: seed of the noise, with a `SeededNoiseWarning`. It VOIDS the guarantee.
         None, the only setting for production, uses the entropy of the operating system.
@@ -102,9 +59,7 @@ def draw_noise(event, size, *, engine="auto", noise_random_state=None):
     TypeError
         If event is not a noise event, or noise_random_state is neither None nor an int.
     ValueError
-        If the engine is unknown, or the scale of integer noise is above 2^40.
-    ImportError
-        If the engine is "opendp" and the package is not installed.
+        If the scale of integer noise is above 2^40.
 
     Examples
     --------
@@ -114,16 +69,16 @@ def draw_noise(event, size, *, engine="auto", noise_random_state=None):
     """
     shape = tuple(size) if isinstance(size, tuple | list) else (size,)
     random_bytes = _byte_source(noise_random_state)
-    # The sampler of opendp cannot be seeded.
-    engine = noise_engine(engine) if noise_random_state is None else "table"
     if isinstance(event, _DISCRETE):
         _check_range(event)
     count = int(np.prod(shape, dtype=np.int64))
-    return _noise(event, count, engine, random_bytes).reshape(shape)
+    return _noise(event, count, random_bytes).reshape(shape)
 
 
-def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=None, label=""):
-    """Release values: charge the ledger, then draw the event's noise and add it.
+def add_noise(values, event, *, noise_random_state=None):
+    """Add the noise of an event to a statistic.
+
+    It charges no ledger: see `Release`.
 
     Parameters
     ----------
@@ -131,14 +86,8 @@ def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=N
         The statistic, integers for discrete events. `event` must describe one release of it.
     event : noise event
         As in `draw_noise`.
-    engine : {"auto", "opendp", "table"}, default="auto"
-        Sampler of integer noise, see `noise_engine`.
     noise_random_state : int, default=None
         For tests only, see `draw_noise`; VOIDS the guarantee.
-    ledger : Ledger, default=None
-        Ledger that is charged, durably, before any noise is drawn. None charges no ledger.
-    label : str, default=""
-        Description of the release in the ledger.
 
     Returns
     -------
@@ -151,10 +100,7 @@ def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=N
     TypeError
         If the event is discrete and the values are not integers, or as in `draw_noise`.
     ValueError
-        If the values contain NaN, infinity or huge integers, or the ledger refuses the charge; no
-        noise is drawn then.
-    ImportError
-        As in `draw_noise`.
+        If the values contain NaN, infinity or huge integers; no noise is drawn then.
 
     Examples
     --------
@@ -163,11 +109,16 @@ def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=N
     >>> add_noise([7, 3], event).dtype
     dtype('int64')
     """
+    values = checked_statistic(values, event, noise_random_state)
+    noise = draw_noise(event, values.shape, noise_random_state=noise_random_state)
+    return values + noise if isinstance(event, _DISCRETE) else on_grid(values + noise, event.scale)
+
+
+def checked_statistic(values, event, noise_random_state=None):
+    """A statistic as an array, if noise of an event can be added to it."""
     values = np.asarray(values)
     _byte_source(noise_random_state, warn=False)
-    noise_engine(engine)
-    if type(event) not in (*_DISCRETE, GaussianEvent, LaplaceEvent):
-        raise TypeError(f"event must be one noise event, such as GaussianEvent. Got {event!r}.")
+    _check_noise(event)
     if isinstance(event, _DISCRETE) and not np.issubdtype(values.dtype, np.integer):
         raise TypeError(
             f"values must be integers for {type(event).__name__}: round them to a grid first, or "
@@ -178,12 +129,7 @@ def add_noise(values, event, *, engine="auto", noise_random_state=None, ledger=N
     if isinstance(event, _DISCRETE):
         _check_range(event, values)
         values = values.astype(np.int64)
-    if ledger is not None:
-        ledger.charge(event, label=label)
-    noisy = values + draw_noise(
-        event, values.shape, engine=engine, noise_random_state=noise_random_state
-    )
-    return noisy if isinstance(event, _DISCRETE) else on_grid(noisy, event.scale)
+    return values
 
 
 def clip_and_noise(vectors, clip, noise=None, noise_std=1.0):
@@ -275,15 +221,13 @@ def grid_width(scale):
     return np.maximum(np.exp2(np.floor(np.log2(scale)) - 20), 2.0**-1022)
 
 
-def noise_source(event, *, engine="auto", noise_random_state=None):
+def noise_source(event, *, noise_random_state=None):
     """Function that draws noise of an event repeatedly.
 
     Parameters
     ----------
     event : noise event
         As in `draw_noise`.
-    engine : {"auto", "opendp", "table"}, default="auto"
-        Sampler of integer noise, see `noise_engine`.
     noise_random_state : int, default=None
         For tests only, see `draw_noise`; VOIDS the guarantee, with one warning.
 
@@ -297,7 +241,7 @@ def noise_source(event, *, engine="auto", noise_random_state=None):
     ------
     TypeError
         If noise_random_state is neither None nor an int.
-    ValueError, ImportError
+    ValueError
         As in `draw_noise`.
 
     Examples
@@ -308,10 +252,10 @@ def noise_source(event, *, engine="auto", noise_random_state=None):
     (3, 2)
     """
     _byte_source(noise_random_state)
-    engine = noise_engine(engine) if noise_random_state is None else "table"
+    _check_noise(event)
     if isinstance(event, _DISCRETE):
         _check_range(event)
-    return _NoiseSource(event, engine, noise_random_state)
+    return _NoiseSource(event, noise_random_state)
 
 
 @dataclass(frozen=True)
@@ -319,7 +263,6 @@ class _NoiseSource:
     """What `noise_source` returns; no closure, so that worker processes can draw noise."""
 
     event: object
-    engine: str
     noise_random_state: int | None
 
     @property
@@ -331,7 +274,7 @@ class _NoiseSource:
         if self.noise_random_state is not None:
             random_bytes = np.random.default_rng([self.noise_random_state, *stream]).bytes
         count = int(np.prod(size, dtype=np.int64))
-        return _noise(self.event, count, self.engine, random_bytes).reshape(size)
+        return _noise(self.event, count, random_bytes).reshape(size)
 
 
 def poisson_sample(n_rows, probability, *, noise_random_state=None):
@@ -404,6 +347,11 @@ def _signs_and_halves(count, random_bytes):
     return signs, ((words >> np.uint64(1)).astype(float) + 0.5) * 2.0**-64
 
 
+def _check_noise(event):
+    if type(event) not in (*_DISCRETE, GaussianEvent, LaplaceEvent):
+        raise TypeError(f"event must be one noise event, such as GaussianEvent. Got {event!r}.")
+
+
 def _check_range(event, values=()):
     """Refuse integers and integer noise near the limits of int64."""
     if event.scale > 2**40 or (np.size(values) and np.abs(values).max() > 2**62):
@@ -414,12 +362,12 @@ def _check_range(event, values=()):
 
 
 @singledispatch
-def _noise(event, count, engine, random_bytes):
-    raise TypeError(f"event must be one noise event, such as GaussianEvent. Got {event!r}.")
+def _noise(event, count, random_bytes):
+    _check_noise(event)
 
 
 @_noise.register
-def _(event: GaussianEvent, count, engine, random_bytes):
+def _(event: GaussianEvent, count, random_bytes):
     # `_signs_and_halves` without copies: all quantiles of halves are negative, and one bit of each
     # word flips the sign of half of them.
     words = np.frombuffer(random_bytes(8 * count), dtype="<u8")
@@ -433,23 +381,33 @@ def _(event: GaussianEvent, count, engine, random_bytes):
 
 
 @_noise.register
-def _(event: LaplaceEvent, count, engine, random_bytes):
+def _(event: LaplaceEvent, count, random_bytes):
     signs, halves = _signs_and_halves(count, random_bytes)
     return event.scale * signs * np.log(2 * halves)
 
 
 @_noise.register
-def _(event: DiscreteGaussianEvent, count, engine, random_bytes):
-    if engine == "opendp":
+def _(event: DiscreteGaussianEvent, count, random_bytes):
+    if _takes_opendp(random_bytes):
         return _opendp("gaussian", event.scale, count)
     return _tables.discrete_gaussian(event.scale, count, random_bytes)
 
 
 @_noise.register
-def _(event: DiscreteLaplaceEvent, count, engine, random_bytes):
-    if engine == "opendp":
+def _(event: DiscreteLaplaceEvent, count, random_bytes):
+    if _takes_opendp(random_bytes):
         return _opendp("laplace", event.scale, count)
     return _tables.discrete_laplace(event.scale, count, random_bytes)
+
+
+def _takes_opendp(random_bytes):
+    """Whether the sampler of opendp is installed; it cannot be seeded."""
+    loaded = "opendp" in sys.modules  # as None, where an import is to fail
+    installed = (sys.modules["opendp"] if loaded else _spec("opendp")) is not None
+    return installed and random_bytes is secrets.token_bytes
+
+
+_spec = cache(find_spec)  # to search all folders of sys.path takes longer than a draw
 
 
 def _opendp(kind, scale, count):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from .mechanisms import add_noise, noise_source
+from .mechanisms import add_noise, checked_statistic, noise_source
 
 
 @dataclass(eq=False)
@@ -27,10 +27,11 @@ class Release:
 
     Examples
     --------
-    >>> from skvalue.privacy import GaussianEvent, Release
-    >>> release = Release(GaussianEvent(scale=2.0), noise_random_state=0)
-    >>> release.of([3.0, 5.0]).round(1).shape
-    (2,)
+    >>> from skvalue.privacy import GaussianEvent, Ledger, Release
+    >>> ledger = Ledger(None, "patients-2026", epsilon=3.0, delta=1e-5)
+    >>> release = Release(GaussianEvent(scale=5.0), ledger, "first look")
+    >>> release.of([3.0, 5.0]).shape, ledger.n_charges
+    ((2,), 1)
     """
 
     event: object
@@ -42,9 +43,9 @@ class Release:
 
     @property
     def noise(self):
-        """The event of the noise of one number, without repetitions and samples."""
+        """The event of the noise of one statistic, without repetitions and samples."""
         event = self.event
-        while hasattr(event, "event"):
+        while getattr(event, "event", None) is not None:
             event = event.event
         return event
 
@@ -65,7 +66,11 @@ class Release:
         ------
         RuntimeError
             If the release was opened before.
+        TypeError, ValueError
+            If noise cannot be added to the statistic, see `add_noise`, or the ledger refuses the
+            charge; no noise is drawn then.
         """
+        statistic = checked_statistic(statistic, self.noise, self.noise_random_state)
         self._open()
         return add_noise(statistic, self.noise, noise_random_state=self.noise_random_state)
 
@@ -75,15 +80,19 @@ class Release:
         Returns
         -------
         draw : callable
-            The source of noise, see `noise_source`.
+            The source of noise, see `noise_source`. The released numbers are rounded by `on_grid`,
+            as `clip_and_noise` does.
 
         Raises
         ------
         RuntimeError
             If the release was opened before.
+        ValueError
+            If the ledger refuses the charge; no noise is drawn then.
         """
+        draw = noise_source(self.noise, noise_random_state=self.noise_random_state)
         self._open()
-        return noise_source(self.noise, noise_random_state=self.noise_random_state)
+        return draw
 
     def _open(self):
         if self.is_open:

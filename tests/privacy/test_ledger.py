@@ -26,7 +26,7 @@ from skvalue.privacy import (
     LaplaceEvent,
     Ledger,
     OpaqueEvent,
-    add_noise,
+    Release,
     calibrate_counts,
     calibrate_gaussian,
     get_delta,
@@ -315,10 +315,10 @@ def test_refused_fits_draw_nothing(ledger, monkeypatch):
     drawn = []
     monkeypatch.setattr(secrets, "token_bytes", lambda n: drawn.append(n) or bytes(n))
     with pytest.raises(ValueError, match="must fit what is left"):
-        add_noise([1.0], GaussianEvent(0.1), ledger=ledger)
+        Release(GaussianEvent(0.1), ledger).of([1.0])
     assert not drawn
     assert ledger.n_charges == 0
-    add_noise([1.0], GaussianEvent(10.0), ledger=ledger)
+    Release(GaussianEvent(10.0), ledger).of([1.0])
     assert drawn
     assert ledger.n_charges == 1
 
@@ -331,7 +331,7 @@ def test_charge_comes_before_noise(ledger, monkeypatch):
         return bytes(n)
 
     monkeypatch.setattr(secrets, "token_bytes", token_bytes)
-    add_noise([1.0], GaussianEvent(10.0), ledger=ledger)
+    Release(GaussianEvent(10.0), ledger).of([1.0])
     assert set(seen) == {1}
 
 
@@ -389,7 +389,7 @@ class PrivateMean(RegressorMixin, BaseEstimator):
 
     def fit(self, X, y):
         event = calibrate_gaussian(self.epsilon, 1e-5, sensitivity=1 / len(y))
-        self.mean_ = add_noise(np.clip(y, 0, 1).mean(), event, ledger=self.ledger)
+        self.mean_ = Release(event, self.ledger).of(np.clip(y, 0, 1).mean())
         return self
 
     def predict(self, X):

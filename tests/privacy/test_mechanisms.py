@@ -6,7 +6,6 @@ import sys
 import types
 import warnings
 from decimal import Decimal, localcontext
-from importlib.machinery import ModuleSpec
 from itertools import accumulate
 
 import numpy as np
@@ -19,13 +18,16 @@ from skvalue.privacy import (
     LaplaceEvent,
     Ledger,
     OpaqueEvent,
+    PoissonSampledEvent,
+    Release,
     SeededNoiseWarning,
+    SelfComposedEvent,
     add_noise,
     clip_and_noise,
     clip_rows,
     draw_noise,
     grid_width,
-    noise_engine,
+    mechanisms,
     on_grid,
     poisson_sample,
 )
@@ -44,9 +46,12 @@ CONTINUOUS = [GaussianEvent(3.0), LaplaceEvent(3.0)]
 
 
 @pytest.fixture(params=["table", "opendp"])
-def engine(request):
+def sampler(request, monkeypatch):
+    """Which sampler draws integer noise."""
     if request.param == "opendp":
         pytest.importorskip("opendp", reason="the extra 'secure' (opendp) is not installed")
+    else:
+        monkeypatch.setitem(sys.modules, "opendp", None)
     return request.param
 
 
@@ -59,9 +64,9 @@ def probabilities(event, x):
 
 
 @pytest.mark.parametrize("event", DISCRETE, ids=repr)
-def test_integer_noise_has_the_distribution_stated(event, engine):
-    n = 20_000 if engine == "table" else 4_000
-    noise = draw_noise(event, n, engine=engine)
+def test_integer_noise_has_the_distribution_stated(event, sampler):
+    n = 20_000 if sampler == "table" else 4_000
+    noise = draw_noise(event, n)
     assert noise.dtype == np.int64
     report = check_variance(noise, event)
     assert report.passed
@@ -122,8 +127,9 @@ def test_draws_change_where_the_distribution_says(kind, scale, monkeypatch):
     # Laplace noise is a difference of two draws: the second is zero.
     answers = iter([raw.tobytes(), bytes(raw.nbytes)])
     monkeypatch.setattr(secrets, "token_bytes", lambda n: next(answers))
+    monkeypatch.setitem(sys.modules, "opendp", None)
     event = (DiscreteGaussianEvent if kind == "gaussian" else DiscreteLaplaceEvent)(scale)
-    assert draw_noise(event, len(words), engine="table").tolist() == expected
+    assert draw_noise(event, len(words)).tolist() == expected
 
 
 @pytest.mark.parametrize("event", CONTINUOUS, ids=repr)
@@ -147,12 +153,12 @@ def test_seeded_noise_repeats_and_warns(event):
         assert (draw_noise(event, 50) != first).any()
 
 
-def test_numpy_seeds_do_not_reach_the_noise(engine):
+def test_numpy_seeds_do_not_reach_the_noise(sampler):
     event = DiscreteGaussianEvent(50.0)
     np.random.seed(0)  # noqa: NPY002
-    first = draw_noise(event, 50, engine=engine)
+    first = draw_noise(event, 50)
     np.random.seed(0)  # noqa: NPY002
-    assert (draw_noise(event, 50, engine=engine) != first).any()
+    assert (draw_noise(event, 50) != first).any()
 
 
 def test_bytes_come_from_the_operating_system(monkeypatch):
@@ -163,9 +169,10 @@ def test_bytes_come_from_the_operating_system(monkeypatch):
         return b"\x07" * n
 
     monkeypatch.setattr(secrets, "token_bytes", token_bytes)
+    monkeypatch.setitem(sys.modules, "opendp", None)
     for event in [DISCRETE[1], *CONTINUOUS]:
         asked.clear()
-        draw_noise(event, 10, engine="table")
+        draw_noise(event, 10)
         assert sum(asked) >= 80
     asked.clear()
     poisson_sample(10, 0.5)
@@ -212,38 +219,63 @@ def test_release_clips_adds_noise_and_rounds(rng):
     np.testing.assert_array_equal(clip_and_noise(vectors[2:], None), vectors[2:])
 
 
-def test_add_noise_refuses_before_it_charges():
+@pytest.mark.parametrize(
+    ("error", "message", "event", "values", "seed"),
+    [
+        (TypeError, "values must be integers", DiscreteGaussianEvent(50.0), [1.5], None),
+        (ValueError, "values must be finite", GaussianEvent(50.0), [1.0, math.nan], None),
+        (TypeError, "noise_random_state", GaussianEvent(50.0), [1], "7"),
+        (TypeError, "event must be one noise event", OpaqueEvent(1.0), [1], None),
+        (ValueError, "coarser grid", DiscreteGaussianEvent(1e15), [1], None),
+    ],
+)
+def test_a_release_refuses_before_it_charges(error, message, event, values, seed):
     ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
-    event = DiscreteGaussianEvent(50.0)
-    with pytest.raises(TypeError, match="values must be integers"):
-        add_noise([1.5], event, ledger=ledger)
-    with pytest.raises(ValueError, match="values must be finite"):
-        add_noise([1.0, math.nan], GaussianEvent(50.0), ledger=ledger)
-    with pytest.raises(ValueError, match="engine must be one of"):
-        add_noise([1], event, engine="numpy", ledger=ledger)
-    with pytest.raises(TypeError, match="noise_random_state must be None or an int"):
-        add_noise([1], event, noise_random_state="7", ledger=ledger)
-    with pytest.raises(TypeError, match="event must be one noise event"):
-        add_noise([1], OpaqueEvent(1.0), ledger=ledger)
-    with pytest.raises(ValueError, match="coarser grid"):
-        add_noise([1], DiscreteGaussianEvent(1e15), ledger=ledger)
+    with pytest.raises(error, match=message):
+        Release(event, ledger, noise_random_state=seed).of(values)
+    if "values" not in message:
+        with pytest.raises(error, match=message):
+            Release(event, ledger, noise_random_state=seed).source()
     assert ledger.n_charges == 0
-    add_noise([1], event, ledger=ledger, label="counts")
+
+
+def test_a_release_is_charged_and_opened_once():
+    ledger = Ledger(None, "rows", epsilon=1.0, delta=1e-5)
+    release = Release(DiscreteGaussianEvent(50.0), ledger, "counts")
+    assert release.of([1]).dtype == np.int64
+    for again in (lambda: release.of([1]), release.source):
+        with pytest.raises(RuntimeError, match="charged once"):
+            again()
     assert [charge.label for charge in ledger.charges] == ["counts"]
 
 
-def test_missing_opendp_is_said(monkeypatch):
+@pytest.mark.parametrize("wrap", [
+    lambda noise: noise,
+    lambda noise: SelfComposedEvent(PoissonSampledEvent(noise, 0.1), 7),
+    lambda noise: OpaqueEvent(1.0, event=noise),
+])  # fmt: skip
+def test_the_event_charged_is_that_of_the_noise(wrap):
+    noise = GaussianEvent(50.0, relation="null")
+    release = Release(wrap(noise), noise_random_state=3)
+    assert release.noise is noise
+    with pytest.warns(SeededNoiseWarning):
+        assert check_variance(release.of(np.zeros(2000)), noise).passed
+    with pytest.warns(SeededNoiseWarning):
+        draw = Release(wrap(noise), noise_random_state=3).source()
+    assert draw.scale == 50.0
+
+
+def test_opendp_is_used_where_it_is(monkeypatch):
+    calls = []
+    monkeypatch.setitem(sys.modules, "opendp", types.ModuleType("opendp"))
+    monkeypatch.setattr(mechanisms, "_opendp", lambda *what: calls.append(what) or np.zeros(3))
+    draw_noise(DISCRETE[0], 3)
+    assert calls == [("gaussian", 0.4, 3)]
+    with pytest.warns(SeededNoiseWarning):
+        draw_noise(DISCRETE[0], 3, noise_random_state=0)  # opendp takes no seed
     monkeypatch.setitem(sys.modules, "opendp", None)
-    assert noise_engine("auto") == "table"
-    with pytest.raises(ImportError, match="pip install 'skvalue\\[secure\\]'"):
-        draw_noise(DISCRETE[0], 3, engine="opendp")
-
-
-def test_auto_takes_opendp_where_it_is(monkeypatch):
-    module = types.ModuleType("opendp")
-    module.__spec__ = ModuleSpec("opendp", None)
-    monkeypatch.setitem(sys.modules, "opendp", module)
-    assert noise_engine() == "opendp"
+    draw_noise(DISCRETE[0], 3)
+    assert len(calls) == 1
 
 
 def test_poisson_sample():

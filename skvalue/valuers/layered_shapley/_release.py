@@ -204,11 +204,7 @@ def private_result(problem, release, settings, seed):
     if release.by_query:
         statistic = Queries(release, utilities, seed, predict)
     else:
-        noisy = add_noise(
-            private_values(plan, utilities, None, random_streams(seed, 0)), plan.noise,
-            ledger=release.ledger, label=release.label,
-            noise_random_state=release.noise_random_state,
-        )  # fmt: skip
+        noisy = release.of(private_values(plan, utilities, None, random_streams(seed, 0)))
         predicted = predict(np.arange(n))
         values = release.shrinkage.of(noisy, predicted)
         curator |= {} if is_vector else {"prediction": predicted}
