@@ -40,7 +40,7 @@ def two_classes(rng, n=40, n_val=20, d=3, noise=0.5, names=("no", "yes")):
     rng = np.random.default_rng(rng)
     X = rng.normal(size=(n + n_val, d))
     y = (X[:, 0] + noise * rng.normal(size=n + n_val) > 0).astype(int)
-    return split(X, y if names is None else np.array(names)[y], n)
+    return split(X, y if names is None else np.array([*names])[y], n)
 
 
 def noisy_line(rng, n=60, n_val=30, d=4, n_classes=0, coef=(1.0,), noise=1.0, names=None):
@@ -51,7 +51,7 @@ def noisy_line(rng, n=60, n_val=30, d=4, n_classes=0, coef=(1.0,), noise=1.0, na
     y, y_val = (points @ coef + noise * rng.normal(size=len(points)) for points in (X, X_val))
     if n_classes:
         edges = np.quantile(y, np.arange(1, n_classes) / n_classes)
-        names = np.arange(n_classes) if names is None else np.array(names)
+        names = np.array([*(range(n_classes) if names is None else names)])
         y, y_val = names[np.digitize(y, edges)], names[np.digitize(y_val, edges)]
     return Problem(X, y, X_val, y_val)
 
@@ -81,4 +81,4 @@ def clusters(seed=0, n=24, n_val=40, d=3, names=("no", "yes"), **options):
     """Two classes of `make_classification`; one label in ten is drawn at random."""
     options = {"n_informative": d, "n_redundant": 0, "flip_y": 0.1, **options}
     X, y = make_classification(n + n_val, d, random_state=seed, **options)
-    return split(X, y if names is None else np.array(names)[y], n)
+    return split(X, y if names is None else np.array([*names])[y], n)

@@ -27,10 +27,6 @@ from time import perf_counter, process_time, sleep
 import numpy as np
 
 HERE = Path(__file__).resolve()
-sys.path.append(str(HERE.parents[1]))
-
-from golden import child_environment, make
-
 LIMIT = 1.05
 LEAST = 0.05  # seconds; shorter runs are repeated within one measurement
 PAUSE = 0.03  # idle BLAS threads spin for a while, and would take a core from who comes next
@@ -65,7 +61,7 @@ def fit(name, data, *args, fit=None, **params):
     import skvalue
 
     data = data() | (fit or {})
-    return lambda: make(getattr(skvalue, name), *args, **params).fit(**data)
+    return lambda: getattr(skvalue, name)(*args, **params).fit(**data)
 
 
 def neighbours():
@@ -324,7 +320,7 @@ def layered(**params):
     data = learnable(100 if params.get("design") == "blocks" else 30, 50)
     if "scoring" in params:
         params["estimator"] = LogisticRegression()
-    return lambda: make(LayeredShapleyValuer, random_state=0, **params).fit(**data)
+    return lambda: LayeredShapleyValuer(random_state=0, **params).fit(**data)
 
 
 def parties():
@@ -482,7 +478,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=child_environment(tree),
+            env={**os.environ, "PYTHONPATH": str(Path(tree).resolve())},
         )
         where = self.process.stdout.readline().strip()
         if where != str(Path(tree).resolve()):
