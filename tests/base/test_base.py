@@ -105,8 +105,6 @@ def test_a_class_that_only_validation_points_have_counts_as_one(cls, rng):
     assert later.empty_utility_ == 1 / 2
     later.add_validation(X_val[2:], y_val[2:])
     np.testing.assert_allclose(later.values_, expected, atol=1e-13)
-    later.remove_rows(y == "b")  # then only validation points have the label "b"
-    assert later.classes_.tolist() == list("abqz")
     assert np.isfinite(later.score_samples(X_val[:2], ["z", "b"])).all()
     if cls is TKNNShapleyValuer:  # the private game has the same classes
         private = clone(valuer).set_params(radius=1.0, epsilon=1.0)
@@ -223,25 +221,6 @@ def test_float32_rows_are_found_again(rng):
 
 
 @by_name
-@pytest.mark.parametrize("points_of", ["validation", "leave-one-out", 4])
-def test_adding_and_removing_rows_equals_a_refit(name, rng, points_of):
-    valuer, X, y, X_val, y_val = data(name, rng)
-    extra = {"X_val": X_val, "y_val": y_val} if points_of == "validation" else {}
-    valuer.set_params(**({} if points_of == "validation" else {"cv": points_of}))
-    if points_of == 4 and name.startswith("tknn"):
-        valuer.set_params(cv=KFold(4))
-    whole = clone(valuer).fit(X, y, **extra)
-    grown = clone(valuer).fit(X[:60], y[:60], **extra).add_rows(X[60:], y[60:])
-    np.testing.assert_allclose(grown.values_, whole.values_, atol=1e-14)
-    assert grown.utility_ == pytest.approx(whole.utility_)
-    cut = whole.remove_rows(np.arange(60, 80)).remove_rows(np.arange(60) == 3)
-    rest = np.delete(np.arange(60), 3)
-    refit = clone(valuer).fit(X[rest], y[rest], **extra)
-    np.testing.assert_allclose(cut.values_, refit.values_, atol=1e-14)
-    np.testing.assert_allclose(cut.transform(X[:4]), refit.transform(X[:4]), atol=1e-14)
-
-
-@by_name
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_adding_validation_points_equals_a_refit(name, rng, weighted, grouped):
@@ -264,14 +243,6 @@ def test_adding_validation_points_equals_a_refit(name, rng, weighted, grouped):
         np.testing.assert_array_equal(part.counts_, whole.counts_)
 
 
-def test_new_label_and_group_by_add_rows(rng):
-    X, y = rng.normal(size=(20, 2)), np.repeat(["a", "b"], 10)
-    valuer = KNNShapleyValuer().fit(X, y, groups=np.arange(20) % 3)
-    valuer.add_rows(X[:4] + 1, ["c"] * 4, groups=[7, 7, 1, 1])
-    assert list(valuer.classes_) == ["a", "b", "c"]
-    assert list(valuer.groups_) == [0, 1, 2, 7]
-
-
 @pytest.mark.parametrize("kind", ["M8[D]", "m8[s]"])
 def test_dates_that_are_missing(kind, rng):
     X, y = rng.normal(size=(20, 2)), np.array([1, 2] * 10).astype(kind)
@@ -283,9 +254,8 @@ def test_dates_that_are_missing(kind, rng):
             with pytest.raises(ValueError, match=f"y {message}"):
                 valuer.fit(X, labels)
     valuer = KNNShapleyValuer(2).fit(X, y)
-    for use in (valuer.add_rows, valuer.score_samples):
-        with pytest.raises(ValueError, match=f"y {message}"):
-            use(X, missing)
+    with pytest.raises(ValueError, match=f"y {message}"):
+        valuer.score_samples(X, missing)
     valuer.fit(X, y, X_val=X, y_val=y)
     for use in (valuer.add_validation, lambda *points: valuer.fit(X, y, X_val=X, y_val=missing)):
         with pytest.raises(ValueError, match=f"y_val {message}"):
@@ -372,8 +342,6 @@ def test_updates_after_an_early_stop(valuer, rng):
     whole.fit(X, y, X_val=X_val[done], y_val=y_val[done], sample_weight_val=w[done])
     np.testing.assert_allclose(valuer.values_, whole.values_, atol=1e-13)
     assert valuer.utility_ == pytest.approx(whole.utility_)
-    valuer.set_callbacks().remove_rows([0])
-    np.testing.assert_allclose(valuer.values_, whole.remove_rows([0]).values_, atol=1e-13)
 
 
 def test_control_c_keeps_what_is_done(rng):
@@ -595,16 +563,6 @@ def test_messages_after_fit():
             r"y must have one entry per row of X \(10\). Got 3",
         ),
         (lambda: valuer.score_samples(X0[:1], ["q"]), "y must hold only labels that y has. Got"),
-        (lambda: valuer.add_rows(X0, Y0[:2]), r"y must have one entry per row of X \(10\). Got 2"),
-        (lambda: valuer.add_rows(X0, Y0, groups=Y0), "groups must be passed to both fit and add"),
-        (lambda: valuer.add_rows(X0[:2], [1, 2]), "y must have the same type as in fit"),
-        (lambda: valuer.remove_rows([0.5]), "rows must be positions or a mask. Got .* float64"),
-        (lambda: valuer.remove_rows([10]), "rows must be between 0 and 9. Got 10 to 10"),
-        (
-            lambda: valuer.remove_rows([True]),
-            r"rows must have one entry per row of fit \(10\). Got 1",
-        ),
-        (lambda: valuer.remove_rows(np.arange(9)), "must leave at least 2 rows. Got 1 of 10"),
         (
             lambda: valuer.add_validation(X0, Y0),
             "add_validation needs a validation set: pass X_val",
@@ -624,37 +582,20 @@ def test_messages_after_fit():
     ]:
         with pytest.raises(ValueError, match=message):
             with_points.add_validation(X0[:1], Y0[:1], sample_weight_val=weights)
+    with pytest.raises(ValueError, match="y_val must have the same type as in fit"):
+        with_points.add_validation(X0[:2], [1, 2])
 
 
 def test_a_refused_change_leaves_all_attributes_of_a_fit(rng):
     X, y, groups = rng.normal(size=(12, 2)), np.arange(12) % 3, np.arange(12) // 3
     valuer = KNNShapleyValuer(2, cv=4).fit(X, y, groups=groups)
     scores = valuer.score_samples(X[:2] + 9, y[:2])
-    with pytest.raises(ValueError, match="groups must have the same type"):
-        valuer.add_rows(X[:2], y[:2], groups=["a", "b"])
-    with pytest.raises(ValueError, match="number of groups"):
-        valuer.remove_rows(groups == 3)
     for refused in (dict(y=np.zeros(12)), dict(y=y, groups=groups % 2)):  # 4 folds of 2 groups
         with pytest.raises(ValueError, match="2 classes|number of groups"):
             valuer.fit(X, **refused)
     assert valuer.classes_.tolist() == [0, 1, 2]
     assert valuer.groups_.tolist() == [0, 1, 2, 3]
     np.testing.assert_array_equal(valuer.score_samples(X[:2] + 9, y[:2]), scores)
-
-
-def test_a_change_of_rows_does_not_change_the_game(rng):
-    X, y = rng.normal(size=(12, 2)), np.arange(12) % 3
-    valuer = KNNShapleyValuer(2).fit(X, y)
-    with pytest.raises(ValueError, match="with the change it is a regression. Set task="):
-        valuer.add_rows(X[:1], [0.5])
-    valuer.fit(X, np.r_[y[:-1], 0.5])
-    assert not hasattr(valuer, "classes_")
-    with pytest.raises(ValueError, match="with the change it is a classification. Set task="):
-        valuer.remove_rows([11])
-    valuer.set_params(task="regression").fit(X, np.r_[y[:-1], 0.5]).remove_rows([11])
-    np.testing.assert_allclose(
-        valuer.values_, clone(valuer).fit(X[:-1], y[:-1]).values_, atol=1e-12
-    )
 
 
 def test_leave_one_out_of_many_rows_warns():

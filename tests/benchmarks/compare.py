@@ -92,7 +92,6 @@ def neighbours():
         cls = f"{name}ShapleyValuer"
         line(f"{name} of sparse rows", sparse_rows, cls, argument)
         line(f"{name} of a file", of_a_file, cls, argument)
-        line(f"{name}, rows gone and come", gone_and_come, cls, argument)
         line(f"{name}, new rows", new_rows, cls, argument)
         line(f"{name}, validation_error_", inference, cls, argument)
     for n_classes in (2, 5):
@@ -138,20 +137,6 @@ def of_a_file(name, argument):
         valuer.fit(**data)
 
     return run
-
-
-def gone_and_come(name, argument):
-    import skvalue
-
-    data = rows(10_000, 200, 32)
-    X, y = data["X"][-100:], data["y"][-100:]
-    valuer = getattr(skvalue, name)(argument, metric="cosine").fit(**data)
-
-    def update():
-        valuer.remove_rows(np.arange(9900, 10_000))
-        valuer.add_rows(X, y)
-
-    return update
 
 
 def new_rows(name, argument):

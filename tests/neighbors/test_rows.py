@@ -89,14 +89,9 @@ def test_all_else_that_a_valuer_does(kind, name, rng, tmp_path):
     )
     again = pickle.loads(pickle.dumps(valuer))
     np.testing.assert_array_equal(again.transform(new), valuer.transform(new))
-    for change in (
-        lambda v, rows: v.add_rows(rows, y[:15]),
-        lambda v, rows: v.add_validation(rows, y[:15]),
-        lambda v, rows: v.remove_rows([0, 5, 121]),
-    ):
-        change(plain, new)
-        change(valuer, convert(new, kind, tmp_path))
-        np.testing.assert_allclose(valuer.values_, plain.values_, atol=1e-13)
+    plain.add_validation(new, y[:15])
+    valuer.add_validation(convert(new, kind, tmp_path), y[:15])
+    np.testing.assert_allclose(valuer.values_, plain.values_, atol=1e-13)
 
 
 def rows_of(rows):

@@ -100,14 +100,12 @@ def test_leave_one_out(valuer, data):
 
 
 @pytest.mark.parametrize("valuer", VALUERS[:2], ids=["knn", "tknn"])
-def test_added_points_and_rows_change_the_weights(valuer, data):
+def test_added_points_change_the_weights(valuer, data):
     X, y, validation = data
     X_val, y_val = validation.values()
     whole = with_balance(valuer).fit(X, y, **validation)
     grown = with_balance(valuer).fit(X, y, X_val=X_val[:40], y_val=y_val[:40])
     assert_same(grown.add_validation(X_val[40:], y_val[40:]), whole)
-    whole = with_balance(valuer).fit(X, y)
-    assert_same(with_balance(valuer).fit(X[:20], y[:20]).add_rows(X[20:], y[20:]), whole)
 
 
 @pytest.mark.filterwarnings("ignore::skvalue.exceptions.VoidGuaranteeWarning")

@@ -227,23 +227,20 @@ def test_other_containers_and_targets_grow_too(kind):
     estimator, X, y, X_val, y_val, _ = problem("pipeline", n=50)
     points = {"X_val": change(X_val), "y_val": y_val}
     whole = InfluenceValuer(estimator).fit(change(X), y, **points)
-    grown = InfluenceValuer(estimator).fit(change(X[:40]), y[:40], **points)
-    grown.add_rows(change(X[40:]), y[40:])
+    grown = InfluenceValuer(estimator)
+    grown.fit(change(X), y, X_val=change(X_val[:20]), y_val=y_val[:20])
+    grown.add_validation(change(X_val[20:]), y_val[20:])
     np.testing.assert_allclose(grown.values_, whole.values_, atol=1e-14)
-    assert len(grown.remove_rows([0, 7]).values_) == 48
-    grown.add_validation(change(X_val), y_val)
 
 
 @pytest.mark.parametrize("utility", ["neg_loss", "roc_auc"])
-def test_rows_and_points_that_come_and_go(utility):
+def test_points_that_come(utility):
     _, X, y, X_val, y_val, _ = problem("binary")
     valuer = InfluenceValuer(utility=utility)
     whole = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
-    grown = clone(valuer).fit(X[:150], y[:150], X_val=X_val[:60], y_val=y_val[:60])
-    grown.add_validation(X_val[60:], y_val[60:]).add_rows(X[150:], y[150:])
+    grown = clone(valuer).fit(X, y, X_val=X_val[:60], y_val=y_val[:60])
+    grown.add_validation(X_val[60:], y_val[60:])
     np.testing.assert_array_equal(grown.values_, whole.values_)
-    fewer = clone(valuer).fit(X[5:], y[5:], X_val=X_val, y_val=y_val)
-    np.testing.assert_array_equal(grown.remove_rows(range(5)).values_, fewer.values_)
     copy = pickle.loads(pickle.dumps(whole))
     np.testing.assert_array_equal(copy.score_samples(X_val), whole.score_samples(X_val))
 

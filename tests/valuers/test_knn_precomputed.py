@@ -135,11 +135,6 @@ def test_messages(rng):
         clone(valuer).set_params(embedding=np.sqrt).fit(D, y)
     with pytest.raises(ValueError, match="metric must be 'cosine' or 'euclidean' for engine"):
         clone(valuer).set_params(engine="faiss").fit(D, y)
-    valuer.fit(D, y)
-    with pytest.raises(ValueError, match="add_rows needs features"):
-        valuer.add_rows(D, y)
-    with pytest.raises(ValueError, match="remove_rows needs features"):
-        valuer.remove_rows([0])
     with pytest.warns(SameRowsWarning):
         valuer.fit(D, y, X_val=D, y_val=y)
     with pytest.raises(ValueError, match="need the distances of the rows from X_val"):

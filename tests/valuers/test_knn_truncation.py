@@ -94,7 +94,7 @@ def test_ranks_follow_the_number_of_rows(rng):
     valuer = KNNShapleyValuer(max_rank="auto", tol=0.05)
     some, all_rows = valuer.fit(X[:80], y[:80], **points).max_rank_, smallest_max_rank(90, 0.05, 5)
     assert some == smallest_max_rank(80, 0.05, 5) < all_rows
-    assert valuer.add_rows(X[80:], y[80:]).max_rank_ == all_rows
+    assert valuer.fit(X, y, **points).max_rank_ == all_rows
 
 
 def test_a_grid_search_chooses_tol(rng):

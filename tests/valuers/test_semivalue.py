@@ -147,7 +147,7 @@ def test_groups_play_the_group_game(points):
 
 def test_no_transform_without_refitting():
     valuer = fit(LeaveOneOutValuer(Centroids()))
-    for name in ("transform", "score_samples", "contributions", "add_rows", "harmful"):
+    for name in ("transform", "score_samples", "contributions", "add_validation", "harmful"):
         assert not hasattr(valuer, name)
 
 

@@ -487,7 +487,7 @@ def test_an_exact_fit_after_a_private_one_has_all_methods(data):
             getattr(valuer, name)
         with pytest.raises(ValueError, match=f"This fit of TKNNShapleyValuer has no {name} to ret"):
             valuer.values_for(2, **{f"return_{parameter}": True})
-    valuer.add_rows(X[:1], y[:1])
+    valuer.add_validation(X_val[:1], y_val[:1])
 
 
 def test_refusals(data):
@@ -518,8 +518,6 @@ def test_refusals(data):
             fit(data, **parameters)
     fitted = fit(data)
     for name, call in {
-        "add_rows": lambda: fitted.add_rows(X[:1], y[:1]),
-        "remove_rows": lambda: fitted.remove_rows([0]),
         "add_validation": lambda: fitted.add_validation(X_val[:1], y_val[:1]),
         "contributions": lambda: fitted.contributions(0),
         "harmful": lambda: fitted.harmful(),

@@ -203,11 +203,10 @@ def test_the_radius_of_fit_is_kept(class_weight):
     valuer = TKNNShapleyValuer(metric="euclidean", class_weight=class_weight)
     radius = valuer.fit(X[40:100], y[40:100], **points).radius_
     assert valuer.add_validation(X[100:], y[100:]).radius_ == radius
-    radius = valuer.fit(X[:80], y[:80]).radius_
-    assert valuer.add_rows(X[80:], y[80:]).radius_ == radius
     fixed = TKNNShapleyValuer(radius, metric="euclidean", class_weight=class_weight)
-    np.testing.assert_allclose(valuer.values_, fixed.fit(X, y).values_, atol=1e-15)
-    assert valuer.remove_rows(np.arange(20, 150)).radius_ == radius
+    all_points = dict(X_val=np.r_[X[:40], X[100:]], y_val=np.r_[y[:40], y[100:]])
+    fixed.fit(X[40:100], y[40:100], **all_points)
+    np.testing.assert_allclose(valuer.values_, fixed.values_, atol=1e-15)
     assert valuer.fit(X[:20], y[:20]).radius_ != radius
 
 

@@ -62,7 +62,6 @@ def check_after_the_fit(rng, valuer, X, y, X_val, y_val):
     assert part.transform(new)[0, 0] == pytest.approx(means)
     far = part.score_samples(X[:1] + 99)
     assert far[0] == 0.0
-    np.testing.assert_allclose(part.add_rows(X[-1:], y[-1:]).values_, whole.values_, atol=1e-13)
     later = clone(valuer).fit(X, y, X_val=X_val[:4], y_val=y_val[:4])
     later.add_validation(X_val[4:], y_val[4:])
     np.testing.assert_allclose(later.values_, whole.values_, atol=1e-13)
@@ -118,9 +117,6 @@ def test_the_radius_follows_the_utility(rng):
     distances = TKNNShapleyValuer(metric="precomputed")
     distances.fit(cdist(X, X), np.sin(2 * X[:, 0]) + 3.5 + noise)
     assert distances.radius_ == pytest.approx(valuers[0].radius_, rel=1e-6)
-    kept = clone(valuers[0]).fit(X, X[:, 0])
-    radius = kept.radius_
-    assert kept.remove_rows(np.arange(150)).radius_ == radius
     y = (X[:, 0] > 0.5).astype(int)
     labels = TKNNShapleyValuer(metric="precomputed").fit(cdist(X, X), y)
     assert labels.radius_ == pytest.approx(suggest_radius(X, y, "euclidean"), rel=1e-6)
@@ -201,8 +197,6 @@ def test_refused_combinations(rng):
             clone(known).set_params(**parameters).fit(D, y, **keywords)
     with pytest.raises(ValueError, match="radius must be a number with metric='precomputed'"):
         clone(known).set_params(radius="auto").fit(csr_array(D), y)
-    with pytest.raises(ValueError, match="needs features, and metric='precomputed' has"):
-        known.fit(D, y, **game).add_rows(D[:1], y[:1])
     with pytest.raises(ValueError, match="y_val must hold classes. Got continuous"):
         TKNNShapleyValuer(1.0, epsilon=1.0).fit(X, y + 0.5, X_val=X_val, y_val=y_val + 0.5)
     private = TKNNShapleyValuer(1.0, epsilon=1.0, task="regression")
