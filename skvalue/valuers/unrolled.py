@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
-from ..base import BaseInSampleValuer, Result, Takes, value_by_parts
+from ..base import BaseInSampleValuer, Result, Takes
 from ..derivatives.linear_losses import LinearLosses
 from ..derivatives.optimizers import OPTIMIZERS, SCHEDULES, Optimizer
 from ..derivatives.unrolled import draw_batches, unrolled_derivatives
@@ -170,10 +170,32 @@ class UnrolledValuer(BaseInSampleValuer):
     def _takes(self):
         return Takes(
             targets=("classification", "regression"), task=self.task, squares=False,
-            allow_nd=not isinstance(self.model, str), done="runs",
+            allow_nd=not isinstance(self.model, str),
         )  # fmt: skip
 
-    def _prepare(self, problem):
+    def _value(self, problem, run):
+        self._check_model()
+        how = Optimizer(
+            self.optimizer, self.learning_rate, self.momentum, self.weight_decay, self.schedule
+        )
+        found = []  # of each run: values, utility, and utility at the start
+        with run.steps(self.n_runs, "runs") as done:
+            for seed in np.random.SeedSequence(seed_of(self.random_state)).spawn(self.n_runs):
+                found.append(self._run(problem, how, seed))
+                done()
+        if not found:
+            return None
+        values, utility, empty = (np.array(part) for part in zip(*found))
+        attributes = {}
+        if len(found) > 1:
+            attributes["values_error_"] = values.std(axis=0, ddof=1) / np.sqrt(len(found))
+        return Result(
+            values.mean(axis=0), float(utility.mean()), float(empty.mean()), problem,
+            attributes=attributes,
+        )  # fmt: skip
+
+    def _check_model(self):
+        """Raise ValueError for parameters that the model does not have."""
         if not isinstance(self.model, str):
             if hasattr(self.model, "get_params") and hasattr(self.model, "module"):
                 raise ValueError(
@@ -183,7 +205,7 @@ class UnrolledValuer(BaseInSampleValuer):
             from .._utils.torch_modules import warn_of_dropout
 
             warn_of_dropout(self.model)
-            return {}
+            return
         if self.model != "auto":
             raise ValueError(f"model must be 'auto' or a torch module. Got {self.model!r}.")
         for name, default in (("loss", None), ("start", "auto")):
@@ -193,16 +215,6 @@ class UnrolledValuer(BaseInSampleValuer):
                 )
         if self.device == "cuda":
             raise ValueError("device must be 'auto' or 'cpu' for model='auto'. Got 'cuda'.")
-        return {}
-
-    _value = value_by_parts
-
-    def _parts(self, problem, attributes, release):
-        how = Optimizer(
-            self.optimizer, self.learning_rate, self.momentum, self.weight_decay, self.schedule
-        )
-        seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(self.n_runs)
-        return (self._run(problem, how, seed) for seed in seeds), self.n_runs
 
     def _run(self, problem, how, seed):
         """Values of the players, utility, and utility at the start: means over the splits."""
@@ -252,14 +264,3 @@ class UnrolledValuer(BaseInSampleValuer):
         X, X_val = (columns.transform(part) / np.sqrt(X.shape[1]) for part in (X, points.X))
         n_classes = problem.n_classes
         return LinearLosses(X, y, n_classes), LinearLosses(X_val, y_val, n_classes), weights
-
-    def _combine(self, problem, attributes, parts):
-        runs = list(parts)
-        if not runs:
-            return None
-        values, utility, empty = (np.array(part) for part in zip(*runs))
-        error = values.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else None
-        return Result(
-            values.mean(axis=0), float(utility.mean()), float(empty.mean()), problem,
-            attributes={} if error is None else {"values_error_": error},
-        )  # fmt: skip
