@@ -179,11 +179,9 @@ def coefficients_without(model, rows, solver="auto"):
     step : ndarray of shape (K, p)
         The change of the coefficients.
     """
-    total = (model.X[rows].T @ model.gradient(rows)).T
-    total = total + model.weights[rows].sum() * (model.row_penalty[:, None] * model.theta).T
     rest = model.without(rows)
     hessian = Hessian(rest, solver=solver)
-    return corrected_steps(rest, hessian, hessian.solve(total[None]))[0]
+    return corrected_steps(rest, hessian, hessian.solve(model.gradient_sum(rows)[None]))[0]
 
 
 def changes_without(model, hessian, players, converge=False):

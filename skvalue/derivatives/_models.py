@@ -98,6 +98,22 @@ class LinearModel:
         z = self.X[rows] @ self.theta
         return self.weights[rows][:, None] * self.loss.gradient(z, self.y[rows])
 
+    def gradient_sum(self, rows):
+        """Sum of the gradients of the objective's terms of some rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            The rows.
+
+        Returns
+        -------
+        total : ndarray of shape (K, p)
+            The sum.
+        """
+        total = (self.X[rows].T @ self.gradient(rows)).T
+        return total + self.weights[rows].sum() * (self.row_penalty[:, None] * self.theta).T
+
     def curvature(self, rows=slice(None)):
         """Weighted second derivatives of the losses of some rows by their decisions.
 

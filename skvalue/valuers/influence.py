@@ -8,16 +8,14 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from .._utils.checks import task_of
-from .._utils.parallel import one_blas_thread, ordered_map, tiles
+from .._utils.parallel import one_blas_thread, tiles
 from .._utils.sklearn import HasMethods, Interval, StrOptions
 from ..base import (
     BaseValuer,
-    Part,
     Takes,
     follow_input_tags,
-    mean_over_splits,
+    mean_over_points,
     refuse_unseen_labels,
-    value_by_parts,
 )
 from ..derivatives import (
     Hessian,
@@ -138,7 +136,7 @@ def joining_values(trained, X, targets, order):
 
 
 def value_split(number, arguments, groups, order):
-    """Value of each row of a split, and the model; a group's value stands at its first row."""
+    """The tile of a split, see `mean_over_points`; a group's value stands at its first row."""
     trained = train(*arguments)
     if order == 1:
         values = first_order_values(trained)
@@ -147,7 +145,7 @@ def value_split(number, arguments, groups, order):
         values = np.zeros(len(trained.model.y))
         values[[rows[0] for rows in players]] = second_order_values(trained, players)
     utility = np.full(len(trained.y), trained.value)
-    return Part(number, values, utility, statistic=trained)
+    return number, values, utility, trained
 
 
 def rows_of_players(groups, n):
@@ -268,7 +266,7 @@ class InfluenceValuer(BaseValuer):
     def _takes(self):
         return Takes(
             targets=("classification", "regression"), task=task_of("auto", self.estimator),
-            any_rows=True, means=False, names=self.estimator is not None, done="splits valued",
+            any_rows=True, means=False, names=self.estimator is not None,
         )  # fmt: skip
 
     def _model(self, problem):
@@ -276,7 +274,7 @@ class InfluenceValuer(BaseValuer):
             return self.estimator
         return LogisticRegression() if problem.n_classes else Ridge()
 
-    def _prepare(self, problem):
+    def _value(self, problem, run):
         model = self._model(problem)
         if not supports(model):
             raise ValueError(
@@ -285,38 +283,26 @@ class InfluenceValuer(BaseValuer):
                 f"of them. Got {model!r}."
             )
         refuse_unseen_labels(problem, self.cv)
-        return {}
-
-    _value = value_by_parts
-
-    def _parts(self, problem, attributes, release):
         tasks = []
         for number, split in enumerate(problem.splits):
             (X, y), points = problem.rows(split), split.points
             y_val = points.y.astype(np.int64) if problem.n_classes else points.y
             groups = None if problem.groups is None else problem.groups[split.players]
-            arguments = (
-                self._model(problem), X, problem.labels(y), points.X, y_val, points.weights,
-                self.utility,
-            )  # fmt: skip
+            arguments = model, X, problem.labels(y), points.X, y_val, points.weights, self.utility
             tasks.append((number, arguments, groups, self.order))
-        return ordered_map(value_split, tasks, self.n_jobs), len(tasks)
-
-    def _combine(self, problem, attributes, parts):
-        result = mean_over_splits(problem, parts, empty_utility=0.0)
+        found = run.map(value_split, tasks, self.n_jobs, what="splits valued")
+        result = mean_over_points(problem, found, empty_utility=0.0)
         if result is None:
             return None
         models = [trained for (trained,) in result.statistic]
-        return replace(
-            result,
-            empty_utility=float(np.mean([trained.empty for trained in models])),
-            attributes={"solver_": models[0].hessian.solver},
-        )
+        empty = float(np.mean([trained.empty for trained in models]))
+        attributes = {"solver_": models[0].hessian.solver}
+        return replace(result, empty_utility=empty, statistic=models, attributes=attributes)
 
     # After the fit --------------------------------------------------------------------------
 
     def _score_new(self, fitted, number, X, y):
-        trained = fitted.statistic[number][0]
+        trained = fitted.statistic[number]
         model = trained.model
         with one_blas_thread():
             if y is not None:
@@ -333,20 +319,19 @@ class InfluenceValuer(BaseValuer):
             )
 
     def _point_values(self, fitted, number, players):
-        trained = fitted.statistic[number][0]
+        trained = fitted.statistic[number]
         if self.order == 2:
             self._require_mean("contributions", trained)
             (decrease,) = second_order_decreases(trained, [players])
             return decrease
         model = trained.model
-        total = (model.X[players].T @ model.gradient(players)).T
-        total = total + model.weights[players].sum() * (model.row_penalty[:, None] * model.theta).T
+        total = model.gradient_sum(players)
         change = trained.points @ trained.hessian.solve(total[None])[0].T
         parts = -(trained.gradient * change).sum(axis=1)
         return np.divide(parts, trained.weights, out=0 * parts, where=trained.weights > 0)
 
     def _point_moments(self, fitted):
-        (trained,), problem = fitted.statistic[0], fitted.problem
+        trained, problem = fitted.statistic[0], fitted.problem
         self._require_mean("validation_error_", trained)
         model, weights = trained.model, trained.weights
         players = rows_of_players(problem.groups, len(model.y))
