@@ -75,26 +75,6 @@ def check_task(task, y, name="y"):
     return "regression" if kind == "continuous" else "classification"
 
 
-def check_outputs(task, y, name="y"):
-    """As `check_task`, for a target of several columns: each is a target."""
-    if y.dtype == object and not all(isinstance(entry, str) for entry in y.flat):
-        raise ValueError(f"{name} must be columns of classes or numbers. Got other objects.")
-    continuous = type_of_target(y, input_name=name).startswith("continuous")
-    if task == "classification" and continuous:
-        raise ValueError(
-            f"{name} must hold classes when task='classification'. Got continuous values."
-        )
-    if task != "auto":
-        return task
-    return "regression" if continuous else "classification"
-
-
-def has_outputs(y):
-    """Whether a target has several columns."""
-    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
-    return len(shape) == 2 and shape[1] > 1 and not issparse(y)
-
-
 def task_of(task, estimator):
     """The task of a valuer that trains an estimator; "auto" without one.
 

@@ -52,7 +52,7 @@ class BaseInSampleValuer(
             The rows to value.
         y : array-like of shape (n_samples,)
             Their labels (numbers, booleans, strings, dates or categories), or targets if the method
-            supports regression; several columns if the class says so.
+            supports regression.
         X_val : array-like of shape (n_validation, n_features), default=None
             Validation points, on which utilities are computed. Without them, rows are held out as
             `cv` says, and the other rows are valued on those.

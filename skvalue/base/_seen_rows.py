@@ -108,9 +108,8 @@ class SeenRows:
         rows = np.flatnonzero(found[self._group])
         keys = self._group[rows]
         if y is not None:
-            both, axis = np.concatenate([y_fit[rows], y]), None if y.ndim == 1 else 0
-            labels, codes = np.unique(both, return_inverse=True, axis=axis)
-            codes = codes.reshape(-1)
+            both = np.concatenate([y_fit[rows], y])
+            labels, codes = np.unique(both, return_inverse=True)
             keys = keys * len(labels) + codes[: len(rows)]
             wanted = np.where(wanted >= 0, wanted * len(labels) + codes[len(rows) :], -1)
         kept, inverse = np.unique(keys, return_inverse=True)

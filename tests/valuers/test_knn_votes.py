@@ -158,15 +158,6 @@ def test_parallel_rows_have_the_distance_zero():
     assert valuer.utility_ == 1.0
 
 
-def test_several_outputs(rng):
-    X, y, X_val, y_val = grid_game(rng, 30, 8, 2, side=8)
-    y, y_val = np.c_[y, rng.integers(0, 2, 30)], np.c_[y_val, rng.integers(0, 2, 8)]
-    valuer = KNNShapleyValuer(3, utility="hard", weights="distance")
-    each = [clone(valuer).fit(X, y[:, j], X_val=X_val, y_val=y_val[:, j]) for j in (0, 1)]
-    valuer.fit(X, y, X_val=X_val, y_val=y_val)
-    np.testing.assert_allclose(valuer.values_, (each[0].values_ + each[1].values_) / 2, atol=1e-14)
-
-
 def test_refused_combinations(rng):
     X, y = rng.normal(size=(12, 2)), np.arange(12) % 2
     hard = dict(utility="hard", weights="distance")
