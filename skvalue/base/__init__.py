@@ -12,7 +12,7 @@ from ._containers import (
 from ._former_hooks import value_by_parts
 from ._in_sample import BaseInSampleValuer
 from ._labels import codes_or_other, public_classes
-from ._points import Part, mean_over_points, mean_over_splits
+from ._points import mean_over_points
 from ._problem import Points, Problem, Split, Takes, make_problem, refuse_unseen_labels
 from ._record import Fitted, Result
 from ._release import PRIVACY_CONSTRAINTS, warn_of_guarantee

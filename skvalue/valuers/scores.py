@@ -6,7 +6,7 @@ from sklearn.utils import check_array
 
 from .._utils.parallel import tiles
 from .._utils.sklearn import StrOptions
-from ..base import BaseInSampleValuer, BaseValuer, Part, Takes, mean_over_splits, value_by_parts
+from ..base import BaseInSampleValuer, BaseValuer, Takes, mean_over_points
 
 _BLOCK = 2**22  # numbers that are converted to float64 at a time
 
@@ -108,24 +108,24 @@ class ScoresValuer(BaseInSampleValuer):
             targets=("classification", "regression"), task=self.task, any_rows=True, squares=False
         )
 
-    def _prepare(self, problem):
+    def _value(self, problem, run):
         if not callable(self.scores) and not problem.has_validation_set:
             raise ValueError(
                 "scores must be a callable if no X_val and y_val are passed: an array has one row "
                 f"per validation point. Got {type(self.scores).__name__}."
             )
-        return {}
+        tiles = []
+        with run.steps(len(problem.splits), "validation points evaluated") as done:
+            for number, split in enumerate(problem.splits):
+                scores = self._scores_at(problem, split)
+                values = score_moments(scores, split.points.weights)[0]
+                tiles.append((number, values, scores.sum(axis=1, dtype=np.float64), scores))
+                done()
+        return mean_over_points(problem, tiles, empty_utility=0.0)
 
-    _value = value_by_parts
-
-    def _parts(self, problem, attributes, release):
-        parts = (self._part(problem, number) for number in range(len(problem.splits)))
-        return parts, len(problem.splits)
-
-    def _part(self, problem, number):
-        split = problem.splits[number]
-        X, y, points = *problem.rows(split), split.points
-        scores = self.scores
+    def _scores_at(self, problem, split):
+        """The scores of the players of a split at its points, checked."""
+        (X, y), points, scores = problem.rows(split), split.points, self.scores
         if callable(scores):
             scores = scores(X, problem.labels(y), points.X, problem.labels(points.y))
         scores = check_array(scores, dtype=[np.float64, np.float32], input_name="scores")
@@ -134,12 +134,7 @@ class ScoresValuer(BaseInSampleValuer):
                 "scores must have one row per validation point and one column per row of X, "
                 f"{(len(points), len(y))}. Got shape {scores.shape}."
             )
-        values = score_moments(scores, points.weights)[0]
-        utility = scores.sum(axis=1, dtype=np.float64)
-        return Part(number, values, utility, statistic=scores)
-
-    def _combine(self, problem, attributes, parts):
-        return mean_over_splits(problem, parts, empty_utility=0.0)
+        return scores
 
     # Other valuers with these methods value unseen rows too, which scores alone cannot.
     validation_error_ = BaseValuer.validation_error_
