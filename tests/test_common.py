@@ -207,14 +207,11 @@ def test_clone_and_refit(cls, data):
 
 
 @each_valuer
-def test_arguments_by_position_are_refused_by_name(cls, data):
+def test_arguments_by_position_are_refused(cls, data):
     X, y = data
     valuer = build(cls)
-    how = "X_val=X_val, y_val=y_val" if valuer._takes.points else "groups=groups"
-    with pytest.raises(TypeError) as error:
+    with pytest.raises(TypeError, match="takes 3 positional arguments"):
         valuer.fit(X, y, X, y)
-    assert str(error.value).startswith(f"{cls.__name__}.fit takes X and y by position")
-    assert f"fit(X, y, {how}). Got 4 positional arguments." in str(error.value)
     assert "*, X_val=None" in str(inspect.signature(valuer.fit))
 
 

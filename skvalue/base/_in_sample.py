@@ -6,7 +6,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.fits import fits, swap_in
+from .._utils.fits import swap_in
+from .._utils.sklearn import fit_context
 from ._problem import Takes, make_problem
 from ._record import Fitted
 from ._run import Run
@@ -42,7 +43,7 @@ class BaseInSampleValuer(
 
     # Public methods -------------------------------------------------------------------------
 
-    @fits
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, *, X_val=None, y_val=None, groups=None, sample_weight_val=None):
         """Value the rows of X.
 

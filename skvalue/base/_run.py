@@ -106,11 +106,15 @@ class Run:
         """Issue a warning after the values are set."""
         self._warnings.append((message, category))
 
+    def close(self):
+        """Tell the callbacks that the fit is complete, if it is: progress bars show 100 % then."""
+        if self._context is not None and not (self.stopped or self.interrupted or self.late):
+            self._context.call_on_fit_task_end(estimator=self._estimator)
+
     def end(self, result):
         """Once the values are set: tell the callbacks, raise what ended the fit, and warn."""
-        early = self.stopped or self.interrupted or self.late or result.error is not None
-        if self._context is not None and not early:  # a progress bar would show 100 %
-            self._context.call_on_fit_task_end(estimator=self._estimator)
+        self.late |= result.error is not None
+        self.close()
         if result.error is not None:
             raise result.error
         if self.interrupted:

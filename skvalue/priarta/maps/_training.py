@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.callback import CallbackSupportMixin
 
 from ..._utils.fits import blank_of, columns_on, swap_in
-from ..._utils.progress import Progress
 from ..._utils.sklearn import Interval, StrOptions
 from ..._utils.torch_device import find_device, gains_from_bfloat16, seeded
+from ...base import Run
 from ...exceptions import IncompleteFitWarning
 
 _OF_TRAINING = ("n_epochs", "batch_size", "learning_rate", "weight_decay", "mixed_precision")
@@ -217,10 +217,11 @@ class TrainedTransformer(
         host = blank_of(self) if former is None else self
         network, loss_of, n_rows, learnt = self._prepare(X, host, former, device)
         training = self._training(network, loss_of, n_rows, learnt.rng, device)
-        progress = Progress(self, training.epochs(), training.n_epochs, "epochs")
-        for _ in progress:
-            pass
-        if progress.interrupted and not training.losses:
+        run = Run(self)
+        with run.steps(training.n_epochs, "epochs trained") as done:
+            for _ in training.epochs():
+                done()
+        if run.interrupted and not training.losses:
             raise KeyboardInterrupt
         curves = ([], []) if former is None else (self.loss_curve_, self.validation_loss_curve_)
         swap_in(
@@ -232,10 +233,10 @@ class TrainedTransformer(
             _learnt=learnt,
             **columns_on(host),
         )
-        progress.end()
-        if progress.interrupted:
+        run.close()
+        if run.interrupted:
             raise KeyboardInterrupt
-        if progress.stopped:
+        if run.stopped:
             warnings.warn(
                 f"The fit was stopped by a callback after {len(training.losses)} of "
                 f"{training.n_epochs} epochs.",
