@@ -1,29 +1,52 @@
 """What can be counted about the structure of skvalue; `python tests/house.py` prints it.
 
 Every function of `MEASURES` returns a list of offenders: `tests/test_house.py` asks that it is
-empty, or short enough. `--list` prints the offenders too, `--lines FOLDER` counts another tree.
+short enough. `--list` prints the offenders too, `--lines FOLDER` counts another tree.
 """
 
 import ast
 import importlib
 import inspect
 import io
+import json
 import pkgutil
+import subprocess
 import sys
 import tokenize
 import warnings
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 PACKAGE = ROOT / "skvalue"
 
-MAX_CODE_LINES = 28_070  # 19,500 when the structure was made; what came since are features
+# Lines of code: these limits only fall.
+MAX_LINES = 28_070  # goal 24,500
+MAX_TEST_LINES = 28_500  # goal 25,500
 MAX_CHAIN = 4  # house classes in an MRO
-MAX_HOOKS = 8
-MAX_FLAT = 20  # files directly in valuers/
+MAX_FUNCTION = 75  # lines of a function
 MAX_PRIVATE = 3  # private attributes of a fitted valuer
+# Functions that a small fit calls, by tests/called.py.
+MAX_CALLED = {
+    "KNN": 116,  # goal 115
+    "TKNN": 119,  # goal 118
+    "TKNN, private": 172,  # goal 160
+    "Data-OOB": 72,  # goal 70
+    "leave-one-out, Newton": 130,  # goal 128
+    "leave-one-out, refits": 128,
+    "Data Shapley, adjusted": 333,  # goal 290
+    "in-run": 75,  # goal 74
+    "in-run, private": 134,  # goal 125
+    "gradients": 142,  # goal 120
+    "Layered, private": 136,  # goal 125
+    # Of these three 49, 68 and 50 were read by hand, which left out checks, records and accounting.
+    "seller to score": 97,  # goal 78
+    "party to surprise": 141,  # goal 105
+    "skvalue audit": 245,  # goal 234
+}
 
 
 # Files and names ----------------------------------------------------------------------------
@@ -34,13 +57,8 @@ def files(folder=PACKAGE):
 
 
 @cache
-def tree(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
 def nodes(path):
-    return tuple(ast.walk(tree(path)))
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def short(path):
@@ -53,32 +71,33 @@ def dotted(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
+def modules():
+    """Import path -> file, of all modules of skvalue."""
+    return {dotted(path): path for path in files()}
+
+
 def is_private(name):
     return name.startswith("_") and not name.startswith("__")
 
 
-@cache
-def folders():
-    """Import paths of the packages of skvalue."""
-    return {dotted(path) for path in files() if path.name == "__init__.py"}
-
-
 def imported(path):
-    """(line, absolute import path) of all that a file imports, inside functions too."""
+    """(line, absolute import path, name bound) of all imports of a file, in functions too."""
     package = path.relative_to(ROOT).parent.parts
     for node in nodes(path):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            for alias in node.names:
+                yield node.lineno, alias.name, alias.asname or alias.name.partition(".")[0]
         elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else ()
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*above, *filter(None, [node.module])])
+            for alias in node.names:
+                yield node.lineno, f"{module}.{alias.name}", alias.asname or alias.name
 
 
-def owner(parts, i):
-    """The folder in which the private name `parts[i]` may be used."""
-    above = ".".join(parts[:i])
-    return above if above in folders() else ".".join(parts[: i - 1])
+def bound_modules(path):
+    """Names that a file binds to modules of skvalue, and their import paths."""
+    return {name: target for _, target, name in imported(path) if target in modules()}
 
 
 def first_private(parts):
@@ -89,64 +108,46 @@ def first_private(parts):
     return None
 
 
-@cache
-def modules_of_skvalue():
-    return {dotted(path) for path in files()}
+def may_use(here, parts, i):
+    """Whether a file of the folder `here` may use the private name `parts[i]`."""
+    above = ".".join(parts[:i])
+    is_folder = above in modules() and modules()[above].name == "__init__.py"
+    return f"{here}.".startswith(f"{above if is_folder else '.'.join(parts[: i - 1])}.")
 
 
-def names_of_modules(path):
-    """Names that a file binds to modules of skvalue, and their import paths."""
-    modules = modules_of_skvalue()
-    found = {}
-    package = path.relative_to(ROOT).parent.parts
-    for node in nodes(path):
-        if isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else ()
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            for alias in node.names:
-                if f"{module}.{alias.name}" in modules:
-                    found[alias.asname or alias.name] = f"{module}.{alias.name}"
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.asname and alias.name in modules:
-                    found[alias.asname] = alias.name
-                elif alias.name == "skvalue":
-                    found["skvalue"] = "skvalue"
-    return found
-
-
-def private_imports(paths):
+def private_imports(folder=PACKAGE):
     """Imports of private modules and names of skvalue from outside their folder."""
-    offenders = []
-    for path in paths:
+    offenders = set()
+    for path in files(folder):
         here = ".".join(path.relative_to(ROOT).parent.parts)
-        used = list(imported(path))
-        modules = names_of_modules(path)
+        used, bound = [(line, name) for line, name, _ in imported(path)], bound_modules(path)
         for node in nodes(path):
-            if isinstance(node, ast.Attribute) and is_private(node.attr):
-                of = modules.get(node.value.id) if isinstance(node.value, ast.Name) else None
-                if of is not None:
-                    used.append((node.lineno, f"{of}.{node.attr}"))
+            if isinstance(node, ast.Attribute) and getattr(node.value, "id", None) in bound:
+                used.append((node.lineno, f"{bound[node.value.id]}.{node.attr}"))
         for line, name in used:
             parts = name.split(".")
             i = first_private(parts) if parts[0] == "skvalue" else None
-            if i is not None and not f"{here}.".startswith(f"{owner(parts, i)}."):
-                offenders.append(f"{short(path)}:{line} {name}")
-    return sorted(set(offenders))
-
-
-def private_imports_of_skvalue():
-    return private_imports(files())
+            if i is not None and not may_use(here, parts, i):
+                offenders.add(f"{short(path)}:{line} {name}")
+    return sorted(offenders)
 
 
 def private_imports_of_tests():
-    return private_imports(files(TESTS))
+    return private_imports(TESTS)
 
 
-def private_path(name):
-    """Whether a dotted path leads to or through what is private in skvalue."""
-    parts = name.split(".")
-    return parts[0] == "skvalue" and first_private(parts) is not None
+def arrows():
+    """Room -> room that it imports from."""
+    found = set()
+    for path in files():
+        room = path.relative_to(PACKAGE).with_suffix("").parts[0]
+        for _, name, _ in imported(path):
+            parts = name.split(".")
+            if parts[0] == "skvalue" and len(parts) > 1 and room != "__init__":
+                others = (PACKAGE / parts[1], PACKAGE / f"{parts[1]}.py")
+                if parts[1] != room and any(other.exists() for other in others):
+                    found.add(f"{room} -> {parts[1]}")
+    return sorted(found)
 
 
 def patches(path):
@@ -157,41 +158,33 @@ def patches(path):
     """
     for node in nodes(path):
         if isinstance(node, ast.Call):
-            function = node.func
-            name = getattr(function, "attr", getattr(function, "id", None))
-            of = ast.unparse(getattr(function, "value", ast.Constant("")))
-            if name in {"setattr", "delattr", "object"} or name == "patch" or of.endswith("patch"):
+            name = getattr(node.func, "attr", getattr(node.func, "id", None))
+            of = ast.unparse(getattr(node.func, "value", ast.Constant("")))
+            if name in {"setattr", "delattr", "object", "patch"} or of.endswith("patch"):
                 first, second, *_ = [*node.args, None, None]
                 if isinstance(getattr(first, "value", None), str):
                     yield node.lineno, "", first.value
                 elif isinstance(getattr(second, "value", None), str):
                     yield node.lineno, ast.unparse(first), second.value
-        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.Delete)):
-            for target in [node.target] if isinstance(node, ast.AugAssign) else node.targets:
-                for part in ast.walk(target):
-                    if isinstance(part, ast.Attribute) and is_private(part.attr):
-                        of = ast.unparse(part.value)
-                        if of not in ("self", "cls"):
-                            yield node.lineno, of, part.attr
+        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            of = ast.unparse(node.value)
+            if is_private(node.attr) and of not in ("self", "cls"):
+                yield node.lineno, of, node.attr
 
 
 def private_patches_of_tests(paths=None):
     """Patches in tests of private modules, names and attributes of skvalue."""
-    offenders = []
+    offenders = set()
     for path in files(TESTS) if paths is None else paths:
-        modules = names_of_modules(path)
+        bound = bound_modules(path)
         for line, of, name in patches(path):
             root, _, rest = of.partition(".")
-            whole = f"{modules.get(root, of and '...')}.{rest}.{name}".replace("..", ".")
-            whole = whole if of else name
-            ours = any(part in definitions() for part in whole.split("."))
-            if private_path(whole) or (of and is_private(name) and ours):
-                offenders.append(f"{short(path)}:{line} {of or name}{'.' + name if of else ''}")
-    return sorted(set(offenders))
-
-
-def private_imports_of_examples():
-    return private_imports(files(ROOT / "examples"))
+            parts = [part for part in f"{bound.get(root, root)}.{rest}.{name}".split(".") if part]
+            ours = any(part in definitions() for part in parts)
+            in_skvalue = parts[0] == "skvalue" and first_private(parts) is not None
+            if in_skvalue or (of and is_private(name) and ours):
+                offenders.add(f"{short(path)}:{line} {of}{'.' if of else ''}{name}")
+    return sorted(offenders)
 
 
 # Private attributes of objects --------------------------------------------------------------
@@ -199,8 +192,6 @@ def private_imports_of_examples():
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
 # Class attributes that scikit-learn asks of every estimator.
 ASKED_FOR = {"_parameter_constraints", "_doc_link_module", "_doc_link_template"}
-
-
 ACCESS = {"getattr", "hasattr", "setattr", "delattr"}
 
 
@@ -231,11 +222,9 @@ def definitions():
             elif isinstance(node, ast.keyword):  # of what becomes attributes, by vars(self).update
                 names.add(node.arg or "")
             elif isinstance(node, ast.Dict):
-                keys = (getattr(key, "value", None) for key in node.keys)
-                names.update(key for key in keys if isinstance(key, str))
-        for name in names:
-            if is_private(name):
-                found.setdefault(name, set()).add(path)
+                names.update(str(getattr(key, "value", "")) for key in node.keys)
+        for name in filter(is_private, names):
+            found.setdefault(name, set()).add(path)
     return found
 
 
@@ -245,34 +234,34 @@ def private_attributes_of_others():
     They are read through `_utils/sklearn.py` alone; so are private methods of scikit-learn that
     a class of the house writes anew.
     """
-    offenders = []
+    offenders = set()
     for path in files():
         if path == PACKAGE / "_utils" / "sklearn.py":
             continue
         for line, of, name, _ in attributes(path):
             if name not in definitions() and name not in NAMED_TUPLE:
-                offenders.append(f"{short(path)}:{line} {of or '...'}.{name}")
-        for line, name in imported(path):
+                offenders.add(f"{short(path)}:{line} {of or '...'}.{name}")
+        for line, name, _ in imported(path):
             parts = name.split(".")
             if parts[0] != "skvalue" and any(is_private(part) for part in parts):
-                offenders.append(f"{short(path)}:{line} {name}")
+                offenders.add(f"{short(path)}:{line} {name}")
     for cls in classes():
         theirs = {name for other in cls.__mro__ if not of_house(other) for name in vars(other)}
         private = {name for name in written(cls) if is_private(name)} - ASKED_FOR
-        offenders += [f"{cls.__module__}.{cls.__qualname__}.{n}" for n in private & theirs]
-    return sorted(set(offenders))
+        offenders.update(f"{name_of(cls)}.{name}" for name in private & theirs)
+    return sorted(offenders)
 
 
 def private_attributes_of_rooms():
     """Private attributes that only other folders define, of what is no object of the own class."""
-    offenders = []
+    offenders = set()
     for path in files():
         for line, of, name, _ in attributes(path):
             rooms = {other.parent for other in definitions().get(name, ())}
             inside = not rooms or any(path.is_relative_to(room) for room in rooms)
             if of not in ("self", "cls", "other") and not inside:
-                offenders.append(f"{short(path)}:{line} {of or '...'}.{name}")
-    return sorted(set(offenders))
+                offenders.add(f"{short(path)}:{line} {of or '...'}.{name}")
+    return sorted(offenders)
 
 
 # Classes ------------------------------------------------------------------------------------
@@ -280,6 +269,10 @@ def private_attributes_of_rooms():
 
 def of_house(cls):
     return cls.__module__.split(".")[0] == "skvalue"
+
+
+def name_of(cls):
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 @cache
@@ -297,35 +290,23 @@ def classes():
             continue
         for value in vars(module).values():
             if inspect.isclass(value) and value.__module__ == info.name:
-                found[f"{info.name}.{value.__qualname__}"] = value
+                found[name_of(value)] = value
     return [found[name] for name in sorted(found)]
-
-
-def public_classes():
-    import skvalue
-
-    public = [getattr(skvalue, name) for name in skvalue.__all__]
-    for room in filter(inspect.ismodule, list(public)):
-        public += [getattr(room, name) for name in getattr(room, "__all__", ())]
-    public = {value for value in public if inspect.isclass(value) and of_house(value)}
-    return sorted(public, key=lambda cls: cls.__qualname__)
 
 
 @cache
 def _class_nodes(path):
+    """Qualified name -> node of the classes of a file, those in functions left out."""
     found = {}
 
     def visit(node, above):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.ClassDef):
-                found[".".join([*above, child.name])] = child
-                visit(child, [*above, child.name])
-            elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                visit(child, [*above, child.name, "<locals>"])
-            else:
-                visit(child, above)
+                found[f"{above}{child.name}"] = child
+            named = isinstance(child, (ast.ClassDef, ast.FunctionDef))
+            visit(child, f"{above}{child.name}." if named else above)
 
-    visit(tree(path), [])
+    visit(nodes(path)[0], "")
     return found
 
 
@@ -335,7 +316,7 @@ def written(cls):
     path = Path(sys.modules[cls.__module__].__file__)
     found = {}
     for node in _class_nodes(path)[cls.__qualname__].body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, ast.FunctionDef):
             found.setdefault(node.name, node)
         elif isinstance(node, ast.Assign):
             found.update({t.id: node for t in node.targets if isinstance(t, ast.Name)})
@@ -347,37 +328,22 @@ def house_chain(cls):
 
 
 def long_chains():
-    return [
-        f"{len(house_chain(cls))} {cls.__module__}.{cls.__qualname__}"
-        for cls in classes()
-        if len(house_chain(cls)) > MAX_CHAIN
-    ]
-
-
-def longest_chain():
-    return max(len(house_chain(cls)) for cls in classes())
+    chains = {name_of(cls): len(house_chain(cls)) for cls in classes()}
+    return [f"{length} {name}" for name, length in chains.items() if length > MAX_CHAIN]
 
 
 def mixins():
-    """Mixins of the house that public classes derive from."""
-    return sorted(
-        {
-            f"{other.__module__}.{other.__qualname__}"
-            for cls in public_classes()
-            for other in house_chain(cls)
-            if other.__name__.endswith("Mixin")
-        }
-    )
+    """Mixins of the house."""
+    return [name_of(cls) for cls in classes() if cls.__name__.endswith("Mixin")]
 
 
 def _is_function(cls, name):
     value = vars(cls).get(name)
-    return inspect.isroutine(value) or isinstance(value, property) or hasattr(value, "__get__")
+    return inspect.isroutine(value) or hasattr(value, "__get__")
 
 
 def _is_abstract(cls, name):
-    value = vars(cls)[name]
-    return bool(getattr(value, "__isabstractmethod__", False))
+    return bool(getattr(vars(cls)[name], "__isabstractmethod__", False))
 
 
 def _body(node):
@@ -386,30 +352,15 @@ def _body(node):
 
 
 def has_empty_default(cls, name):
-    """Whether a method does nothing unless a subclass writes it.
+    """Whether a documented method does nothing unless a subclass writes it.
 
-    Its docstring says what it is for; its body is empty or returns a constant, a name or an empty
-    container.
+    Its body is empty or returns constants or names.
     """
     node = written(cls).get(name)
     if not (isinstance(node, ast.FunctionDef) and ast.get_docstring(node)):
         return False
-    body = _body(node)
-    if not body:
-        return True
-    value = body[0].value if len(body) == 1 and isinstance(body[0], ast.Return) else 0
-    if isinstance(value, ast.Tuple):
-        return all(isinstance(item, (ast.Constant, ast.Name)) for item in value.elts)
-    empty = isinstance(value, (ast.Dict, ast.List)) and not list(ast.iter_child_nodes(value))
-    return value is None or empty or isinstance(value, (ast.Constant, ast.Name))
-
-
-def _calls_super(node):
-    return any(isinstance(part, ast.Name) and part.id == "super" for part in ast.walk(node))
-
-
-def _parameters(node):
-    return ast.dump(node.args) if isinstance(node, ast.FunctionDef) else None
+    plain = (ast.Return, ast.Constant, ast.Name, ast.Tuple, ast.List, ast.Dict, ast.Load)
+    return all(isinstance(part, plain) for line in _body(node) for part in ast.walk(line))
 
 
 def overridden_methods():
@@ -421,20 +372,23 @@ def overridden_methods():
     offenders = []
     for cls in classes():
         for name, node in written(cls).items():
-            lower = [c for c in house_chain(cls)[1:] if name in written(c)]
-            lower = [c for c in lower if _is_function(c, name) and not _is_abstract(c, name)]
-            lower = [c for c in lower if not has_empty_default(c, name)]
+            lower = [
+                other
+                for other in house_chain(cls)[1:]
+                if name in written(other)
+                and _is_function(other, name)
+                and not _is_abstract(other, name)
+                and not has_empty_default(other, name)
+            ]
             if not lower or name == "__init__":
                 continue
-            if name.startswith("__") and name.endswith("__") and _calls_super(node):
+            if name.startswith("__") and "super()" in ast.unparse(node):
                 continue
-            other = _parameters(written(lower[0])[name])
-            fits = name in ("fit", "fit_transform") and isinstance(node, ast.FunctionDef)
-            if fits and len(_body(node)) == 1 and _parameters(node) != other:
-                continue
-            offenders.append(
-                f"{cls.__module__}.{cls.__qualname__}.{name}, of {lower[0].__qualname__}"
-            )
+            if name in ("fit", "fit_transform") and len(_body(node)) == 1:
+                both = [ast.unparse(each.args) for each in (node, written(lower[0])[name])]
+                if both[0] != both[1]:
+                    continue
+            offenders.append(f"{name_of(cls)}.{name}, of {lower[0].__qualname__}")
     return offenders
 
 
@@ -446,17 +400,14 @@ def hooks():
     base = [cls for cls in classes() if cls.__module__.startswith("skvalue.base")]
     found = set()
     for cls in base:
-        if not any(name in ("fit", "transform") for c in house_chain(cls) for name in written(c)):
-            continue  # no base class of valuers
-        for name in filter(is_private, written(cls)):
-            open_to_authors = _is_abstract(cls, name) or has_empty_default(cls, name)
-            if _is_function(cls, name) and open_to_authors:
-                found.add(name)
-    authors = [cls for cls in classes() if cls.__module__.startswith("skvalue.valuers")]
-    for cls in authors:
-        below = [c for c in house_chain(cls) if c in base]
-        names = {name for name in written(cls) if is_private(name)}
-        found |= {name for name in names if any(_is_function(c, name) for c in below)}
+        if any(name in ("fit", "transform") for c in house_chain(cls) for name in written(c)):
+            private = [n for n in written(cls) if is_private(n) and _is_function(cls, n)]
+            found |= {n for n in private if _is_abstract(cls, n) or has_empty_default(cls, n)}
+    for cls in classes():
+        if cls.__module__.startswith("skvalue.valuers"):
+            below = [c for c in house_chain(cls) if c in base]
+            private = filter(is_private, written(cls))
+            found |= {name for name in private if any(_is_function(c, name) for c in below)}
     return sorted(found - ASKED_FOR)
 
 
@@ -469,6 +420,30 @@ def private_files_at_the_root():
 
 def flat_valuers():
     return [short(path) for path in sorted((PACKAGE / "valuers").glob("*.py"))]
+
+
+def long_functions():
+    """Functions of many lines, their docstrings left out."""
+    offenders = []
+    for path in files():
+        for node in nodes(path):
+            if isinstance(node, ast.FunctionDef):
+                lines = node.end_lineno - node.lineno + 1
+                if ast.get_docstring(node):
+                    lines -= node.body[0].end_lineno - node.body[0].lineno + 1
+                if lines > MAX_FUNCTION:
+                    offenders.append(f"{short(path)}:{node.lineno} {node.name}: {lines}")
+    return offenders
+
+
+def charges():
+    """Calls that charge a ledger."""
+    return [
+        f"{short(path)}:{node.lineno}"
+        for path in files()
+        for node in nodes(path)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", None) == "charge"
+    ]
 
 
 def count_code(path):
@@ -494,46 +469,20 @@ def code_lines(folder=PACKAGE):
     return sum(count_code(path) for path in files(folder))
 
 
-# Names and calls ----------------------------------------------------------------------------
-
-
 def called_parameters():
-    """Parameters of functions of `neighbors` that are called, or documented as callable."""
+    """Parameters of functions of `neighbors` that are called: calls go down."""
     offenders = []
-
-    def visit(node, parameters, path):
-        for child in ast.iter_child_nodes(node):
-            inner = parameters
-            if isinstance(child, (ast.FunctionDef, ast.Lambda)):
-                args = child.args
-                every = [*args.posonlyargs, *args.args, *args.kwonlyargs]
-                every += [arg for arg in (args.vararg, args.kwarg) if arg is not None]
-                inner = parameters | {arg.arg for arg in every} - {"cls"}
-                for arg in every:
-                    if arg.annotation is not None and "Callable" in ast.dump(arg.annotation):
-                        offenders.append(f"{short(path)}:{child.lineno} {arg.arg}: annotated")
-            called = getattr(child.func, "id", None) if isinstance(child, ast.Call) else None
-            if called in parameters - {"metric"}:
-                offenders.append(f"{short(path)}:{child.lineno} {called}()")
-            visit(child, inner, path)
-
     for path in files(PACKAGE / "neighbors"):
-        visit(tree(path), frozenset(), path)
-        for i, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            name, _, kind = line.strip().partition(" : ")
-            if name.isidentifier() and "callable" in kind and name != "metric":
-                offenders.append(f"{short(path)}:{i} {line.strip()}")
-    return offenders
-
-
-def judges():
-    """Lines that call validation points judges."""
-    return [
-        f"{short(path)}:{i} {line.strip()}"
-        for path in files()
-        for i, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if "judg" in line.lower()
-    ]
+        for node in nodes(path):
+            if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+                args = node.args
+                names = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+                names = {arg.arg for arg in names if arg is not None} - {"cls", "metric"}
+                for part in ast.walk(node):
+                    called = getattr(part, "func", None)
+                    if isinstance(called, ast.Name) and called.id in names:
+                        offenders.append(f"{short(path)}:{part.lineno} {called.id}()")
+    return sorted(set(offenders))
 
 
 # Fitted valuers -----------------------------------------------------------------------------
@@ -554,130 +503,108 @@ OF_SCIKIT_LEARN = (
 )  # fmt: skip
 
 
-def valuers():
-    """All public valuers of rows."""
-    import skvalue
-
-    found = (getattr(skvalue, name) for name in skvalue.__all__ if name.endswith("Valuer"))
-    return [cls for cls in found if not inspect.isabstract(cls)]
-
-
 def build(cls, **parameters):
     valuer = cls(**REQUIRED.get(cls.__name__, {}))
-    known = valuer.get_params()
     given = {**SMALL, **parameters}
-    return valuer.set_params(**{name: given[name] for name in given if name in known})
+    return valuer.set_params(**{name: given[name] for name in given if name in valuer.get_params()})
 
 
 @cache
 def fitted():
     """Name -> valuer, fitted in the ways that it has: plain, with groups, privately."""
-    import numpy as np
+    from problems import two_classes
 
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 3))
-    y = np.where(X[:, 0] > 0, "yes", "no")
-    X_val, y_val = X[:12] + 0.1, y[:12]
+    import skvalue
+
+    problem = two_classes(0, 40, 12, noise=0.2)
     found = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for cls in valuers():
-            name = cls.__name__
-            takes = inspect.signature(cls.fit).parameters
-            points = {"X_val": X_val, "y_val": y_val} if "X_val" in takes else {}
-            points = {} if name == "DataOOBValuer" else points
-            found[name] = build(cls).fit(X, y)
-            found[f"{name}, groups"] = build(cls).fit(X, y, groups=np.arange(40) % 8, **points)
-            if "epsilon" in inspect.signature(cls).parameters:
-                private = build(cls, **PRIVATE)
-                try:
-                    found[f"{name}, private"] = private.fit(X, y, **points)
-                except ValueError as error:
-                    found[f"{name}, private"] = str(error)
+    for name in skvalue.__all__:
+        cls = getattr(skvalue, name)
+        if name.endswith("Valuer") and not inspect.isabstract(cls):
+            points = {} if name == "DataOOBValuer" else problem.points
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found[name] = build(cls).fit(*problem.rows)
+                found[f"{name}, groups"] = build(cls).fit(
+                    *problem.rows, groups=np.arange(40) % 8, **points
+                )
+                if "epsilon" in inspect.signature(cls).parameters:
+                    private = build(cls, **PRIVATE)
+                    found[f"{name}, private"] = private.fit(*problem.rows, **points)
     return found
 
 
-def private_state():
-    """Number and names of the private attributes of each fitted valuer, the most first."""
-    found = {}
-    for name, valuer in fitted().items():
-        if not isinstance(valuer, str):
-            own = [n for n in vars(valuer) if is_private(n) and not n.startswith(OF_SCIKIT_LEARN)]
-            found[name] = own
-    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
-
-
 def crowded_valuers():
-    return [
-        f"{name}: {len(own)} {' '.join(own)}"
-        for name, own in private_state().items()
-        if len(own) > MAX_PRIVATE
-    ]
+    """Fitted valuers with many private attributes."""
+    found = []
+    for name, valuer in fitted().items():
+        own = [n for n in vars(valuer) if is_private(n) and not n.startswith(OF_SCIKIT_LEARN)]
+        if len(own) > MAX_PRIVATE:
+            found.append(f"{name}: {len(own)} {' '.join(own)}")
+    return found
 
 
 def shown_work():
     """Functions that compute, and run when a notebook shows a valuer: engines and hooks."""
-    engines = {"neighbors", "gradients", "games", "estimation", "samplers", "semivalues"}
+    engines = {"neighbors", "gradients", "derivatives", "games", "estimation", "samplers"}
     computing = {*hooks(), "validation_error_"}
-    offenders = []
+    offenders = set()
     for name, valuer in fitted().items():
-        if isinstance(valuer, str):
-            continue
-        called = set()
 
-        def follow(frame, event, arg, called=called):
-            path = frame.f_code.co_filename
-            if event == "call" and path.startswith(str(PACKAGE)):
-                called.add((Path(path), frame.f_code.co_name))
+        def follow(frame, event, _, name=name):
+            path, function = Path(frame.f_code.co_filename), frame.f_code.co_name
+            if event != "call" or not path.is_relative_to(PACKAGE):
+                return
+            if path.relative_to(PACKAGE).parts[0] in engines or function in computing:
+                offenders.add(f"{name}: {short(path)} {function}")
 
         sys.setprofile(follow)
         try:
             valuer._repr_html_()
         finally:
             sys.setprofile(None)
-        for path, function in sorted(called):
-            if path.relative_to(PACKAGE).parts[0] in engines or function in computing:
-                offenders.append(f"{name}: {short(path)} {function}")
-    return offenders
+    return sorted(offenders)
 
 
 def shown_private_values():
     """Attributes for the curator alone that a notebook shows of a private fit."""
-    offenders = []
-    for name, valuer in fitted().items():
-        if isinstance(valuer, str) or valuer._takes.values_are_public:
-            continue
-        if name.endswith("private"):
-            html = valuer._repr_html_()
-            offenders += [
-                f"{name}: {attribute}"
-                for attribute in ("values_", "values_error_", "validation_error_")
-                if f"{attribute}<" in html
-            ]
-    return offenders
+    curators = ("values_", "values_error_", "validation_error_")
+    return [
+        f"{name}: {attribute}"
+        for name, valuer in fitted().items()
+        if name.endswith("private") and not valuer._takes.values_are_public
+        for attribute in curators
+        if f"{attribute}<" in valuer._repr_html_()
+    ]
+
+
+@cache
+def called():
+    """Name -> number of functions that a small fit calls, in a fresh process."""
+    command = [sys.executable, TESTS / "called.py", "--json"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(run.stdout.splitlines()[-1])
 
 
 MEASURES = {
-    "private imports across rooms": (private_imports_of_skvalue, 0),
+    "arrows between rooms": (arrows, 55),
+    "sites that charge a ledger": (charges, 5),  # goal 1
+    "private imports across rooms": (private_imports, 0),
     "private attributes of scikit-learn": (private_attributes_of_others, 0),
-    "private attributes across rooms": (private_attributes_of_rooms, 0),
+    "private attributes across rooms": (private_attributes_of_rooms, 6),
     f"classes with more than {MAX_CHAIN} house classes in their MRO": (long_chains, 0),
-    "mixins of the house on public classes": (mixins, 0),
+    "mixins": (mixins, 0),
     "implemented methods written again": (overridden_methods, 0),
-    "hooks of an author": (hooks, MAX_HOOKS),
+    "hooks of an author": (hooks, 7),
     "private files at the root": (private_files_at_the_root, 0),
-    "files flat in valuers/": (flat_valuers, MAX_FLAT),
-    "callables in neighbors": (called_parameters, 0),
+    "files flat in valuers/": (flat_valuers, 14),
+    f"functions of more than {MAX_FUNCTION} lines": (long_functions, 0),
+    "called parameters in neighbors": (called_parameters, 0),
     f"valuers with more than {MAX_PRIVATE} private attributes": (crowded_valuers, 0),
     "work to show a valuer": (shown_work, 0),
     "private values shown": (shown_private_values, 0),
     "private imports of tests": (private_imports_of_tests, 0),
-    "patches of private names by tests": (private_patches_of_tests, 0),
-}
-# Printed, but not (yet) asked for by a test.
-REPORTED = {
-    "private imports of examples": private_imports_of_examples,
-    "lines with 'judg'": judges,
+    "patches of private names by tests": (private_patches_of_tests, 1),
 }
 
 
@@ -686,16 +613,14 @@ def main():
         print(f"{code_lines(Path(sys.argv[sys.argv.index('--lines') + 1])):,} lines of code")
         return
     sys.path.insert(0, str(ROOT))
-    rows = [("lines of code", code_lines(), MAX_CODE_LINES, [])]
-    rows.append(("house classes in the longest MRO", longest_chain(), MAX_CHAIN, []))
+    rows = [("lines of code of skvalue", code_lines(), MAX_LINES, [])]
+    rows.append(("lines of code of tests", code_lines(TESTS), MAX_TEST_LINES, []))
     for name, (measure, limit) in MEASURES.items():
         offenders = measure()
         rows.append((name, len(offenders), limit, offenders))
-    for name, measure in REPORTED.items():
-        offenders = measure()
-        rows.append((name, len(offenders), "", offenders))
+    rows += [(f"functions of {n}", number, MAX_CALLED[n], []) for n, number in called().items()]
     for name, number, limit, offenders in rows:
-        print(f"{name:<58} {number:>7,}   {f'at most {limit:,}' if limit != '' else ''}")
+        print(f"{name:<58} {number:>7,}   at most {limit:,}")
         if "--list" in sys.argv:
             print(*(f"    {offender}" for offender in offenders), sep="\n")
 

@@ -14,17 +14,15 @@ def test_structure(name):
     assert len(offenders) <= limit, "\n".join([f"{name}: at most {limit}", *offenders])
 
 
-def test_longest_chain_of_classes():
-    assert house.longest_chain() <= house.MAX_CHAIN
-
-
 def test_lines_of_code():
-    assert house.code_lines() <= house.MAX_CODE_LINES
+    assert house.code_lines() <= house.MAX_LINES
+    assert house.code_lines(house.TESTS) <= house.MAX_TEST_LINES
 
 
-def test_private_fits_are_looked_at():
-    refused = {name: fit for name, fit in house.fitted().items() if isinstance(fit, str)}
-    assert not refused
+@pytest.mark.parametrize("name", house.MAX_CALLED)
+def test_functions_of_a_small_fit(name):
+    """`python tests/called.py NAME -v` names them."""
+    assert house.called()[name] <= house.MAX_CALLED[name]
 
 
 def test_counting_leaves_out_what_is_no_code(tmp_path):

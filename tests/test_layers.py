@@ -1,14 +1,13 @@
 """Who may import whom, and what `import skvalue` must not import."""
 
-import ast
 import subprocess
 import sys
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[1] / "skvalue"
+from tests import house
+
+PACKAGE = house.PACKAGE
 
 # Rooms by floor: a room may import from lower floors, and from itself.
 LAYERS = [
@@ -33,18 +32,9 @@ def room_of(path):
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
-@cache
 def imported_modules(path):
-    """Absolute names of all modules that a file imports, inside functions too."""
-    package, found = ["skvalue", *path.relative_to(PACKAGE).parent.parts], []
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            found += [module, *(f"{module}.{alias.name}" for alias in node.names)]
-    return found
+    """Absolute names of all that a file imports, inside functions too."""
+    return [name for _, name, _ in house.imported(path)]
 
 
 def rooms_imported(path):

@@ -1,0 +1,166 @@
+"""Which functions of skvalue a small fit calls: what a reader passes from `fit` to `values_`.
+
+`python tests/called.py [NAME ...]` prints, for each method, its distinct functions, their files and
+the calls from one file to another; `-v` names them. Each runs twice, and the second run counts, so
+that nothing is imported or compiled in it. Compiled loops are not functions of Python.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import threading
+import warnings
+from contextlib import redirect_stdout, suppress
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+from problems import clusters, noisy_line
+
+import skvalue
+from skvalue import (
+    DataOOBValuer,
+    DataShapleyValuer,
+    GradientSemivalueValuer,
+    InRunShapleyValuer,
+    KNNShapleyValuer,
+    LayeredShapleyValuer,
+    LeaveOneOutValuer,
+    TKNNShapleyValuer,
+    collaborative,
+    priarta,
+)
+from skvalue.commands import main as skvalue_command
+
+ROOT = str(Path(skvalue.__file__).parent) + os.sep
+PRIVATE = {"epsilon": 1.0, "noise_random_state": 0}
+SEEDED = {"random_state": 0}
+FITS = {  # class and parameters
+    "KNN": (KNNShapleyValuer, {"n_jobs": 1}),
+    "TKNN": (TKNNShapleyValuer, {"n_jobs": 1}),
+    "TKNN, private": (TKNNShapleyValuer, {"n_jobs": 1, **PRIVATE}),
+    "Data-OOB": (DataOOBValuer, {"n_estimators": 50, **SEEDED}),
+    "leave-one-out, Newton": (LeaveOneOutValuer, {"method": "newton"}),
+    "leave-one-out, refits": (LeaveOneOutValuer, {"method": "refit"}),
+    "Data Shapley, adjusted": (
+        DataShapleyValuer,
+        {"adjust": True, "max_evaluations": 1200, **SEEDED},
+    ),
+    "in-run": (InRunShapleyValuer, SEEDED),
+    "in-run, private": (InRunShapleyValuer, SEEDED | PRIVATE),
+    "gradients": (GradientSemivalueValuer, {"n_permutations": 3, **SEEDED}),
+    "Layered, private": (LayeredShapleyValuer, {"l2": 1.0, "n_layers": 2, **SEEDED, **PRIVATE}),
+}
+
+
+def fit(name):
+    """A fit of 30 rows at 30 points; Data-OOB takes no points."""
+    problem = clusters(n=30, n_val=30, d=4, names=None, n_informative=3, flip_y=0.01)
+    cls, parameters = FITS[name]
+    points = {} if cls is DataOOBValuer else problem.points
+    cls(**parameters).fit(*problem.rows, **points)
+
+
+def sell_and_score():
+    """A seller's release, and the buyer's score of it."""
+    rng = np.random.default_rng(0)
+    scorer = priarta.PriArTaScorer(max_norm=2.0).fit(rng.normal(size=(40, 3)))
+    yield
+    seller = priarta.SellerRelease(scorer.model_, **PRIVATE).fit(rng.normal(size=(30, 3)))
+    scorer.score_summaries([seller.summary_])
+
+
+def release_and_surprise():
+    """A release of each of two parties, and the values of the parties."""
+    model = collaborative.BayesianLinear(0.105, x_covariance=np.eye(2) / 9)
+    options = {"random_state": 0, "n_particles": 50, "min_ess": 1}
+    yield
+    releases = []
+    for seed in range(2):
+        X, y, *_ = noisy_line(seed, 30, d=2)
+        X, y = np.clip(X / 3, -1, 1), np.clip(y / 3, -1, 1)
+        releases.append(collaborative.GramRelease(**PRIVATE).fit(X, y).release_)
+    collaborative.BayesianSurpriseScorer(model, **options).fit(releases)
+
+
+def audit():
+    """The command line's audit of a table."""
+    X, y, *_ = clusters(n=60, d=4)
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()), suppress(SystemExit):
+        rows = [",".join([*map(str, x), label]) for x, label in zip(X.round(3), y)]
+        table, page = Path(folder, "table.csv"), Path(folder, "page.html")
+        table.write_text("\n".join(["a,b,c,d,label", *rows]))
+        yield
+        skvalue_command(["audit", str(table), "--target", "label", "-o", str(page)])
+
+
+OTHERS = {
+    "seller to score": sell_and_score,
+    "party to surprise": release_and_surprise,
+    "skvalue audit": audit,
+}
+NAMES = [*FITS, *OTHERS]
+
+
+class Calls:
+    """A profile function: the functions of skvalue that are called, and pairs of two files."""
+
+    def __init__(self):
+        self.functions, self.pairs, self._stacks = {}, set(), {}
+
+    def __call__(self, frame, event, _):
+        code = frame.f_code
+        if event not in ("call", "return") or not code.co_filename.startswith(ROOT):
+            return
+        if code.co_name == "<module>":
+            return
+        stack = self._stacks.setdefault(threading.get_ident(), [])
+        if event == "return":
+            if stack and stack[-1] is code:
+                stack.pop()
+            return
+        key = code.co_filename.removeprefix(ROOT), code.co_qualname
+        self.functions[key] = self.functions.get(key, 0) + 1
+        if stack and stack[-1].co_filename != code.co_filename:
+            self.pairs.add((stack[-1], code))
+        stack.append(code)
+
+
+def calls(name):
+    """The calls of the second of two runs."""
+    for _ in range(2):
+        found = Calls()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run = OTHERS[name]() if name in OTHERS else iter([None])
+            next(run)
+            threading.setprofile(found)
+            sys.setprofile(found)
+            try:
+                next(run, None) if name in OTHERS else fit(name)
+            finally:
+                sys.setprofile(None)
+                threading.setprofile(None)
+    return found
+
+
+def main():
+    options = sys.argv[1:]
+    names = [name for name in options if not name.startswith("-")] or NAMES
+    found = {name: calls(name) for name in names}
+    if "--json" in options:
+        print(json.dumps({name: len(each.functions) for name, each in found.items()}))
+        return
+    print(f"{'':24}{'functions':>10}{'files':>7}{'pairs':>7}")
+    for name, each in found.items():
+        files = {file for file, _ in each.functions}
+        print(f"{name:24}{len(each.functions):>10}{len(files):>7}{len(each.pairs):>7}")
+        if "-v" in options:
+            for file in sorted(files):
+                inside = [f"{f} {n}" for (at, f), n in each.functions.items() if at == file]
+                print(f"  {file}: {', '.join(inside)}")
+
+
+if __name__ == "__main__":
+    main()
