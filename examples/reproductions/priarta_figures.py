@@ -218,6 +218,16 @@ def gains(buyer, sellers, test, n_epochs, device, seed, mixed_precision=False):
     return before, np.array(after)
 
 
+def amplified(epsilon, delta, rate):
+    """(epsilon, delta) of a release from a secret sample, such that all rows have the given ones.
+
+    Secret sampling of a fixed number of rows without replacement, at a rate g, changes (e, d) to
+    ``(log(1 + g (exp(e) - 1)), g d)`` under replacement of a row (Balle, Barthe and Gaboardi,
+    "Privacy Amplification by Subsampling", NeurIPS 2018, Theorem 9).
+    """
+    return float(np.log1p(np.expm1(epsilon) / rate)), min(delta / rate, 1 - 1e-9)
+
+
 def show(title, draws):
     """One line of scores between 0 and 1, and how often all statements hold."""
     scores = draws.mean(axis=0)
@@ -281,20 +291,17 @@ def run_scores(buyer, sellers, seed, arguments):
     rows = [maps.transform(seller[0]) for seller in sellers]  # once, whatever is released
     scorer = PriArTaScorer(max_norm=radius).fit(maps.transform(buyer[0]))
     said = {"no noise": show("no noise", scorer.transform(rows).T)}
-    settings = {f"{n} rows": (n, None) for n in arguments.private_sizes}
+    settings = {f"{n} rows": (n, 1.0) for n in arguments.private_sizes}
     smaller = [n for n in arguments.private_sizes if n < arguments.n_seller]
-    settings |= {f"secret {n} of {arguments.n_seller}": (None, n) for n in smaller}
-    for title, (n, subset) in settings.items():
+    secret = {f"secret {n} of {arguments.n_seller}": (n, n / arguments.n_seller) for n in smaller}
+    for title, (n, rate) in {**settings, **secret}.items():
+        epsilon, delta = amplified(EPSILON, DELTA, rate)
         draws = []
         for draw in range(arguments.draws):
             rng = np.random.default_rng((seed, draw))
             some = [part[rng.permutation(len(part))[:n]] for part in rows]
-            scorer.set_params(
-                epsilon=EPSILON,
-                delta=DELTA,
-                subset_size=subset,
-                noise_random_state=1000 * seed + 100_000 * draw,
-            )
+            test_seed = 1000 * seed + 100_000 * draw
+            scorer.set_params(epsilon=epsilon, delta=delta, noise_random_state=test_seed)
             draws.append(scorer.transform(some)[:, 0])
         said[title] = show(f"epsilon {EPSILON}, {title}", np.array(draws))
     return said

@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skvalue.priarta import PriArTaScorer, PrincipalComponents, min_max
+from skvalue.priarta import PriArTaScorer, PrincipalComponents
 
 EPSILON, DELTA = 0.8, 1e-5
 
@@ -102,7 +102,8 @@ def report(title, market, representation, model, n_releases):
     order = np.argsort(-exact)
     same = np.mean([(np.argsort(-scores) == order).all() for scores in private])
     honest = np.mean([scores[:5].argmax() in (0, 4) for scores in private])
-    print(f"min-max, exact: {np.round(min_max(exact), 2).tolist()}")
+    unit = (exact - exact.min()) / np.ptp(exact)
+    print(f"min-max, exact: {np.round(unit, 2).tolist()}")
     print(
         f"Of {n_releases} releases {same:.0%} have the order of exact scores, {honest:.0%} have "
         "seller 1 or 5 first of the five who sell data."

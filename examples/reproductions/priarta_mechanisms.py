@@ -11,21 +11,16 @@ Rows are Gaussian, clipped to norm 1; the seller's are 0.3 off. Everything is at
 """
 
 import argparse
+from functools import partial
 
 import numpy as np
 from sklearn.base import clone
 
 from skvalue.priarta import PriArTaScorer, wasserstein
-from skvalue.privacy import GaussianEvent, add_noise, epsilon_from_mu
+from skvalue.privacy import GaussianEvent, add_noise, calibrate_gaussian, epsilon_from_mu
 
 EPSILON, DELTA = 0.8, 1e-5
-MECHANISMS = {
-    "as published, not private": None,
-    "on every row (local)": dict(mechanism="local", shrink=False),
-    "on every row, shrunk": dict(mechanism="local"),
-    "on the moments, as they come": dict(shrink=False),
-    "on the moments (default)": dict(),
-}
+SCORERS = {"on the moments, as they come": dict(shrink=False), "on the moments (default)": dict()}
 
 
 def rows(rng, n, d, shift=0.0):
@@ -43,17 +38,39 @@ def paper_scale(epsilon, delta, n_samples, max_norm):
 def published_score(model, buyer, X, noise_random_state=None):
     """Distance of a seller's rows from the buyer's, by the mechanism as published.
 
-    Every row gets noise, whose own variance stays in the covariance; what rows within the radius
-    cannot have is cut off.
+    The noise's own variance stays in the covariance.
+    """
+    event = GaussianEvent(paper_scale(EPSILON, DELTA, len(X), model.max_norm) / model.max_norm)
+    return noisy_rows_score(model, buyer, X, event, 0.0, noise_random_state)
+
+
+def local_score(model, buyer, X, noise_random_state=None):
+    """Distance by noise on every row that makes the row itself private; its variance is taken off.
+
+    Replacing a row of norm at most 1 changes it by at most 2.
+    """
+    event = calibrate_gaussian(EPSILON, DELTA, sensitivity=2.0)
+    excess = (event.scale * model.max_norm) ** 2
+    return noisy_rows_score(model, buyer, X, event, excess, noise_random_state)
+
+
+def noisy_rows_score(model, buyer, X, event, excess, noise_random_state=None):
+    """Distance of rows with noise, whose variance `excess` is taken off the covariance.
+
+    What rows within the radius cannot have is cut off.
     """
     own, rows, radius = model.transform(buyer), model.transform(X), model.max_norm
-    scale = paper_scale(EPSILON, DELTA, len(rows), radius)
-    event = GaussianEvent(scale / radius)
     rows = radius * add_noise(rows / radius, event, noise_random_state=noise_random_state)
-    mean, covariance = rows.mean(axis=0), np.cov(rows.T)
+    mean, covariance = rows.mean(axis=0), np.cov(rows.T) - excess * np.eye(rows.shape[1])
+    values, vectors = np.linalg.eigh(covariance)
+    covariance = (vectors * np.maximum(values, 0.0)) @ vectors.T
     mean *= radius / max(radius, np.linalg.norm(mean))
     covariance *= min(1.0, 2 * radius**2 / np.trace(covariance))  # of two rows at opposite ends
     return wasserstein(own.mean(axis=0), np.cov(own.T), mean, covariance)
+
+
+def score_each(model, buyer, score, sellers):
+    return np.array([[score(model, buyer, X)] for X in sellers])
 
 
 def main():
@@ -71,18 +88,19 @@ def main():
         rng = np.random.default_rng(d)
         buyer = rows(rng, 5000, d)
         base = PriArTaScorer(max_norm=1.0, mean_weight=0.6).fit(buyer)
-        for name, setting in MECHANISMS.items():
-            if setting is not None:
-                private = clone(base).set_params(epsilon=EPSILON, delta=DELTA, **setting)
-                private.fit(buyer)
+        of_rows = partial(score_each, base.model_, buyer)
+        scores = {
+            "as published, not private": partial(of_rows, published_score),
+            "on every row (local)": partial(of_rows, local_score),
+        }
+        for name, setting in SCORERS.items():
+            private = clone(base).set_params(epsilon=EPSILON, delta=DELTA, **setting)
+            scores[name] = private.fit(buyer).transform
+        for name, score in scores.items():
             found = []
             for n in (500, 1000, 5000):
                 sellers = [rows(rng, n, d, 0.3) for _ in range(arguments.repeats)]
-                if setting is None:
-                    scores = np.array([[published_score(base.model_, buyer, X)] for X in sellers])
-                else:
-                    scores = private.transform(sellers)
-                errors = scores - base.transform(sellers)
+                errors = score(sellers) - base.transform(sellers)
                 found.append(np.sqrt(np.mean(errors**2)))
             print(f"{name:<29}" + "".join(f"{error:11.3f}" for error in found), flush=True)
 

@@ -2,17 +2,10 @@
 
 from . import maps
 from .attacks import MembershipAttack, membership_attack
-from .buyer import (
-    PriArTaScorer,
-    diversity_relevance,
-    min_max,
-    principal_contributions,
-    symmetric_kl,
-    wasserstein,
-)
+from .buyer import PriArTaScorer, principal_contributions, symmetric_kl, wasserstein
 from .displays import DirectionsDisplay, PairwiseDistancesDisplay, SellerScoresDisplay
 from .maps import BuyerModel, Identity, PrincipalComponents
-from .seller import ReleasePlan, SellerRelease, Summary
+from .seller import SellerRelease, Summary
 
 # Names of the networks are imported on first use, since they need torch.
 __all__ = [
@@ -24,16 +17,13 @@ __all__ = [
     "PairwiseDistancesDisplay",
     "PriArTaScorer",
     "PrincipalComponents",
-    "ReleasePlan",
     "SellerRelease",
     "SellerScoresDisplay",
     "SimCLR",
     "Summary",
     "corrupt_features",
-    "diversity_relevance",
     "image_augmentations",
     "membership_attack",
-    "min_max",
     "mlp",
     "negative_elbo",
     "nt_xent_loss",

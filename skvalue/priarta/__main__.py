@@ -45,8 +45,6 @@ def _parser(prog):
     )
     summarize.add_argument("--delta", type=float, required=True, help="such as 1e-5, below 1/n")
     summarize.add_argument("--relation", default="replace", help="replace, null or add_remove")
-    summarize.add_argument("--mechanism", default="central", help="central or local")
-    summarize.add_argument("--subset-size", type=int, help="size of a secret random subset")
     summarize.add_argument("--ledger", help="file of the ledger of these rows")
     summarize.add_argument("--dataset-name", help="name of the rows in the ledger")
     summarize.add_argument("-o", "--output", required=True, help="file to write the summary to")
@@ -85,9 +83,7 @@ def _release(options):
         model,
         options.epsilon,
         delta=options.delta,
-        mechanism=options.mechanism,
         relation=options.relation,
-        subset_size=options.subset_size,
         ledger=ledger,
     )
     return seller.fit(read_rows(options.rows, options.key))

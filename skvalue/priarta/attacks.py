@@ -107,33 +107,22 @@ def membership_attack(seller, X, *, rows=None, n_runs=200):
         apart = ((some[:, None] - some[None]) ** 2).sum(axis=2)
         rows = [X[i] for i in np.unravel_index(apart.argmax(), apart.shape)]
     neighbours = [np.concatenate([X[:-1], np.asarray(row)[None]]) for row in rows]
-    exact = clone(seller).set_params(epsilon=None, ledger=None, subset_size=None)
+    exact = clone(seller).set_params(epsilon=None, ledger=None)
     exact_moments = [_vector(exact.fit(rows).summary_) for rows in neighbours]
     seller = clone(seller).set_params(ledger=None)
     releases = [[seller.fit(rows).summary_ for _ in range(n_runs)] for rows in neighbours]
-    plan = releases[0][0]
+    made = releases[0][0]
     # Project on the change of the moments, in units of the noise.
     unit = np.where(
-        np.arange(len(exact_moments[0])) < plan.n_dimensions, plan.mean_noise, plan.moment_noise
+        np.arange(len(exact_moments[0])) < made.n_dimensions, made.noise.mean, made.noise.moment
     )
     direction = (exact_moments[0] - exact_moments[1]) / unit**2
     first, second = (np.array([_vector(s) for s in found]) @ direction for found in releases)
     ranks = rankdata(np.concatenate([first, second]))[:n_runs]
     auroc = (ranks.sum() - n_runs * (n_runs + 1) / 2) / n_runs**2
     error = math.sqrt((2 * n_runs + 1) / (12 * n_runs**2))
-    epsilon, delta = plan.epsilon, plan.delta
-    if plan.secret_subset:  # the guarantee is also due to the random choice of rows
-        ceiling = _ceiling(epsilon, delta)
-    else:
-        ceiling = detection_ceiling(epsilon, delta, plan.relation)
-    return MembershipAttack(float(auroc), error, float(ceiling), epsilon, delta, n_runs)
-
-
-def _ceiling(epsilon, delta):
-    """Largest area under a ROC curve under (epsilon, delta)-differential privacy."""
-    kink = (1 - delta) / (1 + math.exp(epsilon))
-    steep = (1 - delta) * kink - math.exp(epsilon) * kink**2 / 2
-    return 1 - steep - math.exp(-epsilon) * (1 - delta - kink) ** 2 / 2
+    ceiling = detection_ceiling(made.epsilon, made.delta, made.relation)
+    return MembershipAttack(float(auroc), error, float(ceiling), made.epsilon, made.delta, n_runs)
 
 
 def _vector(summary):

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time, sleep
@@ -348,9 +349,9 @@ def summaries(n_sellers=30, d=64):
     rng = np.random.default_rng(0)
     scorer = PriArTaScorer(max_norm=8.0).fit(rng.normal(size=(500, d)))
     made = SellerRelease(scorer.model_, 0.8).fit(rng.normal(size=(100, d))).summary_
-    spread = rng.normal(size=(n_sellers, len(made.moment))) * 0.1 * made.moment_noise
+    spread = rng.normal(size=(n_sellers, len(made.moment))) * 0.1 * made.noise.moment
     moments = made.moment + spread
-    return lambda: scorer.score_summaries([made.replaced(moment=moment) for moment in moments])
+    return lambda: scorer.score_summaries([replace(made, moment=moment) for moment in moments])
 
 
 def sellers(n_sellers=40, d=64):

@@ -3,6 +3,8 @@
 pytest tests/benchmarks -m bench -k priarta
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,8 +20,8 @@ def test_a_thousand_summaries(ratio):
     scorer = PriArTaScorer(max_norm=8.0).fit(rng.normal(size=(500, D)))
     rows = rng.normal(size=(100, D))
     made = SellerRelease(scorer.model_, 0.8).fit(rows).summary_
-    spread = rng.normal(size=(N_SELLERS, len(made.moment))) * 0.1 * made.moment_noise
-    summaries = [made.replaced(moment=made.moment + more) for more in spread]
+    spread = rng.normal(size=(N_SELLERS, len(made.moment))) * 0.1 * made.noise.moment
+    summaries = [replace(made, moment=made.moment + more) for more in spread]
     covariances = np.array([summary.moments()[1] for summary in summaries])
 
     def alone():

@@ -7,8 +7,6 @@ from scipy.linalg import sqrtm
 from scipy.stats import multivariate_normal
 
 from skvalue.priarta import (
-    diversity_relevance,
-    min_max,
     principal_contributions,
     symmetric_kl,
     wasserstein,
@@ -116,20 +114,6 @@ def test_symmetric_kl_without_full_rank():
     assert found == pytest.approx(0.5 * (0.5 / 1.5 + 1.5 / 0.5 + 2) - 2), full
 
 
-def test_diversity_and_relevance(rng):
-    own = np.diag([4.0, 1.0, 1e-6])  # the last direction is below the threshold
-    diversity, relevance = diversity_relevance(own, np.diag([1.0, 3.0, 7.0]))
-    assert diversity == pytest.approx(np.sqrt(3 / 4 * 2 / 3))
-    assert relevance == pytest.approx(np.sqrt(1 / 4 * 1 / 3))
-    turned = np.array([[0.0, 3.0], [3.0, 0.0]])  # |S u| = 3 along each, though u'Su = 0
-    assert diversity_relevance(np.diag([3.0, 1.5]), turned)[1] == pytest.approx(np.sqrt(0.5))
-    stack = np.array([covariance(rng, 3, 4) for _ in range(5)])
-    diversity, relevance = diversity_relevance(covariance(rng, 3, 4), stack)
-    assert diversity.shape == (5,)
-    assert (diversity + relevance <= 1 + 1e-12).all()
-    assert (np.minimum(diversity, relevance) >= 0).all()
-
-
 def test_factor_is_the_nearest(rng):
     noisy = np.diag([2.0, -1.0, 0.0])
     factor = psd_factor(noisy)
@@ -137,11 +121,6 @@ def test_factor_is_the_nearest(rng):
     for _ in range(50):
         other = covariance(rng, 3, 3) * rng.uniform(0, 1)
         assert np.linalg.norm(other - noisy) >= 1.0
-
-
-def test_min_max():
-    assert min_max([[3.0], [3.0]]).tolist() == [[0.0], [0.0]]
-    assert min_max([]).size == 0
 
 
 @pytest.mark.parametrize(
@@ -152,9 +131,6 @@ def test_min_max():
         (lambda: wasserstein([0, 0], [[1]], [0], [[1]]), "mean must have 1 entries"),
         (lambda: wasserstein([np.inf], [[1]], [0], [[1]]), "mean must hold finite numbers"),
         (lambda: symmetric_kl([0], [[1]], [0], [[1]], ridge=-1), "ridge must be a finite number"),
-        (lambda: diversity_relevance([[1]], [[1]], threshold=1), r"threshold must be in \[0, 1\)"),
-        (lambda: diversity_relevance([[0]], [[1]]), "covariance must have a positive eigenvalue"),
-        (lambda: diversity_relevance([[1]], np.eye(2)), "covariance_other must hold matrices"),
     ],
 )
 def test_refusals(call, message):

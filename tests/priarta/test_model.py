@@ -253,7 +253,6 @@ def test_command_says_what_is_wrong(folder, tmp_path, capsys):
         (["summarize", tmp_path / "x", rows, *ask], "No such file"),
         (["summarize", folder[1], tmp_path / "rows.xls", *ask], "rows must be an .npz, .npy or"),
         (["summarize", folder[1], rows, *ask, "--ledger", "l.db"], "must be given together"),
-        (["summarize", folder[1], rows, *ask, "--subset-size", 11], "X must have at least 11 rows"),
         (["summarize", folder[1], rows, *ask, *book], "--ledger must be the file of a ledger that"),
         (
             ["summarize", folder[1], rows, *ask, *shelf],

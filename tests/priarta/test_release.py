@@ -9,14 +9,8 @@ from scipy.optimize import minimize
 
 from skvalue.exceptions import VoidGuaranteeWarning
 from skvalue.priarta import SellerRelease
-from skvalue.priarta.seller import (
-    COUNT_WEIGHT,
-    amplified,
-    moment_statistic,
-    row_sensitivity,
-    statistic_sensitivity,
-)
-from skvalue.privacy import Ledger, get_epsilon
+from skvalue.priarta.seller import COUNT_WEIGHT, moment_statistic, statistic_sensitivity
+from skvalue.privacy import Ledger, get_epsilon, grid_width
 
 from .markets import fitted, gaussian_rows, quietly, released
 
@@ -50,13 +44,6 @@ def test_sensitivity_is_exact(weight, relation, rng):
     assert 0.99 * claimed <= found <= claimed
 
 
-@pytest.mark.parametrize("relation", ["replace", "null"])
-def test_sensitivity_of_a_row_is_exact(relation):
-    rows = fitted(np.random.default_rng(0)).model_.transform([[9.0, 0, 0], [-9, 0, 0], [0, 0, 0]])
-    other = rows[1] if relation == "replace" else np.zeros(3)
-    assert np.linalg.norm(rows[0] - other) == pytest.approx(row_sensitivity(relation))
-
-
 def test_one_release_of_both_needs_less_noise_than_two():
     # With f and 1 - f of the squared budget, noise is 2 / sqrt f and sqrt 2 / sqrt(1 - f).
     for weight in (0.3, 0.6, 1.0):
@@ -73,11 +60,6 @@ def test_one_release_of_both_needs_less_noise_than_two():
         (dict(relation="add_remove"), 0.8),
         (dict(epsilon=3.0, delta=1e-7), 3.0),
         (dict(epsilon=1e-8), 1e-8),
-        (dict(epsilon=0.01, delta=0.1, subset_size=50), 0.01),
-        (dict(mechanism="local"), 0.8),
-        (dict(mechanism="local", relation="null"), 0.8),
-        (dict(subset_size=50), 0.8),
-        (dict(subset_size=50, secret_subset=False), 0.8),
     ],
 )
 def test_epsilon_is_spent_and_stated(setting, epsilon, rng):
@@ -89,91 +71,53 @@ def test_epsilon_is_spent_and_stated(setting, epsilon, rng):
     assert report.epsilon == pytest.approx(epsilon, rel=1e-6)
     assert f"({epsilon:g}, {summary.delta:g})" in summary.guarantee
     assert report.relation == summary.relation == setting.get("relation", "replace")
-    assert report.notion == ("local" if "mechanism" in setting else "central")
+    assert report.notion == "central"
     assert "the buyer's data" in " ".join(str(report).split())
     assert "running times and error messages" in report.not_protected
-
-
-def test_a_secret_subset_needs_less_noise():
-    # On 50 of 200 rows at 0.8: the mechanism may cost log(1 + 4 (e^0.8 - 1)).
-    inner, delta = amplified(0.8, 1e-5, 0.25)
-    assert inner == pytest.approx(np.log1p(4 * np.expm1(0.8)))
-    assert delta == pytest.approx(4e-5)
-    assert amplified(0.8, 1e-5, 1.0) == pytest.approx((0.8, 1e-5))
-    rng = np.random.default_rng(0)
-    scorer = fitted(rng)
-    secret, public, whole = (
-        SellerRelease(scorer.model_, **setting).plan(200).noise_scale
-        for setting in (dict(subset_size=50), dict(subset_size=50, secret_subset=False), {})
-    )
-    assert secret < 0.5 * public
-    assert public == whole
-
-
-def test_subset_is_of_its_size_and_secret(rng):
-    scorer = fitted(rng)
-    X = np.zeros((40, 3))
-    X[:, 0] = np.arange(40) / 40
-    for secret in (True, False):
-        draws = [
-            SellerRelease(scorer.model_, None, subset_size=10, secret_subset=secret).fit(X).summary_
-            for _ in range(5)
-        ]
-        assert {s.n_samples for s in draws} == {10}
-        assert {s.n_rows for s in draws} == {40}
-        assert len({s.mean[0] for s in draws}) > 1
 
 
 def test_noise_is_of_the_stated_size(rng):
     scorer = fitted(rng, max_norm=2.0)
     X = gaussian_rows(rng, 300, 3)
     exact = SellerRelease(scorer.model_, None).fit(X).summary_
-    for setting in (dict(), dict(relation="null"), dict(mechanism="local")):
-        sent = [released(scorer, X, seed, **setting).summary_ for seed in range(150)]
+    for relation in ("replace", "null"):
+        sent = [released(scorer, X, seed, relation=relation).summary_ for seed in range(150)]
         means = np.array([s.mean - exact.mean for s in sent])
-        assert means.std() == pytest.approx(sent[0].mean_noise, rel=0.15)
-        bias = 0 if "mechanism" not in setting else (2.0 * sent[0].noise_scale) ** 2
+        assert means.std() == pytest.approx(sent[0].noise.mean, rel=0.15)
         gaps = np.array([s.second_moment - exact.second_moment for s in sent])
-        gaps -= bias * np.eye(3)
         diagonal, off = gaps[:, range(3), range(3)], gaps[:, [0, 0, 1], [1, 2, 2]]
-        assert diagonal.std() == pytest.approx(sent[0].moment_noise, rel=0.15)
-        assert off.std() == pytest.approx(sent[0].moment_noise / np.sqrt(2), rel=0.15)
+        assert diagonal.std() == pytest.approx(sent[0].noise.moment, rel=0.15)
+        assert off.std() == pytest.approx(sent[0].noise.moment / np.sqrt(2), rel=0.15)
 
 
 def test_what_leaves_is_on_a_grid(rng):
     scorer = fitted(rng)
-    for setting in (dict(mechanism="local"), dict(), dict(relation="null")):
-        seller = SellerRelease(scorer.model_, **setting).fit(gaussian_rows(rng, 300, 3))
+    for relation in ("replace", "null"):
+        seller = SellerRelease(scorer.model_, relation=relation).fit(gaussian_rows(rng, 300, 3))
         sent = seller.summary_
-        weight = 1.0 if "mechanism" in setting else sent.mean_weight
-        steps = sent.mean * weight * 300 / 2.0 ** (np.floor(np.log2(sent.noise_scale)) - 20)
+        steps = sent.mean * sent.mean_weight * 300 / grid_width(sent.noise_scale)
         np.testing.assert_allclose(steps, np.rint(steps), atol=1e-3)
 
 
-@pytest.mark.parametrize("mechanism", ["central", "local"])
-def test_moments_are_unbiased(mechanism, rng):
+def test_moments_are_unbiased(rng):
     scorer = fitted(rng)
     X = gaussian_rows(rng, 4000, 3, 0.2)
     X -= X.mean(axis=0)
     rows = scorer.model_.transform(X)
     covariance = np.cov(rows.T)
-    sent = [
-        released(scorer, X, seed, epsilon=20.0, mechanism=mechanism).summary_ for seed in range(200)
-    ]
+    sent = [released(scorer, X, seed, epsilon=20.0).summary_ for seed in range(200)]
     found = np.array([s.moments()[1] for s in sent])
     error = found.std(axis=0) / np.sqrt(len(sent))
     assert (np.abs(found.mean(axis=0) - covariance) < 5 * error).all()
     # Without the correction for the noise in the mean the diagonal would be off by this:
-    assert sent[0].mean_noise ** 2 > 0
+    assert sent[0].noise.mean ** 2 > 0
 
 
 def test_number_of_rows_is_noisy_where_it_is_private(rng):
     scorer = fitted(rng)
     X = gaussian_rows(rng, 500, 3)
-    counts = [
-        released(scorer, X, seed, relation="add_remove").summary_.n_samples for seed in range(200)
-    ]
-    scale = SellerRelease(scorer.model_, relation="add_remove").plan(500).noise_scale
+    sent = [released(scorer, X, seed, relation="add_remove").summary_ for seed in range(200)]
+    counts, scale = [s.n_samples for s in sent], sent[0].noise_scale
     assert np.mean(counts) == pytest.approx(500, abs=5 * scale / COUNT_WEIGHT / 200**0.5)
     assert np.std(counts) == pytest.approx(scale / COUNT_WEIGHT, rel=0.2)
     few = [released(scorer, X[:3], seed, relation="add_remove").summary_ for seed in range(60)]
@@ -247,12 +191,8 @@ def test_ledger_is_charged_before_noise(rng):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        (dict(subset_size=200), "X must have at least 200 rows, to draw subset_size from"),
-        (dict(subset_size=50, relation="add_remove"), "subset_size must be None for relation="),
-        (dict(subset_size=50, relation="null"), "relation must be 'replace' for a secret subset"),
-        (dict(mechanism="local", relation="add_remove"), "relation must be 'replace' or 'null'"),
         (dict(epsilon=-1.0), "The 'epsilon' parameter of SellerRelease must be"),
-        (dict(mechanism="loud"), "The 'mechanism' parameter of SellerRelease must be"),
+        (dict(relation="near"), "The 'relation' parameter of SellerRelease must be"),
     ],
 )
 def test_refusals(setting, message, rng):

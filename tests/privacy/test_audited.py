@@ -311,18 +311,6 @@ AUDITED = [
         )
         for relation, noise in (("replace", True), ("null", True), ("add_remove", None))
     ),
-    Audited(
-        "SellerRelease, a secret subset",
-        lambda: sellers.claim(subset_size=16),
-        lambda claim, n: sellers.scores(n, subset_size=16),
-        n=300,
-    ),
-    Audited(
-        "SellerRelease, noise on every row",
-        lambda: sellers.claim(mechanism="local"),
-        lambda claim, n: sellers.scores(n, mechanism="local"),
-        n=300,
-    ),
     *(
         Audited(
             f"TKNNShapleyValuer, a row {words}",

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ._shrinkage import priors_of, shrink_moments
-from .metrics import diversity_relevance, factored_wasserstein, psd_factor, symmetric_kl
+from .metrics import factored_wasserstein, psd_factor, symmetric_kl
 
-METRICS = ("wasserstein", "kl", "diversity", "relevance")
+METRICS = ("wasserstein", "kl")
 _RIDGE = 0.01  # fraction of the buyer's mean variance, for divergences of singular covariances
 
 
@@ -33,10 +33,7 @@ class Buyer:
         if self.metric == "wasserstein":
             return factored_wasserstein(self.mean, self.factor, mean, factor)
         covariance = factor @ np.swapaxes(factor, -1, -2)
-        if self.metric == "kl":
-            return symmetric_kl(self.mean, self.covariance, mean, covariance, ridge=self.ridge)
-        both = diversity_relevance(self.covariance, covariance)
-        return both[self.metric == "relevance"]
+        return symmetric_kl(self.mean, self.covariance, mean, covariance, ridge=self.ridge)
 
 
 class Estimates(NamedTuple):
@@ -87,9 +84,8 @@ def estimate_summaries(buyer, summaries, shrink):
     means = np.array([summary.mean for summary in summaries]).reshape(-1, d)
     packed = np.array([summary.moment for summary in summaries]).reshape(-1, d * (d + 1) // 2)
     moments = packed[:, _places(d)].reshape(-1, d, d)
-    rest = np.array([(s.n_samples, s.row_variance, *s.noise[:2]) for s in summaries]).reshape(-1, 4)
-    moments[:, range(d), range(d)] -= rest[:, 1:2]
-    return estimate(buyer, means, moments, rest[:, 0], rest[:, 2:], shrink)
+    rest = np.array([(s.n_samples, *s.noise[:2]) for s in summaries]).reshape(-1, 3)
+    return estimate(buyer, means, moments, rest[:, 0], rest[:, 1:], shrink)
 
 
 @lru_cache(maxsize=4)

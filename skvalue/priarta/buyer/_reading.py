@@ -1,18 +1,20 @@
 """Reads summaries, and checks that they belong to the buyer's model."""
 
+import os
+
 import numpy as np
 
-from ..seller import ReleasePlan, read_summary
+from ..._utils.records import read_text
+from ..seller import Summary, most_bytes
 
 
-def read_summaries(model, sources, plans=False):
-    """Summaries of a `BuyerModel`, from objects or files; with `plans`, also release plans."""
-    if isinstance(sources, str | ReleasePlan):
+def read_summaries(model, sources):
+    """Summaries of a `BuyerModel`, from objects or files, which are not trusted."""
+    if isinstance(sources, str | Summary):
         raise TypeError("summaries must be a sequence of summaries or paths. Got a single one.")
-    read = []
+    summaries = []
     for place, source in enumerate(sources):
-        planned = plans and isinstance(source, ReleasePlan)
-        summary = source if planned else read_summary(source, model.n_dimensions)
+        summary = source if isinstance(source, Summary) else _read(source, model.n_dimensions)
         if summary.model != model.fingerprint:
             raise ValueError(
                 f"summaries must be made with this buyer's model, {model.fingerprint[:12]}... "
@@ -24,5 +26,16 @@ def read_summaries(model, sources, plans=False):
                     f"summaries must have the {name} of the buyer's model that they name. Got "
                     f"another at place {place}."
                 )
-        read.append(summary)
-    return read
+        summaries.append(summary)
+    return summaries
+
+
+def _read(source, n_dimensions):
+    """The summary of a file; one too long for n_dimensions is an error."""
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"summaries must be paths or Summary objects. Got {type(source).__name__}.")
+    text = read_text(source, most_bytes(n_dimensions), source)
+    try:
+        return Summary.from_json(text)
+    except ValueError as error:
+        raise ValueError(f"{source} is not a valid summary: {error}") from None

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..seller import calibrated_scale, noise_of, statistic_sensitivity
+from ..seller import noise_of, release_event
 from ._estimates import estimate, outer
 from .metrics import psd_factor
 
@@ -62,9 +62,8 @@ def choose_weight(buyer, rows, epsilon, delta, relation, shrink):
     n_draws = max(8, min(64, 100_000 // d**2))
     errors = []
     for weight in WEIGHTS:
-        sensitivity = statistic_sensitivity(weight, relation)
-        scale = calibrated_scale(epsilon, delta, sensitivity, relation, None)
-        noise = noise_of("central", relation, scale, weight, n, d, buyer.max_norm)
+        scale = release_event(epsilon, delta, weight, relation).scale
+        noise = noise_of(relation, scale, weight, n, buyer.max_norm)
         rng = np.random.default_rng(buyer.seed)
         gaps = [
             simulate_scores(buyer, mean, factor, noise, n, 1e12, shrink, n_draws, rng)

@@ -27,7 +27,7 @@ from ..maps import (
     map_rows,
     name_of,
 )
-from ..seller import RELEASE_CONSTRAINTS, SellerRelease, check_release
+from ..seller import RELEASE_CONSTRAINTS, SellerRelease, check_radius, noise_of, release_event
 from ._estimates import METRICS, Buyer, estimate_summaries
 from ._reading import read_summaries
 from ._simulation import DEFAULT_WEIGHT, choose_weight, noise_floor, score_error
@@ -56,8 +56,8 @@ class PriArTaScorer(BaseEstimator):
     latent : str or object, default="gaussian"
         Map from representations to latent rows, whose moments are released: "gaussian" is the
         identity, "pca" takes principal components, "vae" the means of a variational autoencoder.
-    metric : {"wasserstein", "kl", "diversity", "relevance"}, default="wasserstein"
-        2-Wasserstein distance, Jeffreys divergence, or one of the two baselines of Amiri et al.
+    metric : {"wasserstein", "kl"}, default="wasserstein"
+        2-Wasserstein distance or Jeffreys divergence.
     epsilon : float or None, default=None
         Privacy loss of each seller's rows in `summarize` and `transform`; None adds no noise.
         Sellers that use `SellerRelease` on their own machines choose their own.
@@ -66,8 +66,8 @@ class PriArTaScorer(BaseEstimator):
     max_norm : float, "auto" or None, default="auto"
         Radius around the buyer's mean to which latent rows are clipped. "auto" takes the 95 %
         quantile of the norms of the buyer's rows. None does not clip, and allows no `epsilon`.
-    mechanism, relation, subset_size, secret_subset : object
-        As in `SellerRelease`.
+    relation : {"replace", "null", "add_remove"}, default="replace"
+        Neighbouring relation of the sellers, see `SellerRelease`.
     mean_weight : float or "auto", default="auto"
         Weight of the mean in a noisy release, see `BuyerModel`. "auto" minimizes the error of
         simulated distances between the buyer and parts of its own rows, at this epsilon (1 if that
@@ -105,9 +105,8 @@ class PriArTaScorer(BaseEstimator):
 
     References
     ----------
-    The paper of PriArTa; M. Mohammadi Amiri, F. Berdoz, R. Raskar: "Fundamentals of Task-Agnostic
-    Data Valuation", AAAI 2023; W. E. Strawderman: "Proper Bayes Minimax Estimators of the
-    Multivariate Normal Mean", Annals of Mathematical Statistics 1971.
+    The paper of PriArTa; W. E. Strawderman: "Proper Bayes Minimax Estimators of the Multivariate
+    Normal Mean", Annals of Mathematical Statistics 1971.
 
     Examples
     --------
@@ -145,10 +144,7 @@ class PriArTaScorer(BaseEstimator):
         epsilon=None,
         delta=1e-5,
         max_norm="auto",
-        mechanism="central",
         relation="replace",
-        subset_size=None,
-        secret_subset=True,
         mean_weight="auto",
         shrink=True,
         random_state=0,
@@ -160,10 +156,7 @@ class PriArTaScorer(BaseEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.max_norm = max_norm
-        self.mechanism = mechanism
         self.relation = relation
-        self.subset_size = subset_size
-        self.secret_subset = secret_subset
         self.mean_weight = mean_weight
         self.shrink = shrink
         self.random_state = random_state
@@ -196,7 +189,7 @@ class PriArTaScorer(BaseEstimator):
         n_rows = count_rows(X)
         if n_rows < 2:
             raise ValueError(f"X must have at least 2 rows. Got {n_rows}.")
-        check_release(self, self.max_norm)
+        check_radius(self.epsilon, self.max_norm)
         columns = columns_of(X)
         random = check_random_state(self.random_state)
         representation = _fit_map(self.representation, REPRESENTATIONS, X, random)
@@ -216,12 +209,14 @@ class PriArTaScorer(BaseEstimator):
         buyer = Buyer(clipped, max_norm, self.metric, seed)
         model = BuyerModel(representation, latent, centre, max_norm, self._weight(buyer, clipped))
         # The noise floor is that of a seller with as many rows as the buyer.
-        plan = self._seller(model).plan(max(n_rows, self.subset_size or 0))
+        event = release_event(self.epsilon, self.delta, model.mean_weight, self.relation)
+        scale = 0.0 if event is None else event.scale
+        noise = noise_of(self.relation, scale, model.mean_weight, n_rows, max_norm)
         swap_in(
             self,
             model_=model,
             max_norm_=max_norm,
-            noise_floor_=noise_floor(buyer, plan.noise, plan.n_samples, self.shrink),
+            noise_floor_=noise_floor(buyer, noise, n_rows, self.shrink),
             components_=np.linalg.eigh(buyer.covariance)[1].T[::-1],
             n_samples_=n_rows,
             _buyer=buyer,
@@ -232,23 +227,10 @@ class PriArTaScorer(BaseEstimator):
     def _weight(self, buyer, rows):
         if not isinstance(self.mean_weight, str):
             return self.mean_weight
-        if buyer.max_norm is None or self.mechanism == "local":
+        if buyer.max_norm is None:
             return DEFAULT_WEIGHT
         epsilon = self.epsilon or 1.0
         return choose_weight(buyer, rows, epsilon, self.delta, self.relation, self.shrink)
-
-    def _seller(self, model, noise_random_state=None):
-        """A seller with the parameters of the scorer."""
-        return SellerRelease(
-            model,
-            self.epsilon,
-            delta=self.delta,
-            mechanism=self.mechanism,
-            relation=self.relation,
-            subset_size=self.subset_size,
-            secret_subset=self.secret_subset,
-            noise_random_state=noise_random_state,
-        )
 
     # Sellers ----------------------------------------------------------------------------------
 
@@ -286,7 +268,10 @@ class PriArTaScorer(BaseEstimator):
         for place, X in enumerate(datasets):
             check_feature_names(self, X, reset=False)
             seed = self.noise_random_state
-            seller = self._seller(self.model_, None if seed is None else seed + place)
+            seller = SellerRelease(
+                self.model_, self.epsilon, delta=self.delta, relation=self.relation,
+                noise_random_state=None if seed is None else seed + place,
+            )  # fmt: skip
             with warnings.catch_warnings():
                 if place:  # warn once
                     warnings.simplefilter("ignore", SeededNoiseWarning)
@@ -379,8 +364,8 @@ class PriArTaScorer(BaseEstimator):
 
         Parameters
         ----------
-        summaries : sequence of Summary, ReleasePlan, str or path-like
-            As in `score_summaries`; a plan gives the noise floor before a release.
+        summaries : sequence of Summary, str or path-like
+            As in `score_summaries`.
 
         Returns
         -------
@@ -396,7 +381,7 @@ class PriArTaScorer(BaseEstimator):
         return np.array(
             [
                 noise_floor(self._buyer, summary.noise, summary.n_samples, self.shrink)
-                for summary in read_summaries(self.model_, summaries, plans=True)
+                for summary in read_summaries(self.model_, summaries)
             ]
         )
 

@@ -1,86 +1,71 @@
-"""Checks of the fields of plans and summaries, which may come from an untrusted file."""
+"""Checks of the fields of a summary, which may come from an untrusted file."""
 
 import math
 import re
 
 import numpy as np
 
-from ..._utils.records import choice, integer, number, refuse
+from ..._utils.records import choice, flag, integer, number, refuse
 from ...privacy import get_epsilon
 
 MOST_DIMENSIONS = 4096
 _MOST_SAMPLES = 10**12
-_MECHANISMS = ("central", "local", "none")
 _RELATIONS = ("null", "add_remove", "replace")
 _LEAST_NOISE = 1e-3  # with less, epsilon is too large to compute
 
 
-def checked_plan(plan):
-    """Check all fields of a plan; returns those that are converted to another type."""
-    if not isinstance(plan.model, str) or not re.fullmatch("[0-9a-f]{64}", plan.model):
-        refuse("model", "a fingerprint of 64 hexadecimal digits", plan.model)
-    for name, among in (("mechanism", _MECHANISMS), ("relation", _RELATIONS)):
-        choice(getattr(plan, name), name, among)
-    for name in ("secret_subset", "seeded"):
-        if not isinstance(getattr(plan, name), bool):
-            refuse(name, "a bool", getattr(plan, name))
-    noisy, fixed = plan.mechanism != "none", {}
-    fixed["n_samples"] = integer(plan.n_samples, "n_samples", 2, _MOST_SAMPLES)
-    if plan.n_rows is not None:
-        fixed["n_rows"] = integer(plan.n_rows, "n_rows", plan.n_samples, _MOST_SAMPLES)
-    if plan.max_norm is not None:
-        fixed["max_norm"] = number(plan.max_norm, "max_norm", 1e-50, 1e50)
+def checked_facts(summary):
+    """Check all fields of a summary but the moments; returns those that are converted."""
+    if not isinstance(summary.model, str) or not re.fullmatch("[0-9a-f]{64}", summary.model):
+        refuse("model", "a fingerprint of 64 hexadecimal digits", summary.model)
+    choice(summary.relation, "relation", _RELATIONS)
+    flag(summary.seeded, "seeded")
+    noisy, fixed = summary.epsilon is not None, {}
+    fixed["n_samples"] = integer(summary.n_samples, "n_samples", 2, _MOST_SAMPLES)
+    if summary.max_norm is not None:
+        fixed["max_norm"] = number(summary.max_norm, "max_norm", 1e-50, 1e50)
     elif noisy:
         refuse("max_norm", "a number where there is noise", None)
-    fixed["mean_weight"] = number(plan.mean_weight, "mean_weight", 1e-3, 1e3, strict=False)
+    fixed["mean_weight"] = number(summary.mean_weight, "mean_weight", 1e-3, 1e3, strict=False)
     lowest, highest = (_LEAST_NOISE, 1e50) if noisy else (0.0, 0.0)
-    fixed["noise_scale"] = number(plan.noise_scale, "noise_scale", lowest, highest, strict=False)
-    fixed |= _checked_guarantee(plan) if noisy else _no_guarantee(plan)
-    fixed["centre"] = _vector(plan, "centre", None)
+    scale = number(summary.noise_scale, "noise_scale", lowest, highest, strict=False)
+    fixed["noise_scale"] = scale
+    if noisy:
+        fixed["epsilon"] = number(summary.epsilon, "epsilon", 0.0, 1e6)
+        fixed["delta"] = number(summary.delta, "delta", 0, 1.0)
+        if get_epsilon(summary.event, fixed["delta"]) > fixed["epsilon"] * (1 + 1e-9) + 1e-12:
+            refuse("epsilon", "no smaller than the noise allows at this delta", summary.epsilon)
+    elif summary.delta is not None:
+        refuse("delta", "None without epsilon", summary.delta)
+    fixed["centre"] = _vector(summary, "centre", None)
     return fixed
-
-
-def _no_guarantee(plan):
-    for name in ("epsilon", "delta"):
-        if getattr(plan, name) is not None:
-            refuse(name, "None for mechanism='none'", getattr(plan, name))
-    if plan.secret_subset:
-        refuse("secret_subset", "False for mechanism='none'", True)
-    return {}
-
-
-def _checked_guarantee(plan):
-    epsilon, delta = number(plan.epsilon, "epsilon", 0.0, 1e6), number(plan.delta, "delta", 0, 1.0)
-    if plan.secret_subset and (plan.n_rows is None or plan.relation != "replace"):
-        refuse("secret_subset", "False unless n_rows is given and relation='replace'", True)
-    if plan.relation == "add_remove" and (plan.mechanism, plan.n_rows) != ("central", None):
-        refuse("relation", "null or replace for subsets and for mechanism='local'", "add_remove")
-    if get_epsilon(plan.event, delta) > epsilon * (1 + 1e-9) + 1e-12:
-        refuse("epsilon", "no smaller than the noise allows at this delta", plan.epsilon)
-    return {"epsilon": epsilon, "delta": delta}
 
 
 def checked_moments(summary):
     """Mean and moment of a summary as checked arrays; its other fields must be checked before."""
-    d = summary.n_dimensions
-    mean = _vector(summary, "mean", d)
-    moment = _vector(summary, "moment", d * (d + 1) // 2)
+    d, noise = summary.n_dimensions, summary.noise
     radius = math.inf if summary.max_norm is None else summary.max_norm
-    for name, array, reach in (
-        ("mean", mean, radius + 40 * summary.noise.mean),
-        ("moment", moment, radius**2 + summary.row_variance + 40 * summary.noise.moment),
+    checked = {}
+    for name, size, reach in (
+        ("mean", d, radius + 40 * noise.mean),
+        ("moment", d * (d + 1) // 2, radius**2 + 40 * noise.moment),
     ):
-        largest = np.abs(array).max()
+        checked[name] = _vector(summary, name, size)
+        largest = np.abs(checked[name]).max()
         if not largest <= reach * (1 + 1e-9):
             allowed = f"what the radius, {summary.n_samples} rows and the noise allow"
             refuse(name, f"within {reach:g}, {allowed}", float(largest))
-    return {"mean": mean, "moment": moment}
+    if summary.epsilon is None:
+        _check_exact(checked["mean"], checked["moment"])
+    return checked
 
 
-def check_exact(mean, second_moment):
+def _check_exact(mean, moment):
     """Raise a ValueError for exact moments that no rows can have."""
-    least = np.linalg.eigvalsh(second_moment - np.outer(mean, mean)).min()
-    if least < -1e-9 * max(np.trace(second_moment), 1e-300):
+    second = np.zeros((len(mean), len(mean)))
+    second[np.tril_indices(len(mean))] = moment  # `eigvalsh` reads this half
+    least = np.linalg.eigvalsh(second - np.outer(mean, mean)).min()
+    if least < -1e-9 * max(np.trace(second), 1e-300):
         refuse("moment", "at least mean mean', where there is no noise", "a smaller one")
 
 

@@ -1,7 +1,7 @@
-"""The mechanism of a seller's release: statistic, sensitivity, noise and privacy loss.
+"""The mechanism of a seller's release: statistic, sensitivity and noise.
 
-All quantities are in units of the public radius R: rows have norm at most 1. The central mechanism
-releases one vector,
+All quantities are in units of the public radius R: rows have norm at most 1. The release is one
+vector,
 
     T = sum over rows of (w x, svec(x x') [, k])  +  N(0, scale^2 I),
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...privacy import GaussianEvent, OpaqueEvent, calibrate_gaussian, get_epsilon, svec, svec_index
+from ...privacy import calibrate_gaussian, svec, svec_index
 
 COUNT_WEIGHT = 0.5
 _ROUNDING = 1e-12  # relative rounding error of the formulas; `clip_rows` keeps norms up to 1
@@ -43,20 +43,16 @@ def statistic_sensitivity(mean_weight, relation):
     return bound * (1 + _ROUNDING)
 
 
-def row_sensitivity(relation):
-    """L2 sensitivity of one row of norm at most 1, for noise on every row; rounded up."""
-    return (2.0 if relation == "replace" else 1.0) * (1 + _ROUNDING)
-
-
-def sensitivity_of(mechanism, mean_weight, relation):
-    """L2 sensitivity of the quantity that a mechanism adds noise to."""
-    if mechanism == "local":
-        return row_sensitivity(relation)
-    return statistic_sensitivity(mean_weight, relation)
+def release_event(epsilon, delta, mean_weight, relation):
+    """The event of a release with a guarantee; None without one."""
+    if epsilon is None:
+        return None
+    sensitivity = statistic_sensitivity(mean_weight, relation)
+    return calibrate_gaussian(epsilon, delta, sensitivity, relation)
 
 
 def moment_statistic(rows, mean_weight, relation):
-    """The exact statistic of the central mechanism: sums over rows of norm at most 1."""
+    """The exact statistic: sums over rows of norm at most 1."""
     parts = [mean_weight * rows.sum(axis=0), svec(rows.T @ rows)]
     if relation == "add_remove":
         parts.append([COUNT_WEIGHT * len(rows)])
@@ -64,54 +60,23 @@ def moment_statistic(rows, mean_weight, relation):
 
 
 def unpack(statistic, d, mean_weight, n_samples):
-    """Mean, lower triangle of the second moment, and number of rows, from a noisy statistic.
+    """Mean, lower triangle of the second moment, and number of rows, from a statistic.
 
-    ``n_samples=None`` estimates the number of rows from the statistic, as at least 2.
+    ``n_samples=None`` estimates the number of rows from the noisy statistic, as at least 2. The
+    sums over it may then be out of range, and are clipped, which is post-processing.
     """
-    size = d * (d + 1) // 2
-    if n_samples is None:
+    size, hidden = d * (d + 1) // 2, n_samples is None
+    if hidden:
         n_samples = max(2, round(float(statistic[-1]) / COUNT_WEIGHT))
-    moment = statistic[d : d + size] / svec_index(d)[2]
-    return statistic[:d] / mean_weight / n_samples, moment / n_samples, n_samples
+    mean = statistic[:d] / mean_weight / n_samples
+    moment = statistic[d : d + size] / svec_index(d)[2] / n_samples
+    if hidden:
+        mean, moment = mean / max(1.0, np.linalg.norm(mean)), np.clip(moment, -1, 1)
+    return mean, moment, n_samples
 
 
-def amplified(epsilon, delta, rate):
-    """(epsilon, delta) of a mechanism on a secret sample, such that all rows have the given ones.
-
-    Secret sampling of a fixed number of rows without replacement, at a rate g, changes (e, d) to
-    ``(log(1 + g (exp(e) - 1)), g d)`` under replacement of a row (Balle, Barthe and Gaboardi,
-    NeurIPS 2018, Theorem 9).
-    """
-    larger = epsilon + math.log(-math.expm1(-epsilon) / rate + math.exp(-epsilon))
-    return min(epsilon, larger) if rate == 1 else larger, min(delta / rate, 1 - 1e-9)
-
-
-def calibrated_scale(epsilon, delta, sensitivity, relation, rate):
-    """Noise scale for a guarantee, rounded up; `rate` is that of a secret sample, or None."""
-    if rate is not None:
-        epsilon, delta = amplified(epsilon, delta, rate)
-    return calibrate_gaussian(epsilon, delta, sensitivity, relation).scale
-
-
-def claimed_event(scale, sensitivity, relation, rate, delta):
-    """Privacy event of a release; for a secret sample its (epsilon, delta) at this `delta`."""
-    event = GaussianEvent(scale, sensitivity, relation)
-    if rate is None:
-        return event
-    inner = get_epsilon(event, min(delta / rate, 1 - 1e-9))
-    # log(1 + g (exp(e) - 1)) without overflow
-    outer = inner + math.log(rate + (1 - rate) * math.exp(-inner))
-    return OpaqueEvent(max(outer, 1e-12) * (1 + _ROUNDING), delta, relation)
-
-
-def noise_of(mechanism, relation, scale, mean_weight, n_samples, d, max_norm):
-    """`Noise` of a release of n_samples rows of d entries; `max_norm` is None without noise."""
+def noise_of(relation, scale, mean_weight, n_samples, max_norm):
+    """`Noise` of a release of n_samples rows; `max_norm` is None without noise."""
     radius = max_norm or 0.0
-    if mechanism == "local":
-        return Noise(
-            scale / math.sqrt(n_samples) * radius,
-            scale * math.sqrt(2 * (scale**2 + 2 / d) / n_samples) * radius**2,
-            None,
-        )
     count = scale / COUNT_WEIGHT if relation == "add_remove" else None
     return Noise(scale / (mean_weight * n_samples) * radius, scale / n_samples * radius**2, count)

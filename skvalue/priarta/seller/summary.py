@@ -1,18 +1,22 @@
 """Summary that a seller sends to the buyer: noisy moments and the parameters of their guarantee."""
 
-from dataclasses import dataclass, fields, replace
+import json
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 
 import numpy as np
 
-from ..._utils.records import refuse
-from ._checks import check_exact, checked_moments
-from ._summary_file import decode, encode
-from .plan import ReleasePlan
+from ..._utils.records import from_base64, read_record, refuse, to_base64
+from ...privacy import GaussianEvent
+from ._checks import MOST_DIMENSIONS, checked_facts, checked_moments
+from .mechanism import noise_of, statistic_sensitivity
+
+_FORMAT, _VERSION = "skvalue.priarta.Summary", 1
+_VECTORS = ("centre", "mean", "moment")
 
 
 @dataclass(frozen=True, eq=False)
-class Summary(ReleasePlan):
+class Summary:
     """A seller's mean and second moment around the buyer's centre, and how they were released.
 
     `SellerRelease` makes it on the seller's machine; `to_json` and `from_json` transfer it to the
@@ -21,11 +25,24 @@ class Summary(ReleasePlan):
 
     Parameters
     ----------
-    model, n_samples, n_rows, max_norm, centre, mechanism, relation, epsilon, delta, mean_weight : \
-object
-        As in `ReleasePlan`.
-    noise_scale, secret_subset, seeded : object
-        As in `ReleasePlan`.
+    model : str
+        Fingerprint of the buyer's model that transforms the rows.
+    n_samples : int
+        Number of rows in the sums; noisy with ``relation="add_remove"``.
+    max_norm : float or None
+        Radius R around the centre to which rows are clipped. None: neither clipped nor private.
+    centre : array-like of shape (d,)
+        The buyer's mean, around which moments are taken.
+    relation : {"null", "add_remove", "replace"}
+        Neighbouring relation of the guarantee.
+    epsilon, delta : float or None
+        Parameters of the guarantee; None without noise.
+    mean_weight : float
+        Weight of the mean in the release, see `BuyerModel`.
+    noise_scale : float
+        Standard deviation of the noise on the sums of the statistic, in units of `max_norm`.
+    seeded : bool
+        Whether the noise has a seed, which voids the guarantee.
     mean : array-like of shape (d,)
         Mean of the rows around the centre.
     moment : array-like of shape (d * (d + 1) // 2,)
@@ -50,15 +67,51 @@ object
     True
     """
 
+    model: str
+    n_samples: int
+    max_norm: float | None
+    centre: np.ndarray
+    relation: str
+    epsilon: float | None
+    delta: float | None
+    mean_weight: float
+    noise_scale: float
+    seeded: bool
     mean: np.ndarray
     moment: np.ndarray
 
     def __post_init__(self):
-        super().__post_init__()
-        for name, value in checked_moments(self).items():
-            object.__setattr__(self, name, value)
-        if self.mechanism == "none":
-            check_exact(self.mean, self.second_moment)
+        for check in (checked_facts, checked_moments):
+            for name, value in check(self).items():
+                object.__setattr__(self, name, value)
+
+    @property
+    def event(self):
+        """Privacy event of the release, for accounting; None without noise."""
+        if self.epsilon is None:
+            return None
+        sensitivity = statistic_sensitivity(self.mean_weight, self.relation)
+        return GaussianEvent(self.noise_scale, sensitivity, self.relation)
+
+    @property
+    def guarantee(self):
+        """The guarantee as a sentence; None if there is none."""
+        if self.epsilon is None or self.seeded:
+            return None
+        size = f"({self.epsilon:.6g}, {self.delta:.6g})"
+        return f"{size}-differential privacy of a row, relation {self.relation}"
+
+    @property
+    def n_dimensions(self):
+        """Number of latent dimensions d."""
+        return len(self.centre)
+
+    @property
+    def noise(self):
+        """Standard deviations of the noise on mean, second moment and number of rows."""
+        return noise_of(
+            self.relation, self.noise_scale, self.mean_weight, self.n_samples, self.max_norm
+        )
 
     @cached_property
     def second_moment(self):
@@ -81,7 +134,7 @@ object
         """
         n = self.n_samples
         covariance = self.second_moment - np.outer(self.mean, self.mean)
-        covariance += (self.mean_noise**2 - self.row_variance) * np.eye(self.n_dimensions)
+        covariance += self.noise.mean**2 * np.eye(self.n_dimensions)
         return self.mean.copy(), covariance * (n / (n - 1))
 
     def to_json(self):
@@ -92,8 +145,9 @@ object
         text : str
             JSON; arrays are base64 of little-endian float64.
         """
-        record = {field.name: getattr(self, field.name) for field in fields(self)}
-        return encode(record, self.guarantee)
+        head = {"format": _FORMAT, "version": _VERSION, "guarantee": self.guarantee}
+        vectors = {name: to_base64(getattr(self, name)) for name in _VECTORS}
+        return json.dumps({**head, **asdict(self), **vectors}, allow_nan=False, indent=0)
 
     def save(self, path):
         """Write the summary to a file.
@@ -126,8 +180,11 @@ object
             If the text is not JSON, is too long, has missing, unknown or repeated fields, or a
             field has an invalid value.
         """
-        record, claimed = decode(text, {field.name for field in fields(cls)})
-        summary = cls(**record)
+        names = {field.name for field in fields(cls)} | {"guarantee"}
+        record = read_record(text, _FORMAT, _VERSION, names, most_bytes(MOST_DIMENSIONS))
+        claimed = record.pop("guarantee")
+        vectors = {name: from_base64(record[name], name) for name in _VECTORS}
+        summary = cls(**record | vectors)
         if claimed != summary.guarantee:
             refuse("guarantee", f"{summary.guarantee!r}, as the fields say", claimed)
         return summary
@@ -140,17 +197,11 @@ object
     def __hash__(self):
         return hash(self.to_json())
 
-    def replaced(self, **changes):
-        """Copy of the summary with some fields replaced, and checked again.
 
-        Parameters
-        ----------
-        **changes : object
-            Fields to replace, by name.
+def most_bytes(n_dimensions):
+    """Largest number of bytes of a summary file.
 
-        Returns
-        -------
-        summary : Summary
-            The copy.
-        """
-        return replace(self, **changes)
+    >>> most_bytes(64)
+    36864
+    """
+    return 8 * n_dimensions**2 + 4096
