@@ -21,7 +21,7 @@ def choose_sampler(semivalue, n, limit=None):
     permutation but no block of subsets, otherwise "stratified".
     """
     limit = np.inf if limit is None else limit
-    if size_weights(semivalue, n)[-1] == 1.0 or 2**n <= min(limit - 1, _FEW):
+    if 2**n <= min(limit - 1, _FEW):
         return "exact"
     if max(limit, n - 1) <= SUBSETS:
         return "permutation"
@@ -37,7 +37,7 @@ def make_design(sampler, semivalue, n, truncation=None, adjustment=None, **optio
     """
     q = size_weights(semivalue, n)
     if sampler == "exact" or n == 1:
-        if n > _LARGEST and q[-1] != 1.0:
+        if n > _LARGEST:
             raise ValueError(
                 f"sampler='exact' enumerates the 2^n coalitions of at most {_LARGEST} players. "
                 f"Got {n} players."

@@ -1,4 +1,4 @@
-"""Semivalues from the utilities of all coalitions of nonzero weight."""
+"""Semivalues from the utilities of all coalitions."""
 
 from copy import copy
 from dataclasses import dataclass, replace
@@ -26,13 +26,12 @@ class TableMoments(Moments):
 
 
 class ExactDesign(Design):
-    """All 2^n coalitions, or the n coalitions of leave-one-out."""
+    """All 2^n coalitions."""
 
     exact = True
 
     def __init__(self, q, **options):
-        self.q, self.leave_one_out = q, bool(q[-1] == 1.0)
-        self.total = len(q) if self.leave_one_out else 2 ** len(q)
+        self.q, self.total = q, 2 ** len(q)
         self.cost = min(ROUND, self.total)
         self.n_blocks = -(-self.total // self.cost)
         super().__init__(len(q), **options)
@@ -46,8 +45,6 @@ class ExactDesign(Design):
     def _ask(self, blocks):
         start, stop = self.moments.count, min((self.block + 1) * self.cost, self.total)
         codes = np.arange(start, min(start + min(self.size, max(1, ENTRIES // self.n)), stop))
-        if self.leave_one_out:
-            return np.arange(self.n) != codes[:, None]
         return (codes[:, None] >> np.arange(self.n)) % 2 == 1
 
     def _tell(self, utilities):
@@ -56,30 +53,18 @@ class ExactDesign(Design):
         self._advance(moments, complete, len(utilities))
 
     def values(self):
-        if self.leave_one_out:
-            return np.where(self._is_known(), self.full - self.moments.utilities, np.nan)
-        if self.moments.count < self.total:
+        if not self.has_reliable_errors:
             return np.full(self.n, np.nan)
         return tabulated_semivalue(self.moments.utilities, lambda _n: self.q)
 
     def variances(self):
-        return np.where(self._is_known(), 0.0, np.inf), np.full(self.n, np.inf)
+        error = 0.0 if self.has_reliable_errors else np.inf
+        return np.full(self.n, error), np.full(self.n, np.inf)
 
     def reweighted(self, q):
-        if self.leave_one_out and q[-1] != 1.0:
-            raise ValueError(
-                "reweight needs coalitions of all sizes of the semivalue. Got those of "
-                f"leave-one-out, of {self.n - 1} players."
-            )
         other = copy(self)
         other.q = q
         return other, 0.0, 0.0
-
-    def _is_known(self):
-        """Players whose values are known; for leave-one-out after one coalition each."""
-        if self.leave_one_out:
-            return np.arange(self.n) < self.moments.count
-        return np.full(self.n, self.moments.count == self.total)
 
     @property
     def has_reliable_errors(self):

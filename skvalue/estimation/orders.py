@@ -60,14 +60,12 @@ class _Drawn:
     positions: np.ndarray  # position of each player in each permutation
     utilities: np.ndarray
     steps: list  # arrays of sizes still to be evaluated
-    alive: np.ndarray  # permutations that have not ended
+    active: np.ndarray  # permutations that have not ended
     ends: np.ndarray  # size at which each permutation ended
     requested: tuple = ()  # permutations and sizes of the coalitions being evaluated
     start: int = 0  # number of known prefixes of the first step
     cost: int = 0
     added: int = 0  # number of permutations in the moments
-    ended: bool = False  # whether all permutations have ended, truncated or not
-    n_more: int = 0  # number of permutations by which the last replicate is extended
 
 
 class OrderDesign(Design):
@@ -78,10 +76,6 @@ class OrderDesign(Design):
     remaining difference is split equally between the remaining players. If all later prefixes are
     within the tolerance too, each of these marginal contributions is wrong by at most twice the
     tolerance plus that equal part; `OrderMoments.bias` is the mean of this bound.
-
-    The last replicate of a small budget is extended by a part of one more replicate, and by a copy
-    of its first permutation in which a random stretch is shuffled: uniform too, at the cost of the
-    prefixes that change.
     """
 
     def __init__(self, q, kind, truncation=None, **options):
@@ -107,107 +101,62 @@ class OrderDesign(Design):
             self._drawn = self._draw(blocks)
         drawn = self._drawn
         sizes, count = drawn.steps[0], min(self.size, max(1, ENTRIES // self.n))
-        stop = min(drawn.start + count, len(drawn.alive) * len(sizes))
+        stop = min(drawn.start + count, len(drawn.active) * len(sizes))
         order, place = np.divmod(np.arange(drawn.start, stop), len(sizes))
-        drawn.requested = drawn.alive[order], sizes[place]
+        drawn.requested = drawn.active[order], sizes[place]
         return prefix_masks(drawn.positions[drawn.requested[0]], drawn.requested[1])
 
     def _draw(self, blocks):
         """The permutations of some blocks."""
-        kind, n = self.kind, self.n
-        rngs = [self.random(block) for block in blocks]
-        orders = [draw_orders(rng, n, kind) for rng in rngs]
-        more, part = orders[-1][:0], ()  # more permutations, and prefixes that change in the last
-        if self.rest and self.block + self.blocks_left == blocks.stop:
-            count, rest = divmod(self.rest, len(self.sizes))
-            picks = np.arange(count) * self.n_orders // max(count, 1)
-            more = draw_orders(rngs[-1], n, kind)[picks]
-            if rest:
-                order, part = self._shuffled(rngs[-1], orders[-1][0], rest)
-                more = np.concatenate([more, order[None]])
-        orders = np.concatenate([*orders, more])
-        utilities = np.zeros((len(orders), n + 1))
+        orders = [draw_orders(self.random(block), self.n, self.kind) for block in blocks]
+        orders = np.concatenate(orders)
+        utilities = np.zeros((len(orders), self.n + 1))
         utilities[:, 0], utilities[:, -1] = self.empty_utility, self.full
         step = len(self.sizes) if self.truncation is None else self.stretch
         steps = np.split(self.sizes, range(step, len(self.sizes), step))
-        alive, ends = np.arange(len(orders)), np.full(len(orders), n)
-        if len(part):  # evaluated last; the other prefixes of this permutation are then known
-            alive, steps = alive[:-1], [*steps, part]
-        drawn = _Drawn(orders, np.argsort(orders, axis=1), utilities, steps, alive, ends)
-        drawn.n_more = len(more)
-        return drawn
-
-    def _shuffled(self, rng, order, count):
-        """A copy of a permutation with a shuffled stretch, and the `count` prefixes that change."""
-        edges = np.r_[0, self.sizes, self.n]
-        first = rng.integers(len(self.sizes) - count + 1)
-        stretch = slice(edges[first], edges[first + count + 1])
-        order = order.copy()
-        order[stretch] = rng.permutation(order[stretch])
-        return order, edges[first + 1 : first + count + 1]
+        active, ends = np.arange(len(orders)), np.full(len(orders), self.n)
+        return _Drawn(orders, np.argsort(orders, axis=1), utilities, steps, active, ends)
 
     def _tell(self, utilities):
         drawn, n_sizes = self._drawn, len(self._drawn.steps[0])
         drawn.utilities[drawn.requested] = utilities
         drawn.start, drawn.cost = drawn.start + len(utilities), drawn.cost + len(utilities)
-        complete = drawn.start == len(drawn.alive) * n_sizes
         if self.truncation is None:
-            if drawn.alive[0] == 0:
-                self._add(drawn.start // n_sizes)
-            elif complete:
-                self._add(len(drawn.orders))
-            if complete and len(drawn.steps) > 1:
-                self._start_part()
-        elif complete:
+            self._add(drawn.start // n_sizes)
+        elif drawn.start == len(drawn.active) * n_sizes:
             self._truncate(drawn.steps.pop(0))
             drawn.start = 0
-            drawn.ended = not drawn.steps or not len(drawn.alive)
+            # The permutations that end first would bias the values: a round is added as a whole.
+            if not drawn.steps or not len(drawn.active):
+                self._add(len(drawn.orders))
         if drawn.added == len(drawn.orders):
             self._drawn = None
-
-    def end_round(self):
-        if self._drawn is None or not self._drawn.ended:
-            return False
-        self._add(len(self._drawn.orders))
-        self._drawn = self._last = None
-        return True
 
     def _truncate(self, sizes):
         """End the permutations whose utilities at these sizes are within the tolerance."""
         drawn, last = self._drawn, sizes[-1]
         if len(sizes) < self.stretch:
             return
-        utilities = drawn.utilities[np.ix_(drawn.alive, sizes)]
+        utilities = drawn.utilities[np.ix_(drawn.active, sizes)]
         flat = (np.abs(utilities - self.full) <= self.truncation).all(axis=1)
-        for order in drawn.alive[flat]:
+        for order in drawn.active[flat]:
             drawn.ends[order] = last
             reached = drawn.utilities[order, last]
             drawn.utilities[order, last:] = np.linspace(reached, self.full, self.n + 1 - last)
-        drawn.alive = drawn.alive[~flat]
-
-    def _start_part(self):
-        """Continue with the changed prefixes of the last permutation; the others are known."""
-        drawn = self._drawn
-        drawn.steps.pop(0)
-        drawn.alive, drawn.start = np.array([len(drawn.orders) - 1]), 0
-        drawn.utilities[-1] = drawn.utilities[len(drawn.orders) - drawn.n_more - self.n_orders]
+        drawn.active = drawn.active[~flat]
 
     def _add(self, n_known):
         """Add the complete blocks among the first `n_known` permutations."""
-        drawn, moments, first, kept = self._drawn, self.moments, self._drawn.added, None
-        ends = np.arange(self.n_orders, len(drawn.orders) - drawn.n_more + 1, self.n_orders)
-        ends[-1] = len(drawn.orders)  # with the permutations that extend the last block
-        ends = ends[(ends > first) & (ends <= n_known)]
-        for number, end in enumerate(ends):
-            if drawn.n_more and end == len(drawn.orders):
-                kept = moments, self.block + number, self.n_evaluations + number * self.cost
-            part = slice(drawn.added, end)
+        drawn, moments = self._drawn, self.moments
+        starts = range(drawn.added, n_known - self.n_orders + 1, self.n_orders)
+        for start in starts:
+            part = slice(start, start + self.n_orders)
             orders, utilities = drawn.orders[part], drawn.utilities[part]
             x = prefix_marginals(orders, utilities, self.weights)
             moments = moments.add(x, self._bias(orders, utilities, drawn.ends[part]))
-            drawn.added = end
-        cost = len(ends) * self.cost + (self.rest if kept else 0)
-        self._advance(moments, len(ends), drawn.cost if self.truncation else cost, kept)
+        drawn.added += len(starts) * self.n_orders
+        cost = drawn.cost if self.truncation else len(starts) * self.cost
+        self._advance(moments, len(starts), cost)
 
     def _bias(self, orders, utilities, ends):
         bias = np.zeros(self.n)

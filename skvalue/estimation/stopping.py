@@ -25,10 +25,34 @@ class Stopping:
     stable: bool = False  # whether the lowest rows were the same at the last two checks
 
     @property
+    def is_set(self):
+        """Whether there is any rule."""
+        return bool(self.goals) or not (self.max_evaluations is self.max_time is None)
+
+    @property
     def goals(self):
         """Names of the goals that are set."""
         names = ("tol", "sign_level", "stable_bottom")
         return [name for name in names if getattr(self, name) is not None]
+
+    def limit(self, n_games):
+        """Most coalitions of each of some games, with that of all players; None without a limit."""
+        return None if self.max_evaluations is None else self.max_evaluations // n_games
+
+    def refuse_few(self, designs, sampler):
+        """Raise ValueError if the limit allows less than one replicate in every game."""
+        costs = [1 + (design.total if design.exact else design.cost) for design in designs]
+        least = len(designs) * max(costs)
+        if self.max_evaluations < least:
+            games = "" if len(designs) == 1 else f", {max(costs)} in each of {len(designs)} splits"
+            raise ValueError(
+                f"max_evaluations must be at least {least} for sampler={sampler!r} and "
+                f"{max(design.n for design in designs)} players{games}. Got {self.max_evaluations}."
+            )
+
+    def is_late(self, seconds):
+        """Whether `max_time` is over after a number of seconds."""
+        return self.max_time is not None and seconds > self.max_time
 
     def reached(self, values, errors, freedom, n_evaluations):
         """Names of the goals if all are reached, else None."""

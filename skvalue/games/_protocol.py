@@ -97,7 +97,8 @@ class Game(ABC):
         Raises
         ------
         ValueError
-            If the masks are not boolean or the number of columns is not `n_players`.
+            If the masks are not boolean, the number of columns is not `n_players`, or a utility is
+            not finite.
         """
         masks = np.asarray(masks)
         if masks.dtype != bool or masks.ndim != 2 or masks.shape[1] != self.n_players:
@@ -111,6 +112,12 @@ class Game(ABC):
             utilities[nonempty] = self._recall(masks[nonempty])
         elif len(nonempty):
             utilities[nonempty] = self._count(*self._compute(masks[nonempty]))
+        if not np.isfinite(utilities).all():
+            worst = np.flatnonzero(~np.isfinite(utilities))[0]
+            raise ValueError(
+                f"Utilities must be finite. Got {utilities[worst]} for a coalition of "
+                f"{masks[worst].sum()} players."
+            )
         return utilities
 
     def evaluation_cost(self, size=None, n_coalitions=None, nested=False):
@@ -249,11 +256,4 @@ class FunctionGame(Game):
         return utilities
 
     def _compute(self, masks, n_jobs=None):
-        utilities = self._call(masks)
-        if not np.isfinite(utilities).all():
-            worst = int(np.flatnonzero(~np.isfinite(utilities))[0])
-            raise ValueError(
-                f"function must return finite utilities. Got {utilities[worst]} for a coalition of "
-                f"{masks[worst].sum()} players."
-            )
-        return utilities, np.zeros(len(masks), dtype=bool)
+        return self._call(masks), np.zeros(len(masks), dtype=bool)

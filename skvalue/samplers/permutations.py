@@ -1,19 +1,12 @@
-"""Coalitions as prefixes of random permutations of the players.
-
-Source of the orthogonal permutations: R. Mitchell, J. Cooper, E. Frank, G. Holmes: "Sampling
-Permutations for Shapley Value Estimation", JMLR 23, 2022 (section 5.2, orthogonal spherical codes).
-"""
+"""Coalitions as prefixes of random permutations of the players."""
 
 import numpy as np
 
-ORDERS = ("permutation", "antithetic", "latin", "orthogonal")
-
-_SHIFTS = 8
-_DIRECTIONS = 4
+ORDERS = ("permutation", "antithetic")
 
 
 def draw_orders(rng, n, kind="permutation"):
-    """Draw one replicate: a few permutations, each uniform, that reduce the variance together.
+    """Draw one replicate: one or two permutations, each uniform.
 
     Parameters
     ----------
@@ -21,12 +14,9 @@ def draw_orders(rng, n, kind="permutation"):
         Source of random numbers.
     n : int
         Number of players.
-    kind : {"permutation", "antithetic", "latin", "orthogonal"}, default="permutation"
-        "permutation": one permutation. "antithetic": a permutation and its reverse. "latin": up to
-        8 cyclic shifts of a permutation by equal steps, so that the positions of a player are
-        evenly spaced (for n <= 8 each position once: a Latin square). "orthogonal": the orders of
-        the coordinates of up to 4 random orthogonal vectors, and their reverses, so that positions
-        in different permutations are almost uncorrelated.
+    kind : {"permutation", "antithetic"}, default="permutation"
+        "permutation": one permutation. "antithetic": a permutation and its reverse, which reduce
+        the variance together.
 
     Returns
     -------
@@ -42,35 +32,11 @@ def draw_orders(rng, n, kind="permutation"):
     --------
     >>> draw_orders(np.random.default_rng(0), 4, "antithetic").tolist()
     [[2, 0, 1, 3], [3, 1, 0, 2]]
-    >>> np.sort(draw_orders(np.random.default_rng(0), 4, "latin"), axis=0).tolist()[0]
-    [0, 0, 0, 0]
     """
     if kind not in ORDERS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, ORDERS))}. Got {kind!r}.")
-    if kind == "orthogonal":
-        ahead = np.argsort(_orthogonal(rng, n, min(n - 1, _DIRECTIONS)), axis=1, kind="stable")
-        return np.concatenate([ahead, ahead[:, ::-1]]) if n > 1 else np.zeros((1, 1), np.int64)
     order = rng.permutation(n)
-    if kind == "permutation":
-        return order[None]
-    if kind == "antithetic":
-        return np.stack([order, order[::-1]])
-    shifts = min(n, _SHIFTS)
-    return np.stack([np.roll(order, -(n * step // shifts)) for step in range(shifts)])
-
-
-def _orthogonal(rng, n, count):
-    """Random orthogonal directions of sum zero, each uniform, as an array (count, n).
-
-    By Gram-Schmidt without BLAS, so that the result does not depend on the number of threads.
-    """
-    vectors = rng.standard_normal((count, n))
-    vectors -= vectors.mean(axis=1, keepdims=True)
-    for i, vector in enumerate(vectors):
-        for _ in range(2):  # twice, because of rounding errors
-            for other in vectors[:i]:
-                vector -= (vector * other).sum() / (other * other).sum() * other
-    return vectors
+    return order[None] if kind == "permutation" else np.stack([order, order[::-1]])
 
 
 def prefix_masks(positions, sizes):

@@ -16,10 +16,9 @@ class SemivalueValuer(BaseSemivalueValuer):
     Parameters
     ----------
     %(model)s
-    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \
-            default="shapley"
+    semivalue : {"shapley", "banzhaf"}, tuple (alpha, beta) or callable, default="shapley"
         The semivalue; a tuple is Beta(alpha, beta)-Shapley, a callable a custom semivalue, see
-        `skvalue.semivalues.size_weights`.
+        `skvalue.semivalues.size_weights`. Leave-one-out is `LeaveOneOutValuer`.
     %(utility)s
     %(sampling)s
     %(data)s

@@ -217,8 +217,6 @@ def semivalues():
         "Beta Shapley": dict(semivalue=(4, 1)),
         "permutation": dict(sampler="permutation"),
         "antithetic": dict(sampler="antithetic"),
-        "latin": dict(sampler="latin"),
-        "orthogonal": dict(sampler="orthogonal"),
         "truncated": dict(sampler="antithetic", truncation=0.02),
     }.items():
         line(f"semivalues, {name}", fit, "SemivalueValuer", data, max_evaluations=1600, n_jobs=1,

@@ -15,7 +15,6 @@ from skvalue.estimation import (
     ("semivalue", "n", "sampler"),
     [
         ("shapley", 10, "exact"),
-        ("leave-one-out", 1000, "exact"),
         ("shapley", 100, "stratified"),
         ("banzhaf", 100, "subsets"),
     ],

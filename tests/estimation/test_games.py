@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skvalue.estimation import SAMPLERS, Run, Stopping, combine, make_design, t_halfwidth
+from skvalue.estimation import SAMPLERS, RunState, Stopping, combine, make_design, t_halfwidth
 from skvalue.games import FunctionGame, airport_game, gloves_game, voting_game
 from skvalue.semivalues import tabulated_semivalue
 
@@ -62,10 +62,8 @@ def test_agrees_with_enumeration(number, part):
     for semivalue in [SEMIVALUES[(number + 2 * part + i) % 6] for i in (0, 1)]:
         exact = tabulated_semivalue(table, semivalue)
         for sampler in ESTIMATED:
-            # Replicates of 8 orders are few: t has heavy tails.
-            limit = 6000 if sampler == "orthogonal" else 3000
-            values, errors, _, design = estimate(game, sampler, semivalue, limit, 1000 + number)
-            assert design.n_evaluations <= limit
+            values, errors, _, design = estimate(game, sampler, semivalue, 3000, 1000 + number)
+            assert design.n_evaluations <= 3000
             off = np.abs(values - exact)
             assert (off <= 4 * errors + 1e-9).all(), (sampler, semivalue, (off / errors).max())
 
@@ -78,8 +76,7 @@ def test_exhaustive_is_exact(number, semivalue):
     values, errors, _, design = estimate(game, "exact", semivalue, None, 0)
     np.testing.assert_allclose(values, exact, atol=1e-12)
     assert (errors == 0).all()
-    n = game.n_players
-    assert design.n_evaluations == 1 + (n if semivalue == "leave-one-out" else 2**n)
+    assert design.n_evaluations == 1 + 2**game.n_players
 
 
 @pytest.mark.parametrize("unit", [2.0**300, 2.0**-300])
@@ -98,16 +95,6 @@ def test_no_unit_of_the_utility_changes_the_degrees_of_freedom(sampler, unit):
     assert (freedom > 3).all()
 
 
-def test_latin_squares_of_leave_one_out_are_exact():
-    # In 8 cyclic shifts of 8 players each player is last once.
-    game = random_game(9)
-    assert game.n_players == 8
-    values, errors, *_ = estimate(game, "latin", "leave-one-out", 200, 0)
-    exact = tabulated_semivalue(game.utility(all_masks(8)), "leave-one-out")
-    np.testing.assert_allclose(values, exact, atol=1e-12)
-    assert errors.max() < 1e-12
-
-
 @pytest.mark.parametrize("sampler", ESTIMATED)
 def test_shapley_values_sum_to_the_gain(sampler):
     game = random_game(3)
@@ -119,7 +106,7 @@ def additive(worth):
     return FunctionGame(lambda masks: masks @ worth, len(worth))
 
 
-@pytest.mark.parametrize("sampler", ["permutation", "antithetic", "latin"])
+@pytest.mark.parametrize("sampler", ["permutation", "antithetic"])
 def test_orders_of_an_additive_game_have_no_error(sampler):
     worth = np.random.default_rng(0).normal(size=40)
     values, errors, *_ = estimate(additive(worth), sampler, "shapley", 1000, 0)
@@ -163,11 +150,10 @@ def test_truncation_ends_its_last_round_within_the_limit(limit):
     n, kept = 30, []
     game = FunctionGame(lambda masks: 1 - 0.7 ** masks.sum(axis=1), n)
     design = make_design("permutation", "shapley", n, 0.01, seed=0)
-    run = Run([design], [np.arange(n)], n, Stopping(max_evaluations=limit))
+    run = RunState([design], [np.arange(n)], n, Stopping(max_evaluations=limit))
     while (masks := run.ask()) is not None:
         kept.append(len(masks))
         run.tell(game.utility(masks))
-    run.finish()
     assert sum(kept) <= limit
     assert run.n_evaluations == sum(kept) > limit - n
 
@@ -178,9 +164,8 @@ def test_truncation_waits_for_a_flat_stretch():
         size = masks.sum(axis=1)
         return np.where(size == 10, 1.0, size / 100)
 
-    design = estimate(FunctionGame(touch, 100), "permutation", "shapley", 2000, 0, truncation=0.02)[
-        3
-    ]
+    game = FunctionGame(touch, 100)
+    design = estimate(game, "permutation", "shapley", 2000, 0, truncation=0.02)[3]
     assert design.n_evaluations > 0.9 * 99 * design.block
 
 

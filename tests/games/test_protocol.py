@@ -108,7 +108,7 @@ def test_bad_masks(masks):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_function_that_gives_no_number(value):
     game = FunctionGame(lambda masks: np.full(len(masks), value), 3, empty_utility=0)
-    with pytest.raises(ValueError, match=f"finite utilities. Got {value} for a coalition of 2"):
+    with pytest.raises(ValueError, match=f"finite. Got {value} for a coalition of 2"):
         game.utility([[True, False, True]])
 
 

@@ -23,31 +23,6 @@ def test_antithetic_orders_are_reverses():
     np.testing.assert_array_equal(one, other[::-1])
 
 
-@pytest.mark.parametrize("n", [2, 5, 8, 9, 100])
-def test_latin_orders_spread_positions(n):
-    orders = draw_orders(np.random.default_rng(2), n, "latin")
-    assert orders.shape == (min(n, 8), n)
-    positions = np.sort(np.argsort(orders, axis=1), axis=0)
-    if n <= 8:
-        assert (positions == np.arange(n)[:, None]).all()
-    gaps = np.diff(np.vstack([positions, positions[:1] + n]), axis=0)
-    assert gaps.min() >= n // 8
-    assert gaps.max() <= -(-n // min(n, 8))
-
-
-@pytest.mark.parametrize("n", [2, 3, 5, 40])
-def test_orthogonal_orders_are_those_of_vectors_at_right_angles(n):
-    count = min(n - 1, 4)
-    vectors = np.random.default_rng(2).standard_normal((count, n))
-    before = np.ones((1, n))
-    for i, vector in enumerate(vectors):  # what is left without the ones before
-        vectors[i] -= np.linalg.lstsq(before.T, vector)[0] @ before
-        before = np.vstack([before, vectors[i]])
-    orders = draw_orders(np.random.default_rng(2), n, "orthogonal")
-    np.testing.assert_array_equal(orders[:count], np.argsort(vectors, axis=1))
-    np.testing.assert_array_equal(orders[count:], orders[:count, ::-1])
-
-
 def test_one_player_has_one_order():
     for kind in ORDERS:
         orders = draw_orders(np.random.default_rng(0), 1, kind)
@@ -69,26 +44,6 @@ def test_the_mean_over_replicates_is_the_shapley_value(kind):
         replicates.append(prefix_marginals(orders, utilities, np.ones(n)))
     error = np.std(replicates, axis=0) / np.sqrt(1000)
     assert (np.abs(np.mean(replicates, axis=0) - exact) < 4.5 * error).all()
-
-
-def test_orders_that_go_together_have_less_variance_than_as_many_alone():
-    # A game of pairs: what an order says of it, its reverse says again; right angles do not.
-    n, rng = 12, np.random.default_rng(3)
-    pairs = rng.normal(size=(n, n))
-    pairs[:, 0] += 5
-
-    def variance(kind, count):
-        means = []
-        for _ in range(count):
-            orders = draw_orders(rng, n, kind)
-            positions = np.argsort(orders, axis=1)
-            masks = [prefix_masks(np.tile(p, (n + 1, 1)), np.arange(n + 1)) for p in positions]
-            utilities = np.array([((m @ pairs) * m).sum(axis=1) for m in np.array(masks)])
-            means.append(prefix_marginals(orders, utilities, np.ones(n)))
-        return np.var(means, axis=0).mean() * len(orders)
-
-    alone = variance("permutation", 1500)
-    assert variance("orthogonal", 300) < 0.3 * alone
 
 
 def test_prefixes_and_marginals():

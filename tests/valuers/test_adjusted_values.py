@@ -81,7 +81,7 @@ def test_what_auto_does():
     [
         ({"sampler": "antithetic"}, "adjust=True needs random subsets.*Got sampler='antithetic'"),
         ({"truncation": 0.1}, "adjust=True needs random subsets.*Got sampler='antithetic'"),
-        ({"semivalue": "leave-one-out"}, "adjust=True needs random subsets.*sampler='exact'"),
+        ({"sampler": "exact"}, "adjust=True needs random subsets.*sampler='exact'"),
         ({"max_evaluations": FEW}, "adjust=True needs at least 1024 coalitions.*Got 1023"),
         ({"max_evaluations": 2000, "cv": 3}, "in each split. Got 665: increase max_evaluations"),
         ({"adjust": "never"}, "The 'adjust' parameter"),

@@ -78,7 +78,7 @@ def test_few_rows_are_valued_by_enumeration(valuer):
     assert valuer.empty_utility_ == game.empty_utility
 
 
-@pytest.mark.parametrize("sampler", ["stratified", "subsets", "antithetic", "orthogonal"])
+@pytest.mark.parametrize("sampler", ["stratified", "subsets", "antithetic"])
 def test_estimates_are_near_exact_values_and_sum_up(sampler):
     exact = fit(SemivalueValuer(Centroids(), sampler="exact"), 10)
     valuer = fit(quick(sampler=sampler, max_evaluations=1500), 10)
@@ -93,11 +93,9 @@ def test_named_valuers_are_the_semivalue_valuer():
         DataShapleyValuer: "shapley",
         DataBanzhafValuer: "banzhaf",
         BetaShapleyValuer: (16, 1),
-        LeaveOneOutValuer: "leave-one-out",
     }
+    options = {"max_evaluations": 300, "random_state": 0}
     for cls, semivalue in named.items():
-        exact = cls is LeaveOneOutValuer
-        options = {} if exact else {"max_evaluations": 300, "random_state": 0}
         by_name = fit(cls(Centroids(), **options))
         general = fit(SemivalueValuer(Centroids(), semivalue, **options))
         np.testing.assert_array_equal(by_name.values_, general.values_)
@@ -122,7 +120,9 @@ def test_cross_validation_is_the_mean_over_splits(cv):
 
 def test_errors_of_cross_validation_are_those_of_a_mean():
     X, y, *_ = data(30)
-    one = [quick(sampler="latin", max_evaluations=4000, random_state=s).fit(X, y) for s in (1, 2)]
+    one = [
+        quick(sampler="antithetic", max_evaluations=4000, random_state=s).fit(X, y) for s in (1, 2)
+    ]
     scaled = (one[0].values_ - one[1].values_) / np.hypot(*(v.values_error_ for v in one))
     assert 0.7 < np.sqrt(np.mean(scaled**2)) < 1.3
 
@@ -386,8 +386,6 @@ def test_max_time_is_too_short_for_an_enumeration():
         ValueError, match=r"max_time must be enough for sampler='exact', whose 257 co"
     ):
         fit(clone(slow).set_params(sampler="exact"), 8)
-    with pytest.raises(ValueError, match="max_time must be enough for sampler='exact'.* Got 0.01"):
-        fit(clone(slow).set_params(semivalue="leave-one-out", sampler="exact", max_time=0.01), 8)
     assert fit(clone(slow).set_params(max_time=60), 8).sampler_ == "exact"
 
 
@@ -441,7 +439,7 @@ def test_batched_and_one_by_one_agree():
     np.testing.assert_allclose(batched.values_, single.values_, atol=1e-6)
 
 
-@pytest.mark.parametrize("sampler", ["stratified", "subsets", "permutation", "latin"])
+@pytest.mark.parametrize("sampler", ["stratified", "subsets", "permutation", "antithetic"])
 def test_warm_start_resumes(sampler):
     whole = fit(quick(sampler=sampler, max_evaluations=900))
     valuer = quick(sampler=sampler, max_evaluations=400, warm_start=True)
@@ -503,6 +501,7 @@ def test_merging_replicates_is_pooling_them():
     ("options", "message"),
     [
         ({"semivalue": "shapely"}, "semivalue must be 'shapley'.*or a callable. Got 'shapely'"),
+        ({"semivalue": "leave-one-out"}, "semivalue .*use LeaveOneOutValuer"),
         ({"semivalue": lambda n: np.ones(n)}, "callable semivalue must return 24 non-negative"),
         ({"sampler": "exact"}, "sampler='exact' enumerates.*at most 20 players. Got 24"),
         ({"max_evaluations": 20, "sampler": "antithetic"}, "max_evaluations must be at least 47"),
@@ -528,47 +527,6 @@ def test_the_least_count_is_that_of_the_cheapest_sampler():
     assert fit(quick(max_evaluations=24)).sampler_ == "permutation"
 
 
-@pytest.mark.parametrize(
-    ("sampler", "n", "cv", "count"),
-    [
-        ("stratified", 100, None, 60),
-        ("subsets", 100, None, 60),
-        ("stratified", 100, 5, 300),
-        ("permutation", 24, None, 40),
-        ("antithetic", 24, None, 130),
-        ("latin", 24, None, 300),
-        ("orthogonal", 12, None, 170),
-        ("permutation", 20, 3, 80),
-    ],
-)
-def test_nine_tenths_of_the_coalitions_are_evaluated(sampler, n, cv, count):
-    X, y, X_val, y_val = data(n)
-    given = {} if cv else {"X_val": X_val, "y_val": y_val}
-
-    def fitted(valuer, count):
-        return valuer.set_params(max_evaluations=count, cv=cv or 5).fit(X, y, **given)
-
-    valuer = fitted(quick(sampler=sampler, warm_start=True), count)
-    assert 0.9 * count <= valuer.n_evaluations_ <= count
-    np.testing.assert_array_equal(valuer.values_, fitted(quick(sampler=sampler), count).values_)
-    if sampler != "subsets":
-        assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
-    # A fit that resumes ends with the same bits as one that was not interrupted.
-    more = fitted(valuer, 5 * count)
-    assert 4.5 * count <= more.n_evaluations_ <= 5 * count
-    whole = fitted(quick(sampler=sampler), 5 * count)
-    np.testing.assert_array_equal(more.values_, whole.values_)
-
-
-def test_values_of_few_coalitions_have_no_bias():
-    exact = fit(quick(sampler="exact", max_evaluations=None), 8).values_
-    few = dict(sampler="antithetic", max_evaluations=24)  # 15, an order, and 2 of another one
-    x = [fit(quick(**few, random_state=seed), 8) for seed in range(150)]
-    assert {valuer.n_evaluations_ for valuer in x} == {24}
-    x = np.array([valuer.values_ for valuer in x])
-    assert (np.abs(x.mean(axis=0) - exact) < 4 * x.std(axis=0) / np.sqrt(len(x))).all()
-
-
 def test_a_label_of_validation_points_alone():
     X, y, *_ = data(20)
     y = np.where(np.arange(20) == 3, "rare", y)
@@ -580,8 +538,8 @@ def test_a_label_of_validation_points_alone():
 
 def test_a_default_count_leaves_room_for_two_replicates():
     with pytest.warns(ImpreciseValuesWarning):
-        valuer = fit(quick(max_evaluations=None, sampler="latin"), 100)
-    assert valuer.n_evaluations_ > 2 * 8 * 99
+        valuer = fit(quick(max_evaluations=None, sampler="antithetic"), 300)
+    assert valuer.n_evaluations_ > 2 * 2 * 299
     assert np.isfinite(valuer.values_error_).all()
     X, y, *_ = data(30)
     y[:4] = ["no", "yes", "no", "yes"]

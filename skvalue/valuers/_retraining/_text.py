@@ -18,15 +18,12 @@ error_score : "empty", "raise" or float, default="empty"
     "raise" raises the error. It is an error in any case if all rows together fail.
 
 [sampling]
-sampler : {"auto", "stratified", "subsets", "permutation", "antithetic", \
-        "latin", "orthogonal", "exact"}, default="auto"
+sampler : {"auto", "stratified", "subsets", "permutation", "antithetic", "exact"}, default="auto"
     How coalitions are drawn. "stratified": subsets of all sizes, each used for all rows, with
     more subsets of the sizes whose utilities vary most. "subsets": the same without strata; for
-    Banzhaf values uniform subsets. "permutation", "antithetic", "latin", "orthogonal": prefixes
-    of random permutations, of permutations and their reverses, of cyclic shifts of a
-    permutation, of orthogonal permutations and their reverses. "exact": all coalitions. "auto"
-    is "exact" if there are few coalitions, "subsets" for Banzhaf values and "stratified"
-    otherwise; see `sampler_`.
+    Banzhaf values uniform subsets. "permutation", "antithetic": prefixes of random permutations,
+    of permutations and their reverses. "exact": all coalitions. "auto" is "exact" if there are
+    few coalitions, "subsets" for Banzhaf values and "stratified" otherwise; see `sampler_`.
 adjust : {"auto"} or bool, default="auto"
     Whether values are adjusted by control variates, which makes their standard errors smaller at
     the same number of coalitions: a linear surrogate of the utility (of size, class counts,
@@ -41,9 +38,9 @@ truncation : float, default=None
     `truncation` of the utility of all rows for a twentieth of the rows; see
     `truncation_bias_`. "auto" then means "antithetic".
 max_evaluations : int, default=None
-    Number of coalitions to evaluate, over all splits. None computes it from the size of the
-    data, unless one of the rules below is set: about one minute for 10,000 rows if the models
-    are trained one at a time.
+    Most coalitions to evaluate, over all splits; only complete replicates (32 subsets, or one or
+    two permutations) are evaluated. None computes it from the size of the data, unless one of the
+    rules below is set: about one minute for 10,000 rows if the models are trained one at a time.
 max_time : float, default=None
     Seconds after which to stop. Values then depend on the machine. The first replicate of every
     split is always finished. An enumeration that would take longer, as measured on a few

@@ -5,7 +5,7 @@ import numpy as np
 _GROWTH = 1.5
 
 
-class Record:
+class CoalitionLog:
     """Stratum and gain of every coalition, 9 bytes each, and the seeds and blocks they came from.
 
     Its first entries never change: it is read up to a number of coalitions, and written from one
@@ -34,7 +34,7 @@ class Record:
         self.segments = (*segments, (start, block, seed))
 
     def append(self, start, other, count):
-        """Write the first ``count`` coalitions of another record from ``start`` on."""
+        """Write the first ``count`` coalitions of another log from ``start`` on."""
         ours = [segment for segment in self.segments if segment[0] < start]
         theirs = [(start + first, *rest) for first, *rest in other.segments if first < count]
         self.segments = (*ours, *theirs)
@@ -62,10 +62,10 @@ class Record:
     @classmethod
     def of_arrays(cls, arrays):
         """The inverse of `arrays`; copies them."""
-        record = cls()
-        record.labels, record.gains = arrays["labels"].copy(), arrays["gains"].copy()
-        record.segments = tuple(
+        log = cls()
+        log.labels, log.gains = arrays["labels"].copy(), arrays["gains"].copy()
+        log.segments = tuple(
             (first, block, int(seed))
             for (first, block), seed in zip(arrays["blocks"].tolist(), arrays["seeds"].tolist())
         )
-        return record
+        return log
