@@ -30,6 +30,36 @@ def of(name):
     return pytest.mark.parametrize("script", [name], indirect=True, ids=[name])
 
 
+# Membership inference ----------------------------------------------------------------------------
+
+
+@of("private_tknn_tables")
+def test_membership_uses_both_distributions(script, rng):
+    # With line 6 as printed there would be no OUT values: a value that only the presence of the
+    # row lowers could not be seen. Here it is seen without error.
+    X, y = rng.normal(size=(200, 2)), np.zeros(200)
+
+    def score(X, y, X_new, y_new):
+        there = np.array([(row == X).all(axis=1).any() for row in X_new])
+        return 1.0 - 0.5 * there + 0.01 * np.cos(np.arange(len(X_new)) + X.sum())
+
+    statistics, members = script.membership_inference(score, X, y, 40, 32, 0)
+    assert members.sum() == 20
+    assert statistics[members].min() > statistics[~members].max()
+
+
+@of("private_tknn_tables")
+def test_membership_of_values_that_tell_nothing(script, rng):
+    X, y = rng.normal(size=(200, 2)), np.zeros(200)
+    aurocs = []
+    for seed in range(40):
+        statistics, members = script.membership_inference(
+            lambda X, y, X_new, y_new: rng.normal(size=len(X_new)), X, y, 40, 8, seed
+        )
+        aurocs.append((statistics[members][:, None] > statistics[~members]).mean())
+    assert abs(np.mean(aurocs) - 0.5) < 5 * np.std(aurocs) / 40**0.5
+
+
 # DP-KNN-Shapley ---------------------------------------------------------------------------------
 
 

@@ -39,9 +39,11 @@ import numpy as np
 from dp_accounting import pld
 from gradient_figures import uncertainty_curve
 from gradient_networks import add_arguments, source
+from private_tknn_tables import membership_inference
 from sklearn.base import clone, is_regressor
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from tknn_tables import print_table
 
@@ -56,7 +58,6 @@ from skvalue.gradients import (
 )
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import SeededNoiseWarning, detection_ceiling, epsilon_from_mu, mu_from_epsilon
-from skvalue.privacy.audit import membership_inference
 from skvalue.semivalues import size_weights
 
 EPSILON, DELTA = 1.0, 5e-5
@@ -406,9 +407,10 @@ def print_attacks(args):
                     epsilon=EPSILON if private else None,
                 )  # fmt: skip
                 score = partial(joining_values, valuer, X_val, y_val)
-                sizes = dict(n_targets=args.targets, n_shadows=args.shadows)
-                report = membership_inference(score, X_run, y_run, random_state=seed, **sizes)
-                aurocs.append(report.auroc)
+                statistics, members = membership_inference(
+                    score, X_run, y_run, args.targets, args.shadows, seed
+                )
+                aurocs.append(roc_auc_score(members, statistics))
             cells.append(show(aurocs))
         rows.append([name, *(f"{p:.3f}, {c}" for p, c in zip(printed, cells))])
         print(f"{name}, attack done: {', '.join(cells)}", flush=True)

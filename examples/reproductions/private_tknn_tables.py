@@ -42,6 +42,7 @@ from unittest.mock import patch
 import numpy as np
 from private_knn import noisy_knn_values
 from sklearn.metrics.pairwise import cosine_distances
+from sklearn.utils import check_random_state
 from tknn_tables import (
     EMBEDDED,
     N_VAL,
@@ -57,7 +58,6 @@ from tknn_tables import (
 from skvalue import TKNNShapleyValuer
 from skvalue.exceptions import RadiusWarning
 from skvalue.inspection import noisy_label_auc
-from skvalue.privacy.audit import membership_inference
 from skvalue.valuers import public_baseline
 from skvalue.valuers.tknn_shapley import neighbour_values
 
@@ -310,6 +310,54 @@ def public_work_done_once():
         yield
 
 
+def membership_inference(score, X, y, n_targets, n_shadows, random_state=None):
+    """Infer which rows are in a data set from the values of copies of the rows (Algorithm 1).
+
+    The rows are split at random into members, non-members and a pool for shadow data sets. A copy
+    of a target is valued in the data of the members, and its value is compared with normal
+    distributions fitted to the values of a copy in shadow data sets with the target (in) and
+    without it (out). Line 6 of the algorithm adds the values without the target to those with it;
+    here they are the OUT values that lines 9 and 11 need.
+
+    Parameters
+    ----------
+    score : callable
+        ``score(X, y, X_new, y_new)``: the value of each new row if it alone is added to (X, y); for
+        a private valuer, with fresh noise.
+    X, y : ndarrays of shapes (n, d) and (n,)
+    n_targets, n_shadows : int
+        Number of attacked rows, one half members; number of shadow data sets.
+    random_state : int, default=None
+
+    Returns
+    -------
+    statistics : ndarray of shape (n_targets,)
+        Logarithms of the likelihood ratios, larger for more likely members.
+    members : ndarray of bool of shape (n_targets,)
+    """
+    rng = check_random_state(random_state)
+    order = rng.permutation(len(X))
+    targets, pool = order[:n_targets], order[n_targets:]
+    size = n_targets // 2
+    inside, outside = np.empty((2, n_shadows, n_targets))
+    for t in range(n_shadows):
+        shadow = rng.choice(pool, size, replace=False)
+        outside[t] = score(X[shadow], y[shadow], X[targets], y[targets])
+        for i, target in enumerate(targets):
+            joined = np.append(shadow, target)
+            only = slice(target, target + 1)
+            inside[t, i] = score(X[joined], y[joined], X[only], y[only])[0]
+    observed = score(X[targets[:size]], y[targets[:size]], X[targets], y[targets])
+    statistics = log_normal(observed, inside) - log_normal(observed, outside)
+    return statistics, np.arange(n_targets) < size
+
+
+def log_normal(values, sample):
+    """Log density of the normal distribution fitted to every column of a sample."""
+    std = np.maximum(sample.std(axis=0, ddof=1), 1e-12)
+    return -0.5 * ((values - sample.mean(axis=0)) / std) ** 2 - np.log(std)
+
+
 def attack(name, epsilon, tau, args):
     """AUROC of the pooled rounds, and its standard error."""
     reports = []
@@ -322,13 +370,8 @@ def attack(name, epsilon, tau, args):
             score = value_exact_copies(X, y, X_val, y_val, 1 + tau)
             X = np.arange(len(X))[:, None]
         with public_work_done_once():
-            reports.append(
-                membership_inference(
-                    score, X, y, n_targets=size, n_shadows=args.shadows, random_state=seed
-                )
-            )
-    statistics = np.concatenate([report.statistics for report in reports])
-    members = np.concatenate([report.members for report in reports])
+            reports.append(membership_inference(score, X, y, size, args.shadows, seed))
+    statistics, members = map(np.concatenate, zip(*reports))
     auroc = 1 - noisy_label_auc(statistics, members)
     # Of a guess, as what is asked is whether the attack is better than one (Mann and Whitney).
     n = members.sum()

@@ -11,7 +11,6 @@ from .accounting import get_delta, get_epsilon
 from .calibration import (
     calibrate,
     calibrate_counts,
-    calibrate_discrete_laplace,
     calibrate_gaussian,
     calibrate_laplace,
 )
@@ -19,7 +18,6 @@ from .clipping import clip_rows, clipping_margin
 from .events import (
     ComposedEvent,
     DiscreteGaussianEvent,
-    DiscreteLaplaceEvent,
     GaussianEvent,
     LaplaceEvent,
     OpaqueEvent,
@@ -50,7 +48,6 @@ __all__ = [
     "Charge",
     "ComposedEvent",
     "DiscreteGaussianEvent",
-    "DiscreteLaplaceEvent",
     "GaussianEvent",
     "LaplaceEvent",
     "Ledger",
@@ -64,7 +61,6 @@ __all__ = [
     "audit",
     "calibrate",
     "calibrate_counts",
-    "calibrate_discrete_laplace",
     "calibrate_gaussian",
     "calibrate_laplace",
     "clip_and_noise",

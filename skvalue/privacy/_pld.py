@@ -8,7 +8,6 @@ import numpy as np
 from ._lattice import lattice_delta
 from .events import (
     DiscreteGaussianEvent,
-    DiscreteLaplaceEvent,
     GaussianEvent,
     LaplaceEvent,
     OpaqueEvent,
@@ -60,7 +59,7 @@ def _largest_loss(event):
     noise = event.event if isinstance(event, PoissonSampledEvent) else event
     if isinstance(noise, OpaqueEvent):
         return noise.epsilon
-    if isinstance(noise, LaplaceEvent | DiscreteLaplaceEvent):
+    if isinstance(noise, LaplaceEvent):
         return noise.sensitivity / noise.scale
     if isinstance(noise, GaussianEvent):
         mu = noise.sensitivity / noise.scale
@@ -91,13 +90,6 @@ def _(event: LaplaceEvent, probability, replaced, interval):
     # The worst case is that one coordinate changes by the whole L1 sensitivity.
     scale = event.scale / event.sensitivity
     return _library().from_laplace_mechanism(scale, **_grid(interval, probability))
-
-
-@_noise_pld.register
-def _(event: DiscreteLaplaceEvent, probability, replaced, interval):
-    return _library().from_discrete_laplace_mechanism(
-        1 / event.scale, sensitivity=event.sensitivity, **_grid(interval, probability)
-    )
 
 
 @_noise_pld.register

@@ -35,21 +35,6 @@ def discrete_gaussian(scale, size, random_bytes):
     return x + factor * _draw(_gaussian_table(coarse), size, random_bytes)
 
 
-def discrete_laplace(scale, size, random_bytes):
-    """`size` draws of Pr[x] proportional to exp(-|x| / scale): a difference of two geometrics.
-
-    A geometric number is ``k a + b`` with independent geometric a and b in 0..k-1; this is exact.
-    """
-    factor = max(1, math.ceil(math.sqrt(_TAIL * scale)) if scale > 20 else 1)
-    tables = [_geometric_table(scale, 1, factor)] if factor > 1 else []
-    tables.append(_geometric_table(scale, factor, None))
-    signed = np.zeros(size, dtype=np.int64)
-    for sign in (1, -1):
-        for table, unit in zip(tables, (1, factor) if factor > 1 else (1,)):
-            signed += sign * unit * _draw(table, size, random_bytes)
-    return signed
-
-
 def _exponential(negative_power):
     """exp of a negative `decimal.Decimal`, as an integer in units of 2^-192."""
     return int(negative_power.exp() * (1 << _UNIT))
@@ -65,17 +50,6 @@ def _gaussian_table(scale):
         weights.append((weights[-1] * ratio) >> _UNIT)
         ratio = (ratio * shrink) >> _UNIT
     return (*_thresholds(weights[:0:-1] + weights), 1 - len(weights))
-
-
-@lru_cache(maxsize=32)
-def _geometric_table(scale, unit, length):
-    """Weights exp(-unit x / scale) for x in 0..length - 1; None: until they are below 2^-140."""
-    with decimal.localcontext(prec=100):
-        ratio = _exponential(-unit / decimal.Decimal(scale))
-    weights = [1 << _UNIT]
-    while (length is None and weights[-1] >> (_UNIT - _TAIL)) or (length or 0) > len(weights):
-        weights.append((weights[-1] * ratio) >> _UNIT)
-    return (*_thresholds(weights), 0)
 
 
 def _thresholds(weights):

@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from functools import partial, singledispatch
 
-import numpy as np
 from scipy.optimize import brentq
 
 from .._utils.checks import check_delta, check_epsilon
@@ -19,7 +18,6 @@ from ._pld import compose_plds
 from .events import (
     ComposedEvent,
     DiscreteGaussianEvent,
-    DiscreteLaplaceEvent,
     GaussianEvent,
     LaplaceEvent,
     OpaqueEvent,
@@ -211,7 +209,7 @@ def _summed(parts):
     for event, count in parts.items():
         if isinstance(event, OpaqueEvent):
             bound = event.epsilon, event.delta
-        elif isinstance(event, LaplaceEvent | DiscreteLaplaceEvent):
+        elif isinstance(event, LaplaceEvent):
             bound = event.sensitivity / event.scale, 0.0
         else:
             return None
@@ -227,8 +225,6 @@ def _sampler_slack(parts, epsilon):
         noise = event.event if isinstance(event, PoissonSampledEvent) else event
         if isinstance(noise, DiscreteGaussianEvent):
             touched += count * noise.contributions
-        elif isinstance(noise, DiscreteLaplaceEvent):
-            touched += count * noise.sensitivity
     return touched * _SAMPLER_ERROR * (1 + math.exp(min(epsilon, 700.0))) if touched else 0.0
 
 
@@ -256,20 +252,6 @@ def _(event: LaplaceEvent, epsilon):
     # The worst case is that one coordinate changes by the whole L1 sensitivity: thresholds on it
     # are optimal tests of every pair of shifts, so steps along several coordinates compose to it.
     return -math.expm1(min(0.0, (epsilon - event.sensitivity / event.scale) / 2))
-
-
-@_delta.register
-def _(event: DiscreteLaplaceEvent, epsilon):
-    shift, rate = event.sensitivity, 1 / event.scale
-    if epsilon >= shift / event.scale:
-        return 0.0
-    # Mass and loss at x = 0, 1, ..., shift, where 0 has the mass of all x <= 0.
-    x = np.arange(shift + 1)
-    mass = math.tanh(rate / 2) * np.exp(-rate * x)
-    mass[0] = 1 / (1 + math.exp(-rate))
-    loss = (shift - 2 * x) / event.scale
-    above = loss > epsilon
-    return float(mass[above] @ -np.expm1(epsilon - loss[above]))
 
 
 @_delta.register

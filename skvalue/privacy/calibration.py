@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 
 from .._utils.checks import check_count, check_delta, check_epsilon, check_positive, check_relation
 from .accounting import get_delta
-from .events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
+from .events import DiscreteGaussianEvent, GaussianEvent, LaplaceEvent
 from .gdp import delta_from_mu, mu_from_epsilon
 
 
@@ -160,52 +160,11 @@ def calibrate_laplace(epsilon, sensitivity=1.0, relation="replace"):
     >>> calibrate_laplace(0.5, sensitivity=2.0).scale
     4.0
     """
-    sensitivity = check_positive(sensitivity, "sensitivity")
-    return LaplaceEvent(_laplace_scale(epsilon, sensitivity), sensitivity, relation)
-
-
-def calibrate_discrete_laplace(epsilon, sensitivity=1, relation="add_remove"):
-    """Discrete Laplace noise for counts; delta is 0 (below 2^-100 per count, see `noise_engine`).
-
-    Parameters
-    ----------
-    epsilon : float
-        Above 0.
-    sensitivity : int, default=1
-        L1 sensitivity under `relation`.
-    relation : {"null", "add_remove", "replace"}, default="add_remove"
-        Neighbouring relation under which the sensitivity holds.
-
-    Returns
-    -------
-    event : DiscreteLaplaceEvent
-        Its scale is that of the noise.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside its range.
-
-    References
-    ----------
-    A. Ghosh, T. Roughgarden, M. Sundararajan: "Universally Utility-Maximizing Privacy Mechanisms",
-    STOC 2009.
-
-    Examples
-    --------
-    >>> calibrate_discrete_laplace(0.5, sensitivity=2).scale
-    4.0
-    """
-    sensitivity = check_count(sensitivity, "sensitivity")
-    return DiscreteLaplaceEvent(_laplace_scale(epsilon, sensitivity), sensitivity, relation)
-
-
-def _laplace_scale(epsilon, sensitivity):
-    epsilon = check_epsilon(epsilon)
+    epsilon, sensitivity = check_epsilon(epsilon), check_positive(sensitivity, "sensitivity")
     scale = sensitivity / epsilon
     while sensitivity / scale > epsilon:
         scale = math.nextafter(scale, math.inf)
-    return scale
+    return LaplaceEvent(scale, sensitivity, relation)
 
 
 def calibrate(make_event, epsilon, delta, tol=1e-3):

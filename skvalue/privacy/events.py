@@ -122,35 +122,6 @@ class LaplaceEvent:
 
 
 @dataclass(frozen=True)
-class DiscreteLaplaceEvent:
-    """The integer vector ``f(D) + z``, Pr[z_j = x] proportional to ``exp(-|x| / scale)``.
-
-    Neighbours under `relation` have ``||f(D) - f(D')||_1 <= sensitivity``. Noise is independent
-    across coordinates. Under "null" and "add_remove", f is a sum over rows.
-
-    Parameters
-    ----------
-    scale : float
-        Scale of the noise.
-    sensitivity : int, default=1
-        L1 sensitivity under `relation`.
-    relation : {"null", "add_remove", "replace"}, default="add_remove"
-        Neighbouring relation.
-
-    Examples
-    --------
-    >>> DiscreteLaplaceEvent(scale=2.0, sensitivity=3).relation
-    'add_remove'
-    """
-
-    scale: float
-    sensitivity: int = 1
-    relation: str = "add_remove"
-
-    __post_init__ = _check_fields
-
-
-@dataclass(frozen=True)
 class OpaqueEvent:
     """A release of which only its (epsilon, delta)-differential privacy is known.
 
@@ -190,7 +161,7 @@ class OpaqueEvent:
         )
 
 
-_NOISE = (GaussianEvent, DiscreteGaussianEvent, LaplaceEvent, DiscreteLaplaceEvent)
+_NOISE = (GaussianEvent, DiscreteGaussianEvent, LaplaceEvent)
 
 
 @dataclass(frozen=True)

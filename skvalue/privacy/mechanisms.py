@@ -14,7 +14,7 @@ import secrets
 import sys
 import warnings
 from dataclasses import dataclass
-from functools import cache, singledispatch
+from functools import cache
 from importlib.util import find_spec
 from numbers import Integral
 
@@ -24,9 +24,7 @@ from scipy.special import ndtri
 from .._utils.checks import check_count, check_positive
 from . import _tables
 from .clipping import clip_rows
-from .events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
-
-_DISCRETE = (DiscreteGaussianEvent, DiscreteLaplaceEvent)
+from .events import DiscreteGaussianEvent, GaussianEvent, LaplaceEvent
 
 
 class SeededNoiseWarning(UserWarning):
@@ -42,7 +40,7 @@ def draw_noise(event, size, *, noise_random_state=None):
     Parameters
     ----------
     event : noise event
-        GaussianEvent, DiscreteGaussianEvent, LaplaceEvent or DiscreteLaplaceEvent.
+        GaussianEvent, DiscreteGaussianEvent or LaplaceEvent.
     size : int or tuple of int
         Shape of the noise.
     noise_random_state : int, default=None
@@ -69,8 +67,7 @@ def draw_noise(event, size, *, noise_random_state=None):
     """
     shape = tuple(size) if isinstance(size, tuple | list) else (size,)
     random_bytes = _byte_source(noise_random_state)
-    if isinstance(event, _DISCRETE):
-        _check_range(event)
+    _check_noise(event)
     count = int(np.prod(shape, dtype=np.int64))
     return _noise(event, count, random_bytes).reshape(shape)
 
@@ -111,7 +108,8 @@ def add_noise(values, event, *, noise_random_state=None):
     """
     values = checked_statistic(values, event, noise_random_state)
     noise = draw_noise(event, values.shape, noise_random_state=noise_random_state)
-    return values + noise if isinstance(event, _DISCRETE) else on_grid(values + noise, event.scale)
+    is_integer = isinstance(event, DiscreteGaussianEvent)
+    return values + noise if is_integer else on_grid(values + noise, event.scale)
 
 
 def checked_statistic(values, event, noise_random_state=None):
@@ -119,17 +117,17 @@ def checked_statistic(values, event, noise_random_state=None):
     values = np.asarray(values)
     _byte_source(noise_random_state, warn=False)
     _check_noise(event)
-    if isinstance(event, _DISCRETE) and not np.issubdtype(values.dtype, np.integer):
+    is_integer = isinstance(event, DiscreteGaussianEvent)
+    if is_integer and not np.issubdtype(values.dtype, np.integer):
         raise TypeError(
             f"values must be integers for {type(event).__name__}: round them to a grid first, or "
             f"use the continuous event. Got dtype {values.dtype}."
         )
     if not np.isfinite(values).all():
         raise ValueError("values must be finite: noise does not hide NaN or infinity. Got some.")
-    if isinstance(event, _DISCRETE):
-        _check_range(event, values)
-        values = values.astype(np.int64)
-    return values
+    if is_integer and values.size and max(values.max(), -int(values.min())) > 2**62:
+        raise ValueError("values must be integers up to 2^62: use a coarser grid. Got larger ones.")
+    return values.astype(np.int64) if is_integer else values
 
 
 def clip_and_noise(vectors, clip, noise=None, noise_std=1.0):
@@ -253,8 +251,6 @@ def noise_source(event, *, noise_random_state=None):
     """
     _byte_source(noise_random_state)
     _check_noise(event)
-    if isinstance(event, _DISCRETE):
-        _check_range(event)
     return _NoiseSource(event, noise_random_state)
 
 
@@ -340,64 +336,33 @@ def _words(count, random_bytes):
     return np.frombuffer(random_bytes(8 * count), dtype="<u8").astype(np.uint64)
 
 
-def _signs_and_halves(count, random_bytes):
-    """Random signs, and uniform numbers in (0, 1/2)."""
-    words = _words(count, random_bytes)
-    signs = 1.0 - 2.0 * (words & np.uint64(1)).astype(float)
-    return signs, ((words >> np.uint64(1)).astype(float) + 0.5) * 2.0**-64
-
-
 def _check_noise(event):
-    if type(event) not in (*_DISCRETE, GaussianEvent, LaplaceEvent):
+    if type(event) not in (DiscreteGaussianEvent, GaussianEvent, LaplaceEvent):
         raise TypeError(f"event must be one noise event, such as GaussianEvent. Got {event!r}.")
-
-
-def _check_range(event, values=()):
-    """Refuse integers and integer noise near the limits of int64."""
-    if event.scale > 2**40 or (np.size(values) and np.abs(values).max() > 2**62):
+    if isinstance(event, DiscreteGaussianEvent) and event.scale > 2**40:
         raise ValueError(
-            "event must have a scale up to 2^40, and values must be integers up to 2^62: use a "
-            f"coarser grid. Got scale {event.scale:g}."
+            f"event must have a scale up to 2^40: use a coarser grid. Got scale {event.scale:g}."
         )
 
 
-@singledispatch
 def _noise(event, count, random_bytes):
-    _check_noise(event)
-
-
-@_noise.register
-def _(event: GaussianEvent, count, random_bytes):
-    # `_signs_and_halves` without copies: all quantiles of halves are negative, and one bit of each
-    # word flips the sign of half of them.
+    """Noise of a checked event."""
+    if isinstance(event, DiscreteGaussianEvent):
+        if _takes_opendp(random_bytes):
+            return _opendp(event.scale, count)
+        return _tables.discrete_gaussian(event.scale, count, random_bytes)
+    # One bit of each word is the sign, and the others are a uniform number in (0, 1/2).
     words = np.frombuffer(random_bytes(8 * count), dtype="<u8")
     noise = (words >> np.uint64(1)).astype(np.float64)
     noise += 0.5
     noise *= 2.0**-64
-    ndtri(noise, out=noise)
+    if isinstance(event, LaplaceEvent):
+        signs = 1.0 - 2.0 * (words & np.uint64(1)).astype(float)
+        return event.scale * signs * np.log(2 * noise)
+    ndtri(noise, out=noise)  # in place; the quantiles are negative
     noise *= event.scale
     noise.view(np.uint64)[:] ^= words << np.uint64(63)
     return noise
-
-
-@_noise.register
-def _(event: LaplaceEvent, count, random_bytes):
-    signs, halves = _signs_and_halves(count, random_bytes)
-    return event.scale * signs * np.log(2 * halves)
-
-
-@_noise.register
-def _(event: DiscreteGaussianEvent, count, random_bytes):
-    if _takes_opendp(random_bytes):
-        return _opendp("gaussian", event.scale, count)
-    return _tables.discrete_gaussian(event.scale, count, random_bytes)
-
-
-@_noise.register
-def _(event: DiscreteLaplaceEvent, count, random_bytes):
-    if _takes_opendp(random_bytes):
-        return _opendp("laplace", event.scale, count)
-    return _tables.discrete_laplace(event.scale, count, random_bytes)
 
 
 def _takes_opendp(random_bytes):
@@ -410,13 +375,10 @@ def _takes_opendp(random_bytes):
 _spec = cache(find_spec)  # to search all folders of sys.path takes longer than a draw
 
 
-def _opendp(kind, scale, count):
+def _opendp(scale, count):
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T=dp.i64))
-    if kind == "gaussian":
-        draw = dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale)
-    else:
-        draw = dp.m.make_laplace(domain, dp.l1_distance(T=dp.i64), scale)
+    draw = dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale)
     return np.asarray(draw(np.zeros(count, dtype=np.int64)), dtype=np.int64)

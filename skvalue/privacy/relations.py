@@ -8,7 +8,6 @@ from .._utils.checks import check_relation
 from .events import (
     ComposedEvent,
     DiscreteGaussianEvent,
-    DiscreteLaplaceEvent,
     GaussianEvent,
     LaplaceEvent,
     OpaqueEvent,
@@ -71,7 +70,6 @@ def _restate(event, relation):
 
 @_restate.register(GaussianEvent)
 @_restate.register(LaplaceEvent)
-@_restate.register(DiscreteLaplaceEvent)
 def _(event, relation):
     steps = 2 if relation == "replace" else 1
     return replace(event, sensitivity=steps * event.sensitivity, relation=relation)

@@ -10,7 +10,6 @@ from .accounting import get_epsilon
 from .events import (
     ComposedEvent,
     DiscreteGaussianEvent,
-    DiscreteLaplaceEvent,
     GaussianEvent,
     LaplaceEvent,
     OpaqueEvent,
@@ -213,11 +212,6 @@ def describe_noise(event):
             f"discrete Gaussian noise of scale {event.scale:.6g} on every count (at most "
             f"{event.contributions} of them change, each by at most {event.step})"
         )
-    if isinstance(event, DiscreteLaplaceEvent):
-        return (
-            f"discrete Laplace noise of scale {event.scale:.6g} on every count (the absolute "
-            f"changes of all counts add up to at most {event.sensitivity})"
-        )
     if isinstance(event, GaussianEvent | LaplaceEvent):
         kind, norm = ("Gaussian", "L2") if isinstance(event, GaussianEvent) else ("Laplace", "L1")
         return (
@@ -336,7 +330,7 @@ def _pure_epsilon(event):
         return sum(_pure_epsilon(part) for part in event.events)
     if isinstance(event, SelfComposedEvent):
         return event.count * _pure_epsilon(event.event)
-    if isinstance(event, LaplaceEvent | DiscreteLaplaceEvent):
+    if isinstance(event, LaplaceEvent):
         return event.sensitivity / event.scale
     if isinstance(event, OpaqueEvent) and event.delta == 0:
         return event.epsilon

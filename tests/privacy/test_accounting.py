@@ -10,7 +10,6 @@ from scipy.special import ndtr
 from skvalue.privacy import (
     ComposedEvent,
     DiscreteGaussianEvent,
-    DiscreteLaplaceEvent,
     GaussianEvent,
     LaplaceEvent,
     OpaqueEvent,
@@ -108,13 +107,8 @@ def test_more_contributions_cost_more_and_no_more_than_gaussian_noise_nearly():
 
 @pytest.mark.parametrize("shift", [1, 3])
 @pytest.mark.parametrize("epsilon", [0.2, 0.7, 1.4])
-def test_laplace_against_sums_and_integrals(shift, epsilon):
-    x = np.arange(-400, 401)
+def test_laplace_against_integrals(shift, epsilon):
     scale = 2.0
-    p, q = np.exp(-np.abs(x - shift) / scale), np.exp(-np.abs(x) / scale)
-    expected = np.maximum(p - math.exp(epsilon) * q, 0).sum() / q.sum()
-    found = get_delta(DiscreteLaplaceEvent(scale, shift), epsilon)
-    assert found == pytest.approx(expected, rel=1e-9, abs=1e-15)
     x = np.linspace(-60, 60, 1_200_001)
     p, q = np.exp(-np.abs(x - shift) / scale), np.exp(-np.abs(x) / scale)
     expected = np.maximum(p - math.exp(epsilon) * q, 0).sum() * 1e-4 / (2 * scale)
@@ -129,7 +123,7 @@ def test_laplace_noise_of_any_size(epsilon):
 
 
 def test_l1_sensitivity_is_dearest_in_one_coordinate():
-    x = np.arange(-60, 61)
+    x = np.arange(-30, 30.1, 0.25)
     scale, epsilon = 2.0, 0.4
     noise = {k: np.exp(-np.abs(x - k) / scale) / np.exp(-np.abs(x) / scale).sum() for k in range(5)}
 
@@ -139,10 +133,10 @@ def test_l1_sensitivity_is_dearest_in_one_coordinate():
             p, q = np.multiply.outer(p, noise[k]).ravel(), np.multiply.outer(q, noise[0]).ravel()
         return np.maximum(p - math.exp(epsilon) * q, 0).sum()
 
-    claimed = get_delta(DiscreteLaplaceEvent(scale, 4), epsilon)
+    claimed = get_delta(LaplaceEvent(scale, 4), epsilon)
     for shifts in product(range(5), repeat=2):
         if sum(shifts) == 4:
-            assert delta(shifts) <= claimed * (1 + 1e-9)
+            assert delta(shifts) <= claimed * 1.01  # of the sums that replace integrals
 
 
 def test_gaussian_composition_is_exact():
@@ -224,7 +218,6 @@ def test_mixed_compositions_are_above_their_parts_and_below_the_sum():
         GaussianEvent(5.0),
         DiscreteGaussianEvent(7.0, 4, relation="replace"),
         LaplaceEvent(4.0),
-        DiscreteLaplaceEvent(6.0, relation="replace"),
         OpaqueEvent(0.2, 1e-7),
     )
     total = get_epsilon(ComposedEvent(parts), 1e-5)
@@ -277,7 +270,6 @@ def test_epsilon_of_a_bare_guarantee(epsilon, delta):
         GaussianEvent(3.0),
         DiscreteGaussianEvent(3.0, 2),
         LaplaceEvent(2.0),
-        DiscreteLaplaceEvent(2.0, 2),
         OpaqueEvent(1.0, 1e-6),
         ComposedEvent((GaussianEvent(3.0), LaplaceEvent(2.0))),
     ],
@@ -293,8 +285,9 @@ def test_epsilon_and_delta_are_inverse(event):
 
 def test_imperfect_integer_noise_is_accounted_for():
     error = 3 * 2.0**-100 * (1 + math.e)
-    assert get_delta(DiscreteLaplaceEvent(3.0, 3), 1.0) == pytest.approx(error, rel=1e-9, abs=0)
-    assert get_epsilon(DiscreteLaplaceEvent(3.0, 3), 1e-31) == math.inf
+    event = DiscreteGaussianEvent(100.0, 3)  # exact noise of this size has a delta of 1e-700
+    assert get_delta(event, 1.0) == pytest.approx(error, rel=1e-9, abs=0)
+    assert get_epsilon(event, 1e-31) == math.inf
     assert get_delta(LaplaceEvent(3.0, 3.0), 1.0) == 0.0
 
 

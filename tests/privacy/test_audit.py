@@ -19,7 +19,6 @@ from skvalue.privacy.audit import (
     check_variance,
     distinguish,
     distinguish_scores,
-    membership_inference,
     search_sensitivity,
 )
 
@@ -248,91 +247,6 @@ def test_game_refusals():
             distinguish_scores(np.zeros(shapes[0]), np.zeros(shapes[1]), event)
     with pytest.raises(ValueError, match="fail must be"):
         distinguish_scores(np.zeros(200), np.zeros(200), event, fail=0)
-
-
-# Membership ------------------------------------------------------------------------------------
-
-
-def threshold_values(noise_scale=0.0, seed=0):
-    """Threshold-KNN-Shapley values of joining rows on noisy counts, one class agreeing."""
-    rng = np.random.default_rng(seed)
-    points = rng.normal(size=(40, 2))
-    harmonic = np.concatenate([[0], np.cumsum(1 / np.arange(1, 2000))])
-
-    def score(X, y, X_new, y_new):
-        near = np.linalg.norm(points[:, None] - X, axis=2) <= 0.5
-        joins = np.linalg.norm(points[:, None] - X_new, axis=2) <= 0.5
-        point_y = (points[:, 0] > 0).astype(int)
-        agree = near & (y == point_y[:, None])
-        a = agree.sum(axis=1) + noise_scale * rng.normal(size=40)
-        b = (near & ~agree).sum(axis=1) + noise_scale * rng.normal(size=40)
-        a, b = np.rint(np.maximum(a, 0)).astype(int), np.rint(np.maximum(b, 0)).astype(int)
-        c = 1 + a + b
-        match = y_new == point_y[:, None]
-        c, a = c[:, None], a[:, None]
-        rest = (match / c - a / np.maximum(c * (c - 1), 1)) * (harmonic[c] - 1)
-        return ((rest + (match - 0.5) / c) * joins).mean(axis=0)
-
-    return score
-
-
-@pytest.fixture(scope="module")
-def rows():
-    rng = np.random.default_rng(7)
-    X = rng.normal(size=(400, 2))
-    return X, (X[:, 0] + 0.3 * rng.normal(size=400) > 0).astype(int)
-
-
-def test_membership_shows_in_exact_values_and_hides_in_noise(rows):
-    def mean_auroc(**noise):
-        reports = [
-            membership_inference(
-                threshold_values(**noise), *rows, n_targets=80, n_shadows=16, random_state=i
-            )
-            for i in range(4)
-        ]
-        assert {report.members.sum() for report in reports} == {40}
-        assert {report.statistics.shape for report in reports} == {(80,)}
-        return np.mean([r.auroc for r in reports]), reports[0].auroc_error / math.sqrt(4)
-
-    exact, error = mean_auroc()
-    assert exact - 5 * error > 0.5
-    hidden, error = mean_auroc(noise_scale=10.0)
-    assert abs(hidden - 0.5) < 4 * error
-
-
-def test_membership_uses_both_distributions(rows):
-    # With line 6 as printed there would be no OUT values: a value that only the presence of the
-    # row lowers could not be seen. Here it is seen without error.
-    X, y = rows
-
-    def score(X, y, X_new, y_new):
-        there = np.array([(row == X).all(axis=1).any() for row in X_new])
-        return 1.0 - 0.5 * there + 0.01 * np.cos(np.arange(len(X_new)) + X.sum())
-
-    assert membership_inference(score, X, y, n_targets=40, random_state=0).auroc == 1.0
-
-
-def test_membership_error_is_the_standard_deviation_of_repetitions(rows):
-    rng = np.random.default_rng(0)
-
-    def guess(X, y, X_new, y_new):
-        return rng.normal(size=len(X_new))
-
-    reports = [
-        membership_inference(guess, *rows, n_targets=40, n_shadows=4, random_state=i)
-        for i in range(60)
-    ]
-    deviation = np.std([report.auroc for report in reports])
-    assert deviation == pytest.approx(reports[0].auroc_error, rel=0.35)
-
-
-def test_membership_refusals(rows):
-    for n_targets in (41, 202, 0):
-        with pytest.raises(ValueError, match="n_targets must be"):
-            membership_inference(threshold_values(), *rows, n_targets=n_targets)
-    with pytest.raises(ValueError, match="n_shadows must be"):
-        membership_inference(threshold_values(), *rows, n_targets=40, n_shadows=1)
 
 
 def test_reports_are_frozen():

@@ -23,7 +23,6 @@ from skvalue.privacy import (
     SelfComposedEvent,
     calibrate,
     calibrate_counts,
-    calibrate_discrete_laplace,
     calibrate_gaussian,
     calibrate_laplace,
     draw_noise,
@@ -80,7 +79,7 @@ V = 6
 
 def noisy_counts(scale, clean, n, clip=False):
     """n releases of the same counts, (n, counts)."""
-    released = clean + draw_noise(DiscreteGaussianEvent(scale), (n, len(clean)), engine="table")
+    released = clean + draw_noise(DiscreteGaussianEvent(scale), (n, len(clean)))
     return np.maximum(released, 0) if clip else released
 
 
@@ -130,7 +129,7 @@ def count_noise(claim, n):
 
 
 def shifted(event, shift, n):
-    draws = draw_noise(event, (2, n), engine="table")
+    draws = draw_noise(event, (2, n))
     return draws[0] + shift, draws[1]
 
 
@@ -272,12 +271,6 @@ AUDITED = [
         lambda: calibrate_laplace(1.0, sensitivity=2.0),
         lambda claim, n: shifted(claim, 2.0, n),
         draw_noise,
-    ),
-    Audited(
-        "discrete Laplace noise",
-        lambda: calibrate_discrete_laplace(1.0, sensitivity=2),
-        lambda claim, n: shifted(claim, 2, n),
-        lambda claim, n: draw_noise(claim, n, engine="table"),
     ),
     Audited(
         "a fresh sample for every count",

@@ -11,7 +11,6 @@ from skvalue.privacy import (
     SelfComposedEvent,
     calibrate,
     calibrate_counts,
-    calibrate_discrete_laplace,
     calibrate_gaussian,
     calibrate_laplace,
     convert,
@@ -68,13 +67,10 @@ def test_steps_scale_the_noise():
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 1.1, 7.7])
 @pytest.mark.parametrize("sensitivity", [1, 3, 49])
 def test_laplace_is_pure(epsilon, sensitivity):
-    for event in (
-        calibrate_laplace(epsilon, sensitivity),
-        calibrate_discrete_laplace(epsilon, sensitivity),
-    ):
-        assert event.sensitivity / event.scale <= epsilon
-        assert event.scale == pytest.approx(sensitivity / epsilon, rel=1e-12)
-        assert get_delta(event, epsilon) < 1e-20
+    event = calibrate_laplace(epsilon, sensitivity)
+    assert event.sensitivity / event.scale <= epsilon
+    assert event.scale == pytest.approx(sensitivity / epsilon, rel=1e-12)
+    assert get_delta(event, epsilon) < 1e-20
 
 
 def test_sampled_calibration():

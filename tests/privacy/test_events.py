@@ -9,7 +9,6 @@ import pytest
 from skvalue.privacy import (
     ComposedEvent,
     DiscreteGaussianEvent,
-    DiscreteLaplaceEvent,
     GaussianEvent,
     LaplaceEvent,
     OpaqueEvent,
@@ -25,7 +24,7 @@ EVENTS = [
     GaussianEvent(2.0, 1.5, "null"),
     DiscreteGaussianEvent(3.0, contributions=4, step=2),
     LaplaceEvent(2.0, 1.0, "add_remove"),
-    DiscreteLaplaceEvent(2.0, sensitivity=3),
+    OpaqueEvent(0.5, event=LaplaceEvent(3.0)),
     OpaqueEvent(1.0, 1e-6, "null"),
     PoissonSampledEvent(GaussianEvent(2.0, 1.0, "add_remove"), 0.1),
     SelfComposedEvent(GaussianEvent(2.0, 1.0, "null"), 7),
@@ -87,8 +86,8 @@ def test_bad_scale_is_refused(cls, scale):
 def test_bad_fields_are_refused():
     with pytest.raises(ValueError, match="contributions must be an integer of at least 1"):
         DiscreteGaussianEvent(1.0, contributions=0)
-    with pytest.raises(ValueError, match="sensitivity must be an integer"):
-        DiscreteLaplaceEvent(1.0, sensitivity=1.5)
+    with pytest.raises(TypeError, match="event must be one of"):
+        OpaqueEvent(1.0, event="noise")
     with pytest.raises(ValueError, match="relation must be one of null, add_remove, replace"):
         GaussianEvent(1.0, relation="zero_out")
     with pytest.raises(ValueError, match="delta must be strictly between"):

@@ -15,8 +15,8 @@ from skvalue.privacy import (
     PrivacyReport,
     SelfComposedEvent,
     calibrate_counts,
-    calibrate_discrete_laplace,
     calibrate_gaussian,
+    calibrate_laplace,
     describe_noise,
     detection_ceiling,
     make_report,
@@ -101,7 +101,7 @@ def test_ceiling_only_for_gaussian_noise(report):
 
 
 def test_pure_privacy():
-    pure = make_report(calibrate_discrete_laplace(0.5, 3), 0, **WORDS)
+    pure = make_report(calibrate_laplace(0.5, 3.0), 0, **WORDS)
     assert pure.epsilon == pytest.approx(0.5)
     assert pure.guarantee == "(0.5)-joint differential privacy"
     assert ", plus" not in str(pure)

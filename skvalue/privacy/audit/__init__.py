@@ -5,23 +5,19 @@ domain, `check_variance` compares drawn noise with its event, and `distinguish` 
 neighbours apart from results of the mechanism and compares its success with the whole profile
 delta(epsilon). It has most power at epsilon = 8; the constants of a mechanism do not depend on
 epsilon. A passed audit proves nothing; a failed one disproves the guarantee, except with
-probability `fail`. `membership_inference` measures the success of one known attack on average, and
-is not a test.
+probability `fail`.
 """
 
 from ._distinguish import DistinguishReport, distinguish, distinguish_scores
-from ._membership import MembershipReport, membership_inference
 from ._sensitivity import SensitivityReport, search_sensitivity
 from ._variance import VarianceReport, check_variance
 
 __all__ = [
     "DistinguishReport",
-    "MembershipReport",
     "SensitivityReport",
     "VarianceReport",
     "check_variance",
     "distinguish",
     "distinguish_scores",
-    "membership_inference",
     "search_sensitivity",
 ]

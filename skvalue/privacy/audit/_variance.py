@@ -7,7 +7,7 @@ from functools import singledispatch
 import numpy as np
 from scipy.special import gammaincinv
 
-from ..events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
+from ..events import DiscreteGaussianEvent, GaussianEvent, LaplaceEvent
 
 
 @dataclass(frozen=True)
@@ -118,18 +118,6 @@ def _(event: DiscreteGaussianEvent):
     if event.scale > 100:
         return event.scale**2, 3.0
     x = np.arange(-math.ceil(15 * event.scale) - 1, math.ceil(15 * event.scale) + 2)
-    return _lattice_moments(x, np.exp(-0.5 * (x / event.scale) ** 2))
-
-
-@_moments.register
-def _(event: DiscreteLaplaceEvent):
-    if event.scale > 100:
-        return 2 * event.scale**2, 6.0
-    x = np.arange(-math.ceil(60 * event.scale) - 1, math.ceil(60 * event.scale) + 2)
-    return _lattice_moments(x, np.exp(-np.abs(x) / event.scale))
-
-
-def _lattice_moments(x, weights):
-    weights = weights / weights.sum()
-    variance = float(weights @ x**2)
-    return variance, float(weights @ x.astype(float) ** 4) / variance**2
+    weights = np.exp(-0.5 * (x / event.scale) ** 2)
+    variance = float(weights @ x**2 / weights.sum())
+    return variance, float(weights @ x.astype(float) ** 4 / weights.sum()) / variance**2
