@@ -72,7 +72,7 @@ WITHOUT = {
     "the cap of contributions": ({"max_contributions": None}, None),
     "smoothing": ({"denoise": False}, None),
     "truncation": ({}, ("_denoising.positive_draws", lambda draws: np.maximum(draws, 0))),
-    "the factor": ({}, ("_private.value_sizes", mean_sizes)),
+    "the factor": ({}, ("_noisy.value_sizes", mean_sizes)),
 }
 
 

@@ -12,7 +12,7 @@ from sklearn.metrics import pairwise_distances, roc_auc_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 
 from skvalue import TKNNShapleyValuer, ValueFilteredClassifier
-from skvalue.privacy import Ledger, SeededNoiseWarning, calibrate_counts, get_epsilon
+from skvalue.privacy import Ledger, SeededNoiseWarning, calibrate_counts
 from skvalue.valuers import public_baseline, suggest_radius
 from skvalue.valuers.tknn_shapley import capped_balls, neighbour_values, overlap_bound
 
@@ -360,30 +360,6 @@ def test_replacing_costs_noise_for_twice_as_many_counts(data):
     assert scales[2] == pytest.approx(2**0.5 * scales[1], rel=1e-3)
 
 
-def test_samples_are_fresh_and_accounted_for(data):
-    little = dict(radius=0.6, sampling_rate=0.2, epsilon=4.0, denoise=False)
-    event = event_of(data, **little)
-    assert get_epsilon(event, 1e-5) <= 4.0
-    assert event.count == overlap_bound(data[2], 0.6, "cosine")
-    assert event.event.probability == 0.2
-    exact = fit(data, 0.6, epsilon=None).counts_
-    same = exact[data[3], np.arange(60)]
-    clean = np.stack([same, exact.sum(axis=0) - same])
-    fits = [fit(data, **little) for _ in range(15)]
-    text = str(fits[0].privacy_).replace("\n", " ")
-    assert "on a secret sample that holds each row with probability 0.2" in text
-    draws = np.array([valuer.counts_ for valuer in fits])
-    # The variance of the noise, and of the sizes of the samples, divided by the rate.
-    variance = (event.event.event.scale / 0.2) ** 2 + clean * 0.8 / 0.2
-    assert ((draws - clean) ** 2).mean() == pytest.approx(variance.mean(), rel=0.2)
-    error = np.sqrt(variance.mean() / draws.size)
-    assert draws.mean() == pytest.approx(clean.mean(), abs=5.5 * error)
-    assert 5.5 * error < 0.04 * clean.mean()
-    assert (clean * 0.8 / 0.2).mean() > 0.4 * variance.mean()  # samples can be told from none
-    with pytest.raises(ValueError, match="relation must be 'add_remove' or 'null' with sampling"):
-        fit(data, sampling_rate=0.2, relation="replace")
-
-
 @pytest.mark.filterwarnings("ignore:The rows are chosen by private values")
 def test_grid_search_charges_every_candidate(data, tmp_path):
     X, y, X_val, y_val = data
@@ -512,7 +488,6 @@ def test_refusals(data):
         (dict(delta=1.0), "delta must be strictly between 0 and 1"),
         (dict(relation="swap"), "The 'relation' parameter of TKNNShapleyValuer must be"),
         (dict(max_contributions=0), "The 'max_contributions' parameter of TKNNShapleyValuer must"),
-        (dict(sampling_rate=1.5), "The 'sampling_rate' parameter of TKNNShapleyValuer must be"),
     ):
         with pytest.raises(ValueError, match=message):
             fit(data, **parameters)

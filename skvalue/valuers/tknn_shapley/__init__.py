@@ -1,5 +1,7 @@
 """Threshold-KNN-Shapley: exact or private Shapley values of the threshold-KNN classifier."""
 
+from ._baseline import public_baseline
+from ._capped import capped_balls
 from ._denoising import (
     count_posterior,
     posterior_draws,
@@ -8,7 +10,7 @@ from ._denoising import (
     value_sizes,
 )
 from ._game import neighbour_values
-from ._private import capped_balls, overlap_bound, public_baseline
+from ._overlap import overlap_bound
 from ._radius import suggest_radius
 from ._targets import target_values
 from ._valuer import TKNNShapleyValuer

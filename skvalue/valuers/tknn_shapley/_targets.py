@@ -1,7 +1,10 @@
 """The regression game of Threshold-KNN-Shapley: values from sums of the targets in a ball."""
 
+from typing import NamedTuple
+
 import numpy as np
 
+from ...neighbors import make_space
 from ...semivalues import size_weights
 
 
@@ -87,14 +90,46 @@ def target_utility(counts, sums, targets):
     return -((sums / np.maximum(counts, 1) - targets) ** 2)
 
 
-def sum_targets(found, y):
-    """Numbers of rows in the balls, sums of their targets and of the squares, (3, n_points)."""
-    return np.stack([found.counts.sum(axis=0), found.totals(y), found.totals(y**2)])
+class TargetGame(NamedTuple):
+    """The game of targets; its terms at a point are the coefficients of a neighbour's value."""
 
+    prior: float  # predicted by an empty ball; all targets are relative to it
+    semivalue: object
 
-def evaluate(found, coefficients, y):
-    """For each row, the sum over the balls that contain it of a polynomial in its target."""
-    values = np.zeros(len(y))
-    for line in coefficients[::-1]:
-        values = values * y + found.sum(line[None])
-    return values
+    def space(self, X, metric, y):
+        """See `LabelGame`, which has the same methods."""
+        return make_space(X, metric)
+
+    def count(self, found, y):
+        """Numbers of rows in the balls, sums of their targets and of the squares."""
+        y = y - self.prior
+        return np.stack([found.counts.sum(axis=0), found.totals(y), found.totals(y**2)])
+
+    def terms(self, sums, points, joins=False):
+        """The coefficients (3, n_points) of `target_values`."""
+        return target_values(*sums, points.y - self.prior, self.semivalue, joins)
+
+    def squares(self, terms):
+        """The square of a value has degree 4 in the target."""
+        c0, c1, c2 = terms
+        return np.stack([c0**2, 2 * c0 * c1, 2 * c0 * c2 + c1**2, 2 * c1 * c2, c2**2])
+
+    def add(self, found, terms, y):
+        """For each row, the sum over the balls that contain it of a polynomial in its target."""
+        values = np.zeros(len(y))
+        for line in terms[::-1]:
+            values = values * (y - self.prior) + found.sum(line[None])
+        return values
+
+    def utility(self, sums, points):
+        """Minus the squared error of the mean target in each ball."""
+        return target_utility(*sums[:2], points.y - self.prior)
+
+    def empty_utility(self, points):
+        """Minus the mean squared error of the prior."""
+        return -((points.y - self.prior) ** 2 @ points.weights)
+
+    def predict(self, sums):
+        """Moments of the target of a row without one, by those in its ball."""
+        count = np.maximum(sums[0], 1)
+        return np.stack([np.ones(len(count)), sums[1] / count, sums[2] / count])

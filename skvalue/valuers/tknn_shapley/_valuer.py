@@ -3,6 +3,7 @@
 Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023).
 """
 
+from functools import lru_cache
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,49 +13,27 @@ from ..._utils.parallel import n_workers, one_blas_thread
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Takes, mean_over_points
 from ...exceptions import RadiusWarning
-from ...neighbors import METRICS, Rows, ball_parts, balls, get_engine, make_space
-from ...privacy import Release
+from ...neighbors import METRICS, Rows, ball_parts, balls, get_engine
+from ...privacy import Release, calibrate_counts
 from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, estimated_cost, started
-from ._game import by_label, same_and_other, threshold_utility, values_at_points
-from ._private import (
-    CappedBalls,
-    NoisyGame,
-    ball_event,
-    ball_report,
-    counted_balls,
-    errors_of_draws,
-    sampled_counts,
-)
+from ._game import LabelGame, same_and_other
+from ._noisy import NoisyGame, errors_of_draws
+from ._overlap import counted_balls
 from ._radius import choose_radius
-from ._targets import evaluate, sum_targets, target_utility, target_values
+from ._report import ball_report
+from ._targets import TargetGame
+
+ball_event = lru_cache(maxsize=32)(calibrate_counts)  # of a row in that many of the balls
 
 
-def find_balls(engine, space, points, radius, cap=None, self_index=None, n_jobs=1):
-    """The balls around points; with a cap, a row is only in that many nearest ones."""
-    if cap is not None:
-        return CappedBalls(engine, space, points, radius, cap, n_jobs)
-    return balls(engine, space, points, radius, self_index, n_jobs)
-
-
-def value_neighbors(number, space, points, engine, radius, n_classes, semivalue):
-    """A tile of points of a split: values of all rows, utility and counts in balls."""
+def value_tile(number, engine, space, game, y, points, radius):
+    """A tile of points of a split: values of all rows, utility, and what is counted in balls."""
     with engine.turn():
         found = engine.balls(space, points.X, radius, points.self_index)
-        same, other = same_and_other(found.counts, points.y)
-        sizes = values_at_points((same, other), n_classes, semivalue)
-        values = found.sum(by_label(points.y, *sizes, space.n_classes) * points.weights)
-        return number, values, threshold_utility(same, other, n_classes), found.counts
-
-
-def value_targets(number, space, points, engine, radius, y, semivalue):
-    """As `value_neighbors`, for a regression; y and the targets of the points are centred."""
-    with engine.turn():
-        found = engine.balls(space, points.X, radius, points.self_index)
-        sums = sum_targets(found, y)
-        coefficients = target_values(*sums, points.y, semivalue) * points.weights
-        utility = target_utility(*sums[:2], points.y)
-        return number, evaluate(found, coefficients, y), utility, sums
+        counts = game.count(found, y)
+        values = game.add(found, game.terms(counts, points) * points.weights, y)
+        return number, values, game.utility(counts, points), counts
 
 
 def share_of_one_value(result):
@@ -145,9 +124,6 @@ class TKNNShapleyValuer(BaseValuer):
         are counted in all their balls. None: in all balls. In any case the noise is calibrated to a
         bound of the number of balls that can contain one row: for true metrics and "cosine", the
         largest number of validation points within twice the radius of one of them.
-    sampling_rate : float, default=None
-        Count in each ball a fresh secret sample of the rows, each row with this probability, as in
-        the paper. Not recommended: sampling adds more noise than it saves.
     denoise : bool, default=True
         Whether to estimate the values from counts that are smoothed over the validation points. It
         costs no privacy. Otherwise the released counts are rounded and clipped at zero.
@@ -230,7 +206,6 @@ class TKNNShapleyValuer(BaseValuer):
             StrOptions({"auto"}),
             None,
         ],
-        "sampling_rate": [Interval(Real, 0, 1, closed="neither"), None],
         "denoise": ["boolean"],
     }
 
@@ -251,7 +226,6 @@ class TKNNShapleyValuer(BaseValuer):
         delta=1e-5,
         relation="add_remove",
         max_contributions="auto",
-        sampling_rate=None,
         denoise=True,
         reader=None,
         ledger=None,
@@ -271,7 +245,6 @@ class TKNNShapleyValuer(BaseValuer):
         self.delta = delta
         self.relation = relation
         self.max_contributions = max_contributions
-        self.sampling_rate = sampling_rate
         self.denoise = denoise
         self.reader = reader
         self.ledger = ledger
@@ -292,22 +265,22 @@ class TKNNShapleyValuer(BaseValuer):
 
     def _value(self, problem, run):
         attributes = self._settled(problem)
-        radius = attributes["radius_"]
         if self._is_private:
             return self._private_value(problem, run, attributes)
         parts = self._plan(problem)
-        value = value_neighbors if problem.n_classes else value_targets
-        tasks, n_tasks = started(self._tasks(problem, parts, radius)), sum(map(len, parts))
-        tiles = run.map(value, tasks, self.n_jobs, n_tasks)
-        empty = 1.0 / problem.n_classes if problem.n_classes else _empty_utility
-        result = mean_over_points(problem, tiles, empty, attributes=attributes)
+        tasks = started(self._tasks(problem, parts, attributes["radius_"]))
+        tiles = run.map(value_tile, tasks, self.n_jobs, sum(map(len, parts)))
+        result = mean_over_points(
+            problem, tiles, lambda split: self._game(problem, split).empty_utility(split.points),
+            attributes=attributes,
+        )  # fmt: skip
         if result is not None:
             none, every = share_of_one_value(result)
             if none + every > 0.5:
                 run.warn(
-                    f"With radius={radius:.3g}, the balls around {none:.0%} of the validation "
-                    f"points contain no row, and those around {every:.0%} contain all rows: there, "
-                    "all rows of a class have equal values. Set another radius.",
+                    f"With radius={attributes['radius_']:.3g}, the balls around {none:.0%} of the "
+                    f"validation points contain no row, and those around {every:.0%} contain all "
+                    "rows: there, all rows of a class have equal values. Set another radius.",
                     RadiusWarning,
                 )
         return result
@@ -321,42 +294,43 @@ class TKNNShapleyValuer(BaseValuer):
         ]
 
     def _tasks(self, problem, parts, radius):
-        """Arguments of `value_neighbors`, or of `value_targets`, for each part of each split."""
-        n_classes, engine = problem.n_classes, get_engine(self.engine, self.device)
+        """Arguments of `value_tile` for each part of the points of each split."""
+        engine = get_engine(self.engine, self.device)
         for number, split in enumerate(problem.splits):
-            (X, y), points = self._rows(problem, split), split.points
-            if n_classes:
-                space, game = make_space(X, self.metric, y, n_classes), n_classes
-            else:  # targets are relative to the prior
-                space, game = make_space(X, self.metric), y - points.prior
-                points = points.centred()
+            (X, y), game = self._rows(problem, split), self._game(problem, split)
+            space = game.space(X, self.metric, y)
             for part in parts[number]:
-                yield number, space, points[part], engine, radius, game, self.semivalue
+                yield number, engine, space, game, y, split.points[part], radius
+
+    def _game(self, problem, split):
+        if problem.n_classes:
+            return LabelGame(problem.n_classes, self.semivalue)
+        return TargetGame(split.points.prior, self.semivalue)
 
     def _private_value(self, problem, run, attributes):
         """As `_value`, from noisy counts: counts -> release -> values at points -> sum."""
-        (split,), n_labels = problem.splits, problem.n_classes + 1  # one for all other labels
-        points, radius = split.points, attributes["radius_"]
-        release, game = self._release(problem, radius)
-        engine, workers = get_engine(self.engine, self.device), n_workers(self.n_jobs)
-        result = None
+        points, radius = problem.splits[0].points, attributes["radius_"]
+        contributions, cap = counted_balls(points.X, radius, self.metric, self.max_contributions)
+        event = ball_event(self.epsilon, self.delta, contributions, self.relation)
+        report = ball_report(
+            event, self.delta, auto_radius=self.radius == "auto",
+            groups=problem.groups is not None, noise_random_state=self.noise_random_state,
+        )  # fmt: skip
+        label = "TKNNShapleyValuer: counts in balls"
+        release = Release(event, self.ledger, label, self.noise_random_state, report)
+        game = NoisyGame(
+            problem.n_classes, self.semivalue, radius, self.metric, event.scale, self.denoise, cap
+        )
+        workers, result = n_workers(self.n_jobs), None
         with run.steps(1, "validation points evaluated") as done, one_blas_thread():
-            space = make_space(problem.X, self.metric, problem.y, n_labels)
-            found = find_balls(engine, space, points.X, radius, game.cap, n_jobs=workers)
+            found = game.balls(problem.X, problem.y, points.X, workers)
             counts = same_and_other(found.counts, points.y)
-            if self.sampling_rate is not None:
-                counts = sampled_counts(counts, self.sampling_rate, self.noise_random_state)
             counts = release.of(counts)  # what follows is a function of these and of each row
-            if self.sampling_rate is not None:
-                counts = counts / self.sampling_rate
+            *sizes, utility, draws = game.estimate(counts, points)
 
             def value_of(value_same, value_other):
-                sizes = by_label(points.y, value_same, value_other, n_labels)
-                return found.sum(sizes * points.weights)
+                return found.sum(game.by_label(value_same, value_other, points))
 
-            *sizes, utility, draws = game.values_at_points(
-                counts, points, problem.n_classes, self.semivalue
-            )
             values, half = value_of(*sizes), np.full(len(points), 0.5)
             curator = {
                 "baseline_": problem.sum_by_group(value_of(half, -half)),
@@ -368,22 +342,6 @@ class TKNNShapleyValuer(BaseValuer):
             )  # fmt: skip
             done()
         return result
-
-    def _release(self, problem, radius):
-        """The release of the counts in balls, and the game of noisy counts."""
-        contributions, cap = counted_balls(
-            problem.splits[0].points.X, radius, self.metric, self.max_contributions
-        )
-        event = ball_event(
-            self.epsilon, self.delta, contributions, self.relation, self.sampling_rate
-        )
-        report = ball_report(
-            event, self.delta, auto_radius=self.radius == "auto",
-            groups=problem.groups is not None, noise_random_state=self.noise_random_state,
-        )  # fmt: skip
-        label = "TKNNShapleyValuer: counts in balls"
-        release = Release(event, self.ledger, label, self.noise_random_state, report)
-        return release, NoisyGame(event, radius, self.metric, self.denoise, cap)
 
     def _settled(self, problem):
         """Public attributes that follow from the parameters; refuses those that do not fit."""
@@ -472,131 +430,69 @@ class TKNNShapleyValuer(BaseValuer):
         counts = np.concatenate([c for split in fitted.statistic for c in split], axis=1)
         return counts if fitted.problem.n_classes else counts[:1].astype(np.int64)
 
-    def _balls(self, X, y, n_labels, points, cap=None, self_index=None):
-        """The balls around points, for rows X with classes y (None: one class)."""
-        engine = get_engine(self.engine, self.device)
-        space = make_space(X, self.metric, y, n_labels)
-        return find_balls(engine, space, points, self.radius_, cap, self_index, self.n_jobs)
+    def _balls(self, game, X, y, points, self_index=None):
+        """The balls around points, for rows X with classes or targets y."""
+        engine, space = get_engine(self.engine, self.device), game.space(X, self.metric, y)
+        return balls(engine, space, points, self.radius_, self_index, self.n_jobs)
 
-    def _point_game(self, fitted, number, joins=False):
-        """The points of a split, and the values of the two kinds of neighbours at each."""
-        points, n_classes = fitted.problem.splits[number].points, fitted.problem.n_classes
-        counts = np.concatenate(fitted.statistic[number], axis=1)
-        if not fitted.is_private:
-            counts = same_and_other(counts, points.y)
-            return points, *values_at_points(counts, n_classes, self.semivalue, joins)
-        if "joining" not in fitted.cache:  # smoothing takes long
-            game = fitted.attributes["game"]
-            sizes = game.values_at_points(counts, points, n_classes, self.semivalue, joins)
-            fitted.cache["joining"] = sizes[:2]
-        return points, *fitted.cache["joining"]
-
-    def _polynomials(self, fitted, number, joins=False):
-        """The points of a split, with centred targets, and the coefficients of values at each."""
-        points = fitted.problem.splits[number].points.centred()
-        sums = np.concatenate(fitted.statistic[number], axis=1)
-        return points, target_values(*sums, points.y, self.semivalue, joins)
+    def _terms(self, fitted, number, joins=False):
+        """The game of a split, and its terms at the points."""
+        split = fitted.problem.splits[number]
+        game, counts = self._game(fitted.problem, split), fitted.statistic[number]
+        return game, game.terms(np.concatenate(counts, axis=1), split.points, joins)
 
     def _score_new(self, fitted, number, X, y):
         """A new row adds one to the counts of the balls that contain it."""
-        problem, split = fitted.problem, fitted.problem.splits[number]
-        cap = fitted.attributes["game"].cap if fitted.is_private else None
-        known, new, at = None, X, split.points.X  # players, new rows, and the points around them
-        if not fitted.is_private:
-            known = self._rows(problem, split)
+        if fitted.is_private:
+            return self._score_privately(fitted, X, y)
+        split = fitted.problem.splits[number]
+        (game, terms), points = self._terms(fitted, number, joins=True), split.points
+        new, at = X, points.X  # new rows, and the points around them
         if self._is_precomputed:  # X are distances from the rows of fit, of which the points are
-            new, at = np.arange(len(X)), _columns(X, split.points.index)
-        if not problem.n_classes:
-            return self._score_new_targets(fitted, number, known, X, new, at, y)
-        points, value_same, value_other = self._point_game(fitted, number, joins=True)
-        n_labels = problem.n_classes + fitted.is_private
-        weights = by_label(points.y, value_same, value_other, n_labels) * points.weights
+            new, at = np.arange(len(X)), _columns(X, points.index)
         if y is not None:
-            return self._balls(new, y, n_labels, at, cap).sum(weights)
-        # Without a label, average over the probabilities of the classifier; after a private fit,
-        # over those by the public labels.
-        known = (points.X, points.y) if fitted.is_private else known
-        around = self._balls(*known, problem.n_classes, X).counts
-        total = around.sum(axis=0)
-        probabilities = np.where(total > 0, around / np.maximum(total, 1), 1 / problem.n_classes)
-        found = self._balls(new, None, 1, at, cap)
-        by_labels = np.array([found.sum(line[None]) for line in weights[: problem.n_classes]])
-        return (probabilities * by_labels).sum(axis=0)
+            return game.add(self._balls(game, new, y, at), terms * points.weights, y)
+        X_fit, y_fit = self._rows(fitted.problem, split)
+        factors = game.predict(game.count(self._balls(game, X_fit, y_fit, X), y_fit))
+        found = self._balls(LabelGame(1, self.semivalue), new, None, at)  # of any label
+        sums = [found.sum(line[None]) for line in terms * points.weights]
+        return np.einsum("kx,kx->x", factors, np.stack(sums))
 
-    def _score_new_targets(self, fitted, number, known, X, new, at, y):
-        """As `_score_new`, for a regression; without y, by moments of the model's prediction."""
-        prior = fitted.problem.splits[number].points.prior
-        points, coefficients = self._polynomials(fitted, number, joins=True)
-        found = self._balls(new, None, 1, at)
+    def _score_privately(self, fitted, X, y):
+        """As `_score_new`, by what was released; without y, by the public labels in the ball."""
+        points, game = fitted.problem.splits[0].points, fitted.attributes["game"]
+        if "joining" not in fitted.cache:  # smoothing takes long
+            (counts,) = fitted.statistic[0]
+            fitted.cache["joining"] = game.estimate(counts, points, joins=True)[:2]
+        weights = game.by_label(*fitted.cache["joining"], points)
+        found = game.balls(X, y, points.X, self.n_jobs)
         if y is not None:
-            return evaluate(found, coefficients * points.weights, y - prior)
-        around = self._balls(known[0], None, 1, X)
-        count, sums, squares = sum_targets(around, known[1] - prior)
-        moments = np.ones(len(count)), sums / np.maximum(count, 1), squares / np.maximum(count, 1)
-        terms = [found.sum(line[None]) for line in coefficients * points.weights]
-        return np.einsum("kx,kx->x", np.stack(moments), np.stack(terms))
+            return found.sum(weights)
+        public = LabelGame(game.n_classes, game.semivalue)
+        factors = public.predict(self._balls(public, points.X, points.y, X).counts)
+        return np.einsum("kx,kx->x", factors, [found.sum(line[None]) for line in weights[:-1]])
 
     def _point_values(self, fitted, number, players):
-        problem, split = fitted.problem, fitted.problem.splits[number]
-        points = split.points
-        X, y = self._rows(problem, split)
-        self_index = None
-        if points.self_index is not None:
+        split = fitted.problem.splits[number]
+        (X, y), self_index = self._rows(fitted.problem, split), split.points.self_index
+        if self_index is not None:
             place = np.full(len(X), -1)
             place[players] = np.arange(len(players))
-            self_index = place[points.self_index]
-        if not problem.n_classes:
-            _, coefficients = self._polynomials(fitted, number)
-            found = self._balls(X[players], None, 1, points.X, self_index=self_index)
-            sums = sum_targets(found, y[players] - points.prior)
-            return np.einsum("kv,kv->v", coefficients, sums)
-        _, value_same, value_other = self._point_game(fitted, number)
-        found = self._balls(
-            X[players], y[players], problem.n_classes, points.X, self_index=self_index
-        )
-        same, other = same_and_other(found.counts, points.y)
-        return same * value_same + other * value_other
+            self_index = place[self_index]
+        game, terms = self._terms(fitted, number)
+        found = self._balls(game, X[players], y[players], split.points.X, self_index)
+        return np.einsum("kv,kv->v", terms, game.count(found, y[players]))
 
     def _point_moments(self, fitted):
-        problem, n_classes = fitted.problem, fitted.problem.n_classes
-        X, y = self._rows(problem, problem.splits[0])
-        if not n_classes:
-            return self._target_moments(fitted, X, y)
-        points, value_same, value_other = self._point_game(fitted, 0)
-        squares = points.weights**2
-        if problem.groups is None:
-            found = self._balls(X, y, n_classes, points.X)
-            kinds = [by_label(points.y, value_same**p, value_other**p, n_classes) for p in (1, 2)]
-            return [found.sum(kind * squares) for kind in kinds]
-        # Rows of one group and class have equal values in a ball: count them.
-        engine, n_groups = get_engine(self.engine, self.device), problem.n_players
-        codes = problem.groups * n_classes + y
-        space = make_space(X, self.metric, codes, n_groups * n_classes)
-        moments = np.zeros((2, n_groups))
-        # A count of a group and class takes as much memory as 16 pairs of a row and a point.
-        pairs = max(len(y), 16 * n_groups * n_classes)
-        for part in ball_parts(engine, pairs, len(points), n_workers(self.n_jobs)):
-            counts = engine.balls(space, points.X[part], self.radius_).counts
-            counts = counts.reshape(n_groups, n_classes, -1)
-            same = counts[:, points.y[part], np.arange(counts.shape[2])]
-            values = same * value_same[part] + (counts.sum(axis=1) - same) * value_other[part]
-            moments += [values @ squares[part], values**2 @ squares[part]]
-        return moments
-
-    def _target_moments(self, fitted, X, y):
-        """As `_point_moments`, for a regression; the square of a value has degree 4 in a target."""
-        problem = fitted.problem
-        points, (c0, c1, c2) = self._polynomials(fitted, 0)
-        squares = points.weights**2
-        if problem.groups is None:
-            found, y = self._balls(X, None, 1, points.X), y - problem.splits[0].points.prior
-            second = [c0**2, 2 * c0 * c1, 2 * c0 * c2 + c1**2, 2 * c1 * c2, c2**2]
-            return [
-                evaluate(found, np.stack(terms) * squares, y) for terms in ([c0, c1, c2], second)
-            ]
-        members = (np.flatnonzero(problem.groups == group) for group in range(problem.n_players))
-        values = (self._point_values(fitted, 0, players) for players in members)
-        return np.array([[squares @ v, squares @ v**2] for v in values]).T
+        problem, split = fitted.problem, fitted.problem.splits[0]
+        squares = split.points.weights**2
+        if problem.groups is not None:
+            members = (np.flatnonzero(problem.groups == i) for i in range(problem.n_players))
+            values = (self._point_values(fitted, 0, players) for players in members)
+            return np.array([[squares @ v, squares @ v**2] for v in values]).T
+        (X, y), (game, terms) = self._rows(problem, split), self._terms(fitted, 0)
+        found = self._balls(game, X, y, split.points.X)
+        return [game.add(found, some * squares, y) for some in (terms, game.squares(terms))]
 
     @fit_context(prefer_skip_nested_validation=True)
     def estimate_cost(
@@ -644,11 +540,6 @@ class TKNNShapleyValuer(BaseValuer):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self._is_precomputed
         return tags
-
-
-def _empty_utility(split):
-    """Utility of the empty coalition for a regression, which predicts the prior."""
-    return -(split.points.centred().y ** 2 @ split.points.weights)
 
 
 def _columns(X, index):

@@ -1,0 +1,71 @@
+"""The values that cost no privacy: those of public points and of the row itself."""
+
+import numpy as np
+from sklearn.utils import check_X_y
+from sklearn.utils.validation import column_or_1d
+
+from ..._utils.checks import check_validation_weights
+from ...base import codes_or_other
+from ...neighbors import balls, get_engine, make_space
+from ._game import by_label
+
+
+def public_baseline(
+    X, y, X_val, y_val, radius=0.5, metric="cosine", *, sample_weight_val=None, n_jobs=None
+):
+    """Values that use no private statistic: the baseline that private values must improve on.
+
+    The value of a row is a mean over validation points: 1/2 for a point that has its label, -1/2
+    for any other point, and 0 if the row is not in the ball of the point. The private values of
+    `TKNNShapleyValuer` tend to these as epsilon tends to 0. They release nothing: the value of a
+    row does not depend on the other rows.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The rows.
+    y : array-like of shape (n_samples,)
+        Their labels.
+    X_val : array-like of shape (n_validation, n_features)
+        Public validation points.
+    y_val : array-like of shape (n_validation,)
+        Their labels.
+    radius : float, default=0.5
+        Radius of the balls.
+    metric : str or callable, default="cosine"
+        The metric, as in `TKNNShapleyValuer`.
+    sample_weight_val : array-like of shape (n_validation,), default=None
+        Weights of the validation points.
+    n_jobs : int, default=None
+        Number of threads.
+
+    Returns
+    -------
+    values : ndarray of shape (n_samples,)
+        The values.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not fit together.
+
+    Examples
+    --------
+    >>> public_baseline([[1.0], [1.2], [5.0]], [0, 1, 0], [[1.1]], [0], 0.5, "euclidean").tolist()
+    [0.5, -0.5, 0.0]
+    """
+    X, _ = check_X_y(X, np.zeros(len(X)), order="C", dtype=[np.float64, np.float32])
+    X_val, _ = check_X_y(X_val, np.zeros(len(X_val)), order="C", dtype=X.dtype)
+    if X_val.shape[1] != X.shape[1]:
+        raise ValueError(f"X_val must have {X.shape[1]} columns, as X. Got {X_val.shape[1]}.")
+    classes, codes_val = np.unique(column_or_1d(y_val), return_inverse=True)
+    codes = codes_or_other(y, classes)
+    for name, labels, rows in (("y", codes, X), ("y_val", codes_val, X_val)):
+        if len(labels) != len(rows):
+            raise ValueError(f"{name} must have {len(rows)} entries. Got {len(labels)}.")
+    weights = check_validation_weights(sample_weight_val, len(X_val))
+    space = make_space(X, metric, codes, len(classes) + 1)
+    signs = by_label(
+        codes_val, np.full(len(X_val), 0.5), np.full(len(X_val), -0.5), len(classes) + 1
+    )
+    return balls(get_engine("auto"), space, X_val, radius, n_jobs=n_jobs).sum(signs * weights)

@@ -1,0 +1,90 @@
+"""How many balls around the validation points can contain one row: a bound, and a cap below it."""
+
+import numpy as np
+from sklearn.metrics import pairwise_distances
+
+from ..._utils.parallel import one_blas_thread
+from ...neighbors import balls, get_engine, make_space
+
+# Not "l2": far from the origin, scikit-learn's rounding violates the triangle inequality.
+TRUE_METRICS = {"cityblock", "cosine", "euclidean", "l1", "manhattan"}
+_MAX_LANDMARKS = 800  # for smoothing; with more validation points it is approximate
+
+
+def counted_balls(points, radius, metric, max_contributions):
+    """Largest number of balls that can contain one row, and a cap of it, or None."""
+    with one_blas_thread():  # idle BLAS threads would spin, and take cores from the tiles
+        bound = overlap_bound(points, radius, metric)
+        if max_contributions == "auto":
+            max_contributions = most_balls(points, radius, metric)
+    cap = None
+    if max_contributions is not None and max_contributions < bound:
+        cap = max_contributions
+    return cap or bound, cap
+
+
+def overlap_bound(X_val, radius, metric):
+    """Bound of the number of balls that can contain one row, whatever the row.
+
+    By the triangle inequality, which angles satisfy too, it is the largest number of centres within
+    twice the radius of one of them. For a callable metric it is the number of points.
+
+    >>> overlap_bound(np.array([[0.0], [1.0], [5.0]]), radius=0.5, metric="euclidean")
+    2
+    """
+    n = len(X_val)
+    # A row of zeros has cosine distance 1 from all rows, also from zeros: in all balls or in none.
+    if metric not in TRUE_METRICS or (metric == "cosine" and radius >= 1):
+        return n
+    most, step, relative = 1, max(1, 2**22 // n), (8 + X_val.shape[1]) * np.finfo(np.float64).eps
+    squared, angle, reach = np.zeros(n), 0.0, float(radius)  # rounding of squares, of angles
+    if metric == "euclidean":
+        squared = relative * np.vecdot(_centred(X_val), _centred(X_val))
+    elif metric == "cosine":
+        closed = (
+            1e-12 + 2 * relative
+        )  # balls are closed, and contain distances that round to the radius
+        angle, reach = np.sqrt(2 * closed), np.arccos(max(1 - radius - closed, -1))
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        distances = _distances(X_val, part, radius, metric)[0]
+        within = 2 * reach * (1 + 1e-6) + angle
+        near = distances**2 <= within**2 + squared[part, None] + squared
+        most = max(most, int(near.sum(axis=1).max()))
+    return most
+
+
+def most_balls(X_val, radius, metric):
+    """Largest number of balls that contain one of their centres.
+
+    >>> most_balls(np.array([[0.0], [1.0], [1.5], [2.0]]), radius=0.6, metric="euclidean")
+    3
+    """
+    space = make_space(X_val, metric, np.zeros(len(X_val), dtype=np.int64), 1)
+    return max(1, int(balls(get_engine("auto"), space, X_val, radius).counts.max()))
+
+
+def public_geometry(X_val, radius, metric, max_landmarks=_MAX_LANDMARKS):
+    """Distances (n_validation, n_landmarks) for which ``exp(-d)`` is a covariance.
+
+    Returns them (angles for "cosine"), the positions of the landmarks among the validation points,
+    and the radius in the same unit.
+    """
+    n = len(X_val)
+    landmarks = np.unique(np.linspace(0, n - 1, min(n, max_landmarks)).astype(np.int64))
+    distances, reach = _distances(X_val, landmarks, radius, metric)
+    return distances.T, landmarks, reach
+
+
+def _distances(X_val, rows, radius, metric):
+    """Distances of some points to all, and the radius; both are angles for "cosine"."""
+    X_val = _centred(X_val) if metric == "euclidean" else X_val.astype(np.float64)
+    distances = pairwise_distances(X_val[rows], X_val, metric=metric)
+    if metric != "cosine":
+        return distances, float(radius)
+    return np.arccos(np.clip(1 - distances, -1, 1)), float(np.arccos(np.clip(1 - radius, -1, 1)))
+
+
+def _centred(X_val):
+    """Validation points minus their mean, for products with less rounding."""
+    return X_val - X_val.mean(axis=0, dtype=np.float64)
