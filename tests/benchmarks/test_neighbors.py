@@ -7,9 +7,6 @@ variables SKVALUE_PEERS_PYTHON (numpy < 2), after ``pip install pydvl==0.10.0`` 
 SKVALUE_SHAPIQ_PYTHON (Python 3.12 or later), after ``pip install shapiq==1.8.0``.
 """
 
-import os
-import subprocess
-import sys
 from time import perf_counter, process_time
 
 import numpy as np
@@ -120,68 +117,37 @@ def test_two_threads_against_one(valuer, ratio):
     assert ratio(f"{class_name(valuer)}, two threads over one", *fits, limit) <= limit
 
 
-PEER = """
-import time, warnings
+KNN = """
+import time
 import numpy as np
-warnings.filterwarnings("ignore")
-from sklearn.neighbors import KNeighborsClassifier
-from pydvl.valuation.dataset import Dataset
-from pydvl.valuation.methods.knn_shapley import KNNShapleyValuation
 rng = np.random.default_rng(0)
 X, X_val = rng.standard_normal((10_000, 32)), rng.standard_normal((1000, 32))
 y, y_val = rng.integers(0, 2, 10_000), rng.integers(0, 2, 1000)
+"""
+KNN_PEER = """
+from sklearn.neighbors import KNeighborsClassifier
+from pydvl.valuation.dataset import Dataset
+from pydvl.valuation.methods.knn_shapley import KNNShapleyValuation
 train, test = Dataset(X, y), Dataset(X_val, y_val)
 t = time.perf_counter()
 KNNShapleyValuation(KNeighborsClassifier(5), test, progress=False).fit(train)
 print(time.perf_counter() - t)
 """
-
-OURS = """
-import time
-import numpy as np
+KNN_OURS = """
 from skvalue import KNNShapleyValuer
-rng = np.random.default_rng(0)
-X, X_val = rng.standard_normal((10_000, 32)), rng.standard_normal((1000, 32))
-y, y_val = rng.integers(0, 2, 10_000), rng.integers(0, 2, 1000)
-fit = lambda: KNNShapleyValuer(5, n_jobs=1).fit(X, y, X_val=X_val, y_val=y_val)
-fit()
+valuer = KNNShapleyValuer(5, n_jobs=1).fit(X, y, X_val=X_val, y_val=y_val)
 t = time.perf_counter()
-fit()
+valuer.fit(X, y, X_val=X_val, y_val=y_val)
 print(time.perf_counter() - t)
 """
-
-
-def seconds(python, code):
-    """What a program prints last, run with one thread."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    result = subprocess.run(
-        [python, "-c", code], capture_output=True, text=True, check=True, env=environment
-    )
-    return float(result.stdout.split()[-1])
-
-
-def test_knn_against_pydvl(capsys):
-    peer = os.environ.get("SKVALUE_PEERS_PYTHON")
-    if peer is None:
-        pytest.skip("SKVALUE_PEERS_PYTHON names no environment with pyDVL")
-    times = [seconds(peer, PEER) / seconds(sys.executable, OURS) for _ in range(3)]
-    with capsys.disabled():
-        print(f"\npyDVL 0.10 over KNN, N=10,000, V=1,000, d=32, one thread: {sorted(times)}")
-    assert np.median(times) >= 100
-
-
 VOTES = """
-import time, warnings
+import time
 import numpy as np
-warnings.filterwarnings("ignore")
 rng = np.random.default_rng(0)
 X, X_val = rng.standard_normal((150, 32)), rng.standard_normal((2, 32))
 y, y_val = rng.integers(0, 2, 150), np.array([0, 1])
 """
-
-VOTES_PEER = (
-    VOTES
-    + """
+VOTES_PEER = """
 from shapiq.explainer.nn import WeightedKNNExplainer
 from sklearn.neighbors import KNeighborsClassifier
 model = KNeighborsClassifier(5, weights="distance").fit(X, y)
@@ -191,11 +157,7 @@ for x, label in zip(X_val, y_val):
     explainers[label].explain(x)
 print(time.process_time() - t)
 """
-)
-
-VOTES_OURS = (
-    VOTES
-    + """
+VOTES_OURS = """
 from skvalue import KNNShapleyValuer
 valuer = KNNShapleyValuer(5, utility="hard", weights="distance", n_jobs=1)
 valuer.fit(X, y, X_val=X_val, y_val=y_val)
@@ -204,17 +166,16 @@ for _ in range(10):
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
 print((time.process_time() - t) / 10)
 """
-)
 
 
-def test_weighted_knn_against_shapiq(capsys):
-    peer = os.environ.get("SKVALUE_SHAPIQ_PYTHON")
-    if peer is None:
-        pytest.skip("SKVALUE_SHAPIQ_PYTHON names no environment with shapiq")
-    times = [seconds(peer, VOTES_PEER) / seconds(sys.executable, VOTES_OURS) for _ in range(7)]
-    with capsys.disabled():
-        print(f"\nshapiq 1.8 over weighted KNN, N=150, V=2, K=5, 3 bits: {sorted(times)}")
-    assert np.median(times) >= 30
+def test_knn_against_pydvl(against_a_peer):
+    what = "pyDVL 0.10 over KNN, N=10,000, V=1,000, d=32, one thread"
+    assert against_a_peer(what, "SKVALUE_PEERS_PYTHON", KNN, KNN_PEER, KNN_OURS) >= 100
+
+
+def test_weighted_knn_against_shapiq(against_a_peer):
+    what, peer = "shapiq 1.8 over weighted KNN, N=150, V=2, K=5, 3 bits", "SKVALUE_SHAPIQ_PYTHON"
+    assert against_a_peer(what, peer, VOTES, VOTES_PEER, VOTES_OURS, rounds=7) >= 30
 
 
 def estimated(problem, valuer, name):

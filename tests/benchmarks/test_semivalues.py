@@ -5,9 +5,6 @@
 The peer lives in an environment of its own: see test_neighbors.py.
 """
 
-import os
-import subprocess
-import sys
 from time import perf_counter
 
 import numpy as np
@@ -21,19 +18,15 @@ from skvalue.samplers import ORDERS
 pytestmark = pytest.mark.bench
 
 DATA = """
-import time, warnings
+import time
 import numpy as np
-warnings.filterwarnings("ignore")
 from sklearn.linear_model import LogisticRegression
 rng = np.random.default_rng(0)
 n, d = 300, 20
 X, w = rng.standard_normal((n + 500, d)), rng.standard_normal(d)
 y = (X @ w + 2 * rng.standard_normal(n + 500) > 0).astype(int)
 """
-
-PEER = (
-    DATA
-    + """
+PEER = """
 from pydvl.valuation.dataset import Dataset
 from pydvl.valuation.methods.shapley import ShapleyValuation
 from pydvl.valuation.samplers import PermutationSampler
@@ -47,47 +40,23 @@ sampler = PermutationSampler(seed=0)
 method = ShapleyValuation(utility, sampler, is_done=MinUpdates(12), progress=False)
 t = time.perf_counter()
 method.fit(train)
-t = time.perf_counter() - t
-print(t, np.mean(method.result.variances) / 12)
+print(time.perf_counter() - t, np.mean(method.result.variances) / 12)
 """
-)
-
-OURS = (
-    DATA
-    + """
+OURS = """
 from skvalue import DataShapleyValuer
 data = dict(X_val=X[n:], y_val=y[n:])
 DataShapleyValuer(max_evaluations=2000, n_jobs=1, random_state=1).fit(X[:n], y[:n], **data)
 valuer = DataShapleyValuer(max_evaluations=20_000, n_jobs=1, random_state=0)
 t = time.perf_counter()
 valuer.fit(X[:n], y[:n], **data)
-t = time.perf_counter() - t
-print(t, np.mean(valuer.values_error_**2))
+print(time.perf_counter() - t, np.mean(valuer.values_error_**2))
 """
-)
 
 
-def run(python, code):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    result = subprocess.run(
-        [python, "-c", code], capture_output=True, text=True, check=True, env=environment
-    )
-    return [float(word) for word in result.stdout.split()[-2:]]
-
-
-def test_data_shapley_against_pydvl(capsys):
+def test_data_shapley_against_pydvl(against_a_peer):
     # Variances fall as one over time, so that time times variance compares at any precision.
-    peer = os.environ.get("SKVALUE_PEERS_PYTHON")
-    if peer is None:
-        pytest.skip("SKVALUE_PEERS_PYTHON names no environment with pyDVL")
-    ratios = []
-    for _ in range(3):
-        theirs, ours = run(peer, PEER), run(sys.executable, OURS)
-        ratios.append(np.prod(theirs) / np.prod(ours))
-    with capsys.disabled():
-        print(f"\npyDVL 0.10 over Data Shapley, n=300, d=20, same error, one thread: {ratios}")
-        print(f"seconds and mean squared error: theirs {theirs}, ours {ours}")
-    assert np.median(ratios) >= 30
+    what = "pyDVL 0.10 over Data Shapley, n=300, d=20, seconds times variance, one thread"
+    assert against_a_peer(what, "SKVALUE_PEERS_PYTHON", DATA, PEER, OURS) >= 30
 
 
 def problem(n=200, d=10):
@@ -98,14 +67,14 @@ def problem(n=200, d=10):
 
 
 def test_samplers_side_by_side(capsys):
-    X, y, judges = problem()
+    X, y, points = problem()
     table = {}
     for semivalue in ("shapley", "banzhaf", (4, 1)):
         for sampler in (*ORDERS, "subsets", "stratified"):
             valuer = SemivalueValuer(
                 semivalue=semivalue, sampler=sampler, max_evaluations=20_000, random_state=0
             )
-            valuer.fit(X, y, **judges)
+            valuer.fit(X, y, **points)
             error = np.sqrt(np.mean(valuer.values_error_**2))
             table[semivalue, sampler] = error * np.sqrt(valuer.n_evaluations_ / 20_000)
     with capsys.disabled():
@@ -120,7 +89,7 @@ def test_samplers_side_by_side(capsys):
 
 @pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
 def test_overhead_over_the_fits(sampler, capsys, monkeypatch):
-    X, y, judges = problem()
+    X, y, points = problem()
     spent = []
     utility = ModelGame.utility
 
@@ -135,7 +104,7 @@ def test_overhead_over_the_fits(sampler, capsys, monkeypatch):
         LogisticRegression(), batch="never", sampler=sampler, max_evaluations=3000, n_jobs=1
     )
     start = perf_counter()
-    valuer.fit(X, y, **judges)
+    valuer.fit(X, y, **points)
     overhead = (perf_counter() - start) / sum(spent) - 1
     with capsys.disabled():
         print(f"\n{sampler}: overhead over {valuer.n_evaluations_} fits: {overhead:.1%}")
