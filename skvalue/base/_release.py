@@ -28,6 +28,4 @@ def warn_of_guarantee(estimator, n_units):
                 VoidGuaranteeWarning,
             )
         return
-    noise = getattr(estimator, "noise", None)
-    if not (isinstance(noise, str) and noise == "laplace"):
-        warn_of_large_delta(estimator.delta, n_units)
+    warn_of_large_delta(estimator.delta, n_units)

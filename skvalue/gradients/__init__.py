@@ -14,8 +14,8 @@ from ._noise import (
     GradientNoise,
     gradient_event,
     gradient_report,
-    optimal_fraction,
-    own_fractions,
+    is_named,
+    newest_weights,
     step_noise_std,
 )
 from ._public import RATES, column_scales, public_directions, public_learning_rate, target_scale
@@ -29,7 +29,7 @@ from ._runs import (
     shuffled_batches,
     value_rows,
 )
-from ._walk import Walk, walk_permutations, walk_steps, without_tails
+from ._walk import Walk, needed_positions, walk_permutations, walk_steps, without_tails
 
 
 def __getattr__(name):

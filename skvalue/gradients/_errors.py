@@ -6,7 +6,7 @@ import numpy as np
 
 from .._utils.parallel import thread_map
 from ._models import gradients_at
-from ._walk import step_parts, weighted_marginals
+from ._walk import marginals_along
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,7 +15,7 @@ class AveragedReleases:
 
     means: np.ndarray  # of the releases of each player, (n_players, p)
     noise_std: np.ndarray  # of one release of each player
-    fractions: np.ndarray  # of the counted permutations, as `own_fractions`
+    weights: np.ndarray  # of the newest release in the counted permutations, as `newest_weights`
     skip: int  # permutations before those that count
 
 
@@ -34,29 +34,43 @@ def denoised_means(means, variances, start):
     return start + max(0.0, fraction) * moved + kept[:, None] * away
 
 
+@dataclass(frozen=True, eq=False)
 class HalvedMoments:
     """Running means and variances of samples (n,), of the even and of the odd ones apart."""
 
-    def __init__(self):
-        self.counts = np.zeros(2, dtype=int)
-        self._means, self._squares = [0.0, 0.0], [0.0, 0.0]
+    counts: tuple = (0, 0)
+    means: tuple = (0.0, 0.0)
+    squares: tuple = (0.0, 0.0)  # sums of squared distances from the means
 
-    def add(self, sample):
-        """Add a sample."""
-        half = self.counts.sum() % 2
-        self.counts[half] += 1
-        away = sample - self._means[half]
-        self._means[half] = self._means[half] + away / self.counts[half]
-        self._squares[half] = self._squares[half] + away * (sample - self._means[half])
+    @property
+    def count(self):
+        """Number of samples."""
+        return sum(self.counts)
+
+    def plus(self, sample):
+        """The moments with one more sample."""
+        (count, *counts), (mean, *means), (squares, *rest) = self.counts, self.means, self.squares
+        away = sample - mean
+        mean = mean + away / (count + 1)
+        squares = squares + away * (sample - mean)
+        # The halves swap places, so that the next sample is one of the other.
+        return HalvedMoments((*counts, count + 1), (*means, mean), (*rest, squares))
+
+    def mean(self):
+        """Mean (n,) of all samples."""
+        return sum(c * mean for c, mean in zip(self.counts, self.means)) / self.count
 
     def variances(self):
-        """Variances (n,) of all samples."""
-        count, between = self.counts.sum(), (self._means[0] - self._means[1]) ** 2
-        return (sum(self._squares) + between * self.counts.prod() / count) / (count - 1)
+        """Variances (n,) of all samples; infinite for one."""
+        if self.count < 2:
+            return np.full(np.shape(self.means[-1]), np.inf)
+        between = (self.means[0] - self.means[1]) ** 2
+        squares = sum(self.squares) + between * np.prod(self.counts) / self.count
+        return squares / (self.count - 1)
 
     def of_halves(self):
         """Variances (2, n) of the halves."""
-        return np.array([s / (count - 1) for s, count in zip(self._squares, self.counts)])
+        return np.array([s / (count - 1) for s, count in zip(self.squares, self.counts)])
 
 
 def pooled_variances(moments, kinds):
@@ -66,7 +80,7 @@ def pooled_variances(moments, kinds):
     halves of the samples agree on (none of it: all entries of the kind have the same variance).
     """
     found = moments.variances()
-    if moments.counts.sum() < 4:
+    if moments.count < 4:
         return found
     halves = moments.of_halves()
     for kind in np.unique(kinds):
@@ -89,13 +103,13 @@ def redrawn_values(model, weights, rate, released, centers, rng):
     std = released.noise_std[:, None]
     total = std * np.sqrt(released.skip) * rng.standard_normal(centers.shape)
     values = np.zeros(len(centers))
-    for t, fraction in enumerate(released.fractions, released.skip):
-        fraction, newest = fraction[:, None], std * rng.standard_normal(centers.shape)
-        steps = centers + fraction * newest + (1 - fraction) * total / max(t, 1)
+    for t, weight in enumerate(released.weights, released.skip):
+        newest = std * rng.standard_normal(centers.shape)
+        steps = centers + weight * newest + (1 - weight) * total / max(t, 1)
         total += newest
         order, theta = rng.permutation(len(centers)), model.initial(rng)
-        values += weighted_marginals(model, weights, order, step_parts(theta, -rate * steps, order))
-    return values / len(released.fractions)
+        values += marginals_along(model, weights, order, theta, -rate * steps)
+    return values / len(released.weights)
 
 
 def simulated_variances(model, weights, rate, released, point_weights, n_draws, n_jobs=None):
@@ -104,7 +118,7 @@ def simulated_variances(model, weights, rate, released, point_weights, n_draws, 
     ``model`` has public rows as its players, of the weights ``point_weights``.
     """
     start = point_weights @ gradients_at(model, model.initial(np.random.default_rng(0)))
-    n_releases = released.skip + len(released.fractions)
+    n_releases = released.skip + len(released.weights)
     centers = denoised_means(released.means, released.noise_std**2 / n_releases, start)
     generators = map(np.random.default_rng, np.random.SeedSequence(0).spawn(n_draws))
     draws = thread_map(
@@ -114,5 +128,5 @@ def simulated_variances(model, weights, rate, released, point_weights, n_draws, 
     )
     moments = HalvedMoments()
     for values in draws:
-        moments.add(values)
+        moments = moments.plus(values)
     return pooled_variances(moments, released.noise_std)

@@ -119,38 +119,31 @@ def add_noise(gradient, noise, s, grid):
 
 
 @compiled(fastmath=_FAST)
-def step(thetas, s, release, rate, past, j, fraction, t):
-    """``thetas[s + 1] = thetas[s] - rate * W``; returns the squared distance of release and past.
+def step(thetas, s, release, rate, past, j, weight, t):
+    """``thetas[s + 1] = thetas[s] - rate * W``, with W as in `newest_weights`.
 
-    W is that of `own_fractions`; ``past[j]`` is the mean of the t - 1 previous releases, and is
-    updated to the mean of t.
+    ``past[j]`` is the mean of the t - 1 previous releases, and is updated to the mean of t.
     """
-    p, scatter = len(release), 0.0
+    p = len(release)
     if len(past) == 0:
         for a in range(p):
             thetas[s + 1, a] = thetas[s, a] - rate * release[a]
-        return 0.0
+        return
     one = 1.0 / t
     for a in range(p):
         away = release[a] - past[j, a]
-        thetas[s + 1, a] = thetas[s, a] - rate * (past[j, a] + fraction * away)
+        thetas[s + 1, a] = thetas[s, a] - rate * (past[j, a] + weight * away)
         past[j, a] += away * one
-        scatter += away * away
-    return scatter
 
 
 @compiled
-def walk(
-    kind, X, y, bounds, clip, per_example, order, rate, noise, grids, past, fractions, t, thetas
-):
+def walk(kind, X, y, bounds, clip, per_example, order, rate, noise, grids, past, weight, t, thetas):
     """Take one step per player of ``order``, starting from ``thetas[0]``.
 
-    Returns the player whose gradient is not finite (-1: none; with noise such gradients are zero),
-    and the sum of squared distances of the releases from the means of the previous ones.
+    Returns the player whose gradient is not finite (-1: none; with noise such gradients are zero).
     """
     gradient = np.empty(thetas.shape[1])
     logits = np.empty(X.shape[1] if X.ndim == 3 else thetas.shape[1] // X.shape[1])
-    scatter = 0.0
     for s in range(len(order)):
         j = order[s]
         finite = player_gradient(
@@ -159,9 +152,9 @@ def walk(
         if len(noise):
             add_noise(gradient, noise, s, grids[j])
         elif not finite:  # with noise, an error would depend on private rows
-            return j, scatter
-        scatter += step(thetas, s, gradient, rate, past, j, fractions[j], t)
-    return -1, scatter
+            return j
+        step(thetas, s, gradient, rate, past, j, weight, t)
+    return -1
 
 
 @compiled(fastmath=_FAST)

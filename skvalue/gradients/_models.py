@@ -121,11 +121,11 @@ class LinearGradientModel(GradientModel):
             return np.einsum("icr,tr->tic", self._X, thetas)
         return np.einsum("id,tcd->tic", self._X, thetas.reshape(len(thetas), self._n_outputs, -1))
 
-    def walk(self, order, rate, noise, noise_std, past, fractions, t, thetas):
-        """Steps along many players, see `skvalue.gradients.walk_steps`."""
+    def walk(self, order, rate, noise, noise_std, past, weight, t, thetas):
+        """Steps along many players, see `walk_steps`."""
         return self._kernels.walk(
             self._kind, self._X, self._y, self._bounds, self._clip, self._per_example, order, rate,
-            noise, grid_width(noise_std), past, fractions, t, thetas,
+            noise, grid_width(noise_std), past, weight, t, thetas,
         )  # fmt: skip
 
     def utilities(self, thetas):

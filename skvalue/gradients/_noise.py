@@ -6,7 +6,7 @@ import numpy as np
 
 from ..privacy import GaussianEvent, SelfComposedEvent, make_report, mu_from_epsilon
 
-SCHEDULES = ("iid", "correlated", "optimal")
+SCHEDULES = ("iid", "correlated")
 
 
 def gradient_event(
@@ -38,112 +38,55 @@ class GradientNoise:
     noise_std: float  # of `draw`
     clip: float
     factors: np.ndarray  # of the noise of each player: one over the number of averaged examples
-    schedule: object = "correlated"  # as in `own_fractions`
-    gradient_variance: float | None = None  # for "optimal"; None estimates it from releases
+    schedule: object = "correlated"  # as in `newest_weights`
 
     @property
     def averages(self):
         """Whether steps are along averages of releases."""
-        return not (isinstance(self.schedule, str) and self.schedule == "iid")
+        return not is_named(self.schedule, "iid")
 
 
-def own_fractions(schedule, n_permutations, noise_variance=None, gradient_variance=None):
-    """Weights ``X_tt`` of a party's newest release in the step of permutation t = 1..k.
+def is_named(schedule, name):
+    """Whether a schedule is this name, not an array."""
+    return isinstance(schedule, str) and schedule == name
 
-    The step is along ``W_t = X_tt A_t + (1 - X_tt) mean(A_1, ..., A_{t-1})`` for the releases A of
-    the party: a post-processing W = X A with row sums one. ``X_tt`` is 1 for "iid", ``1 / t`` for
-    "correlated" (the running mean), and by Proposition C.10 for "optimal"; a callable returns it
-    from (t, k). Shape (k,), or (k, n_players) for "optimal" with one noise variance per player.
+
+def newest_weights(schedule, n_permutations):
+    """Weights (k,) of a party's newest release in the steps of permutations t = 1..k.
+
+    The step is along ``W_t = w_t A_t + (1 - w_t) mean(A_1, ..., A_{t-1})`` for the releases A of
+    the party: a post-processing W = X A with row sums one, which is fixed before any gradient is
+    computed. The weight is 1 for "iid" and ``1 / t`` for "correlated" (the running mean); a
+    callable returns it from (t, k).
     """
     t = np.arange(1, n_permutations + 1.0)
     if isinstance(schedule, str):
-        if schedule == "iid":
-            return np.ones(n_permutations)
-        if schedule == "correlated":
-            return 1 / t
-        noise_variance = np.asarray(noise_variance, dtype=np.float64)
-        t = t.reshape(-1, *[1] * noise_variance.ndim)
-        return optimal_fraction(t, noise_variance, gradient_variance)
+        return np.ones(n_permutations) if schedule == "iid" else 1 / t
     if callable(schedule):
         schedule = [schedule(int(step), n_permutations) for step in t]
-    fractions = np.array(schedule, dtype=np.float64)
-    if fractions.shape != (n_permutations,):
+    weights = np.array(schedule, dtype=np.float64)
+    if weights.shape != (n_permutations,):
         raise ValueError(
             f"noise must have one weight for each of {n_permutations} permutations. Got shape "
-            f"{fractions.shape}."
+            f"{weights.shape}."
         )
-    if not np.isfinite(fractions).all() or fractions[0] != 1:
+    if not np.isfinite(weights).all() or weights[0] != 1:
         raise ValueError(
             "noise must have finite weights, the first of them 1, since there are no previous "
-            f"releases. Got {fractions[0]:g} first."
+            f"releases. Got {weights[0]:g} first."
         )
-    return fractions
-
-
-def optimal_fraction(t, noise_variance, gradient_variance):
-    """``X_tt`` of Proposition C.10, (S + t s) / (t (S + s)); the printed denominators are wrong."""
-    total = noise_variance + gradient_variance
-    return (noise_variance + t * gradient_variance) / (t * total)
+    return weights
 
 
 def step_noise_std(schedule, noise_std, n_permutations, skip):
     """Root mean square of the noise in the steps of the permutations after the first `skip`.
 
-    ``noise_std`` is that of one release; the schedule "optimal" is treated as "correlated".
+    ``noise_std`` is that of one release.
     """
-    if isinstance(schedule, str):
-        if schedule == "iid":
-            return float(noise_std)
-        schedule = "correlated"
-    fractions = own_fractions(schedule, n_permutations)
+    weights = newest_weights(schedule, n_permutations)
     before = np.maximum(np.arange(n_permutations), 1)  # previous releases, of equal weights
-    variances = fractions**2 + (1 - fractions) ** 2 / before
+    variances = weights**2 + (1 - weights) ** 2 / before
     return float(noise_std * np.sqrt(variances[skip:].mean()))
-
-
-class RunningReleases:
-    """Means of the players' previous releases, and the weights of the newest ones in steps."""
-
-    def __init__(self, noise, n, p, n_permutations):
-        self.averages = noise is not None and noise.averages
-        self.past = np.zeros((n if self.averages else 0, p))
-        self.used = []  # the fractions of every permutation so far, (n,) or (1,)
-        self._n, self._p, self._squares, self._count = n, p, 0.0, 0
-        self.noise_std = None if noise is None else noise.noise_std * noise.factors
-        self._fractions = np.ones((n_permutations, 1))
-        if not self.averages:
-            return
-        schedule, self._fractions = noise.schedule, None
-        self._noise_variance = self.noise_std**2
-        optimal = isinstance(schedule, str) and schedule == "optimal"
-        if not optimal or noise.gradient_variance is not None:
-            # Fixed before any gradient is computed, so that W = X A is a post-processing.
-            self._fractions = own_fractions(
-                schedule, n_permutations, self._noise_variance, noise.gradient_variance
-            ).reshape(n_permutations, -1)
-            # Rows of X sum to one: the weight of the newest release, the rest in equal parts.
-            assert np.isfinite(self._fractions).all()
-            assert (self._fractions[0] == 1).all()
-            self._fractions.flags.writeable = False
-
-    def fractions(self, t):
-        """Weights of the newest releases of all players in permutation t, from 0."""
-        if self._fractions is not None:
-            found = self._fractions[t]
-        elif t == 0:
-            found = np.ones(1)
-        else:  # estimated from previous releases only, which are public
-            total = self._squares / max(self._count, 1)
-            gradient_variance = max(total - self._noise_variance.mean(), 0.0)
-            found = optimal_fraction(t + 1, self._noise_variance, gradient_variance)
-        self.used.append(found)
-        return np.full(self._n, found)
-
-    def learn(self, t, scatter):
-        """Add the squared distances of the releases of permutation t from the previous means."""
-        if t and self.averages:
-            self._squares += scatter * t / (t + 1)
-            self._count += self._n * self._p
 
 
 def gradient_report(

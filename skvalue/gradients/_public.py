@@ -100,7 +100,7 @@ def _final_parameters(model, theta, rate, noise_std, rng, block=64):
         players = np.arange(part.start, part.stop)
         noise = rng.normal(scale=noise_std, size=(len(players), p)) if noise_std else none
         some, noise_stds = thetas[: len(players) + 1], ones * (noise_std or 1.0)
-        bad, _ = model.walk(players, rate, noise, noise_stds, none, ones, 1, some)
+        bad = model.walk(players, rate, noise, noise_stds, none, 1.0, 1, some)
         if bad >= 0:
             return np.full(p, np.inf)
         thetas[0] = some[-1]

@@ -1,12 +1,11 @@
 """Base class of the valuers of parties that send clipped gradients."""
 
-from abc import abstractmethod
 from numbers import Integral, Real
 
 import numpy as np
 
 from .._utils.sklearn import Interval, StrOptions
-from ..base import PRIVACY_CONSTRAINTS, BaseInSampleValuer, Takes, value_by_parts
+from ..base import PRIVACY_CONSTRAINTS, BaseInSampleValuer, Takes
 from ..gradients import (
     LinearGradientModel,
     column_scales,
@@ -26,11 +25,7 @@ _POINTS = 1000  # most validation points whose gradients are computed
 
 
 class BaseGradientValuer(BaseInSampleValuer):
-    """Base class of valuers of parties that send clipped gradients, with or without noise.
-
-    A subclass implements `_prepare`, `_of_split` and `_combine`. `_prepare` returns `clip_`, which
-    `_release` uses, and lists `bases` and `seeds` with one entry per split.
-    """
+    """Base class of valuers of parties that send clipped gradients, with or without noise."""
 
     _parameter_constraints: dict = {
         "model": "no_validation",
@@ -54,19 +49,6 @@ class BaseGradientValuer(BaseInSampleValuer):
         "device": [str],
         "random_state": ["random_state"],
     }
-    _part = _done = ""  # names of the parts of a fit in callbacks and messages
-
-    @property
-    def _n_releases(self):
-        """Number of gradients that a party releases: one in every part of a fit."""
-        return getattr(self, f"n_{self._part}")
-
-    @abstractmethod
-    def _of_split(self, model, names, factors, draw, seed, attributes):
-        """Iterate over the parts of one split with its model; ``draw`` returns noise or is None.
-
-        ``names`` are the names of the players, ``factors`` multiply their noise.
-        """
 
     @property
     def _takes(self):
@@ -75,7 +57,7 @@ class BaseGradientValuer(BaseInSampleValuer):
         return Takes(
             targets=("classification", "regression"), task=wanted or self.task,
             allow_nd=not built_in,
-            squares=False, values_are_public=True, done=self._done,
+            squares=False, values_are_public=True, protects_groups=self.unit == "party",
         )  # fmt: skip
 
     @property
@@ -84,13 +66,6 @@ class BaseGradientValuer(BaseInSampleValuer):
         if isinstance(self.clip, str) and self.clip == "auto":
             return 1.0 if self._is_private else None
         return self.clip
-
-    def _n_skipped(self):
-        """Number of first releases whose utilities are not used (burn-in)."""
-        burn_in = self.burn_in
-        if burn_in is None:
-            burn_in = 0.9 if self._is_private and not is_named(self.noise, "iid") else 0.0
-        return min(int(burn_in * self._n_releases), self._n_releases - 1)
 
     def _check_model(self, problem):
         """Raise ValueError for parameters of the model that are incompatible, or do not fit y."""
@@ -139,47 +114,21 @@ class BaseGradientValuer(BaseInSampleValuer):
                 "of their norms. Got None."
             )
 
-    _value = value_by_parts
+    def _players_model(self, problem, split, clip, basis):
+        """The players of a split, its model, and the factors of their noise."""
+        present, players = players_of(problem, split)
+        model = self._model_maker(problem, split.points, clip, basis)(*problem.rows(split), players)
+        return present, model, noise_factors(self.unit, players)
 
-    def _parts(self, problem, attributes, release):
-        parts = self._numbered_parts(problem, attributes, start_noise(release))
-        return parts, len(problem.splits) * self._n_releases
-
-    def _numbered_parts(self, problem, attributes, draw):
-        """Yield the index of each split with each of its parts."""
-        for number, split in enumerate(problem.splits):
-            present, players = players_of(problem, split)
-            basis = attributes["bases"][number]
-            make = self._model_maker(problem, split.points, attributes["clip_"], basis)
-            model, factors = make(*problem.rows(split), players), noise_factors(self.unit, players)
-            names = present if problem.groups is None else problem.group_names[present]
-            seed = attributes["seeds"][number]
-            for part in self._of_split(model, names, factors, draw, seed, attributes):
-                yield number, part
-
-    def _without_values(self, parts):
-        """Raise RuntimeError if a callback stopped the fit in the burn-in; None if interrupted."""
-        if parts.stopped:
-            raise RuntimeError(
-                f"The fit was stopped by a callback in the burn-in, the first {self._n_skipped()} "
-                f"{self._part}, so that there are no values."
-            )
-
-    def _event(self, clip):
-        """All releases of a party as one event."""
+    def _event(self, clip, n_releases):
+        """The releases of a party as one event."""
         return gradient_event(
-            self._n_releases, clip, epsilon=self.epsilon, delta=self.delta,
+            n_releases, clip, epsilon=self.epsilon, delta=self.delta,
             noise_multiplier=self.noise_multiplier, trust=self.trust,
         )  # fmt: skip
 
-    def _release(self, problem, attributes):
-        if not self._is_private:
-            return None
-        return self._release_of(attributes["clip_"], groups=problem.groups is not None)
-
-    def _release_of(self, clip, **parties):
-        """The release of all gradients of norm ``clip``; ``parties`` goes to `gradient_report`."""
-        event = self._event(clip)
+    def _release(self, event, **parties):
+        """The release of all gradients; ``parties`` goes to `gradient_report`."""
         report = gradient_report(
             event, self.delta, trust=self.trust, unit=self.unit,
             noise_random_state=self.noise_random_state, **parties,
@@ -262,16 +211,6 @@ def public_rows(points):
     return some, _normalised(points.weights[some])
 
 
-def start_noise(release):
-    """Charge the ledger for a release, and return the source of its noise; None if exact."""
-    return None if release is None else release.source()
-
-
-def noise_event(event):
-    """The event of the noise of one release of a repeated event, with or without sampling."""
-    return getattr(event.event, "event", event.event)
-
-
 def noise_factors(unit, players):
     """Factors of the players' noise: 1 / B for a mean of B clipped gradients, else 1."""
     counts = np.bincount(players).astype(np.float64)
@@ -283,9 +222,13 @@ def players_of(problem, split):
     return np.unique(problem.player_codes[problem.row_numbers(split)], return_inverse=True)
 
 
-def is_named(noise, name):
-    """Whether the parameter `noise` is this name, not an array."""
-    return isinstance(noise, str) and noise == name
+def refuse_burn_in(run, n, what):
+    """Raise RuntimeError if a callback stopped the fit in the burn-in; None if interrupted."""
+    if run.stopped:
+        raise RuntimeError(
+            f"The fit was stopped by a callback in the burn-in, the first {n} {what}, so that "
+            "there are no values."
+        )
 
 
 def _normalised(weights):

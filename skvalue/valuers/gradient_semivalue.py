@@ -1,7 +1,6 @@
 """Semivalues from (private) gradients: G-Shapley, with averaged noise."""
 
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 
 import numpy as np
@@ -15,8 +14,10 @@ from ..gradients import (
     GradientNoise,
     HalvedMoments,
     class_probabilities,
+    is_named,
     joining_values,
-    own_fractions,
+    needed_positions,
+    newest_weights,
     pooled_variances,
     public_learning_rate,
     recorded_positions,
@@ -27,7 +28,13 @@ from ..gradients import (
     without_tails,
 )
 from ..semivalues import size_weights
-from ._gradients import BaseGradientValuer, is_named, noise_factors, players_of, public_rows
+from ._gradients import (
+    BaseGradientValuer,
+    noise_factors,
+    players_of,
+    public_rows,
+    refuse_burn_in,
+)
 
 _FINALS = 10  # walks whose final models predict the labels of joining rows
 
@@ -90,15 +97,11 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         Instead of epsilon, to reproduce experiments: noise of standard deviation
         ``sqrt(n_permutations) * clip * noise_multiplier`` on every release. `privacy_` has the
         resulting guarantee.
-    noise : {"iid", "correlated", "optimal"}, callable or array-like, default="correlated"
+    noise : {"iid", "correlated"}, callable or array-like, default="correlated"
         Direction of the steps of private fits. "iid": the current release of the party.
-        "correlated": the running mean of its releases. "optimal": the mean of least squared error,
-        for gradients that vary over permutations by `gradient_variance`. A callable of
-        (t, n_permutations) or an array gives the weight of the current release; the rest is the
-        weight of the mean of the previous releases.
-    gradient_variance : float or None, default=None
-        For noise="optimal": variance of every coordinate of a party's clipped gradient over
-        permutations. None estimates it from the releases.
+        "correlated": the running mean of its releases. A callable of (t, n_permutations) or an
+        array gives the weight of the current release; the rest is the weight of the mean of the
+        previous releases.
     burn_in : float or None, default=None
         Fraction of permutations at the start whose utilities are not computed. None is 0.9 if noise
         is averaged, else 0.
@@ -191,11 +194,9 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     _parameter_constraints: dict = {
         **BaseGradientValuer._parameter_constraints,
         "noise": [StrOptions(set(SCHEDULES)), callable, "array-like"],
-        "gradient_variance": [Interval(Real, 0, None, closed="left"), None],
         "burn_in": [Interval(Real, 0, 1, closed="left"), None],
         "n_jobs": [Integral, None],
     }
-    _part, _done = "permutations", "permutations walked"
     _n_draws = 50  # simulated fits for the errors of averaged noise
     _n_models = 100  # recorded models, at which joining rows are valued
 
@@ -215,7 +216,6 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         delta=1e-5,
         noise_multiplier=None,
         noise="correlated",
-        gradient_variance=None,
         burn_in=None,
         trust="local",
         unit="party",
@@ -240,7 +240,6 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         self.delta = delta
         self.noise_multiplier = noise_multiplier
         self.noise = noise
-        self.gradient_variance = gradient_variance
         self.burn_in = burn_in
         self.trust = trust
         self.unit = unit
@@ -252,35 +251,84 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _prepare(self, problem):
+    def _value(self, problem, run):
         self._check_model(problem)
-        optimal = is_named(self.noise, "optimal")
-        if self.gradient_variance is not None and not optimal:
-            raise ValueError(
-                "gradient_variance must be None unless noise='optimal'. Got "
-                f"{self.gradient_variance!r}."
-            )
         self._check_noise()
-        if not optimal:
-            own_fractions(self.noise, self.n_permutations)
+        newest, skip = newest_weights(self.noise, self.n_permutations), self._n_skipped()
         clip, bases = self._public_bounds(problem)
+        event = self._event(clip, self.n_permutations) if self._is_private else None
         first, *seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(
             len(problem.splits) + 1
         )
         rate = self.learning_rate
         if rate == "auto":
-            rate = self._public_rate(problem, clip, bases[0], first)
-        # The last two do not become attributes of the valuer: they have no trailing underscore.
-        return {"clip_": clip, "learning_rate_": float(rate), "bases": bases, "seeds": seeds}
+            rate = self._public_rate(problem, clip, bases[0], first, event)
+        rate, release, noise = float(rate), None, None
+        if event is not None:
+            release = self._release(event, groups=problem.groups is not None)
+            draw = release.source()
+        walked = []  # of each split: its players, the factors of their noise, and `Walked`
+        with run.steps(len(problem.splits) * self.n_permutations, "permutations walked") as done:
+            for split, basis, seed in zip(problem.splits, bases, seeds):
+                present, model, factors = self._players_model(problem, split, clip, basis)
+                if release is not None:
+                    noise = GradientNoise(draw, draw.scale, clip, factors, self.noise)
+                names = present if problem.groups is None else problem.group_names[present]
+                walked.append((present, factors, Walked()))
+                for walk in walk_permutations(
+                    model, self._weights(len(present)), self.n_permutations, rate, seed,
+                    noise=noise, skip=skip, record=self._recorded(len(present)), names=names,
+                    n_jobs=self.n_jobs,
+                ):  # fmt: skip
+                    if walk.marginals is not None:
+                        walked[-1] = present, factors, walked[-1][2].plus(walk)
+                    done()
+        walked = [some for some in walked if some[2].moments.count]
+        if not walked:
+            return refuse_burn_in(run, skip, "permutations")
+        n, n_evaluations, recorded = problem.n_players, 0, []
+        values, variances, ends = np.zeros(n), np.zeros(n), np.zeros(2)
+        for present, factors, some in walked:
+            moments, released = some.moments, None
+            values[present] += moments.mean() / len(walked)
+            spread = moments.variances()
+            if release is not None:  # one split; parties of equal noise are pooled
+                spread = pooled_variances(moments, noise.noise_std * factors)
+                if noise.averages:
+                    released = AveragedReleases(
+                        some.past, noise.noise_std * factors,
+                        newest[skip : skip + moments.count], skip,
+                    )  # fmt: skip
+            variances[present] += spread / moments.count / len(walked) ** 2
+            ends += np.mean(some.ends, axis=0) / len(walked)
+            needed = needed_positions(self._weights(len(present)))
+            n_evaluations += moments.count * int(needed.sum())
+            recorded.append(Recorded(np.concatenate(some.models), np.array(some.finals), released))
+        return Result(
+            values, float(ends[1]), float(ends[0]),
+            replace(problem, splits=problem.splits[: len(walked)]), recorded,
+            attributes={
+                "clip_": clip, "learning_rate_": rate, "bases": bases,
+                "values_error_": np.sqrt(variances), "n_evaluations_": n_evaluations,
+            },
+            release=release,
+        )  # fmt: skip
 
-    def _public_rate(self, problem, clip, basis, seed):
+    def _n_skipped(self):
+        """Number of first permutations whose utilities are not computed (burn-in)."""
+        burn_in = self.burn_in
+        if burn_in is None:
+            burn_in = 0.9 if self._is_private and not is_named(self.noise, "iid") else 0.0
+        return min(int(burn_in * self.n_permutations), self.n_permutations - 1)
+
+    def _public_rate(self, problem, clip, basis, seed, event):
         """Learning rate, chosen on the validation points of the first split."""
         points = problem.splits[0].points
         present, players = players_of(problem, problem.splits[0])
         make, noise_std = self._model_maker(problem, points, clip, basis), 0.0
-        if self._is_private:
+        if event is not None:
             noise_std = noise_factors(self.unit, players).mean() * step_noise_std(
-                self.noise, self._event(clip).event.scale, self.n_permutations, self._n_skipped()
+                self.noise, event.event.scale, self.n_permutations, self._n_skipped()
             )
         return public_learning_rate(
             lambda rows, players, some: make(points.X[rows], points.y[rows], players, some),
@@ -290,6 +338,11 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             np.random.default_rng(seed),
             noise_std,
         )
+
+    def _recorded(self, n):
+        """Positions at which the models of n players are kept, see `recorded_positions`."""
+        q = size_weights(self.semivalue, n + 1)
+        return recorded_positions(q, self.n_permutations, self._n_skipped(), self._n_models)
 
     @property
     def values_error_(self):
@@ -322,50 +375,6 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         )  # fmt: skip
         return make(X, y, np.arange(len(y)))
 
-    def _of_split(self, model, names, factors, draw, seed, attributes):
-        """Marginal utilities along the permutations of one split."""
-        n, noise = len(names), None
-        if draw is not None:
-            noise = GradientNoise(
-                draw, draw.scale, attributes["clip_"], factors, self.noise, self.gradient_variance
-            )
-        return walk_permutations(
-            model,
-            self._weights(n),
-            self.n_permutations,
-            attributes["learning_rate_"],
-            seed,
-            noise=noise,
-            skip=self._n_skipped(),
-            record=recorded_positions(
-                size_weights(self.semivalue, n + 1),
-                self.n_permutations,
-                self._n_skipped(),
-                self._n_models,
-            ),
-            names=names,
-            n_jobs=self.n_jobs,
-        )
-
-    def _combine(self, problem, attributes, parts):
-        sums, recorded = PermutationSums(problem.n_players), []
-        for number, walks in groupby(parts, key=lambda part: part[0]):
-            present, _ = players_of(problem, problem.splits[number])
-            recorded.append(Recorder())
-            sums.add(present, recorded[-1].watch(walk for _, walk in walks))
-        if not sums.n_splits:
-            return self._without_values(parts)
-        empty, utility = sums.utilities()
-        return Result(
-            sums.values(), float(utility), float(empty),
-            replace(problem, splits=problem.splits[: sums.n_splits]),
-            [kept.record() for kept in recorded[: sums.n_splits]],
-            attributes={
-                "values_error_": recorded[0].pooled_errors(sums.errors()),
-                "n_evaluations_": sums.n_evaluations,
-            },
-        )  # fmt: skip
-
     def _score_new(self, fitted, number, X, y):
         recorded, rate = fitted.statistic[number], fitted.attributes["learning_rate_"]
 
@@ -396,87 +405,20 @@ class Recorded:
     released: AveragedReleases | None  # in a private fit that averages releases
 
 
-class Recorder:
-    """Collects the `Recorded` of a split from its walks, which it passes on."""
+@dataclass(frozen=True, eq=False)
+class Walked:
+    """The permutations of a split that were walked after the burn-in."""
 
-    def __init__(self):
-        self._skip, self._releases = 0, None
-        self._models, self._finals, self._marginals = [], [], HalvedMoments()
+    # Of the marginal utilities of the players.
+    moments: HalvedMoments = field(default_factory=HalvedMoments)
+    ends: tuple = ()  # utilities before the first and after the last step of each
+    models: tuple = ()  # as in `Recorded`
+    finals: tuple = ()
+    past: np.ndarray | None = None  # means of the players' releases, after the last of them
 
-    def watch(self, walks):
-        """Yield the walks."""
-        for walk in walks:
-            self._releases = walk.releases
-            if walk.marginals is None:
-                self._skip += 1
-            else:
-                self._models.append(walk.models)
-                self._finals += [walk.final] if len(self._finals) < _FINALS else []
-                if self._is_noisy:
-                    self._marginals.add(walk.marginals)
-            yield walk
-
-    @property
-    def _is_noisy(self):
-        return self._releases.noise_std is not None
-
-    def pooled_errors(self, errors):
-        """``errors`` over permutations, pooled over parties of equal noise if there is any."""
-        count = self._marginals.counts.sum()
-        if not self._is_noisy or count < 2:
-            return errors
-        return np.sqrt(pooled_variances(self._marginals, self._releases.noise_std) / count)
-
-    def record(self):
-        """The record of the walks so far."""
-        released, releases, count = None, self._releases, len(self._models)
-        if releases.averages:
-            fractions = np.array(releases.used[self._skip : self._skip + count])
-            released = AveragedReleases(
-                releases.past.copy(), releases.noise_std, fractions, self._skip
-            )
-        return Recorded(np.concatenate(self._models), np.array(self._finals), released)
-
-
-class PermutationSums:
-    """Sums of marginal utilities over permutations; `n_splits` counts the splits that have some."""
-
-    def __init__(self, n_players):
-        self.n_splits = self.n_evaluations = 0
-        self._values, self._variances = np.zeros(n_players), np.zeros(n_players)
-        self._utilities = np.zeros(2)
-
-    def add(self, present, walks):
-        """Add the mean over walks of the marginal utilities of the players ``present``."""
-        count, mean, squares = 0, np.zeros(len(present)), np.zeros(len(present))
-        utilities = np.zeros(2)
-        n_evaluations = 0
-        for walk in walks:
-            marginals, ends = walk.marginals, walk.ends
-            if marginals is None:
-                continue
-            count += 1
-            n_evaluations += walk.n_evaluations
-            away = marginals - mean
-            mean += away / count
-            squares += away * (marginals - mean)
-            utilities += (ends - utilities) / count
-        if count:
-            self.n_splits += 1
-            self.n_evaluations += n_evaluations
-            self._values[present] += mean
-            one = count == 1
-            self._variances[present] += np.inf if one else squares / (count * (count - 1))
-            self._utilities += utilities
-
-    def values(self):
-        """Mean values over splits; the value of a player is zero in splits without it."""
-        return self._values / self.n_splits
-
-    def errors(self):
-        """Standard errors of the values over permutations."""
-        return np.sqrt(self._variances) / self.n_splits
-
-    def utilities(self):
-        """Mean utilities of the empty coalition and of all players."""
-        return self._utilities / self.n_splits
+    def plus(self, walk):
+        """The same with one more walk."""
+        return Walked(
+            self.moments.plus(walk.marginals), (*self.ends, walk.ends),
+            (*self.models, walk.models), (*self.finals, walk.final)[:_FINALS], walk.past,
+        )  # fmt: skip

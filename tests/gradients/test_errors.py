@@ -40,7 +40,8 @@ def test_noise_of_each_player_has_its_own_weight(rng):
 def moments(samples):
     found = HalvedMoments()
     for sample in samples:
-        found.add(sample)
+        found = found.plus(sample)
+    np.testing.assert_allclose(found.mean(), samples.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(found.variances(), samples.var(axis=0, ddof=1), rtol=1e-9)
     halves = [samples[half::2].var(axis=0, ddof=1) for half in (0, 1)]
     np.testing.assert_allclose(found.of_halves(), halves, rtol=1e-9)

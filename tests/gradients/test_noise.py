@@ -7,8 +7,7 @@ from skvalue.gradients import (
     GradientModel,
     GradientNoise,
     gradient_event,
-    optimal_fraction,
-    own_fractions,
+    newest_weights,
     step_noise_std,
     walk_permutations,
 )
@@ -32,24 +31,13 @@ class Still(GradientModel):
         return np.zeros(len(thetas))
 
 
-class Varying(Still):
-    """Gradients of a given variance around one number."""
-
-    def __init__(self, n, p, variance):
-        super().__init__(n, p)
-        self.rng, self.deviation = np.random.default_rng(1), variance**0.5
-
-    def gradients(self, thetas, players):
-        return 0.1 + self.rng.normal(scale=self.deviation, size=thetas.shape)
-
-
-def released_steps(noise, n, p, k, clip=2.0, multiplier=0.3, model=None, **options):
+def released_steps(noise, n, p, k, clip=2.0, multiplier=0.3, model=None):
     """What k permutations step along, in the order of the players, (k, n, p)."""
     event = gradient_event(k, clip, noise_multiplier=multiplier)
     z = np.random.default_rng(0)
     noise = GradientNoise(
         lambda shape, stream: z.normal(scale=event.event.scale, size=shape), event.event.scale,
-        clip, np.ones(n), noise, **options,
+        clip, np.ones(n), noise,
     )  # fmt: skip
     model, steps = model or Still(n, p), []
     seed = np.random.SeedSequence(0)
@@ -92,7 +80,7 @@ def release_matrix(fractions):
 
 @pytest.mark.parametrize("noise", ["iid", "correlated", lambda t, k: 1 / t**0.5])
 def test_deviation_of_steps(noise):
-    X = release_matrix(own_fractions(noise, 30))
+    X = release_matrix(newest_weights(noise, 30))
     for skip in (0, 20, 29):
         expected = 3 * np.sqrt((X[skip:] ** 2).sum(axis=1).mean())
         assert step_noise_std(noise, 3.0, 30, skip) == pytest.approx(expected)
@@ -101,14 +89,13 @@ def test_deviation_of_steps(noise):
 
 @pytest.mark.parametrize(
     "noise",
-    ["correlated", "optimal", lambda t, k: 1.0 if t == 1 else 0.75 - 0.7 * t / k],
-    ids=["correlated", "optimal", "federated"],
+    ["correlated", lambda t, k: 1.0 if t == 1 else 0.75 - 0.7 * t / k],
+    ids=["correlated", "federated"],
 )
 def test_steps_are_a_matrix_times_releases(noise):
-    own = dict(gradient_variance=0.2) if noise == "optimal" else {}
     releases = released_steps("iid", 6, 4, 9)
-    steps = released_steps(noise, 6, 4, 9, **own)
-    X = release_matrix(own_fractions(noise, 9, 9 * 0.36, 0.2))
+    steps = released_steps(noise, 6, 4, 9)
+    X = release_matrix(newest_weights(noise, 9))
     np.testing.assert_allclose(X.sum(axis=1), 1)
     np.testing.assert_allclose(steps, np.einsum("ts,sjp->tjp", X, releases), atol=1e-12)
 
@@ -140,32 +127,6 @@ def test_fractions_are_fixed_before_a_gradient_is_seen(given):
         found = released_steps(changed, 4, 2, 3, model=Changes(4, 2))
         assert not changed.any()
     np.testing.assert_array_equal(found, released_steps(fractions, 4, 2, 3))
-
-
-def test_optimal_fractions_minimise_the_error():
-    S, s, t = 3.0, 2.0, 7
-    fraction = optimal_fraction(t, S, s)
-
-    def error(x):
-        past = np.full(t - 1, (1 - x) / (t - 1))
-        return S * (past @ past + x**2) + s * (past @ past + (1 - x) ** 2)
-
-    assert error(fraction) <= min(error(fraction + 1e-3), error(fraction - 1e-3))
-    np.testing.assert_allclose(optimal_fraction(np.arange(1, 5), S, 0.0), 1 / np.arange(1, 5))
-
-
-def test_gradient_variance_is_estimated_from_releases():
-    n, p, k, variance = 40, 50, 30, 0.8
-    options = dict(clip=20.0, multiplier=(2.0 / k) ** 0.5 / 20)  # noise of variance 2
-    releases, steps = (
-        released_steps(noise, n, p, k, model=Varying(n, p, variance), **options)
-        for noise in ("iid", "optimal")
-    )
-    past = releases[:-1].mean(axis=0)
-    newest, taken = releases[-1] - past, steps[-1] - past
-    fraction = (newest * taken).sum() / (newest**2).sum()
-    np.testing.assert_allclose(taken, fraction * newest, atol=1e-9)  # the same for all players
-    assert fraction == pytest.approx(optimal_fraction(k, 2.0, variance), rel=0.05)
 
 
 class Loud(Still):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skvalue.gradients import column_scales, gradient_event, own_fractions, public_directions
+from skvalue.gradients import column_scales, gradient_event, newest_weights, public_directions
 
 
 def test_column_scales():
@@ -27,9 +27,8 @@ def test_noise_of_100_releases():
     ("arguments", "fractions"),
     [
         (("correlated", 4), [1.0, 0.5, 0.33, 0.25]),
-        (("optimal", 3, 3.0, 1.0), [1.0, 0.62, 0.5]),
         ((lambda t, k: 1.0 if t == 1 else 0.75 - 0.7 * t / k, 4), [1.0, 0.4, 0.22, 0.05]),
     ],
 )
 def test_weights_of_the_newest_release(arguments, fractions):
-    np.testing.assert_allclose(own_fractions(*arguments), fractions, atol=6e-3)
+    np.testing.assert_allclose(newest_weights(*arguments), fractions, atol=6e-3)

@@ -8,13 +8,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skvalue import FederatedSemivalueValuer
-from skvalue.gradients import LinearGradientModel, own_fractions
+from skvalue.gradients import LinearGradientModel, newest_weights
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import Ledger, SeededNoiseWarning, mu_from_epsilon
 from skvalue.semivalues import enumerate_semivalue
 from skvalue.valuers.federated_semivalue import (
     coalition_parameters,
-    recent_fractions,
+    recent_weights,
     release_updates,
     round_values,
 )
@@ -52,14 +52,14 @@ def walk(valuer, updates, **options):
 
 
 def test_weights_of_the_paper():
-    fractions = recent_fractions(50)
+    fractions = recent_weights(50)
     assert fractions[0] == 1
     np.testing.assert_allclose(fractions[1:], 0.75 - 0.7 * np.arange(2, 51) / 50)
 
 
 def test_defaults_are_those_of_the_paper():
     valuer = FederatedSemivalueValuer(n_rounds=10, epsilon=1.0).start(bowl, 3)
-    np.testing.assert_array_equal(valuer._fitted.statistic.rounds.fractions, recent_fractions(10))
+    np.testing.assert_array_equal(valuer._fitted.statistic.rounds.weights, recent_weights(10))
     for _ in range(3):
         valuer.add_round(np.zeros(2), np.ones((3, 2)))
     assert np.isnan(valuer.round_values_).all(axis=1).tolist() == [True, True, False]
@@ -74,7 +74,7 @@ def averaging_matrix(fractions):
 
 
 @pytest.mark.parametrize(
-    "fractions", [recent_fractions(6), own_fractions("correlated", 6), np.ones(6)]
+    "fractions", [recent_weights(6), newest_weights("correlated", 6), np.ones(6)]
 )
 def test_averaging_is_a_matrix_product(rng, fractions):
     released = rng.normal(size=(6, 3, 2))
@@ -99,7 +99,7 @@ def test_memory_of_very_many_rounds():
 
 
 def test_running_mean_is_one_of_the_schedules():
-    X = averaging_matrix(own_fractions("correlated", 5))
+    X = averaging_matrix(newest_weights("correlated", 5))
     np.testing.assert_allclose(X, np.tril(np.ones((5, 5))) / np.arange(1, 6)[:, None])
 
 

@@ -6,17 +6,16 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.model_selection import GridSearchCV, KFold, train_test_split
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skvalue import GradientSemivalueValuer
 from skvalue.datasets import flip_labels
 from skvalue.exceptions import ConstantColumnsWarning, IncompleteFitWarning
-from skvalue.gradients import Walk, column_scales
+from skvalue.gradients import column_scales
 from skvalue.inspection import noisy_label_auc
 from skvalue.semivalues import size_weights
-from skvalue.valuers.gradient_semivalue import PermutationSums
 
 from ..watch import Watch
 
@@ -161,20 +160,25 @@ def test_shapley_values_add_up(rng):
     assert split.values_.sum() == pytest.approx(split.utility_ - split.empty_utility_, abs=1e-12)
 
 
-def test_errors_over_permutations(rng):
-    # Two games; in one of them player 1 does not play.
-    sums, games = PermutationSums(3), [(np.array([0, 2]), rng.normal(size=(5, 2))),
-                            (np.arange(3), rng.normal(size=(7, 3)))]  # fmt: skip
-    values, variances = np.zeros(3), np.zeros(3)
-    for present, marginals in games:
-        walks = [Walk(row, np.array([1.0, 3.0]), len(row) + 1) for row in marginals]
-        sums.add(present, [Walk(), *walks])
-        values[present] += marginals.mean(axis=0) / 2
-        variances[present] += marginals.var(axis=0, ddof=1) / len(marginals) / 4
-    np.testing.assert_allclose(sums.values(), values)
-    np.testing.assert_allclose(sums.errors(), np.sqrt(variances))
-    assert sums.utilities().tolist() == [1.0, 3.0]
-    assert sums.n_evaluations == 5 * 3 + 7 * 4
+def test_values_and_errors_are_means_over_permutations_and_splits(rng):
+    X, y, _, _ = problem(rng, 2)
+    options = dict(learning_rate=0.5, standardize=False, random_state=0)
+    held = list(KFold(3).split(X))
+    marginals = np.zeros((3, 5, 24))
+    for number, (train, test) in enumerate(held):
+        children = np.random.SeedSequence(0).spawn(4)[1 + number].spawn(5)
+        for t, child in enumerate(children):
+            order = np.random.default_rng(child).permutation(16)
+            marginals[number, t, train] = plain_values(
+                "logistic", X[train], y[train], np.arange(16), X[test], y[test],
+                np.full(8, 1 / 8), rate=0.5, clip=np.inf, unit="party", utility="neg_loss",
+                orders=[order], semivalue="shapley",
+            )  # fmt: skip
+    valuer = GradientSemivalueValuer("logistic", n_permutations=5, cv=held, **options).fit(X, y)
+    np.testing.assert_allclose(valuer.values_, marginals.mean(axis=(0, 1)), atol=1e-12)
+    error = np.sqrt((marginals.var(axis=1, ddof=1) / 5).sum(axis=0)) / 3
+    np.testing.assert_allclose(valuer.values_error_, error, atol=1e-12)
+    assert valuer.n_evaluations_ == 3 * 5 * 17
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -431,7 +435,6 @@ def test_a_gradient_that_is_not_finite():
         ({"model": "linear", "task": "classification"}, "task must be 'auto' or 'regression' with"),
         ({"loss": abs}, "loss must be None for model='auto'"),
         ({"device": "cuda"}, "device must be 'auto' or 'cpu' for model='auto'"),
-        ({"gradient_variance": 1.0}, "gradient_variance must be None unless noise='optimal'"),
         ({"epsilon": 1.0, "noise_multiplier": 1.0}, "noise_multiplier must be None if epsilon"),
         (
             {"epsilon": 1.0, "clip": None},

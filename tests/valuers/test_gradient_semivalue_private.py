@@ -9,9 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 
 from skvalue import FederatedSemivalueValuer, GradientSemivalueValuer
-from skvalue.gradients import (
-    LinearGradientModel,
-)
+from skvalue.gradients import LinearGradientModel, gradient_event
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import (
     Ledger,
@@ -32,10 +30,10 @@ from .test_gradient_semivalue import drawn_orders, problem, seeded
 def test_kinds_of_noise_reach_the_walk(rng):
     X, y, X_val, y_val = problem(rng, 2)
 
-    def values(noise, **own):
+    def values(noise):
         valuer = GradientSemivalueValuer(
             n_permutations=6, noise_multiplier=0.5, noise=noise, burn_in=0.0, learning_rate=0.3,
-            noise_random_state=1, random_state=0, **own,
+            noise_random_state=1, random_state=0,
         )  # fmt: skip
         return valuer.fit(X, y, X_val=X_val, y_val=y_val).values_
 
@@ -46,8 +44,6 @@ def test_kinds_of_noise_reach_the_walk(rng):
     own = values(lambda t, k: max(t == 1, t / k))
     np.testing.assert_allclose(own, values([1.0, *(t[1:] / 6)]), atol=1e-12)
     assert np.abs(own - averaged).max() > 1e-3
-    np.testing.assert_allclose(values("optimal", gradient_variance=0.0), averaged, atol=1e-12)
-    np.testing.assert_allclose(values("optimal", gradient_variance=1e12), iid, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +170,8 @@ def check_sentences(valuer, **fit):
     for sentence, expected in SENTENCES.items():
         assert (sentence in text) == expected(**fit), sentence
     event = valuer._fitted.release.event
-    assert event.count == valuer._n_releases
+    gradients = isinstance(valuer, GradientSemivalueValuer)
+    assert event.count == (valuer.n_permutations if gradients else valuer.n_rounds)
     sensitivity = (1 if fit["trust"] == "server" else 2) * 0.5
     assert (
         f"{event.count} times continuous Gaussian noise of scale {event.event.scale:.6g} (L2 "
@@ -271,7 +268,7 @@ def redrawn(data, n_fits, **params):
 
 @seeded
 @pytest.mark.parametrize(
-    ("noise", "burn_in"), [("iid", 0.0), ("correlated", 0.0), ("optimal", 0.5)]
+    ("noise", "burn_in"), [("iid", 0.0), ("correlated", 0.0), ("correlated", 0.5)]
 )
 def test_errors_are_those_of_redrawn_noise(rng, noise, burn_in):
     fits = redrawn(
@@ -345,6 +342,26 @@ def test_rows_join_the_models_of_a_private_fit(rng, noise):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(valuer)).transform(X)[:, 0],
                                   valuer.score_samples(X))  # fmt: skip
     assert X[0].tobytes() not in pickle.dumps(valuer)
+
+
+@seeded
+@pytest.mark.filterwarnings("ignore::skvalue.exceptions.IncompleteFitWarning")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_early_stop_reports_the_releases_until_then(rng, n_jobs):
+    # Steps are taken ahead of the utilities: what was released in them is not in the record.
+    X, y, X_val, y_val = problem(rng, 2)
+    points, released = dict(X_val=X_val, y_val=y_val), []
+    options = dict(epsilon=1.0, burn_in=0.0, learning_rate=0.1, random_state=0, n_jobs=n_jobs)
+    event = gradient_event(40, 1.0, epsilon=1.0, delta=1e-5)
+    multiplier = event.event.scale / 40**0.5
+    for k, stop in ((40, 9), (9, 10)):
+        noise = dict(epsilon=None, noise_multiplier=multiplier * (40 / k) ** 0.5)
+        valuer = GradientSemivalueValuer(**{**options, **noise}, n_permutations=k,
+                                         noise_random_state=1)  # fmt: skip
+        valuer.set_callbacks(Watch(stop_at=stop)).fit(X, y, **points)
+        released.append(valuer._fitted.statistic[0].released)
+    np.testing.assert_allclose(released[0].weights, released[1].weights)
+    np.testing.assert_allclose(released[0].means, released[1].means, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::skvalue.exceptions.IncompleteFitWarning")

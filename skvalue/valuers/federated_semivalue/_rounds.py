@@ -8,18 +8,17 @@ from sklearn import get_config
 from ..._utils.parallel import tiles
 from ...estimation import choose_sampler, make_design
 from ...games import FunctionGame
-from ...gradients import gradients_at
 from ...privacy import clip_and_noise
 
 
-def recent_fractions(n_rounds):
+def recent_weights(n_rounds):
     """Weights ``0.75 - 0.7 t / k`` of the newest update in round t = 1..k; 1 in the first.
 
     The paper of `FederatedSemivalueValuer`, Appendix D.2.
     """
-    fractions = 0.75 - 0.7 * np.arange(1, n_rounds + 1) / n_rounds
-    fractions[0] = 1.0
-    return fractions
+    weights = 0.75 - 0.7 * np.arange(1, n_rounds + 1) / n_rounds
+    weights[0] = 1.0
+    return weights
 
 
 def release_updates(updates, clip, draw=None, factors=1.0, stream=(0,)):
@@ -132,7 +131,7 @@ class Rounds:
     """The rounds of a training so far; `add` returns a new object with one more round."""
 
     utilities: object  # callable, utilities (m,) of parameters (m, p)
-    fractions: np.ndarray  # weights of the newest update in the averages, by round
+    weights: np.ndarray  # of the newest update in the averages, by round
     options: dict  # of `round_values`: semivalue, aggregate and seed
     rate: float  # length of the server's step
     skip: int  # rounds of the burn-in
@@ -145,10 +144,10 @@ class Rounds:
 
     def __post_init__(self):
         # The averages are W = X A of the releases A, for an X that does not depend on data and has
-        # row sums one: row t is the fraction of the newest, and the rest times row t - 1.
-        assert np.isfinite(self.fractions).all()
-        assert self.fractions[0] == 1
-        self.fractions.flags.writeable = False
+        # row sums one: row t is the weight of the newest, and the rest times row t - 1.
+        assert np.isfinite(self.weights).all()
+        assert self.weights[0] == 1
+        self.weights.flags.writeable = False
 
     @property
     def done(self):
@@ -170,7 +169,7 @@ class Rounds:
         t = self.done
         used = np.array(released, dtype=np.float64)
         if t:
-            used = self.used + self.fractions[t] * (used - self.used)
+            used = self.used + self.weights[t] * (used - self.used)
         values = variances = np.full(len(used), np.nan)
         ends, n_evaluations = (np.nan, np.nan), 0
         if t >= self.skip:
@@ -190,19 +189,6 @@ class Rounds:
         errors = np.sqrt(np.sum(self.variances[counted], axis=0)) / self.counted
         before, after = np.mean(self.ends[counted], axis=0)
         return values, errors, float(before), float(after)
-
-
-def train_together(model, rounds, rng, n_rounds, draw=None, factors=1.0):
-    """Train a model in rounds in which every player sends minus its gradient.
-
-    Yields the rounds so far after each; ``draw`` and ``factors`` are those of `release_updates`.
-    """
-    theta = model.initial(rng)
-    for t in range(n_rounds):
-        updates = release_updates(-gradients_at(model, theta), None, draw, factors, (t,))
-        rounds = rounds.add(theta, updates)
-        theta = theta + rounds.step
-        yield rounds
 
 
 def public_utility(model, rate, n_rounds, seed):
