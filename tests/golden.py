@@ -213,7 +213,7 @@ def scorers(record):
         for more in ({}, {"fit_intercept": True}):
             record(released, "GramRelease", targets[0], epsilon=epsilon, **more)
             record(released, "LogisticRelease", parties[0], epsilon=epsilon, **more)
-        record(released, "MeanRelease", parties[0][1:], epsilon=epsilon, family="bernoulli")
+        record(released, "MeanRelease", parties[0][1:], epsilon=epsilon)
         linear = collaborative.BayesianLinear(0.105, x_covariance=T)
         record(surprise, linear, "GramRelease", targets, epsilon=epsilon)
         logistic = collaborative.BayesianLogistic(x_covariance=T)

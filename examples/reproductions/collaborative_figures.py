@@ -47,7 +47,7 @@ from skvalue.collaborative import (
 )
 from skvalue.datasets import fetch_benchmark
 from skvalue.exceptions import NestedReleasesWarning, PriorOutweighsWarning
-from skvalue.privacy import SeededNoiseWarning
+from skvalue.privacy import GaussianEvent, SeededNoiseWarning, draw_noise
 
 EPSILONS = [0.004, 0.02, 0.1, 0.5, 2.5, 12.5]
 OTHERS, RHO = 0.2, 0.2
@@ -218,7 +218,12 @@ def noised_value(model, releases, tau, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)
         noised = [
-            release.add_noise(tau, noise_random_state=10 * seed + i)
+            release.with_noise(
+                tau,
+                draw_noise(
+                    GaussianEvent(1.0), len(release.vector), noise_random_state=10 * seed + i
+                ),
+            )
             for i, release in enumerate(releases)
         ]
     scorer = BayesianSurpriseScorer(model, random_state=seed).fit(noised)

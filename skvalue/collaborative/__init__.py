@@ -10,29 +10,25 @@ from .mediator import (
     RhoShapleyReward,
     reward_gain,
 )
-from .models import BayesianLinear, BayesianLogistic, BetaBernoulli, GammaPoisson, GaussianMean
-from .party import GramRelease, LogisticRelease, MeanRelease, Release
-from .simulation import PrivateCollaboration
+from .models import BayesianLinear, BayesianLogistic, GaussianMean
+from .party import GramRelease, LogisticRelease, MeanRelease, NoisyStatistic
 
 __all__ = [
     "BayesianLinear",
     "BayesianLogistic",
     "BayesianSurpriseScorer",
-    "BetaBernoulli",
     "CoalitionValueDisplay",
-    "GammaPoisson",
     "GaussianMean",
     "GramRelease",
     "LogisticRelease",
     "MeanRelease",
+    "NoisyStatistic",
     "PosteriorClassifier",
     "PosteriorDraws",
     "PosteriorMarginalsDisplay",
     "PosteriorRegressor",
     "PredictiveValueScorer",
     "PrivacyTradeOffDisplay",
-    "PrivateCollaboration",
-    "Release",
     "RhoShapleyReward",
     "reward_gain",
 ]

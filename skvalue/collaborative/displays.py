@@ -55,9 +55,9 @@ class PrivacyTradeOffDisplay:
 
         Parameters
         ----------
-        path : list of Release
+        path : list of NoisyStatistic
             The party's releases, with different epsilons.
-        others : dict of party to Release
+        others : dict of party to NoisyStatistic
             Releases of the other parties.
         scorer : BayesianSurpriseScorer
             Scorer, cloned for every release.

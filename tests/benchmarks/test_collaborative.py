@@ -123,13 +123,13 @@ def test_against_nuts(capsys):
     peer = json.loads(done.stdout.splitlines()[-1])
     for k in range(1, 8):
         mean, std, ess = map(np.array, peer["moments"][k - 1])
-        pool = fitted._evidence.pool
+        particles = fitted._game.particles
         powers = fitted._powers([i for i in range(3) if k >> i & 1], 1.0)
-        weights = pool.weights(pool.loglik @ powers)
+        weights = particles.weights(particles.loglik @ powers)
         # At equal error: our effective sample is no smaller than the peer's.
         assert fitted.ess_[k] > ess.min()
         error = std * np.sqrt(1 / ess + 1 / 300)
-        assert np.all(np.abs(weights @ pool.phi - mean) < 5 * error)
+        assert np.all(np.abs(weights @ particles.phi - mean) < 5 * error)
     ratio = peer["seconds"] / ours
     with capsys.disabled():
         print(f"\nNUTS over ours: {ratio:.3g} ({peer['seconds']:.1f} s, {ours:.2f} s); limit 20")

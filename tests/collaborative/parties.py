@@ -1,12 +1,13 @@
-"""Simulated parties for the tests: data from the prior, and their releases."""
+"""Simulated parties, their releases, and posteriors and surprises in closed form."""
 
 import warnings
 
 import numpy as np
-from scipy.special import betaln, digamma
+from scipy.special import digamma, gammaln
 
-from skvalue.collaborative import BayesianLinear, GramRelease
-from skvalue.collaborative.mediator import gibbs_draws
+from skvalue.collaborative import BayesianLinear, GramRelease, NoisyStatistic
+from skvalue.collaborative.models import NIG
+from skvalue.collaborative.party import unpacked
 from skvalue.exceptions import NestedReleasesWarning
 from skvalue.privacy import SeededNoiseWarning
 
@@ -49,24 +50,58 @@ def release_all(parties, epsilons, seed=7, **options):
     ]
 
 
-def quick_gibbs(monkeypatch):
-    """Fewer sweeps: enough where noise is not large, so that chains forget in some tens of them."""
-    monkeypatch.setitem(gibbs_draws.__kwdefaults__, "burn_in", 200)
-    monkeypatch.setitem(gibbs_draws.__kwdefaults__, "thin", 5)
-
-
-def beta_kl(a, b, prior_a, prior_b):
-    """Divergence of Beta(a, b) from Beta(prior_a, prior_b)."""
-    return (
-        betaln(prior_a, prior_b)
-        - betaln(a, b)
-        + (a - prior_a) * digamma(a)
-        + (b - prior_b) * digamma(b)
-        + (prior_a - a + prior_b - b) * digamma(a + b)
-    )
-
-
 def gaussian_kl(mean, variance, prior_mean, prior_variance):
     """Divergence of one normal distribution of one dimension from another."""
     ratio = variance / prior_variance
     return 0.5 * (ratio - 1 - np.log(ratio) + (mean - prior_mean) ** 2 / prior_variance)
+
+
+def noisy_sum(count, total, epsilon):
+    """A release of numbers in [-1, 1]."""
+    return NoisyStatistic("gaussian", count, (total,), epsilon, 2.0, (-1.0, 1.0))
+
+
+def noisy_posterior(model, releases, powers):
+    """Mean and variance of the posterior of a `GaussianMean`, likelihoods raised to powers."""
+    counts = np.array([r.n_samples for r in releases], float)
+    noise = np.array([r.noise_scale**2 for r in releases])
+    weights = np.array(powers) * counts / np.maximum(counts * model.variance + noise, 1e-300)
+    precision = 1 / model.prior_variance + weights @ counts
+    sums = [r.statistic[0] for r in releases]
+    return (model.prior_mean / model.prior_variance + weights @ sums) / precision, 1 / precision
+
+
+def exact_surprise(model, releases, powers):
+    """Surprise of exact Gram matrices, raised to powers, under the prior of a `BayesianLinear`."""
+    prior, size = model.prior_, len(model.prior_.mean) + 1
+    gram = sum(k * unpacked(r.vector, size, r) for k, r in zip(powers, releases))
+    count = sum(k * r.n_samples for k, r in zip(powers, releases))
+    precision = prior.precision + gram[:-1, :-1]
+    right = prior.precision @ prior.mean + gram[:-1, -1]
+    mean = np.linalg.solve(precision, right)
+    fit = gram[-1, -1] + prior.mean @ prior.precision @ prior.mean - mean @ right
+    return nig_kl(NIG(mean, precision, prior.a + 0.5 * count, prior.b + 0.5 * fit), prior)
+
+
+def nig_kl(posterior, prior):
+    """Divergence of one normal-inverse-gamma distribution from another."""
+    shift, ratio = posterior.mean - prior.mean, posterior.a / posterior.b
+    weights = (
+        np.trace(np.linalg.solve(posterior.precision, prior.precision))
+        - len(shift)
+        + np.linalg.slogdet(posterior.precision)[1]
+        - np.linalg.slogdet(prior.precision)[1]
+        + ratio * shift @ prior.precision @ shift
+    )
+    return 0.5 * weights + (
+        (posterior.a - prior.a) * digamma(posterior.a)
+        - gammaln(posterior.a)
+        + gammaln(prior.a)
+        + prior.a * np.log(posterior.b / prior.b)
+        + ratio * (prior.b - posterior.b)
+    )
+
+
+def every_coalition(n):
+    """Powers of the likelihoods of n parties for all coalitions, by number."""
+    return np.arange(2**n)[:, None] >> np.arange(n) & 1

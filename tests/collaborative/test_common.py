@@ -26,7 +26,7 @@ def build(cls):
 
 
 def test_the_walk_finds_something():
-    assert len(CLASSES) == 12
+    assert len(CLASSES) == 9
 
 
 @pytest.mark.parametrize("cls", CLASSES)

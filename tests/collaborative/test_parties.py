@@ -34,20 +34,20 @@ def test_clean_statistics(rows):
     X, y = rows
     short = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True) / 2, 1)
     clipped = np.clip(y, -0.5, 0.5)
-    gram = GramRelease(None, x_bound=2, y_bound=0.5, layout="cross").fit(X, y).release_
-    np.testing.assert_allclose(gram.statistic[-4:-1], clipped @ short)
+    gram = GramRelease(None, x_bound=2, y_bound=0.5).fit(X, y).release_
+    np.testing.assert_allclose(gram.statistic[-4:-1], 2**0.5 * clipped @ short)
     assert gram.statistic[-1] == pytest.approx(clipped @ clipped)
     logistic = LogisticRelease(None, x_bound=2, classes=("no", "yes"))
     release = logistic.fit(X, np.where(y > 0, "yes", "no")).release_
     np.testing.assert_allclose(release.statistic[:3], np.where(y > 0, 1, -1) @ short)
-    assert MeanRelease(None, family="poisson", upper=4).fit([9, 1, 0]).release_.statistic == (5,)
+    assert MeanRelease(None, lower=-2, upper=4).fit([9, 1, -3.0]).release_.statistic == (3,)
     assert logistic.privacy_ is None
 
 
 def test_statistics_of_batches_add_up(rows):
     X, y = rows
     for party in (
-        GramRelease(None, fit_intercept=True, moments_fraction=0.2, x_bound=2),
+        GramRelease(None, fit_intercept=True, x_bound=2),
         LogisticRelease(None, fit_intercept=True),
     ):
         target = y > 0 if isinstance(party, LogisticRelease) else y
@@ -103,10 +103,11 @@ def test_noise_is_fresh_and_as_stated(rows):
 def test_what_leaves_is_on_a_grid(rows):
     party = GramRelease(renyi_epsilon=0.5)
     with pytest.warns(NestedReleasesWarning):
-        releases = [party.fit(*rows).release_, *party.path(*rows, epsilons=[0.1, 2.0])]
-    releases.append(releases[0].add_noise(2.0))
-    for release in releases:
-        grid = 2.0 ** (np.floor(np.log2(release.noise_scale)) - 20)
+        high, low = party.path(*rows, epsilons=[2.0, 0.1])
+    added = np.sqrt(low.noise_scale**2 - high.noise_scale**2)
+    alone = party.fit(*rows).release_
+    for release, scale in ((alone, alone.noise_scale), (high, high.noise_scale), (low, added)):
+        grid = 2.0 ** (np.floor(np.log2(scale)) - 20)
         np.testing.assert_array_equal(release.vector % grid, 0)
 
 
@@ -228,12 +229,9 @@ class TestPath:
         (GramRelease(1.0, renyi_epsilon=1.0), None, "epsilon must not be set where renyi_epsilon"),
         (GramRelease(renyi_order=1), None, "The 'renyi_order' parameter of GramRelease"),
         (GramRelease(x_bound=0), None, "The 'x_bound' parameter of GramRelease"),
-        (GramRelease(layout="full"), None, "The 'layout' parameter of GramRelease"),
         (LogisticRelease(classes=(1, 1)), None, "classes must be two different labels"),
         (LogisticRelease(), None, "y must hold the labels of classes=.0, 1. only"),
         (MeanRelease(lower=2), [1.0], "upper must be above lower=2. Got 1.0"),
-        (MeanRelease(family="bernoulli"), [0.5], "X must hold 0 and 1 only"),
-        (MeanRelease(family="poisson", upper=3), [-1.0], "X must hold counts only"),
         (MeanRelease(), [np.nan], "NaN"),
     ],
 )

@@ -3,10 +3,18 @@
 import numpy as np
 import pytest
 
-from skvalue.collaborative import BayesianSurpriseScorer, GaussianMean, GramRelease, Release
+from skvalue.collaborative import BayesianSurpriseScorer, GaussianMean, GramRelease
 from skvalue.privacy import draw_noise
 
-from .parties import X_COVARIANCE, linear_model, quietly, release_all, simulate
+from .parties import (
+    X_COVARIANCE,
+    linear_model,
+    noisy_posterior,
+    noisy_sum,
+    quietly,
+    release_all,
+    simulate,
+)
 
 EPSILONS = [0.004, 0.02, 0.1, 0.5, 2.5, 12.5]
 
@@ -33,8 +41,8 @@ class TestGaussianMean:
                 total = count * mu + np.sqrt(count * 0.05) * rng.normal()
                 scale = np.sqrt(0.5 * 2 / epsilon) * 2
                 total += scale * rng.normal()
-                releases.append(Release("gaussian", count, (total,), epsilon, 2.0, (-1.0, 1.0)))
-            mean, variance = self.MODEL.noisy_posterior(releases)
+                releases.append(noisy_sum(count, total, epsilon))
+            mean, variance = noisy_posterior(self.MODEL, releases, [1, 1])
             ratio = variance / 0.1
             values.append(0.5 * (ratio - 1 - np.log(ratio) + mean**2 / 0.1))
         return np.mean(values)
@@ -114,6 +122,6 @@ def test_noise_ignored_turns_the_trade_off_round():
 
 
 def test_the_audit_sees_noise_of_releases():
-    release = Release("gaussian", 10, (3.0,), 0.5, 2.0, (-1.0, 1.0))
+    release = noisy_sum(10, 3.0, 0.5)
     noise = draw_noise(release.event, 2000)
     assert noise.std() == pytest.approx(release.noise_scale, rel=0.1)

@@ -188,11 +188,6 @@ PARTIES = {
         ([[1.0, 0.0]], [1]),
         ([[-0.5, 0.75**0.5]], [0]),
     ),
-    "moments": (
-        GramRelease(renyi_epsilon=RENYI, moments_fraction=0.3),
-        ([[1.0, 0.0]], [1.0]),
-        ([[0.0, 1.0]], [1.0]),
-    ),
     "mean": (MeanRelease(renyi_epsilon=RENYI, lower=-2, upper=1), ([-2.0],), ([1.0],)),
 }
 

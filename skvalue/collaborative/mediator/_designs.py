@@ -1,9 +1,12 @@
-"""Coalitions of parties to evaluate, and Shapley values from their values."""
+"""Coalitions of parties, their log-likelihoods, and Shapley values from their values."""
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from ...samplers import draw_orders, prefix_marginals, prefix_masks
 from ...semivalues import tabulated_semivalue
+
+_BLOCK = 4_000_000  # log-likelihoods in a block
 
 
 class AllCoalitions:
@@ -13,9 +16,23 @@ class AllCoalitions:
         self.masks = (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(bool)
         self.singles, self.grand = 1 << np.arange(n), 2**n - 1
 
-    def values_in(self, pool):
-        """Values, effective sample sizes and values by island, computed from a pool."""
-        return pool.coalitions()
+    def rows(self, loglik):
+        """Blocks of log-likelihoods of the coalitions (R, J), from those of parties (J, n).
+
+        Parties are added one after another, so that a column of zeros does not change the rounding
+        of a sum.
+        """
+        n = loglik.shape[1]
+        columns = np.ascontiguousarray(loglik.T)
+        low = min(n, 8, max(0, int(np.log2(max(_BLOCK // len(loglik), 1)))))
+        for high in range(2 ** (n - low)):
+            rows = np.zeros((2**low, len(loglik)))
+            for i in range(n - low):
+                if high >> i & 1:
+                    rows[0] += columns[low + i]
+            for i in range(low):
+                np.add(rows[: 2**i], columns[i], out=rows[2**i : 2 ** (i + 1)])
+            yield rows
 
     def shapley(self, values):
         """Shapley values, and their standard errors, which are 0."""
@@ -38,9 +55,10 @@ class PrefixCoalitions:
         self.masks = np.concatenate([unique, np.eye(n, dtype=bool)])
         self.singles, self.grand = len(unique) + np.arange(n), self._places[0, 0, -1]
 
-    def values_in(self, pool):
-        """Values, effective sample sizes and values by island, computed from a pool."""
-        return pool.masks(self.masks)
+    def rows(self, loglik):
+        """Blocks of log-likelihoods of the coalitions (R, J), from those of parties (J, n)."""
+        for block in gen_batches(len(self.masks), max(1, _BLOCK // len(loglik))):
+            yield self.masks[block].astype(float) @ loglik.T
 
     def shapley(self, values):
         """Mean marginal contributions, and their standard errors over pairs of permutations."""

@@ -64,9 +64,9 @@ class PosteriorDraws(BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from skvalue.collaborative import BetaBernoulli, PosteriorDraws
-    >>> round(PosteriorDraws(BetaBernoulli(), np.zeros((5, 1))).mnlp(None, [0, 1, 1]), 3)
-    0.693
+    >>> from skvalue.collaborative import GaussianMean, PosteriorDraws
+    >>> round(PosteriorDraws(GaussianMean(), np.zeros((5, 1))).mnlp(None, [0.0, 1.0]), 3)
+    1.169
     """
 
     def __init__(self, model, samples):

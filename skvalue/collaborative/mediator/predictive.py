@@ -4,9 +4,9 @@ Sim, Fan, Tian, Xu, Jaillet and Low, "Incentivizing Truthfulness and Collaborati
 Bayesian Learning" (ICML 2026).
 """
 
-from ..._utils.sklearn import StrOptions, fit_context
-from ._measures import PredictiveGain
+from ..._utils.sklearn import fit_context
 from ._scorer import PartyScorer
+from ._utilities import PredictiveGain
 from .posterior import check_points
 
 
@@ -26,16 +26,10 @@ class PredictiveValueScorer(PartyScorer):
     ----------
     model : model
         As in `BayesianSurpriseScorer`.
-    method : {"auto", "pool", "grid"}, default="auto"
-        "pool" samples the prior, every party's posterior and the posterior of all parties once, and
-        computes the values of all coalitions from these draws; "grid" integrates models of one
-        parameter; "auto" chooses between the two.
     n_particles : int, default=None
         Number of particles of each sampled posterior. None takes 600, and fewer above 12 parties,
-        such that their total number does not grow.
-    n_moves : int, default=None
-        Number of Metropolis moves of a particle at each temperature. None takes 8, or 12 in more
-        than 4 dimensions.
+        such that their total number does not grow. A model of one parameter with a method
+        ``prior_quantile(u)``, such as `GaussianMean`, is integrated on a grid.
     n_permutations : int, default=400
         Number of permutations of the parties, in pairs of reversed ones, above 12 parties. Up to
         12, all coalitions are evaluated.
@@ -89,9 +83,9 @@ class PredictiveValueScorer(PartyScorer):
     Examples
     --------
     >>> from skvalue import PredictiveValueScorer
-    >>> from skvalue.collaborative import GaussianMean, Release
+    >>> from skvalue.collaborative import GaussianMean, NoisyStatistic
     >>> releases = {
-    ...     name: Release("gaussian", 100, (100 * mean,), 0.5, 2.0, (-1.0, 1.0))
+    ...     name: NoisyStatistic("gaussian", 100, (100 * mean,), 0.5, 2.0, (-1.0, 1.0))
     ...     for name, mean in [("a", 0.4), ("b", 0.35), ("false", -0.4)]
     ... }
     >>> scorer = PredictiveValueScorer(GaussianMean(variance=0.1))
@@ -100,31 +94,13 @@ class PredictiveValueScorer(PartyScorer):
     {'a': 0.93, 'b': 0.87, 'false': -1.09}
     """
 
-    _parameter_constraints: dict = {
-        **PartyScorer._parameter_constraints,
-        "method": [StrOptions({"auto", "pool", "grid"})],
-    }
-
-    def __init__(
-        self,
-        model,
-        *,
-        method="auto",
-        n_particles=None,
-        n_moves=None,
-        n_permutations=400,
-        min_ess=100,
-        random_state=None,
-    ):
-        super().__init__(model, method, n_particles, n_moves, n_permutations, min_ess, random_state)
-
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, releases, y=None, *, X_val=None, y_val=None):
         """Value the parties.
 
         Parameters
         ----------
-        releases : mapping of party to Release, or sequence of Release
+        releases : mapping of party to NoisyStatistic, or sequence of NoisyStatistic
             Releases of the parties. The parties of a sequence are named 0, 1, ...
         y : Ignored
             Not used, present for API consistency by convention.
@@ -141,15 +117,14 @@ class PredictiveValueScorer(PartyScorer):
         Raises
         ------
         TypeError
-            If `releases` holds anything else than Release objects, such as rows.
+            If `releases` holds anything else than NoisyStatistic objects, such as rows.
         ValueError
             If there are no releases, they do not suit the model, are inconsistent, or state another
             prior than that of the model, or the validation points are missing or do not suit them.
         """
-        self._value_parties(
-            releases,
-            lambda model: PredictiveGain(model, *check_points(self, model, X_val, y_val, "_val")),
-        )
+        releases, game = self._bind(releases)
+        X_val, y_val = check_points(self, game.model, X_val, y_val, "_val")
+        self._value(releases, game, PredictiveGain(game.model, X_val, y_val))
         return self
 
     def gain(self, coalition="all", temper=1.0):
@@ -172,6 +147,4 @@ class PredictiveValueScorer(PartyScorer):
         ValueError
             If a party is unknown or `temper` is outside [0, 1].
         """
-        pool = self._pooled().pool
-        row = self._powers(coalition, temper)[None] @ pool.loglik.T
-        return float(self._evidence.measure.on(pool)(row)[0])
+        return self._value_of(coalition, temper)

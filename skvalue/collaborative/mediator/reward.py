@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.fits import swap_in
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ...rewards import largest_rho, rho_targets
-from ._controls import CONTROLS
-from ._measures import Surprise
+from ._controls import noisy, tempered
 from ._scorer import PartyScorer
 from .posterior import make_posterior
 
@@ -32,13 +32,11 @@ class RhoShapleyReward(BaseEstimator):
     rho : float or "max", default="max"
         Exponent. "max" takes the largest value up to 1 with which every party receives at least
         its value alone; smaller exponents give larger and more similar rewards.
-    control : {"temper", "noise", "scaled"}, default="temper"
+    control : {"temper", "noise"}, default="temper"
         How posteriors of smaller value are made. "temper" raises the likelihood to a power in
         [0, 1], as equation (1) of the paper; surprise provably increases with it. "noise" adds
         noise to all releases; the value may not be monotone in it, and the first crossing of the
-        target on a grid is taken. "scaled" scales counts, sums and sensitivity and samples by Gibbs
-        sampling, as the paper does
-        in its experiments (linear models and surprise only, slow).
+        target on a grid is taken.
     n_draws : int, default=1000
         Number of draws in each reward.
     random_state : int, RandomState instance or None, default=None
@@ -60,12 +58,11 @@ class RhoShapleyReward(BaseEstimator):
         Whether the party's target is at least the value of its release alone. Its rows without
         noise may be worth more: see `reward_gain`.
     temper_ : ndarray of shape (n_parties,)
-        Powers of the likelihood (factors for "scaled"). Not set for ``control="noise"``.
+        Powers of the likelihood. Not set for ``control="noise"``.
     tau_ : ndarray of shape (n_parties,)
         Added noise, in the units of the paper. Only set for ``control="noise"``.
     similarity_ : ndarray of shape (n_parties,)
         Minus the divergence of the posterior of all parties from the reward; 0 if they are equal.
-        For "scaled", NaN where they differ.
     rewards_ : dict
         `PosteriorRegressor`, `PosteriorClassifier` or `PosteriorDraws` of each party.
 
@@ -82,10 +79,10 @@ class RhoShapleyReward(BaseEstimator):
     Examples
     --------
     >>> from skvalue.collaborative import (
-    ...     BayesianSurpriseScorer, GaussianMean, Release, RhoShapleyReward
+    ...     BayesianSurpriseScorer, GaussianMean, NoisyStatistic, RhoShapleyReward
     ... )
     >>> releases = {
-    ...     name: Release("gaussian", 100, (40.0,), epsilon, 2.0, (-1.0, 1.0))
+    ...     name: NoisyStatistic("gaussian", 100, (40.0,), epsilon, 2.0, (-1.0, 1.0))
     ...     for name, epsilon in [("a", 0.5), ("b", 0.01)]
     ... }
     >>> scorer = BayesianSurpriseScorer(GaussianMean(variance=0.1)).fit(releases)
@@ -96,7 +93,7 @@ class RhoShapleyReward(BaseEstimator):
 
     _parameter_constraints: dict = {
         "rho": [Interval(Real, 0, None, closed="neither"), StrOptions({"max"})],
-        "control": [StrOptions({"temper", "noise", "scaled"})],
+        "control": [StrOptions({"temper", "noise"})],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
@@ -114,7 +111,7 @@ class RhoShapleyReward(BaseEstimator):
         Parameters
         ----------
         scorer : BayesianSurpriseScorer or PredictiveValueScorer
-            Scorer fitted on the parties' releases, with method "pool" or "grid".
+            Scorer fitted on the parties' releases.
         y : Ignored
             Not used, present for API consistency by convention.
 
@@ -128,15 +125,14 @@ class RhoShapleyReward(BaseEstimator):
         TypeError
             If `scorer` is not such a scorer.
         ValueError
-            If no party, or all parties together, have a value above 0, or the scorer or its
-            releases do not suit `control`.
+            If no party, or all parties together, have a value above 0.
         """
         if not isinstance(scorer, PartyScorer):
             raise TypeError(
                 "scorer must be a fitted BayesianSurpriseScorer or PredictiveValueScorer. Got "
                 f"an object of type {type(scorer).__name__}."
             )
-        evidence = scorer._pooled()
+        check_is_fitted(scorer, "values_")
         values, alone = scorer.values_.copy(), scorer.standalone_values_.copy()
         grand_value = scorer.grand_value_
         if values.max() <= 0 or grand_value <= 0:
@@ -144,15 +140,13 @@ class RhoShapleyReward(BaseEstimator):
                 "scorer must have a party of a value above 0, and so must all parties together. "
                 f"Got at most {values.max():g}, and {grand_value:g} together."
             )
-        if self.control == "scaled" and not isinstance(evidence.measure, Surprise):
-            raise ValueError("control must be 'temper' or 'noise' for this scorer. Got 'scaled'.")
         bound = largest_rho(values, np.maximum(alone, 0.0), grand_value)
         # If no rho is rational, a small one: all rewards are then close to the grand value.
         rho = (min(1.0, bound) if bound > 0 else 0.2) if self.rho == "max" else self.rho
         targets = rho_targets(values, grand_value, rho)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        control = CONTROLS[self.control]
-        made = control(evidence, targets, grand_value, self.n_draws, scorer.min_ess, rng)
+        control, game = tempered if self.control == "temper" else noisy, scorer._game
+        made = control(game, targets, grand_value, self.n_draws, scorer.min_ess, rng)
         parties = list(scorer.parties_)
         swap_in(
             self,
@@ -166,7 +160,7 @@ class RhoShapleyReward(BaseEstimator):
             individually_rational_=targets >= alone - 1e-9,
             attained_rewards_=made.attained,
             similarity_=made.similarity,
-            rewards_={p: make_posterior(evidence.model, x) for p, x in zip(parties, made.samples)},
+            rewards_={p: make_posterior(game.model, x) for p, x in zip(parties, made.samples)},
             **made.setting,
         )
         self._warn([parties[place] for place in made.weak])

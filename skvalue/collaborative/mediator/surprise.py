@@ -6,10 +6,10 @@ Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Mac
 
 import warnings
 
-from ..._utils.sklearn import StrOptions, fit_context
+from ..._utils.sklearn import fit_context
 from ...exceptions import PriorOutweighsWarning
-from ._measures import Surprise
 from ._scorer import PartyScorer
+from ._utilities import Surprise
 
 _TAIL = 1e-3  # of the prior: a posterior mean of log densities below this quantile contradicts it
 
@@ -26,25 +26,13 @@ class BayesianSurpriseScorer(PartyScorer):
     Parameters
     ----------
     model : model
-        `BayesianLinear`, `BayesianLogistic`, `GaussianMean`, `BetaBernoulli`, `GammaPoisson`, or
-        any object with the methods ``sample_prior(size, rng)``, ``log_prior(phi)``,
-        ``party_loglik(phi, release)`` and ``predict_logpdf(phi, X, y)``, see the user guide.
-    method : {"auto", "pool", "grid", "gibbs"}, default="auto"
-        "pool" samples the prior, every party's posterior and the posterior of all parties once, and
-        computes the values of all coalitions from these draws; "grid" integrates models of one
-        parameter; "auto" chooses between the two. "gibbs" samples every coalition's posterior
-        separately, as the paper does, and estimates divergences by nearest-neighbor distances
-        (linear models, few parties).
-    divergence : {"one-sample", "two-sample"}, default=None
-        For "gibbs" only: use the known density of the prior ("one-sample", which None means), or a
-        sample from it, as in the paper.
+        `BayesianLinear`, `BayesianLogistic`, `GaussianMean`, or any object with the methods
+        ``sample_prior(size, rng)``, ``log_prior(phi)``, ``party_loglik(phi, release)`` and
+        ``predict_logpdf(phi, X, y)``, see the user guide.
     n_particles : int, default=None
-        Number of particles of each sampled posterior; for "gibbs", number of draws of each
-        coalition. None takes 600 (1000 for "gibbs"), and fewer above 12 parties, such that their
-        total number does not grow.
-    n_moves : int, default=None
-        Number of Metropolis moves of a particle at each temperature. None takes 8, or 12 in more
-        than 4 dimensions.
+        Number of particles of each sampled posterior. None takes 600, and fewer above 12 parties,
+        such that their total number does not grow. A model of one parameter with a method
+        ``prior_quantile(u)``, such as `GaussianMean`, is integrated on a grid.
     n_permutations : int, default=400
         Number of permutations of the parties, in pairs of reversed ones, above 12 parties. Up to
         12, all coalitions are evaluated.
@@ -95,9 +83,9 @@ class BayesianSurpriseScorer(PartyScorer):
 
     Examples
     --------
-    >>> from skvalue.collaborative import BayesianSurpriseScorer, GaussianMean, Release
+    >>> from skvalue.collaborative import BayesianSurpriseScorer, GaussianMean, NoisyStatistic
     >>> releases = {
-    ...     name: Release("gaussian", n, (0.4 * n,), epsilon, 2.0, (-1.0, 1.0))
+    ...     name: NoisyStatistic("gaussian", n, (0.4 * n,), epsilon, 2.0, (-1.0, 1.0))
     ...     for name, n, epsilon in [("a", 100, 0.5), ("b", 100, 0.01), ("c", 0, 1.0)]
     ... }
     >>> scorer = BayesianSurpriseScorer(GaussianMean(variance=0.1)).fit(releases)
@@ -105,34 +93,13 @@ class BayesianSurpriseScorer(PartyScorer):
     {'a': 2.147, 'b': 0.616, 'c': 0.0}
     """
 
-    _parameter_constraints: dict = {
-        **PartyScorer._parameter_constraints,
-        "method": [StrOptions({"auto", "pool", "grid", "gibbs"})],
-        "divergence": [StrOptions({"one-sample", "two-sample"}), None],
-    }
-
-    def __init__(
-        self,
-        model,
-        *,
-        method="auto",
-        divergence=None,
-        n_particles=None,
-        n_moves=None,
-        n_permutations=400,
-        min_ess=100,
-        random_state=None,
-    ):
-        super().__init__(model, method, n_particles, n_moves, n_permutations, min_ess, random_state)
-        self.divergence = divergence
-
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, releases, y=None):
         """Value the parties.
 
         Parameters
         ----------
-        releases : mapping of party to Release, or sequence of Release
+        releases : mapping of party to NoisyStatistic, or sequence of NoisyStatistic
             Releases of the parties. The parties of a sequence are named 0, 1, ...
         y : Ignored
             Not used, present for API consistency by convention.
@@ -145,41 +112,34 @@ class BayesianSurpriseScorer(PartyScorer):
         Raises
         ------
         TypeError
-            If `releases` holds anything else than Release objects, such as rows.
+            If `releases` holds anything else than NoisyStatistic objects, such as rows.
         ValueError
             If there are no releases, they do not suit the model, are inconsistent, or state another
-            prior than that of the model, or `divergence` is set and `method` is not "gibbs".
+            prior than that of the model.
 
         Warns
         -----
         PriorOutweighsWarning
             If the prior outweighs the releases of some parties.
         """
-        if self.divergence is not None and self.method != "gibbs":
-            raise ValueError(
-                f"divergence must be None for method={self.method!r}. Got {self.divergence!r}."
-            )
-        self._value_parties(releases, lambda model: Surprise())
+        self._value(*self._bind(releases), Surprise())
         self._warn_of_the_prior()
         return self
 
     def _warn_of_the_prior(self):
         """Warn of parties whose posterior is in the prior's tail, or with fewer rows than it."""
-        evidence, found = self._evidence, []
-        least, pool = getattr(evidence.model, "prior_rows_", 0), evidence.pool
-        if pool is not None:
-            density, prior = evidence.model.log_prior(pool.phi), pool.weights(0.0)
-        for place, release in enumerate(evidence.releases):
-            outweighed = 0 < release.n_samples < least
-            if pool is not None:
-                mean = pool.weights(pool.loglik[:, place]) @ density
-                outweighed |= prior[density < mean].sum() < _TAIL
-            if outweighed:
-                found.append(self.parties_[evidence.order[place]])
-        found.sort(key=self.parties_.index)
-        if found:
+        game, parties = self._game, []
+        least, particles = getattr(game.model, "prior_rows_", 0), game.particles
+        density, prior = game.model.log_prior(particles.phi), particles.weights(0.0)
+        for i, release, column in zip(game.order, game.releases, particles.loglik.T):
+            mean = particles.weights(column) @ density
+            contradicts = prior[density < mean].sum() < _TAIL
+            if contradicts or 0 < release.n_samples < least:
+                parties.append(self.parties_[i])
+        parties.sort(key=self.parties_.index)
+        if parties:
             warnings.warn(
-                f"The prior outweighs the releases of {found!r}: their values are large because "
+                f"The prior outweighs the releases of {parties!r}: their values are large because "
                 "they contradict it, or small because it is worth more rows, whatever they "
                 "contribute. Use a weaker prior, such as a0=1 of BayesianLinear, or "
                 "PredictiveValueScorer.",
@@ -207,5 +167,4 @@ class BayesianSurpriseScorer(PartyScorer):
         ValueError
             If a party is unknown or `temper` is outside [0, 1].
         """
-        pool = self._pooled().pool
-        return float(pool.masks(self._powers(coalition, temper)[None])[0][0])
+        return self._value_of(coalition, temper)

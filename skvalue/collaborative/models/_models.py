@@ -3,14 +3,17 @@
 import hashlib
 import json
 import warnings
+from abc import abstractmethod
 from collections.abc import Mapping
+from numbers import Integral, Real
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
-from ..._utils.sklearn import check_parameters
+from ..._utils.sklearn import Interval, StrOptions, check_parameters
 from ...exceptions import NormalApproximationWarning
-from ..party import FEW_ROWS, Release
+from ..party import FEW_ROWS, NoisyStatistic
+from ._moments import plugin_second_moments, posterior_second_moments
 
 
 class PriorModel(BaseEstimator):
@@ -31,6 +34,106 @@ class PriorModel(BaseEstimator):
         check_parameters(self)
         facts = {name: _stated(getattr(self, name)) for name in self._prior_parameters}
         return json.dumps({"model": type(self).__name__, **facts})
+
+
+class RegressionModel(PriorModel):
+    """Base class of models of regression, which need second moments of the features."""
+
+    _parameter_constraints: dict = {
+        "mean": [Real, "array-like"],
+        "precision": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        "x_covariance": ["array-like", None],
+        "moments": [StrOptions({"plugin", "hierarchical"})],
+        "moment_draws": [Interval(Integral, 1, 256, closed="both")],
+    }
+
+    def bind(self, releases):
+        """Copy of the model with what its likelihood needs of the releases, after their check.
+
+        Parameters
+        ----------
+        releases : sequence of NoisyStatistic
+            The parties' releases.
+
+        Returns
+        -------
+        model : model
+            The bound copy; the other methods need it.
+
+        Raises
+        ------
+        ValueError
+            If the releases are of another kind, differ in number of features, intercept, bounds or
+            classes, or a parameter of the prior has the wrong shape.
+        """
+        check_parameters(self)
+        names = ["n_features", "intercept", "bounds", "classes"]
+        facts = common_facts(releases, self._kind, names, type(self).__name__)
+        bound = clone(self)
+        bound.n_features_in_, bound.intercept_ = facts["n_features"], facts["intercept"]
+        size = bound.n_features_in_ + bound.intercept_
+        mean = np.broadcast_to(np.asarray(self.mean, float), size)
+        bound._bind_prior(mean, positive_definite(self.precision, size, "precision"), facts)
+        bound._facts = {r: bound._learn(r) for r in releases if r.n_samples}
+        return bound
+
+    @abstractmethod
+    def _bind_prior(self, mean, precision, facts):
+        """Set the attributes of the prior, after a check of the releases' common facts."""
+
+    @abstractmethod
+    def _learn(self, release):
+        """Gram matrix that the likelihood needs, and `_second_moments`."""
+
+    @abstractmethod
+    def _loglik(self, phi, release, gram, second):
+        """Log-likelihood of a release for given second moments of u."""
+
+    def _second_moments(self, gram, release):
+        """Second moments of u = ([1,] x) at a party, in rows, and log densities of `gram` by row.
+
+        `gram` has the party's noisy sums of u u'. Moments that are taken as known are one row, with
+        a log density of 0.
+        """
+        if self.x_covariance is not None:
+            second = np.eye(len(gram))
+            inner = slice(int(release.intercept), None)
+            size = release.n_features
+            second[inner, inner] = positive_definite(self.x_covariance, size, "x_covariance")
+            return [second], [0.0]
+        facts = gram, float(release.n_samples), release.noise_scale**2, release.bounds[0]
+        if self.moments == "hierarchical":
+            return posterior_second_moments(*facts, release.intercept, self.moment_draws)
+        return [plugin_second_moments(*facts, release.intercept)], [0.0]
+
+    def party_loglik(self, phi, release):
+        """Log-likelihood of one party's release.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, n_parameters)
+            Draws of the parameters.
+        release : NoisyStatistic
+            The release, one of those that the model is bound to.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_draws,)
+            Log-likelihoods, up to a constant that does not depend on phi.
+        """
+        if release.n_samples == 0:
+            return np.zeros(len(phi))
+        gram, moments = self._facts[release]
+        # The likelihood given the sums of x, on which the draws are already conditioned.
+        total = -np.inf
+        for second, own in zip(*moments):
+            total = np.logaddexp(total, self._loglik(phi, release, gram, second) - own)
+        return total
+
+
+def bind(model, releases):
+    """The model bound to releases; a user's model may do without."""
+    return model.bind(releases) if hasattr(model, "bind") else model
 
 
 def _stated(value):
@@ -63,26 +166,22 @@ def check_prior(model, releases):
         raise ValueError(f"model must have the prior that releases state, {wanted}. Got {held}.")
 
 
-def common_facts(releases, kinds, names, model):
+def common_facts(releases, kind, names, model):
     """The public fields `names`, which must be equal in all releases."""
-    releases = list(releases)
     for release in releases:
-        if not isinstance(release, Release):
-            raise TypeError(f"releases must hold Release objects. Got {type(release).__name__}.")
-        if release.kind not in kinds:
+        if release.kind != kind:
             raise ValueError(
-                f"releases must be of kind {' or '.join(map(repr, kinds))} for {model}. Got "
-                f"{release.kind!r}."
+                f"releases must be of kind {kind!r} for {model}. Got {release.kind!r}."
             )
     facts = {}
     for name in names:
-        found = {getattr(release, name) for release in releases}
-        if name == "classes" and len(found) > 1:
-            found -= {()}  # releases without labels are not compared
-        if len(found) > 1:
-            shown = ", ".join(sorted(map(repr, found)))
+        values = {getattr(release, name) for release in releases}
+        if name == "classes" and len(values) > 1:
+            values -= {()}  # releases without labels are not compared
+        if len(values) > 1:
+            shown = ", ".join(sorted(map(repr, values)))
             raise ValueError(f"releases must agree in {name}. Got {shown}.")
-        facts[name] = found.pop()
+        (facts[name],) = values
     return facts
 
 
@@ -100,33 +199,24 @@ def positive_definite(value, size, name):
     return matrix
 
 
-def public_moments(x_covariance, n_features, intercept):
-    """Second moments of ([1,] x) for a given covariance of x, else None."""
-    if x_covariance is None:
-        return None
-    second = np.eye(n_features + intercept)
-    second[intercept:, intercept:] = positive_definite(x_covariance, n_features, "x_covariance")
-    return second
-
-
 def check_releases(releases):
-    """Releases by party, from a mapping or a sequence of Release objects, never of rows."""
+    """Releases by party, from a mapping or a sequence of NoisyStatistic objects, never of rows."""
     if isinstance(releases, Mapping):
         releases = dict(releases)
     elif isinstance(releases, list | tuple):
         releases = dict(enumerate(releases))
     else:
         raise TypeError(
-            "releases must be a mapping of parties to Release objects, or a sequence of them. Got "
-            f"{type(releases).__name__}."
+            "releases must be a mapping of parties to NoisyStatistic objects, or a sequence of "
+            f"them. Got {type(releases).__name__}."
         )
     if not releases:
         raise ValueError("releases must hold at least one release. Got none.")
     for party, release in releases.items():
-        if not isinstance(release, Release):
+        if not isinstance(release, NoisyStatistic):
             raise TypeError(
-                f"releases must hold Release objects (Release.from_json reads one), never rows. "
-                f"Got {type(release).__name__} from {party!r}."
+                "releases must hold NoisyStatistic objects (its method from_json reads one), "
+                f"never rows. Got {type(release).__name__} from {party!r}."
             )
     return releases
 
@@ -136,7 +226,7 @@ def warn_of_few_rows(releases):
     few = [
         party
         for party, release in releases.items()
-        if release.kind in ("linear", "logistic")
+        if release.kind != "gaussian"
         and release.renyi_epsilon is not None
         and 0 < release.n_samples < FEW_ROWS
     ]

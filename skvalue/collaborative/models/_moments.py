@@ -2,12 +2,10 @@
 
 import numpy as np
 
-from ...privacy import svec_index
-from ._gaussian import covariance_of_products, second_moments_loglik
+from ._gaussian import noisy_gram_loglik
 from ._smc import anneal
 
-NEEDS = ("plugin", "noisy", "hierarchical")
-_PARTICLES, _ISLANDS, _MOVES = 256, 8, 10
+_PARTICLES, _REPLICATES, _MOVES = 256, 8, 10
 _DEGREES = 3  # degrees of freedom of the inverse Wishart prior minus the number of features
 
 
@@ -45,24 +43,6 @@ def plugin_second_moments(sums, count, variance, bound, intercept=False):
     full[0, 0], full[0, 1:], full[1:, 0] = 1.0, mean, mean
     full[1:, 1:] = covariance + np.outer(mean, mean)
     return full
-
-
-def fourth_moments(sums, count, variance, second, intercept=False):
-    """Covariance of the isometric vector of u u' from noisy sums of fourth moments.
-
-    It is shrunk towards that of normal u with the given second moments, and made positive definite.
-    """
-    rows, columns, weights = (some[int(intercept) :] for some in svec_index(len(second)))
-    mean = second[rows, columns]
-    guess = covariance_of_products(second, rows, columns, intercept)
-    guess *= weights[:, None] * weights
-    square = np.outer(mean * weights, mean * weights)
-    size = np.mean((guess + square) ** 2)
-    trust = size / (size + variance / max(count, 1.0) ** 2)
-    released = 0.5 * (sums + sums.T) / max(count, 1.0)
-    values, vectors = np.linalg.eigh(trust * (released - square) + (1 - trust) * guess)
-    floor = (1e-6 + 0.3 * trust * (1 - trust)) * np.trace(guess) / len(rows)
-    return (vectors * np.maximum(values, floor)) @ vectors.T
 
 
 def inverse_wishart_prior(p, bound):
@@ -114,9 +94,9 @@ class SecondMoments:
         full[:, 1:, 1:] = covariance + mean[:, :, None] * mean[:, None, :]
         return full
 
-    def party_loglik(self, phi, release):
+    def loglik(self, phi):
         gram, count, variance, intercept = self.facts
-        return second_moments_loglik(self.second(phi), gram, count, variance, intercept)
+        return noisy_gram_loglik(self.second(phi), gram, count, variance, intercept)
 
 
 def posterior_second_moments(gram, count, variance, bound, intercept, n_draws):
@@ -126,8 +106,8 @@ def posterior_second_moments(gram, count, variance, bound, intercept, n_draws):
     releases have equal draws.
     """
     model = SecondMoments(gram, count, variance, bound, intercept)
-    rng = np.random.default_rng(0)
-    stages, _ = anneal(model, [None], np.ones((1, 1)), _PARTICLES, _ISLANDS, _MOVES, rng)
+    rng, anchors = np.random.default_rng(0), np.ones((1, 1))
+    stages, _ = anneal(model, [model.loglik], anchors, _PARTICLES, _REPLICATES, _MOVES, rng)
     phi = stages[-1][0]
     phi = phi[np.linspace(0, len(phi) - 1, n_draws).astype(int)]
-    return model.second(phi), model.party_loglik(phi, None)
+    return model.second(phi), model.loglik(phi)

@@ -1,6 +1,7 @@
 """Tempered sequential Monte Carlo from the prior to the posteriors of several coalitions."""
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 _CHUNK = 20_000  # rows of phi per call of a likelihood
 _LOWEST = -1e300
@@ -8,24 +9,23 @@ _ESS = 0.6  # fraction of particles that stay effective in a temperature step
 _ACCEPTANCE = 0.25
 
 
-def loglik_table(model, releases, phi):
-    """Log-likelihood of every release at every row of phi: an array (n_rows, n_parties)."""
-    table = np.empty((len(phi), len(releases)))
-    for start in range(0, len(phi), _CHUNK):
-        rows = slice(start, start + _CHUNK)
-        for i, release in enumerate(releases):
-            table[rows, i] = model.party_loglik(phi[rows], release)
+def loglik_table(logliks, phi):
+    """Log-likelihood of every party at every row of phi: an array (n_rows, n_parties)."""
+    table = np.empty((len(phi), len(logliks)))
+    for rows in gen_batches(len(phi), _CHUNK):
+        for i, loglik in enumerate(logliks):
+            table[rows, i] = loglik(phi[rows])
     return np.maximum(np.nan_to_num(table, nan=_LOWEST, neginf=_LOWEST, posinf=_LOWEST), _LOWEST)
 
 
-def _weighted(model, releases, phi, weights):
+def _weighted(logliks, phi, weights):
     """Sum over parties of weight times log-likelihood; phi (B, N, d), weights (B, n)."""
     total = np.zeros(phi.shape[:2])
-    for i, release in enumerate(releases):
+    for i, loglik in enumerate(logliks):
         rows = np.flatnonzero(weights[:, i])
         if len(rows):
             flat = phi[rows].reshape(-1, phi.shape[2])
-            part = loglik_table(model, [release], flat).reshape(len(rows), -1)
+            part = loglik_table([loglik], flat).reshape(len(rows), -1)
             total[rows] += weights[rows, i, None] * part
     return np.maximum(total, _LOWEST)
 
@@ -47,17 +47,17 @@ def _next_step(loglik, room):
     return np.where(done, room, np.maximum(low, 1e-12 * room)), done
 
 
-def _resample(log_weights, n_islands, rng):
-    """Systematic resampling within every island; indices of the resampled particles, (B, N)."""
+def _resample(log_weights, n_replicates, rng):
+    """Systematic resampling within every replicate; indices of the resampled particles, (B, N)."""
     n_anchors, n_particles = log_weights.shape
-    size = n_particles // n_islands
+    size = n_particles // n_replicates
     w = np.exp(log_weights - log_weights.max(axis=1, keepdims=True)) + 1e-300
-    sums = w.reshape(n_anchors, n_islands, size).cumsum(axis=2)
+    sums = w.reshape(n_anchors, n_replicates, size).cumsum(axis=2)
     sums /= sums[:, :, -1:]
-    marks = (np.arange(size) + rng.random((n_anchors, n_islands, 1))) / size
-    places = np.empty((n_anchors, n_islands, size), dtype=np.int64)
+    marks = (np.arange(size) + rng.random((n_anchors, n_replicates, 1))) / size
+    places = np.empty((n_anchors, n_replicates, size), dtype=np.int64)
     for b in range(n_anchors):
-        for g in range(n_islands):
+        for g in range(n_replicates):
             places[b, g] = np.searchsorted(sums[b, g], marks[b, g]).clip(0, size - 1) + g * size
     return places.reshape(n_anchors, n_particles)
 
@@ -69,7 +69,7 @@ def _factors(phi):
     return np.linalg.cholesky(covariance + (1e-9 * scale + 1e-300) * np.eye(phi.shape[2]))
 
 
-def metropolis(model, releases, weights, phi, loglik, factors, steps, n_moves, rng):
+def metropolis(prior, logliks, weights, phi, loglik, factors, steps, n_moves, rng):
     """Random-walk Metropolis moves for the targets prior times weighted likelihoods.
 
     phi is (B, N, d), with one target per row of weights (B, n); loglik holds its weighted
@@ -78,35 +78,37 @@ def metropolis(model, releases, weights, phi, loglik, factors, steps, n_moves, r
     """
     n_anchors, n_particles, d = phi.shape
     if loglik is None:
-        loglik = _weighted(model, releases, phi, weights)
-    prior = model.log_prior(phi.reshape(-1, d)).reshape(n_anchors, n_particles)
+        loglik = _weighted(logliks, phi, weights)
+    log_prior = prior.log_prior(phi.reshape(-1, d)).reshape(n_anchors, n_particles)
     accepted = 0.0
     for _ in range(n_moves):
         jump = rng.standard_normal(phi.shape) @ np.swapaxes(factors, 1, 2)
         trial = phi + steps[:, None, None] * jump
-        trial_prior = model.log_prior(trial.reshape(-1, d)).reshape(n_anchors, n_particles)
-        trial_loglik = _weighted(model, releases, trial, weights)
-        gain = trial_loglik - loglik + trial_prior - prior
+        trial_prior = prior.log_prior(trial.reshape(-1, d)).reshape(n_anchors, n_particles)
+        trial_loglik = _weighted(logliks, trial, weights)
+        gain = trial_loglik - loglik + trial_prior - log_prior
         accept = np.log(rng.random(gain.shape)) < gain
         phi = np.where(accept[:, :, None], trial, phi)
         loglik = np.where(accept, trial_loglik, loglik)
-        prior = np.where(accept, trial_prior, prior)
+        log_prior = np.where(accept, trial_prior, log_prior)
         rates = accept.mean(axis=1)
         accepted += rates.mean() / n_moves
         steps = steps * np.exp(0.5 * (rates - _ACCEPTANCE))
     return phi, loglik, steps, accepted
 
 
-def anneal(model, releases, anchors, n_particles, n_islands, n_moves, rng):
+def anneal(prior, logliks, anchors, n_particles, n_replicates, n_moves, rng):
     """Particles at every temperature between the prior and the posteriors of the anchors.
 
-    Anchors (n_anchors, n_parties) are powers of the parties' likelihoods. Particles are in islands
-    that never mix. Returns stages (phi, powers, log evidence) and the mean acceptance rate.
+    `prior` has the methods `sample_prior` and `log_prior`; `logliks` are functions of phi, one per
+    party. Anchors (n_anchors, n_parties) are powers of the parties' likelihoods. Particles are in
+    replicates that never mix. Returns stages (phi, powers, log evidence) and the mean acceptance
+    rate.
     """
     n_anchors = len(anchors)
-    phi = model.sample_prior(n_anchors * n_particles, rng)
+    phi = prior.sample_prior(n_anchors * n_particles, rng)
     phi = phi.reshape(n_anchors, n_particles, -1)
-    loglik = _weighted(model, releases, phi, anchors)
+    loglik = _weighted(logliks, phi, anchors)
     kappa, evidence = np.zeros(n_anchors), np.zeros(n_anchors)
     steps = np.full(n_anchors, 2.38 / np.sqrt(phi.shape[2]))
     stages, rates = [], []
@@ -118,12 +120,12 @@ def anneal(model, releases, anchors, n_particles, n_islands, n_moves, rng):
         top = log_weights.max(axis=1)
         evidence[active] += np.log(np.exp(log_weights - top[:, None]).mean(axis=1)) + top
         kappa[active] = np.where(done, 1.0, kappa[active] + step)
-        places = _resample(log_weights, n_islands, rng)
+        places = _resample(log_weights, n_replicates, rng)
         moved = np.take_along_axis(phi[active], places[:, :, None], axis=1)
         part = np.take_along_axis(part, places, axis=1)
         powers = kappa[active, None] * targets
         moved, tempered, steps[active], rate = metropolis(
-            model, releases, powers, moved, kappa[active, None] * part, _factors(moved),
+            prior, logliks, powers, moved, kappa[active, None] * part, _factors(moved),
             steps[active], n_moves, rng,
         )  # fmt: skip
         phi[active], loglik[active] = moved, tempered / kappa[active, None]

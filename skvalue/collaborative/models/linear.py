@@ -1,19 +1,17 @@
 """Bayesian linear regression with unknown variance from exact or noisy Gram matrices."""
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
-from sklearn.base import clone
 
-from ..._utils.sklearn import Interval, StrOptions, check_parameters
-from ..party import gram_size, to_fourth, to_gram
-from ._gaussian import noisy_gram_loglik
-from ._models import PriorModel, common_facts, positive_definite, public_moments
-from ._moments import NEEDS, fourth_moments, plugin_second_moments, posterior_second_moments
-from ._nig import NIG, nig_kl, nig_log_density, nig_sample, nig_update
+from ..._utils.sklearn import Interval
+from ..party import unpacked
+from ._gaussian import joint_moments, noisy_gram_loglik
+from ._models import RegressionModel
+from ._nig import NIG, nig_log_density, nig_sample
 
 
-class BayesianLinear(PriorModel):
+class BayesianLinear(RegressionModel):
     """Bayesian linear regression: w | s2 ~ N(mean, s2 precision^-1), s2 ~ InverseGamma(a0, b0).
 
     The mediator's model of `GramRelease`. phi = (w, log s2), the intercept first if there is one.
@@ -33,13 +31,11 @@ class BayesianLinear(PriorModel):
         Prior mean of the weights.
     x_covariance : array-like of shape (n_features, n_features), default=None
         Covariance of x at every party, if it is public; `moments` is then ignored.
-    moments : {"plugin", "noisy", "hierarchical"}, default="plugin"
-        How unknown moments of x are treated. "plugin" estimates second moments from each party's
-        release, with shrinkage towards a multiple of the identity, and takes them as known. "noisy"
-        also estimates fourth moments, which the releases must hold
-        (``GramRelease(moments_fraction=...)``), instead of those of a normal distribution.
-        "hierarchical" integrates over each party's second moments given its release, with an
-        inverse Wishart prior: more accurate where noise is large, and `moment_draws` times slower.
+    moments : {"plugin", "hierarchical"}, default="plugin"
+        How unknown second moments of x are treated. "plugin" estimates them from each party's
+        release, with shrinkage towards a multiple of the identity, and takes them as known.
+        "hierarchical" integrates over them given that release, with an inverse Wishart prior: more
+        accurate where noise is large, and `moment_draws` times slower.
     moment_draws : int, default=32
         Number of draws for "hierarchical", at most 256.
     noise_aware : bool, default=True
@@ -67,15 +63,12 @@ class BayesianLinear(PriorModel):
     """
 
     _parameter_constraints: dict = {
-        "precision": [Interval(Real, 0, None, closed="neither"), "array-like"],
+        **RegressionModel._parameter_constraints,
         "a0": [Interval(Real, 0, None, closed="neither")],
         "b0": [Interval(Real, 0, None, closed="neither")],
-        "mean": [Real, "array-like"],
-        "x_covariance": ["array-like", None],
-        "moments": [StrOptions(set(NEEDS))],
-        "moment_draws": [Interval(Integral, 1, 256, closed="both")],
         "noise_aware": [bool],
     }
+    _kind = "linear"
     task = "regression"
     _prior_parameters = ("precision", "a0", "b0", "mean")
 
@@ -100,48 +93,9 @@ class BayesianLinear(PriorModel):
         self.moment_draws = moment_draws
         self.noise_aware = noise_aware
 
-    def bind(self, releases):
-        """Check the releases, and return a copy of the model with their number of weights.
-
-        Parameters
-        ----------
-        releases : sequence of Release
-            The parties' releases.
-
-        Returns
-        -------
-        model : BayesianLinear
-            The bound copy; the other methods need it.
-
-        Raises
-        ------
-        ValueError
-            If the releases are of another kind, differ in number of features, intercept, layout or
-            bounds, lack fourth moments for ``moments="noisy"``, or a prior parameter has the wrong
-            shape.
-        """
-        check_parameters(self)
-        facts = common_facts(
-            releases, ("linear",), ["n_features", "intercept", "layout", "bounds"], "BayesianLinear"
-        )
-        bound = clone(self)
-        bound.n_features_in_, bound.intercept_ = facts["n_features"], facts["intercept"]
-        known = self.x_covariance is not None or not self.noise_aware
-        if self.moments == "noisy" and not known:
-            lacking = sum(r.renyi_epsilon is not None and not r.moments_fraction for r in releases)
-            if lacking:
-                raise ValueError(
-                    "releases must hold fourth moments (GramRelease(moments_fraction=...)) for "
-                    f"moments='noisy'. Got {lacking} of {len(releases)} without."
-                )
-        size = bound.n_features_in_ + bound.intercept_
-        mean = np.broadcast_to(np.asarray(self.mean, float), size)
-        precision = positive_definite(self.precision, size, "precision")
-        bound.prior_ = NIG(mean, precision, float(self.a0), float(self.b0))
-        bound.prior_rows_ = 2 * self.a0
-        bound._second = public_moments(self.x_covariance, bound.n_features_in_, bound.intercept_)
-        bound._seen = {}
-        return bound
+    def _bind_prior(self, mean, precision, facts):
+        self.prior_ = NIG(mean, precision, float(self.a0), float(self.b0))
+        self.prior_rows_ = 2 * self.a0
 
     def sample_prior(self, size, rng):
         """Draws from the prior.
@@ -175,118 +129,24 @@ class BayesianLinear(PriorModel):
         """
         return nig_log_density(phi, self.prior_)
 
-    def party_loglik(self, phi, release):
-        """Log-likelihood of one party's release.
+    def _learn(self, release):
+        size = release.n_features + release.intercept + 1
+        gram, exact = unpacked(release.vector, size, release), release.renyi_epsilon is None
+        if not self.noise_aware and not exact:
+            values, vectors = np.linalg.eigh(gram)
+            gram, exact = (vectors * np.maximum(values, 1e-3)) @ vectors.T, True
+        moments = ([None], [0.0]) if exact else self._second_moments(gram[:-1, :-1], release)
+        return gram, moments
 
-        Parameters
-        ----------
-        phi : ndarray of shape (n_draws, n_weights + 1)
-            Weights and log variances.
-        release : Release
-            The release.
-
-        Returns
-        -------
-        log_likelihood : ndarray of shape (n_draws,)
-            Log-likelihoods, up to a constant that does not depend on phi.
-        """
-        if release.n_samples == 0:
-            return np.zeros(len(phi))
+    def _loglik(self, phi, release, gram, second):
         w, log_s2 = phi[:, :-1], np.clip(phi[:, -1], -40.0, 40.0)
-        gram, second, more = self.release_facts(release)
         if second is None:
             u = np.column_stack([-w, np.ones(len(w))])
             squares = np.sum((u @ gram) * u, axis=1)
             return -0.5 * (release.n_samples * log_s2 + np.exp(-log_s2) * squares)
-        s2 = np.exp(log_s2)
-        if second.ndim == 2:
-            return noisy_gram_loglik(w, s2, second, release, gram, more)
-        # The likelihood given the sums of x, on which the draws are already conditioned.
-        draws = zip(second, more)
-        logs = [noisy_gram_loglik(w, s2, draw, release, gram) - m for draw, m in draws]
-        return np.logaddexp.reduce(logs)
-
-    def release_facts(self, release):
-        """Quantities that the likelihood of a release needs, computed once per release.
-
-        Parameters
-        ----------
-        release : Release
-            A linear release.
-
-        Returns
-        -------
-        gram : ndarray of shape (n_weights + 1, n_weights + 1)
-            Gram matrix of (x, y).
-        second : ndarray or None
-            Second moments of x, or draws of them; None where the matrix is exact.
-        more : ndarray or None
-            Covariance of products of x from fourth moments, or, for draws of second moments, the
-            log density of the sums of x under each.
-        """
-        if release not in self._seen:
-            self._seen[release] = self._learn(release)
-        return self._seen[release]
-
-    def _learn(self, release):
-        gram = self.gram(release)
-        if release.renyi_epsilon is None or not self.noise_aware:
-            return gram, None, None
-        if self._second is not None:
-            return gram, self._second, None
-        facts = gram[:-1, :-1], release.n_samples, release.noise_scale**2
-        bound, intercept = release.bounds[0], release.intercept
-        if self.moments == "hierarchical":
-            draws = posterior_second_moments(*facts, bound, intercept, self.moment_draws)
-            return gram, *draws
-        second = plugin_second_moments(*facts, bound, intercept)
-        if self.moments == "plugin":
-            return gram, second, None
-        sums = release.vector[gram_size(release.n_features, intercept) :] / release.moments_weight
-        variance = (release.noise_scale / release.moments_weight) ** 2
-        sums = to_fourth(sums, release.n_features, intercept)
-        return gram, second, fourth_moments(sums, facts[1], variance, second, intercept)
-
-    def gram(self, release):
-        """Gram matrix of (x, y) in a release, made positive definite if its noise is not modelled.
-
-        Parameters
-        ----------
-        release : Release
-            A linear release.
-
-        Returns
-        -------
-        gram : ndarray of shape (n_weights + 1, n_weights + 1)
-            The Gram matrix.
-        """
-        size = gram_size(release.n_features, release.intercept)
-        facts = release.n_samples, release.n_features, release.intercept, release.layout
-        gram = to_gram(release.vector[:size], *facts)
-        if release.renyi_epsilon is not None and not self.noise_aware:
-            values, vectors = np.linalg.eigh(gram)
-            gram = (vectors * np.maximum(values, 1e-3)) @ vectors.T
-        return gram
-
-    def exact_surprise(self, releases, weights):
-        """Divergence of the posterior from the prior, for statistics without noise.
-
-        Parameters
-        ----------
-        releases : sequence of Release
-            Releases without noise, or any releases with ``noise_aware=False``.
-        weights : array-like of shape (n_parties,)
-            Power of each party's likelihood: 1 for the parties of a coalition, else 0.
-
-        Returns
-        -------
-        surprise : float
-            Kullback-Leibler divergence, in nats.
-        """
-        weights = np.asarray(weights, float)
-        gram = np.tensordot(weights, np.array([self.gram(r) for r in releases]), 1)
-        count = weights @ [r.n_samples for r in releases]
-        return nig_kl(nig_update(self.prior_, gram, count), self.prior_)
+        count, variance = float(release.n_samples), release.noise_scale**2
+        moments = joint_moments(w, np.exp(log_s2), second)
+        return noisy_gram_loglik(moments, gram, count, variance, release.intercept)
 
     def predict_logpdf(self, phi, X, y):
         """Log density of targets at every draw.

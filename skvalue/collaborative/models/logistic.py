@@ -1,32 +1,15 @@
 """Bayesian logistic regression from exact or noisy statistics of degree 2."""
 
-from numbers import Integral, Real
-
 import numpy as np
 from scipy.special import log_expit
-from sklearn.base import clone
 
-from ..._utils.sklearn import Interval, StrOptions, check_parameters
 from ...privacy import svec_index
-from ..party import split_logistic
-from ._gaussian import covariance_of_products, gaussian_kl, log_normal
-from ._models import PriorModel, common_facts, positive_definite, public_moments
-from ._moments import plugin_second_moments, posterior_second_moments
+from ..party import unpacked
+from ._gaussian import covariance_of_products, log_normal
+from ._models import RegressionModel
 
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
-
-
-def chebyshev_coefficients(radius):
-    """Coefficients b0, b1, b2 of the quadratic approximation of log sigmoid(s), |s| <= radius.
-
-    The projection on Chebyshev polynomials of degree at most 2, as in PASS-GLM; b1 is 1/2.
-    """
-    k = 400
-    t = np.cos(np.pi * (np.arange(k) + 0.5) / k)
-    f = log_expit(radius * t)
-    a0, a1, a2 = f.mean(), 2 * np.mean(f * t), 2 * np.mean(f * (2 * t * t - 1))
-    return a0 - a2, a1 / radius, 2 * a2 / radius**2
 
 
 def statistic_moments(w, second, intercept=False):
@@ -72,14 +55,13 @@ def statistic_moments(w, second, intercept=False):
     return mean, covariance
 
 
-class BayesianLogistic(PriorModel):
+class BayesianLogistic(RegressionModel):
     """Bayesian logistic regression with the prior w ~ N(mean, precision^-1).
 
-    The mediator's model of `LogisticRelease`; phi = w, the intercept first if there is one. By
-    default, a statistic given w is approximated by a normal distribution, with moments computed for
-    normal x (centred, unless there is an intercept; 20-node quadrature along x'w) plus the variance
-    of the noise. ``approximation="quadratic"`` replaces log sigmoid by a quadratic, as PASS-GLM
-    does: its posterior is normal, but it does not model the noise.
+    The mediator's model of `LogisticRelease`; phi = w, the intercept first if there is one. A
+    statistic given w is approximated by a normal distribution, with moments computed for normal x
+    (centred, unless there is an intercept; 20-node quadrature along x'w) plus the variance of the
+    noise.
 
     Parameters
     ----------
@@ -98,10 +80,6 @@ class BayesianLogistic(PriorModel):
         is `moment_draws` times slower.
     moment_draws : int, default=32
         Number of draws for "hierarchical", at most 256.
-    approximation : {"normal", "quadratic"}, default="normal"
-        Approximation of the likelihood.
-    radius : float, default=4
-        For "quadratic": the quadratic is fitted for x'w in [-radius, radius].
 
     See Also
     --------
@@ -119,21 +97,16 @@ class BayesianLogistic(PriorModel):
     >>> from skvalue.collaborative import BayesianLogistic, LogisticRelease
     >>> X = np.random.default_rng(0).normal(size=(100, 2)) / 2
     >>> release = LogisticRelease(None).fit(X, X[:, 0] > 0).release_
-    >>> model = BayesianLogistic(approximation="quadratic").bind([release])
-    >>> round(model.exact_surprise([release], [1.0]), 2)
-    9.51
+    >>> model = BayesianLogistic().bind([release])
+    >>> model.party_loglik(model.sample_prior(5, np.random.default_rng(0)), release).shape
+    (5,)
     """
 
     _parameter_constraints: dict = {
-        "precision": [Interval(Real, 0, None, closed="neither"), "array-like"],
-        "mean": [Real, "array-like"],
+        **RegressionModel._parameter_constraints,
         "classes": [tuple, list],
-        "x_covariance": ["array-like", None],
-        "moments": [StrOptions({"plugin", "hierarchical"})],
-        "moment_draws": [Interval(Integral, 1, 256, closed="both")],
-        "approximation": [StrOptions({"normal", "quadratic"})],
-        "radius": [Interval(Real, 0, None, closed="neither")],
     }
+    _kind = "logistic"
     task = "classification"
     _prior_parameters = ("precision", "mean")
 
@@ -146,8 +119,6 @@ class BayesianLogistic(PriorModel):
         x_covariance=None,
         moments="plugin",
         moment_draws=32,
-        approximation="normal",
-        radius=4.0,
     ):
         self.precision = precision
         self.mean = mean
@@ -155,47 +126,16 @@ class BayesianLogistic(PriorModel):
         self.x_covariance = x_covariance
         self.moments = moments
         self.moment_draws = moment_draws
-        self.approximation = approximation
-        self.radius = radius
 
-    def bind(self, releases):
-        """Check the releases, and return a copy of the model with their number of features.
-
-        Parameters
-        ----------
-        releases : sequence of Release
-            The parties' releases.
-
-        Returns
-        -------
-        model : BayesianLogistic
-            The bound copy; the other methods need it.
-
-        Raises
-        ------
-        ValueError
-            If the releases are of another kind, differ in number of features, intercept, bounds or
-            classes, have other classes than the model, or a prior parameter has the wrong shape.
-        """
-        check_parameters(self)
-        names = ["n_features", "intercept", "bounds", "classes"]
-        facts = common_facts(releases, ("logistic",), names, "BayesianLogistic")
+    def _bind_prior(self, mean, precision, facts):
         if facts["classes"] and tuple(self.classes) != facts["classes"]:
             raise ValueError(
                 f"classes must be those of the releases, {facts['classes']!r}. Got "
                 f"{self.classes!r}."
             )
-        bound = clone(self)
-        bound.n_features_in_, bound.intercept_ = facts["n_features"], facts["intercept"]
-        p = bound.n_features_in_ + bound.intercept_
-        bound.classes_ = np.asarray(self.classes)
-        bound.prior_mean_ = np.broadcast_to(np.asarray(self.mean, float), p).copy()
-        bound.prior_precision_ = positive_definite(self.precision, p, "precision")
-        bound._factor = np.linalg.cholesky(bound.prior_precision_)
-        bound._second = public_moments(self.x_covariance, bound.n_features_in_, bound.intercept_)
-        bound._seen = {}
-        bound._coefficients = chebyshev_coefficients(self.radius)
-        return bound
+        self.classes_ = np.asarray(self.classes)
+        self.prior_mean_, self.prior_precision_ = mean, precision
+        self._factor = np.linalg.cholesky(precision)
 
     def sample_prior(self, size, rng):
         """Draws from the prior.
@@ -232,90 +172,19 @@ class BayesianLogistic(PriorModel):
         constant = np.log(np.diag(self._factor)).sum() - 0.5 * phi.shape[1] * np.log(2 * np.pi)
         return constant - 0.5 * square
 
-    def party_loglik(self, phi, release):
-        """Log-likelihood of one party's release.
+    def _learn(self, release):
+        size = release.n_features + release.intercept
+        gram = unpacked(release.vector[size:], size, release)
+        return gram, self._second_moments(gram, release)
 
-        Parameters
-        ----------
-        phi : ndarray of shape (n_draws, n_weights)
-            Weights.
-        release : Release
-            The release.
-
-        Returns
-        -------
-        log_likelihood : ndarray of shape (n_draws,)
-            Log-likelihoods, up to a constant that does not depend on phi.
-        """
-        if release.n_samples == 0:
-            return np.zeros(len(phi))
-        if self.approximation == "quadratic":
-            sums, gram = self._quadratic(release)
-            return phi @ sums + np.sum((phi @ gram) * phi, axis=1)
-        if release not in self._seen:
-            self._seen[release] = self._learn(release)
-        second, marginals = self._seen[release]
-        if marginals is None:
-            return self._noisy_loglik(phi, release, second)
-        # The likelihood given the sums of x, on which the draws are already conditioned.
-        logs = [self._noisy_loglik(phi, release, draw) - m for draw, m in zip(second, marginals)]
-        return np.logaddexp.reduce(logs)
-
-    def _noisy_loglik(self, phi, release, second):
-        count, variance = float(release.n_samples), release.noise_scale**2
+    def _loglik(self, phi, release, gram, second):
+        count = float(release.n_samples)
         mean, covariance = statistic_moments(phi, second, release.intercept)
         covariance *= count
         diagonal = np.arange(covariance.shape[1])
         covariance[:, diagonal, diagonal] *= 1 + 1e-9
-        covariance[:, diagonal, diagonal] += variance
+        covariance[:, diagonal, diagonal] += release.noise_scale**2
         return log_normal(release.vector - count * mean, covariance)
-
-    def _split(self, release):
-        return split_logistic(
-            release.vector, release.n_features, release.intercept, release.n_samples
-        )
-
-    def _learn(self, release):
-        """Second moments of x, or draws of them and the log density of the sums of x under each."""
-        if self._second is not None:
-            return self._second, None
-        _, gram = self._split(release)
-        count, variance = float(release.n_samples), release.noise_scale**2
-        facts = gram, count, variance, release.bounds[0], release.intercept
-        if self.moments == "hierarchical":
-            return posterior_second_moments(*facts, self.moment_draws)
-        return plugin_second_moments(*facts), None
-
-    def _quadratic(self, release):
-        """Linear and quadratic coefficients of the approximate log-likelihood."""
-        _, b1, b2 = self._coefficients
-        sums, gram = self._split(release)
-        values, vectors = np.linalg.eigh(gram)
-        return b1 * sums, b2 * (vectors * np.maximum(values, 0.0)) @ vectors.T
-
-    def exact_surprise(self, releases, weights):
-        """Divergence of the posterior by the quadratic approximation from the prior.
-
-        Parameters
-        ----------
-        releases : sequence of Release
-            The releases; their noise is not modelled.
-        weights : array-like of shape (n_parties,)
-            Power of each party's likelihood: 1 for the parties of a coalition, else 0.
-
-        Returns
-        -------
-        surprise : float
-            Kullback-Leibler divergence, in nats.
-        """
-        precision = self.prior_precision_.copy()
-        right = self.prior_precision_ @ self.prior_mean_
-        for weight, release in zip(weights, releases):
-            sums, gram = self._quadratic(release)
-            precision -= 2 * weight * gram
-            right = right + weight * sums
-        mean = np.linalg.solve(precision, right)
-        return gaussian_kl(mean, precision, self.prior_mean_, self.prior_precision_)
 
     def predict_logpdf(self, phi, X, y):
         """Log probability of labels at every draw.

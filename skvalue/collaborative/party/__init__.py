@@ -2,20 +2,12 @@
 
 from ._party import FEW_ROWS
 from ._statistics import (
-    gram_size,
     gram_vector,
-    gram_weights,
     linear_sensitivity,
+    linear_size,
     logistic_sensitivity,
-    logistic_size,
     logistic_vector,
-    moment_sensitivity,
-    moment_size,
-    moment_vector,
-    moment_weight,
-    split_logistic,
-    to_fourth,
-    to_gram,
+    unpacked,
 )
+from .noisy_statistic import NoisyStatistic
 from .parties import GramRelease, LogisticRelease, MeanRelease
-from .release import Release

@@ -1,4 +1,4 @@
-"""Base class of releases: clip, sum, charge the ledger, add noise, report the guarantee."""
+"""Base class of parties' estimators: clip, sum, release, report the guarantee."""
 
 import warnings
 from abc import ABCMeta, abstractmethod
@@ -14,13 +14,13 @@ from ...exceptions import NestedReleasesWarning, NormalApproximationWarning, Voi
 from ...privacy import (
     GaussianEvent,
     Ledger,
-    draw_noise,
+    Release,
+    SeededNoiseWarning,
     make_report,
     mu_from_epsilon,
-    on_grid,
     warn_of_large_delta,
 )
-from .release import Release
+from .noisy_statistic import NoisyStatistic
 
 BOUND = [Interval(Real, 0, None, closed="neither"), StrOptions({"data"})]
 FEW_ROWS = 50  # with fewer rows, sums are far from normal
@@ -39,7 +39,7 @@ _STATEMENT = {
 }
 
 
-class PartyRelease(BaseEstimator, metaclass=ABCMeta):
+class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
     """Base class of estimators that release a clipped, noisy sum of a party's rows."""
 
     _parameter_constraints: dict = {
@@ -66,7 +66,7 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _summarize(self, X, y):
-        """The exact release, why its guarantee is void (or ""), and attributes of the columns."""
+        """Fields of a `NoisyStatistic`, why it has no guarantee (or ""), attributes of columns."""
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
@@ -98,9 +98,14 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
         epsilon = self.renyi_epsilon
         if epsilon is None and self.epsilon is not None:
             epsilon = self._renyi(1.0 if self.epsilon == "auto" else self.epsilon)
-        exact, void, columns = self._summarize(X, y)
-        release = self._noisy(exact, [epsilon], void)[0]
-        swap_in(self, release_=release, privacy_=self._report(release, void), **columns)
+        exact, void, columns = self._exact(X, y)
+        noisy, report = exact, None
+        if epsilon is not None:
+            stated = replace(exact, renyi_epsilon=epsilon)
+            release = self._release(stated, void)
+            noisy = replace(stated, statistic=tuple(release.of(exact.vector)))
+            report = release.report
+        swap_in(self, release_=noisy, privacy_=report, **columns)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -122,7 +127,7 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
 
         Returns
         -------
-        releases : list of Release
+        releases : list of NoisyStatistic
             Releases in the order of the values.
 
         Raises
@@ -148,15 +153,33 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
             NestedReleasesWarning,
             stacklevel=3,
         )
-        exact, void, _ = self._summarize(X, y)
-        return self._noisy(exact, list(renyi_epsilons), void)
+        exact, void, _ = self._exact(X, y)
+        stated = [replace(exact, renyi_epsilon=epsilon) for epsilon in renyi_epsilons]
+        order = np.argsort(renyi_epsilons, kind="stable")[::-1]
+        first = stated[order[0]]
+        vector, scale = self._release(first, void).of(exact.vector), first.noise_scale
+        releases = [None] * len(stated)
+        for step, place in enumerate(order):
+            noisy = stated[place]
+            if noisy.noise_scale > scale:
+                more = GaussianEvent(np.sqrt(noisy.noise_scale**2 - scale**2), noisy.sensitivity)
+                seed = _seed_of_step(self.noise_random_state, step)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", SeededNoiseWarning)  # the first has warned
+                    vector = Release(more, noise_random_state=seed).of(vector)
+                scale = noisy.noise_scale
+            releases[place] = replace(noisy, statistic=tuple(vector))
+        return releases
 
-    def _renyi(self, epsilon):
-        """The Renyi epsilon of the least Gaussian noise for (epsilon, delta)."""
-        return 0.5 * self.renyi_order * mu_from_epsilon(epsilon, self.delta) ** 2
-
-    def _noisy(self, exact, epsilons, void):
-        """Nested noisy releases from the exact one: the largest epsilon first, then added noise."""
+    def _exact(self, X, y):
+        """The statistic without noise, why its guarantee is void, and columns; see `_summarize`."""
+        fields, void, columns = self._summarize(X, y)
+        prior = self.prior
+        if hasattr(prior, "prior_statement"):
+            prior = prior.prior_statement()
+        exact = NoisyStatistic(
+            **fields, renyi_epsilon=None, renyi_order=self.renyi_order, prior=prior
+        )
         if self._normal_approximation and exact.n_samples < FEW_ROWS:
             warnings.warn(
                 f"This party has {exact.n_samples} rows: with fewer than {FEW_ROWS} the normal "
@@ -164,42 +187,23 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
                 NormalApproximationWarning,
                 stacklevel=4,
             )
-        if None in epsilons:
-            return [exact]
-        marked = [replace(exact, renyi_epsilon=e, renyi_order=self.renyi_order) for e in epsilons]
-        if not void:
-            warn_of_large_delta(self.delta, exact.n_samples)
-        if self.ledger is not None:
-            if void:
-                raise ValueError(
-                    "ledger must not be charged for a release without a guarantee: give bounds as "
-                    "numbers."
-                )
-            self.ledger.charge(marked[int(np.argmax(epsilons))].event, label=type(self).__name__)
-        releases, vector, variance = {}, exact.vector, 0.0
-        for step, place in enumerate(np.argsort(epsilons, kind="stable")[::-1]):
-            release = marked[place]
-            more = release.noise_scale**2 - variance
-            if more > 0:
-                seed = self.noise_random_state
-                with warnings.catch_warnings():
-                    if step:  # warn once about a seed
-                        warnings.simplefilter("ignore")
-                    vector = vector + draw_noise(
-                        GaussianEvent(np.sqrt(more), release.sensitivity),
-                        len(vector),
-                        noise_random_state=seed if seed is None else _seed_of_step(seed, step),
-                    )
-                variance = release.noise_scale**2
-            noisy = on_grid(vector, release.noise_scale)
-            releases[place] = replace(release, statistic=tuple(noisy))
-        return [releases[place] for place in range(len(epsilons))]
+        return exact, void, columns
 
-    def _report(self, release, void):
-        if release.renyi_epsilon is None:
-            return None
+    def _renyi(self, epsilon):
+        """The Renyi epsilon of the least Gaussian noise for (epsilon, delta)."""
+        return 0.5 * self.renyi_order * mu_from_epsilon(epsilon, self.delta) ** 2
+
+    def _release(self, stated, void):
+        """The release of a statistic with the noise that its parameters state."""
+        if not void:
+            warn_of_large_delta(self.delta, stated.n_samples)
+        elif self.ledger is not None:
+            raise ValueError(
+                "ledger must not be charged for a release without a guarantee: give bounds as "
+                "numbers."
+            )
         report = make_report(
-            release.event,
+            stated.event,
             self.delta,
             notion="central",
             unit="row",
@@ -208,20 +212,14 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
             noise_random_state=self.noise_random_state,
             **_STATEMENT,
         )
-        mu = release.sensitivity / release.noise_scale
+        mu = stated.sensitivity / stated.noise_scale
         renyi = (
-            f"; its Renyi divergence of order {release.renyi_order:g} is at most "
-            f"{release.renyi_epsilon:g}, and it is {mu:.6g}-GDP"
+            f"; its Renyi divergence of order {stated.renyi_order:g} is at most "
+            f"{stated.renyi_epsilon:g}, and it is {mu:.6g}-GDP"
         )
-        return replace(report, noise=report.noise + renyi, void=void)
-
-    def _exact(self, kind, n_samples, statistic, bounds, **facts):
-        """The release without noise."""
-        prior = self.prior
-        if hasattr(prior, "prior_statement"):
-            prior = prior.prior_statement()
-        order, statistic = self.renyi_order, tuple(statistic)
-        return Release(kind, n_samples, statistic, None, order, bounds, prior=prior, **facts)
+        report = replace(report, noise=report.noise + renyi, void=void)
+        label = type(self).__name__
+        return Release(stated.event, self.ledger, label, self.noise_random_state, report)
 
     def _bound(self, name, sizes):
         """The public bound, or, with a warning, the largest of `sizes`; and why that is void."""
@@ -232,7 +230,7 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
             f"{name}='data' takes the bound from the private rows: NOTHING is guaranteed about "
             "privacy.",
             VoidGuaranteeWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
         return max(float(np.max(sizes)), 1e-12), f"{name} was taken from the private rows"
 
@@ -245,6 +243,4 @@ class PartyRelease(BaseEstimator, metaclass=ABCMeta):
 
 def _seed_of_step(seed, step):
     """Seeds of a path's steps, hashed so that they differ from seeds that other parties use."""
-    if step:
-        seed = np.random.SeedSequence([seed, step]).generate_state(1)[0]
-    return int(seed)
+    return None if seed is None else int(np.random.SeedSequence([seed, step]).generate_state(1)[0])

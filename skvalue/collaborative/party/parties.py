@@ -12,19 +12,12 @@ from sklearn.utils.validation import validate_data
 
 from ..._utils.checks import check_numbers, check_numeric_target, hidden_entries
 from ..._utils.fits import blank_of, columns_on
-from ..._utils.sklearn import Interval, StrOptions
 from ...privacy import clip_rows
-from ._party import BOUND, PartyRelease
-from ._statistics import (
-    gram_vector,
-    linear_sensitivity,
-    logistic_vector,
-    moment_vector,
-    moment_weight,
-)
+from ._party import BOUND, BasePartyRelease
+from ._statistics import gram_vector, logistic_vector
 
 
-class GramRelease(PartyRelease):
+class GramRelease(BasePartyRelease):
     """A party's release for linear regression: the Gram matrix of (x, y), clipped and noisy.
 
     Parameters
@@ -45,14 +38,6 @@ class GramRelease(PartyRelease):
         `x_bound`.
     fit_intercept : bool, default=False
         Whether a constant feature is part of the statistic.
-    layout : {"svec", "cross"}, default="svec"
-        Weights of the entries before noise is added. "svec" weights all products of two different
-        columns by sqrt 2, and has the least noise on products of a feature and the target if their
-        bounds are similar; "cross" weights these products by 1, and has 6 % more noise on them and
-        a quarter less on all other entries.
-    moments_fraction : float, default=0
-        Fraction of the privacy loss spent on noisy fourth moments of x, in [0, 1), for mediators
-        with ``BayesianLinear(moments="noisy")``.
     prior : model or str, default=None
         The prior that the parties agreed on: a model (such as `BayesianLinear`) or the text of its
         `prior_statement`. The release states it, and a scorer whose model has another prior raises
@@ -66,7 +51,7 @@ class GramRelease(PartyRelease):
 
     Attributes
     ----------
-    release_ : Release
+    release_ : NoisyStatistic
         The only object that may leave the party, as ``release_.to_json()``.
     privacy_ : PrivacyReport
         Guarantee of the release; None without noise.
@@ -99,12 +84,10 @@ class GramRelease(PartyRelease):
     """
 
     _parameter_constraints: dict = {
-        **PartyRelease._parameter_constraints,
+        **BasePartyRelease._parameter_constraints,
         "x_bound": BOUND,
         "y_bound": BOUND,
         "fit_intercept": [bool],
-        "layout": [StrOptions({"svec", "cross"})],
-        "moments_fraction": [Interval(Real, 0, 1, closed="left")],
     }
 
     def __init__(
@@ -116,8 +99,6 @@ class GramRelease(PartyRelease):
         x_bound=1.0,
         y_bound=1.0,
         fit_intercept=False,
-        layout="svec",
-        moments_fraction=0,
         prior=None,
         delta=1e-5,
         ledger=None,
@@ -129,8 +110,6 @@ class GramRelease(PartyRelease):
         self.x_bound = x_bound
         self.y_bound = y_bound
         self.fit_intercept = fit_intercept
-        self.layout = layout
-        self.moments_fraction = moments_fraction
 
     def _summarize(self, X, y):
         host = blank_of(self)
@@ -140,18 +119,19 @@ class GramRelease(PartyRelease):
         x_bound, void = self._bound("x_bound", np.linalg.norm(X, axis=1))
         y_bound, void_y = self._bound("y_bound", np.abs(y))
         X, y = clip_rows(X, x_bound), np.clip(y, -y_bound, y_bound)
-        statistic = gram_vector(X, y, self.fit_intercept, self.layout)
-        if self.moments_fraction:
-            alone = linear_sensitivity(x_bound, y_bound, self.fit_intercept, self.layout)
-            weight = moment_weight(alone, x_bound, self.fit_intercept, self.moments_fraction)
-            statistic = np.append(statistic, weight * moment_vector(X, self.fit_intercept))
-        facts = dict(n_features=X.shape[1], intercept=self.fit_intercept, layout=self.layout)
-        bounds, part = (x_bound, y_bound), self.moments_fraction
-        release = self._exact("linear", len(X), statistic, bounds, moments_fraction=part, **facts)
-        return release, "; ".join(filter(None, [void, void_y])), columns_on(host)
+        statistic = gram_vector(X, y, self.fit_intercept)
+        fields = dict(
+            kind="linear",
+            n_samples=len(X),
+            statistic=tuple(statistic),
+            bounds=(x_bound, y_bound),
+            n_features=X.shape[1],
+            intercept=self.fit_intercept,
+        )
+        return fields, "; ".join(filter(None, [void, void_y])), columns_on(host)
 
 
-class LogisticRelease(PartyRelease):
+class LogisticRelease(BasePartyRelease):
     """A party's release for logistic regression: the sums of y x and of x x', clipped and noisy.
 
     The classes are encoded as y = -1 and y = 1.
@@ -187,7 +167,7 @@ class LogisticRelease(PartyRelease):
 
     Attributes
     ----------
-    release_ : Release
+    release_ : NoisyStatistic
         The only object that may leave the party, as ``release_.to_json()``.
     privacy_ : PrivacyReport
         Guarantee of the release; None without noise.
@@ -215,7 +195,7 @@ class LogisticRelease(PartyRelease):
     """
 
     _parameter_constraints: dict = {
-        **PartyRelease._parameter_constraints,
+        **BasePartyRelease._parameter_constraints,
         "x_bound": BOUND,
         "classes": [tuple, list],
         "fit_intercept": [bool],
@@ -256,29 +236,33 @@ class LogisticRelease(PartyRelease):
         x_bound, void = self._bound("x_bound", np.linalg.norm(X, axis=1))
         X = clip_rows(X, x_bound)
         statistic = logistic_vector(X, np.where(positive, 1.0, -1.0), self.fit_intercept)
-        facts = dict(n_features=X.shape[1], intercept=self.fit_intercept, classes=labels)
-        release = self._exact("logistic", len(X), statistic, (x_bound,), **facts)
-        return release, void, columns_on(host)
+        fields = dict(
+            kind="logistic",
+            n_samples=len(X),
+            statistic=tuple(statistic),
+            bounds=(x_bound,),
+            n_features=X.shape[1],
+            intercept=self.fit_intercept,
+            classes=labels,
+        )
+        return fields, void, columns_on(host)
 
 
-class MeanRelease(PartyRelease):
-    """A party's release for a family of one parameter: a sum of numbers, clipped and noisy.
+class MeanRelease(BasePartyRelease):
+    """A party's release for the mean of numbers: their sum, clipped and noisy.
 
     Parameters
     ----------
     epsilon : float, "auto" or None, default="auto"
         With `delta`, the differential privacy of the release; smaller is more private. "auto" is
         1.0, unless `renyi_epsilon` is set. None adds no noise, unless `renyi_epsilon` is set.
-    family : {"gaussian", "bernoulli", "poisson"}, default="gaussian"
-        Distribution of the numbers: normal with unknown mean, zeros and ones, or counts.
     renyi_epsilon : float, default=None
         In place of `epsilon`, a bound on the Renyi divergence of order `renyi_order`; `privacy_`
         states the corresponding epsilon at `delta`.
     renyi_order : float, default=2
         Order of the Renyi divergence, above 1.
     lower, upper : float, default=-1, 1
-        Public range to which numbers are clipped. "bernoulli" uses (0, 1), and "poisson" (0,
-        `upper`); they ignore `lower`.
+        Public range to which numbers are clipped.
     prior : model or str, default=None
         The prior that the parties agreed on: a model (such as `BayesianLinear`) or the text of its
         `prior_statement`. The release states it, and a scorer whose model has another prior raises
@@ -292,14 +276,14 @@ class MeanRelease(PartyRelease):
 
     Attributes
     ----------
-    release_ : Release
+    release_ : NoisyStatistic
         The only object that may leave the party, as ``release_.to_json()``.
     privacy_ : PrivacyReport
         Guarantee of the release; None without noise.
 
     See Also
     --------
-    GaussianMean : A model of this release; the others are `BetaBernoulli` and `GammaPoisson`.
+    GaussianMean : The mediator's model of this release.
 
     References
     ----------
@@ -309,13 +293,12 @@ class MeanRelease(PartyRelease):
     Examples
     --------
     >>> from skvalue.collaborative import MeanRelease
-    >>> MeanRelease(family="bernoulli").fit([0, 1, 1, 0, 1, 1]).release_.sensitivity
-    1.0
+    >>> MeanRelease(lower=0, upper=3).fit([0.5, 1.5, 2.0]).release_.sensitivity
+    3.0
     """
 
     _parameter_constraints: dict = {
-        **PartyRelease._parameter_constraints,
-        "family": [StrOptions({"gaussian", "bernoulli", "poisson"})],
+        **BasePartyRelease._parameter_constraints,
         "lower": [Real],
         "upper": [Real],
     }
@@ -325,7 +308,6 @@ class MeanRelease(PartyRelease):
         self,
         epsilon="auto",
         *,
-        family="gaussian",
         renyi_epsilon=None,
         renyi_order=2,
         lower=-1.0,
@@ -338,21 +320,14 @@ class MeanRelease(PartyRelease):
         super().__init__(
             epsilon, renyi_epsilon, renyi_order, prior, delta, ledger, noise_random_state
         )
-        self.family = family
         self.lower = lower
         self.upper = upper
 
     def _summarize(self, X, y):
         numbers = check_numbers(X, "X")
-        lower = self.lower if self.family == "gaussian" else 0.0
-        upper = 1.0 if self.family == "bernoulli" else self.upper
-        if not lower < upper:
-            raise ValueError(f"upper must be above lower={lower:g}. Got {upper!r}.")
-        if self.family == "bernoulli" and not np.isin(numbers, (0, 1)).all():
-            raise ValueError("X must hold 0 and 1 only for family='bernoulli'.")
-        if self.family == "poisson" and ((numbers < 0) | (numbers % 1 != 0)).any():
-            raise ValueError("X must hold counts only for family='poisson'.")
-        total = float(np.clip(numbers, lower, upper).sum())
-        bounds = float(lower), float(upper)
-        release = self._exact(self.family, len(numbers), [total], bounds)
-        return release, "", {}
+        if not self.lower < self.upper:
+            raise ValueError(f"upper must be above lower={self.lower:g}. Got {self.upper!r}.")
+        total = float(np.clip(numbers, self.lower, self.upper).sum())
+        bounds = float(self.lower), float(self.upper)
+        fields = dict(kind="gaussian", n_samples=len(numbers), statistic=(total,), bounds=bounds)
+        return fields, "", {}

@@ -1,4 +1,4 @@
-"""All roles at once, and what is drawn of them."""
+"""What is drawn of parties, coalitions and posteriors."""
 
 import sys
 from itertools import pairwise
@@ -9,95 +9,15 @@ import pytest
 from matplotlib import pyplot as plt
 
 from skvalue.collaborative import (
-    BayesianLogistic,
     BayesianSurpriseScorer,
     CoalitionValueDisplay,
-    GaussianMean,
     GramRelease,
-    LogisticRelease,
-    MeanRelease,
     PosteriorMarginalsDisplay,
     PrivacyTradeOffDisplay,
-    PrivateCollaboration,
     RhoShapleyReward,
 )
 
 from .parties import linear_model, quietly, release_all, simulate
-
-
-@pytest.fixture(scope="module")
-def rows():
-    _, parties = simulate(2, counts=(60, 90, 150))
-    X = np.concatenate([X for X, _ in parties])
-    y = np.concatenate([y for _, y in parties])
-    groups = np.repeat(["b", "a", "c"], [60, 90, 150])
-    order = np.random.default_rng(0).permutation(300)
-    return X[order], y[order], groups[order]
-
-
-class TestWrapper:
-    def test_is_the_roles_one_after_the_other(self, rows):
-        X, y, groups = rows
-        wrapper = PrivateCollaboration(None, linear_model(), epsilon=None, random_state=0)
-        values = wrapper.fit_transform(X, y, groups=groups)
-        releases = {
-            name: GramRelease(None).fit(X[groups == name], y[groups == name]).release_
-            for name in "abc"
-        }
-        scorer = BayesianSurpriseScorer(linear_model(), random_state=0).fit(releases)
-        np.testing.assert_array_equal(wrapper.values_, scorer.values_)
-        assert wrapper.groups_.tolist() == ["a", "b", "c"]
-        sizes = [90, 60, 150]
-        for name, value, size in zip("abc", scorer.values_, sizes):
-            np.testing.assert_allclose(values[groups == name, 0], value / size)
-        assert values.sum() == pytest.approx(scorer.grand_value_)
-        assert set(wrapper.rewards_) == {"a", "b", "c"}
-        assert wrapper.privacy_ == dict.fromkeys("abc")
-
-    def test_epsilon_by_party(self, rows):
-        X, y, groups = rows
-        epsilon = {"a": 0.1, "b": None, "c": 1.0}
-        wrapper = PrivateCollaboration(
-            model=linear_model(),
-            epsilon=None,
-            renyi_epsilon=epsilon,
-            scheme=RhoShapleyReward(0.1),
-            random_state=0,
-        ).fit(X, y, groups=groups)
-        assert {k: r.renyi_epsilon for k, r in wrapper.releases_.items()} == epsilon
-        assert wrapper.scheme_.rho_ == 0.1
-        assert wrapper.privacy_["b"] is None
-
-    def test_other_models(self, rows):
-        X, y, groups = rows
-        classes = PrivateCollaboration(
-            LogisticRelease(classes=(False, True)), BayesianLogistic(classes=(False, True)),
-            scorer=BayesianSurpriseScorer(None, n_particles=80, random_state=0), renyi_epsilon=2.0,
-            random_state=0,
-        )  # fmt: skip
-        assert classes.fit(X, y > 0, groups=groups).values_.shape == (3,)
-        numbers = PrivateCollaboration(MeanRelease(), GaussianMean(), random_state=0)
-        assert numbers.fit(y, groups=groups).row_values_.shape == (300,)
-
-    def test_a_fit_that_fails_leaves_the_former(self, rows):
-        _, y, groups = rows
-        epsilon = dict.fromkeys("abc", 0.1)
-        wrapper = PrivateCollaboration(MeanRelease(), GaussianMean(), renyi_epsilon=epsilon)
-        before = dict(vars(wrapper.fit(y, groups=groups)))
-        with pytest.raises(ValueError, match="Got none for .'A', 'B', 'C'."):
-            wrapper.fit(y, groups=np.char.upper(groups))
-        assert vars(wrapper) == before
-
-    def test_refuses(self, rows):
-        X, y, groups = rows
-        with pytest.raises(ValueError, match="groups must name the party of every row. Got None"):
-            PrivateCollaboration().fit(X, y)
-        with pytest.raises(ValueError, match="groups must have one entry per row of X"):
-            PrivateCollaboration().fit(X, y, groups=groups[:9])
-        with pytest.raises(ValueError, match="an entry for every party. Got none for .'b', 'c'."):
-            PrivateCollaboration(epsilon={"a": 1}).fit(X, y, groups=groups)
-        with pytest.raises(ValueError, match="The 'scheme' parameter of PrivateCollaboration"):
-            PrivateCollaboration(scheme="temper").fit(X, y, groups=groups)
 
 
 @pytest.fixture

@@ -1,0 +1,164 @@
+"""Model of the mean of normal numbers, whose posteriors are integrated on a grid."""
+
+from numbers import Real
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.base import clone
+
+from ..._utils.sklearn import Interval, check_parameters
+from ._models import PriorModel, common_facts
+
+
+class GaussianMean(PriorModel):
+    """Model of the mean of normal numbers with known variance, with a normal prior.
+
+    The mediator's model of `MeanRelease`; phi is the mean. Clipping to the bounds is not modelled:
+    choose bounds that few numbers reach.
+
+    Parameters
+    ----------
+    variance : float, default=1
+        Variance of the numbers.
+    prior_mean, prior_variance : float, default=0, 1
+        Mean and variance of the prior.
+
+    See Also
+    --------
+    MeanRelease : Makes the release of a party.
+
+    References
+    ----------
+    G. Bernstein, D. Sheldon, NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from skvalue.collaborative import BayesianSurpriseScorer, GaussianMean, NoisyStatistic
+    >>> release = NoisyStatistic("gaussian", 100, (40.0,), None, 2.0, (-1.0, 1.0))
+    >>> scorer = BayesianSurpriseScorer(GaussianMean(variance=0.1)).fit({"a": release})
+    >>> scorer.values_.round(4).tolist()
+    [3.0347]
+    """
+
+    _parameter_constraints: dict = {
+        "variance": [Interval(Real, 0, None, closed="neither")],
+        "prior_mean": [Real],
+        "prior_variance": [Interval(Real, 0, None, closed="neither")],
+    }
+    task = "density"
+    _prior_parameters = ("variance", "prior_mean", "prior_variance")
+
+    def __init__(self, variance=1.0, *, prior_mean=0.0, prior_variance=1.0):
+        self.variance = variance
+        self.prior_mean = prior_mean
+        self.prior_variance = prior_variance
+
+    def bind(self, releases):
+        """Copy of the model, after a check of the releases.
+
+        Parameters
+        ----------
+        releases : sequence of NoisyStatistic
+            The parties' releases.
+
+        Returns
+        -------
+        model : GaussianMean
+            The copy.
+
+        Raises
+        ------
+        ValueError
+            If the releases are of another kind or have different bounds.
+        """
+        check_parameters(self)
+        common_facts(releases, "gaussian", ["bounds"], "GaussianMean")
+        return clone(self)
+
+    def sample_prior(self, size, rng):
+        """Draws from the prior.
+
+        Parameters
+        ----------
+        size : int
+            Number of draws.
+        rng : numpy Generator
+            Random number generator.
+
+        Returns
+        -------
+        phi : ndarray of shape (size, 1)
+            The draws.
+        """
+        return self.prior_quantile(rng.random(size))[:, None]
+
+    def prior_quantile(self, u):
+        """Quantiles of the prior.
+
+        Parameters
+        ----------
+        u : ndarray
+            Probabilities in (0, 1).
+
+        Returns
+        -------
+        phi : ndarray
+            Quantiles.
+        """
+        return self.prior_mean + np.sqrt(self.prior_variance) * ndtri(u)
+
+    def log_prior(self, phi):
+        """Log density of the prior, up to a constant.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, 1)
+            Means.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_draws,)
+            Log densities.
+        """
+        return -0.5 * (phi[:, 0] - self.prior_mean) ** 2 / self.prior_variance
+
+    def party_loglik(self, phi, release):
+        """Log-likelihood of a release, up to a constant: that of N(c mean, c variance + noise).
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, 1)
+            Means.
+        release : NoisyStatistic
+            The release.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_draws,)
+            Log-likelihoods.
+        """
+        count = release.n_samples
+        if count == 0:
+            return np.zeros(len(phi))
+        variance = count * self.variance + release.noise_scale**2
+        return -0.5 * (release.statistic[0] - count * phi[:, 0]) ** 2 / variance
+
+    def predict_logpdf(self, phi, X, y):
+        """Log density of numbers at every draw.
+
+        Parameters
+        ----------
+        phi : ndarray of shape (n_draws, 1)
+            Means.
+        X : ignored
+            There are no features.
+        y : ndarray of shape (n_rows,)
+            The numbers.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_draws, n_rows)
+            Log densities.
+        """
+        squares = (np.asarray(y) - phi) ** 2 / self.variance
+        return -0.5 * (squares + np.log(2 * np.pi * self.variance))
