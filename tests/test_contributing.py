@@ -1,5 +1,7 @@
 """The page on how to add a valuer: short, and what it adds passes the common tests."""
 
+import inspect
+import re
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +9,9 @@ import pytest
 import test_common
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from toy_valuer import VoteValuer
+
+from skvalue.base import Run
+from skvalue.privacy import Release
 
 ROOT = Path(__file__).resolve().parents[1]
 TOY = ROOT / "tests" / "toy_valuer.py"
@@ -33,6 +38,11 @@ def test_the_page_is_short_and_shows_the_toy():
     toy = TOY.read_text(encoding="utf-8").splitlines()
     assert len(filled(toy)) <= 40
     assert set(filled(toy)) <= set(lines)
+    hook = inspect.getsource(VoteValuer._value)
+    assert len(hook.splitlines()) <= 15
+    names = set(re.findall(r"``.*?(?:run|release)\.(\w+)\(", "\n".join(lines)))
+    assert names == {"map", "fits", "steps", "evaluations", "of"}
+    assert all(hasattr(Run, name) or hasattr(Release, name) for name in names)
 
 
 @parametrize_with_checks([VoteValuer()])
