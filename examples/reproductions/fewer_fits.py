@@ -168,13 +168,13 @@ class Store:
 # skvalue ------------------------------------------------------------------------------------------
 
 
-def valued(case, rows, adjust, fits, seed, memory=None):
+def valued(case, rows, adjust, fits, seed, checkpoint=None):
     """Values of a fit, their stated standard errors, and seconds of CPU time."""
     X, y, X_val, y_val = rows
     estimator, scoring = MODELS[case.model]
     valuer = SemivalueValuer(
         estimator, semivalue=case.semivalue, scoring=scoring, adjust=adjust, max_evaluations=fits,
-        memory=memory, n_jobs=1, random_state=seed,
+        checkpoint=checkpoint, n_jobs=1, random_state=seed,
     )  # fmt: skip
     start = process_time()
     valuer.fit(X, y, X_val=X_val, y_val=y_val)
@@ -192,11 +192,12 @@ def own_fits(case, rows, seed):
     settings = SETTINGS.items()
     if not case.is_slow:
         return {name: valued(case, rows, value, case.fits, seed) for name, value in settings}
-    with tempfile.TemporaryDirectory() as memory:
-        first = valued(case, rows, False, case.fits, seed, memory)["seconds"]
+    with tempfile.TemporaryDirectory() as folder:
+        state = Path(folder) / "state.npz"
+        first = valued(case, rows, False, case.fits, seed, state)["seconds"]
         fits = {}
         for name, value in settings:
-            fits[name] = valued(case, rows, value, case.fits, seed, memory)
+            fits[name] = valued(case, rows, value, case.fits, seed, state)
         again = fits["False"]["seconds"]
         for fit in fits.values():
             fit["seconds"] += first - again

@@ -6,7 +6,6 @@ from time import perf_counter
 
 import numpy as np
 
-from .._utils.warned import warn_all
 from ..exceptions import FailedCoalitionsWarning
 
 _MANY_FAILED = 0.1
@@ -120,15 +119,13 @@ class Game(ABC):
             )
         return utilities
 
-    def evaluation_cost(self, size=None, n_coalitions=None, nested=False):
+    def evaluation_cost(self, size=None, nested=False):
         """Measure the time of one coalition.
 
         Parameters
         ----------
         size : int, default=None
             Number of players in the coalitions measured; None is half of all players.
-        n_coalitions : int, default=None
-            Number of coalitions measured; None takes enough to make the overhead of a call small.
         nested : bool, default=False
             Whether they are prefixes of one permutation, around that size, for which batched
             solvers may be faster; otherwise they are drawn independently.
@@ -147,14 +144,13 @@ class Game(ABC):
         size = max(1, self.n_players // 2) if size is None else size
         if not 1 <= size <= self.n_players:
             raise ValueError(f"size must be between 1 and {self.n_players}. Got {size}.")
-        count = 3 if n_coalitions is None else n_coalitions
         self._compute(self._draw(1, size, nested), n_jobs=1)  # compilation and imports
+        count = 3
         while True:
-            masks = self._draw(count, size, nested)
-            start = perf_counter()
+            masks, start = self._draw(count, size, nested), perf_counter()
             self._compute(masks, n_jobs=1)
             seconds = perf_counter() - start
-            if n_coalitions is not None or seconds > _LONG_ENOUGH or count > _ENOUGH:
+            if seconds > _LONG_ENOUGH or count > _ENOUGH:
                 return seconds / count
             count *= 4
 
@@ -166,16 +162,6 @@ class Game(ABC):
         orders = np.tile(np.arange(self.n_players), (-(-count // length), 1))
         places = rng.permuted(orders, axis=1).repeat(length, axis=0)[:count]
         return places < (first + np.arange(count) % length)[:, None]
-
-    def warn_failed(self):
-        """Warn if more than a tenth of the coalitions computed could not be trained.
-
-        Warns
-        -----
-        FailedCoalitionsWarning
-            The message has their number and utility.
-        """
-        warn_all(failed_warnings([self]))
 
     def _count(self, utilities, failed, one_class=False):
         self.n_evaluations += len(utilities)

@@ -84,7 +84,6 @@ class BetaShapleyValuer(BaseSemivalueValuer):
         class_weight=None,
         batch="auto",
         device="auto",
-        memory=None,
         checkpoint=None,
         warm_start=False,
         n_jobs=None,
@@ -94,7 +93,7 @@ class BetaShapleyValuer(BaseSemivalueValuer):
             estimator, scoring=scoring, empty_utility=empty_utility, error_score=error_score,
             sampler=sampler, adjust=adjust, truncation=truncation, max_evaluations=max_evaluations,
             max_time=max_time, tol=tol, sign_level=sign_level, stable_bottom=stable_bottom,
-            task=task, cv=cv, class_weight=class_weight, batch=batch, device=device, memory=memory,
+            task=task, cv=cv, class_weight=class_weight, batch=batch, device=device,
             checkpoint=checkpoint, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
         )  # fmt: skip
         self.alpha = alpha

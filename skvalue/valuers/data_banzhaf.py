@@ -49,6 +49,4 @@ class DataBanzhafValuer(BaseSemivalueValuer):
     ('subsets', (20,))
     """
 
-    @property
-    def _semivalue(self):
-        return "banzhaf"
+    _semivalue = "banzhaf"

@@ -51,6 +51,4 @@ class DataShapleyValuer(BaseSemivalueValuer):
     True
     """
 
-    @property
-    def _semivalue(self):
-        return "shapley"
+    _semivalue = "shapley"

@@ -7,7 +7,7 @@ import joblib
 import numpy as np
 import pytest
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
@@ -27,7 +27,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skvalue.exceptions import FailedCoalitionsWarning
-from skvalue.games import ModelGame
+from skvalue.games import ModelGame, failed_warnings
 
 TREE = DecisionTreeClassifier(max_depth=2, random_state=0)
 
@@ -313,8 +313,10 @@ def test_failing_coalitions_are_counted(data, error_score, expected):
     masks[0, :6] = masks[1, :7] = True
     assert game.utility(masks).tolist() == [expected, yes]
     assert (game.n_evaluations, game.n_failed) == (2, 1)
-    with pytest.warns(FailedCoalitionsWarning, match=f"1 of 2 coal.*has utility {expected:g}"):
-        game.warn_failed()
+    ((message, category),) = failed_warnings([game])
+    assert message.startswith("1 of 2 coalitions")
+    assert message.endswith(f"has utility {expected:g}.")
+    assert category is FailedCoalitionsWarning
     with pytest.raises(ValueError, match="all 40 rows.*Fragile, which raised RuntimeError, the"):
         game.utility(np.ones((1, 40), dtype=bool))
 
@@ -479,61 +481,7 @@ def test_bad_labels_and_models(data):
         ModelGame(StandardScaler(), *data)
 
 
-# Stores and overhead ------------------------------------------------------------------------
-
-
-class Noted(RegressorMixin, BaseEstimator):
-    """Writes a line for every fit."""
-
-    def __init__(self, path=""):
-        self.path = path
-
-    def fit(self, X, y):
-        with open(self.path, "a") as file:
-            file.write("fit\n")
-        self.mean_ = float(np.mean(y))
-        return self
-
-    def predict(self, X):
-        return np.full(len(X), self.mean_)
-
-
-def test_memory_keeps_utilities_between_games(data, masks, tmp_path):
-    X, _, X_val, _ = data
-    log = tmp_path / "log"
-    model = Noted(str(log))
-
-    def game(y_shift=0.0):
-        return ModelGame(
-            model, X, X[:, 0] + y_shift, X_val, X_val[:, 0], memory=str(tmp_path / "store")
-        )
-
-    def fits():
-        return len(log.read_text().splitlines())
-
-    first = game().utility(masks)
-    assert fits() == len(masks)
-    second = game()
-    np.testing.assert_array_equal(second.utility(masks), first)
-    assert fits() == len(masks)
-    assert second.n_evaluations == len(masks)  # counted as if computed
-    game(y_shift=1.0).utility(masks)
-    assert fits() == 2 * len(masks)
-
-
-@pytest.mark.parametrize("batch", ["auto", "never"])
-def test_memory_keeps_batched_utilities_too(data, masks, tmp_path, batch):
-    def game():
-        return ModelGame(LogisticRegression(), *data, memory=str(tmp_path), batch=batch)
-
-    first = game().utility(masks)
-    (kept,) = tmp_path.rglob("output.pkl")
-    utilities, *failed = joblib.load(kept)
-    np.testing.assert_array_equal(utilities, first)
-    joblib.dump((utilities + 1, *failed), kept)
-    np.testing.assert_array_equal(game().utility(masks), first + 1)  # read, not computed
-    np.testing.assert_array_equal(game().utility(masks[1:]), first[1:])  # another call
-    assert len(list(tmp_path.rglob("output.pkl"))) == 2
+# Overhead ------------------------------------------------------------------------
 
 
 class Slow(ClassifierMixin, BaseEstimator):

@@ -75,9 +75,6 @@ batch : {"auto", "torch", "never"}, default="auto"
 device : {"auto", "cpu", "cuda"}, default="auto"
     Where batches are trained. "auto" is a GPU if batch="torch" and torch finds one, else the
     CPU.
-memory : str or object with the interface of `joblib.Memory`, default=None
-    Cache of utilities on disk, one entry per batch of coalitions: a fit that evaluates the same
-    batches in the same order reads them from the cache. To resume a fit use `checkpoint`.
 
 [long]
 checkpoint : str or path-like, default=None

@@ -27,7 +27,6 @@ class GameSettings:
     empty_utility: float | None = None
     error_score: object = "empty"
     batch: str = "auto"
-    memory: object = None
     n_jobs: int | None = None
 
     @classmethod
@@ -58,7 +57,7 @@ class GameSettings:
             self.model(classes), X, y, X_val, y_val, scoring=self.scoring,
             error_score=self.error_score, empty_utility=self.empty_utility,
             sample_weight_val=weights_val, groups=groups, batch=self.batch, random_state=0,
-            memory=self.memory, n_jobs=self.n_jobs,
+            n_jobs=self.n_jobs,
         )  # fmt: skip
 
     def model(self, classes):

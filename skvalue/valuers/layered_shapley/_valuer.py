@@ -103,8 +103,6 @@ class LayeredShapleyValuer(BaseScoringValuer):
         model are parameters of the `estimator`.) Classification only.
     batch : {"auto", "never"}, default="auto"
         Whether many coalitions are trained at once if the estimator allows it.
-    memory : str or object with the interface of `joblib.Memory`, default=None
-        Where utilities are cached on disk.
     n_jobs : int, default=None
         Number of joblib workers or threads. Values are the same bit for bit for any number.
     random_state : int, RandomState or None, default=None
@@ -237,7 +235,6 @@ class LayeredShapleyValuer(BaseScoringValuer):
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
         "class_weight": [StrOptions({"balanced"}), None],
         "batch": [StrOptions({"auto", "never"})],
-        "memory": [str, HasMethods(["cache"]), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "release": [StrOptions(set(RELEASES))],
@@ -267,7 +264,6 @@ class LayeredShapleyValuer(BaseScoringValuer):
         cv=5,
         class_weight=None,
         batch="auto",
-        memory=None,
         n_jobs=None,
         random_state=None,
         epsilon=None,
@@ -297,7 +293,6 @@ class LayeredShapleyValuer(BaseScoringValuer):
         self.cv = cv
         self.class_weight = class_weight
         self.batch = batch
-        self.memory = memory
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.epsilon = epsilon
