@@ -9,6 +9,7 @@ from ..._utils.parallel import tiles
 from ...estimation import choose_sampler, make_design
 from ...games import FunctionGame
 from ...privacy import clip_and_noise
+from ...semivalues import size_weights
 
 
 def recent_weights(n_rounds):
@@ -108,6 +109,10 @@ def round_values(
         return found
 
     game = FunctionGame(utility, n, cache_size=0)
+    if size_weights(semivalue, n)[-1] == 1.0:  # leave-one-out
+        full = game.utility(np.ones((1, n), dtype=bool))[0]
+        values = full - game.utility(~np.eye(n, dtype=bool))
+        return values, np.zeros(n), (game.empty_utility, full), game.n_evaluations + 1
     limit = 1 + max(n_permutations, 4) * (n - 1)  # with the coalition of all players
     sampler = choose_sampler(semivalue, n, limit)
     if sampler in ("stratified", "permutation"):
