@@ -11,12 +11,14 @@ from ._containers import (
 )
 from ._former_hooks import value_by_parts
 from ._in_sample import BaseInSampleValuer
-from ._labels import codes_or_other, public_classes
+from ._input import make_problem
 from ._points import mean_over_points
-from ._problem import Points, Problem, Split, Takes, make_problem, refuse_unseen_labels
+from ._problem import Points, Problem, Split, Takes
 from ._record import Fitted, Result
 from ._release import PRIVACY_CONSTRAINTS, warn_of_guarantee
 from ._rows import check_rows
 from ._run import Run
 from ._seen_rows import hash_rows
+from ._splits import refuse_unseen_labels
+from ._targets import codes_or_other, warn_of_numbers
 from ._valuer import BaseScoringValuer, BaseValuer

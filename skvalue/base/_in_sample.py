@@ -8,7 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._utils.fits import swap_in
 from .._utils.sklearn import fit_context
-from ._problem import Takes, make_problem
+from ._input import make_problem
+from ._problem import Takes
 from ._record import Fitted
 from ._run import Run
 from ._updates import merged
@@ -29,7 +30,8 @@ class BaseInSampleValuer(
 
     _parameter_constraints: dict = {}
     _takes = Takes()
-    epsilon = noise_multiplier = reader = class_weight = None  # of methods without them
+    # Of methods without these parameters.
+    epsilon = noise_multiplier = reader = ledger = class_weight = None
 
     # The hook -------------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
-from .._utils.checks import encode_labels
 from .._utils.sklearn import Interval, StrOptions, validate_params
+from .._utils.targets import encode_labels
 
 _FRACTION = [Interval(Real, 0, 1, closed="both"), Interval(Integral, 0, None, closed="left")]
 

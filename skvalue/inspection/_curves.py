@@ -7,7 +7,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
 
-from .._utils.checks import check_groups, check_numbers, check_sample_weight
+from .._utils.checks import check_groups, check_numbers, check_weights
 from .._utils.sklearn import HasMethods, Interval, StrOptions, validate_params
 from ..games import check_scorer, train
 
@@ -128,7 +128,8 @@ def _curve(
     if len(values) != n:
         per, hint = ("group", "") if names is not None else ("row of X", _PASS_GROUPS)
         raise ValueError(f"values must have one entry per {per} ({n}). Got {len(values)}.{hint}")
-    options["sample_weight"] = check_sample_weight(options["sample_weight"], len(y))
+    if options["sample_weight"] is not None:
+        options["sample_weight"] = check_weights(options["sample_weight"], "sample_weight", len(y))
     fractions = _check_fractions(fractions, *_FRACTIONS[kind])
     counts = (fractions * n + 1e-9).astype(np.int64)
     counts = np.maximum(counts if kind == "addition" else n - counts, 1)

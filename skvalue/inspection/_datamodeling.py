@@ -8,7 +8,7 @@ from scipy.stats import rankdata
 from sklearn.base import is_classifier
 from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, indexable
 
-from .._utils.checks import check_groups, check_numbers, check_sample_weight
+from .._utils.checks import check_groups, check_numbers, check_weights
 from .._utils.sklearn import HasMethods, Interval, validate_params
 from ..games import check_scorer
 from ._curves import free_seeds, rows_of, score_on
@@ -193,7 +193,8 @@ def linear_datamodeling_score(
         players = np.arange(len(y))
     n, n_points = int(players.max()) + 1, len(y_val)
     values = _check_values(values, n, n_points, "row" if names is None else "group")
-    sample_weight = check_sample_weight(sample_weight, len(y))
+    if sample_weight is not None:
+        sample_weight = check_weights(sample_weight, "sample_weight", len(y))
     classes = np.unique(y) if is_classifier(estimator) else None
     if classes is not None and not np.isin(y_val, classes).all():
         unseen = np.setdiff1d(y_val, classes).tolist()

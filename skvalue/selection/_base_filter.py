@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._utils.checks import check_length, check_task, refuse_dict
+from .._utils.checks import check_length, refuse_dict
 from .._utils.fits import blank_of, columns_on
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions, safe_indexing
+from .._utils.targets import check_task
 from ..base import BaseInSampleValuer
 from ._auto_drop import choose_drop
 from ._choice import is_zero, keep_all, lower_weights, select_rows

@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from .._utils.checks import task_of
 from .._utils.parallel import one_blas_thread, tiles
 from .._utils.sklearn import HasMethods, Interval, StrOptions
+from .._utils.targets import task_of
 from ..base import (
     BaseValuer,
     Takes,

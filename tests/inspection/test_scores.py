@@ -75,7 +75,7 @@ def test_by_class_it_sees_values_that_find_the_minority_alone():
         ([0, 1, 2], [0, 2, 5], r"is_noisy must be a mask .* Got the entries 0, 2, 5\."),
         (range(9), range(9), r"Got the entries 0, 1, 2, 3, 4, \.\.\."),
         ([0, 1], ["yes", "no"], "is_noisy must be a mask .* Got the entries 'no', 'yes'"),
-        ([[0, 1], [2, 3]], [True, False], "should be a 1d array"),
+        ([[0, 1], [2, 3]], [True, False], "must be one column"),
     ],
 )
 def test_refuses(values, is_noisy, message):

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
-from ..._utils.checks import check_numbers, check_numeric_target, hidden_entries
+from ..._utils.checks import check_numbers, hidden_entries
 from ..._utils.fits import blank_of, columns_on
+from ..._utils.targets import check_target
 from ...privacy import clip_rows
 from ._party import BOUND, BasePartyRelease
 from ._statistics import gram_vector, logistic_vector
@@ -115,7 +116,7 @@ class GramRelease(BasePartyRelease):
         host = blank_of(self)
         with hidden_entries("X and y"):
             X, y = validate_data(host, X, y, dtype=np.float64, y_numeric=True)
-        y = check_numeric_target(y, "y")
+        y = check_target(y, "y", squares=False)
         x_bound, void = self._bound("x_bound", np.linalg.norm(X, axis=1))
         y_bound, void_y = self._bound("y_bound", np.abs(y))
         X, y = clip_rows(X, x_bound), np.clip(y, -y_bound, y_bound)

@@ -1,0 +1,110 @@
+"""Splits of a problem: which rows play, and which points evaluate them, with their weights."""
+
+from dataclasses import replace
+from numbers import Integral
+
+import numpy as np
+from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, LeaveOneOut, check_cv
+
+from .._utils.warned import warn
+from ..exceptions import QuadraticCostWarning
+from ._containers import rows_at
+from ._problem import Points, Split
+
+LEAVE_ONE_OUT_LIMIT = 50_000
+DEFAULT_FOLDS = 5  # of the methods that do not leave out one row by default
+
+
+def split_rows(cv, problem):
+    """Splits of ``cv``, and the fraction of them in which one more row would be a player."""
+    X, y, n = problem.X, problem.y, len(problem.y)
+    prior = 0.0 if problem.n_classes else float(y.mean())
+    one_out = (isinstance(cv, str) and cv == "leave-one-out") or isinstance(cv, LeaveOneOut)
+    if one_out and problem.takes.neighbors and problem.groups is None:
+        if n > LEAVE_ONE_OUT_LIMIT:
+            warn(
+                f"cv='leave-one-out' compares {n * n:,} pairs of rows. Pass X_val and y_val, or "
+                "cv=5, to make it cheaper.",
+                QuadraticCostWarning,
+            )
+        # One game in place of n: each row is a validation point, and never its own neighbour.
+        rows = np.arange(n)
+        points = Points(X, y, np.full(n, 1.0 / n), rows, rows, prior)
+        return (Split(slice(None), points),), n / (n + 1)
+    if one_out:
+        cv = LeaveOneOut() if problem.groups is None else LeaveOneGroupOut()
+    splits = []
+    for players, held_out in _numbers_of(cv, X, y, problem.groups, problem.n_classes > 0):
+        weights = np.full(len(held_out), 1.0 / len(held_out))
+        points = Points(rows_at(X, held_out), y[held_out], weights, held_out, prior=prior)
+        splits.append(Split(players, points))
+    return tuple(splits), sum(len(split.players) for split in splits) / (n * len(splits))
+
+
+def _numbers_of(cv, X, y, group_codes, classifier):
+    """List the (players, held-out rows) splits of ``cv``.
+
+    Raises ValueError unless each row is a player in equally many splits, and no row or group is on
+    both sides of a split.
+    """
+    if group_codes is not None and isinstance(cv, Integral):
+        few = cv == DEFAULT_FOLDS and 1 < len(np.unique(group_codes)) < cv
+        cv = LeaveOneGroupOut() if few else GroupKFold(int(cv))
+    cv = check_cv(cv, y, classifier=classifier)
+    splits = [
+        (np.sort(players), np.sort(held_out)) for players, held_out in cv.split(X, y, group_codes)
+    ]
+    plays = np.zeros(len(y), dtype=np.int64)
+    for players, held_out in splits:
+        if len(players) == 0 or len(held_out) == 0:
+            raise ValueError(f"cv={cv!r} must give splits with at least one row on each side.")
+        if np.intersect1d(players, held_out).size:
+            raise ValueError(f"cv={cv!r} must not put a row on both sides of a split.")
+        plays[players] += 1
+        if group_codes is not None:
+            both = np.intersect1d(group_codes[players], group_codes[held_out])
+            if both.size:
+                raise ValueError(
+                    f"With groups, cv={cv!r} must keep every group on one side of a split: use "
+                    "GroupKFold, LeaveOneGroupOut or an int."
+                )
+    if plays.min() != plays.max():
+        raise ValueError(
+            f"cv={cv!r} must let every row play equally often (KFold, StratifiedKFold, GroupKFold, "
+            f"repeated K-fold, leave-one-out). Got rows that play {plays.min()} to {plays.max()} "
+            "times."
+        )
+    return splits
+
+
+def with_class_weights(class_weight, problem, splits):
+    """The splits with weights of the points by which all classes count equally."""
+    if not problem.n_classes:
+        raise ValueError(f"class_weight must be None for a regression. Got {class_weight!r}.")
+    weighted = []
+    for split in splits:
+        y, weights = split.points.y, split.points.weights
+        totals = np.bincount(y, weights=weights, minlength=problem.n_classes)
+        if np.count_nonzero(totals) < 2:
+            raise ValueError(
+                f"class_weight={class_weight!r} needs validation points of at least two classes, "
+                "in X_val or in each split of cv. Got points of one class."
+            )
+        weights = weights / np.where(totals > 0, totals, 1.0)[y]
+        points = replace(split.points, weights=weights / weights.sum())
+        weighted.append(replace(split, points=points))
+    return tuple(weighted)
+
+
+def refuse_unseen_labels(problem, cv):
+    """Refuse splits in which a label of the validation points is missing among the players."""
+    for split in problem.splits if problem.n_classes else ():
+        unseen = np.setdiff1d(split.points.y, problem.rows(split)[1])
+        if len(unseen):
+            shown = ", ".join(map(repr, problem.classes[unseen].tolist()[:5]))
+            raise ValueError(
+                "In each split the players must have all labels of the validation points: rows "
+                f"with the label {shown} are all among the validation points of one split. "
+                "Pass X_val and y_val, another cv, or task='regression' if y holds no classes. "
+                f"Got cv={cv!r}."
+            )
