@@ -12,10 +12,12 @@ import numpy as np
 from ..._utils.compiled import compiled
 
 
-class ClassGame(NamedTuple):
+class ClassTables(NamedTuple):
     """Tables of the classification game of n players, see `class_game`.
 
-    ``inv[r] = 1 / max(r, k)``, for another semivalue `Coalitions.near`, with cumulative sums
+    (A NamedTuple, which compiled loops take.)
+
+    ``inv[r] = 1 / max(r, k)``, for another semivalue `SizeTables.near`, with cumulative sums
     ``sums``; the value at rank r is
     ``matches * base_match + base + match * (gain + inv[r]) - sum_{j > r} match_j drop_j`` with
     ``drop_j = inv[j - 1] - inv[j]``.

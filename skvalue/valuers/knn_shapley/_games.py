@@ -1,258 +1,195 @@
-"""Tables of the KNN-Shapley games: values as a function of rank, and the error of `max_rank`."""
+"""The games: what each does with rows in order of distance, for players and for rows that join.
 
-from functools import lru_cache
+All games have the same methods. ``tables`` are those of `_tables`, for a number of players.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from ._coalitions import near_rows
+from ...neighbors import exact_distances, make_space, ranks
+from ._tables import class_game, target_game, vote_game
+from ._values import left_out, value_points
 
 
-def class_game(
-    n, n_neighbors, n_classes, utility="soft", semivalue="shapley", min_coalition=0
-):  # fmt: skip
-    """Tables of the classification game: values as a function of rank.
+class ClassGame(NamedTuple):
+    """The mean fraction of the right label among the nearest rows."""
 
-    With matches m_r in order of distance, k = min(K, n) for "soft" and k = K for "original", and
-    h = H_k - 1 for "soft" and 0 for "original", the Shapley value at rank r is
+    n_neighbors: int
+    n_classes: int
+    utility: str
+    semivalue: object
+    min_coalition: int
 
-        ``-h M / (n (n - 1)) - [soft] / (C n) + m_r (h / (n - 1) + 1 / max(r, k))
-        - sum_{j > max(r, k)} m_j / (j (j - 1))``,   M the number of matches,
+    by_distance = False  # whether values depend on the distances, not on their order alone
 
-    which is the sum of the recursion of the papers, with k = min(K, n) throughout: as printed, the
-    recursion of Wang and Jia is wrong for n < K.
+    def tables(self, class_counts, n):
+        """Tables for n players at each point, of the rows with these numbers by class."""
+        return class_game(n, *self)
 
-    For another semivalue, 1 / max(r, k) becomes ``near[r]`` of `Coalitions`. With q_s the
-    probability that a player joins a coalition of s others, let ``R = q_1 / 2 + ... + q_{k-1} / k``
-    for "soft" and 0 for "original"; then h / n becomes R, 1 / n becomes q_0, and h / (n - 1)
-    becomes ``R n / (n - 1) + q_0 - near[n]`` for "soft".
+    def empty_utility(self, points):
+        """Utility of no rows."""
+        return 0.0 if self.utility == "original" else 1.0 / self.n_classes
 
-    Parameters
-    ----------
-    n : int
-        Number of players.
-    n_neighbors : int
-        Number K of neighbours.
-    n_classes : int
-        Number C of classes.
-    utility : {"soft", "original"}, default="soft"
-        The game, see `KNNShapleyValuer`.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
-        The semivalue, see `skvalue.semivalues.check_semivalue`.
-    min_coalition : int, default=0
-        Number of rows that a coalition has at least.
+    def add(self, players, order, points, values, unranked):
+        """Add the values at some points to those of all rows; return the utility at each point."""
+        from ._class_kernels import add_class_values
 
-    Returns
-    -------
-    game : ClassGame
-        The tables.
+        utility = np.empty(len(points))
+        add_class_values(
+            players.tables, *order, players.y, players.class_counts, points.y, points.weights,
+            left_out(points), values, unranked, utility,
+        )  # fmt: skip
+        return utility
 
-    References
-    ----------
-    Wang and Jia (2023), Theorem 2; Jia et al. (2019), Theorem 1.
-    """
-    from ._class_kernels import ClassGame
+    def factors(self, players, X, y):
+        """Factors of the terms of rows that join: their labels, or probabilities of the classes."""
+        if y is not None:
+            return np.eye(self.n_classes)[y]
+        from ._class_kernels import neighbour_fractions
 
-    votes = min(n_neighbors, n)
-    soft = utility == "soft"
-    sizes, inv, _ = near_rows(n, votes if soft else n_neighbors, semivalue, min_coalition)
-    sums = np.concatenate([[0.0], np.cumsum(inv[1:])])
-    inv[0] = 1.0 / (votes if soft else n_neighbors)
-    pairs = max(n - 1, 1)
-    base = base_match = gain = 0.0
-    if soft:
-        h = (sizes[1:] / np.arange(2, votes + 1)).sum()
-        base, base_match = -sizes[0] / (n_classes * n), -h / (n * pairs)
-        gain = h / pairs + (sizes[0] - sizes.sum() / votes) / n
-    return ClassGame(
-        n=n, votes=votes, inv=inv, sums=sums, base=float(base), base_match=float(base_match),
-        gain=float(gain),
-    )  # fmt: skip
+        return _over_nearest(neighbour_fractions, players, X, self.n_classes)
+
+    def join(self, players, both, points, factors):
+        """Value of each row that joins the players alone, which ``both`` has after them."""
+        from ._class_kernels import join_class_values
+
+        n_new = len(both) - len(players.y)
+        common, by_label = np.zeros(n_new), np.zeros((n_new, self.n_classes))
+        absent = left_out(points)
+        for part, order in ranks(players.engine, both, points.X, points.self_index):
+            join_class_values(
+                players.tables, *order, len(players.y), players.y, players.class_counts,
+                points.y[part], points.weights[part], absent[part], common, by_label,
+            )  # fmt: skip
+        return common + (factors * by_label).sum(axis=1)
 
 
-def target_game(n, n_neighbors, utility="soft", semivalue="shapley", min_coalition=0):
-    """Tables of the regression game: values as a function of rank.
+class TargetGame(NamedTuple):
+    """Minus the squared error of the mean target of the nearest rows; values are quadratic."""
 
-    A coalition S predicts ``p(|S|)`` times the sum of the targets of its ``min(K, |S|)`` nearest
-    rows, relative to the mean of the validation targets, with p(s) = 1 / min(K, s) for "soft" and
-    1 / K for "original"; its utility is minus the squared error. The rows at ranks i and i + 1 are
-    exchangeable except for their targets, so the difference of their values is a weighted sum of
-    the probabilities that fewer than K members of a random coalition are nearer (Jia et al. 2019,
-    Theorem 6, for 1 / K). The sums of these differences are the tables. They hold for every
-    semivalue, with the probabilities of `Coalitions`.
+    n_neighbors: int
+    prior: float  # the prediction of no rows
+    utility: str
+    semivalue: object
+    min_coalition: int
 
-    Parameters
-    ----------
-    n : int
-        Number of players.
-    n_neighbors : int
-        Number K of neighbours.
-    utility : {"soft", "original"}, default="soft"
-        The game, see `KNNShapleyValuer`.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
-        The semivalue, see `skvalue.semivalues.check_semivalue`.
-    min_coalition : int, default=0
-        Number of rows that a coalition has at least.
+    by_distance = False
 
-    Returns
-    -------
-    game : TargetGame
-        The tables; the docstring of the class has the formula.
-    """
-    from ._target_kernels import TargetGame
+    def tables(self, class_counts, n):
+        """See `ClassGame`, which has the same methods."""
+        return target_game(n, self.n_neighbors, *self[2:])
 
-    soft = utility == "soft"
-    votes = min(n_neighbors, n)
-    sizes, near, joint = near_rows(n, n_neighbors, semivalue, min_coalition)
-    k = np.arange(votes)  # sizes of coalitions in which a far row still counts
-    p = 1.0 / np.maximum(k, 1) if soft else np.full(votes, 1.0 / n_neighbors)  # p(k)
-    joined = 1.0 / (k + 1) if soft else p  # p(k + 1)
-    last = 1.0 / n_neighbors
-    others, pairs = max(n - 1, 1), max(n - 2, 1)
-    # Mean over coalitions of p^2 times the event that the row is among the K nearest,
-    few = k[: votes - 1]
-    without = (sizes[:-1] * (n - 1 - few) + sizes[1:] * (few + 1)) / n  # sizes of pairs' coalitions
-    excess = without * (joined[: votes - 1] ** 2 - last**2)
-    a = excess.sum() / others + last * near
-    # and of p^2 times the event that it is, and that a given nearer row is in the coalition.
-    b = (excess * few).sum() / pairs / others + last**2 * joint
-    q = near.copy()
-    # The farthest row counts only in coalitions of fewer than K rows.
-    from_second = slice(1, None)
-    c1 = (sizes * joined**2 * k)[from_second].sum() / others
-    drop = (sizes * (p**2 - joined**2))[from_second]
-    e1 = (drop * k[from_second]).sum() / others
-    e2 = (drop * k[from_second] * (k[from_second] - 1)).sum() / (others * pairs)
-    d1 = (sizes * (joined - p) * k)[from_second].sum() / others
-    b[n] = (c1 + e2) / n
-    a[n] = 2 * b[n] + ((sizes * joined**2).sum() - 2 * c1 + e1 - 2 * e2) / n
-    q[n] = ((sizes * joined).sum() - d1) / n
-    return TargetGame(
-        n=n, votes=votes, weight=1.0 / votes if soft else last, soft=soft, a=a, b=b, q=q,
-        d1=float(d1), e1=float(e1), e2=float(e2), alone=float(sizes[0]),
-    )  # fmt: skip
+    def empty_utility(self, points):
+        """Minus the mean squared error of the prior."""
+        return -((points.y - self.prior) ** 2 @ points.weights)
+
+    def add(self, players, order, points, values, unranked):
+        """See `ClassGame.add`."""
+        from ._target_kernels import add_target_values
+
+        utility, targets = np.empty(len(points)), points.y - self.prior
+        add_target_values(
+            players.tables, *order, players.y, targets, points.weights, values, utility
+        )
+        return utility
+
+    def factors(self, players, X, y):
+        """Powers of the targets, or moments of the prediction."""
+        from ._target_kernels import neighbour_moments
+
+        if y is not None:
+            z = y - self.prior
+            return np.column_stack([np.ones(len(z)), z, z**2])
+        moments = _over_nearest(neighbour_moments, players, X, 2)
+        return np.column_stack([np.ones(len(moments)), moments])
+
+    def join(self, players, both, points, factors):
+        """See `ClassGame.join`; terms are the coefficients of a polynomial in the target."""
+        from ._target_kernels import join_target_values
+
+        terms, targets = np.zeros(factors.shape), points.y - self.prior
+        for part, order in ranks(players.engine, both, points.X, points.self_index):
+            join_target_values(
+                players.tables, *order, len(players.y), players.y, targets[part],
+                points.weights[part], terms,
+            )  # fmt: skip
+        return (terms * factors).sum(axis=1)
 
 
-def max_rank_bound(n, max_rank, n_neighbors=1, semivalue="shapley", min_coalition=0):
-    """Bound of the error of values when only the nearest rows are ranked.
+class VoteGame(NamedTuple):
+    """Whether a majority vote of the nearest rows, with or without weights, is right."""
 
-    Rows beyond rank R = `max_rank` >= K count as tied. Their values, and the exact ones, are in an
-    interval of length 1/(R + 1) - 1/n; the error of the values of nearer rows comes from the
-    weights of the ranks beyond R, whose sum is 1/R - 1/n. The sum of the values is exact. For
-    another semivalue, 1 / r becomes ``near[r]`` of `Coalitions`.
+    n_neighbors: int
+    n_classes: int
+    n_bits: int  # of a weight; 0 without weights
+    semivalue: object
 
-    Parameters
-    ----------
-    n : int
-        Number of players.
-    max_rank : int
-        Number of ranks.
-    n_neighbors : int, default=1
-        Number K of neighbours, at most `max_rank`.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
-        The semivalue.
-    min_coalition : int, default=0
-        Number of rows that a coalition has at least.
+    by_distance = True
 
-    Returns
-    -------
-    bound : float
-        Bound of ``|value - exact value|``; 0 if all rows are ranked.
+    def tables(self, class_counts, n):
+        """See `ClassGame`, which has the same methods."""
+        absent = bool(class_counts.sum() > n)
+        return vote_game(class_counts, self.n_neighbors, self.n_bits, self.semivalue, absent)
 
-    Examples
-    --------
-    >>> round(max_rank_bound(n=1000, max_rank=100), 6)
-    0.009
-    """
-    near = near_rows(n, n_neighbors, semivalue, min_coalition).near
-    return max(0.0, float(near[min(max_rank, n)] - near[n]))
+    def empty_utility(self, points):
+        """Utility of no rows."""
+        return 1.0 / self.n_classes
 
+    def add(self, players, order, points, values, unranked):
+        """See `ClassGame.add`; ``points.X`` are the distances of the players."""
+        from ._vote_kernels import add_vote_values
 
-@lru_cache(maxsize=64)  # a fit asks several times
-def smallest_max_rank(n, tol, n_neighbors=1, semivalue="shapley", min_coalition=0):
-    """Smallest number of ranks whose `max_rank_bound` is at most ``tol``.
+        utility = np.empty(len(points))
+        add_vote_values(
+            players.tables, *order, points.X, players.y, points.y, points.weights, values, utility
+        )
+        return utility
 
-    The bound decreases with the rank, so that a search in its table of n numbers finds the smallest
-    one. For the Shapley value it is 1 / (tol + 1/n), rounded up, or K if that is larger.
+    def factors(self, players, X, y):
+        """Labels, or fractions of the weight of the nearest rows, ties averaged."""
+        if y is not None:
+            return np.eye(self.n_classes)[y]
+        votes = min(self.n_neighbors, len(players.y))
+        out = np.empty((len(X), self.n_classes))
+        for line, distances in enumerate(exact_distances(players.space, X)):
+            last, nearest = np.partition(distances, votes - 1)[votes - 1], distances.min()
+            near, tied = distances < last, distances == last
+            weights = near + tied * (votes - near.sum()) / tied.sum()
+            if self.n_bits:
+                far, ratio = distances > nearest, np.ones(len(distances))
+                np.divide(nearest, distances, out=ratio, where=far)
+                weights *= np.rint(2**self.n_bits * ratio)
+            counts = np.bincount(players.y, weights=weights, minlength=self.n_classes)
+            out[line] = counts / weights.sum()
+        return out
 
-    Parameters
-    ----------
-    n : int
-        Number of players.
-    tol : float
-        Largest error of a value, at least 0.
-    n_neighbors : int, default=1
-        Number K of neighbours, the smallest rank.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
-        The semivalue.
-    min_coalition : int, default=0
-        Number of rows that a coalition has at least.
+    def join(self, players, both, points, factors):
+        """See `ClassGame.join`.
 
-    Returns
-    -------
-    max_rank : int
-        The number of ranks, at most n.
-
-    Examples
-    --------
-    >>> smallest_max_rank(n=1000, tol=0.01)
-    91
-    """
-    near = near_rows(n, n_neighbors, semivalue, min_coalition).near
-    first = min(n_neighbors, n)
-    return first + int(np.searchsorted(near[n] - near[first:], -tol))
+        Each label is a game of its own, since a new row that is the nearest one changes the weights
+        of all others.
+        """
+        n, terms = len(players.y), np.zeros(factors.shape)
+        points = replace(points, X=exact_distances(both, points.X))
+        for x, label in np.argwhere(factors):
+            y, counts = np.append(players.y, label), players.class_counts.copy()
+            counts[label] += 1
+            joined = replace(
+                players, y=y, class_counts=counts, max_rank=n + 1,
+                space=make_space(np.r_[:n, n + x], "precomputed"),
+                tables=self.tables(counts, players.tables.n + 1),
+            )  # fmt: skip
+            terms[x, label] = value_points(0, joined, points)[1][n]
+        return (terms * factors).sum(axis=1)
 
 
-def vote_game(class_counts, n_neighbors, n_bits=0, semivalue="shapley", left_out=False):
-    """Tables of the classification game of a majority vote, with or without weights.
-
-    At one validation point a row has the integer weight ``round(2**n_bits * nearest / distance)``,
-    or 1 without weights. Against another class, a coalition is right if, among its K nearest rows
-    of these two classes, those of the point's class have at least as much weight; the utility is
-    the mean over the other classes, and 1/C for the empty coalition.
-
-    Let P be the distribution of the sum of the signed weights of K - 1 random rows nearer than the
-    one at rank m, without row i of signed weight u, which is nearer, too. Row i replaces row m in
-    coalitions whose K-th nearest member is row m, and adds, on average,
-    ``steps[m - 1] (P(sum < -u_m) - P(sum < -u))``. The probabilities depend on i by its weight u
-    alone, which has at most ``2**(n_bits + 1) + 1`` values: the values of all rows take
-    time O(n K^2 2^n_bits), where the algorithm of the paper is quadratic in n.
-
-    Parameters
-    ----------
-    class_counts : array-like of int of shape (n_classes,)
-        Number of players of each class.
-    n_neighbors : int
-        Number K of neighbours.
-    n_bits : int, default=0
-        Number of bits of a weight; 0 without weights.
-    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
-        The semivalue, see `skvalue.semivalues.check_semivalue`.
-    left_out : bool, default=False
-        Whether a validation point is one of the rows of its class, and does not play there.
-
-    Returns
-    -------
-    game : VoteGame
-        The tables.
-
-    References
-    ----------
-    J. T. Wang, P. Mittal, R. Jia: "Efficient Data Shapley for Weighted Nearest Neighbor
-    Algorithms", AISTATS 2024; Theorem 5 and Appendix B.
-    """
-    from ._vote_kernels import VoteGame
-
-    counts = np.asarray(class_counts)
-    n, n_classes = int(counts.sum()) - left_out, len(counts)
-    near = near_rows(n, n_neighbors, semivalue).near
-    steps = np.zeros(n + 1)
-    steps[:n] = n_neighbors * (near[:-1] - near[1:])
-    sizes = np.zeros((n_classes, n_classes, n_neighbors))
-    for both in np.unique(pairs := counts[:, None] + counts - left_out):
-        if both > 0:
-            some = near_rows(int(both), n_neighbors, semivalue).sizes / both
-            sizes[pairs == both, : len(some)] = some
-    return VoteGame(
-        n=n, n_neighbors=n_neighbors, weighted=n_bits > 0, scale=2**n_bits, empty=1.0 / n_classes,
-        steps=steps, sizes=sizes,
-    )  # fmt: skip
+def _over_nearest(add, players, X, n_columns):
+    """What a kernel adds up over the nearest players of each of some rows."""
+    votes, out = min(players.game.n_neighbors, len(players.y)), np.zeros((len(X), n_columns))
+    for part, order in ranks(players.engine, players.space, X, None, votes):
+        some = np.zeros((len(part), n_columns))
+        add(*order, votes, players.y, some)
+        out[part] = some
+    return out

@@ -12,8 +12,10 @@ import numpy as np
 from ..._utils.compiled import compiled
 
 
-class TargetGame(NamedTuple):
+class TargetTables(NamedTuple):
     """Tables of the regression game of n players, see `target_game`.
+
+    (A NamedTuple, which compiled loops take.)
 
     With z_r the centred target at rank r, u that of the point, and Z_r the sum of z before r, the
     value at rank r is ``base - a_r z_r^2 - 2 z_r (b_r Z_r + sum_{j > r} b_{j-1} z_j) + 2 u q_r z_r

@@ -16,8 +16,10 @@ from ..._utils.compiled import compiled
 _TIED = 1e-14  # distances that differ by less, relative to their size, are equal
 
 
-class VoteGame(NamedTuple):
+class VoteTables(NamedTuple):
     """Tables of the game of a majority vote, see `vote_game`.
+
+    (A NamedTuple, which compiled loops take.)
 
     ``steps[r]`` is the probability that the coalition that a row joins has K - 1 of the r - 1
     nearest others and the next one; ``sizes[c, d, s]`` that it has s rows, in the game of the

@@ -7,7 +7,7 @@ import numpy as np
 from ...semivalues import size_weights
 
 
-class Coalitions(NamedTuple):
+class SizeTables(NamedTuple):
     """The coalition S of the n - 1 others that a player joins, as tables of its near rows.
 
     ``sizes[s] = n P(|S| = s)`` for s < min(K, n), ``near[r] = P(F) / K`` for the event F that S has
@@ -42,14 +42,14 @@ def near_rows(n, n_neighbors, semivalue="shapley", min_coalition=0):
 
     Returns
     -------
-    coalitions : Coalitions
+    tables : SizeTables
         The tables.
     """
     k, r = n_neighbors, np.maximum(np.arange(n + 1), 1)
     if semivalue == "shapley" and not min_coalition:
         u = np.minimum(k - 1, r - 1)
         joint = np.divide(u * (u + 1) / 2, r * (r - 1), out=np.zeros(n + 1), where=r > 1)
-        return Coalitions(np.ones(min(k, n)), 1.0 / np.maximum(r, k), joint)
+        return SizeTables(np.ones(min(k, n)), 1.0 / np.maximum(r, k), joint)
     if min_coalition:
         sizes = np.where(np.arange(min(k, n)) < min_coalition, 0.0, 1.0 / (n - min_coalition))
     else:
@@ -67,7 +67,7 @@ def near_rows(n, n_neighbors, semivalue="shapley", min_coalition=0):
         table[k:n] += np.cumsum(drops[::-1])[::-1]
         table[:k] = table[min(k, n)]
     joint[:2] = 0.0  # there is no nearer row
-    return Coalitions(sizes * n, near / k, joint)
+    return SizeTables(sizes * n, near / k, joint)
 
 
 def _steps(n, k, semivalue):

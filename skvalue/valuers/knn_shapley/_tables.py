@@ -1,0 +1,258 @@
+"""Tables of the KNN-Shapley games: values as a function of rank, and the error of `max_rank`."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from ._sizes import near_rows
+
+
+def class_game(
+    n, n_neighbors, n_classes, utility="soft", semivalue="shapley", min_coalition=0
+):  # fmt: skip
+    """Tables of the classification game: values as a function of rank.
+
+    With matches m_r in order of distance, k = min(K, n) for "soft" and k = K for "original", and
+    h = H_k - 1 for "soft" and 0 for "original", the Shapley value at rank r is
+
+        ``-h M / (n (n - 1)) - [soft] / (C n) + m_r (h / (n - 1) + 1 / max(r, k))
+        - sum_{j > max(r, k)} m_j / (j (j - 1))``,   M the number of matches,
+
+    which is the sum of the recursion of the papers, with k = min(K, n) throughout: as printed, the
+    recursion of Wang and Jia is wrong for n < K.
+
+    For another semivalue, 1 / max(r, k) becomes ``near[r]`` of `SizeTables`. With q_s the
+    probability that a player joins a coalition of s others, let ``R = q_1 / 2 + ... + q_{k-1} / k``
+    for "soft" and 0 for "original"; then h / n becomes R, 1 / n becomes q_0, and h / (n - 1)
+    becomes ``R n / (n - 1) + q_0 - near[n]`` for "soft".
+
+    Parameters
+    ----------
+    n : int
+        Number of players.
+    n_neighbors : int
+        Number K of neighbours.
+    n_classes : int
+        Number C of classes.
+    utility : {"soft", "original"}, default="soft"
+        The game, see `KNNShapleyValuer`.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
+        The semivalue, see `skvalue.semivalues.check_semivalue`.
+    min_coalition : int, default=0
+        Number of rows that a coalition has at least.
+
+    Returns
+    -------
+    game : ClassTables
+        The tables.
+
+    References
+    ----------
+    Wang and Jia (2023), Theorem 2; Jia et al. (2019), Theorem 1.
+    """
+    from ._class_kernels import ClassTables
+
+    votes = min(n_neighbors, n)
+    soft = utility == "soft"
+    sizes, inv, _ = near_rows(n, votes if soft else n_neighbors, semivalue, min_coalition)
+    sums = np.concatenate([[0.0], np.cumsum(inv[1:])])
+    inv[0] = 1.0 / (votes if soft else n_neighbors)
+    pairs = max(n - 1, 1)
+    base = base_match = gain = 0.0
+    if soft:
+        h = (sizes[1:] / np.arange(2, votes + 1)).sum()
+        base, base_match = -sizes[0] / (n_classes * n), -h / (n * pairs)
+        gain = h / pairs + (sizes[0] - sizes.sum() / votes) / n
+    return ClassTables(
+        n=n, votes=votes, inv=inv, sums=sums, base=float(base), base_match=float(base_match),
+        gain=float(gain),
+    )  # fmt: skip
+
+
+def target_game(n, n_neighbors, utility="soft", semivalue="shapley", min_coalition=0):
+    """Tables of the regression game: values as a function of rank.
+
+    A coalition S predicts ``p(|S|)`` times the sum of the targets of its ``min(K, |S|)`` nearest
+    rows, relative to the mean of the validation targets, with p(s) = 1 / min(K, s) for "soft" and
+    1 / K for "original"; its utility is minus the squared error. The rows at ranks i and i + 1 are
+    exchangeable except for their targets, so the difference of their values is a weighted sum of
+    the probabilities that fewer than K members of a random coalition are nearer (Jia et al. 2019,
+    Theorem 6, for 1 / K). The sums of these differences are the tables. They hold for every
+    semivalue, with the probabilities of `SizeTables`.
+
+    Parameters
+    ----------
+    n : int
+        Number of players.
+    n_neighbors : int
+        Number K of neighbours.
+    utility : {"soft", "original"}, default="soft"
+        The game, see `KNNShapleyValuer`.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
+        The semivalue, see `skvalue.semivalues.check_semivalue`.
+    min_coalition : int, default=0
+        Number of rows that a coalition has at least.
+
+    Returns
+    -------
+    game : TargetTables
+        The tables; the docstring of the class has the formula.
+    """
+    from ._target_kernels import TargetTables
+
+    soft = utility == "soft"
+    votes = min(n_neighbors, n)
+    sizes, near, joint = near_rows(n, n_neighbors, semivalue, min_coalition)
+    k = np.arange(votes)  # sizes of coalitions in which a far row still counts
+    p = 1.0 / np.maximum(k, 1) if soft else np.full(votes, 1.0 / n_neighbors)  # p(k)
+    joined = 1.0 / (k + 1) if soft else p  # p(k + 1)
+    last = 1.0 / n_neighbors
+    others, pairs = max(n - 1, 1), max(n - 2, 1)
+    # Mean over coalitions of p^2 times the event that the row is among the K nearest,
+    few = k[: votes - 1]
+    without = (sizes[:-1] * (n - 1 - few) + sizes[1:] * (few + 1)) / n  # sizes of pairs' coalitions
+    excess = without * (joined[: votes - 1] ** 2 - last**2)
+    a = excess.sum() / others + last * near
+    # and of p^2 times the event that it is, and that a given nearer row is in the coalition.
+    b = (excess * few).sum() / pairs / others + last**2 * joint
+    q = near.copy()
+    # The farthest row counts only in coalitions of fewer than K rows.
+    from_second = slice(1, None)
+    c1 = (sizes * joined**2 * k)[from_second].sum() / others
+    drop = (sizes * (p**2 - joined**2))[from_second]
+    e1 = (drop * k[from_second]).sum() / others
+    e2 = (drop * k[from_second] * (k[from_second] - 1)).sum() / (others * pairs)
+    d1 = (sizes * (joined - p) * k)[from_second].sum() / others
+    b[n] = (c1 + e2) / n
+    a[n] = 2 * b[n] + ((sizes * joined**2).sum() - 2 * c1 + e1 - 2 * e2) / n
+    q[n] = ((sizes * joined).sum() - d1) / n
+    return TargetTables(
+        n=n, votes=votes, weight=1.0 / votes if soft else last, soft=soft, a=a, b=b, q=q,
+        d1=float(d1), e1=float(e1), e2=float(e2), alone=float(sizes[0]),
+    )  # fmt: skip
+
+
+def max_rank_bound(n, max_rank, n_neighbors=1, semivalue="shapley", min_coalition=0):
+    """Bound of the error of values when only the nearest rows are ranked.
+
+    Rows beyond rank R = `max_rank` >= K count as tied. Their values, and the exact ones, are in an
+    interval of length 1/(R + 1) - 1/n; the error of the values of nearer rows comes from the
+    weights of the ranks beyond R, whose sum is 1/R - 1/n. The sum of the values is exact. For
+    another semivalue, 1 / r becomes ``near[r]`` of `SizeTables`.
+
+    Parameters
+    ----------
+    n : int
+        Number of players.
+    max_rank : int
+        Number of ranks.
+    n_neighbors : int, default=1
+        Number K of neighbours, at most `max_rank`.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
+        The semivalue.
+    min_coalition : int, default=0
+        Number of rows that a coalition has at least.
+
+    Returns
+    -------
+    bound : float
+        Bound of ``|value - exact value|``; 0 if all rows are ranked.
+
+    Examples
+    --------
+    >>> round(max_rank_bound(n=1000, max_rank=100), 6)
+    0.009
+    """
+    near = near_rows(n, n_neighbors, semivalue, min_coalition).near
+    return max(0.0, float(near[min(max_rank, n)] - near[n]))
+
+
+@lru_cache(maxsize=64)  # a fit asks several times
+def smallest_max_rank(n, tol, n_neighbors=1, semivalue="shapley", min_coalition=0):
+    """Smallest number of ranks whose `max_rank_bound` is at most ``tol``.
+
+    The bound decreases with the rank, so that a search in its table of n numbers finds the smallest
+    one. For the Shapley value it is 1 / (tol + 1/n), rounded up, or K if that is larger.
+
+    Parameters
+    ----------
+    n : int
+        Number of players.
+    tol : float
+        Largest error of a value, at least 0.
+    n_neighbors : int, default=1
+        Number K of neighbours, the smallest rank.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
+        The semivalue.
+    min_coalition : int, default=0
+        Number of rows that a coalition has at least.
+
+    Returns
+    -------
+    max_rank : int
+        The number of ranks, at most n.
+
+    Examples
+    --------
+    >>> smallest_max_rank(n=1000, tol=0.01)
+    91
+    """
+    near = near_rows(n, n_neighbors, semivalue, min_coalition).near
+    first = min(n_neighbors, n)
+    return first + int(np.searchsorted(near[n] - near[first:], -tol))
+
+
+def vote_game(class_counts, n_neighbors, n_bits=0, semivalue="shapley", left_out=False):
+    """Tables of the classification game of a majority vote, with or without weights.
+
+    At one validation point a row has the integer weight ``round(2**n_bits * nearest / distance)``,
+    or 1 without weights. Against another class, a coalition is right if, among its K nearest rows
+    of these two classes, those of the point's class have at least as much weight; the utility is
+    the mean over the other classes, and 1/C for the empty coalition.
+
+    Let P be the distribution of the sum of the signed weights of K - 1 random rows nearer than the
+    one at rank m, without row i of signed weight u, which is nearer, too. Row i replaces row m in
+    coalitions whose K-th nearest member is row m, and adds, on average,
+    ``steps[m - 1] (P(sum < -u_m) - P(sum < -u))``. The probabilities depend on i by its weight u
+    alone, which has at most ``2**(n_bits + 1) + 1`` values: the values of all rows take
+    time O(n K^2 2^n_bits), where the algorithm of the paper is quadratic in n.
+
+    Parameters
+    ----------
+    class_counts : array-like of int of shape (n_classes,)
+        Number of players of each class.
+    n_neighbors : int
+        Number K of neighbours.
+    n_bits : int, default=0
+        Number of bits of a weight; 0 without weights.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"} or (alpha, beta), default="shapley"
+        The semivalue, see `skvalue.semivalues.check_semivalue`.
+    left_out : bool, default=False
+        Whether a validation point is one of the rows of its class, and does not play there.
+
+    Returns
+    -------
+    game : VoteTables
+        The tables.
+
+    References
+    ----------
+    J. T. Wang, P. Mittal, R. Jia: "Efficient Data Shapley for Weighted Nearest Neighbor
+    Algorithms", AISTATS 2024; Theorem 5 and Appendix B.
+    """
+    from ._vote_kernels import VoteTables
+
+    counts = np.asarray(class_counts)
+    n, n_classes = int(counts.sum()) - left_out, len(counts)
+    near = near_rows(n, n_neighbors, semivalue).near
+    steps = np.zeros(n + 1)
+    steps[:n] = n_neighbors * (near[:-1] - near[1:])
+    sizes = np.zeros((n_classes, n_classes, n_neighbors))
+    for both in np.unique(pairs := counts[:, None] + counts - left_out):
+        if both > 0:
+            some = near_rows(int(both), n_neighbors, semivalue).sizes / both
+            sizes[pairs == both, : len(some)] = some
+    return VoteTables(
+        n=n, n_neighbors=n_neighbors, weighted=n_bits > 0, scale=2**n_bits, empty=1.0 / n_classes,
+        steps=steps, sizes=sizes,
+    )  # fmt: skip
