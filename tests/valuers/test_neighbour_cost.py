@@ -56,11 +56,6 @@ def test_points_of_held_out_rows(valuer, rng):
     assert valuer.estimate_cost(X, X[:, 0]).n_points == 60  # a regression
 
 
-def test_each_output_is_counted(rng):
-    (X, _), _ = problem(rng)
-    assert KNNShapleyValuer().estimate_cost(X, X[:, :2]).n_points == 120
-
-
 def slow_distance(a, b):
     time.sleep(2e-4)
     return abs(a[0] - b[0])

@@ -179,7 +179,7 @@ class VoteGame(NamedTuple):
             joined = replace(
                 players, y=y, class_counts=counts, max_rank=n + 1,
                 space=make_space(np.r_[:n, n + x], "precomputed"),
-                tables=self.tables(counts, players.tables.n + 1),
+                tables=self.tables(counts, n + 1 - (points.self_index is not None)),
             )  # fmt: skip
             terms[x, label] = value_points(0, joined, points)[1][n]
         return (terms * factors).sum(axis=1)
