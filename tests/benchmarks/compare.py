@@ -55,12 +55,12 @@ def rows_alone(n, d):
     return dict(X=data["X"], y=data["y"])
 
 
-def texts():
+def texts(n=5000, n_val=100):
     """Texts of about 50 words each, of a vocabulary of 30,000."""
     rng = np.random.default_rng(0)
-    X = sparse.random_array((5100, 30_000), density=50 / 30_000, format="csr", rng=rng)
-    X, y = X.astype(np.float32), rng.integers(0, 2, 5100)
-    return dict(X=X[100:], y=y[100:], X_val=X[:100], y_val=y[:100])
+    X = sparse.random_array((n + n_val, 30_000), density=50 / 30_000, format="csr", rng=rng)
+    X, y = X.astype(np.float32), rng.integers(0, 2, n + n_val)
+    return dict(X=X[n_val:], y=y[n_val:], X_val=X[:n_val], y_val=y[:n_val])
 
 
 def in_a_file():
@@ -268,10 +268,9 @@ def surprise(n, n_particles):
 def scores(n_sellers=30, d=64):
     rng = np.random.default_rng(0)
     scorer = priarta.PriArTaScorer(max_norm=8.0).fit(rng.normal(size=(500, d)))
-    made = priarta.SellerRelease(scorer.model_, 0.8).fit(rng.normal(size=(100, d))).summary_
-    spread = rng.normal(size=(n_sellers, len(made.moment))) * 0.1 * made.moment_noise
-    moments = made.moment + spread
-    return lambda: scorer.score_summaries([made.replaced(moment=moment) for moment in moments])
+    seller = priarta.SellerRelease(scorer.model_, 0.8)
+    made = [seller.fit(X).summary_ for X in rng.normal(size=(n_sellers, 100, d))]
+    return lambda: scorer.score_summaries(made)
 
 
 def sellers(n_sellers=40, d=64):

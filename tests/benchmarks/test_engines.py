@@ -7,9 +7,10 @@ prints the ratios on the CPU, and on a GPU where torch sees one.
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
+
+from .compare import rows, texts
 
 pytestmark = pytest.mark.bench
 
@@ -21,27 +22,21 @@ METHODS = {
 }
 
 
-def problem(n, n_val, d):
-    rng = np.random.default_rng(0)
-    X, X_val = (rng.standard_normal((size, d), dtype=np.float32) for size in (n, n_val))
-    return X, rng.integers(0, 2, n), dict(X_val=X_val, y_val=rng.integers(0, 2, n_val))
-
-
 @pytest.mark.parametrize("d", [32, 512])
 @pytest.mark.parametrize("engine", ["numba", "torch", "faiss"])
 @pytest.mark.parametrize("method", METHODS)
 def test_on_a_cpu(method, engine, d, ratio):
-    pytest.importorskip({"numba": "numba"}.get(engine, engine))
+    pytest.importorskip(engine)
     if engine == "faiss" and method == "KNN":
         pytest.skip("FAISS searches for few neighbours; a search for all rows takes minutes")
     make, limit, _ = METHODS[method]
-    X, y, judges = problem(20_000, 500, d)
+    data = rows(20_000, 500, d)
     valuer = make(d).set_params(engine=engine, device="cpu")
     out = np.empty((500, 20_000), dtype=np.float32)
     measured = ratio(
         f"{method} by {engine}, d={d}, over X_val @ X.T",
-        lambda: valuer.fit(X, y, **judges),
-        lambda: np.matmul(judges["X_val"], X.T, out=out),
+        lambda: valuer.fit(**data),
+        lambda: np.matmul(data["X_val"], data["X"].T, out=out),
         limit,
         rounds=3,
     )
@@ -50,17 +45,13 @@ def test_on_a_cpu(method, engine, d, ratio):
 
 @pytest.mark.parametrize("name", ["KNN", "TKNN"])
 def test_sparse_rows_against_their_product(name, ratio):
-    # 20,000 texts of about 50 words each, of a vocabulary of 30,000.
-    rng = np.random.default_rng(0)
-    X = sparse.random_array((20_500, 30_000), density=50 / 30_000, format="csr", rng=rng)
-    X, y = X.astype(np.float32), rng.integers(0, 2, 20_500)
-    X_val, y_val, X, y = X[20_000:], y[20_000:], X[:20_000], y[:20_000]
+    data = texts(20_000, 500)
     valuer = METHODS[name][0](512).set_params(metric="cosine")
     limit = 100  # the product of thin rows is cheap; sorting them is not
     measured = ratio(
         f"{name} of sparse rows, over their sparse product",
-        lambda: valuer.fit(X, y, X_val=X_val, y_val=y_val),
-        lambda: (X @ X_val.T.tocsr()).toarray(),
+        lambda: valuer.fit(**data),
+        lambda: (data["X"] @ data["X_val"].T.tocsr()).toarray(),
         limit,
         rounds=3,
     )
@@ -80,25 +71,25 @@ def test_a_million_rows_on_a_gpu(method, metric, gpu, ratio):
     import torch
 
     n, n_val, d = 1_000_000, 10_000, 512
-    X, y, judges = problem(n, n_val, d)
+    data = rows(n, n_val, d)
     radius = {"cosine": 0.9, "euclidean": 31.0}[metric]
     valuer = METHODS[method][0](d).set_params(metric=metric, device="cuda")
     if method == "TKNN":
         valuer.set_params(radius=radius)
     torch.set_float32_matmul_precision("highest")
-    rows, val = torch.from_numpy(X).cuda(), torch.from_numpy(judges["X_val"]).cuda()
+    X, val = (torch.from_numpy(data[name]).cuda() for name in ("X", "X_val"))
     out = torch.empty((1000, n), dtype=torch.float32, device="cuda")
 
     def product():
         for start in range(0, n_val, 1000):
-            torch.mm(val[start : start + 1000], rows.T, out=out)
+            torch.mm(val[start : start + 1000], X.T, out=out)
         torch.cuda.synchronize()
 
     def few():  # what does not grow with the validation points
-        valuer.fit(X, y, X_val=judges["X_val"][:10], y_val=judges["y_val"][:10])
+        valuer.fit(**data | {name: data[name][:10] for name in ("X_val", "y_val")})
 
     def fit():
-        valuer.fit(X, y, **judges)
+        valuer.fit(**data)
 
     whole = ratio(f"{method} {metric}, fit, over the product", fit, product, np.inf, rounds=3)
     start = ratio(f"{method} {metric}, fit of 10 points", few, product, np.inf, rounds=3)

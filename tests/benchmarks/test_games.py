@@ -18,6 +18,8 @@ from threadpoolctl import threadpool_limits
 
 from skvalue.games import ModelGame
 
+from .compare import coalitions, learnable
+
 pytestmark = pytest.mark.bench
 
 LOOP = 20  # coalitions of one round of the loop over fits
@@ -29,26 +31,8 @@ def one_thread():
         yield
 
 
-def problem(n, d, target):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n + 500, d))
-    margin = X @ rng.standard_normal(d) + 2 * rng.standard_normal(n + 500)
-    y = (margin > 0).astype(int) if target == "classes" else margin
-    return X[:n], y[:n], X[n:], y[n:]
-
-
-def coalitions(n, kind, rng):
-    """The prefixes of orders, one order after the other; or random ones."""
-    if kind == "orders":
-        count = -(-1000 // n)
-        places = np.argsort([rng.permutation(n) for _ in range(count)], axis=1)
-        masks = places[:, None, :] <= np.arange(n)[None, :, None]
-        return masks.reshape(-1, n)
-    return rng.random((1000, n)) < 0.5
-
-
 def fits(estimator, X, y, X_val, y_val, masks):
-    """The bare loop: what anybody would write."""
+    """The bare loop."""
     scores = []
     for mask in masks:
         model = clone(estimator)
@@ -61,15 +45,15 @@ def fits(estimator, X, y, X_val, y_val, masks):
 
 def speed_up(estimator, data, masks, rounds=5):
     """Coalitions per second over those of the bare loop, in turn; and microseconds of each."""
-    game = ModelGame(estimator, *data, n_jobs=1)
+    game = ModelGame(estimator, **data, n_jobs=1)
     assert game.solver != "loop"
     some = masks[np.linspace(0, len(masks) - 1, LOOP).astype(int)]
     game.utility(masks)  # compiles
-    fits(estimator, *data, some)
+    fits(estimator, **data, masks=some)
     ours, theirs = [], []
     for _ in range(rounds):
         start = perf_counter()
-        fits(estimator, *data, some)
+        fits(estimator, **data, masks=some)
         middle = perf_counter()
         game.utility(masks)
         theirs.append((middle - start) / len(some))
@@ -83,9 +67,9 @@ LOGISTIC = [(100, 10, 100), (300, 20, 40), (500, 50, 10)]
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("kind", ["orders", "random"])
 @pytest.mark.parametrize(("n", "d", "least"), LOGISTIC)
-def test_logistic(n, d, least, kind, capsys, rng):
-    data = problem(n, d, "classes")
-    ratio, ours, theirs = speed_up(LogisticRegression(), data, coalitions(n, kind, rng))
+def test_logistic(n, d, least, kind, capsys):
+    data = learnable(n, d)
+    ratio, ours, theirs = speed_up(LogisticRegression(), data, coalitions(n, kind))
     with capsys.disabled():
         print(
             f"\nlogistic, n={n}, d={d}, {kind}: {ours:.1f} us a coalition, the loop {theirs:.0f} "
@@ -107,9 +91,9 @@ OTHERS = [
 @pytest.mark.parametrize("kind", ["orders", "random"])
 @pytest.mark.parametrize(("estimator", "target", "least"), OTHERS, ids=lambda value: str(value))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::UserWarning")
-def test_others(estimator, target, least, kind, capsys, rng):
-    data = problem(300, 20, target)
-    ratio, ours, theirs = speed_up(estimator, data, coalitions(300, kind, rng))
+def test_others(estimator, target, least, kind, capsys):
+    data = learnable(300, 20, target=target)
+    ratio, ours, theirs = speed_up(estimator, data, coalitions(300, kind))
     if kind == "random":  # nothing to start from: a lower limit
         least = min(least, 60)
     with capsys.disabled():
@@ -123,10 +107,11 @@ def test_others(estimator, target, least, kind, capsys, rng):
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("model", [KNeighborsClassifier(), KNeighborsRegressor()], ids=str)
 def test_neighbours_that_are_refused(model, ratio, rng):
-    data = problem(300, 20, "classes" if isinstance(model, KNeighborsClassifier) else "targets")
+    target = "classes" if isinstance(model, KNeighborsClassifier) else "targets"
+    data = learnable(300, 20, target=target)
     masks = np.argsort(rng.random((500, 300)), axis=1) < rng.integers(2, 5, 500)[:, None]
-    known = ModelGame(model, *data, n_jobs=1)
-    asked = ModelGame(model, *data, n_jobs=1, batch="never", cache_size=0)
+    known = ModelGame(model, **data, n_jobs=1)
+    asked = ModelGame(model, **data, n_jobs=1, batch="never", cache_size=0)
     over = ratio(
         f"coalitions of 2 to 4 rows, {model}, over the loop",
         lambda: known.utility(masks),
@@ -139,14 +124,14 @@ def test_neighbours_that_are_refused(model, ratio, rng):
 
 @pytest.mark.usefixtures("one_thread")
 def test_the_loop_costs_little_over_its_fits(ratio, rng):
-    data = problem(300, 20, "classes")
+    data = learnable(300, 20)
     masks = rng.random((200, 300)) < 0.5
     tree = DecisionTreeClassifier(random_state=0)
-    game = ModelGame(tree, *data, cache_size=0)
+    game = ModelGame(tree, **data, cache_size=0)
     over = ratio(
         "the loop over its fits",
         lambda: game.utility(masks),
-        lambda: fits(tree, *data, masks),
+        lambda: fits(tree, **data, masks=masks),
         1.1,
     )
     assert over <= 1.1

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_diabetes
 
 from skvalue import GradientSemivalueValuer
+
+from .compare import diabetes
 
 pytestmark = pytest.mark.bench
 
@@ -13,10 +14,7 @@ N, PERMUTATIONS = 300, 360  # of the paper's Table 8, 519 to 531 s on its GPU
 
 @pytest.fixture(scope="module")
 def problem():
-    X, y = load_diabetes(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(X))
-    X, y = X[order], (y > np.median(y)).astype(int)[order]
-    return dict(X=X[:N], y=y[:N], X_val=X[N:], y_val=y[N:])
+    return diabetes()
 
 
 def private(noise):

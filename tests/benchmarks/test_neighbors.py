@@ -15,6 +15,8 @@ from sklearn.base import clone
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 
+from .compare import rows
+
 pytestmark = pytest.mark.bench
 
 N, V = 50_000, 1000
@@ -26,53 +28,50 @@ def class_name(valuer):
 
 @pytest.fixture(scope="module", params=[32, 512])
 def problem(request):
-    rng = np.random.default_rng(0)
-    d = request.param
-    X, X_val = (rng.standard_normal((size, d)).astype(np.float32) for size in (N, V))
-    return d, X, rng.integers(0, 2, N), X_val, rng.integers(0, 2, V)
+    return rows(N, V, request.param)
 
 
-def product(X, X_val):
-    out = np.empty((len(X_val), len(X)), dtype=np.float32)
-    return lambda: np.matmul(X_val, X.T, out=out)
+def product(data):
+    out = np.empty((V, N), dtype=np.float32)
+    return lambda: np.matmul(data["X_val"], data["X"].T, out=out)
+
+
+def columns(data):
+    return data["X"].shape[1]
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_tknn_against_the_product(problem, metric, ratio):
-    d, X, y, X_val, y_val = problem
+    d = columns(problem)
     radius = {("euclidean", 32): 7.0, ("euclidean", 512): 31.0}.get((metric, d), 0.9)
     valuer = TKNNShapleyValuer(radius, metric=metric)
     limit = 3.0 if d == 32 else 1.5
-    fit = lambda: valuer.fit(X, y, X_val=X_val, y_val=y_val)  # noqa: E731
-    assert ratio(f"TKNN {metric}, d={d}, over X_val @ X.T", fit, product(X, X_val), limit) <= limit
+    fit = lambda: valuer.fit(**problem)  # noqa: E731
+    assert ratio(f"TKNN {metric}, d={d}, over X_val @ X.T", fit, product(problem), limit) <= limit
     assert 0 < valuer.counts_.mean() < N / 2
 
 
 def test_knn_against_the_product(problem, ratio):
-    d, X, y, X_val, y_val = problem
+    d = columns(problem)
     valuer = KNNShapleyValuer(5)
     # d=32: up to 10 by the ranking, up to 15 with keys finished exactly. d=512: 2.4 to 3.4.
     limit = 15.0 if d == 32 else 3.5
-    fit = lambda: valuer.fit(X, y, X_val=X_val, y_val=y_val)  # noqa: E731
-    assert ratio(f"KNN, d={d}, over X_val @ X.T", fit, product(X, X_val), limit) <= limit
+    fit = lambda: valuer.fit(**problem)  # noqa: E731
+    assert ratio(f"KNN, d={d}, over X_val @ X.T", fit, product(problem), limit) <= limit
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_knn_cost_of_a_pair(dtype, capsys):
     """Cost of a row and a validation point at a million rows over that at 20,000, one thread."""
-    rng = np.random.default_rng(0)
-    fits, costs = {}, {20_000: [], 1_000_000: []}
-    for n in costs:
-        X, X_val = (rng.standard_normal((size, 32)).astype(dtype) for size in (n, 64))
-        y, y_val = rng.integers(0, 2, n), rng.integers(0, 2, 64)
-        fits[n] = X, y, dict(X_val=X_val, y_val=y_val)
+    costs = {20_000: [], 1_000_000: []}
+    fits = {n: rows(n, 64, 32, dtype=dtype) for n in costs}
     valuer = KNNShapleyValuer(5, n_jobs=1)
     for turn in range(8):
-        for n, (X, y, points) in fits.items():
+        for n, data in fits.items():
             repeats = max(1, 200_000 // n)
             start = process_time()
             for _ in range(repeats):
-                valuer.fit(X, y, **points)
+                valuer.fit(**data)
             if turn:  # the first one compiles
                 costs[n].append((process_time() - start) / (repeats * n * 64))
     few, many = (1e9 * np.array(cost) for cost in costs.values())
@@ -92,9 +91,9 @@ def test_knn_cost_of_a_pair(dtype, capsys):
     ids=str,
 )
 def test_knn_semivalues_against_shapley(problem, parameters, ratio):
-    d, X, y, X_val, y_val = problem
+    d = columns(problem)
     fits = [
-        lambda valuer=valuer: valuer.fit(X, y, X_val=X_val, y_val=y_val)
+        lambda valuer=valuer: valuer.fit(**problem)
         for valuer in (KNNShapleyValuer(5, **parameters), KNNShapleyValuer(5))
     ]
     assert ratio(f"KNN {parameters}, d={d}, over the Shapley value", *fits, 1.1) <= 1.1
@@ -104,12 +103,9 @@ def test_knn_semivalues_against_shapley(problem, parameters, ratio):
     "valuer", [KNNShapleyValuer(5), TKNNShapleyValuer(7.0, metric="euclidean")], ids=class_name
 )
 def test_two_threads_against_one(valuer, ratio):
-    rng = np.random.default_rng(0)
-    X, X_val = (rng.standard_normal((size, 32)).astype(np.float32) for size in (N, V))
-    points = dict(X_val=X_val, y_val=rng.integers(0, 2, V))
-    y = rng.integers(0, 2, N)
+    data = rows(N, V, 32)
     fits = [
-        lambda n_jobs=n_jobs: clone(valuer).set_params(n_jobs=n_jobs).fit(X, y, **points)
+        lambda n_jobs=n_jobs: clone(valuer).set_params(n_jobs=n_jobs).fit(**data)
         for n_jobs in (2, 1)
     ]
     # The fit of TKNN takes a tenth of a second: from 1.1 to 1.6 times as fast with two threads.
@@ -180,12 +176,11 @@ def test_weighted_knn_against_shapiq(against_a_peer):
 
 def estimated(problem, valuer, name):
     """Whether the estimated time is within a factor of two of that of a fit: medians of seven."""
-    _, X, y, X_val, y_val = problem
     found = []
     for _ in range(7):
-        cost = valuer.estimate_cost(X, y, X_val=X_val, y_val=y_val)
+        cost = valuer.estimate_cost(**problem)
         start = perf_counter()
-        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+        valuer.fit(**problem)
         found.append(cost.seconds / (perf_counter() - start))
     print(f"\n{name}: estimated over measured seconds {np.round(np.sort(found), 2)}")
     return 0.5 <= np.median(found) <= 2
@@ -194,7 +189,7 @@ def estimated(problem, valuer, name):
 @pytest.mark.parametrize("engine", ["numba", "torch"])
 @pytest.mark.parametrize("max_rank", [None, 100])
 def test_estimated_seconds_of_knn(problem, max_rank, engine):
-    d, *_ = problem
+    d = columns(problem)
     if engine == "torch":
         pytest.importorskip("torch")
     valuer = KNNShapleyValuer(5, max_rank=max_rank, engine=engine, device="cpu")
@@ -203,5 +198,5 @@ def test_estimated_seconds_of_knn(problem, max_rank, engine):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_estimated_seconds_of_tknn(problem, n_jobs):
-    d, *_ = problem
+    d = columns(problem)
     assert estimated(problem, TKNNShapleyValuer(0.9, n_jobs=n_jobs), f"TKNN, {n_jobs} jobs, d={d}")

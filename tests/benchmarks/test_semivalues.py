@@ -15,6 +15,8 @@ from skvalue import SemivalueValuer
 from skvalue.games import ModelGame
 from skvalue.samplers import ORDERS
 
+from .compare import learnable
+
 pytestmark = pytest.mark.bench
 
 DATA = """
@@ -59,22 +61,15 @@ def test_data_shapley_against_pydvl(against_a_peer):
     assert against_a_peer(what, "SKVALUE_PEERS_PYTHON", DATA, PEER, OURS) >= 30
 
 
-def problem(n=200, d=10):
-    rng = np.random.default_rng(0)
-    X, w = rng.standard_normal((n + 500, d)), rng.standard_normal(d)
-    y = (X @ w + 2 * rng.standard_normal(n + 500) > 0).astype(int)
-    return X[:n], y[:n], dict(X_val=X[n:], y_val=y[n:])
-
-
 def test_samplers_side_by_side(capsys):
-    X, y, points = problem()
+    data = learnable(200, 10)
     table = {}
     for semivalue in ("shapley", "banzhaf", (4, 1)):
         for sampler in (*ORDERS, "subsets", "stratified"):
             valuer = SemivalueValuer(
                 semivalue=semivalue, sampler=sampler, max_evaluations=20_000, random_state=0
             )
-            valuer.fit(X, y, **points)
+            valuer.fit(**data)
             error = np.sqrt(np.mean(valuer.values_error_**2))
             table[semivalue, sampler] = error * np.sqrt(valuer.n_evaluations_ / 20_000)
     with capsys.disabled():
@@ -89,7 +84,7 @@ def test_samplers_side_by_side(capsys):
 
 @pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
 def test_overhead_over_the_fits(sampler, capsys, monkeypatch):
-    X, y, points = problem()
+    data = learnable(200, 10)
     spent = []
     utility = ModelGame.utility
 
@@ -104,7 +99,7 @@ def test_overhead_over_the_fits(sampler, capsys, monkeypatch):
         LogisticRegression(), batch="never", sampler=sampler, max_evaluations=3000, n_jobs=1
     )
     start = perf_counter()
-    valuer.fit(X, y, **points)
+    valuer.fit(**data)
     overhead = (perf_counter() - start) / sum(spent) - 1
     with capsys.disabled():
         print(f"\n{sampler}: overhead over {valuer.n_evaluations_} fits: {overhead:.1%}")
