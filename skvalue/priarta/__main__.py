@@ -35,7 +35,6 @@ def _parser(prog):
     summarize.set_defaults(command=_summarize)
     summarize.add_argument("model", help="folder that the buyer exported")
     summarize.add_argument("rows", help="an .npz, .npy or .csv (no header) file of your rows")
-    summarize.add_argument("--key", help="name of the array in an .npz file that has several")
     summarize.add_argument(
         "--epsilon",
         type=float,
@@ -86,7 +85,7 @@ def _release(options):
         relation=options.relation,
         ledger=ledger,
     )
-    return seller.fit(read_rows(options.rows, options.key))
+    return seller.fit(read_rows(options.rows))
 
 
 def _check(options):
@@ -100,37 +99,33 @@ def _check(options):
     print(summary.guarantee or "NO PRIVACY IS GUARANTEED.")
 
 
-def read_rows(path, key=None):
-    """Rows from an .npz (array `key`), .npy or .csv file; no code in it is executed."""
-    rows = _read(path, os.path.splitext(path)[1].lower(), key)
-    if not isinstance(rows, np.ndarray) or rows.ndim == 0 or rows.dtype.kind not in "buif":
-        got = getattr(rows, "dtype", "something else")
-        raise ValueError(f"rows must be an array of real numbers. Got {path}, which holds {got}.")
+def read_rows(path):
+    """Rows from an .npz file of one array, an .npy or a .csv file; no code in it is executed."""
+    kind = os.path.splitext(path)[1].lower()
+    if kind not in (".npz", ".npy", ".csv"):
+        raise ValueError(f"rows must be an .npz, .npy or .csv file. Got {path}.")
+    if kind == ".csv":
+        read = partial(np.loadtxt, delimiter=",", ndmin=2)
+        rows = _loaded(path, ".csv file of numbers without a header", read, path)
+    else:
+        rows = _loaded(path, f"whole {kind} file of one array of numbers", _read_arrays, path, kind)
+    if rows.ndim == 0 or rows.dtype.kind not in "buif":
+        raise ValueError(
+            f"rows must be an array of real numbers. Got {path}, which holds {rows.dtype}."
+        )
     return rows
 
 
-def _read(path, kind, key):
-    if key is not None and kind != ".npz":
-        raise ValueError(f"--key is for an .npz file. Got {path}.")
-    if kind == ".csv":
-        read = partial(np.loadtxt, delimiter=",", ndmin=2)
-        return _loaded(path, ".csv file of numbers without a header", read, path)
-    if kind not in (".npz", ".npy"):
-        raise ValueError(f"rows must be an .npz, .npy or .csv file. Got {path}.")
-    what = f"whole {kind} file of numbers"
-    loaded = _loaded(path, what, np.load, path)
+def _read_arrays(path, kind):
+    loaded = np.load(path)
     if isinstance(loaded, np.ndarray) != (kind == ".npy"):
-        raise ValueError(f"rows must be a {what}. Got {path}, which is of another kind.")
+        raise ValueError("a file of another kind")
     if kind == ".npy":
         return loaded
     with loaded as arrays:
-        if not arrays.files:
-            raise ValueError(f"rows must be in an array of the file. Got {path}, which has none.")
-        if key is None and len(arrays.files) == 1:
-            key = arrays.files[0]
-        if key not in arrays.files:
-            raise ValueError(f"--key must be one of {', '.join(arrays.files)}. Got {key!r}.")
-        return _loaded(path, what, arrays.__getitem__, key)
+        if len(arrays.files) != 1:
+            raise ValueError(f"the arrays {sorted(arrays.files)}")
+        return arrays[arrays.files[0]]
 
 
 def _loaded(path, what, load, *args):

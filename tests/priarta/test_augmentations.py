@@ -60,9 +60,8 @@ def test_each_image_is_transformed_on_its_own():
 
 def test_auto():
     rows = torch.rand(4, 5)
-    table = make_augmentations("auto", (5,), rows, 0.5)
-    assert table.pool is rows
-    assert table.rate == 0.5
+    table = make_augmentations("auto", (5,), rows)
+    assert table.keywords == {"pool": rows, "rate": 0.3}
     names = {
         channels: [
             type(part).__name__

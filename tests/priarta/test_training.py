@@ -1,5 +1,7 @@
 """The training loop that the representation and the latent map share."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,8 @@ torch = pytest.importorskip("torch")
 
 from skvalue._utils.torch_device import seeded
 from skvalue.priarta.maps import Training, learning_rate_factor
+
+STOPPING = dict(early_stopping=True, validation_fraction=0.2, n_iter_no_change=3)
 
 
 def training(n=40, seed=0, **options):
@@ -22,15 +26,11 @@ def training(n=40, seed=0, **options):
         seen.append(rows)
         return (network(x[rows]) - 3 * x[rows] - 1).square().mean()
 
-    options = {
-        "n_epochs": 60,
-        "batch_size": 10,
-        "learning_rate": 0.3,
-        "weight_decay": 0.0,
-        "rng": rng,
-        "device": "cpu",
-    } | options
-    return Training(network, loss_of, n, **options), network, seen
+    defaults = dict(n_epochs=60, batch_size=10, learning_rate=0.3, weight_decay=0.0)
+    options = SimpleNamespace(
+        **{**defaults, "mixed_precision": False, "early_stopping": False, **options}
+    )
+    return Training(options, network, loss_of, n, rng, "cpu"), network, seen
 
 
 def test_it_learns():
@@ -66,7 +66,7 @@ def test_the_seed_decides_and_torch_is_left_alone():
 
 
 def test_early_stopping_keeps_the_best_weights():
-    loop, network, seen = training(n_epochs=50, patience=3, tol=1e-3, n_held_out=8)
+    loop, network, seen = training(n_epochs=50, tol=1e-3, **STOPPING)
     worse = iter([5.0, 2.0, 1.0, 4.0, 1.0 - 5e-4, 3.0, 9.0, 9.0])
     kept = []
     loss_in_training = loop.loss_of
@@ -90,7 +90,7 @@ def test_early_stopping_keeps_the_best_weights():
 
 
 def test_held_out_losses_use_the_same_random_numbers_each_epoch():
-    loop, network, _ = training(patience=5, n_held_out=8)
+    loop, network, _ = training(**STOPPING, tol=0.0)
     loop.loss_of = lambda rows: network(torch.rand(len(rows), 1)).sum() * 0 + torch.rand(())
     list(loop.epochs())
     assert len(set(loop.held_out_losses)) == 1

@@ -5,8 +5,6 @@ from importlib import import_module
 from ._modules import (
     LATENTS,
     REPRESENTATIONS,
-    ExportableMap,
-    Representation,
     as_rows,
     class_named,
     count_rows,

@@ -1,12 +1,19 @@
-"""Interfaces and names of the two maps from a data set to latent rows.
+"""Names of the two maps from a data set to latent rows.
 
 Modules 1 and 2 of PriArTa: a *representation* maps raw rows (images, texts, tables) to vectors, and
 a *latent map* maps these to the latent rows, whose moments a seller releases. Both are objects with
-`fit` and `transform`; both are fitted on the buyer's rows only.
+`fit` and `transform`, fitted on the buyer's rows only.
+
+The output of `transform` for a row depends only on that row and on the fitted weights: not on other
+rows (a network is in evaluation mode, with the buyer's batch statistics), on random numbers or on
+the number of rows. The guarantee of a seller's release depends on this.
+
+A map that can be exported has `to_arrays`, which returns weights by name (letters, digits, "_" and
+".") and a configuration for JSON, and the class method `from_arrays`, which makes the fitted map of
+both, which are untrusted, and checks them.
 """
 
 from importlib import import_module
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,34 +30,6 @@ LATENTS = {
     "vae": "skvalue.priarta.maps.vae:GaussianVAE",
 }
 NETWORKS = {"simclr", "vae"}
-
-
-@runtime_checkable
-class Representation(Protocol):
-    """Interface of a representation or a latent map.
-
-    The output of `transform` for a row depends only on that row and on the fitted weights: not on
-    other rows (a network is in evaluation mode, with the buyer's batch statistics), on random
-    numbers or on the number of rows. The guarantee of a seller's release depends on this.
-    """
-
-    def fit(self, X):
-        """Fit to the buyer's rows; a latent map gets a two-dimensional float64 array."""
-
-    def transform(self, X):
-        """A two-dimensional array of finite float64 numbers, one row for each row of X."""
-
-
-@runtime_checkable
-class ExportableMap(Representation, Protocol):
-    """Interface of a map that can be exported, as arrays and JSON."""
-
-    def to_arrays(self):
-        """Weights by name (letters, digits, "_" and "."), and a configuration for JSON."""
-
-    @classmethod
-    def from_arrays(cls, arrays, config):
-        """The fitted map, from untrusted arrays and configuration, all of which it checks."""
 
 
 def class_named(name, names):

@@ -16,8 +16,6 @@ from ..._utils.torch_device import find_device, gains_from_bfloat16, seeded
 from ...base import Run
 from ...exceptions import IncompleteFitWarning
 
-_OF_TRAINING = ("n_epochs", "batch_size", "learning_rate", "weight_decay", "mixed_precision")
-
 
 def learning_rate_factor(step, n_steps):
     """Linear warm-up over a tenth of the steps, then half a cosine to zero.
@@ -34,41 +32,33 @@ def learning_rate_factor(step, n_steps):
 class Training:
     """Training of a network by AdamW, one epoch at a time.
 
-    ``loss_of`` maps indices of rows, a tensor on the CPU, to the mean loss over them; ``rng`` gives
-    the seed of each epoch. A smaller last batch is left out; its rows differ between epochs. With
-    ``patience``, ``n_held_out`` random rows are held out and evaluated after each epoch; training
-    stops after `patience` epochs without an improvement by ``tol``, and the best weights are kept.
+    ``options`` has the parameters of a `TrainedTransformer`. ``loss_of`` maps indices of rows, a
+    tensor on the CPU, to the mean loss over them; ``rng`` gives the seed of each epoch. A smaller
+    last batch is left out; its rows differ between epochs. With ``early_stopping``, a random
+    fraction of rows is held out and evaluated after each epoch; training stops after
+    ``n_iter_no_change`` epochs without an improvement by ``tol``, and the best weights are kept.
     """
 
-    def __init__(
-        self,
-        network,
-        loss_of,
-        n_rows,
-        *,
-        n_epochs,
-        batch_size,
-        learning_rate,
-        weight_decay,
-        rng,
-        device,
-        mixed_precision=False,
-        patience=None,
-        tol=0.0,
-        n_held_out=0,
-    ):
-        self.network, self.loss_of, self.rng, self.device = network, loss_of, rng, device
-        self.learning_rate, self.mixed_precision = learning_rate, mixed_precision
+    def __init__(self, options, network, loss_of, n_rows, rng, device):
+        self.options, self.network, self.loss_of = options, network, loss_of
+        self.rng, self.device = rng, device
+        n_held_out, mixed = 0, options.mixed_precision
+        if options.early_stopping:
+            n_held_out = max(2, round(options.validation_fraction * n_rows))
+            if n_rows - n_held_out < 2:
+                raise ValueError(
+                    f"early_stopping holds out {n_held_out} of {n_rows} rows and needs 2 to train "
+                    "on. Pass more rows or a smaller validation_fraction."
+                )
         order = torch.from_numpy(rng.permutation(n_rows))
         self.held_out, self.rows = order[:n_held_out], order[n_held_out:]
-        self.batch_size = min(batch_size, len(self.rows))
-        self.n_epochs = n_epochs
-        self.patience, self.tol = patience, tol
+        self.batch_size = min(options.batch_size, len(self.rows))
+        self.mixed_precision = gains_from_bfloat16(device) if mixed == "auto" else mixed
         self.losses, self.held_out_losses, self.stopped_early = [], [], False
         self._optimizer = torch.optim.AdamW(
-            network.parameters(), lr=learning_rate, weight_decay=weight_decay
+            network.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay
         )
-        n_steps = n_epochs * (len(self.rows) // self.batch_size)
+        n_steps = options.n_epochs * (len(self.rows) // self.batch_size)
         self._schedule = torch.optim.lr_scheduler.LambdaLR(
             self._optimizer, lambda step: learning_rate_factor(step, n_steps)
         )
@@ -101,16 +91,16 @@ class Training:
 
     def epochs(self):
         """Train, and yield the mean loss of each epoch, which must be finite."""
-        for epoch in range(self.n_epochs):
+        for epoch in range(self.options.n_epochs):
             with seeded(self.rng.randint(2**31), self.device):
                 loss = self._epoch()
             if not math.isfinite(loss):
                 raise RuntimeError(
                     f"The loss was {loss} in epoch {epoch + 1}. Lower learning_rate "
-                    f"({self.learning_rate})."
+                    f"({self.options.learning_rate})."
                 )
             self.losses.append(loss)
-            if self.patience is not None:
+            if self.options.early_stopping:
                 self._keep_best()
             yield loss
             if self.stopped_early:
@@ -119,11 +109,11 @@ class Training:
     def _keep_best(self):
         loss = self._held_out_loss()
         self.held_out_losses.append(loss)
-        self._waited = 0 if loss < self._best - self.tol else self._waited + 1
+        self._waited = 0 if loss < self._best - self.options.tol else self._waited + 1
         if loss < self._best:
             self._best = loss
             self._best_weights = copy.deepcopy(self.network.state_dict())
-        self.stopped_early = self._waited >= self.patience
+        self.stopped_early = self._waited >= self.options.n_iter_no_change
 
     def finish(self):
         """The network on the CPU in evaluation mode, with the best weights if there are any."""
@@ -170,22 +160,6 @@ class TrainedTransformer(
             )
         return self._learnt
 
-    def _training(self, network, loss_of, n_rows, rng, device):
-        """`Training` with the parameters of the estimator; checks the number of held-out rows."""
-        patience = {}
-        if self.early_stopping:
-            n_held_out = max(2, round(self.validation_fraction * n_rows))
-            if n_rows - n_held_out < 2:
-                raise ValueError(
-                    f"early_stopping holds out {n_held_out} of {n_rows} rows and needs 2 to train "
-                    "on. Pass more rows or a smaller validation_fraction."
-                )
-            patience = dict(patience=self.n_iter_no_change, tol=self.tol, n_held_out=n_held_out)
-        settings = {name: getattr(self, name) for name in _OF_TRAINING}
-        if settings["mixed_precision"] == "auto":
-            settings["mixed_precision"] = gains_from_bfloat16(device)
-        return Training(network, loss_of, n_rows, rng=rng, device=device, **settings, **patience)
-
     def _set_loaded(self, network, learnt, n_features):
         """Set a loaded network and its record."""
         swap_in(
@@ -216,9 +190,9 @@ class TrainedTransformer(
         former, device = self._former(), find_device(self.device)
         host = blank_of(self) if former is None else self
         network, loss_of, n_rows, learnt = self._prepare(X, host, former, device)
-        training = self._training(network, loss_of, n_rows, learnt.rng, device)
+        training = Training(self, network, loss_of, n_rows, learnt.rng, device)
         run = Run(self)
-        with run.steps(training.n_epochs, "epochs trained") as done:
+        with run.steps(self.n_epochs, "epochs trained") as done:
             for _ in training.epochs():
                 done()
         if run.interrupted and not training.losses:
@@ -239,7 +213,7 @@ class TrainedTransformer(
         if run.stopped:
             warnings.warn(
                 f"The fit was stopped by a callback after {len(training.losses)} of "
-                f"{training.n_epochs} epochs.",
+                f"{self.n_epochs} epochs.",
                 IncompleteFitWarning,
                 stacklevel=3,
             )

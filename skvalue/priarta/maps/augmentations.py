@@ -3,8 +3,11 @@
 Importing this imports torch; kornia is imported only for images.
 """
 
+from functools import partial
+
 import torch
 
+_CORRUPTED = 0.3  # fraction of the entries of a table that a view replaces
 AUGMENTATIONS = ("colour", "digits", "table")
 
 
@@ -107,20 +110,10 @@ def corrupt_features(X, pool, rate):
     return torch.where(replaced.to(X.device), drawn, X)
 
 
-class _Corruption:
-    """`corrupt_features` with a given pool and rate."""
-
-    def __init__(self, pool, rate):
-        self.pool, self.rate = pool, rate
-
-    def __call__(self, X):
-        return corrupt_features(X, self.pool, self.rate)
-
-
-def make_augmentations(name, shape, pool, rate=0.3):
+def make_augmentations(name, shape, pool):
     """Augmentations for examples of a shape, by name or "auto".
 
-    "table" replaces entries with probability `rate` by those of the pool (n, ...); the others need
+    "table" replaces entries with probability 0.3 by those of the pool (n, ...); the others need
     kornia.
     """
     if name == "auto":
@@ -135,4 +128,6 @@ def make_augmentations(name, shape, pool, rate=0.3):
         raise ValueError(
             f"augmentations={name!r} takes {takes[name]}. Got examples of shape {tuple(shape)}."
         )
-    return _Corruption(pool, rate) if name == "table" else image_augmentations(name, shape[1:])
+    if name == "table":
+        return partial(corrupt_features, pool=pool, rate=_CORRUPTED)
+    return image_augmentations(name, shape[1:])

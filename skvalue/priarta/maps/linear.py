@@ -144,15 +144,13 @@ class PrincipalComponents(BaseEstimator):
     ----------
     n_components : int, default=8
         Maximum number of directions; it is bounded by the numbers of columns and rows.
-    whiten : bool, default=False
-        Whether each coordinate is divided by its standard deviation among the buyer's rows.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
         Mean of the buyer's rows.
     components_ : ndarray of shape (n_components, n_features)
-        Principal directions, divided by standard deviations if `whiten` is True.
+        Principal directions.
 
     See Also
     --------
@@ -167,12 +165,10 @@ class PrincipalComponents(BaseEstimator):
 
     _parameter_constraints: dict = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "whiten": ["boolean"],
     }
 
-    def __init__(self, n_components=8, *, whiten=False):
+    def __init__(self, n_components=8):
         self.n_components = n_components
-        self.whiten = whiten
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
@@ -197,10 +193,7 @@ class PrincipalComponents(BaseEstimator):
         """
         X = _table(X)
         pca = PCA(min(self.n_components, *X.shape), svd_solver="full").fit(X)
-        scale = np.sqrt(pca.explained_variance_)
-        safe = np.where(scale > 1e-9 * scale.max(initial=0.0), scale, np.inf)
-        self.mean_ = pca.mean_
-        self.components_ = pca.components_ / (safe[:, None] if self.whiten else 1.0)
+        self.mean_, self.components_ = pca.mean_, pca.components_
         return self
 
     def transform(self, X):
@@ -235,8 +228,8 @@ class PrincipalComponents(BaseEstimator):
             Parameters of the map.
         """
         check_is_fitted(self)
-        config = {"n_components": int(self.n_components), "whiten": bool(self.whiten)}
-        return {"mean": self.mean_, "components": self.components_}, config
+        arrays = {"mean": self.mean_, "components": self.components_}
+        return arrays, {"n_components": int(self.n_components)}
 
     @classmethod
     def from_arrays(cls, arrays, config):
@@ -260,8 +253,8 @@ class PrincipalComponents(BaseEstimator):
             If names, shapes or values are invalid.
         """
         size = partial(integer, lowest=1, highest=2**31)
-        n, whiten = named_fields(config, "config", n_components=size, whiten=flag)
-        made = cls(n, whiten=whiten)
+        (n,) = named_fields(config, "config", n_components=size)
+        made = cls(n)
         arrays = named_arrays(arrays, {"mean": (None,), "components": (None, None)})
         made.mean_, made.components_ = arrays["mean"], arrays["components"]
         shape = made.components_.shape

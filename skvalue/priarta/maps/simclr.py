@@ -87,8 +87,6 @@ class SimCLR(TrainedTransformer):
         "table" for tables, "digits" for images of one channel, and "colour" for others. A callable
         takes and returns tensors of shape (n, channels, height, width) with numbers in [0, 1], or
         (n, n_features) with standardized columns.
-    corruption_rate : float, default=0.3
-        Probability that "table" replaces an entry.
     output : {"projection", "backbone"}, default="projection"
         Output of `transform`: the projection, of norm one, which the loss makes equal for all
         views; or the output of the backbone, which keeps more information on orientation and
@@ -171,7 +169,6 @@ class SimCLR(TrainedTransformer):
         "backbone": [StrOptions({"auto", *BACKBONES}), nn.Module],
         "image_shape": ["array-like", None],
         "augmentations": [StrOptions({"auto", *AUGMENTATIONS}), callable],
-        "corruption_rate": [Interval(Real, 0, 1, closed="neither")],
         "output": [StrOptions({"backbone", "projection"})],
         "projection_dim": [Interval(Integral, 1, None, closed="left")],
         "temperature": [Interval(Real, 0, None, closed="neither")],
@@ -184,7 +181,6 @@ class SimCLR(TrainedTransformer):
         *,
         image_shape=None,
         augmentations="auto",
-        corruption_rate=0.3,
         output="projection",
         projection_dim=64,
         temperature=0.5,
@@ -204,7 +200,6 @@ class SimCLR(TrainedTransformer):
         self.backbone = backbone
         self.image_shape = image_shape
         self.augmentations = augmentations
-        self.corruption_rate = corruption_rate
         self.output = output
         self.projection_dim = projection_dim
         self.temperature = temperature
@@ -257,7 +252,7 @@ class SimCLR(TrainedTransformer):
         rng = check_random_state(self.random_state) if former is None else former.rng
         augment = self.augmentations
         if isinstance(augment, str):
-            augment = make_augmentations(augment, examples.shape, rows, self.corruption_rate)
+            augment = make_augmentations(augment, examples.shape, rows)
         if former is None:
             network, learnt = self._build(examples, rng)
         else:
