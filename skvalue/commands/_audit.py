@@ -2,14 +2,9 @@
 
 import json
 import os
-from dataclasses import replace
 
-import numpy as np
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-from .._utils.columns import column_encoder
 from ..review import LabelErrorDetector, audit_table
-from ._files import check_output, pandas, write_all, write_frame, write_text
+from ._files import check_output, write_all, write_frame, write_text
 from ._progress import watched
 from ._rows import add_table, read_rows
 
@@ -74,8 +69,8 @@ def write_report(report, options):
         print(f"{path}: {os.path.getsize(path):,} bytes.")
 
 
-def gate(found, what, limit):
-    """Exit code: whether a fraction is above the limit, which is printed."""
+def exit_code(found, what, limit):
+    """1 if a fraction is above the limit, else 0; prints which."""
     if limit is None:
         return 0
     failed = found > limit
@@ -96,33 +91,11 @@ def _run(options):
     )
     title = os.path.basename(options.table)
     report = audit_table(
-        rows.X, rows.y, detector=watched(detector), title=title, target=options.target
-    )
-    if rows.X_val is not None:
-        report = replace(report, notes=report.notes + list(_validate(rows, report)))
+        rows.X, rows.y, X_val=rows.X_val, y_val=rows.y_val, detector=watched(detector),
+        title=title, target=options.target,
+    )  # fmt: skip
     print(*report.notes, sep="\n")
     print(f"{report}; {report.about['seconds']:.1f} seconds.")
     write_report(report, options)
     what = "the fraction of rows whose suggestion differs, without verdicts,"
-    return gate(report.fraction_listed, what, options.fail_on)
-
-
-def _validate(rows, report):
-    """Sentences: what the validation points say about the table and its list."""
-    hashes = [pandas().util.hash_pandas_object(X, index=False) for X in (rows.X, rows.X_val)]
-    n_equal = int(hashes[1].isin(hashes[0]).sum())
-    yield f"validation: {n_equal} of {len(rows.X_val)} rows are equal to a row of the table."
-    encoder, _ = column_encoder(rows.X)
-    X, X_val = encoder.fit_transform(rows.X), encoder.transform(rows.X_val)
-    classes = report.about["task"] == "classification"
-    forest = (RandomForestClassifier if classes else RandomForestRegressor)(
-        min_samples_leaf=5, random_state=0
-    )
-    kept = np.delete(np.arange(len(X)), report.listed)
-    if len(np.unique(rows.y[kept])) < 2:
-        return
-    scores = [forest.fit(X[r], rows.y[r]).score(X_val, rows.y_val) for r in (slice(None), kept)]
-    yield (
-        f"validation: the {'accuracy' if classes else 'R2'} of a forest is {scores[0]:.4f} with "
-        f"all rows, {scores[1]:.4f} without the {len(report.listed)} listed rows."
-    )
+    return exit_code(report.fraction_listed, what, options.fail_on)

@@ -3,7 +3,7 @@
 import os
 
 from ..review import AuditReport
-from ._audit import add_outputs, check_outputs, gate, write_report
+from ._audit import add_outputs, check_outputs, exit_code, write_report
 
 
 def add_command(commands):
@@ -43,4 +43,4 @@ def _run(options):
         f"({100 * rate.confidence:g} % interval {100 * rate.low:.1f} to {100 * rate.high:.1f})."
     )
     write_report(report, options)
-    return gate(rate.rate, "the error rate of the list, by the verdicts,", options.fail_on)
+    return exit_code(rate.rate, "the error rate of the list, by the verdicts,", options.fail_on)

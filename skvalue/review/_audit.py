@@ -5,10 +5,13 @@ from time import perf_counter
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.validation import check_consistent_length
 
 from .._utils.columns import column_encoder
+from .._utils.embedding import embed
+from ..base import row_hashes
 from ._contents import contents_of, kind_of
 from ._detector import LabelErrorDetector
 from ._report import AuditReport
@@ -20,6 +23,8 @@ def audit_table(
     X,
     y,
     *,
+    X_val=None,
+    y_val=None,
     detector=None,
     contents=None,
     groups=None,
@@ -40,6 +45,9 @@ def audit_table(
         height, width) or (n_samples, height, width, 3), are their pixels without an embedding.
     y : array-like of shape (n_samples,)
         Their labels, or targets. A named series names the target in the report.
+    X_val, y_val : array-like, default=None
+        Other rows, of the same columns, and their labels. The notes of the report then say how many
+        of them are in X, and how well they are predicted with and without the listed rows.
     detector : LabelErrorDetector, default=None
         An unfitted detector, which is cloned. None is
         ``LabelErrorDetector(random_state=random_state)``.
@@ -97,6 +105,9 @@ def audit_table(
     if contents is not None and not issparse(contents):
         check_consistent_length(contents, y_given)
     rows, shown = _rows(detector, n_rows, X is not None)
+    notes = notes + list(detector.preparation_)
+    if X_val is not None:
+        notes += _validation_notes(detector, X, y_given, X_val, y_val)
     return AuditReport(
         about={
             "title": title,
@@ -111,7 +122,7 @@ def audit_table(
             "confidence": detector.confidence,
             "n_verdicts": detector.n_verdicts,
         },
-        notes=notes + list(detector.preparation_),
+        notes=notes,
         values=detector.values_,
         labels=y_given,
         suggestions=detector.suggested_label_,
@@ -128,6 +139,31 @@ def _embedding(X, kind):
     if kind == "text":
         return TfidfVectorizer(), ["texts: TF-IDF of their words"]
     return column_encoder(X) if hasattr(X, "iloc") else (None, [])
+
+
+def _validation_notes(detector, X, y, X_val, y_val):
+    """Sentences: what validation points say about the rows and the list."""
+    hashes, hashes_val = (
+        row_hashes(rows if hasattr(rows, "shape") else np.asarray(rows, dtype=object)).tolist()
+        for rows in (X, X_val)
+    )
+    known = set(map(tuple, hashes))
+    n_equal = sum(tuple(row) in known for row in hashes_val)
+    yield f"validation: {n_equal} of {len(y_val)} rows are equal to a row of the table."
+    if detector.embedding is not None:
+        X, X_val = embed(detector.embedding_, X), embed(detector.embedding_, X_val, "X_val")
+    kept = np.delete(np.arange(len(y)), detector.report_.row)
+    if len(np.unique(y[kept])) < 2:
+        return
+    classes = hasattr(detector, "classes_")
+    forest = RandomForestClassifier if classes else RandomForestRegressor
+    forest = forest(min_samples_leaf=5, random_state=0)
+    whole = forest.fit(X, y).score(X_val, y_val)
+    without = forest.fit(X[kept], y[kept]).score(X_val, y_val)
+    yield (
+        f"validation: the {'accuracy' if classes else 'R2'} of a forest is {whole:.4f} with all "
+        f"rows, {without:.4f} without the {len(y) - len(kept)} listed rows."
+    )
 
 
 def _rows(detector, n_rows, has_rows):

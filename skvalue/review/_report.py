@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from .._utils.records import read_record, refuse
-from ._detector import _check_places
 from ._exchange import label_studio_tasks, verdicts_of
 from ._page import page
 from ._statement import Evidence, make_statement
+from ._verdicts import check_verdicts
 
 _FIELDS = (
     "about", "notes", "values", "labels", "suggestions", "listed", "to_review", "conflicts",
@@ -132,11 +132,8 @@ class AuditReport:
         ValueError
             If there is no such row, or a verdict is neither true nor false.
         """
-        rows, is_error = _check_places(rows, len(self.values)), np.asarray(is_error)
-        if is_error.shape != rows.shape or not np.isin(is_error, [0, 1]).all():
-            refuse("is_error", f"{len(rows)} entries True or False", is_error.tolist())
-        new = dict(zip(rows.tolist(), map(bool, is_error.tolist())))
-        return replace(self, verdicts={**self.verdicts, **new})
+        verdicts = check_verdicts(rows, is_error, len(self.values))
+        return replace(self, verdicts={**self.verdicts, **verdicts})
 
     def read_verdicts(self, path):
         """Take verdicts from a file.

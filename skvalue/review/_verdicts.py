@@ -6,6 +6,8 @@ import numpy as np
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from .._utils.checks import check_length, one_column
+
 _PRIOR = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1, 0, 0, 1]), np.full(4, 0.5)
 
 
@@ -38,6 +40,24 @@ def draw_rows(n_listed, n_verdicts, rng):
     ranks = np.arange(1, n_listed + 1)
     keys = rng.exponential(size=n_listed) * (ranks + n_verdicts / 4)
     return np.argsort(keys, kind="stable")[:n_verdicts]
+
+
+def check_places(rows, n):
+    """Row numbers, or an error."""
+    rows = one_column(rows, "rows")
+    wrong = len(rows) and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n)
+    if wrong:
+        raise ValueError(f"rows must be row numbers from 0 to {n - 1}. Got {rows.tolist()!r}.")
+    return rows.astype(np.intp)
+
+
+def check_verdicts(rows, is_error, n):
+    """Row -> whether its label is wrong, or an error."""
+    rows, is_error = check_places(rows, n), one_column(is_error, "is_error")
+    check_length(is_error, "is_error", len(rows), "rows")
+    if not np.isin(is_error, [0, 1]).all():
+        raise ValueError(f"is_error must hold True or False. Got {is_error.tolist()!r}.")
+    return dict(zip(rows.tolist(), map(bool, is_error.tolist())))
 
 
 @dataclass(frozen=True, eq=False)
