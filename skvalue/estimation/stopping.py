@@ -22,6 +22,7 @@ class Stopping:
     sign_level: float | None = None
     stable_bottom: int | None = None
     anchor: tuple | None = None  # number of coalitions, and the lowest rows, at the last check
+    by_default: bool = False  # whether `max_evaluations` is the default
     stable: bool = False  # whether the lowest rows were the same at the last two checks
 
     @property
@@ -34,6 +35,10 @@ class Stopping:
         """Names of the goals that are set."""
         names = ("tol", "sign_level", "stable_bottom")
         return [name for name in names if getattr(self, name) is not None]
+
+    def set_default(self, max_evaluations):
+        """Set the limit where the user set no rule."""
+        self.max_evaluations, self.by_default = max_evaluations, True
 
     def limit(self, n_games):
         """Most coalitions of each of some games, with that of all players; None without a limit."""

@@ -13,6 +13,7 @@ from ._protocol import failed_warnings as failed_warnings
 from ._stable import StableLogisticGame, stability, validation_bounds
 from ._stable import weight_norm as weight_norm
 from ._training import check_takes_weights as check_takes_weights
+from ._training import seeded as seeded
 from .solvers import check_scorer as check_scorer
 from .solvers import has_solver as has_solver
 from .solvers import on_all_rows as on_all_rows

@@ -37,22 +37,18 @@ def make_training(
     if empty_utility is None:
         empty_utility = empty_utility_of(scoring, scorer, X_val, y_val, weights_val, classes)
     training = Training(
-        _seeded(estimator, random_state), X, y, classes, sample_weight, X_val, y_val, weights_val,
+        seeded(estimator, random_state), X, y, classes, sample_weight, X_val, y_val, weights_val,
         scoring, scorer, _error_score(error_score, empty_utility), device,
     )  # fmt: skip
     return training, empty_utility
 
 
-def _seeded(estimator, random_state):
-    """A clone in which every `random_state` that is None is set."""
+def seeded(estimator, seed, every=False):
+    """A clone in which each `random_state` that is None, or every one, is set."""
     estimator = clone(estimator)
-    if random_state is not None:
-        free = {
-            name: random_state
-            for name, value in estimator.get_params().items()
-            if value is None and name.split("__")[-1] == "random_state"
-        }
-        estimator.set_params(**free)
+    for name, value in estimator.get_params().items():
+        if name.split("__")[-1] == "random_state" and (every or value is None):
+            estimator.set_params(**{name: seed})
     return estimator
 
 

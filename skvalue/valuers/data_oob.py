@@ -7,7 +7,7 @@ from time import perf_counter
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import clone, is_regressor
+from sklearn.base import is_regressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import Bunch
 
@@ -16,7 +16,7 @@ from .._utils.parallel import one_thread
 from .._utils.sklearn import HasMethods, Interval, StrOptions, safe_indexing, validated
 from ..base import Result, make_problem
 from ..exceptions import ImpreciseValuesWarning
-from ..games import check_takes_weights, on_all_rows, train
+from ..games import check_takes_weights, on_all_rows, seeded, train
 from ._retraining._base import BaseRetrainingValuer, takes_of
 
 _CHUNK = 16  # models per task, for any number of workers, so that sums have the same bits
@@ -63,20 +63,6 @@ def default_models(n_rows, n_features):
 
 
 @dataclass(frozen=True, eq=False)
-class Bagging:
-    """Models on bootstrap samples of the players: the rows and what to train on them."""
-
-    estimator: object
-    X: object
-    y: np.ndarray  # labels or targets
-    weights: np.ndarray | None
-    classes: np.ndarray | None
-    codes: np.ndarray | None  # group of each row
-    n_players: int
-    seed: int
-
-
-@dataclass(frozen=True, eq=False)
 class Scores:
     """Sums of out-of-bag scores and of their squares by player, and of how many models."""
 
@@ -93,17 +79,17 @@ class Scores:
         )  # fmt: skip
 
 
-def out_of_bag_scores(bagging, numbers):
+def out_of_bag_scores(estimator, problem, seed, numbers):
     """The scores of some models; none is trained on a bag whose rows all have weight 0."""
-    X, y, weights, codes = bagging.X, bagging.y, bagging.weights, bagging.codes
-    n = bagging.n_players
+    X, y, n = problem.X, problem.labels(problem.y), problem.n_players
+    weights, codes = problem.sample_weight, problem.groups
     total, squares, count = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64)
     if codes is not None:
         sizes = np.bincount(codes, minlength=n)
         members = np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1])
     with one_thread():
         for number in numbers:
-            drawn, model_seed = bootstrap(bagging.seed, number, n)
+            drawn, model_seed = bootstrap(seed, number, n)
             out = np.ones(n, dtype=bool)
             out[drawn] = False
             rows = drawn if codes is None else np.concatenate([members[g] for g in drawn])
@@ -111,28 +97,20 @@ def out_of_bag_scores(bagging, numbers):
             tested = np.flatnonzero(out if codes is None else out[codes])
             if not len(tested) or not len(rows):
                 continue
-            model = _seeded(bagging.estimator, model_seed)
+            model = seeded(estimator, model_seed, every=True)
             with validated(number == numbers[0]):  # its parameters are the same in every bag
-                model, _ = train(model, X, y, weights, bagging.classes, rows)
+                model, _ = train(model, X, y, weights, problem.classes, rows)
             answers = model.predict(safe_indexing(X, tested))
-            if bagging.classes is None:
-                scores = -((np.asarray(answers, dtype=np.float64) - y[tested]) ** 2)
-            else:
+            if problem.n_classes:
                 scores = (answers == y[tested]).astype(np.float64)
+            else:
+                scores = -((np.asarray(answers, dtype=np.float64) - y[tested]) ** 2)
             if codes is not None:  # the score of a group is the mean over its rows
                 scores = np.bincount(codes[tested], scores, n)[out] / sizes[out]
             total[out] += scores
             squares[out] += scores**2
             count += out
     return Scores(total, squares, count, len(numbers))
-
-
-def _seeded(estimator, seed):
-    model = clone(estimator)
-    for name in estimator.get_params():
-        if name.split("__")[-1] == "random_state":
-            model.set_params(**{name: seed})
-    return model
 
 
 class DataOOBValuer(BaseRetrainingValuer):
@@ -266,12 +244,12 @@ class DataOOBValuer(BaseRetrainingValuer):
             As in `fit`.
         """
         problem = make_problem(self, X, y, groups=groups, sample_weight=sample_weight)
-        bagging, count = self._bagging(problem, 0), self._n_models(problem)
-        out_of_bag_scores(bagging, range(1))  # imports, and the memory's first use
+        task, count = (self._model(problem), problem, 0), self._n_models(problem)
+        out_of_bag_scores(*task, range(1))  # imports, and the memory's first use
         start, models = perf_counter(), 0
         while (seconds := perf_counter() - start) < _LONG_ENOUGH:
             models += 1
-            out_of_bag_scores(bagging, range(models, models + 1))
+            out_of_bag_scores(*task, range(models, models + 1))
         limits = [] if self.max_time is None else [float(self.max_time)]
         if count is not None:
             workers = min(effective_n_jobs(self.n_jobs), -(-count // _CHUNK))
@@ -289,14 +267,14 @@ class DataOOBValuer(BaseRetrainingValuer):
         return takes_of(self, points=False)
 
     def _value(self, problem, run):
-        bagging = self._bagging(problem, seed_of(self.random_state))
+        task = self._model(problem), problem, seed_of(self.random_state)
         n, n_models = problem.n_players, self._n_models(problem)
         start, reason = perf_counter(), None
         n_chunks = None if n_models is None else -(-n_models // _CHUNK)
         sums = Scores(np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64), 0)
         with run.steps(n_chunks, "models trained") as done, one_thread():
             while reason is None:  # as many models again, until each row was out of bag twice
-                tasks = _tasks(bagging, sums.n_models, n_models)
+                tasks = _tasks(task, sums.n_models, n_models)
                 for part in run.fits(out_of_bag_scores, tasks, self.n_jobs):
                     sums = sums.plus(part)
                     reason = self._goal(sums, start)
@@ -328,8 +306,8 @@ class DataOOBValuer(BaseRetrainingValuer):
         }  # fmt: skip
         return Result(values, float(values.mean()), float(empty), problem, attributes=attributes)
 
-    def _bagging(self, problem, seed):
-        """What to train on; refuses parameters and weights that do not fit the problem."""
+    def _model(self, problem):
+        """The model to train; refuses parameters and weights that do not fit the problem."""
         weights, model = problem.sample_weight, self.estimator
         if model is None:
             model = DecisionTreeClassifier() if problem.n_classes else DecisionTreeRegressor()
@@ -343,13 +321,11 @@ class DataOOBValuer(BaseRetrainingValuer):
                 raise ValueError(
                     f"sample_weight must be positive in at least 2 {what}. Got {len(weighty)}."
                 )
-        y = problem.labels(problem.y)
         if not problem.is_plain:
-            with on_all_rows(model, problem.X, len(y)):
-                train(_seeded(model, 0), problem.X, y, weights, problem.classes, np.arange(len(y)))
-        return Bagging(
-            model, problem.X, y, weights, problem.classes, problem.groups, problem.n_players, seed
-        )
+            y, n = problem.labels(problem.y), len(problem.y)
+            with on_all_rows(model, problem.X, n):
+                train(seeded(model, 0, True), problem.X, y, weights, problem.classes, np.arange(n))
+        return model
 
     def _n_models(self, problem):
         """Number of models, if it is not a rule that ends the fit."""
@@ -368,10 +344,10 @@ class DataOOBValuer(BaseRetrainingValuer):
         return "max_time" if late and fewest >= 2 else None
 
 
-def _tasks(bagging, first, n_models):
+def _tasks(task, first, n_models):
     """The next models in chunks; without end if `n_models` is None."""
     stop = np.inf if n_models is None else first + n_models
     for start in numbers_from(first, _CHUNK):
         if start >= stop:
             return
-        yield bagging, range(start, int(min(start + _CHUNK, stop)))
+        yield *task, range(start, int(min(start + _CHUNK, stop)))
