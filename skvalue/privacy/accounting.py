@@ -75,7 +75,7 @@ def get_delta(event, epsilon, relation=None):
     '1.035e-05'
     """
     epsilon = check_epsilon(epsilon)
-    parts = _simplify(event, relation)
+    parts = simplify(event, relation)
     profile = _profile(parts)
     # delta is also valid at a larger epsilon, where the bound of the sampler's error explodes.
     smaller = [e for e in _BEFORE_SLACK if e < epsilon and _sampler_slack(parts, epsilon)]
@@ -121,7 +121,7 @@ def get_epsilon(event, delta, relation=None):
     1.83
     """
     delta = check_delta(delta)
-    parts = _simplify(event, relation)
+    parts = simplify(event, relation)
     epsilon = _raw_epsilon(parts, delta)
     slack = 2 * _sampler_slack(parts, epsilon)
     if slack == 0 or math.isinf(epsilon):
@@ -162,7 +162,7 @@ def _raw_epsilon(parts, delta):
 # Simplification of events ------------------------------------------------------------------------
 
 
-def _simplify(event, relation):
+def simplify(event, relation=None):
     """Equivalent ``{event: count}`` in which events are composed where a closed form exists."""
     event = convert(event, relation or getattr(event, "relation", None) or "replace")
     counts = Counter()
@@ -216,6 +216,14 @@ def _summed(parts):
         epsilons += [count * bound[0]]
         deltas += [count * bound[1]]
     return math.fsum(epsilons), math.fsum(deltas)
+
+
+def pure_epsilon(event):
+    """The epsilon of an event whose delta is 0."""
+    total = _summed(simplify(event))
+    if total is None or total[1]:
+        raise ValueError(f"delta must be in (0, 1) for {event}. Got 0.")
+    return total[0]
 
 
 def _sampler_slack(parts, epsilon):

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from .._utils.checks import check_delta, check_epsilon, check_relation
 from .._utils.warned import warn
 from ..exceptions import VoidGuaranteeWarning
-from .accounting import get_epsilon
+from .accounting import get_epsilon, pure_epsilon, simplify
 from .events import (
     ComposedEvent,
     DiscreteGaussianEvent,
@@ -289,7 +289,7 @@ def make_report(
     >>> round(report.epsilon, 6)
     1.0
     """
-    epsilon = get_epsilon(event, delta) if delta != 0 else _pure_epsilon(event)
+    epsilon = get_epsilon(event, delta) if delta != 0 else pure_epsilon(event)
     return PrivacyReport(
         notion=notion,
         unit=unit,
@@ -312,26 +312,5 @@ def _ceiling(event, epsilon, delta):
     Discrete noise does not follow the curve of one (epsilon, delta): at scale 0.2, detection is
     better than this ceiling.
     """
-    if isinstance(event, ComposedEvent):
-        leaves = event.events
-        known = all(_ceiling(leaf, epsilon, delta) is not None for leaf in leaves)
-    elif isinstance(event, SelfComposedEvent):
-        known = _ceiling(event.event, epsilon, delta) is not None
-    else:
-        known = isinstance(event, GaussianEvent)
-    if not known or not epsilon or not delta:
-        return None
-    return detection_ceiling(epsilon, delta, event.relation)
-
-
-def _pure_epsilon(event):
-    """Sum of the epsilons of events whose delta is 0."""
-    if isinstance(event, ComposedEvent):
-        return sum(_pure_epsilon(part) for part in event.events)
-    if isinstance(event, SelfComposedEvent):
-        return event.count * _pure_epsilon(event.event)
-    if isinstance(event, LaplaceEvent):
-        return event.sensitivity / event.scale
-    if isinstance(event, OpaqueEvent) and event.delta == 0:
-        return event.epsilon
-    raise ValueError(f"delta must be in (0, 1) for {describe_noise(event)}. Got 0.")
+    known = all(isinstance(leaf, GaussianEvent) for leaf in simplify(event))
+    return detection_ceiling(epsilon, delta, event.relation) if known and epsilon else None
