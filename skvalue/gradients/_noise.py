@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..privacy import GaussianEvent, SelfComposedEvent, make_report, mu_from_epsilon
+from ..privacy import GaussianEvent, SelfComposedEvent, make_report, mu_from_epsilon, sentences
 
 SCHEDULES = ("iid", "correlated")
 
@@ -97,9 +97,9 @@ def gradient_report(
     not_protected = [
         "the data that the utility uses, such as validation points: they must be public"
         if elsewhere
-        else "the validation points X_val and y_val, which are public",
+        else sentences.PUBLIC_POINTS,
         "the number of parties, their names, and their numbers of rows",
-        "running times and error messages",
+        sentences.RUNNING_TIMES,
     ]
     if groups and unit == "example":
         not_protected.append("parties as wholes: the unit is one row of a party")
@@ -107,9 +107,9 @@ def gradient_report(
         "no party's row is also a validation point",
         "clip, learning rate, number of permutations, model and all other parameters were chosen "
         "without using the rows",
-        "so was the preparation of the columns (scaling, selection, embeddings)",
+        sentences.PREPARATION,
         "no row is held by two parties",
-        "other releases on the same rows are accounted for together with this one (Ledger)",
+        sentences.OTHER_RELEASES,
     ]
     if elsewhere:
         assumptions.insert(0, "of an update, nothing but the output of this valuer is released")

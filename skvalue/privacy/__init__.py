@@ -7,6 +7,7 @@ before noise is drawn, and a report states the guarantee.
 from .._utils.checks import check_delta as check_delta
 from .._utils.checks import check_epsilon as check_epsilon
 from . import audit
+from . import sentences as sentences
 from .accounting import get_delta, get_epsilon
 from .calibration import (
     calibrate,

@@ -30,6 +30,7 @@ from ..privacy import (
     make_report,
     mu_from_epsilon,
     poisson_sample,
+    sentences,
 )
 
 _MODELS = {"auto": None, "softmax": "classification", "linear": "regression"}
@@ -440,9 +441,9 @@ class InRunShapleyValuer(BaseValuer):
             against="anyone who sees these, and every other owner",
             not_protected=[
                 "the value of a row from its own owner",
-                "the validation points X_val and y_val, which are public",
+                sentences.PUBLIC_POINTS,
                 "the number of rows, and the groups",
-                "running times and error messages",
+                sentences.RUNNING_TIMES,
             ],
             assumptions=[
                 "values_, values_error_ and baseline_ are read by the curator only, and each owner "
@@ -450,8 +451,8 @@ class InRunShapleyValuer(BaseValuer):
                 "no private row is also a validation point",
                 "clip, learning rate, number of steps, model and all other parameters were chosen "
                 "without using the rows",
-                "so was the preparation of the columns (scaling, selection, embeddings)",
-                "other releases on the same rows are accounted for together with this one (Ledger)",
+                sentences.PREPARATION,
+                sentences.OTHER_RELEASES,
             ],
             noise_random_state=self.noise_random_state,
         )  # fmt: skip

@@ -18,6 +18,7 @@ from ...privacy import (
     SeededNoiseWarning,
     make_report,
     mu_from_epsilon,
+    sentences,
     warn_of_large_delta,
 )
 from .noisy_statistic import NoisyStatistic
@@ -29,12 +30,12 @@ _STATEMENT = {
         "the rows from the party itself, which is the trusted curator of this report",
         "the number of rows, which is released exactly",
         "properties of many rows at once",
-        "running times and error messages",
+        sentences.RUNNING_TIMES,
     ),
     "assumptions": (
         "bounds, preparation of the features (centring, scaling, projections) and this epsilon "
         "were chosen without looking at these rows",
-        "no other party holds a copy of a row: for copies, the costs of all releases add up",
+        sentences.NO_COPIES.format("party"),
     ),
 }
 

@@ -5,7 +5,7 @@ from numbers import Integral, Real
 from sklearn.base import BaseEstimator
 
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ...privacy import Ledger, Release, make_report, warn_of_large_delta
+from ...privacy import Ledger, Release, make_report, sentences, warn_of_large_delta
 from ..maps import as_model, count_rows
 from .mechanism import moment_statistic, release_event, unpack
 from .summary import Summary
@@ -177,13 +177,13 @@ def _report_of(summary):
         not_protected=(
             *([] if hidden else ["the number of rows, which is released exactly"]),
             "properties of many rows at once, such as which classes the seller has",
-            "running times and error messages",
+            sentences.RUNNING_TIMES,
             "the buyer's data: sellers have the weights, centre and radius of its model",
         ),
         assumptions=(
             "the buyer's maps transform each row separately, and were fitted without these rows",
             "this epsilon was chosen without looking at these rows",
-            "no other seller holds a copy of a row: for copies, the costs of all releases add up",
+            sentences.NO_COPIES.format("seller"),
         ),
         noise_random_state=0 if summary.seeded else None,
     )

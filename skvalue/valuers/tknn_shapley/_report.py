@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ...privacy import make_report
+from ...privacy import make_report, sentences
 
 
 def ball_report(event, delta, *, auto_radius=False, groups=False, noise_random_state=None):
@@ -12,10 +12,10 @@ def ball_report(event, delta, *, auto_radius=False, groups=False, noise_random_s
         "rows, and in the values of rows scored later"
     )
     not_protected = [
-        "the validation points X_val and y_val, which are public",
-        "a row from its own value, which is for its owner (values_for)",
+        sentences.PUBLIC_POINTS,
+        sentences.OWN_VALUE,
         "rows from a reader of all of values_, which is for the curator",
-        "running times and error messages",
+        sentences.RUNNING_TIMES,
     ]
     if event.relation != "add_remove":
         not_protected.insert(1, "the number of rows")
@@ -30,11 +30,11 @@ def ball_report(event, delta, *, auto_radius=False, groups=False, noise_random_s
         against="all other owners together, and every reader of what is released",
         not_protected=not_protected,
         assumptions=(
-            "no row to value is also a validation point",
+            sentences.NOT_A_POINT,
             f"{'' if auto_radius else 'radius, '}metric and all other parameters were chosen "
             "without looking at the rows",
-            "so was the preparation of the columns (scaling, selection, embeddings)",
-            "other releases on the same rows are accounted for together with this one (Ledger)",
+            sentences.PREPARATION,
+            sentences.OTHER_RELEASES,
         ),
         noise_random_state=noise_random_state,
     )
