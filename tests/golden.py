@@ -20,6 +20,7 @@ import warnings
 from collections import Counter
 from contextlib import suppress
 from inspect import signature
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -48,8 +49,8 @@ GAMES = {  # rows, and what else is passed to fit
     "weights": (TWO.rows, TWO.points | {"sample_weight_val": np.linspace(0.1, 2, 40)}),
     "row weights": (TWO.rows, TWO.points | {"sample_weight": np.linspace(0.1, 2, 24)}),
 }
-PRIVATE = {"epsilon": 1.0, "noise_random_state": 3}
-SAMPLED = {"max_evaluations": 300, "random_state": 0}
+PRIVATE, SEED = {"epsilon": 1.0, "noise_random_state": 3}, {"random_state": 0}
+SAMPLED = {"max_evaluations": 300, **SEED}
 DRAWN = {"n_permutations": 8, "random_state": 0}
 ROUNDS = {"n_rounds": 6, "n_permutations": 4, "random_state": 0}
 LAYERS = {"l2": 1.0, "max_evaluations": 300, "random_state": 0}
@@ -57,99 +58,76 @@ NOISY = {"l2": 1.0, "n_layers": 2, "tol": 0.5, "random_state": 0, **PRIVATE}
 BALL = {"radius": 1.0, "metric": "euclidean"}
 SCORES = {"scores": lambda X, y, X_val, y_val: (X @ X_val.T) * (y[:, None] == y_val)}
 
-# Class: parameters of the fit of each game; then further ones of a game (the first by default).
+
+def each(common=(), **lists):
+    """Parameters for all combinations of the lists."""
+    return [dict(common) | dict(zip(lists, values)) for values in product(*lists.values())]
+
+
+# Class: parameters of a fit of each game, plain and private.
 EVERY_GAME = {
-    "KNNShapleyValuer": {}, "TKNNShapleyValuer": {}, "DataOOBValuer": {"random_state": 0},
-    "LeaveOneOutValuer": {}, "InfluenceValuer": {}, "ScoresValuer": SCORES,
-    "UnrolledValuer": {"random_state": 0}, "InRunShapleyValuer": {"random_state": 0},
-    "SemivalueValuer": SAMPLED, "DataShapleyValuer": SAMPLED, "DataBanzhafValuer": SAMPLED,
-    "BetaShapleyValuer": SAMPLED, "LayeredShapleyValuer": LAYERS,
-    "GradientSemivalueValuer": DRAWN, "FederatedSemivalueValuer": ROUNDS,
+    "KNNShapley": [{}], "TKNNShapley": [BALL, BALL | PRIVATE, {}], "DataOOB": [SEED],
+    "LeaveOneOut": [{}], "Influence": [{}], "Scores": [SCORES], "Unrolled": [SEED],
+    "InRunShapley": [SEED, SEED | PRIVATE], "Semivalue": [SAMPLED], "DataShapley": [SAMPLED],
+    "DataBanzhaf": [SAMPLED], "BetaShapley": [SAMPLED], "LayeredShapley": [LAYERS, NOISY],
+    "GradientSemivalue": [DRAWN, DRAWN | PRIVATE], "FederatedSemivalue": [ROUNDS, ROUNDS | PRIVATE],
 }  # fmt: skip
-EVERY_PRIVATE_GAME = {
-    "TKNNShapleyValuer": BALL | PRIVATE, "InRunShapleyValuer": {"random_state": 0, **PRIVATE},
-    "LayeredShapleyValuer": NOISY, "GradientSemivalueValuer": DRAWN | PRIVATE,
-    "FederatedSemivalueValuer": ROUNDS | PRIVATE,
-}  # fmt: skip
-SEMIVALUES = ("banzhaf", "leave-one-out", (4, 1))
+SEMIVALUES, LOGISTIC = ("banzhaf", "leave-one-out", (4, 1)), LogisticRegression()
+# Class: further parameters, of the first game or of the one that they name.
 ALSO = {
-    "KNNShapleyValuer": [
-        *({"semivalue": semivalue} for semivalue in SEMIVALUES),
-        *({"utility": utility, "game": game} for utility in ("original", "hard", "soft")
-          for game in ("ties", "regression", "no points", "groups")),
-        *({"metric": metric} for metric in ("cosine", "manhattan")),
-        *({"engine": engine, "device": "cpu", "game": game} for engine in ("torch", "faiss")
-          for game in ("two classes", "single", "no points")),
-        {"weights": "distance"}, {"weights": "distance", "game": "no points"}, {"max_rank": 9},
-        {"min_coalition": 3}, {"class_weight": "balanced"}, {"cv": 3, "game": "no points"},
+    "KNNShapley": [
+        *each(semivalue=SEMIVALUES), *each(metric=("cosine", "manhattan")),
+        *each(utility=("original", "hard", "soft"), game=("ties", "regression", "no points")),
+        *each({"device": "cpu"}, engine=("torch", "faiss"), game=("single", "no points")),
+        *each(weights=("distance",), game=("ties", "no points")), {"cv": 3, "game": "no points"},
+        {"max_rank": 9}, {"min_coalition": 3}, {"class_weight": "balanced"},
     ],
-    "TKNNShapleyValuer": [
-        *({"semivalue": semivalue, "game": game} for semivalue in SEMIVALUES
-          for game in ("two classes", "no points")),
-        *({**BALL, "game": game} for game in GAMES), {"cv": 3, "game": "no points"},
-        *({"engine": engine, "device": "cpu"} for engine in ("torch", "faiss")),
-        *({**BALL, **PRIVATE, **more} for more in (
-            {"relation": "replace"}, {"relation": "null"}, {"max_contributions": 3},
-            {"denoise": False}, {"semivalue": "banzhaf"}, {"epsilon": 15.0}, {"metric": "cosine"},
-            {"class_weight": "balanced"})),
+    "TKNNShapley": [
+        *each(semivalue=SEMIVALUES, game=("two classes", "no points")),
+        *each({"device": "cpu"}, engine=("torch", "faiss")), {"cv": 3, "game": "no points"},
+        *each(BALL | PRIVATE, relation=("replace", "null")),
+        *each(BALL | PRIVATE, denoise=(False, True), semivalue=("shapley", "banzhaf")),
+        BALL | PRIVATE | {"max_contributions": 3}, PRIVATE, BALL | PRIVATE | {"epsilon": 15.0},
     ],
-    "DataOOBValuer": [{"estimator": GaussianNB(), "n_estimators": 50, "random_state": 0},
-                      {"tol": 0.1, "random_state": 0}],
-    "LeaveOneOutValuer": [
-        *({"method": method, "estimator": LogisticRegression(), "game": game, "scoring": scoring}
-          for method in ("newton", "refit") for scoring in ("accuracy", "neg_log_loss")
-          for game in ("two classes", "three classes", "groups", "no points")),
+    "DataOOB": [SEED | {"estimator": GaussianNB(), "n_estimators": 50}, SEED | {"tol": 0.1}],
+    "LeaveOneOut": [
+        *each({"estimator": LOGISTIC}, method=("newton", "refit"),
+              scoring=("accuracy", "neg_log_loss"), game=("three classes", "groups", "no points")),
         {"estimator": DecisionTreeClassifier(random_state=0)},
         {"estimator": PoissonRegressor(), "game": "counts"},
     ],
-    "InfluenceValuer": [
-        *({"order": order, "utility": utility} for order in (1, 2)
-          for utility in ("neg_loss", "accuracy")),
-        {"estimator": PoissonRegressor(), "game": "counts"},
+    "Influence": [*each(order=(1, 2), utility=("neg_loss", "accuracy")),
+                  {"estimator": PoissonRegressor(), "game": "counts"}],
+    "Unrolled": [SEED | {"optimizer": "adam"}, SEED | {"n_runs": 2}],
+    "InRunShapley": [SEED | {"order": 2}, SEED | {"batch_size": 8}, SEED | {"clip": 0.5},
+                     SEED | {"batch_size": 8} | PRIVATE],
+    "Semivalue": [
+        *each(SAMPLED, semivalue=("shapley", *SEMIVALUES),
+              sampler=("stratified", "subsets", "permutation", "antithetic")),
+        *each(SAMPLED, adjust=(True, False), game=("three classes", "groups", "no points")),
+        *each(semivalue=SEMIVALUES, sampler=("exact",), game=("few rows",)),
+        *each(SAMPLED, estimator=(Ridge(0.5), LinearRegression()), game=("regression",)),
+        SAMPLED | {"estimator": GaussianNB()}, SAMPLED | {"batch": "torch", "device": "cpu"},
+        SAMPLED | {"truncation": 0.05, "sampler": "permutation"}, SAMPLED | {"tol": 0.02},
+        SAMPLED | {"sign_level": 0.8}, SAMPLED | {"stable_bottom": 3},
+        SAMPLED | {"batch": "never", "max_evaluations": 60}, SAMPLED | {"scoring": "neg_log_loss"},
     ],
-    "UnrolledValuer": [{"optimizer": "adam", "random_state": 0}, {"n_runs": 2, "random_state": 0}],
-    "InRunShapleyValuer": [
-        {"order": 2, "random_state": 0}, {"batch_size": 8, "random_state": 0},
-        {"batch_size": 8, "random_state": 0, **PRIVATE}, {"clip": 0.5, "random_state": 0},
+    "LayeredShapley": [
+        *each(LAYERS, design=("blocks", "iid", "poisson"), allocation=("bound", "neyman"),
+              l2=(1.0, None), game=("two classes", "no points")),
+        *each(NOISY, release=("query", "all", "publish"), design=("blocks", "iid"),
+              game=("two classes", "weights"), reader=("curator",)),
     ],
-    "SemivalueValuer": [
-        *({"semivalue": semivalue, "sampler": sampler, **SAMPLED}
-          for semivalue in ("shapley", *SEMIVALUES)
-          for sampler in ("stratified", "subsets", "permutation", "antithetic")),
-        *({"adjust": adjust, "game": game, **SAMPLED} for adjust in (True, False)
-          for game in ("three classes", "groups", "no points", "regression")),
-        *({"sampler": "exact", "semivalue": semivalue, "game": "few rows"}
-          for semivalue in SEMIVALUES),
-        *({"estimator": estimator, "game": game, **SAMPLED} for estimator, game in (
-            (GaussianNB(), "three classes"), (LogisticRegression(C=0.3), "two classes"),
-            (Ridge(0.5), "regression"), (LinearRegression(), "regression"))),
-        {"truncation": 0.05, "sampler": "permutation", **SAMPLED}, {"tol": 0.02, **SAMPLED},
-        {"sign_level": 0.8, **SAMPLED}, {"stable_bottom": 3, **SAMPLED},
-        {"batch": "never", "max_evaluations": 60, "random_state": 0},
-        {"batch": "torch", "device": "cpu", **SAMPLED}, {"scoring": "neg_log_loss", **SAMPLED},
+    "GradientSemivalue": [
+        *each(DRAWN, semivalue=SEMIVALUES), *each(DRAWN | PRIVATE, semivalue=SEMIVALUES),
+        *each(DRAWN | PRIVATE, noise=("iid", "correlated"), trust=("local", "server"),
+              unit=("party", "example"), game=("groups",)),
+        DRAWN | {"utility": "accuracy"}, DRAWN | {"clip": 0.5, "n_components": 2},
     ],
-    "LayeredShapleyValuer": [
-        *({**LAYERS, "design": design, "allocation": allocation, "game": game}
-          for design in ("blocks", "iid", "poisson") for allocation in ("bound", "neyman")
-          for game in ("two classes", "no points")),
-        *({**LAYERS, "l2": None, "design": design} for design in ("blocks", "iid", "poisson")),
-        *({**NOISY, "release": release, "design": design, "game": game, "reader": "curator"}
-          for release in ("query", "all", "publish") for design in ("blocks", "iid")
-          for game in ("two classes", "weights")),
-    ],
-    "GradientSemivalueValuer": [
-        *({**DRAWN, "semivalue": semivalue, **more} for semivalue in SEMIVALUES
-          for more in ({}, PRIVATE)),
-        *({**DRAWN, **PRIVATE, "noise": noise, "trust": trust, "unit": unit, "game": "groups"}
-          for noise in ("iid", "correlated") for trust in ("local", "server")
-          for unit in ("party", "example")),
-        {**DRAWN, "utility": "accuracy"}, {**DRAWN, "clip": 0.5, "n_components": 2},
-    ],
-    "FederatedSemivalueValuer": [
-        *({**ROUNDS, "semivalue": semivalue} for semivalue in SEMIVALUES),
-        *({**ROUNDS, **PRIVATE, "noise": noise, "trust": trust, "unit": unit, "game": "groups"}
-          for noise in ("iid", "correlated", "recent") for trust in ("local", "server")
-          for unit in ("party", "example")),
+    "FederatedSemivalue": [
+        *each(ROUNDS, semivalue=SEMIVALUES),
+        *each(ROUNDS | PRIVATE, noise=("iid", "correlated", "recent"), trust=("local", "server"),
+              unit=("party", "example"), game=("groups",)),
     ],
 }  # fmt: skip
 
@@ -160,7 +138,7 @@ def valuers(record):
     from skvalue.privacy import Ledger
 
     def fit(name, game="two classes", **parameters):
-        cls = getattr(skvalue, name)
+        cls = getattr(skvalue, f"{name}Valuer")
         rows, options = GAMES[game]
         if "ledger" in signature(cls).parameters and "epsilon" in parameters:
             parameters["ledger"] = Ledger(None, "rows", epsilon=99.0, delta=1e-3)
@@ -178,10 +156,9 @@ def valuers(record):
             "charged": contents(parameters.get("ledger")),
         }
 
-    for table in (EVERY_GAME, EVERY_PRIVATE_GAME):
-        for name, parameters in table.items():
-            for game in GAMES:
-                record(fit, name, game=game, **parameters)
+    for name, settings in EVERY_GAME.items():
+        for parameters, game in product(settings, GAMES):
+            record(fit, name, game=game, **parameters)
     for name, settings in ALSO.items():
         for parameters in settings:
             record(fit, name, **parameters)
