@@ -23,9 +23,7 @@ def add_command(commands):
         help="what the target is; default: by its values",
     )
     parser.add_argument("--fdr", type=float, default=0.1, help="false discovery rate")
-    parser.add_argument("--confidence", type=float, help="such as 0.95: bound it, not its mean")
     parser.add_argument("--seed", type=int, default=0, help="random state; default: %(default)s")
-    parser.add_argument("--jobs", type=int, help="models trained at the same time")
     add_outputs(parser, required=True)
     parser.add_argument(
         "--fail-on",
@@ -83,12 +81,8 @@ def _run(options):
     check_outputs(options, [options.table, options.validation])
     rows = read_rows(options)
     detector = LabelErrorDetector(
-        fdr=options.fdr,
-        task=options.task,
-        confidence=options.confidence,
-        n_jobs=options.jobs,
-        random_state=options.seed,
-    )
+        fdr=options.fdr, task=options.task, random_state=options.seed
+    )  # fmt: skip
     title = os.path.basename(options.table)
     report = audit_table(
         rows.X, rows.y, X_val=rows.X_val, y_val=rows.y_val, detector=watched(detector),

@@ -5,7 +5,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from ..selection import ValueFilter
 from ._files import KINDS, check_output, pandas, read_table, write_all, write_frame
-from ._methods import add_method, check_validation, make_valuer
+from ._methods import add_method, make_valuer
 from ._progress import watched
 from ._rows import add_table, read_rows
 
@@ -25,9 +25,6 @@ def add_command(commands):
         help="a fraction of the rows, their number, or a rule: negative, significant (needs "
         "--validation), auto (chosen by cross-validation); default: %(default)s",
     )
-    parser.add_argument(
-        "--stratify", action="store_true", help="drop the same fraction of every class"
-    )
     parser.add_argument("-o", "--output", required=True, help="file to write the kept rows to")
     parser.add_argument("--report", help="file to write the dropped rows and the reasons to")
 
@@ -43,12 +40,10 @@ def _run(options):
     inputs = [options.table, options.validation]
     check_output(options.output, "-o", KINDS, inputs)
     check_output(options.report, "--report", KINDS, [*inputs, options.output])
-    check_validation(options)
     rows = read_rows(options).encoded()
     row_filter = ValueFilter(
         watched(make_valuer(options.method, random_state=options.seed)),
         options.drop,
-        stratify=options.stratify,
         estimator=_estimator(rows.y) if options.drop == "auto" else None,
     ).fit(rows.X, rows.y, **rows.fit_arguments())
     table = read_table(options.table, "the table", as_text=True)

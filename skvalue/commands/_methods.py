@@ -14,7 +14,6 @@ METHODS = {
     "layered-shapley": "LayeredShapleyValuer",
     "leave-one-out": "LeaveOneOutValuer",
     "influence": "InfluenceValuer",
-    "label-errors": "LabelErrorDetector",
 }
 PRIVATE = {"tknn"}  # methods that take --epsilon
 
@@ -25,14 +24,6 @@ def make_valuer(name, *, random_state=None, **parameters):
     if "random_state" in valuer.get_params():
         parameters["random_state"] = random_state
     return valuer.set_params(**parameters)
-
-
-def check_validation(options):
-    """Refuse validation points with a method that has none."""
-    if options.validation is not None and options.method == "label-errors":
-        raise ValueError(
-            f"--validation must be left out with --method label-errors. Got {options.validation}."
-        )
 
 
 def add_method(parser):

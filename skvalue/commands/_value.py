@@ -3,7 +3,7 @@
 import numpy as np
 
 from ._files import KINDS, check_output, pandas, write_all, write_frame
-from ._methods import PRIVATE, add_method, check_validation, make_valuer
+from ._methods import PRIVATE, add_method, make_valuer
 from ._progress import watched
 from ._rows import add_table, read_rows
 
@@ -26,7 +26,6 @@ def add_command(commands):
 
 def _run(options):
     check_output(options.output, "-o", KINDS, [options.table, options.validation])
-    check_validation(options)
     rows, parameters = _prepare(options)
     valuer = make_valuer(options.method, random_state=options.seed, **parameters)
     watched(valuer).fit(rows.X, rows.y, **rows.fit_arguments())

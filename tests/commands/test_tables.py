@@ -101,18 +101,6 @@ def test_methods_are_listed_and_value(train, tmp_path, capsys):
     assert command("methods") == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert {"knn", "tknn", "data-oob", "data-shapley", "influence"} <= set(listed)
-    words = [
-        "value",
-        train,
-        "--target",
-        "label",
-        "--method",
-        "label-errors",
-        "-o",
-        tmp_path / "v.csv",
-    ]
-    assert command(*words, "--validation", tmp_path / "val.csv") == 2
-    assert "--validation must be left out with --method label-errors" in capsys.readouterr().err
     for method in ("tknn", "influence"):
         out = tmp_path / f"{method}.csv"
         words = ["value", train, "--target", "label", "--method", method, "-o", out]
@@ -166,7 +154,7 @@ def test_clean_keeps_the_text_of_the_file(tmp_path, capsys):
 
 def test_drop_by_rule(train, tmp_path, capsys):
     words = ["clean", train, "--target", "label", "-o", tmp_path / "clean.csv"]
-    assert command(*words, "--drop", "auto", "--stratify") == 0
+    assert command(*words, "--drop", "auto") == 0
     assert command(*words, "--drop", "significant") == 2
     assert "X_val" in capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:

@@ -37,13 +37,6 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.fixture
-def rows():
-    """Values are the first column: -2, 5, -1, 0, 3, 1."""
-    X = np.column_stack([[-2.0, 5.0, -1.0, 0.0, 3.0, 1.0], np.arange(6.0)])
-    return X, np.array(["a", "b", "b", "a", "a", "b"])
-
-
 @pytest.mark.parametrize(
     ("drop", "dropped"),
     [

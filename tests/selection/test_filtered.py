@@ -70,13 +70,6 @@ class Recorder(ClassifierMixin, BaseEstimator):
         return np.full(len(X), self.classes_[0])
 
 
-@pytest.fixture
-def rows():
-    """Values are the first column: -2, 5, -1, 0, 3, 1."""
-    X = np.column_stack([[-2.0, 5.0, -1.0, 0.0, 3.0, 1.0], np.arange(6.0)])
-    return X, np.array(["a", "b", "b", "a", "a", "b"])
-
-
 class TestRowsAndMetadata:
     def test_cut_together(self, first_column, rows):
         X, y = rows
