@@ -9,7 +9,6 @@ from ._containers import (
     rows_at,
     stack_rows,
 )
-from ._former_hooks import value_by_parts
 from ._in_sample import BaseInSampleValuer
 from ._input import make_problem
 from ._points import mean_over_points
@@ -20,5 +19,5 @@ from ._rows import check_rows
 from ._run import Run
 from ._seen_rows import hash_rows
 from ._splits import refuse_unseen_labels
-from ._targets import codes_or_other, warn_of_numbers
+from ._targets import codes_or_other, encode_later, warn_of_numbers
 from ._valuer import BaseScoringValuer, BaseValuer

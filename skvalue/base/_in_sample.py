@@ -182,8 +182,8 @@ class BaseInSampleValuer(
         """
         values = self.values_
         i = self._fitted.problem.position(i, len(values))
-        if self._fitted.is_private and getattr(self._fitted.release, "by_query", False):
-            values[i] = self._fitted.statistic.answer(i)
+        if self._fitted.result.answers is not None:
+            values[i] = self._fitted.result.answers.answer(i)
         found = [float(values[i])]
         for name, wanted in (("baseline_", return_baseline), ("values_error_", return_error)):
             if wanted and not hasattr(self, name):

@@ -22,9 +22,9 @@ class Result:
     statistic: object = None  # what `score_samples` needs; in a private fit, what was released
     attributes: dict = field(default_factory=dict)  # set on the valuer if they end in "_"
     release: Release | None = None  # of a private fit
+    answers: object = None  # releases one value at a time, `answers.answer(i)`; see `values_for`
     curator: dict = field(default_factory=dict)  # other arrays of players, hidden like the values
     error: Exception | None = None  # raised after the values are set
-    warnings: tuple = ()  # of classes with the former hooks
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from .gradient_semivalue import GradientSemivalueValuer
 from .in_run_shapley import InRunShapleyValuer
 from .influence import InfluenceValuer
 from .knn_shapley import KNNShapleyValuer
-from .layered_shapley import CoreSet, LayeredShapleyValuer, suggest_bound
+from .layered_shapley import CoreSet, LayeredShapleyValuer
 from .leave_one_out import LeaveOneOutValuer
 from .scores import ScoresValuer
 from .semivalue import SemivalueValuer
@@ -34,6 +34,5 @@ __all__ = [
     "TKNNShapleyValuer",
     "UnrolledValuer",
     "public_baseline",
-    "suggest_bound",
     "suggest_radius",
 ]

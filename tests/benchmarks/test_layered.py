@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from skvalue import LayeredShapleyValuer
+from skvalue.estimation import Utilities, plan_layers, play_layers
 from skvalue.games import FunctionGame
 from skvalue.samplers import all_subsets, layer_counts
-from skvalue.valuers.layered_shapley import Utilities, make_plan, play
 
 pytestmark = pytest.mark.bench
 
@@ -93,8 +93,8 @@ def by_orders(n, seed, n_orders):
 
 def by_layers(n, seed, plan):
     game = Noise(n)
-    *_, last = play(plan, game, lambda *key: np.random.default_rng((seed, *key)))
-    return last.values, game.rows
+    *_, last = play_layers(plan, game, lambda *key: np.random.default_rng((seed, *key)))
+    return last.layers.sum(axis=0) / n, game.rows
 
 
 def cost(estimate, exact, n_runs):
@@ -125,7 +125,7 @@ def test_rows_trained_on(n, least, capsys):
     for each in (30, 120):
         for name, power in (("1 / k^2", 2.0), ("1 / k", 1.0)):
             counts = np.r_[np.inf, 1 / np.arange(1.0, n) ** power]
-            plan = make_plan("blocks", n, counts, max_evaluations=each * n)
+            plan = plan_layers("blocks", n, counts, max_evaluations=each * n)
             mine = cost(lambda seed, plan=plan: by_layers(n, seed, plan), exact, 8)
             ratios[name, each] = rows * error**2 / (mine[0] * mine[1] ** 2)
             label = f"layers, {name}, {each} coalitions a row"

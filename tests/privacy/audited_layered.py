@@ -13,16 +13,11 @@ from unittest.mock import patch
 import numpy as np
 
 from skvalue import LayeredShapleyValuer
+from skvalue.estimation import Utilities, block_values
 from skvalue.games import StableLogisticGame
 from skvalue.privacy import LaplaceEvent, Ledger, draw_noise
 from skvalue.privacy.audit import search_sensitivity
-from skvalue.valuers.layered_shapley import (
-    Utilities,
-    change_bounds,
-    plan_release,
-    private_values,
-    secret_value,
-)
+from skvalue.valuers.layered_shapley import change_bounds, plan_release, secret_value
 
 N, K = 7, 3  # sizes of blocks divide the number of others: a row is in a block of every layer
 POINTS = dict(X_val=np.array([[1.0], [-1.0]]), y_val=np.array([1, 0]))
@@ -161,7 +156,9 @@ def intercept_clean(rows):
         np.array([1]), max_norm=1e3, fit_intercept=False,
     )  # fmt: skip
     plan = plan_release(3, 1, epsilon=1.0, delta=1e-5, tol=2.0)
-    return private_values(plan, Utilities(game), [0], lambda *seed: np.random.default_rng(seed))[0]
+    return block_values(Utilities(game), plan.n_shuffles, [0], lambda *k: np.random.default_rng(k))[
+        0
+    ]
 
 
 TINY = [(1.0, 1)] * 2

@@ -1,16 +1,18 @@
 """The core set: stored coalitions and their utilities, on which new rows are valued."""
 
-import json
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
+from sklearn.base import clone, is_classifier
 
 from ..._utils.parallel import tiles
-from ...base import is_numeric, rows_at, stack_rows
-from ._designs import ENTRIES, coalition_masks
-from ._settings import GameSettings
+from ...base import Problem, Split, encode_later, is_numeric, n_rows_of, stack_rows
+from ...estimation import ENTRIES, coalition_masks
+from .._retraining._plan import estimator_of
+from ._games import game_of, make_game, players_of, with_parameters
 
 
+@dataclass(frozen=True, eq=False)
 class CoreSet:
     """Stored coalitions of a fit with their utilities, on which new rows are valued.
 
@@ -19,35 +21,6 @@ class CoreSet:
     only for coalitions with the new row.
 
     `LayeredShapleyValuer.core_sets` returns the core sets of a fit.
-
-    Parameters
-    ----------
-    settings : GameSettings
-        Parameters of the game.
-    X : array-like of shape (n_rows, n_features)
-        The rows of the coalitions.
-    y : ndarray of shape (n_rows,)
-        Codes of their classes, or targets.
-    X_val : array-like of shape (n_validation, n_features)
-        The validation points.
-    y_val : ndarray of shape (n_validation,)
-        Codes of their classes, or targets.
-    classes : ndarray or None
-        The classes; None for regression.
-    coalitions : list of tuples
-        (members, weights, utilities) of one size each, of shapes (m, size), (m,) and (m,); members
-        are numbers of players.
-    n_players : int
-        Number n of players in the fit.
-    groups : ndarray of int of shape (n_rows,), default=None
-        The player of each row; None: each row is a player.
-    sample_weight_val : ndarray of shape (n_validation,), default=None
-        Weights of the validation points, for the mean utility; None: equal weights.
-
-    Attributes
-    ----------
-    n_coalitions : int
-        Number of stored coalitions.
 
     Examples
     --------
@@ -60,49 +33,12 @@ class CoreSet:
     (3,)
     """
 
-    def __init__(
-        self, settings, X, y, X_val, y_val, classes, coalitions, n_players, groups=None,
-        sample_weight_val=None,
-    ):  # fmt: skip
-        self.settings, self.X, self.y, self.X_val, self.y_val = settings, X, y, X_val, y_val
-        self.classes, self.n_players = classes, n_players
-        self.groups = np.arange(len(y)) if groups is None else groups
-        n_val = len(y_val)
-        equal = np.full(n_val, 1.0 / n_val)
-        self.sample_weight_val = equal if sample_weight_val is None else sample_weight_val
-        by_size = {}
-        for members, weights, utilities in coalitions:
-            by_size.setdefault(members.shape[1], []).append((members, weights, utilities))
-        self.coalitions = [
-            tuple(np.concatenate(part) for part in zip(*parts))
-            for _, parts in sorted(by_size.items())
-        ]
-
-    @property
-    def n_coalitions(self):
-        """Number of stored coalitions."""
-        return sum(len(members) for members, _, _ in self.coalitions)
-
-    def pruned(self):
-        """Remove the rows that are not in any stored coalition.
-
-        Returns
-        -------
-        core : CoreSet
-            The core set.
-        """
-        used = np.zeros(int(self.groups.max()) + 1, dtype=bool)
-        for members, _, _ in self.coalitions:
-            used[members] = True
-        if used.all():
-            return self
-        number, kept = np.cumsum(used) - 1, used[self.groups]
-        coalitions = [(number[members], *rest) for members, *rest in self.coalitions]
-        return CoreSet(
-            self.settings, rows_at(self.X, np.flatnonzero(kept)), self.y[kept], self.X_val,
-            self.y_val, self.classes, coalitions, self.n_players,
-            number[self.groups[kept]], self.sample_weight_val,
-        )  # fmt: skip
+    valuer: object  # with the parameters of the game
+    problem: Problem  # of the fit
+    split: Split
+    # (members, weights, utilities) of one size each, of shapes (m, size), (m,) and (m,); members
+    # are numbers of players of the split.
+    coalitions: list
 
     def score_samples(self, X, y):
         """Value of each row if it joins the rows of the fit.
@@ -124,16 +60,9 @@ class CoreSet:
         ValueError
             If y has a label that was not in fit.
         """
-        X, y = np.asarray(X, dtype=self.X.dtype) if is_numeric(self.X) else X, np.asarray(y)
-        if self.classes is not None:
-            unseen = np.setdiff1d(y, self.classes)
-            if len(unseen):
-                raise ValueError(
-                    "y must hold only labels that the fit has seen. Got unseen labels: "
-                    f"{', '.join(map(repr, unseen.tolist()[:5]))}."
-                )
-            y = np.searchsorted(self.classes, y)
-        return self.joining(X, y)
+        rows = self.problem.X
+        X = np.asarray(X, dtype=rows.dtype) if is_numeric(rows) else X
+        return self.joining(X, encode_later(self.problem, y, private=False))
 
     def joining(self, X_new, y_new):
         """Value of each row that joins, as `score_samples` without checks.
@@ -150,97 +79,64 @@ class CoreSet:
         values : ndarray of shape (n_rows,)
             The values.
         """
-        n_old, n_new = int(self.groups.max()) + 1, len(y_new)
-        groups = np.r_[self.groups, n_old + np.arange(n_new)]
-        rows_play = len(np.unique(groups)) == len(groups)
-        game = self.settings.game(
-            stack_rows(self.X, X_new), np.concatenate([self.y, y_new]), self.X_val,
-            self.y_val, self.sample_weight_val, self.classes, None if rows_play else groups,
-        )  # fmt: skip
-        if rows_play:  # then players are rows, in the order of the rows
-            place = np.empty(n_old, dtype=np.int64)
-            place[self.groups] = np.arange(len(self.groups))
-        else:
-            place = np.arange(n_old)
-        values = np.zeros(n_new)
+        (X, y), players = self.problem.rows(self.split), players_of(self.problem, self.split)
+        n_old, n_new, groups = len(players), len(y_new), None
+        if self.problem.groups is not None:
+            codes = np.searchsorted(players, self.problem.groups[self.split.players])
+            groups = np.r_[codes, n_old + np.arange(n_new)]
+        X, y = stack_rows(X, X_new), np.concatenate([y, y_new])
+        game = make_game(self.valuer, self.problem, X, y, self.split.points, groups)
         alone = coalition_masks(n_old + np.arange(n_new)[:, None], game.n_players)
-        values += game.utility(alone) - game.empty_utility
+        values = game.utility(alone) - game.empty_utility
         for members, weights, known in self.coalitions:
             for part in tiles(len(members), max(1, ENTRIES // game.n_players)):
-                masks = coalition_masks(place[members[part]], game.n_players)
+                masks = coalition_masks(members[part], game.n_players)
                 for new in range(n_new):
                     masks[:, n_old + new] = True
                     values[new] += weights[part] @ (game.utility(masks) - known[part])
                     masks[:, n_old + new] = False
-        return values / (self.n_players + 1)
+        return values / (n_old + 1)
 
-    def save(self, path):
-        """Write the core set to a file of plain arrays (npz).
 
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
+def core_set(valuer, fitted, number):
+    """The core set of one split, created once per fit."""
+    key = "core set", number
+    if key not in fitted.cache:
+        problem, split = fitted.problem, fitted.problem.splits[number]
+        n, by_size = len(players_of(problem, split)), {}
+        for found in fitted.statistic[number]:
+            by_size.setdefault(found[0].shape[1], []).append(found)
+        coalitions = [tuple(map(np.concatenate, zip(*by_size[size]))) for size in sorted(by_size)]
+        if valuer.n_layers is None or valuer.n_layers >= n:
+            full = game_of(valuer, problem, split).utility(np.ones((1, n), dtype=bool))
+            coalitions.append((np.arange(n)[None], np.ones(1), full))
+        fitted.cache[key] = CoreSet(with_parameters(valuer), problem, split, coalitions)
+    return fitted.cache[key]
 
-        Raises
-        ------
-        ValueError
-            If a setting cannot be written without pickle, such as a callable scorer, or rows that
-            are not arrays of numbers.
-        """
-        if not (is_numeric(self.X) and is_numeric(self.X_val)):
-            raise ValueError(
-                "save needs rows that are arrays of numbers: transform them before they are valued."
-            )
-        arrays = {
-            "settings": np.array(json.dumps(self.settings.plain())),
-            "X": self.X, "y": self.y, "groups": self.groups,
-            "X_val": self.X_val, "y_val": self.y_val, "weights_val": self.sample_weight_val,
-            "classes": np.zeros(0) if self.classes is None else np.array(self.classes.tolist()),
-            "n_players": np.array(self.n_players),
-        }  # fmt: skip
-        for members, weights, utilities in self.coalitions:
-            k = members.shape[1]
-            arrays |= {f"m{k}": members, f"w{k}": weights, f"u{k}": utilities}
-        with open(path, "wb") as file:
-            np.savez_compressed(file, **arrays)
 
-    @classmethod
-    def load(cls, path, estimator=None, n_jobs=None):
-        """Read a file written by `save`; nothing is unpickled.
+def joining_values(valuer, fitted, number, X, y):
+    """Values of rows that join the core set of one split.
 
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        estimator : estimator, default=None
-            The estimator of the fit, if it had one: it is not stored in the file.
-        n_jobs : int, default=None
-            As in `LayeredShapleyValuer`.
+    Without labels, values are averages over labels by the probabilities of the estimator fitted on
+    all rows; for regression, the target is its prediction.
+    """
+    core = core_set(valuer, fitted, number)
+    if y is not None:
+        return core.joining(X, y)
+    return sum(core.joining(X, label) * p for label, p in _predictions(valuer, fitted, X))
 
-        Returns
-        -------
-        core : CoreSet
-            The core set.
 
-        Raises
-        ------
-        ValueError
-            If the estimator is not the one named in the file.
-        """
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
-        record = json.loads(str(arrays["settings"]))
-        given = None if estimator is None else repr(estimator)
-        if record["estimator"] != given:
-            raise ValueError(
-                f"estimator must be that of the fit, {record['estimator']}. Got {given}."
-            )
-        settings = replace(GameSettings(**record), estimator=estimator, n_jobs=n_jobs)
-        sizes = sorted(int(name[1:]) for name in arrays if name[1:].isdigit() and name[0] == "m")
-        coalitions = [(arrays[f"m{k}"], arrays[f"w{k}"], arrays[f"u{k}"]) for k in sizes]
-        classes = arrays["classes"] if len(arrays["classes"]) else None
-        return cls(
-            settings, arrays["X"], arrays["y"], arrays["X_val"], arrays["y_val"], classes,
-            coalitions, int(arrays["n_players"]), arrays["groups"], arrays["weights_val"],
-        )  # fmt: skip
+def _predictions(valuer, fitted, X):
+    """Pairs (codes, probabilities) for rows without labels; (targets, 1) for regression."""
+    problem = fitted.problem
+    if "model" not in fitted.cache:
+        model = clone(estimator_of(valuer, problem))
+        fitted.cache["model"] = model.fit(problem.X, problem.labels(problem.y))
+    model = fitted.cache["model"]
+    if problem.classes is None:
+        return [(model.predict(X), 1.0)]
+    if is_classifier(model) and hasattr(model, "predict_proba"):
+        probabilities = model.predict_proba(X)
+    else:
+        probabilities = (model.predict(X)[:, None] == problem.classes).astype(np.float64)
+    return [(np.full(n_rows_of(X), c), probabilities[:, c]) for c in range(problem.n_classes)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...estimation import N_SHUFFLES
 from ...privacy import (
     LaplaceEvent,
     OpaqueEvent,
@@ -15,11 +16,13 @@ from ...privacy import (
     make_report,
 )
 from ...samplers import layer_counts
-from ._blocks import block_layers
 from ._bounds import change_bounds, contribution_bounds
-from ._plan import N_SHUFFLES
 
 RELEASES = ("query", "all", "publish")
+_OWN = (
+    "a row from its own value, which is for its owner (values_for)",
+    "rows from anyone who has the fitted object, which is for the curator",
+)
 
 
 def value_sensitivity(n, other, design="blocks"):
@@ -160,18 +163,18 @@ def plan_release(
             itself = float(own.sum() / n)
             norms = [math.hypot(norms[0], itself), norms[1] + itself]
         event, delta = _smaller_noise(epsilon, delta, *norms)
-        charge = total = event
+        charge = event
+    elif design == "iid":
+        each = epsilon / max_queries
+        odds = each + math.log(-math.expm1(-each)) - math.log(participation(n, counts[1:]))
+        scale = one / float(np.logaddexp(odds, 0.0))  # ln(1 + (exp(epsilon) - 1) / p)
+        event, delta = LaplaceEvent(scale * (1 + 1e-12), one), 0.0
+        charge = OpaqueEvent(each, event=event)
     else:
-        if design == "iid":
-            each = epsilon / max_queries
-            odds = each + math.log(-math.expm1(-each)) - math.log(participation(n, counts[1:]))
-            scale = one / float(np.logaddexp(odds, 0.0))  # ln(1 + (exp(epsilon) - 1) / p)
-            charge, event, delta = OpaqueEvent(each), LaplaceEvent(scale * (1 + 1e-12), one), 0.0
-        else:
-            norms = math.sqrt(max_queries) * one, max_queries * one
-            event, delta = _smaller_noise(epsilon, delta, *norms)
-            charge = event = replace(event, sensitivity=one)
-        total = charge if max_queries == 1 else SelfComposedEvent(charge, max_queries)
+        norms = math.sqrt(max_queries) * one, max_queries * one
+        event, delta = _smaller_noise(epsilon, delta, *norms)
+        charge = event = replace(event, sensitivity=one)
+    total = charge if max_queries == 1 else SelfComposedEvent(charge, max_queries)
     return ReleasePlan(
         n, release, design, epsilon, max_queries, event, charge, total, delta, counts, shuffles
     )
@@ -184,17 +187,9 @@ def _smaller_noise(epsilon, delta, l2_norm, l1_norm):
     return (gaussian, delta) if gaussian.scale < math.sqrt(2) * laplace.scale else (laplace, 0.0)
 
 
-def private_values(plan, utilities, players, seeds):
-    """Values of some players without noise: sums of `block_layers`, over n."""
-    return block_layers(utilities, plan.n_shuffles, players, seeds).sum(axis=0) / utilities.n
-
-
-def secret_value(plan, utilities, i, noise_random_state=None):
+def secret_value(plan, utilities, i, seed=None):
     """Value of one player without noise, from new independent coalitions, which stay secret."""
-    draw = (
-        random.SystemRandom() if noise_random_state is None else random.Random(noise_random_state)
-    )
-    n = utilities.n
+    n, draw = utilities.n, random.SystemRandom() if seed is None else random.Random(seed)
     others = [j for j in range(n) if j != i]
     total = (utilities.of(np.array([[i]])) - utilities.game.empty_utility)[0]
     for k in range(1, len(plan.counts)):
@@ -212,16 +207,6 @@ def layered_report(plan, noise_random_state=None):
         protects = "what each row contains, in the vector of all values"
     elif plan.kind == "query":
         protects += f" that are queried (at most {plan.max_queries})"
-    not_protected = [
-        "the validation points X_val and y_val, which are public",
-        "the number of rows",
-        "running times and error messages",
-    ]
-    if not vector:
-        not_protected[1:1] = [
-            "a row from its own value, which is for its owner (values_for)",
-            "rows from anyone who has the fitted object, which is for the curator",
-        ]
     report = make_report(
         plan.total,
         plan.delta,
@@ -229,7 +214,12 @@ def layered_report(plan, noise_random_state=None):
         unit="row",
         protects=protects,
         against="everyone" if vector else "the owners of all other rows together",
-        not_protected=not_protected,
+        not_protected=(
+            "the validation points X_val and y_val, which are public",
+            *(() if vector else _OWN),
+            "the number of rows",
+            "running times and error messages",
+        ),
         assumptions=(
             "no row to value is also a validation point",
             "l2, max_norm, n_layers and all other parameters were chosen without looking at rows",

@@ -1,13 +1,14 @@
 """What public rows predict of private values, and how a private fit is tuned on them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import rankdata
 
 from ...base import stack_rows
+from ...estimation import Utilities
 from ...samplers import uniform_subsets
-from ._designs import Utilities
+from ._games import make_game, with_parameters
 
 LEAST = 50  # fewest validation points from which anything is predicted
 _MOST, _PLAYERS = 750, 100  # validation points that are used, and rows of each third that play
@@ -73,7 +74,7 @@ def mean_gains(utilities, players, pool, n_layers, seed, most=80):
     return found
 
 
-def public_layers(settings, X, y, points, classes, n_layers):
+def public_layers(valuer, problem, X, y, points, n_layers):
     """Layers 1, ..., n_layers of rows in coalitions of public rows, (n_layers, n_rows).
 
     Each half of the points gives the coalitions, which are evaluated on the other half. The layers
@@ -82,11 +83,9 @@ def public_layers(settings, X, y, points, classes, n_layers):
     found, m = np.zeros((n_layers, len(y))), len(y)
     halves = np.array_split(np.random.default_rng(0).permutation(len(points.y)), 2)
     for number, (pool, others) in enumerate((halves, halves[::-1])):
-        held_out = points[others]
-        game = settings.game(
-            stack_rows(X, points[pool].X), np.concatenate([y, points.y[pool]]), held_out.X,
-            held_out.y, held_out.weights, classes,
-        )  # fmt: skip
+        known = points[pool]
+        X_all, y_all = stack_rows(X, known.X), np.concatenate([y, known.y])
+        game = make_game(valuer, problem, X_all, y_all, points[others])
         depth = min(n_layers, len(pool))
         rows = np.arange(m + len(pool))
         gains = mean_gains(Utilities(game), rows[:m], rows[m:], depth, (0, number))
@@ -94,22 +93,22 @@ def public_layers(settings, X, y, points, classes, n_layers):
     return found
 
 
-def play_public(settings, problem, n_layers):
+def play_public(valuer, problem, n_layers):
     """The `PublicGame` of the validation points, which are public; its seed is fixed."""
-    points, classes = problem.splits[0].points, problem.classes
+    points = problem.splits[0].points
     thirds = np.array_split(np.random.default_rng(0).permutation(len(points.y))[:_MOST], 3)
     depth = min(n_layers, len(thirds[-1]) - 2)
     free, public, own, utilities = [], [], [], []
     for number, third in enumerate(thirds):
         pool = points[third]
         held_out = points[np.concatenate([part for part in thirds if part is not third])]
-        game = settings.game(pool.X, pool.y, held_out.X, held_out.y, held_out.weights, classes)
+        game = make_game(valuer, problem, pool.X, pool.y, held_out)
         utilities.append(played := Utilities(game))
         rows, players = np.arange(len(third)), np.arange(min(_PLAYERS, len(third)))
         free.append(played.of(players[:, None]) - game.empty_utility)
         own.append(mean_gains(played, players, rows, depth, (1, number), most=160))
         X, y = pool[players].X, pool.y[players]
-        public.append(public_layers(settings, X, y, held_out, classes, depth))
+        public.append(public_layers(valuer, problem, X, y, held_out, depth))
     full = float(np.mean([played.full for played in utilities]))
     parts = np.concatenate(free), np.concatenate(public, axis=1), np.concatenate(own, axis=1)
     return PublicGame(*parts, full)
@@ -142,7 +141,7 @@ def _best_fraction(predicted, error, weight, noise):
     return max((1.0, 0.75, 0.5, 0.25, 0.0), key=agreement)
 
 
-def choose_layers(settings, problem, n, noise_of):
+def choose_layers(valuer, problem, noise_of):
     """Penalty and number of layers whose private values agree most with those of the best model.
 
     Expected correlations, over public rows, of a private value at epsilon with the value of all
@@ -150,12 +149,10 @@ def choose_layers(settings, problem, n, noise_of):
 
     Parameters
     ----------
-    settings : LayerSettings
-        With `l2` and `n_layers`, each a number or "auto".
+    valuer : object
+        With the parameters of `LayeredShapleyValuer`; `l2` and `n_layers` are numbers or "auto".
     problem : Problem
-        Its validation points are used, and none of its rows.
-    n : int
-        Number of rows that will be valued.
+        Its validation points are used, and of its rows their number alone.
     noise_of : callable
         ``noise_of(l2, n_layers)``: standard deviation of the noise.
 
@@ -166,13 +163,15 @@ def choose_layers(settings, problem, n, noise_of):
     n_layers : int
         The number of layers.
     """
-    size = min(len(problem.splits[0].points), _MOST) // 3
+    n, size = len(problem.X), min(len(problem.splits[0].points), _MOST) // 3
     most = min(n, size) - 2
-    penalties = PENALTIES if settings.l2 == "auto" else (settings.l2,)
-    depths = (settings.n_layers,)
-    if settings.n_layers == "auto":
+    penalties = PENALTIES if valuer.l2 == "auto" else (valuer.l2,)
+    depths = (valuer.n_layers,)
+    if valuer.n_layers == "auto":
         depths = tuple(depth for depth in DEPTHS if depth <= most)
-    found = {l2: play_public(replace(settings, l2=l2), problem, max(depths)) for l2 in penalties}
+    found = {
+        l2: play_public(with_parameters(valuer, l2=l2), problem, max(depths)) for l2 in penalties
+    }
     best = max(found.values(), key=lambda public_game: public_game.utility)
     target = best.values(max(depths)) / n
     target = target - target.mean()

@@ -1,28 +1,45 @@
 """Layered Shapley: Watson, Andreeva, Yang and Sarkar (2022), with the proofs that it needs."""
 
+from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from ..._utils.checks import seed_of
-from ..._utils.sklearn import HasMethods, Interval, StrOptions
+from ..._utils.sklearn import Interval, StrOptions
 from ...base import (
     PRIVACY_CONSTRAINTS,
     BaseScoringValuer,
+    Result,
     follow_input_tags,
     make_problem,
     refuse_unseen_labels,
-    value_by_parts,
 )
+from ...estimation import (
+    LAYER_DESIGNS,
+    LayerPlan,
+    Utilities,
+    block_values,
+    n_steps,
+    play_layers,
+)
+from ...games import failed_warnings
+from ...privacy import Release
 from ...samplers import ALLOCATIONS
 from .._retraining._base import takes_of
-from ._plan import DESIGNS
-from ._private import RELEASES
-from ._queries import core_set, joining_values, value_of_group
-from ._release import check_private_fit, chosen_layers, planned_release, private_result, settings_of
-from ._settings import LayerSettings
-from ._splits import cost_of, mean_over_splits, play_splits, set_up_splits
+from .._retraining._valuer import BaseSemivalueValuer
+from ._bounds import marginal_bounds
+from ._core import core_set, joining_values
+from ._games import cost_of, game_of, plan_of, players_of, random_streams
+from ._private import RELEASES, layered_report
+from ._release import (
+    Queries,
+    check_private_fit,
+    planned,
+    planned_shrinkage,
+    predicted_values,
+)
 from ._tuning import LEAST
 
 
@@ -68,7 +85,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
         For `tol`: probability that the error is smaller (1 - beta in the paper).
     bound : float, default=None
         The constant c: a row adds at most c / k, in absolute value, to a coalition of k rows. None
-        is 1, or the proved bound for `l2`. `suggest_bound` estimates it from public data.
+        is 1, or the proved bound for `l2`.
     allocation : {"neyman", "bound"}, default="neyman"
         Whether the number of coalitions falls as 1 / k, which gives the smallest error, or as
         1 / k^2, like the square of the bound of marginal contributions, as in the paper; see
@@ -145,8 +162,6 @@ class LayeredShapleyValuer(BaseScoringValuer):
         values are.
     truncation_bias_ : float
         With `n_layers`: largest contribution of the layers left out to a value, if `bound` holds.
-    data_fraction_ : float
-        Mean fraction of the other rows that are in the coalitions of one value.
     counts_ : ndarray of shape (n_layers + 1,)
         Number of coalitions of each size that a row joins; a mean if less than one.
     privacy_ : PrivacyReport
@@ -216,31 +231,26 @@ class LayeredShapleyValuer(BaseScoringValuer):
     """
 
     _parameter_constraints: dict = {
-        "estimator": [HasMethods(["fit"]), None],
+        **{
+            name: BaseSemivalueValuer._parameter_constraints[name]
+            for name in (
+                "estimator", "tol", "max_evaluations", "max_time", "scoring", "empty_utility",
+                "error_score", "task", "cv", "class_weight", "n_jobs", "random_state",
+            )
+        },
         "l2": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "max_norm": [Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
-        "design": [StrOptions(set(DESIGNS))],
+        "design": [StrOptions(set(LAYER_DESIGNS))],
         "n_layers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
-        "tol": [Interval(Real, 0, None, closed="neither"), None],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "bound": [Interval(Real, 0, None, closed="neither"), None],
         "allocation": [StrOptions(set(ALLOCATIONS))],
-        "max_evaluations": [Interval(Integral, 2, None, closed="left"), None],
-        "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "scoring": [str, callable, None],
-        "empty_utility": [Real, None],
-        "error_score": [StrOptions({"empty", "raise"}), Real],
-        "task": [StrOptions({"auto", "classification", "regression"})],
-        "cv": ["cv_object", StrOptions({"leave-one-out"})],
-        "class_weight": [StrOptions({"balanced"}), None],
         "batch": [StrOptions({"auto", "never"})],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
         "release": [StrOptions(set(RELEASES))],
         "max_queries": [Interval(Integral, 1, None, closed="left")],
         **{name: rule for name, rule in PRIVACY_CONSTRAINTS.items() if name != "relation"},
-    }
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -312,7 +322,7 @@ class LayeredShapleyValuer(BaseScoringValuer):
                 "fit releases nothing. Got release='query'."
             )
         return takes_of(
-            self, any_rows=self._trains, done="coalitions evaluated",
+            self, any_rows=self._trains,
             values_are_public=self.release == "publish", fit_transform_error=refused,
         )  # fmt: skip
 
@@ -327,42 +337,110 @@ class LayeredShapleyValuer(BaseScoringValuer):
             return tags
         return follow_input_tags(tags, LogisticRegression() if estimator is None else estimator)
 
-    def _prepare(self, problem):
+    def _check(self, problem):
+        """Refuse parameters and data that do not fit."""
         if self.epsilon is not None:
             check_private_fit(self, problem)
         if self.l2 is not None:
             check_stable_game(self, problem)
+        if self.epsilon is None:
+            for name in ("l2", "n_layers"):
+                if getattr(self, name) == "auto":
+                    raise ValueError(f"{name} must be a number without epsilon. Got 'auto'.")
+            refuse_unseen_labels(problem, self.cv)
+
+    def _value(self, problem, run):
+        self._check(problem)
         if self.epsilon is not None:
-            return chosen_layers(self, problem)
-        for name in ("l2", "n_layers"):
-            if isinstance(getattr(self, name), str):
-                raise ValueError(f"{name} must be a number without epsilon. Got 'auto'.")
-        refuse_unseen_labels(problem, self.cv)
-        return {}
+            return self._private_value(problem, run)
+        games = [game_of(self, problem, split) for split in problem.splits]
+        for game in [] if problem.is_plain else games:
+            game.require_trainable()
+        plans = [plan_of(self, game, problem.shape, len(games)) for game in games]
+        if self._trains:
+            games[0].warn_unbatched()
+        utilities = [Utilities(game, run.warned) for game in games]
+        estimates, seed = [None] * len(games), seed_of(self.random_state)
+        with run.steps(sum(map(n_steps, plans)), "coalitions evaluated") as done:
+            for i, plan in enumerate(plans):
+                for estimate in play_layers(plan, utilities[i], random_streams(seed, i)):
+                    estimates[i] = estimate
+                    if 0 < games[i].n_failed == games[i].n_evaluations:
+                        _ = utilities[i].full  # an error if all rows together fail, too
+                    done()
+        played = [i for i, found in enumerate(estimates) if found is not None and found.has_values]
+        if not played:
+            return None
+        splits, weight = [problem.splits[i] for i in played], 1 / len(played)
+        players, found = [players_of(problem, s) for s in splits], [estimates[i] for i in played]
+        layers = np.zeros((max(len(each.layers) for each in found), problem.n_players))
+        counts, variance, left_out = np.zeros(len(layers)), np.zeros(problem.n_players), 0.0
+        for i, rows, estimate in zip(played, players, found):
+            depth, n = estimate.layers.shape
+            layers[:depth, rows] += weight * estimate.layers / n
+            variance[rows] += weight**2 * estimate.variance
+            counts[:depth] += weight * plans[i].counts
+            left_out += weight * marginal_bounds(self, n)[1]
+        n_evaluated = sum(each.n_evaluated for each in utilities)  # for the values
+        for warning in failed_warnings([games[i] for i in played]):
+            run.warn(*warning)
+        return Result(
+            layers.sum(axis=0),
+            float(np.mean([utilities[i].full for i in played])),
+            float(np.mean([games[i].empty_utility for i in played])),
+            replace(problem, splits=tuple(splits)),
+            [estimate.core for estimate in found],
+            {
+                "layer_values_": layers, "values_error_": np.sqrt(variance), "counts_": counts,
+                "truncation_bias_": left_out, "n_evaluations_": n_evaluated,
+                "n_failed_": sum(game.n_failed for game in games),
+                "n_one_class_": sum(game.n_one_class for game in games),
+            },
+        )  # fmt: skip
 
-    def _release(self, problem, attributes):
-        return None if self.epsilon is None else planned_release(self, problem, attributes)
+    def _private_value(self, problem, run):
+        """As `_value`, with noise: public plan -> values -> release -> shrinkage."""
+        valuer, plan = planned(self, problem)
+        shrunk, n = planned_shrinkage(valuer, problem, plan), plan.n
+        by_query, is_vector = plan.kind == "query", plan.kind == "publish"
+        label = f"{type(self).__name__}: {'one value' if by_query else 'all values'}"
+        report = layered_report(plan, self.noise_random_state)
+        release = Release(plan.charge, self.ledger, label, self.noise_random_state, report)
+        utilities = Utilities(game_of(valuer, problem, problem.splits[0]))
+        empty_utility, result, queries = utilities.game.empty_utility, None, None
+        streams = random_streams(seed_of(self.random_state), 0)
+        errors = {"values_error_": np.full(n, shrunk.error)}
+        with run.steps(1, "coalitions evaluated") as done:
+            baseline = (utilities.of(np.arange(n)[:, None]) - empty_utility) / n
+            curator = {} if is_vector else {"baseline_": baseline, **errors}
 
-    _value = value_by_parts
+            def predict(rows):
+                return predicted_values(valuer, problem, plan, shrunk, rows, baseline[rows])
 
-    def _parts(self, problem, attributes, release):
-        settings, seed = settings_of(self, attributes), seed_of(self.random_state)
-        if release is None:
-            splits, n_parts = set_up_splits(problem, settings, seed)
-            if self._trains:
-                splits[0].utilities.game.warn_unbatched()
-            return play_splits(splits), n_parts
-        return (private_result(problem, release, settings, seed) for _ in range(1)), 1
-
-    def _combine(self, problem, attributes, parts):
-        state = list(parts)[-1:]  # each part is the same list of splits, updated in place
-        if not state or self.epsilon is not None:
-            return state[0] if state else None
-        return mean_over_splits(problem, LayerSettings.of(self), state[0])
+            if by_query:
+                values = np.full(n, np.nan)
+                queries = Queries(release, plan, utilities, streams, shrunk, predict)
+            else:
+                exact = block_values(utilities, plan.n_shuffles, None, streams)
+                noisy = release.of(exact)  # what follows is a function of these and of each row
+                predicted = predict(np.arange(n))
+                values = shrunk.of(noisy, predicted)
+                curator |= {} if is_vector else {"prediction": predicted}
+            result = Result(
+                values, np.nan, empty_utility, problem, attributes={
+                    "l2_": valuer.l2, "n_layers_": valuer.n_layers, "counts_": plan.counts,
+                    "noise_scale_": plan.noise.scale, "shrinkage_": shrunk.weight,
+                    "truncation_bias_": marginal_bounds(valuer, n)[1],
+                    "shrinkage": shrunk, **(errors if is_vector else {}),
+                },
+                release=release, curator=curator, answers=queries,
+            )  # fmt: skip
+            done()
+        return result
 
     def _score_new(self, fitted, number, X, y):
         self._record("Valuing rows that were not in fit", needs_rows=True)
-        return joining_values(fitted, LayerSettings.of(self), number, X, y)
+        return joining_values(self, fitted, number, X, y)
 
     @property
     def baseline_(self):
@@ -397,10 +475,10 @@ class LayeredShapleyValuer(BaseScoringValuer):
         """
         self._refuse_published("prediction", ValueError)
         fitted = self._record("prediction")
-        if fitted.is_private and not fitted.release.shrinkage.spread:
+        if fitted.is_private and not fitted.attributes["shrinkage"].spread:
             raise ValueError(f"prediction needs at least {LEAST} validation points.")
-        if fitted.is_private and fitted.release.by_query:
-            return fitted.statistic.predict(np.arange(len(fitted.result.values)))
+        if fitted.result.answers is not None:
+            return fitted.result.answers.predict(np.arange(len(fitted.result.values)))
         if "prediction" not in fitted.result.curator:
             raise ValueError(
                 "prediction needs a private fit that was not pickled. Fit with epsilon."
@@ -439,37 +517,12 @@ class LayeredShapleyValuer(BaseScoringValuer):
             As in `fit`.
         """
         problem = make_problem(self, X, y, X_val, y_val, groups=groups)
-        attributes = self._prepare(problem)
-        return cost_of(problem, settings_of(self, attributes), self._release(problem, attributes))
-
-    def value_of_group(self, indices, tol=None, confidence=None):
-        """Value of several rows of fit together: the sum of their values.
-
-        With probability `confidence`, the errors of all their values, and that of their mean, are
-        at most `tol`. Each value may fail with 1 - `confidence` divided by the number of rows, so
-        that the number of coalitions grows with the logarithm of the number of rows (Section 3.4 of
-        the paper). Stored coalitions are not evaluated again.
-
-        Parameters
-        ----------
-        indices : array-like of int of shape (w,)
-            Positions of rows of fit, or of groups in `groups_`.
-        tol, confidence : float, default=None
-            None is the parameter of the valuer.
-
-        Returns
-        -------
-        group : Bunch
-            ``value``, ``mean``, ``row_values`` of shape (w,), and ``n_evaluations``, the number of
-            coalitions added.
-
-        Raises
-        ------
-        ValueError
-            If a position is out of range, no `tol` is set, or after a private fit.
-        """
-        fitted = self._record("value_of_group", needs_rows=True)
-        return value_of_group(fitted, LayerSettings.of(self), indices, tol, confidence)
+        self._check(problem)
+        if self.epsilon is None:
+            return cost_of(self, problem)
+        valuer, plan = planned(self, problem)
+        layers = LayerPlan(self.design, plan.n, plan.counts, np.zeros(len(plan.counts), bool))
+        return cost_of(valuer, problem, layers, plan.cost)
 
     def core_sets(self):
         """Core sets of the fit, one for each split, on which `transform` values new rows.
@@ -477,30 +530,25 @@ class LayeredShapleyValuer(BaseScoringValuer):
         Returns
         -------
         core_sets : list of skvalue.valuers.CoreSet
-            The core sets, without rows that are in no stored coalition. They can be saved and
-            loaded without pickle.
+            The core sets.
 
         Raises
         ------
         ValueError
             After a private fit.
         """
-        fitted, settings = self._record("core_sets", needs_rows=True), LayerSettings.of(self)
-        return [core_set(fitted, settings, i).pruned() for i in range(len(fitted.statistic))]
+        fitted = self._record("core_sets", needs_rows=True)
+        return [core_set(self, fitted, i) for i in range(len(fitted.statistic))]
 
 
 def check_stable_game(valuer, problem):
     """Refuse parameters and targets that the utility of ``l2`` does not support."""
-    given = [n for n in ("estimator", "scoring", "empty_utility") if getattr(valuer, n) is not None]
-    if valuer.scoring == "neg_training_loss":
-        given.remove("scoring")
-    if given:
-        raise ValueError(
-            f"{given[0]} must be None with l2, which defines the utility. Got "
-            f"{getattr(valuer, given[0])!r}."
-        )
+    for name in ("estimator", "scoring", "empty_utility"):
+        given = getattr(valuer, name)
+        if given is not None and (name, given) != ("scoring", "neg_training_loss"):
+            raise ValueError(
+                f"{name} must be None with l2, which defines the utility. Got {given!r}."
+            )
     if problem.n_classes != 2:
-        n = problem.n_classes
-        raise ValueError(
-            f"l2 needs two classes. Got {f'{n} classes' if n else 'a continuous target'}."
-        )
+        found = f"{problem.n_classes} classes" if problem.n_classes else "a continuous target"
+        raise ValueError(f"l2 needs two classes. Got {found}.")

@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 from scipy.special import binom
 
-DESIGNS = ("blocks", "iid", "poisson")
+LAYER_DESIGNS = ("blocks", "iid", "poisson")
 N_SHUFFLES = 8  # independent parts of the design "blocks"
 _ENUMERATED = 2**20  # largest number of coalitions of a layer that is enumerated to save time
 
@@ -18,10 +18,10 @@ def n_subsets(n, k):
 
 
 @dataclass(frozen=True)
-class Plan:
+class LayerPlan:
     """The number of coalitions of each size 0, ..., K that a player joins."""
 
-    design: str  # one of DESIGNS
+    design: str  # one of LAYER_DESIGNS
     n: int  # number of players
     counts: np.ndarray  # (K + 1,): these numbers, or their means; 0: the layer is left out
     enumerated: np.ndarray  # (K + 1,): layers of which all coalitions are evaluated
@@ -46,34 +46,6 @@ class Plan:
         costs = np.cumsum([*costs, *map(self._cost, self.sampled)])
         return [int(sizes[np.searchsorted(costs, q * costs[-1])]) for q in (1 / 6, 1 / 2, 5 / 6)]
 
-    @property
-    def data_fraction(self):
-        """Mean fraction of the other rows in the coalitions that one value is based on."""
-        n, misses = self.n, 1.0
-        if n == 1 or self.enumerated[1:].any():
-            return 1.0
-        for k in self.sampled:
-            fraction, count = k / (n - 1), self.counts[k]
-            if self.design == "poisson":  # binom(n - 2, k - 1) coalitions, each with a probability
-                drawn = count / n_subsets(n - 1, k)
-                rate = np.log1p(-drawn) / drawn if drawn > 1e-12 else -1.0
-                misses *= np.exp(fraction * count * rate)
-            elif self.design == "iid":
-                misses *= (1 - fraction) ** count
-            else:
-                per = count / self.n_shuffles
-                most = (n - 1) // k
-                if per < 1:
-                    misses *= (1 - per * fraction) ** self.n_shuffles
-                elif self.in_circles(k):
-                    whole, rest = divmod(int(per), int(most))
-                    misses *= (
-                        (1 - most * fraction) ** whole * (1 - rest * fraction)
-                    ) ** self.n_shuffles
-                else:
-                    misses *= (1 - fraction) ** count
-        return float(1 - misses)
-
     def _enumerated_cost(self):
         layers = set(np.flatnonzero(self.enumerated).tolist())
         sizes = layers | {k + 1 for k in layers}
@@ -94,7 +66,7 @@ class Plan:
         return count * (sets if known else n + sets)
 
 
-def make_plan(design, n, counts, *, n_shuffles=N_SHUFFLES, max_evaluations=None):
+def plan_layers(design, n, counts, *, n_shuffles=N_SHUFFLES, max_evaluations=None):
     """Make a plan for n players from the number of coalitions wanted for each layer.
 
     Parameters
@@ -112,7 +84,7 @@ def make_plan(design, n, counts, *, n_shuffles=N_SHUFFLES, max_evaluations=None)
 
     Returns
     -------
-    plan : Plan
+    plan : LayerPlan
         The plan.
     """
 
@@ -138,7 +110,7 @@ def _round(design, n, wanted, n_shuffles):
         per = counts / n_shuffles
         counts = np.where(per < 1, per, np.ceil(per)) * n_shuffles
     enumerated = (wanted >= largest) | ((counts >= largest) & (design == "iid"))
-    plan = Plan(design, n, counts, enumerated, n_shuffles)
+    plan = LayerPlan(design, n, counts, enumerated, n_shuffles)
     for k in plan.sampled:  # enumerate layers for which this is cheaper than a sample
         all_of_them = n_subsets(n, k + 1) + (0 if enumerated[k - 1] else n_subsets(n, k))
         if all_of_them <= min(plan._cost(k), _ENUMERATED):

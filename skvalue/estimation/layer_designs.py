@@ -1,8 +1,8 @@
 """The designs of Layered Shapley: drawing and evaluating coalitions, and estimates of the layers.
 
-`play` draws the coalitions of a `Plan`, some of them at a time. The same coalitions are used for
-many players: a set and its extensions by one player, or a set and its subsets without one member.
-For each player alone, coalitions have the distribution that the design states.
+`play_layers` draws the coalitions of a `LayerPlan`, some of them at a time. The same coalitions are
+used for many players: a set and its extensions by one player, or a set and its subsets without one
+member. For each player alone, coalitions have the distribution that the design states.
 """
 
 from dataclasses import dataclass, field
@@ -10,8 +10,9 @@ from math import comb
 
 import numpy as np
 
-from ..._utils.warned import add_counts, counted_warnings
-from ...samplers import (
+from .._utils.parallel import tiles
+from .._utils.warned import add_counts, counted_warnings
+from ..samplers import (
     all_subsets,
     circle_blocks,
     distinct_subsets,
@@ -19,9 +20,8 @@ from ...samplers import (
     subset_ranks,
     systematic_counts,
 )
-from ._plan import n_subsets
-
-ENTRIES = 2**24  # largest number of entries of masks that are created at once
+from .design import ENTRIES
+from .layer_plan import n_subsets
 
 
 class Utilities:
@@ -31,19 +31,19 @@ class Utilities:
     ----------
     game : Game
         The game.
+    warned : dict, default=None
+        Counts of the warnings of the estimator's fits, which are added to it.
 
     Attributes
     ----------
     n_evaluated : int
         Number of coalitions evaluated.
-    warned : dict
-        Counts of the warnings of the estimator's fits.
     tables : dict of int to ndarray
         Utilities of all coalitions of a size, in the order of `all_subsets`.
     """
 
-    def __init__(self, game):
-        self.game, self.n, self.warned = game, game.n_players, {}
+    def __init__(self, game, warned=None):
+        self.game, self.n, self.warned = game, game.n_players, {} if warned is None else warned
         self.tables = {0: np.array([game.empty_utility])}
         self.n_evaluated = 0
 
@@ -56,13 +56,8 @@ class Utilities:
     def of_masks(self, masks):
         """Utilities of the coalitions in the rows of a bool array."""
         with counted_warnings() as found:
-            utilities = np.asarray(self.game.utility(masks), dtype=np.float64)
+            utilities = self.game.utility(masks)
         add_counts(self.warned, found)
-        if not np.isfinite(utilities).all():
-            raise ValueError(
-                "Utilities must be finite. Got "
-                f"{utilities[~np.isfinite(utilities)][0]} for a coalition."
-            )
         self.n_evaluated += len(masks)
         return utilities
 
@@ -71,12 +66,8 @@ class Utilities:
         size = sets.shape[1]
         if size in self.tables:
             return self.tables[size][subset_ranks(np.sort(sets, axis=1))]
-        step = max(1, ENTRIES // self.n)
-        parts = [
-            self.of_masks(coalition_masks(sets[start : start + step], self.n))
-            for start in range(0, max(len(sets), 1), step)
-        ]
-        return np.concatenate(parts)
+        parts = tiles(len(sets), max(1, ENTRIES // self.n)) or [slice(0)]
+        return np.concatenate([self.of_masks(coalition_masks(sets[p], self.n)) for p in parts])
 
     def tabulate(self, size):
         """Evaluate all coalitions of a size, once."""
@@ -101,9 +92,7 @@ class Utilities:
         """Utilities of sets, and of each after one of some players has joined, or has left."""
         m, count = players.shape
         base, changed = np.empty(m), np.empty((m, count))
-        step = max(1, ENTRIES // (self.n * (count + 1)))
-        for start in range(0, m, step):
-            part = slice(start, start + step)
+        for part in tiles(m, max(1, ENTRIES // (self.n * (count + 1)))):
             others = players[part]
             # Each set is followed by those next to it: solvers start from the previous solution.
             masks = coalition_masks(sets[part], self.n).repeat(count + 1, axis=0)
@@ -131,20 +120,20 @@ class LayerEstimate:
     # Coalitions that other rows are valued on: (members, weights, utilities), one size each. The
     # weights of a size sum to one, at least on average.
     core: list = field(default_factory=list)
-    done: int = 0  # number of complete shuffles; 1 when a design without shuffles is complete
+    has_values: bool = False  # whether all layers have an estimate, and not only the enumerated
 
 
 def n_steps(plan):
-    """Number of estimates that `play` yields."""
+    """Number of estimates that `play_layers` yields."""
     return 1 + (plan.n_shuffles if plan.design == "blocks" else 1) * (len(plan.sampled) > 0)
 
 
-def play(plan, utilities, seeds):
+def play_layers(plan, utilities, seeds):
     """Evaluate the coalitions of a plan, shuffle by shuffle.
 
     Parameters
     ----------
-    plan : Plan
+    plan : LayerPlan
         The plan.
     utilities : Utilities
         Utilities of the game.
@@ -159,37 +148,31 @@ def play(plan, utilities, seeds):
     exact = LayerEstimate(np.zeros((len(plan.counts), plan.n)), np.zeros(plan.n))
     for k in np.flatnonzero(plan.enumerated):
         _enumerate(int(k), plan, utilities, seeds(0), exact)
-    if len(plan.sampled) == 0:
-        yield exact
+    exact.has_values = len(plan.sampled) == 0
+    yield exact  # there may be nothing to keep yet, but a callback may stop the fit here
+    if exact.has_values:
         return
     if plan.design != "blocks":
-        yield exact  # nothing to keep yet, but a callback may stop the fit here
-        known = len(exact.core)
-        draw = _play_iid if plan.design == "iid" else _play_poisson
+        known, draw = len(exact.core), _play_iid if plan.design == "iid" else _play_poisson
         for k in plan.sampled:
             draw(int(k), plan, utilities, seeds(1 + int(k)), exact)
         if plan.design == "iid":
             exact.variance += _variance_of_single_draws(plan, exact.layers)
         elif len(exact.core) == known:  # no coalition was drawn: the error is unknown
             exact.variance += np.inf
-        exact.done = 1
+        exact.has_values = True
         yield exact
         return
-    yield exact
-    mean = squares = np.zeros(plan.n)
-    layers = np.zeros_like(exact.layers)
-    core = []
-    for shuffle in range(plan.n_shuffles):
-        found = _play_blocks(plan, utilities, seeds(1 + shuffle), core)
+    layers, values, core = np.zeros_like(exact.layers), [], []
+    for done in range(1, plan.n_shuffles + 1):
+        found = _play_blocks(plan, utilities, seeds(done), core)
         layers = layers + found
-        value, done = found.sum(axis=0) / plan.n, shuffle + 1
-        step = value - mean
-        mean = mean + step / done
-        squares = squares + step * (value - mean)
-        certain = shuffle and core  # without draws, the variance over shuffles is 0 but unknown
-        variance = squares / (done * shuffle) if certain else np.full(plan.n, np.inf)
+        values.append(found.sum(axis=0) / plan.n)
+        variance = np.full(plan.n, np.inf)
+        if done > 1 and core:  # without draws, the variance over shuffles is 0 but unknown
+            variance = np.var(values, axis=0, ddof=1) / done
         scaled = [(members, weights / done, known) for members, weights, known in core]
-        yield LayerEstimate(exact.layers + layers / done, variance, exact.core + scaled, done)
+        yield LayerEstimate(exact.layers + layers / done, variance, exact.core + scaled, True)
 
 
 def _enumerate(k, plan, utilities, rng, estimate):
@@ -229,27 +212,32 @@ def _play_blocks(plan, utilities, rng, core):
         left, most = count, (n - 1) // k
         while left:
             some = min(left, most)
-            blocks, players = circle_blocks(rng.permutation(n), k, some)
-            bases, joined = utilities.joined_by_each(blocks, players)
-            gains = joined - bases[:, None]
-            layers[k] += np.bincount(players.ravel(), gains.ravel(), n) / count
+            gains, blocks, bases = _join_circle(k, some, rng.permutation(n), utilities)
+            layers[k] += gains / count
             places = np.arange(some) * k
             core.append((blocks[places], np.full(some, 1 / count), bases[places]))
             left -= some
     return layers
 
 
+def _join_circle(k, count, order, utilities):
+    """Sums of gains of players that join ``count`` blocks each; all blocks; their utilities."""
+    blocks, players = circle_blocks(order, k, count)
+    bases, joined = utilities.joined_by_each(blocks, players)
+    gains = np.bincount(players.ravel(), (joined - bases[:, None]).ravel(), utilities.n)
+    return gains, blocks, bases
+
+
 def _leave_blocks(k, count, n, utilities, rng, core, weight):
     """Gains (count, n) of players in blocks of k + 1 players, over independent partitions."""
     gains = np.empty((count, n))
-    step = max(1, ENTRIES // (n * n))
-    for start in range(0, count, step):
-        some = min(step, count - start)
+    for part in tiles(count, max(1, ENTRIES // (n * n))):
+        some = part.stop - part.start
         sets, once = partitions(rng, n, k + 1, some)
         tops, rests = utilities.without_each(sets.reshape(-1, k + 1))
         found = tops.reshape(some, -1, 1) - rests.reshape(sets.shape)
         players = sets[:, once]
-        np.put_along_axis(gains[start : start + some], players, found[:, once], axis=1)
+        np.put_along_axis(gains[part], players, found[:, once], axis=1)
         known = rests.reshape(sets.shape)[:, 0, 0]
         core.append((sets[:, 0, 1:], np.full(some, weight), known))
     return gains
@@ -293,3 +281,45 @@ def _play_poisson(k, plan, utilities, rng, estimate):
     members = sets[kept][np.arange(k + 1) != left[:, None]].reshape(-1, k)
     known = rests[kept, left]
     estimate.core.append((members, np.full(len(members), 1 / count), known))
+
+
+def block_values(utilities, n_shuffles, players, seeds):
+    """Values of some players from disjoint blocks of the others, as private fits release them.
+
+    Parameters
+    ----------
+    utilities : Utilities
+        Utilities of the game.
+    n_shuffles : ndarray of int of shape (K + 1,)
+        Number of shuffles of each layer; that of layer 0 is ignored.
+    players : ndarray of int or None
+        The players; None: all players, with half as many coalitions for each.
+    seeds : callable
+        ``seeds(k, shuffle)`` returns the random generator of an order.
+
+    Returns
+    -------
+    values : ndarray of shape (n_players,)
+        Sums of the layers, over the number of players of the game.
+    """
+    n, some = utilities.n, np.arange(utilities.n) if players is None else np.asarray(players)
+    values = utilities.of(some[:, None]) - utilities.game.empty_utility
+    for k in range(1, len(n_shuffles)):
+        count, layer = (n - 1) // k, np.zeros(len(some))
+        for shuffle in range(n_shuffles[k]):
+            order = seeds(k, shuffle).permutation(n)
+            if players is None:
+                gains = _join_circle(k, count, order, utilities)[0]
+            else:
+                gains = np.array([_gains_of(i, k, count, order, utilities) for i in some])
+            layer += gains / (count * n_shuffles[k])
+        values = values + layer
+    return values / n
+
+
+def _gains_of(i, k, count, order, utilities):
+    """Sum of the gains of one player that joins the blocks that follow it on the circle."""
+    place = int(np.flatnonzero(order == i)[0])
+    blocks = order[(place + 1 + np.arange(count * k)) % len(order)].reshape(count, k)
+    joined = np.column_stack([blocks, np.full(count, i)])
+    return (utilities.of(joined) - utilities.of(blocks)).sum()

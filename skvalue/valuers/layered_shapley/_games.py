@@ -1,0 +1,101 @@
+"""The games of a valuer's splits, and the coalitions that are planned for them.
+
+`valuer` is an object with the parameters of `LayeredShapleyValuer`: one, or a copy in which those
+that a private fit chose are set.
+"""
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.utils import Bunch
+
+from ..._utils.fits import blank_of
+from ...estimation import default_evaluations, plan_layers
+from ...games import ModelGame, StableLogisticGame
+from ...samplers import layer_counts
+from .._retraining._plan import estimator_of
+from ._bounds import marginal_bounds
+
+
+def with_parameters(valuer, **parameters):
+    """A copy of a valuer with other parameters, which later changes of the valuer do not affect."""
+    other = blank_of(valuer)
+    vars(other).update(parameters)
+    return other
+
+
+def make_game(valuer, problem, X, y, points, groups=None):
+    """The game of rows X, with codes of classes or targets y, on some points."""
+    if valuer.l2 is not None:
+        codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
+        return StableLogisticGame(
+            X, y, points.X, points.y, l2=valuer.l2, max_norm=valuer.max_norm,
+            fit_intercept=valuer.fit_intercept, sample_weight_val=points.weights, groups=codes,
+            loss="validation" if valuer.scoring is None else "training", n_jobs=valuer.n_jobs,
+        )  # fmt: skip
+    return ModelGame(
+        estimator_of(valuer, problem), X, problem.labels(y), points.X, problem.labels(points.y),
+        scoring=valuer.scoring, error_score=valuer.error_score, empty_utility=valuer.empty_utility,
+        sample_weight_val=points.weights, groups=groups, batch=valuer.batch, random_state=0,
+        n_jobs=valuer.n_jobs,
+    )  # fmt: skip
+
+
+def game_of(valuer, problem, split):
+    """The game of one split; players are groups, if there are any."""
+    groups = None if problem.groups is None else problem.groups[split.players]
+    return make_game(valuer, problem, *problem.rows(split), split.points, groups)
+
+
+def players_of(problem, split):
+    """Numbers of the players of a split among all players."""
+    if problem.groups is None:
+        return problem.row_numbers(split)
+    return np.unique(problem.groups[split.players])
+
+
+def random_streams(seed, number):
+    """Independent random generators of one split, by keys that are integers >= 0."""
+
+    def generator(*key):
+        key = (number, *(part + 1 for part in key))
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+    return generator
+
+
+def plan_of(valuer, game, shape, n_games):
+    """The plan of one of ``n_games`` games, of rows of a shape."""
+    n, limit, tol = game.n_players, valuer.max_evaluations, valuer.tol
+    bounds, _ = marginal_bounds(valuer, n)  # without tol, counts are proportions
+    counts = layer_counts(bounds, tol or 1.0, valuer.confidence, valuer.allocation)
+    if tol is None and limit is None:
+        limit = default_evaluations(n, *shape)
+    plan = plan_layers(valuer.design, n, counts)
+    if limit is not None and (tol is None or plan.cost > limit // n_games):
+        plan = plan_layers(valuer.design, n, counts, max_evaluations=limit // n_games)
+    if valuer.max_time is None:
+        return plan
+    in_time = int(valuer.max_time / n_games / seconds_per_coalition(game, plan, valuer.n_jobs))
+    if in_time < plan.cost:
+        plan = plan_layers(valuer.design, n, counts, max_evaluations=in_time)
+    return plan
+
+
+def seconds_per_coalition(game, plan, n_jobs):
+    """Seconds per coalition of a plan, measured at a few of its sizes."""
+    sizes = [max(1, min(size, game.n_players)) for size in plan.typical_sizes]
+    seconds = float(np.mean([game.evaluation_cost(size) for size in sizes]))
+    return seconds / (effective_n_jobs(n_jobs) if game.solver == "loop" else 1)
+
+
+def cost_of(valuer, problem, plan=None, count=None):
+    """Cost of ``count`` coalitions of a plan, or of all that an exact fit plans."""
+    games = [game_of(valuer, problem, split) for split in problem.splits]
+    if plan is None:
+        plans = [plan_of(valuer, game, problem.shape, len(games)) for game in games]
+        plan, count = plans[0], sum(each.cost for each in plans)
+    seconds = seconds_per_coalition(games[0], plan, valuer.n_jobs)
+    return Bunch(
+        seconds=count * seconds, n_evaluations=int(count), seconds_per_evaluation=seconds,
+        n_players=problem.n_players, solver=games[0].solver,
+    )  # fmt: skip
