@@ -5,7 +5,12 @@ import warnings
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from skvalue.collaborative import BayesianLinear, GramRelease, NoisyStatistic
+from skvalue.collaborative import (
+    BayesianLinear,
+    BayesianSurpriseScorer,
+    GramRelease,
+    NoisyStatistic,
+)
 from skvalue.collaborative.models import NIG
 from skvalue.collaborative.party import unpacked
 from skvalue.exceptions import NestedReleasesWarning
@@ -13,7 +18,6 @@ from skvalue.privacy import SeededNoiseWarning
 
 A0, B0 = 20.0, 0.5
 PRECISION = B0 / (A0 - 1) / 0.25  # weights of variance 1/4
-X_COVARIANCE = 0.15 * np.eye(2)
 
 
 def linear_model(**parameters):
@@ -56,6 +60,20 @@ def gaussian_kl(mean, variance, prior_mean, prior_variance):
     return 0.5 * (ratio - 1 - np.log(ratio) + (mean - prior_mean) ** 2 / prior_variance)
 
 
+def surprise_of(releases, model=None, random_state=0, **options):
+    """A fitted `BayesianSurpriseScorer`."""
+    model = linear_model() if model is None else model
+    return BayesianSurpriseScorer(model, random_state=random_state, **options).fit(releases)
+
+
+class Sampled:
+    """A user's model: four methods and no base class. That of a mean, which is then sampled."""
+
+    def __init__(self, model):
+        self.sample_prior, self.log_prior = model.sample_prior, model.log_prior
+        self.party_loglik, self.predict_logpdf = model.party_loglik, model.predict_logpdf
+
+
 def noisy_sum(count, total, epsilon):
     """A release of numbers in [-1, 1]."""
     return NoisyStatistic("gaussian", count, (total,), epsilon, 2.0, (-1.0, 1.0))
@@ -69,6 +87,15 @@ def noisy_posterior(model, releases, powers):
     precision = 1 / model.prior_variance + weights @ counts
     sums = [r.statistic[0] for r in releases]
     return (model.prior_mean / model.prior_variance + weights @ sums) / precision, 1 / precision
+
+
+def exact_table(model, releases):
+    """Surprise of all coalitions under a `GaussianMean`, by number."""
+    prior = model.prior_mean, model.prior_variance
+    return np.array([
+        gaussian_kl(*noisy_posterior(model, releases, powers), *prior)
+        for powers in every_coalition(len(releases))
+    ])  # fmt: skip
 
 
 def exact_surprise(model, releases, powers):

@@ -9,7 +9,6 @@ import pytest
 from matplotlib import pyplot as plt
 
 from skvalue.collaborative import (
-    BayesianSurpriseScorer,
     CoalitionValueDisplay,
     GramRelease,
     PosteriorMarginalsDisplay,
@@ -17,7 +16,7 @@ from skvalue.collaborative import (
     RhoShapleyReward,
 )
 
-from .parties import linear_model, quietly, release_all, simulate
+from .parties import quietly, release_all, simulate, surprise_of
 
 
 @pytest.fixture
@@ -32,9 +31,7 @@ def _no_window():
 @pytest.fixture(scope="module")
 def game():
     _, parties = simulate(1)
-    releases = dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2))))
-    scorer = BayesianSurpriseScorer(linear_model(), n_particles=160, random_state=0)
-    scorer.fit(releases)
+    scorer = surprise_of(dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))), n_particles=160)
     return parties, scorer, RhoShapleyReward(0.2, random_state=0).fit(scorer)
 
 
@@ -83,10 +80,9 @@ class TestDisplays:
 
     def test_too_many_to_draw(self, game):
         _, scorer, _ = game
-        releases = [scorer.releases_["a"]] * 7
-        many = BayesianSurpriseScorer(linear_model(), n_particles=40, min_ess=0, random_state=0)
-        with pytest.raises(ValueError, match="scorer must have at most 6 parties to draw. Got 7"):
-            CoalitionValueDisplay.from_scorer(many.fit(releases))
+        many = surprise_of([scorer.releases_["a"]] * 7, n_particles=40, min_ess=0)
+        with pytest.raises(ValueError, match="scorer must have at most 6 parties"):
+            CoalitionValueDisplay.from_scorer(many)
 
     def test_marginals(self, game):
         _, scorer, scheme = game

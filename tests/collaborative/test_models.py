@@ -7,7 +7,6 @@ from scipy.stats import multivariate_normal, norm
 from skvalue.collaborative import (
     BayesianLinear,
     BayesianLogistic,
-    BayesianSurpriseScorer,
     GaussianMean,
     GramRelease,
     LogisticRelease,
@@ -23,9 +22,10 @@ from skvalue.collaborative.party import gram_vector, logistic_vector
 from skvalue.privacy import svec, svec_index
 
 from .parties import (
+    Sampled,
     every_coalition,
     exact_surprise,
-    gaussian_kl,
+    exact_table,
     linear_model,
     nig_kl,
     noisy_posterior,
@@ -33,6 +33,7 @@ from .parties import (
     quietly,
     release_all,
     simulate,
+    surprise_of,
 )
 
 
@@ -97,10 +98,7 @@ class TestLinear:
         """Every coalition within 0.05, on average over some runs, of the conjugate posterior."""
         _, parties = simulate(3, counts=(60, 80, 120))
         releases = release_all(parties, [None] * 3)
-        runs = [
-            BayesianSurpriseScorer(linear_model(), random_state=seed).fit(releases)
-            for seed in range(4)
-        ]
+        runs = [surprise_of(releases, random_state=seed) for seed in range(4)]
         exact = [exact_surprise(runs[0].model_, releases, k) for k in every_coalition(3)]
         found = np.mean([run.coalition_values_ for run in runs], axis=0)
         assert min(exact[1:]) > 4
@@ -109,8 +107,7 @@ class TestLinear:
     def test_tempered_values_are_in_closed_form(self):
         _, parties = simulate(3, counts=(60, 80, 120))
         releases = release_all(parties, [None] * 3)
-        scorer = BayesianSurpriseScorer(linear_model(), random_state=0, n_particles=1200)
-        scorer.fit(releases)
+        scorer = surprise_of(releases, n_particles=1200)
         for kappa in (0.001, 0.01, 0.1, 0.3, 0.7, 1.0):
             exact = exact_surprise(scorer.model_, releases, [kappa] * 3)
             assert scorer.surprise(temper=kappa) == pytest.approx(exact, abs=0.1)
@@ -119,8 +116,7 @@ class TestLinear:
         _, parties = simulate(5)
         releases = release_all(parties, [0.2, 0.5, 2.5])
         values = [
-            BayesianSurpriseScorer(linear_model(x_covariance=c), random_state=0).fit(releases)
-            for c in (None, 0.15 * np.eye(2))
+            surprise_of(releases, linear_model(x_covariance=c)) for c in (None, 0.15 * np.eye(2))
         ]
         np.testing.assert_allclose(*(v.coalition_values_ for v in values), atol=0.25)
 
@@ -179,7 +175,7 @@ class TestLogistic:
         if intercept is not None:
             X = np.column_stack([np.ones(400), X])
         model = BayesianLogistic(classes=(-1, 1))
-        scorer = BayesianSurpriseScorer(model, random_state=0).fit([release])
+        scorer = surprise_of([release], model)
         w = scorer.model_.sample_prior(20_000, rng)
         logs = -np.logaddexp(0, -signs[:, None] * (X @ w.T)).sum(axis=0)
         weights = np.exp(logs - logs.max())
@@ -206,59 +202,38 @@ class TestLogistic:
             )
             release = quietly(party.fit, X, signs).release_
             model = BayesianLogistic(classes=(-1, 1))
-            scorer = BayesianSurpriseScorer(model, random_state=0, n_particles=200)
-            values.append(scorer.fit([release]).grand_value_)
+            values.append(surprise_of([release], model, n_particles=200).grand_value_)
         assert values[0] < values[1] < values[2]
 
 
-class Sampled:
-    """A `GaussianMean` whose quantiles are not known, so that it is sampled."""
-
-    def __init__(self, model):
-        self.sample_prior, self.log_prior = model.sample_prior, model.log_prior
-        self.party_loglik, self.predict_logpdf = model.party_loglik, model.predict_logpdf
-
-
 class TestMean:
-    FACTS = [(100, 30.4, 0.5), (200, 63.0, 0.01), (50, 14.0, None)]
-
     @pytest.mark.parametrize(
         ("wrap", "runs", "tolerance"), [(lambda model: model, 1, 1e-4), (Sampled, 4, 0.03)]
     )
     def test_is_in_closed_form(self, wrap, runs, tolerance):
-        releases = [noisy_sum(n, z, e) for n, z, e in self.FACTS]
+        releases = [
+            noisy_sum(100, 30.4, 0.5), noisy_sum(200, 63.0, 0.01), noisy_sum(50, 14.0, None)
+        ]  # fmt: skip
         model = GaussianMean(0.1, prior_mean=0.1, prior_variance=0.5)
-        runs = [
-            BayesianSurpriseScorer(wrap(model), random_state=seed).fit(releases)
-            for seed in range(runs)
-        ]
-        exact = [
-            gaussian_kl(*noisy_posterior(model, releases, powers), 0.1, 0.5)
-            for powers in every_coalition(3)
-        ]
+        runs = [surprise_of(releases, wrap(model), random_state=seed) for seed in range(runs)]
         found = np.mean([run.coalition_values_ for run in runs], axis=0)
-        np.testing.assert_allclose(found, exact, atol=tolerance)
+        np.testing.assert_allclose(found, exact_table(model, releases), atol=tolerance)
         draws = runs[-1].sample([0, 1], 4000, random_state=0)
         mean, variance = noisy_posterior(model, releases, [1, 1, 0])
         assert draws.mean() == pytest.approx(mean, abs=5 * (variance / 4000) ** 0.5)
         assert draws.var() == pytest.approx(variance, rel=0.15)
 
     def test_far_out_where_the_prior_has_hardly_any_mass(self):
-        release = noisy_sum(400, -400.0, None)
-        scorer = BayesianSurpriseScorer(GaussianMean(0.01, prior_variance=0.01)).fit([release])
-        exact = 0.5 * (1 / 401 - 1 + np.log(401) + 100 * (400 / 401) ** 2)
-        assert scorer.grand_value_ == pytest.approx(exact, abs=1e-4, rel=1e-4)
+        model, releases = GaussianMean(0.01, prior_variance=0.01), [noisy_sum(400, -400.0, None)]
+        exact = exact_table(model, releases)[1]
+        assert surprise_of(releases, model).grand_value_ == pytest.approx(exact, abs=1e-4, rel=1e-4)
 
     @pytest.mark.parametrize("prior_variance", [1.0, 1e4])
     def test_parties_who_disagree(self, prior_variance):
         releases = [noisy_sum(400, 400 * mean, None) for mean in (-0.9, 0.9, 0.9, 0.1)]
         model = GaussianMean(1e-4, prior_variance=prior_variance)
-        scorer = BayesianSurpriseScorer(model).fit(releases)
-        exact = [
-            gaussian_kl(*noisy_posterior(model, releases, powers), 0.0, prior_variance)
-            for powers in every_coalition(4)
-        ]
-        np.testing.assert_allclose(scorer.coalition_values_, exact, atol=5e-3)
+        found = surprise_of(releases, model).coalition_values_
+        np.testing.assert_allclose(found, exact_table(model, releases), atol=5e-3)
 
     def test_density_of_numbers(self):
         phi, y = np.array([[0.3], [-1.0]]), np.array([0.0, 1.0, 1.0])

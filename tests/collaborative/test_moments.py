@@ -9,7 +9,6 @@ from sklearn.base import clone
 from skvalue.collaborative import (
     BayesianLinear,
     BayesianLogistic,
-    BayesianSurpriseScorer,
     GramRelease,
     LogisticRelease,
 )
@@ -22,7 +21,7 @@ from skvalue.collaborative.models import (
 )
 from skvalue.collaborative.party import unpacked
 
-from .parties import linear_model, quietly, release_all, simulate
+from .parties import linear_model, quietly, release_all, simulate, surprise_of
 
 
 def fit(party, *rows):
@@ -104,8 +103,7 @@ class TestHierarchical:
         _, parties = simulate(1, counts=(60, 80))
         a, b = release_all(parties, (0.2, 0.5))
         model = linear_model(moments="hierarchical", moment_draws=4)
-        scorer = BayesianSurpriseScorer(model, n_particles=80, min_ess=0, random_state=0)
-        values = scorer.fit([a, b, a]).values_
+        values = surprise_of([a, b, a], model, n_particles=80, min_ess=0).values_
         assert values[0] == pytest.approx(values[2], abs=1e-12)
 
 

@@ -3,19 +3,20 @@
 import numpy as np
 import pytest
 
-from skvalue.collaborative import BayesianSurpriseScorer, GaussianMean, GramRelease
+from skvalue.collaborative import GaussianMean, GramRelease
 from skvalue.privacy import draw_noise
 
 from .parties import (
-    X_COVARIANCE,
     linear_model,
     noisy_posterior,
     noisy_sum,
     quietly,
     release_all,
     simulate,
+    surprise_of,
 )
 
+KNOWN = linear_model(x_covariance=0.15 * np.eye(2))
 EPSILONS = [0.004, 0.02, 0.1, 0.5, 2.5, 12.5]
 
 
@@ -65,10 +66,7 @@ class TestLinear:
         for seed in range(48):
             _, parties = simulate(1000 + seed, counts=(60, 120, 200))
             releases = release_all(parties, (0.2, 0.1, 0.2), seed=100 * seed)
-            scorer = BayesianSurpriseScorer(
-                linear_model(x_covariance=X_COVARIANCE), n_particles=160, random_state=0
-            )
-            tables.append(scorer.fit(releases).coalition_values_)
+            tables.append(surprise_of(releases, KNOWN, n_particles=160).coalition_values_)
         tables = np.array(tables)
         for small, large in [(1, 3), (2, 3), (3, 7), (1, 5), (4, 7)]:
             gain = tables[:, large] - tables[:, small]
@@ -81,10 +79,8 @@ class TestLinear:
             _, parties = simulate(2000 + seed, counts=(200,))
             party = GramRelease(noise_random_state=seed)
             path = quietly(party.path, *parties[0], renyi_epsilons=EPSILONS)
-            scorer = BayesianSurpriseScorer(
-                linear_model(x_covariance=X_COVARIANCE), n_particles=160, random_state=0
-            )
-            means.append([scorer.fit([release]).grand_value_ for release in path])
+            scorers = [surprise_of([release], KNOWN, n_particles=160) for release in path]
+            means.append([scorer.grand_value_ for scorer in scorers])
         assert np.all(np.diff(np.mean(means, axis=0)) > 0)
 
     @pytest.mark.parametrize("epsilon", [0.02, 0.1, 2.5])
@@ -95,9 +91,8 @@ class TestLinear:
             phi, parties = simulate(3000 + seed, counts=(100, 200))
             releases = release_all(parties, (epsilon, epsilon), seed=100 * seed)
             for aware in inside:
-                model = linear_model(noise_aware=aware)
-                scorer = BayesianSurpriseScorer(model, n_particles=160, random_state=0)
-                draws = scorer.fit(releases).sample(n_draws=800, random_state=0)
+                scorer = surprise_of(releases, linear_model(noise_aware=aware), n_particles=160)
+                draws = scorer.sample(n_draws=800, random_state=0)
                 low, high = np.quantile(draws, [0.05, 0.95], axis=0)
                 inside[aware].append((low < phi) & (phi < high))
         aware, blind = (np.mean(inside[kind]) for kind in (True, False))
@@ -113,10 +108,9 @@ def test_noise_ignored_turns_the_trade_off_round():
     path = quietly(party.path, *parties[1], epsilons=[0.004, 0.1, 12.5])
     values = {}
     for aware in (True, False):
-        scorer = BayesianSurpriseScorer(
-            linear_model(noise_aware=aware), n_particles=240, random_state=0
-        )
-        values[aware] = [scorer.fit([release]).grand_value_ for release in path]
+        model = linear_model(noise_aware=aware)
+        scorers = [surprise_of([release], model, n_particles=240) for release in path]
+        values[aware] = [scorer.grand_value_ for scorer in scorers]
     assert values[True][0] < values[True][1] < values[True][2]
     assert values[False][0] > 2 * values[False][2]
 

@@ -8,7 +8,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skvalue.collaborative import (
     BayesianLogistic,
-    BayesianSurpriseScorer,
     GaussianMean,
     LogisticRelease,
     PosteriorClassifier,
@@ -19,21 +18,19 @@ from skvalue.collaborative.mediator import first_crossing
 
 from .parties import (
     gaussian_kl,
-    linear_model,
     noisy_posterior,
     noisy_sum,
     quietly,
     release_all,
     simulate,
+    surprise_of,
 )
 
 
 @pytest.fixture(scope="module")
 def game():
     _, parties = simulate(1)
-    releases = dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2))))
-    scorer = BayesianSurpriseScorer(linear_model(), n_particles=120, random_state=0)
-    scorer.fit(releases)
+    scorer = surprise_of(dict(zip("abc", release_all(parties, (0.2, 0.1, 0.2)))), n_particles=120)
     w, X = simulate(1)[0][:2], np.random.default_rng(5).normal(size=(300, 2)) * 0.15**0.5
     noise = np.exp(simulate(1)[0][2] / 2) * np.random.default_rng(6).normal(size=300)
     return scorer, X, X @ w + noise
@@ -82,7 +79,7 @@ class TestTargets:
         """One draw of the noise by which a party alone surprises more than all together."""
         facts = [(100, 80.0, 5.0), (100, -60.0, 0.5)]
         releases = [noisy_sum(n, z, e) for n, z, e in facts]
-        scorer = BayesianSurpriseScorer(GaussianMean(0.1)).fit(releases)
+        scorer = surprise_of(releases, GaussianMean(0.1))
         assert scorer.standalone_values_[0] > scorer.grand_value_
         with pytest.warns(UserWarning, match="No rho gives every party at least what it has"):
             scheme = RhoShapleyReward(random_state=0).fit(scorer)
@@ -91,7 +88,7 @@ class TestTargets:
 
     def test_a_game_without_value(self):
         empty = noisy_sum(0, 0.0, 0.1)
-        scorer = BayesianSurpriseScorer(GaussianMean()).fit([empty, empty])
+        scorer = surprise_of([empty, empty], GaussianMean())
         with pytest.raises(ValueError, match="scorer must have a party of a value above 0"):
             RhoShapleyReward().fit(scorer)
 
@@ -99,7 +96,7 @@ class TestTargets:
 class TestControls:
     def test_tempering_is_monotone_and_in_closed_form(self):
         releases = [noisy_sum(100, 30.0, 0.2) for _ in range(2)]
-        scorer = BayesianSurpriseScorer(GaussianMean(0.1)).fit(releases)
+        scorer = surprise_of(releases, GaussianMean(0.1))
         kappas = np.linspace(0, 1, 21)
         values = [scorer.surprise(temper=kappa) for kappa in kappas]
         model = scorer.model_
@@ -151,7 +148,7 @@ class TestControls:
     @pytest.mark.parametrize("control", ["temper", "noise"])
     def test_draws_have_the_reward_s_value(self, control):
         releases = [noisy_sum(100, 30.0, e) for e in (0.5, 0.02)]
-        scorer = BayesianSurpriseScorer(GaussianMean(0.1)).fit(releases)
+        scorer = surprise_of(releases, GaussianMean(0.1))
         scheme = RhoShapleyReward(0.3, control=control, n_draws=4000, random_state=0).fit(scorer)
         for party in (0, 1):
             draws = scheme.rewards_[party].samples_
@@ -160,7 +157,7 @@ class TestControls:
 
     def test_refit_forgets(self):
         releases = [noisy_sum(100, 30.0, e) for e in (0.5, 0.02)]
-        scorer = BayesianSurpriseScorer(GaussianMean(0.1)).fit(releases)
+        scorer = surprise_of(releases, GaussianMean(0.1))
         scheme = RhoShapleyReward(0.2, n_draws=20, random_state=0).fit(scorer)
         assert hasattr(scheme, "temper_")
         scheme.set_params(control="noise").fit(scorer)
@@ -198,7 +195,7 @@ class TestPosteriors:
         )
         releases = [quietly(party.fit, X[i::2], y[i::2]).release_ for i in range(2)]
         model = BayesianLogistic(0.5, classes=("no", "yes"))
-        scorer = BayesianSurpriseScorer(model, n_particles=200, random_state=0).fit(releases)
+        scorer = surprise_of(releases, model, n_particles=200)
         reward = RhoShapleyReward(0.2, random_state=0).fit(scorer).rewards_[0]
         assert isinstance(reward, PosteriorClassifier)
         assert is_classifier(reward)
