@@ -52,21 +52,6 @@ def test_large_alpha_weights_small_coalitions():
     assert size[0] < size[1] < size[2]
 
 
-def test_airport_game():
-    # Littlechild and Owen (1973): each pays its part of every runway section that it uses.
-    costs = np.array([1.0, 2.0, 4.0, 7.0])
-    values = enumerate_semivalue(lambda s: max((costs[i] for i in s), default=0.0), 4)
-    sections = np.diff(np.r_[0, costs]) / np.arange(4, 0, -1)
-    np.testing.assert_allclose(values, np.cumsum(sections), rtol=1e-12)
-
-
-def test_voting_game_banzhaf():
-    # Weights 4, 2, 1 with quota 5: the second and third are swing voters with the first only.
-    votes = np.array([4, 2, 1])
-    values = enumerate_semivalue(lambda s: float(votes[list(s)].sum() >= 5), 3, "banzhaf")
-    np.testing.assert_allclose(values, [3 / 4, 1 / 4, 1 / 4])
-
-
 @pytest.mark.parametrize("bad", ["shapely", (1,), (1, 2, 3), (0, 1), (-1, 2), (1, np.nan), 3])
 def test_bad_semivalue(bad):
     with pytest.raises(ValueError, match="semivalue must be 'shapley'.* Got"):

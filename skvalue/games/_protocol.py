@@ -184,7 +184,7 @@ class Game(ABC):
 
 def failed_warnings(games):
     """The warning, as a list, if more than a tenth of the coalitions of some games failed."""
-    failed, total = (sum(getattr(g, name) for g in games) for name in ("n_failed", "n_evaluations"))
+    failed, total = np.sum([(game.n_failed, game.n_evaluations) for game in games], axis=0)
     if failed <= _MANY_FAILED * total:
         return []
     utilities = sorted({f"{game._failed_utility:.6g}" for game in games if game.n_failed})

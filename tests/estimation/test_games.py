@@ -42,13 +42,32 @@ def random_game(number):
     )
 
 
-def estimate(game, sampler, semivalue, limit, seed, **options):
+def played(game, sampler, semivalue, limit, seed, arrays=None, **options):
+    """The design of a game after all its coalitions; it resumes from arrays."""
     n, empty_utility = game.n_players, game.empty_utility
     design = make_design(sampler, semivalue, n, seed=seed, empty_utility=empty_utility, **options)
     design.limit = limit
+    if arrays is not None:
+        design.restore(arrays)
     while (masks := design.ask()) is not None:
         design.tell(game.utility(masks))
-    return (*combine([design], [None], n), design)
+    return design
+
+
+def estimate(game, sampler, semivalue, limit, seed, rows=None, **options):
+    """Values, errors, degrees of freedom, and the design."""
+    design = played(game, sampler, semivalue, limit, seed, **options)
+    design.adjust(rows)
+    return (*combine([design], [None], game.n_players), design)
+
+
+def noisy_game(n, noise=0.1, seed=3):
+    """A saturating sum of the worth of the players, and noise of the coalition."""
+    rng = np.random.default_rng(seed)
+    worth, errors, powers = rng.normal(1, 1, n), rng.normal(size=2**n), 2 ** np.arange(n)
+    return FunctionGame(
+        lambda masks: np.tanh(masks @ worth / n) + noise * errors[masks @ powers], n
+    )
 
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2))])

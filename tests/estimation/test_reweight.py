@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from skvalue.estimation import combine, make_design
+from skvalue.estimation import combine
 from skvalue.estimation.reweight import expected_variances
 from skvalue.games import FunctionGame
 from skvalue.samplers import SizeStrata
 from skvalue.semivalues import size_weights, tabulated_semivalue
 
-from .test_games import all_masks, small_half
+from .test_games import all_masks, noisy_game, played, small_half
 
 SLOW = pytest.mark.slow
 TARGETS = ["banzhaf", (4, 1), small_half]
@@ -17,19 +17,8 @@ TARGETS += [pytest.param(target, marks=SLOW) for target in ("shapley", "leave-on
 N = 9
 
 
-def noisy_game(seed=0, n=N):
-    rng = np.random.default_rng([5, seed])
-    worth, noise, powers = rng.normal(size=n), rng.normal(size=2**n), 2 ** np.arange(n)
-    return FunctionGame(lambda masks: np.tanh(masks @ worth / 2) + 0.2 * noise[masks @ powers], n)
-
-
-def play(game, sampler, semivalue, seed=0, limit=1500):
-    n, empty_utility = game.n_players, game.empty_utility
-    design = make_design(sampler, semivalue, n, seed=seed, empty_utility=empty_utility)
-    design.limit = limit
-    while (masks := design.ask()) is not None:
-        design.tell(game.utility(masks))
-    return design
+def play(game, sampler, semivalue, seed=0, limit=1500, arrays=None):
+    return played(game, sampler, semivalue, limit, seed, arrays)
 
 
 def result(design, semivalue=None):
@@ -41,14 +30,14 @@ def result(design, semivalue=None):
 @pytest.mark.parametrize("sampler", ["stratified", "subsets", "exact"])
 @pytest.mark.parametrize("semivalue", ["shapley", "banzhaf", (2, 1)])
 def test_the_own_semivalue_has_the_values_of_the_fit(sampler, semivalue):
-    design = play(noisy_game(), sampler, semivalue)
+    design = play(noisy_game(N, 0.2), sampler, semivalue)
     for again, found in zip(result(design, semivalue), result(design)):
         np.testing.assert_allclose(again, found, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_enumeration_gives_all_semivalues(target):
-    game = noisy_game()
+    game = noisy_game(N, 0.2)
     design = play(game, "exact", "shapley", limit=None)
     values, errors, _ = result(design, target)
     exact = tabulated_semivalue(game.utility(all_masks(N)), target)
@@ -59,7 +48,7 @@ def test_an_enumeration_gives_all_semivalues(target):
 @pytest.mark.parametrize("source", ["shapley", pytest.param((3, 2), marks=SLOW)])
 @pytest.mark.parametrize("target", TARGETS)
 def test_agrees_with_enumeration(source, target):
-    game = noisy_game()
+    game = noisy_game(N, 0.2)
     exact = tabulated_semivalue(game.utility(all_masks(N)), target)
     for sampler in ("stratified", "subsets"):
         values, errors, _ = result(play(game, sampler, source, limit=3000), target)
@@ -68,24 +57,19 @@ def test_agrees_with_enumeration(source, target):
 
 
 def test_merged_and_resumed_designs_count_all_coalitions():
-    game = noisy_game()
+    game = noisy_game(N, 0.2)
     first, second = (play(game, "stratified", "shapley", seed, limit=1000) for seed in (0, 1))
     parts = [result(design, (2, 1))[0] for design in (first, second)]
     arrays = first.arrays()
     first.merge(second)
     both, errors, _ = result(first, (2, 1))
     np.testing.assert_allclose(both, np.mean(parts, axis=0), atol=0.5 * errors.max())
-    empty_utility = game.empty_utility
-    resumed = make_design("stratified", "shapley", N, seed=0, empty_utility=empty_utility)
-    resumed.limit = 1000
-    resumed.restore(arrays)
-    while (masks := resumed.ask()) is not None:
-        resumed.tell(game.utility(masks))
+    resumed = play(game, "stratified", "shapley", limit=1000, arrays=arrays)
     np.testing.assert_array_equal(result(resumed, (2, 1))[0], parts[0])
 
 
 def test_sizes_that_are_not_drawn_are_named():
-    design = play(noisy_game(), "stratified", small_half)
+    design = play(noisy_game(N, 0.2), "stratified", small_half)
     with pytest.raises(ValueError, match=r"Coalitions of 5 to 8 players are never drawn"):
         result(design, "shapley")
     game = FunctionGame(lambda masks: masks.mean(axis=1) ** 2, 200)
@@ -96,7 +80,7 @@ def test_sizes_that_are_not_drawn_are_named():
 
 @pytest.mark.parametrize("sampler", ["permutation", "antithetic"])
 def test_permutations_are_refused(sampler):
-    design = play(noisy_game(), sampler, "shapley")
+    design = play(noisy_game(N, 0.2), sampler, "shapley")
     with pytest.raises(ValueError, match=f"reweight needs sampler='stratified'.*Got '{sampler}'"):
         result(design, "banzhaf")
 
@@ -128,7 +112,7 @@ def test_expected_variance_is_that_of_games_of_sizes():
 @SLOW
 @pytest.mark.parametrize("target", ["banzhaf", (4, 1), (1, 4)])
 def test_claimed_errors_are_true(target):
-    game = noisy_game(1, 12)
+    game = noisy_game(12, 0.2, seed=1)
     exact = tabulated_semivalue(game.utility(all_masks(12)), target)
     runs = [result(play(game, "stratified", "shapley", s, 3000), target) for s in range(40)]
     off = np.array([values - exact for values, *_ in runs])

@@ -2,9 +2,10 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.datasets import make_classification
 
 from skvalue import SemivalueValuer
+
+from ..problems import clusters
 
 
 class Centroids(ClassifierMixin, BaseEstimator):
@@ -23,16 +24,11 @@ class Centroids(ClassifierMixin, BaseEstimator):
 
 
 def data(n=24, n_val=40, seed=0, d=3):
-    X, y = make_classification(
-        n + n_val, d, n_informative=d, n_redundant=0, flip_y=0.1, random_state=seed
-    )
-    y = np.array(["no", "yes"])[y]
-    return X[:n], y[:n], X[n:], y[n:]
+    return clusters(seed, n, n_val, d)
 
 
 def fit(valuer, n=24, **options):
-    X, y, X_val, y_val = data(n)
-    return valuer.fit(X, y, X_val=X_val, y_val=y_val, **options)
+    return data(n).fit(valuer, **options)
 
 
 def quick(**options):

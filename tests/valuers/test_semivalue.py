@@ -25,7 +25,7 @@ from skvalue import (
 )
 from skvalue.exceptions import ImpreciseValuesWarning
 from skvalue.games import ModelGame
-from skvalue.semivalues import enumerate_semivalue, size_weights
+from skvalue.semivalues import enumerate_semivalue
 
 from .semivalue_fits import Centroids, data, fit, quick
 
@@ -577,10 +577,3 @@ def test_random_states():
         for _ in range(2)
     ]
     np.testing.assert_array_equal(*drawn)
-
-
-def test_weights_of_sizes_sum_to_one_for_any_number_of_players():
-    for semivalue in ("shapley", "banzhaf", (16, 1), "leave-one-out"):
-        q = size_weights(semivalue, 100_000)
-        assert np.isfinite(q).all()
-        assert q.sum() == pytest.approx(1)

@@ -7,7 +7,6 @@ import sys
 import time
 import warnings
 from contextlib import suppress
-from functools import partial
 from itertools import chain, count
 
 import numpy as np
@@ -256,20 +255,6 @@ def test_a_damaged_checkpoint_is_a_value_error(tmp_path):
             fit(quick(checkpoint=bad))
 
 
-class Signed:
-    """A scorer with state."""
-
-    def __init__(self, sign):
-        self.sign = sign
-
-    def __call__(self, estimator, X, y):
-        return self.sign * estimator.score(X, y)
-
-
-def scored(estimator, X, y, metric):
-    return metric(y, estimator.predict(X))
-
-
 def frozen(seed):
     """A pipeline of components that were fitted on other data."""
     components = PCA(2).fit(data(seed=seed)[0])
@@ -284,16 +269,9 @@ def frozen(seed):
             lambda e, X, y: metrics.accuracy_score(y, e.predict(X)),
             lambda e, X, y: metrics.f1_score(y, e.predict(X), pos_label="yes"),
         ),
-        ("scoring", Signed(1), Signed(-1)),
-        ("scoring", Signed(1).__call__, Signed(-1).__call__),
-        (
-            "scoring",
-            partial(scored, metric=metrics.accuracy_score),
-            partial(scored, metric=metrics.zero_one_loss),
-        ),
         ("estimator", frozen(1), frozen(2)),
     ],
-    ids=["lambda", "object", "method", "partial", "frozen"],
+    ids=["lambda", "frozen"],
 )
 def test_no_fit_resumes_one_of_another_scorer(name, one, other, tmp_path):
     options = {"max_evaluations": 100, "empty_utility": 0.0}
