@@ -15,51 +15,28 @@ from sklearn.metrics import log_loss
 from skvalue import LayeredShapleyValuer
 from skvalue.estimation import Utilities, plan_layers, play_layers
 from skvalue.games import FunctionGame
-from skvalue.samplers import all_subsets, layer_counts
+from skvalue.samplers import layer_counts
 
 pytestmark = pytest.mark.bench
 
 DEEPEST = 12  # in layers beyond, the mean over all coalitions is below 1e-7 for n >= 100
 
 
-class Noise(Utilities):
+class Cosines:
     """v(S) = cos(sum of angles in S) / |S|: what a row adds falls as 1 / k, with either sign.
 
-    Counts the rows that coalitions hold; what is tabulated counts once.
+    Counts the rows that coalitions hold.
     """
 
     def __init__(self, n):
-        super().__init__(FunctionGame(lambda masks: np.zeros(len(masks)), n, cache_size=0))
+        self.n, self.rows = n, 0
         self.angles = np.random.default_rng(0).uniform(0, 2 * np.pi, n)
-        self.rows = 0
+        self.game = FunctionGame(self.utility, n, cache_size=0)
 
-    def _of(self, sums, sizes, known):
-        if not known:
-            self.rows += np.size(sums) * sizes
-        return np.cos(sums) / sizes if sizes else np.zeros(np.shape(sums))
-
-    def tabulate(self, size):
-        if size not in self.tables:
-            self.rows += comb(self.n, size) * size
-            self.tables[size] = np.zeros(0)
-            sets = all_subsets(self.n, size)
-            self.tables[size] = self._of(self.angles[sets].sum(axis=1), size, True)
-
-    def of(self, sets):
-        size = sets.shape[1]
-        return self._of(self.angles[sets].sum(axis=1), size, size in self.tables)
-
-    def without_each(self, sets):
-        size, angles = sets.shape[1], self.angles[sets]
-        sums = angles.sum(axis=1)
-        rest = self._of(sums[:, None] - angles, size - 1, size - 1 in self.tables)
-        return self._of(sums, size, size in self.tables), rest
-
-    def joined_by_each(self, sets, players):
-        size, sums = sets.shape[1], self.angles[sets].sum(axis=1)
-        joined = sums[:, None] + self.angles[players]
-        known = size + 1 in self.tables
-        return self._of(sums, size, size in self.tables), self._of(joined, size + 1, known)
+    def utility(self, masks):
+        sizes = masks.sum(axis=1)
+        self.rows += int(sizes.sum())
+        return np.where(sizes, np.cos(masks @ self.angles) / np.maximum(sizes, 1), 0.0)
 
     def exact(self):
         """Shapley values: means over coalitions are elementary symmetric means of exp(i angle)."""
@@ -87,13 +64,16 @@ class Noise(Utilities):
 
 
 def by_orders(n, seed, n_orders):
-    game, rng = Noise(n), np.random.default_rng(seed)
+    game, rng = Cosines(n), np.random.default_rng(seed)
     return np.mean([game.by_order(rng) for _ in range(n_orders)], axis=0), game.rows
 
 
 def by_layers(n, seed, plan):
-    game = Noise(n)
-    *_, last = play_layers(plan, game, lambda *key: np.random.default_rng((seed, *key)))
+    def generator(number):
+        return np.random.default_rng((seed, number))
+
+    game = Cosines(n)
+    *_, last = play_layers(plan, Utilities(game.game), generator)
     return last.layers.sum(axis=0) / n, game.rows
 
 
@@ -105,7 +85,7 @@ def cost(estimate, exact, n_runs):
 
 
 def test_exact_values_are_those_of_many_orders():
-    exact, runs = Noise(20).exact(), np.array([by_orders(20, s, 200)[0] for s in range(40)])
+    exact, runs = Cosines(20).exact(), np.array([by_orders(20, s, 200)[0] for s in range(40)])
     error = runs.std(axis=0, ddof=1) / np.sqrt(40)
     assert (np.abs(runs.mean(axis=0) - exact) <= 5 * error).all()
 
@@ -113,12 +93,12 @@ def test_exact_values_are_those_of_many_orders():
 @pytest.mark.parametrize(("n", "least"), [(100, 5), (300, None), (1000, 30)])
 def test_rows_trained_on(n, least, capsys):
     # The squared error falls as one over the rows: rows for one error go as rows * error^2.
-    exact = Noise(n).exact()
+    exact = Cosines(n).exact()
     rows, error = cost(lambda seed: by_orders(n, seed, 40), exact, 8)
     # A mean absolute error hardly sees large layers that are played, and weighted up, in one run of
     # hundreds: so the mean squared error is computed, too, for independent contributions.
     k = np.arange(1, n)
-    gains = np.r_[1.0, 1 / k**2 + 1 / (k + 1) ** 2] / 2  # squared, in the mean
+    gains = np.r_[1.0, 1 / k**2 + 1 / (k + 1) ** 2] / 2  # squared, on average
     spread = gains.sum() / (n * 40)
     print_row = "{:42} {:14,.0f} {:.3e} {:8.1f} {:8.1f}".format
     lines, ratios = [print_row("orders", rows, error, 1.0, 1.0)], {}
@@ -151,10 +131,10 @@ def loop(X, y, X_val, y_val, sizes, rng):
     start = perf_counter()
     for size in sizes:
         rows = rng.choice(len(X), size, replace=False)
-        share = np.full(len(y_val), 0.5)
+        probability = np.full(len(y_val), 0.5)
         if 0 < y[rows].sum() < size:
-            share = LogisticRegression().fit(X[rows], y[rows]).predict_proba(X_val)[:, 1]
-        log_loss(y_val, share, labels=[0, 1])
+            probability = LogisticRegression().fit(X[rows], y[rows]).predict_proba(X_val)[:, 1]
+        log_loss(y_val, probability, labels=[0, 1])
     return perf_counter() - start
 
 
@@ -187,7 +167,7 @@ def test_all_values_of_a_hundred_rows(design, utility, capsys):
         by_loop = loop(X, y, X_val, y_val, sizes, rng) / len(sizes) * n_fits
     with capsys.disabled():
         print(
-            f"\nall values, {n} rows of 50 features, {len(X_val)} judges, {design}, {utility}: "
+            f"\nall values, {n} rows of 50 features, {len(X_val)} points, {design}, {utility}: "
             f"{seconds:.1f} s, {valuer.n_evaluations_:,} coalitions; one by one {n_fits:,.0f} "
             f"fits, by a loop {by_loop:,.0f} s (from {len(sizes)} of them), "
             f"{by_loop / seconds:.0f} x"
