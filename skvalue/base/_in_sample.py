@@ -1,6 +1,7 @@
 """Base class of valuers of the rows passed to `fit`."""
 
 from abc import ABCMeta, abstractmethod
+from dataclasses import replace
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin
@@ -242,7 +243,10 @@ class BaseInSampleValuer(
             computed = isinstance(getattr(type(self), name, None), property)
             if absent or computed or not name.endswith("_"):
                 del public[name]
-        swap_in(self, **public, _fitted=Fitted.of(result), _n_features_out=1)
+        if release is not None:  # a private fit keeps no rows
+            problem = replace(problem, X=None, y=None, sample_weight=None)
+        fitted = Fitted(replace(result, problem=problem, error=None))
+        swap_in(self, **public, _fitted=fitted, _n_features_out=1)
 
     def _record(self, what, needs_rows=False, needs_points=False, error=ValueError):
         """The record of the fit; an error that names ``what`` if it lacks rows or points."""

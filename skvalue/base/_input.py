@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import issparse
 
-from .._utils.checks import check_groups, check_length, check_validation_weights, check_weights
+from .._utils.checks import check_groups, check_validation_weights, check_weights
 from .._utils.embedding import fit_embedding, learns_from_rows
 from .._utils.fits import blank_of, columns_of
 from .._utils.targets import refuse_missing_labels
@@ -74,7 +74,7 @@ def build_problem(
     private = estimator._is_private
     if private:
         check_privacy(estimator, X_val)
-    n, group_names, group_codes = n_rows_of(X), None, None
+    n, group_names, group_codes = len(y), None, None
     if groups is not None:
         group_names, group_codes = check_groups(groups, n)
     if sample_weight is not None:
@@ -89,7 +89,6 @@ def build_problem(
             f"X_val must be None: {type(estimator).__name__} has no validation points. Got "
             f"{n_rows_of(X_val)} rows."
         )
-    check_length(y, "y", n)
     classes, y, y_val = encode(takes, y, y_val, private)
     problem = Problem(
         X, y, classes, groups=group_codes, group_names=group_names,
@@ -102,14 +101,15 @@ def build_problem(
     if X_val is None:
         splits, fraction = split_rows(estimator.cv, problem)
     else:
-        weights = check_validation_weights(sample_weight_val, len(y_val))
+        weights = np.full(len(y_val), 1.0 / len(y_val))
+        if sample_weight_val is not None:
+            weights = check_validation_weights(sample_weight_val, len(y_val))
+            sample_weight_val = np.asarray(sample_weight_val)
         prior = 0.0 if problem.n_classes else float(y_val @ weights)
         points = Points(X_val, y_val, weights, np.arange(len(y_val)), prior=prior)
         splits = (Split(slice(None), points),)
     if estimator.class_weight is not None:
         splits = with_class_weights(estimator.class_weight, problem, splits)
-    if sample_weight_val is not None:
-        sample_weight_val = np.asarray(sample_weight_val)
     return replace(
         problem, splits=splits, joining_fraction=fraction, sample_weight_val=sample_weight_val
     )

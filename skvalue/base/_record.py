@@ -34,14 +34,6 @@ class Fitted:
     result: Result
     cache: dict = field(default_factory=dict)  # of later calls, such as `transform`
 
-    @classmethod
-    def of(cls, result):
-        """The record of a fit; after a private fit, without the rows."""
-        problem = result.problem
-        if result.release is not None:
-            problem = replace(problem, X=None, y=None, sample_weight=None)
-        return cls(replace(result, error=None, problem=problem))
-
     @property
     def problem(self):
         """The problem that was solved."""
