@@ -29,14 +29,14 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skvalue.exceptions import FailedCoalitionsWarning
 from skvalue.games import ModelGame, failed_warnings
 
+from ..problems import two_classes
+
 TREE = DecisionTreeClassifier(max_depth=2, random_state=0)
 
 
 @pytest.fixture
 def data(rng):
-    X = rng.normal(size=(60, 3))
-    y = np.where(X[:, 0] + 0.5 * rng.normal(size=60) > 0, "yes", "no")
-    return X[:40], y[:40], X[40:], y[40:]
+    return two_classes(rng, 40, 20)
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from skvalue.games import ModelGame, StableLogisticGame, clip_rows, stability
 from skvalue.games.solvers.dual import DualMargins
 from skvalue.games.solvers.logistic import LogisticSolver
 
+from ..problems import two_classes
 
-def rows(rng, n=14, d=4, n_val=30):
-    X = rng.normal(size=(n + n_val, d))
-    y = (X[:, 0] + 0.5 * rng.normal(size=n + n_val) > 0).astype(int)
-    return X[:n], y[:n], X[n:], y[n:]
+
+def rows(rng, n=14, d=4):
+    return two_classes(rng, n, 30, d, names=None)
 
 
 def coalitions(rng, n, count=40):

@@ -19,6 +19,8 @@ from sklearn.preprocessing import StandardScaler
 
 from skvalue import LeaveOneOutValuer
 
+from ..problems import noisy_line
+
 EXACT = {"tol": 1e-10, "max_iter": 10_000}
 LOGISTIC = {**EXACT, "solver": "newton-cholesky"}
 
@@ -52,13 +54,8 @@ by_name = pytest.mark.parametrize("name", MODELS)
 def problem(name):
     estimator, n_classes, scoring, is_curved = MODELS[name]
     n = 200 if name == "poisson" else 80 if is_curved else 40
-    rng = np.random.default_rng(0)
-    X, X_val = rng.normal(size=(n, 4)), rng.normal(size=(50, 4))
-    y, y_val = (part @ [1.0, -0.5, 0, 0] + rng.normal(size=len(part)) for part in (X, X_val))
-    if n_classes:
-        edges = np.quantile(y, np.arange(1, n_classes) / n_classes)
-        y, y_val = (np.array(["a", "b", "c"])[np.digitize(part, edges)] for part in (y, y_val))
-    elif name in ("poisson", "gamma"):
+    X, y, X_val, y_val = noisy_line(0, n, 50, 4, n_classes, (1.0, -0.5), names=["a", "b", "c"])
+    if name in ("poisson", "gamma"):
         y, y_val = np.exp(0.3 * y), np.exp(0.3 * y_val)
     if "sparse" in name:
         X, X_val = sparse.csr_array(X), sparse.csr_array(X_val)
@@ -131,18 +128,17 @@ def test_groups_weights_and_transformers():
 def test_rows_without_which_there_is_no_such_model():
     X, y = np.random.default_rng(0).normal(size=(30, 3)), np.array(list("ab" * 14 + "ac"))
     points = {"X_val": X[:10] + 0.1, "y_val": y[:10]}
-    one, other = (
-        LeaveOneOutValuer(RidgeClassifier(), method=method).fit(X, y, **points)
-        for method in ("newton", "refit")
-    )  # without the last row, there are two classes
-    np.testing.assert_allclose(one.values_, other.values_, atol=1e-12)
     alone = np.c_[X, np.arange(30) == 7]  # without row 7, a column is zero
-    rows, points = (sparse.csr_array(alone), X[:, 0]), {"X_val": alone[:9] + 0.1, "y_val": X[:9, 0]}
-    one, other = (
-        LeaveOneOutValuer(LinearRegression(), method=method).fit(*rows, **points)
-        for method in ("newton", "refit")
-    )
-    np.testing.assert_allclose(one.values_, other.values_, atol=1e-9)
+    of_targets = {"X_val": alone[:9] + 0.1, "y_val": X[:9, 0]}
+    for model, rows, given in [
+        (RidgeClassifier(), (X, y), points),  # without the last row, there are two classes
+        (LinearRegression(), (sparse.csr_array(alone), X[:, 0]), of_targets),
+    ]:
+        one, other = (
+            LeaveOneOutValuer(model, method=method).fit(*rows, **given)
+            for method in ("newton", "refit")
+        )
+        np.testing.assert_allclose(one.values_, other.values_, atol=1e-9)
 
 
 @pytest.mark.parametrize(
