@@ -22,6 +22,12 @@ from skvalue.priarta.maps import Examples, example_shape
 from ..conftest import simulate_a_gpu
 
 SMALL = {"n_epochs": 2, "batch_size": 64, "random_state": 0}
+NETWORKS = pytest.mark.parametrize("cls", [SimCLR, GaussianVAE])
+
+
+@pytest.fixture
+def table(rng):
+    return rng.normal(size=(150, 6)) * [9, 5, 2, 1, 1, 1]
 
 
 @parametrize_with_checks([SimCLR(n_epochs=2), GaussianVAE(2, n_epochs=2)])
@@ -116,6 +122,7 @@ def test_images_of_every_form_are_the_same_images(digits):
 
 
 def test_channels_come_last():
+    assert example_shape((3, 9), None) == (9,)
     images = np.arange(2 * 4 * 5 * 3, dtype=np.uint8).reshape(2, 4, 5, 3)
     examples = Examples.of(images, None)
     assert examples.shape == (3, 4, 5)
@@ -175,34 +182,44 @@ def test_views_of_the_users_own(digits):
     assert {(low, high) for _, low, high in seen} == {(0.0, 1.0)}
 
 
-def test_random_state(digits):
-    X = digits[0][:150]
-    first, again, other = (SimCLR(**SMALL | {"random_state": s}).fit(X) for s in (0, 0, 1))
-    np.testing.assert_array_equal(first.transform(X), again.transform(X))
-    assert first.loss_curve_ == again.loss_curve_
-    assert first.loss_curve_ != other.loss_curve_
-    np.testing.assert_array_equal(
-        pickle.loads(pickle.dumps(first)).transform(X), first.transform(X)
-    )
+@NETWORKS
+def test_random_state(cls, table):
+    first, again, other = (cls(**SMALL | {"random_state": s}).fit(table) for s in (0, 0, 1))
+    assert first.loss_curve_ == again.loss_curve_ != other.loss_curve_
+    for same in (again, pickle.loads(pickle.dumps(first))):
+        np.testing.assert_array_equal(same.transform(table), first.transform(table))
 
 
-def test_warm_start(digits):
-    X = digits[0][:150]
-    simclr = SimCLR(warm_start=True, **SMALL).fit(X)
-    once, losses = simclr.transform(X), simclr.loss_curve_
-    simclr.fit(X)
-    assert simclr.n_iter_ == 4
-    assert simclr.loss_curve_[:2] == losses
-    assert simclr.loss_curve_[2] < losses[0]  # continued, with other random numbers
-    assert not np.allclose(simclr.transform(X), once)
-    cold = simclr.set_params(warm_start=False).fit(X)
-    np.testing.assert_array_equal(cold.transform(X), once)
-    with pytest.raises(ValueError, match="X has 25 features, but SimCLR is expecting 64"):
-        simclr.set_params(warm_start=True).fit(X[:, :5, :5])
+@NETWORKS
+def test_warm_start(cls, table):
+    fitted = cls(warm_start=True, **SMALL).fit(table)
+    once, losses = fitted.transform(table), fitted.loss_curve_
+    fitted.fit(table)
+    assert fitted.n_iter_ == 4
+    assert fitted.loss_curve_[:2] == losses
+    assert fitted.loss_curve_[3] < losses[0]  # continued, with other random numbers
+    assert not np.allclose(fitted.transform(table), once)
+    cold = fitted.set_params(warm_start=False).fit(table)
+    np.testing.assert_array_equal(cold.transform(table), once)
+    with pytest.raises(ValueError, match="X has 5 features"):
+        fitted.set_params(warm_start=True).fit(table[:, :5])
+    copy = cls.from_arrays(*fitted.to_arrays()).set_params(warm_start=True)
+    with pytest.raises(ValueError, match="warm_start=True needs a fit of this object"):
+        copy.fit(table)
+
+
+@NETWORKS
+def test_early_stopping(cls, table):
+    options = SMALL | {"n_epochs": 30, "early_stopping": True, "n_iter_no_change": 2}
+    fitted = cls(**options, tol=1e6).fit(table)
+    assert fitted.n_iter_ == len(fitted.validation_loss_curve_) == 3
+    assert cls(**SMALL).fit(table).validation_loss_curve_ == []
+    with pytest.raises(ValueError, match="early_stopping holds out 2 of 3 rows"):
+        cls(**options).fit(table[:3])
 
 
 @pytest.mark.parametrize(("error", "warm"), [("no room", True), ("no room", False), ("", False)])
-@pytest.mark.parametrize("cls", [SimCLR, GaussianVAE])
+@NETWORKS
 def test_a_fit_that_fails_leaves_what_was_learnt(cls, error, warm, rng, monkeypatch):
     """Out of memory, say: neither on the GPU, nor in training mode, nor half trained."""
     X = rng.normal(size=(100, 5))
@@ -223,17 +240,6 @@ def test_a_fit_that_fails_leaves_what_was_learnt(cls, error, warm, rng, monkeypa
     assert not fitted.network_.training
     assert fitted.loss_curve_ == curve
     np.testing.assert_array_equal(fitted.transform(X), rows)
-
-
-def test_early_stopping(digits):
-    X = digits[0][:200]
-    options = SMALL | {"n_epochs": 30, "early_stopping": True, "n_iter_no_change": 2}
-    simclr = SimCLR(**options, tol=10.0).fit(X)
-    assert simclr.n_iter_ == 3
-    assert len(simclr.validation_loss_curve_) == 3
-    assert SimCLR(**SMALL).fit(X).validation_loss_curve_ == []
-    with pytest.raises(ValueError, match="holds out 2 of 3 rows and needs 2 to train on"):
-        SimCLR(**options).fit(X[:3])
 
 
 class Stop:
@@ -258,7 +264,7 @@ class Stop:
         return True
 
 
-@pytest.mark.parametrize("cls", [SimCLR, GaussianVAE])
+@NETWORKS
 def test_callbacks(cls, rng):
     X = rng.normal(size=(60, 4))
     with pytest.warns(IncompleteFitWarning, match="stopped by a callback after 1 of 5 epochs"):
@@ -333,37 +339,23 @@ def test_an_untrusted_folder_is_checked(digits):
     refuses("arrays must hold exactly", vectors, huge)  # and nothing of that size was allocated
 
 
-def test_what_came_by_arrays_cannot_go_on_training(digits):
-    simclr = SimCLR(**SMALL).fit(digits[0][:100])
-    copy = SimCLR.from_arrays(*simclr.to_arrays()).set_params(warm_start=True)
-    with pytest.raises(ValueError, match="warm_start=True needs a fit of this object"):
-        copy.fit(digits[0][:100])
-
-
-def test_errors(digits):
-    X = digits[0][:20]
-    with pytest.raises(
-        ValueError, match=r"Images must be .height, width. or .* Got \(2, 2, 2, 2\)"
-    ):
-        SimCLR(image_shape=(2, 2, 2, 2)).fit(X.reshape(20, 64)[:, :16])
-    with pytest.raises(ValueError, match=r"images of image_shape \(8, 9\).*Got examples of shape"):
-        SimCLR(image_shape=(8, 9)).fit(X.reshape(20, 64))
-    with pytest.raises(ValueError, match="The 'temperature' parameter of SimCLR must be a float"):
-        SimCLR(temperature=0).fit(X)
-    with pytest.raises(ValueError, match="Input X contains NaN"):
-        SimCLR().fit(np.full((4, 8, 8), np.nan))
-    simclr = SimCLR(**SMALL).fit(X)
-    with pytest.raises(ValueError, match="X must hold floating-point images.* Got uint8"):
-        simclr.transform(X.astype(np.uint8))
-    with pytest.raises(ValueError, match="X must hold uint8 images, as those of fit. Got float32"):
-        SimCLR(**SMALL).fit(X.astype(np.uint8)).transform(X)
-    with pytest.raises(ValueError, match="X has 70 features, but SimCLR is expecting 64 features"):
-        simclr.transform(np.zeros((2, 70)))
-    with pytest.raises(ValueError, match="X has 49 features, but SimCLR is expecting 64 features"):
-        simclr.transform(np.zeros((2, 7, 7)))
-    with pytest.raises(ValueError, match=r"Got \(5, 4, 3, 2\)|dim"):
-        SimCLR().fit(np.zeros((2, 5, 4, 3, 2)))
-    assert example_shape((3, 9), None) == (9,)
+@pytest.mark.parametrize(
+    ("fit", "message"),
+    [
+        (lambda X: SimCLR(image_shape=(2, 2, 2, 2)).fit(X[:, :4, :4]), "image_shape|Images"),
+        (lambda X: SimCLR(image_shape=(8, 9)).fit(X.reshape(20, 64)), r"image_shape \(8, 9\)"),
+        (lambda X: SimCLR(temperature=0).fit(X), "'temperature' parameter of SimCLR"),
+        (lambda X: SimCLR().fit(np.full((4, 8, 8), np.nan)), "Input X contains NaN"),
+        (lambda X: SimCLR().fit(np.zeros((2, 5, 4, 3, 2))), r"Got \(5, 4, 3, 2\)|dim"),
+        (lambda X: SimCLR(**SMALL).fit(X).transform(X.astype(np.uint8)), "X .*Got uint8"),
+        (lambda X: SimCLR(**SMALL).fit(X.astype(np.uint8)).transform(X), "X .*Got float32"),
+        (lambda X: SimCLR(**SMALL).fit(X).transform(np.zeros((2, 70))), "X has 70 features"),
+        (lambda X: SimCLR(**SMALL).fit(X).transform(np.zeros((2, 7, 7))), "X has 49 features"),
+    ],
+)
+def test_refusals(fit, message, digits):
+    with pytest.raises(ValueError, match=message):
+        fit(digits[0][:20])
 
 
 def test_on_a_gpu(gpu, digits):

@@ -1,12 +1,10 @@
 """The latent map: its loss against quadrature, what it keeps, and how it travels."""
 
 import json
-import pickle
 
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.base import clone
 
 torch = pytest.importorskip("torch")
 
@@ -69,24 +67,6 @@ def test_a_row_depends_on_itself_alone(plane):
     assert np.isfinite(vae.transform(plane * 1e300)).all()
 
 
-def test_random_state_and_warm_start(plane):
-    vae = GaussianVAE(2, warm_start=True, **SMALL).fit(plane)
-    rows = vae.transform(plane)
-    np.testing.assert_array_equal(clone(vae).fit(plane).transform(plane), rows)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(vae)).transform(plane), rows)
-    losses = vae.loss_curve_
-    vae.fit(plane)
-    assert vae.n_iter_ == 4
-    assert vae.loss_curve_[:2] == losses
-    assert vae.loss_curve_[3] < losses[1]
-
-
-def test_early_stopping(plane):
-    options = SMALL | {"n_epochs": 30, "early_stopping": True, "n_iter_no_change": 3}
-    vae = GaussianVAE(2, **options, tol=1e6).fit(plane)
-    assert vae.n_iter_ == len(vae.validation_loss_curve_) == 4
-
-
 def test_it_travels(plane):
     vae = GaussianVAE(3, hidden_dim=5, **SMALL).fit(plane)
     arrays, config = vae.to_arrays()
@@ -94,8 +74,6 @@ def test_it_travels(plane):
     copy = GaussianVAE.from_arrays(arrays, json.loads(json.dumps(config)))
     np.testing.assert_allclose(copy.transform(plane), vae.transform(plane), atol=1e-6)
     assert copy.to_arrays()[1] == config
-    with pytest.raises(ValueError, match="warm_start=True needs a fit of this object"):
-        copy.set_params(warm_start=True).fit(plane)
 
 
 def test_an_untrusted_folder_is_checked(plane):

@@ -46,6 +46,15 @@ def ledger(path):
     return Ledger(path, "patients-2026", **BUDGET)
 
 
+def at_once(function, n):
+    """Call a function in n threads."""
+    threads = [threading.Thread(target=function) for _ in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def total(ledger):
     return ComposedEvent(tuple(charge.event for charge in ledger.charges))
 
@@ -123,16 +132,14 @@ def test_relation_asked_for_restates_to_the_safe_side(path):
 # Refusals ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [0, -1.0, math.nan])
-def test_bad_epsilon(path, epsilon):
-    with pytest.raises(ValueError, match="epsilon must be a finite number above 0"):
-        Ledger(path, "d", epsilon=epsilon, delta=1e-5)
-
-
-@pytest.mark.parametrize("delta", [0, 1, 1.5])
-def test_bad_delta(path, delta):
-    with pytest.raises(ValueError, match="delta must be strictly between 0 and 1"):
-        Ledger(path, "d", epsilon=1.0, delta=delta)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("epsilon", 0), ("epsilon", -1.0), ("epsilon", math.nan)]
+    + [("delta", 0), ("delta", 1), ("delta", 1.5)],
+)
+def test_bad_budget(path, name, value):
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        Ledger(path, "d", **BUDGET | {name: value})
 
 
 def test_bad_openings(path, tmp_path):
@@ -302,11 +309,7 @@ def test_processes_that_create_one_ledger_together(tmp_path):
         except Exception as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=make) for _ in range(n)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(make, n)
     assert not failures
     assert Ledger(path, "d").n_charges == n
 
@@ -487,11 +490,7 @@ def test_threads_never_overrun(ledger):
         except ValueError:
             outcomes.append(None)
 
-    threads = [threading.Thread(target=fit) for _ in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(fit, 12)
     assert sorted(n for n in outcomes if n) == [1, 2, 3, 4, 5, 6]
     assert ledger.n_charges == 6
 
@@ -519,11 +518,7 @@ def test_charges_queue_for_the_file(tmp_path, monkeypatch):
         except Exception as error:
             outcomes.append(type(error).__name__)
 
-    threads = [threading.Thread(target=fit) for _ in range(n)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(fit, n)
     assert sorted(map(str, outcomes)) == [*"123456", *["ValueError"] * 6]
 
 
