@@ -15,7 +15,7 @@ from skvalue.gradients import (
 from skvalue.privacy import clip_and_noise
 from skvalue.semivalues import enumerate_semivalue, size_weights
 
-from ..valuers.test_gradient_semivalue import KINDS, SEMIVALUES, problem
+from ..valuers.gradient_semivalue.test_gradient_semivalue import KINDS, SEMIVALUES, problem
 
 
 class Bits(GradientModel):

@@ -9,7 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 from skvalue import DataBanzhafValuer, DataShapleyValuer, LeaveOneOutValuer, SemivalueValuer
 from skvalue.exceptions import ImpreciseValuesWarning
 
-from ..watch import Watch
+from ...watch import Watch
 from .semivalue_fits import data, fit
 
 

@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 from skvalue import LayeredShapleyValuer
 from skvalue.games import ModelGame
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PATH = ROOT / "examples" / "reproductions" / "layered_figures.py"
 
 

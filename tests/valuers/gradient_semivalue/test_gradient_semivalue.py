@@ -17,7 +17,7 @@ from skvalue.gradients import column_scales
 from skvalue.inspection import noisy_label_auc
 from skvalue.semivalues import size_weights
 
-from ..watch import Watch
+from ...watch import Watch
 
 KINDS = {"logistic": 2, "softmax": 3, "linear": 0}
 SEMIVALUES = ["shapley", "banzhaf", "leave-one-out", (4, 1), (16, 1)]

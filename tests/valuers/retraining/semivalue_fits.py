@@ -5,7 +5,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skvalue import SemivalueValuer
 
-from ..problems import clusters
+from ...problems import clusters
 
 
 class Centroids(ClassifierMixin, BaseEstimator):

@@ -22,7 +22,7 @@ from skvalue import LeaveOneOutValuer
 from skvalue.estimation import checkpoint as checkpoint_module
 from skvalue.exceptions import FailedCoalitionsWarning, IncompleteFitWarning
 
-from ..watch import Watch
+from ...watch import Watch
 from .semivalue_fits import Centroids, data, fit, quick
 
 # Of few rows; tests that look for them find them all the same.
@@ -291,7 +291,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain, count
 from skvalue.estimation import checkpoint
-from tests.valuers.semivalue_fits import fit, quick
+from tests.valuers.retraining.semivalue_fits import fit, quick
 checkpoint.perf_counter = count(step=2).__next__
 fit(quick(sampler=sys.argv[2], max_evaluations=3000, checkpoint=sys.argv[1]))
 """

@@ -21,7 +21,7 @@ from skvalue import (
 )
 from skvalue.exceptions import ImpreciseValuesWarning, IncompleteFitWarning
 
-from ..watch import Watch
+from ...watch import Watch
 from .semivalue_fits import Centroids, data, fit, quick
 
 SLOW = pytest.mark.slow

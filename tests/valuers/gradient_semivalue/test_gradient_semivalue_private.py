@@ -20,7 +20,7 @@ from skvalue.privacy import (
     mu_from_epsilon,
 )
 
-from ..watch import Watch
+from ...watch import Watch
 from .test_gradient_semivalue import drawn_orders, problem, seeded
 
 # Noise --------------------------------------------------------------------------------------
