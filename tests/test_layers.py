@@ -13,7 +13,7 @@ PACKAGE = house.PACKAGE
 LAYERS = [
     {"_utils", "exceptions"},
     {"samplers", "semivalues", "privacy", "rewards"},
-    {"neighbors", "gradients", "derivatives", "games", "estimation"},
+    {"neighbors", "derivatives", "games", "estimation"},
     {"base"},
     {"valuers", "collaborative", "priarta"},
     {"datasets", "selection"},

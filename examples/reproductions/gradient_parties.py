@@ -28,8 +28,8 @@ from tknn_tables import print_table
 
 from skvalue import FederatedSemivalueValuer, GradientSemivalueValuer
 from skvalue.datasets import flip_labels
+from skvalue.derivatives import column_scales
 from skvalue.exceptions import ConstantColumnsWarning
-from skvalue.gradients import column_scales
 from skvalue.inspection import noisy_label_auc
 
 # Sizes of Table 3, top: parties, their rows, permutations; and what is published.

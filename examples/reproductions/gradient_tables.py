@@ -49,13 +49,13 @@ from tknn_tables import print_table
 
 from skvalue import GradientSemivalueValuer
 from skvalue.datasets import flip_labels
-from skvalue.exceptions import ConstantColumnsWarning
-from skvalue.gradients import (
+from skvalue.derivatives import (
     GradientNoise,
     LinearGradientModel,
     column_scales,
     walk_permutations,
 )
+from skvalue.exceptions import ConstantColumnsWarning
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import SeededNoiseWarning, detection_ceiling, epsilon_from_mu, mu_from_epsilon
 from skvalue.semivalues import size_weights
@@ -100,7 +100,7 @@ def gradient_model(
 ):
     """What walks: a softmax regression on Covertype, a network on MNIST."""
     if name == "mnist":
-        from skvalue.gradients import TorchGradientModel
+        from skvalue.derivatives import TorchGradientModel
 
         return TorchGradientModel(
             given.network(name), None, X, y, players, X_val, y_val, clip=clip, unit=unit,

@@ -25,8 +25,8 @@ from scipy.stats import spearmanr
 from sklearn import config_context
 
 from skvalue.datasets import flip_labels
+from skvalue.derivatives import TorchRowModel, Utility
 from skvalue.derivatives.optimizers import Optimizer
-from skvalue.derivatives.torch_losses import TorchLosses
 from skvalue.derivatives.unrolled import draw_batches, train, unrolled_derivatives
 from skvalue.inspection import noisy_label_auc
 
@@ -45,9 +45,11 @@ def images(folder, n, n_val):
 
 
 def network(activation, n_features, hidden, n_classes):
-    """A network of one hidden layer."""
+    """A network of one hidden layer, which is the same at every call."""
+    import torch
     from torch import nn
 
+    torch.manual_seed(0)
     act = getattr(nn, activation)
     return nn.Sequential(nn.Linear(n_features, hidden), act(), nn.Linear(hidden, n_classes))
 
@@ -70,21 +72,22 @@ def score(activation, X, y, X_val, y_val, how, args, rng):
     """LDS at each fraction of removed rows, AUROC of wrong labels, and the cost."""
     y_given, wrong = flip_labels(y, 0.1, random_state=0)
     module = network(activation, X.shape[1], args.hidden, 10)
-    losses = TorchLosses(module, None, X, y_given, device="cpu")
-    points = TorchLosses(module, None, X_val, y_val, device="cpu")
+    model = TorchRowModel(module, None, X, start="given", device="cpu")
+    rows, weights = model.rows(X, y_given), np.full(len(X_val), 1 / len(X_val))
+    utility = Utility(model, model.rows(X_val, y_val), weights)
     batches = draw_batches(len(X), args.batch_size, args.epochs, rng)
-    theta, weights = losses.start(0), np.full(len(X_val), 1 / len(X_val))
+    theta = model.parameters(model.start(None))
     times = []
     for _ in range(args.timings):
         times.append([seconds_of_torch(module, how, X, y_given, batches)])
         for working_memory in (1, 1024):  # MiB: less than a step, and the default
             start = process_time()
             with config_context(working_memory=working_memory):
-                by_loss, end = unrolled_derivatives(
-                    losses, theta, batches, how, lambda t: points.total_gradient(t, weights)
+                values, end = unrolled_derivatives(
+                    model, rows, theta, batches, how, utility.gradient
                 )
             times[-1].append(process_time() - start)
-    values, full = -by_loss, points.values(end).mean()
+    full = -utility.value(end)
     theirs, roots, default = np.min(times, axis=0)
     found = {
         "loss": full, "auroc": noisy_label_auc(values, wrong), "roots": roots / theirs,
@@ -97,7 +100,7 @@ def score(activation, X, y, X_val, y_val, how, args, rng):
             removed = rng.choice(len(X), round(fraction * len(X)), replace=False)
             kept = np.ones(len(X))
             kept[removed] = 0
-            without = points.values(train(losses, theta, batches, how, kept)).mean()
+            without = -utility.value(train(model, rows, theta, batches, how, kept))
             sums.append(values[removed].sum())
             changes.append(without - full)
         found[fraction] = spearmanr(sums, changes)[0]
@@ -117,12 +120,13 @@ def memory(n_steps, hidden, batch_size=20):
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1000, 196)), np.arange(1000) % 10
-    losses = TorchLosses(network("SiLU", 196, hidden, 10), None, X, y, device="cpu")
-    theta, how, grown = losses.start(0), Optimizer("sgd", 0.1), []
+    model = TorchRowModel(network("SiLU", 196, hidden, 10), None, X, start="given", device="cpu")
+    theta, rows = model.parameters(model.start(None)), model.rows(X, y)
+    how, grown = Optimizer("sgd", 0.1), []
     batches = draw_batches(1000, batch_size, n_steps, rng)[:n_steps]
     with config_context(working_memory=0):
         for steps in (batches[:2], batches):
-            unrolled_derivatives(losses, theta, steps, how, lambda t: t)
+            unrolled_derivatives(model, rows, theta, steps, how, lambda t: t)
             grown.append(most_resident())
     return grown[1] - grown[0]
 

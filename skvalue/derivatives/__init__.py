@@ -3,28 +3,52 @@
 A trained linear model minimises ``sum_i w_i l_i(theta) + R(theta)``. The derivative of its
 coefficients by the weight of row i is ``-H^-1 grad l_i``, with the Hessian H of the objective (Koh
 and Liang 2017, Section 2.1); the derivative of a utility U is minus its gradient times that.
-Any other model is a function of the steps of its training: `unrolled` goes back through them.
+Any other model is a function of the steps of its training: `unrolled` goes back through them, runs
+say what each row adds to the utility in its steps, and walks what players add that send clipped
+gradients.
 """
 
 from ._changes import (
-    at_optimum,
     block_size,
     changes_without,
     coefficients_without,
     corrected_steps,
     newton_steps,
     optimum_without,
+    polish_optimum,
     row_products,
 )
+from ._errors import (
+    AveragedReleases,
+    HalvedMoments,
+    denoised_means,
+    pooled_variances,
+    simulated_variances,
+)
 from ._hessian import Hessian
+from ._joining import class_probabilities, joining_values, recorded_positions
+from ._linear_rows import LinearRowModel
 from ._models import LinearModel, linear_model, supports
+from ._noise import (
+    SCHEDULES,
+    GradientNoise,
+    gradient_event,
+    gradient_report,
+    is_named,
+    newest_weights,
+    step_noise_std,
+)
+from ._players import GradientModel, LinearGradientModel, gradients_at
+from ._public import RATES, column_scales, public_directions, public_learning_rate, target_scale
+from ._row_models import RowModel, Utility
+from ._runs import Run, descend, point_values, public_run_rate, shuffled_batches, value_rows
 from ._utilities import AccuracyGap, evaluate
+from ._walk import Walk, needed_positions, walk_permutations, walk_steps, without_tails
 
 __all__ = [
     "AccuracyGap",
     "Hessian",
     "LinearModel",
-    "at_optimum",
     "block_size",
     "changes_without",
     "coefficients_without",
@@ -33,6 +57,23 @@ __all__ = [
     "linear_model",
     "newton_steps",
     "optimum_without",
+    "polish_optimum",
     "row_products",
     "supports",
 ]
+
+
+def __getattr__(name):
+    if name == "TorchGradientModel":  # its module imports torch
+        from ._torch_players import TorchGradientModel
+
+        return TorchGradientModel
+    if name == "TorchRowModel":
+        from ._torch_rows import TorchRowModel
+
+        return TorchRowModel
+    if name == "warn_of_dropout":
+        from ._torch_modules import warn_of_dropout
+
+        return warn_of_dropout
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

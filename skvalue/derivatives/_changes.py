@@ -14,7 +14,7 @@ _LAST_STEP, _MAX_STEPS = 1e-6, 20  # the error after a step is about its square
 _LAST_CORRECTION, _MAX_CORRECTIONS = 1e-9, 50  # their errors fall by a factor
 
 
-def at_optimum(model, solver="auto"):
+def polish_optimum(model, solver="auto"):
     """The model after Newton steps to the optimum, which solvers of estimators reach up to `tol`.
 
     Parameters
@@ -243,7 +243,7 @@ def optimum_without(model, rows):
         The change of the coefficients.
     """
     try:
-        return (at_optimum(model.without(rows)).theta - model.theta).T
+        return (polish_optimum(model.without(rows)).theta - model.theta).T
     except ValueError:
         return np.full(model.theta.T.shape, np.nan)
 

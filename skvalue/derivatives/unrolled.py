@@ -18,21 +18,21 @@ def draw_batches(n, batch_size, n_epochs, rng):
     return batches
 
 
-def train(losses, theta, batches, optimizer, weights=None):
+def train(model, rows, theta, batches, optimizer, weights=None):
     """Parameters after training, from the start ``theta``.
 
     Step t is one of ``optimizer`` along the gradient of ``sum_i w_i l_i / B`` over the B rows of
-    batch t. ``losses`` is a `LinearLosses` or a `TorchLosses`; ``weights`` None are ones. (A row of
-    weight 0 still counts in B: without it, the sum loses one term.)
+    batch t. ``rows`` are those of a `RowModel`; ``weights`` None are ones. (A row of weight 0 still
+    counts in B: without it, the sum loses one term.)
     """
-    state = optimizer.start(theta)
-    for t, rows in enumerate(batches):
-        gradient = losses.gradient(state[0], rows, weights)
+    state, weights = optimizer.start(theta), np.ones(len(rows)) if weights is None else weights
+    for t, batch in enumerate(batches):
+        gradient = model.gradient_sum(state[0], rows[batch], weights[batch] / len(batch))
         state = optimizer.step(state, gradient, t, len(batches))
     return state[0]
 
 
-def unrolled_derivatives(losses, theta, batches, optimizer, slope):
+def unrolled_derivatives(model, rows, theta, batches, optimizer, slope):
     """Derivatives of a function of trained parameters by the weights of all rows, at weights one.
 
     Reverse mode through all steps of `train` (Maclaurin, Duvenaud and Adams 2015; Ilyas and
@@ -41,8 +41,10 @@ def unrolled_derivatives(losses, theta, batches, optimizer, slope):
 
     Parameters
     ----------
-    losses : LinearLosses or TorchLosses
-        Losses of the rows.
+    model : RowModel
+        The model.
+    rows : object
+        Its rows.
     theta : ndarray or tensor of shape (p,)
         Start of the training.
     batches : list of ndarray
@@ -60,19 +62,22 @@ def unrolled_derivatives(losses, theta, batches, optimizer, slope):
         The trained parameters.
     """
     n_steps = len(batches)
-    every = max(isqrt(n_steps - 1) + 1, losses.n_together(max(map(len, batches))))
+    every = max(isqrt(n_steps - 1) + 1, model.n_together(max(map(len, batches))))
     kept, end, adjoints = [optimizer.start(theta)], None, None
     for first in range(every, n_steps, every):
         state = kept[-1]
         for t in range(first - every, first):
-            gradient = losses.gradient(state[0], batches[t])
+            batch = batches[t]
+            gradient = model.gradient_sum(
+                state[0], rows[batch], np.full(len(batch), 1 / len(batch))
+            )
             state = optimizer.step(state, gradient, t, n_steps)
         kept.append(state)
-    derivatives = np.zeros(len(losses))
+    derivatives = np.zeros(len(rows))
     while kept:
         state, steps, first = kept.pop(), [], len(kept) * every
         for t in range(first, min(first + every, n_steps)):
-            gradient, pullback = losses.linearized(state[0], batches[t])
+            gradient, pullback = model.linearized(state[0], rows[batches[t]])
             steps.append((t, state, gradient, pullback))
             state = optimizer.step(state, gradient, t, n_steps)
         if end is None:

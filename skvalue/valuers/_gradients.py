@@ -6,7 +6,7 @@ import numpy as np
 
 from .._utils.sklearn import Interval, StrOptions
 from ..base import PRIVACY_CONSTRAINTS, BaseInSampleValuer, Takes
-from ..gradients import (
+from ..derivatives import (
     LinearGradientModel,
     column_scales,
     gradient_event,
@@ -93,7 +93,7 @@ class BaseGradientValuer(BaseInSampleValuer):
                     f"run on other devices. Got {self.device!r}."
                 )
         else:
-            from ..gradients import warn_of_dropout
+            from ..derivatives import warn_of_dropout
 
             warn_of_dropout(self.model)
         if self.utility == "accuracy" and problem.n_classes == 0:
@@ -152,7 +152,7 @@ class BaseGradientValuer(BaseInSampleValuer):
         some, weights = public_rows(points)
         make = self._model_maker(problem, points, None, unit="party")
         model = make(points.X[some], points.y[some], np.arange(len(some)), some[:1])
-        gradients, basis = gradients_at(model, model.initial(np.random.default_rng(0))), None
+        gradients, basis = gradients_at(model, model.start(np.random.default_rng(0))), None
         if self.n_components is not None:
             basis = public_directions(gradients, weights, self.n_components)
             gradients = gradients @ basis
@@ -175,7 +175,7 @@ class BaseGradientValuer(BaseInSampleValuer):
         n_classes = problem.n_classes
         options = {"unit": unit or self.unit, "utility": self.utility, "clip": clip, "basis": basis}
         if not isinstance(self.model, str):
-            from ..gradients import TorchGradientModel
+            from ..derivatives import TorchGradientModel
 
             other = n_classes if self._is_private and n_classes else None
             start = "auto" if self.n_components is None else "given"

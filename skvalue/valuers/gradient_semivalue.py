@@ -8,7 +8,7 @@ import numpy as np
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
 from ..base import BaseScoringValuer, Result
-from ..gradients import (
+from ..derivatives import (
     SCHEDULES,
     AveragedReleases,
     GradientNoise,

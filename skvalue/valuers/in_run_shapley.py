@@ -9,10 +9,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
 from ..base import PRIVACY_CONSTRAINTS, BaseValuer, Result, Takes
-from ..gradients import (
-    LinearRunModel,
+from ..derivatives import (
+    LinearRowModel,
     Run,
-    RunModel,
+    Utility,
     column_scales,
     descend,
     point_values,
@@ -41,14 +41,14 @@ _N_ERROR_DRAWS = 16  # of noise, for standard errors: each costs as much as a ru
 class Trained:
     """The run of one split. It holds no row: new rows are valued by it."""
 
-    model: RunModel
+    utility: Utility
     run: Run
     scales: tuple  # means and scales of columns, centre and scale of targets
     n: int  # number of rows
 
     def rows(self, X, y, n_classes):
         """Rows in the form that the model takes."""
-        return self.model.rows(*standardized(X, y, self.scales, n_classes))
+        return self.utility.model.rows(*standardized(X, y, self.scales, n_classes))
 
 
 def standardized(X, y, scales, n_classes):
@@ -84,11 +84,12 @@ def noise_errors(trained, rows, points, values, clip, noise_std, rng):
     Runs are repeated with other noise. The gradient of the rows is that of the released run, plus
     the change of the gradient of the validation points, which are public.
     """
-    model, run, n = trained.model, trained.run, trained.n
+    utility, run, n = trained.utility, trained.run, trained.n
+    model = utility.model
     none, squares = np.zeros((0, model.n_parameters)), np.zeros(len(values))
 
     def mean_gradient(theta):
-        return model.pass_over(theta, points[0], none, clip)[0] / points[1]
+        return model.gradient_sum_and_products(theta, points, none, clip)[0] / len(points)
 
     released = np.array([mean_gradient(theta) for theta in run.thetas[:-1]])
     for _ in range(_N_ERROR_DRAWS):
@@ -98,7 +99,7 @@ def noise_errors(trained, rows, points, values, clip, noise_std, rng):
             noise = noise_std / n * rng.standard_normal(model.n_parameters)
             step = run.thetas[t + 1] - run.thetas[t] - run.learning_rate * (change + noise)
             thetas[t + 1] = thetas[t] + step
-        again = value_rows(model, replace(run, thetas=thetas), rows, len(values), clip, n)
+        again = value_rows(utility, replace(run, thetas=thetas), rows, clip, n)
         squares += (again - values) ** 2
     return np.sqrt(squares / _N_ERROR_DRAWS)
 
@@ -314,41 +315,43 @@ class InRunShapleyValuer(BaseValuer):
         rate, n_steps = float(rate), self.n_steps
         seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(len(problem.splits))
         draw = None if release is None else release.source()
-        started, added = [], []  # of each split: model, scales and steps; values of its rows
+        started, added = [], []  # of each split: utility, scales and steps; values of its rows
         with run.steps(len(problem.splits) * n_steps, "steps made") as done:
             for split, seed in zip(problem.splits, seeds):
                 scales, rng = self._scales(problem, split.points), np.random.default_rng(seed)
-                model = self._model_on(split.points, scales, problem.n_classes)
-                n, initial = problem.n_rows(split), model.initial(rng)
-                rows = model.rows(*standardized(*problem.rows(split), scales, problem.n_classes))
+                utility = self._utility_on(split.points, scales, problem.n_classes)
+                n, initial = problem.n_rows(split), utility.model.start(rng)
+                rows = utility.model.rows(
+                    *standardized(*problem.rows(split), scales, problem.n_classes)
+                )
                 steps = [(initial, None)]
-                started.append((model, scales, n, steps))
+                started.append((utility, scales, n, steps))
                 added.append(np.zeros(n))
                 for theta, batch, products in descend(
-                    model, rows, n, initial, n_steps=n_steps, order=self.order, clip=clip,
+                    utility, rows, n, initial, n_steps=n_steps, order=self.order, clip=clip,
                     learning_rate=rate, batches=self._batches(n, rng, draw), draw=draw,
                 ):  # fmt: skip
                     added[-1][slice(None) if batch is None else batch] += products
                     steps.append((theta, batch))
                     done()
         found, values, curator = [], np.zeros(len(problem.y)), {}
-        for (model, scales, n, steps), split, new in zip(started, problem.splits, added):
+        for (utility, scales, n, steps), split, new in zip(started, problem.splits, added):
             if len(steps) == 1:  # of a fit that was stopped
                 break
             thetas, batches = zip(*steps)
             batches = batches[1:] if release is None else (None,) * (len(steps) - 1)  # secret
             way = Run(np.array(thetas), batches, rate, self.order)
-            found.append(Trained(model, way, scales, n))
+            found.append(Trained(utility, way, scales, n))
             if release is not None:
                 new, curator = self._private_values(problem, found[0], clip, noise_std)
             values[split.players] += new
         if not found:
             return None
-        utility, empty = np.mean(
-            [[t.model.utility_of(t.run.thetas[at]) for at in (-1, 0)] for t in found], axis=0
+        end, empty = np.mean(
+            [[t.utility.value(t.run.thetas[at]) for at in (-1, 0)] for t in found], axis=0
         )
         return Result(
-            problem.sum_by_group(values / len(found)), float(utility), float(empty),
+            problem.sum_by_group(values / len(found)), float(end), float(empty),
             replace(problem, splits=problem.splits[: len(found)]), statistic=found,
             attributes={"clip_": clip, "learning_rate_": rate, **self._public(problem, found[0])},
             release=release, curator=curator,
@@ -371,7 +374,7 @@ class InRunShapleyValuer(BaseValuer):
                 f"{self.batch_size}."
             )
         if not isinstance(self.model, str):
-            from ..gradients import warn_of_dropout
+            from ..derivatives import warn_of_dropout
 
             warn_of_dropout(self.model)
             return
@@ -398,7 +401,7 @@ class InRunShapleyValuer(BaseValuer):
         noise_std = noise_std / self._step_size(problem.n_rows(split))
         X, y = standardized(points.X, points.y, scales, problem.n_classes)
         return public_run_rate(
-            lambda part: self._model_on(points[part], scales, problem.n_classes), X, y,
+            lambda part: self._utility_on(points[part], scales, problem.n_classes), X, y,
             np.random.default_rng(0), n_steps=self.n_steps, clip=clip, noise_std=noise_std,
         )  # fmt: skip
 
@@ -412,17 +415,19 @@ class InRunShapleyValuer(BaseValuer):
             return *units, 0.0, 1.0
         return *units, points.prior, target_scale(points.y, points.weights)
 
-    def _model_on(self, points, scales, n_classes):
-        """The model with some validation points."""
+    def _utility_on(self, points, scales, n_classes):
+        """The utility of the model at some validation points."""
         X, y = standardized(points.X, points.y, scales, n_classes)
         weights = points.weights / (points.weights.sum() or 1.0)
         if isinstance(self.model, str):
-            return LinearRunModel(X, y, weights, n_classes, scale=scales[-1] ** 2)
-        from ..gradients import TorchRunModel
+            model = LinearRowModel(X.shape[1], n_classes)
+            return Utility(model, model.rows(X, y), weights, scale=scales[-1] ** 2)
+        from ..derivatives import TorchRowModel
 
-        return TorchRunModel(
-            self.model, self.loss, X, y, weights, n_classes=n_classes, device=self.device
-        )
+        model = TorchRowModel(self.model, self.loss, X, n_classes=n_classes, device=self.device)
+        rows = model.rows(X, y, "y_val")
+        model.check_transforms(rows)
+        return Utility(model, rows, weights)
 
     def _step_size(self, n):
         """Number of rows by which the sum of gradients of a step is divided."""
@@ -468,20 +473,20 @@ class InRunShapleyValuer(BaseValuer):
 
     def _private_values(self, problem, trained, clip, noise_std):
         """Values from what is public and each row alone; their baseline and standard errors."""
-        model, run, n, (split,) = trained.model, trained.run, trained.n, problem.splits
+        utility, run, n, (split,) = trained.utility, trained.run, trained.n, problem.splits
         rows = trained.rows(*problem.rows(split), problem.n_classes)
-        values = value_rows(model, run, rows, n, clip, n)
+        values = value_rows(utility, run, rows, clip, n)
         points, size = split.points, len(split.points)
         public = trained.rows(points.X, points.y, problem.n_classes)
         steps = descend(
-            model, public, size, run.thetas[0], n_steps=run.n_steps, order=1, clip=clip,
+            utility, public, size, run.thetas[0], n_steps=run.n_steps, order=1, clip=clip,
             learning_rate=run.learning_rate, batches=shuffled_batches(size, None, None),
         )  # fmt: skip
         thetas = np.array([run.thetas[0], *(theta for theta, _, _ in steps)])
-        baseline = value_rows(model, replace(run, thetas=thetas), rows, n, clip, n)
+        baseline = value_rows(utility, replace(run, thetas=thetas), rows, clip, n)
         noise_std = noise_std * n / self._step_size(n)
         errors = noise_errors(
-            trained, rows, (public, size), values, clip, noise_std, np.random.default_rng(0)
+            trained, rows, public, values, clip, noise_std, np.random.default_rng(0)
         )
         squares = problem.sum_by_group(errors**2)
         curator = {"baseline_": problem.sum_by_group(baseline), "values_error_": np.sqrt(squares)}
@@ -495,7 +500,7 @@ class InRunShapleyValuer(BaseValuer):
         if isinstance(self.model, str):
             model = linear_estimator(theta, trained.scales, problem)
         else:
-            model = trained.model.trained(theta)
+            model = trained.utility.model.trained(theta)
         return {"trajectory_": trained.run.thetas, "model_": model}
 
     # After the fit --------------------------------------------------------------------------
@@ -505,7 +510,7 @@ class InRunShapleyValuer(BaseValuer):
         n_classes, n, final = fitted.problem.n_classes, len(X), fitted.statistic[number].run.thetas
         if y is None:
             X_new, _ = standardized(X, None, trained.scales, n_classes)
-            expected = trained.model.probabilities(final[-1], X_new)
+            expected = trained.utility.model.probabilities(final[-1], X_new)
         if y is None and n_classes:
             by_label = [self._score_new(fitted, number, X, np.full(n, c)) for c in range(n_classes)]
             return (expected * np.array(by_label).T).sum(axis=1)
@@ -513,7 +518,7 @@ class InRunShapleyValuer(BaseValuer):
             y = expected * trained.scales[3] + trained.scales[2]
         rows = trained.rows(X, y, n_classes)
         run = replace(trained.run, batches=(None,) * trained.run.n_steps)
-        return value_rows(trained.model, run, rows, n, clip, trained.n)
+        return value_rows(trained.utility, run, rows, clip, trained.n)
 
     def _by_point(self, fitted, number):
         """Values of all rows of a split at each of some points, see `point_values`."""
@@ -521,8 +526,7 @@ class InRunShapleyValuer(BaseValuer):
         split = problem.splits[number]
         rows = trained.rows(*problem.rows(split), problem.n_classes)
         return point_values(
-            trained.model, trained.run, rows, trained.n, len(split.points),
-            fitted.attributes["clip_"],
+            trained.utility, trained.run, rows, fitted.attributes["clip_"],
         )  # fmt: skip
 
     def _point_values(self, fitted, number, players):

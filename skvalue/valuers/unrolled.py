@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
 from ..base import BaseInSampleValuer, Result, Takes
-from ..derivatives.linear_losses import LinearLosses
+from ..derivatives import LinearRowModel, Utility
 from ..derivatives.optimizers import OPTIMIZERS, SCHEDULES, Optimizer
 from ..derivatives.unrolled import draw_batches, unrolled_derivatives
 
@@ -202,7 +202,7 @@ class UnrolledValuer(BaseInSampleValuer):
                     "model must be 'auto' or a torch module. Got a skorch estimator: pass its "
                     f"module, and its optimizer and batches as parameters. Got {self.model!r}."
                 )
-            from .._utils.torch_modules import warn_of_dropout
+            from ..derivatives import warn_of_dropout
 
             warn_of_dropout(self.model)
             return
@@ -220,23 +220,21 @@ class UnrolledValuer(BaseInSampleValuer):
         """Values of the players, utility, and utility at the start: means over the splits."""
         values, utilities = np.zeros(len(problem.y)), np.zeros(2)
         for split, drawn in zip(problem.splits, seed.spawn(len(problem.splits))):
-            by_row, by_model = self._train(*self._losses(problem, split), how, drawn)
+            by_row, by_model = self._train(*self._rows(problem, split), how, drawn)
             values[split.players] += by_row
             utilities += by_model
         n_splits = len(problem.splits)
         return problem.sum_by_group(values / n_splits), *(utilities / n_splits)
 
-    def _train(self, losses, points, weights, how, seed):
+    def _train(self, rows, utility, how, seed):
         """Values of the rows, and the utilities of the trained model and of its start."""
-        n, rng = len(losses), np.random.default_rng(seed)
-        first = int(rng.integers(2**63))  # before the batches, so that it does not depend on n
+        model, n, rng = utility.model, len(rows), np.random.default_rng(seed)
+        rng.integers(2**63)  # that of the start: batches do not depend on whether it is drawn
         batches = draw_batches(n, min(self.batch_size or n, n), self.n_epochs, rng)
-        with losses.settings():
-            start = losses.start(first)
-            values, end = unrolled_derivatives(
-                losses, start, batches, how, lambda theta: -points.total_gradient(theta, weights)
-            )
-            utilities = [-weights @ points.values(theta) for theta in (end, start)]
+        with model.numerics_context():
+            start = model.parameters(model.start(np.random.default_rng(seed)))
+            values, end = unrolled_derivatives(model, rows, start, batches, how, utility.gradient)
+            utilities = [utility.value(theta) for theta in (end, start)]
         if not np.isfinite([*values, *utilities]).all():
             raise ValueError(
                 "learning_rate must be smaller: the training, or its derivatives, are not finite "
@@ -244,23 +242,21 @@ class UnrolledValuer(BaseInSampleValuer):
             )
         return values, utilities
 
-    def _losses(self, problem, split):
-        """Losses of the players and of the points of a split, and the weights of the points."""
-        (X, y), points = problem.rows(split), split.points
-        if not isinstance(self.model, str):
-            from ..derivatives.torch_losses import TorchLosses
+    def _rows(self, problem, split):
+        """The players of a split, as rows of a model, and the utility at its points."""
+        (X, y), points, scale = problem.rows(split), split.points, 1.0
+        X_val, y_val = points.X, points.y
+        if isinstance(self.model, str):
+            columns = StandardScaler().fit(X)
+            if not problem.n_classes:
+                target = StandardScaler().fit(y[:, None])
+                y, y_val = (target.transform(part[:, None])[:, 0] for part in (y, y_val))
+                scale = float(target.scale_[0]) ** 2  # utilities are in squared units of the target
+            X, X_val = (columns.transform(part) / np.sqrt(X.shape[1]) for part in (X, X_val))
+            model = LinearRowModel(X.shape[1], problem.n_classes)
+            return model.rows(X, y), Utility(model, model.rows(X_val, y_val), points.weights, scale)
+        from ..derivatives import TorchRowModel
 
-            options = {"start": self.start, "device": self.device}
-            losses = TorchLosses(self.model, self.loss, X, y, **options)
-            at_points = TorchLosses(
-                self.model, self.loss, points.X, points.y, **options, name="y_val"
-            )
-            return losses, at_points, points.weights
-        columns, y_val, weights = StandardScaler().fit(X), points.y, points.weights
-        if not problem.n_classes:
-            target = StandardScaler().fit(y[:, None])
-            y, y_val = (target.transform(part[:, None])[:, 0] for part in (y, y_val))
-            weights = weights * target.scale_**2  # utilities are in squared units of the target
-        X, X_val = (columns.transform(part) / np.sqrt(X.shape[1]) for part in (X, points.X))
-        n_classes = problem.n_classes
-        return LinearLosses(X, y, n_classes), LinearLosses(X_val, y_val, n_classes), weights
+        model = TorchRowModel(self.model, self.loss, X, start=self.start, device=self.device)
+        at_points = model.rows(X_val, y_val, "y_val")
+        return model.rows(X, y), Utility(model, at_points, points.weights)

@@ -130,7 +130,7 @@ def test_a_private_fit_against_a_loop_of_steps(make, noise, times, problem, rati
 
 def test_utilities_of_a_network_together_against_one_by_one(ratio):
     torch = pytest.importorskip("torch")
-    from skvalue.gradients import TorchGradientModel
+    from skvalue.derivatives import TorchGradientModel
 
     network = torch.nn.Sequential(
         torch.nn.Conv2d(1, 16, 3),
@@ -142,7 +142,7 @@ def test_utilities_of_a_network_together_against_one_by_one(ratio):
     rng = np.random.default_rng(0)
     X, y = rng.random((100, 1, 28, 28), dtype=np.float32), np.arange(100) % 10
     model = TorchGradientModel(network, None, X, y, y, X, y, clip=None, device="cpu")
-    thetas = np.array([model.initial(rng) for _ in range(20)])
+    thetas = np.array([model.start(rng) for _ in range(20)])
     limit = 1.3
     measured = ratio(
         "utilities of 20 parameters of a convolution together, over one by one, 100 images",

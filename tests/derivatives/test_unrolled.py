@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn import config_context
 
-from skvalue.derivatives.linear_losses import LinearLosses
+from skvalue.derivatives import LinearRowModel, Utility
 from skvalue.derivatives.optimizers import OPTIMIZERS, SCHEDULES, Optimizer
 from skvalue.derivatives.unrolled import draw_batches, train, unrolled_derivatives
 
@@ -43,19 +43,27 @@ def data(n_classes=3, n=N):
     return X, rng.normal(size=n), X_val, rng.normal(size=6)
 
 
+WEIGHTS = np.arange(1, 7) / 21  # of the points
+
+
+def pair_of(model, X, y, X_val, y_val):
+    """The rows of a model, and minus its loss at the points, as a `Utility`."""
+    return model.rows(X, y), Utility(model, model.rows(X_val, y_val), WEIGHTS)
+
+
 def linear_pair(n_classes=3, n=N):
     X, y, X_val, y_val = data(n_classes, n)
-    return LinearLosses(X, y, n_classes), LinearLosses(X_val, y_val, n_classes)
+    return pair_of(LinearRowModel(4, n_classes), X, y, X_val, y_val)
 
 
 def torch_pair(module, n_classes=3, loss=None, dtype="float64"):
     torch = pytest.importorskip("torch")
-    from skvalue.derivatives.torch_losses import TorchLosses
+    from skvalue.derivatives import TorchRowModel
 
     X, y, X_val, y_val = data(n_classes)
     module = module(torch).to(getattr(torch, dtype))
-    options = {"start": "given", "device": "cpu"}
-    return tuple(TorchLosses(module, loss, *some, **options) for some in [(X, y), (X_val, y_val)])
+    model = TorchRowModel(module, loss, X, start="given", device="cpu")
+    return pair_of(model, X, y, X_val, y_val)
 
 
 def network(torch):
@@ -63,24 +71,26 @@ def network(torch):
     return torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
 
 
-WEIGHTS = np.arange(1, 7) / 21  # of the points
-
-
 def derivatives(pair, how, batches):
-    losses, points = pair
+    rows, utility = pair
     return unrolled_derivatives(
-        losses, losses.start(0), batches, how, lambda end: points.total_gradient(end, WEIGHTS)
+        utility.model, rows, start_of(pair), batches, how, lambda end: -utility.gradient(end)
     )
+
+
+def start_of(pair):
+    model = pair[1].model
+    return model.parameters(model.start(None))
 
 
 def differences(pair, how, batches, step=H):
     """Central differences of the weighted loss of the points by the weight of each row."""
-    losses, points = pair
+    rows, utility = pair
 
     def value(i, change):
         weights = np.ones(N)
         weights[i] += change
-        return WEIGHTS @ points.values(train(losses, losses.start(0), batches, how, weights))
+        return -utility.value(train(utility.model, rows, start_of(pair), batches, how, weights))
 
     return np.array([(value(i, step) - value(i, -step)) / (2 * step) for i in range(N)])
 
@@ -103,7 +113,9 @@ def test_linear_models_equal_central_differences(how, n_classes):
     found, end = derivatives(pair, how, batches())
     exact = differences(pair, how, batches())
     assert np.abs(found - exact).max() < 1e-6 * np.abs(exact).max()
-    np.testing.assert_array_equal(end, train(pair[0], pair[0].start(0), batches(), how))
+    np.testing.assert_array_equal(
+        end, train(pair[1].model, pair[0], start_of(pair), batches(), how)
+    )
 
 
 @pytest.mark.parametrize("how", HOW[::3], ids=name_of)
@@ -181,7 +193,7 @@ def test_steps_are_those_of_torch(momentum, decay):
 
 
 def test_at_most_two_roots_of_the_steps_are_kept():
-    class Counted(LinearLosses):
+    class Counted(LinearRowModel):
         alive, most = [], 0
 
         def count(self, theta):
@@ -190,25 +202,25 @@ def test_at_most_two_roots_of_the_steps_are_kept():
                 self.alive.append(weakref.ref(theta))
             self.most = max(self.most, len(self.alive))
 
-        def gradient(self, theta, rows, weights=None):
+        def gradient_sum(self, theta, rows, weights, step=None):
             self.count(theta)
-            return super().gradient(theta, rows, weights)
+            return super().gradient_sum(theta, rows, weights, step)
 
         def linearized(self, theta, rows):
             self.count(theta)
             return super().linearized(theta, rows)
 
     X, y, X_val, y_val = data()
-    points = LinearLosses(X_val, y_val, 3)
     for epochs in (25, 100):
-        losses, steps = Counted(X, y, 3), batches(size=N, epochs=epochs)
+        model, steps = Counted(4, 3), batches(size=N, epochs=epochs)
+        pair = pair_of(model, X, y, X_val, y_val)
         how, root = Optimizer("sgd", 0.1, 0.9), int(np.sqrt(len(steps)))
-        few, _ = derivatives((losses, points), how, steps)
-        assert 1.5 * root < losses.most <= 2 * root + 2
-        losses.most = 0
+        few, _ = derivatives(pair, how, steps)
+        assert 1.5 * root < model.most <= 2 * root + 2
+        model.most = 0
         with config_context(working_memory=1024):
-            all_at_once, _ = derivatives((losses, points), how, steps)
-        assert losses.most >= len(steps)
+            all_at_once, _ = derivatives(pair, how, steps)
+        assert model.most >= len(steps)
         np.testing.assert_array_equal(all_at_once, few)
 
 

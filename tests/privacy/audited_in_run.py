@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from skvalue import InRunShapleyValuer
-from skvalue.gradients import LinearRunModel, descend, shuffled_batches
+from skvalue.derivatives import LinearRowModel, Utility, descend, shuffled_batches
 from skvalue.privacy import Ledger, get_epsilon
 from skvalue.privacy.audit import search_sensitivity
 
@@ -72,9 +72,10 @@ def search(event, clip=CLIP):
 
     def summed(rows):
         X, y = np.array([x for x, _ in rows])[:, None], np.array([t for _, t in rows])
-        model = LinearRunModel(X[:1], y[:1], np.ones(1), 0)
+        model = LinearRowModel(1)
+        utility = Utility(model, model.rows(X[:1], y[:1]), np.ones(1))
         steps = descend(
-            model, model.rows(X, y), 3, np.zeros(2), n_steps=1, learning_rate=1.0, order=1,
+            utility, model.rows(X, y), 3, np.zeros(2), n_steps=1, learning_rate=1.0, order=1,
             clip=clip, batches=shuffled_batches(3, None, None),
         )  # fmt: skip
         return -3 * next(steps)[0]

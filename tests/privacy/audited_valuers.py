@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from skvalue import FederatedSemivalueValuer, GradientSemivalueValuer, TKNNShapleyValuer
-from skvalue.gradients import LinearGradientModel
+from skvalue.derivatives import LinearGradientModel
 from skvalue.privacy import (
     Ledger,
     calibrate_counts,

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skvalue import FederatedSemivalueValuer
-from skvalue.gradients import LinearGradientModel, newest_weights
+from skvalue.derivatives import LinearGradientModel, newest_weights
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import Ledger, SeededNoiseWarning, mu_from_epsilon
 from skvalue.semivalues import enumerate_semivalue

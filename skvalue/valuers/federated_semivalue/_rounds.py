@@ -198,7 +198,7 @@ class Rounds:
 
 def public_utility(model, rate, n_rounds, seed):
     """Utility after `n_rounds` steps of one player alone; -inf if it is not finite."""
-    theta = model.initial(np.random.default_rng(seed))
+    theta = model.start(np.random.default_rng(seed))
     for _ in range(n_rounds):
         theta = theta - rate * model.gradient(theta, 0)
     with np.errstate(invalid="ignore", over="ignore"):

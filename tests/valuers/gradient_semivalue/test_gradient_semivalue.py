@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from skvalue import GradientSemivalueValuer
 from skvalue.datasets import flip_labels
+from skvalue.derivatives import column_scales
 from skvalue.exceptions import ConstantColumnsWarning, IncompleteFitWarning
-from skvalue.gradients import column_scales
 from skvalue.inspection import noisy_label_auc
 from skvalue.semivalues import size_weights
 

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 
 from skvalue import FederatedSemivalueValuer, GradientSemivalueValuer
-from skvalue.gradients import LinearGradientModel, gradient_event
+from skvalue.derivatives import LinearGradientModel, gradient_event
 from skvalue.inspection import noisy_label_auc
 from skvalue.privacy import (
     Ledger,

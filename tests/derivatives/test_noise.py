@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skvalue.gradients import (
+from skvalue.derivatives import (
     GradientModel,
     GradientNoise,
     gradient_event,
@@ -20,7 +20,7 @@ class Still(GradientModel):
         self.n_players, self.n_parameters = n, p
         self.steps = []
 
-    def initial(self, rng):
+    def start(self, rng):
         return np.zeros(self.n_parameters)
 
     def gradients(self, thetas, players):

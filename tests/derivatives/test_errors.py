@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skvalue.gradients import (
+from skvalue.derivatives import (
     HalvedMoments,
     class_probabilities,
     denoised_means,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._utils.parallel import thread_map
-from ._models import gradients_at
+from ._players import gradients_at
 from ._walk import marginals_along
 
 
@@ -107,7 +107,7 @@ def redrawn_values(model, weights, rate, released, centers, rng):
         newest = std * rng.standard_normal(centers.shape)
         steps = centers + weight * newest + (1 - weight) * total / max(t, 1)
         total += newest
-        order, theta = rng.permutation(len(centers)), model.initial(rng)
+        order, theta = rng.permutation(len(centers)), model.start(rng)
         values += marginals_along(model, weights, order, theta, -rate * steps)
     return values / len(released.weights)
 
@@ -117,7 +117,7 @@ def simulated_variances(model, weights, rate, released, point_weights, n_draws, 
 
     ``model`` has public rows as its players, of the weights ``point_weights``.
     """
-    start = point_weights @ gradients_at(model, model.initial(np.random.default_rng(0)))
+    start = point_weights @ gradients_at(model, model.start(np.random.default_rng(0)))
     n_releases = released.skip + len(released.weights)
     centers = denoised_means(released.means, released.noise_std**2 / n_releases, start)
     generators = map(np.random.default_rng, np.random.SeedSequence(0).spawn(n_draws))

@@ -8,7 +8,7 @@ from sklearn.base import clone
 torch = pytest.importorskip("torch")
 
 from skvalue import GradientSemivalueValuer
-from skvalue.gradients import (
+from skvalue.derivatives import (
     GradientModel,
     TorchGradientModel,
     public_learning_rate,
@@ -246,9 +246,9 @@ def test_targets_and_two_classes_take_one_output(table, rng, outputs):
 
 def test_random_start_is_a_function_of_the_generator(images):
     model = make(Net(), images)
-    assert model.start == "random"
+    assert model.rows.start_kind == "random"
     before = torch.random.get_rng_state()
-    first, again, other = (model.initial(np.random.default_rng(seed)) for seed in (1, 1, 2))
+    first, again, other = (model.start(np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert torch.equal(torch.random.get_rng_state(), before)
     np.testing.assert_array_equal(first, again)
     assert not np.isin(other[first != 0], first).all()
@@ -258,10 +258,10 @@ def test_random_start_is_a_function_of_the_generator(images):
 def test_frozen_modules_start_as_given(images):
     module = Net(frozen=True)
     model = make(module, images)
-    assert model.start == "given"
+    assert model.rows.start_kind == "given"
     head = torch.cat([p.detach().reshape(-1) for p in module.head.parameters()]).numpy()
-    np.testing.assert_array_equal(model.initial(np.random.default_rng(0)), head)
-    fresh = make(module, images, start="random").initial(np.random.default_rng(0))
+    np.testing.assert_array_equal(model.start(np.random.default_rng(0)), head)
+    fresh = make(module, images, start="random").start(np.random.default_rng(0))
     assert fresh.shape == head.shape
     assert not np.isin(fresh, head).any()
 
@@ -270,7 +270,7 @@ def test_the_module_itself_is_left_alone(images):
     module = Net().train()
     before = {k: v.clone() for k, v in module.state_dict().items()}
     model = make(module, images)
-    model.gradient(model.initial(np.random.default_rng(0)), 0)
+    model.gradient(model.start(np.random.default_rng(0)), 0)
     assert module.training
     assert all(torch.equal(before[k], v) for k, v in module.state_dict().items())
 
@@ -409,7 +409,7 @@ def test_layers_without_a_reset(table):
         def forward(self, x):
             return x @ self.weight
 
-    assert make(Scale(), table).start == "given"
+    assert make(Scale(), table).rows.start_kind == "given"
     with pytest.raises(ValueError, match="needs layers with reset_parameters. Got Scale"):
         make(Scale(), table, start="random")
 
@@ -587,8 +587,8 @@ def test_coordinates_one_by_one_and_at_once(images, rng, unit):
     model = make(module, images, clip=0.2, unit=unit, start="given", basis=basis)
     whole = make(module, images, clip=None, start="given")
     z = 0.2 * rng.normal(size=(3, 4))
-    thetas = whole.initial(None) + z @ basis.T
-    assert (model.n_parameters, model.initial(None).tolist()) == (4, [0] * 4)
+    thetas = whole.start(None) + z @ basis.T
+    assert (model.n_parameters, model.start(None).tolist()) == (4, [0] * 4)
     np.testing.assert_allclose(model.utilities(z), whole.utilities(thetas), rtol=1e-12)
     found = np.array([model.gradient(some, player) for player, some in enumerate(z)])
     np.testing.assert_allclose(model.gradients(z, np.arange(3)), found, rtol=1e-11)

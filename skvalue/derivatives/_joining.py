@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._models import gradients_at
+from ._players import gradients_at
 
 
 def recorded_positions(q, n_permutations, skip, n_models):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skvalue.gradients import column_scales, gradient_event, newest_weights, public_directions
+from skvalue.derivatives import column_scales, gradient_event, newest_weights, public_directions
 
 
 def test_column_scales():

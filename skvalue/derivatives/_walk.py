@@ -155,7 +155,7 @@ class _Walks:
         """Take the steps along permutation t; ``past`` is that of `walk_steps`."""
         model, n = self.model, self.model.n_players
         rng = np.random.default_rng(self.children[t])
-        steps = _Steps(t, rng.permutation(n), np.full(n + 1, np.nan), final=model.initial(rng))
+        steps = _Steps(t, rng.permutation(n), np.full(n + 1, np.nan), final=model.start(rng))
         for part in self.parts:
             thetas, order = np.empty((part.stop - part.start + 1, len(steps.final))), steps.order
             thetas[0] = steps.final
@@ -206,7 +206,7 @@ class _Walks:
         for batch in tiles(len(numbers), n_walks):
             generators = [np.random.default_rng(self.children[t]) for t in numbers[batch]]
             orders = np.array([rng.permutation(n) for rng in generators])
-            thetas = np.array([model.initial(rng) for rng in generators])
+            thetas = np.array([model.start(rng) for rng in generators])
             utilities, norms = np.empty((len(orders), n + 1)), np.empty(orders.shape)
             utilities[:, 0] = model.utilities(thetas)
             pairs = [(walk, r) for walk, t in enumerate(numbers[batch]) for r in self.record[t]]

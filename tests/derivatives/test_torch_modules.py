@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from skvalue.gradients import TorchGradientModel
+from skvalue.derivatives import TorchGradientModel
 
 from ..conftest import simulate_a_gpu
 
@@ -61,7 +61,7 @@ def test_free_memory_of_a_gpu_is_read_once(rng, monkeypatch):
     X, y = rng.normal(size=(8, 4)), rng.integers(0, 2, 8)
     data = X, y, np.arange(8), X, y
     model = TorchGradientModel(torch.nn.Linear(4, 2), None, *data, clip=1.0, device="cuda")
-    theta = model.initial(rng)
+    theta = model.start(rng)
     for player in range(8):
         model.gradient(theta, player)
     model.utilities(theta[None])

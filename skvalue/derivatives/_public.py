@@ -76,7 +76,7 @@ def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0
         train, test = order[: (n_points + 1) // 2], order[n_points // 2 :]
         rows = rng.choice(train, n_players * size)
         model = make_model(rows, np.repeat(np.arange(n_players), size), np.sort(test))
-        first = model.initial(rng)
+        first = model.start(rng)
         seed = rng.integers(2**63)  # the same noise for all rates
         if model.walk is None:
             ends = _final_parameters_of_rates(model, first, noise_std, np.random.default_rng(seed))
@@ -88,7 +88,13 @@ def public_learning_rate(make_model, n_points, n_players, size, rng, noise_std=0
         finite = np.isfinite(ends).all(axis=1)
         utilities = model.utilities(np.vstack([first, np.where(finite[:, None], ends, 0.0)]))
         gains += np.where(finite, utilities[1:] - utilities[0], -np.inf)
-    return RATES[int((gains >= gains.max() / 2).argmax())] if gains.max() > 0 else RATES[0]
+    return smallest_rate(RATES, gains, 0.5)
+
+
+def smallest_rate(rates, gains, fraction):
+    """The smallest rate with a fraction of the best gain; the smallest of all if none gains."""
+    best = gains.max()
+    return rates[int((gains >= fraction * best).argmax())] if best > 0 else rates[0]
 
 
 def _final_parameters(model, theta, rate, noise_std, rng, block=64):

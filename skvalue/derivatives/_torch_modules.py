@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from .torch_device import seeded
-from .warned import warn
+from .._utils.torch_device import seeded
+from .._utils.warned import warn
 
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _DROPOUTS = (
@@ -20,7 +20,7 @@ _DROPOUTS = (
 )
 
 
-def prepared_module(module):
+def checked_copy(module):
     """A copy of a module, in evaluation mode, checked to have trainable parameters."""
     if not isinstance(module, nn.Module):
         raise TypeError(
@@ -88,14 +88,14 @@ def starting_point(module, start):
 
 
 def drawn_parameters(module, seed):
-    """Reset the trained layers of a module on the CPU, from a seed; returns named parameters."""
-    with seeded(seed):
+    """Named parameters after a reset of the trained layers of a module on the CPU, from a seed."""
+    with seeded(seed):  # one thread at a time resets the module
         for part in trained_parts(module):
             part.reset_parameters()
-    return dict(module.named_parameters())
+        return {name: part.detach().clone() for name, part in module.named_parameters()}
 
 
-def targets_of(y, outputs, name, dtype):
+def as_targets(y, outputs, name, dtype):
     """Labels, or targets of a dtype, in the form that the loss needs, on the device of outputs.
 
     Classes of a module with one output per row are the floats 0 and 1.
@@ -122,7 +122,7 @@ def targets_of(y, outputs, name, dtype):
     return torch.as_tensor(y.astype(np.int64), device=outputs.device)
 
 
-def tried_out(module, x):
+def probe(module, x):
     """Outputs on public rows, and the bytes of intermediate arrays per row.
 
     Raises ValueError if the output of a row depends on other rows.

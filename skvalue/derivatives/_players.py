@@ -14,7 +14,7 @@ _FEW = 16  # most parameters whose products with validation points are computed 
 class GradientModel(metaclass=ABCMeta):
     """A model with the rows of its players and public validation points.
 
-    A walk starts at `initial` and takes one step ``theta - learning_rate * g`` per player; the
+    A walk starts at `start` and takes one step ``theta - learning_rate * g`` per player; the
     utilities of its parameters are then computed together. Parameters and gradients are flat
     float64 arrays on the CPU, on any device of the model.
     """
@@ -28,7 +28,7 @@ class GradientModel(metaclass=ABCMeta):
     walk = walk_together = None
 
     @abstractmethod
-    def initial(self, rng):
+    def start(self, rng):
         """Initial parameters (p,) of a walk; they depend on the generator, not on the rows."""
 
     @abstractmethod
@@ -98,7 +98,7 @@ class LinearGradientModel(GradientModel):
 
         return _kernels
 
-    def initial(self, rng):
+    def start(self, rng):
         """Zeros."""
         return np.zeros(self.n_parameters)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from skvalue.gradients import (
+from skvalue.derivatives import (
     GradientModel,
     LinearGradientModel,
     walk_permutations,
@@ -25,7 +25,7 @@ class Bits(GradientModel):
         self.n_players = self.n_parameters = n
         self.utility, self.order, self.orders = utility, [], []
 
-    def initial(self, rng):
+    def start(self, rng):
         self.order = []
         self.orders.append(self.order)
         return np.zeros(self.n_parameters)

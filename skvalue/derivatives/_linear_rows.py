@@ -1,0 +1,131 @@
+"""Softmax and linear regression as a `RowModel`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import softmax
+from sklearn import get_config
+
+from .._utils.parallel import one_blas_thread, tiles
+from ._losses import SOFTMAX, SQUARED
+from ._row_models import RowModel
+
+_BLOCK = 2**21  # numbers in a block
+
+
+@dataclass(frozen=True)
+class LinearRows:
+    """Rows with a constant column, their norms, and their labels."""
+
+    X: np.ndarray
+    norms: np.ndarray
+    y: np.ndarray
+
+    def __len__(self):
+        return len(self.X)
+
+    def __getitem__(self, some):
+        return LinearRows(self.X[some], self.norms[some], self.y[some])
+
+
+class LinearRowModel(RowModel):
+    """Softmax regression, or linear regression (n_classes 0) of the squared error.
+
+    Parameters are (n_features + 1, n_outputs), flat; the last row is the intercept. A code above
+    the last class has no gradient.
+
+    >>> model = LinearRowModel(3, n_classes=2)
+    >>> rows = model.rows(np.zeros((4, 3)), np.array([0, 1, 0, 1]))
+    >>> model.n_parameters, model.losses(model.start(None), rows).round(2)
+    (8, array([0.69, 0.69, 0.69, 0.69]))
+    """
+
+    numerics_context = staticmethod(one_blas_thread)
+
+    def __init__(self, n_features, n_classes=0):
+        self.n_classes, self._loss = n_classes, SOFTMAX if n_classes else SQUARED
+        self._shape = n_features + 1, n_classes or 1
+        self.n_parameters = self._shape[0] * self._shape[1]
+
+    def start(self, rng):
+        """Zeros."""
+        return np.zeros(self.n_parameters)
+
+    def rows(self, X, y):
+        """Rows with a constant column."""
+        X = np.column_stack([np.asarray(X, dtype=np.float64), np.ones(len(X))])
+        y = np.asarray(y) if self.n_classes else np.reshape(y, (len(X), 1))
+        with np.errstate(over="ignore"):
+            return LinearRows(X, np.linalg.norm(X, axis=1), y)
+
+    def losses(self, theta, rows):
+        """Log-losses, or squared errors."""
+        return self._loss.values(rows.X @ theta.reshape(self._shape), rows.y)
+
+    def gradient_sum(self, theta, rows, weights, step=None):
+        """Gradient of the weighted sum of losses; with ``step``, plus half Hessian times it."""
+        slopes = weights[:, None] * self._slopes(theta, rows, step)
+        return (rows.X.T @ slopes).ravel()
+
+    def row_gradients(self, theta, rows, step=None):
+        """The same of each row."""
+        slopes = self._slopes(theta, rows, step)
+        return (rows.X[:, :, None] * slopes[:, None]).reshape(len(rows), -1)
+
+    def gradient_sum_and_products(self, theta, rows, directions, max_norm=None):
+        """Sum of the clipped gradients, and their products with directions."""
+        k, n_outputs, X = len(directions), self._shape[1], rows.X
+        with np.errstate(over="ignore", invalid="ignore"):
+            slopes = self._slopes(theta, rows)
+            if max_norm is not None:
+                norms = rows.norms * np.linalg.norm(slopes, axis=1)
+                counted = np.isfinite(norms)[:, None]  # an error would reveal the others
+                scaled = slopes / np.maximum(norms / max_norm, 1.0)[:, None]
+                slopes = np.where(counted, scaled, 0.0)
+                X = X if counted.all() else np.where(counted, X, 0.0)
+        products = np.zeros((k, len(X)))
+        for part in tiles(k, max(1, _BLOCK // (len(X) * n_outputs))):
+            some = directions[part].reshape(-1, *self._shape).transpose(1, 0, 2)
+            changes = X @ some.reshape(self._shape[0], -1)
+            products[part] = np.einsum("bkc,bc->kb", changes.reshape(len(X), -1, n_outputs), slopes)
+        return (X.T @ slopes).ravel(), products
+
+    def linearized(self, theta, rows):
+        """The mean gradient, and the derivatives of its product with a direction."""
+        z = rows.X @ theta.reshape(self._shape)
+        slopes = self._loss.gradient(z, rows.y) * (1 / len(rows))
+
+        def pullback(direction):
+            change = rows.X @ direction.reshape(self._shape)
+            turned = self._turned(z, change) * (1 / len(rows))
+            return (rows.X.T @ turned).ravel(), (slopes * change).sum(axis=1)
+
+        return (rows.X.T @ slopes).ravel(), pullback
+
+    def n_together(self, n_rows):
+        """Number of steps whose derivatives fit into half of `working_memory`."""
+        p, k = self._shape
+        n_bytes = 8 * (3 * p * k + n_rows * (p + 4 * k))
+        return int(get_config()["working_memory"] * 2**19) // n_bytes
+
+    def probabilities(self, theta, X):
+        """Probabilities of the classes, or predicted targets."""
+        z = np.column_stack([X, np.ones(len(X))]) @ theta.reshape(self._shape)
+        return softmax(z, axis=1) if self.n_classes else z[:, 0]
+
+    def _slopes(self, theta, rows, step=None):
+        """Derivatives of the losses by the outputs; with ``step``, plus half of their change."""
+        z = rows.X @ theta.reshape(self._shape)
+        slopes = self._loss.gradient(z, rows.y)
+        if self.n_classes and rows.y.max(initial=0) >= self.n_classes:
+            slopes[rows.y >= self.n_classes] = 0.0
+        if step is not None:
+            slopes = slopes + 0.5 * self._turned(z, rows.X @ step.reshape(self._shape))
+        return slopes
+
+    def _turned(self, z, change):
+        """Product of the second derivatives by the outputs with a change of these."""
+        if not self.n_classes:
+            return 2.0 * change
+        p = softmax(z, axis=1)
+        return p * (change - (p * change).sum(axis=1, keepdims=True))

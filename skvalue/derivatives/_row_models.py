@@ -1,0 +1,87 @@
+"""The protocol of models with losses of rows, and their utility at validation points."""
+
+from abc import ABCMeta, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+class RowModel(metaclass=ABCMeta):
+    """The losses of rows under a model, with derivatives by its parameters.
+
+    Parameters are a flat float64 array (p,). Rows are in a form of the model: see `rows`; they have
+    a length, and are indexed. `numerics_context` is the context of a training.
+    """
+
+    n_parameters: int
+    numerics_context: Any
+
+    @abstractmethod
+    def start(self, rng):
+        """Parameters at the start; they depend on the generator, not on rows."""
+
+    @abstractmethod
+    def rows(self, X, y):
+        """Rows in the form that the other methods take."""
+
+    @abstractmethod
+    def losses(self, theta, rows):
+        """Loss (b,) of each row."""
+
+    @abstractmethod
+    def gradient_sum(self, theta, rows, weights, step=None):
+        """Gradient (p,) of the weighted sum of losses; with ``step``, plus half Hessian times it.
+
+        It is of the library of ``theta``: see `parameters`.
+        """
+
+    @abstractmethod
+    def row_gradients(self, theta, rows, step=None):
+        """The same of each row, (b, p)."""
+
+    @abstractmethod
+    def gradient_sum_and_products(self, theta, rows, directions, max_norm=None):
+        """Sum (p,) of the rows' clipped gradients, and their products (k, b) with directions."""
+
+    @abstractmethod
+    def linearized(self, theta, rows):
+        """The mean gradient of rows, and a function of a direction c of parameters.
+
+        It returns the derivatives of the product of the gradient and c by the parameters, and by
+        the weights of the rows, and may be called once.
+        """
+
+    @abstractmethod
+    def n_together(self, n_rows):
+        """Number of `linearized` steps that fit into half of the working memory."""
+
+    @abstractmethod
+    def probabilities(self, theta, X):
+        """Probabilities of the classes, (b, n_classes), or predicted targets (b,)."""
+
+    def parameters(self, theta):
+        """Parameters in the library of the model, in which long trainings take their steps."""
+        return theta
+
+
+@dataclass(frozen=True, eq=False)
+class Utility:
+    """Minus the weighted mean loss of a model at validation points, times ``scale``."""
+
+    model: RowModel
+    points: Any  # rows of the model
+    weights: np.ndarray
+    scale: float = 1.0
+
+    def value(self, theta):
+        """The utility."""
+        return -self.scale * float(self.weights @ self.model.losses(theta, self.points))
+
+    def gradient(self, theta, step=None):
+        """Its gradient; with ``step`` (p,), plus half the Hessian times the step."""
+        return -self.scale * self.model.gradient_sum(theta, self.points, self.weights, step)
+
+    def point_gradients(self, theta, part, step=None):
+        """The same of the utility at each of a slice of the points, (n_points, p)."""
+        return -self.scale * self.model.row_gradients(theta, self.points[part], step)

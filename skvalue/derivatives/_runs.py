@@ -1,0 +1,154 @@
+"""A run of gradient descent, and what each row adds to the utility in its steps.
+
+A step from theta along the clipped gradients g_j of the rows B is ``theta - eta / |B| sum_j g_j``.
+To first order the utility increases by ``-eta / |B| sum_j <g_j, grad U(theta)>``: row j adds its
+term, the Shapley value of the game of the step. To second order it adds
+``-eta / |B| <g_j, grad U + H d / 2>``, for the step d and the Hessian H of the utility (J. T. Wang,
+P. Mittal, D. Song, R. Jia: "Data Shapley in One Training Run", ICLR 2025, Theorems 3 and 4).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._utils.parallel import tiles
+from ..privacy import clip_and_noise, clipping_margin
+from ._public import smallest_rate
+
+RUN_RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+_BLOCK = 2**21  # numbers in a block
+_REPEATS = 3
+_MOST = 1.25  # largest sum of values to first order over the gain of utility
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run: parameters before every step and after the last, and the rows of every step."""
+
+    thetas: np.ndarray  # (n_steps + 1, p)
+    batches: tuple  # indices of rows of each step; None: all rows
+    learning_rate: float
+    order: int
+
+    def direction(self, t):
+        """The step t, if it enters values (order 2)."""
+        return self.thetas[t + 1] - self.thetas[t] if self.order == 2 else None
+
+    @property
+    def n_steps(self):
+        return len(self.batches)
+
+
+def norm_bound(clip, n, p):
+    """Bound to clip to, so that the computed sum of n gradients changes by at most ``2 clip``.
+
+    None does not clip.
+
+    The relative rounding error of a sum of n numbers, in any order, is at most n times the machine
+    epsilon, so that of the sum of n vectors of norm ``clip`` is at most ``n^2`` times.
+    """
+    if clip is None:
+        return None
+    return clip * (1 - clipping_margin(p) - n**2 * np.finfo(np.float64).eps)
+
+
+def descend(utility, rows, n, theta, *, n_steps, learning_rate, order, clip, batches, draw=None):
+    """Yield the parameters, the batch and the products of the rows after every step.
+
+    ``rows`` are those of the model of a `Utility`. ``batches`` yields indices of rows, or None for
+    all. With ``draw``, noise is added to the sum of clipped gradients of each step, which is
+    divided by the public size of `batches`.
+    """
+    model, max_norm = utility.model, norm_bound(clip, n, len(theta))
+    for t, (batch, size) in zip(range(n_steps), batches):
+        some = rows if batch is None else rows[batch]
+        direction = utility.gradient(theta)[None]
+        total, products = model.gradient_sum_and_products(theta, some, direction, max_norm)
+        if draw is not None:
+            noise = draw((1, len(total)), (t,))
+            total = clip_and_noise(total[None], None, noise, draw.scale)[0]
+        step = -learning_rate / size * total
+        if not np.isfinite(step).all():
+            raise ValueError(
+                f"learning_rate must be smaller: the parameters diverged in step {t}. Got "
+                f"{learning_rate:g}."
+            )
+        if order == 2:
+            direction = utility.gradient(theta, step)[None]
+            products = model.gradient_sum_and_products(theta, some, direction, max_norm)[1]
+        theta = theta + step
+        yield theta, batch, -learning_rate / size * products[0]
+
+
+def value_rows(utility, run, rows, clip, n_fit):
+    """Values of rows along a run in which each is in every step, with weight 1 / n_fit."""
+    model, values = utility.model, np.zeros(len(rows))
+    max_norm = norm_bound(clip, n_fit, model.n_parameters)
+    for t in range(run.n_steps):
+        direction = utility.gradient(run.thetas[t], run.direction(t))
+        products = model.gradient_sum_and_products(run.thetas[t], rows, direction[None], max_norm)[
+            1
+        ]
+        values -= run.learning_rate / n_fit * products[0]
+    return values
+
+
+def point_values(utility, run, rows, clip):
+    """Yield a slice of the validation points and the rows' values at each, (k, n)."""
+    model, n = utility.model, len(rows)
+    max_norm = norm_bound(clip, n, model.n_parameters)
+    for part in tiles(len(utility.points), max(1, _BLOCK // max(model.n_parameters, n))):
+        values = np.zeros((part.stop - part.start, n))
+        for t, batch in enumerate(run.batches):
+            directions = utility.point_gradients(run.thetas[t], part, run.direction(t))
+            some = rows if batch is None else rows[batch]
+            where = slice(None) if batch is None else batch
+            products = model.gradient_sum_and_products(run.thetas[t], some, directions, max_norm)[1]
+            values[:, where] -= run.learning_rate / products.shape[1] * products
+        yield part, values
+
+
+def shuffled_batches(n, size, rng):
+    """Endless batches of an epoch after the other: (rows, number of rows)."""
+    if size is None or size >= n:
+        while True:
+            yield None, n
+    while True:
+        order = rng.permutation(n)
+        for start in range(0, n - size + 1, size):
+            yield np.sort(order[start : start + size]), size
+
+
+def public_run_rate(make_utility, X, y, rng, *, n_steps, clip, noise_std):
+    """Learning rate of a run, from runs on validation points (X, y), which are public.
+
+    ``make_utility(part)`` evaluates on a part of the points; the run is on the others, with noise
+    of standard deviation ``noise_std`` on the mean gradient. The result is the smallest of
+    `RUN_RATES` with at least nine tenths of the best gain of utility, among those at which values
+    to first order sum to at most 1.25 times the gain: of larger rates values say little.
+    """
+    gains, sums, n = np.zeros(len(RUN_RATES)), np.zeros(len(RUN_RATES)), len(y)
+    for _ in range(_REPEATS):
+        order = rng.permutation(n)
+        train, test = np.sort(order[: (n + 1) // 2]), np.sort(order[n // 2 :])
+        utility = make_utility(test)
+        rows, theta = utility.model.rows(X[train], y[train]), utility.model.start(rng)
+        noise = noise_std * rng.standard_normal((n_steps, len(theta)))
+        for number, rate in enumerate(RUN_RATES):
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = _rehearsal(utility, rows, theta, rate, clip, noise)
+            gains[number], sums[number] = [gains[number], sums[number]] + found
+    usable = np.isfinite(gains) & (sums <= _MOST * gains)
+    return smallest_rate(RUN_RATES, np.where(usable, gains, -np.inf), 0.9)
+
+
+def _rehearsal(utility, rows, theta, rate, clip, noise):
+    """Gain of utility in a run on public rows, and the sum of the values to first order."""
+    model, n, max_norm = utility.model, len(rows), norm_bound(clip, len(rows), len(theta))
+    none, empty, total = np.zeros((0, len(theta))), utility.value(theta), 0.0
+    for extra in noise:
+        step = -rate * (model.gradient_sum_and_products(theta, rows, none, max_norm)[0] / n + extra)
+        total += utility.gradient(theta) @ step
+        theta = theta + step
+    return np.array([utility.value(theta) - empty, total])

@@ -1,0 +1,274 @@
+"""Players that train a torch module by clipped gradients. Importing this imports torch."""
+
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch.func import grad, vmap
+
+from .._utils.parallel import tiles
+from .._utils.torch_device import block_bytes, default_settings
+from ..privacy import grid_width
+from ._players import GradientModel
+from ._torch_modules import as_targets
+from ._torch_rows import TorchRowModel
+
+_FEW = 16  # least rows of a large network per batch on a CPU: smaller batches are slower
+_CACHE = 2**24  # bytes of a CPU's cache for the steps of many walks, or for validation points
+
+
+class TorchGradientModel(GradientModel):
+    """A torch module that players train by steps along clipped gradients.
+
+    The module, its loss and ``start`` are those of `TorchRowModel`; the loss of a player is the
+    mean over its rows. With ``basis`` (p, n_components), parameters and gradients are coordinates
+    along its orthonormal columns, from the given start. Rows of the code ``other``, whose label no
+    validation point has, have zero gradients. ``non_finite="zero"`` replaces gradients that are not
+    finite in private fits, in which an error would depend on the rows.
+    """
+
+    @default_settings()
+    def __init__(
+        self,
+        module,
+        loss,
+        X,
+        y,
+        players,
+        X_val,
+        y_val,
+        *,
+        clip,
+        unit="party",
+        utility="neg_loss",
+        weights_val=None,
+        start="auto",
+        basis=None,
+        other=None,
+        non_finite="pass",
+        device="auto",
+    ):
+        self.rows = rows = TorchRowModel(module, loss, X_val, start=start, device=device)
+        self.clip, self.unit, self.utility, self.non_finite = clip, unit, utility, non_finite
+        self.device, self.dtype, self.n_parameters = rows.device, rows.dtype, rows.n_parameters
+        y, y_val, players = np.asarray(y), np.asarray(y_val), np.asarray(players)
+        self._points = rows.rows(X_val, y_val, "y_val")
+        known = np.ones(len(y), dtype=bool) if other is None else y != other
+        if utility == "accuracy" and rows.n_outputs == 1:
+            raise ValueError(
+                "utility='accuracy' needs a module with an output for every class. Got one output."
+            )
+        order = np.argsort(players[known], kind="stable")
+        self._X = rows.tensor(np.asarray(X)[known][order])
+        self._y = as_targets(y[known], rows.probed, "y", self.dtype)[order]
+        self.n_players = int(players.max()) + 1
+        self._counts = np.bincount(players)
+        kept = np.bincount(players[known], minlength=self.n_players)
+        self._bounds = np.concatenate([[0], np.cumsum(kept)])
+        if weights_val is None:
+            weights_val = np.full(len(y_val), 1.0 / len(y_val))
+        self._weights = torch.as_tensor(weights_val, dtype=torch.float64, device=self.device)
+        rows.check_transforms(self._points)
+        self._basis = None
+        if basis is not None:
+            self._basis, self.n_parameters = rows.tensor(basis), basis.shape[1]
+
+    def start(self, rng):
+        """Initial parameters (p,) of a permutation, from its generator."""
+        return self.rows.start(rng) if self._basis is None else np.zeros(self.n_parameters)
+
+    @default_settings()
+    def gradients(self, thetas, players):
+        """Clipped gradients (b, p) of b players, each at its row of ``thetas`` (b, p).
+
+        The number of players computed together changes the last digits.
+        """
+        size, _ = self.batch_size(len(players))
+        if size == 1:
+            return np.array([self._one_gradient(*one) for one in zip(thetas, players)])
+        found = [
+            self._gradients_together(self.rows.tensor(thetas[part]), players[part]).cpu().numpy()
+            for part in tiles(len(players), size)
+        ]
+        return np.concatenate(found)
+
+    def batch_size(self, n_walks):
+        """Numbers of walks, and of their steps, that are computed together.
+
+        On a CPU, as many walks as fit into its cache, since more are not faster; for large parties
+        or networks that is one.
+        """
+        longest = int(np.diff(self._bounds).max(initial=1))
+        n_bytes = longest * self._bytes_of_a_row() + 40 * self.rows.n_parameters
+        room = self._memory() // 2
+        walks = min(room, _CACHE) // n_bytes if self.device == "cpu" else room // n_bytes
+        walks = int(max(1, min(n_walks, walks)))
+        return walks, int(min(max(1, room // (walks * 20 * self.n_parameters)), self.n_players))
+
+    @default_settings()
+    def walk_together(self, orders, rate, noise, noise_std, thetas, needed, kept):
+        """Take the steps of b walks along ``orders`` (b, n_steps), one step of all walks at a time.
+
+        ``noise`` (b, n_steps, p) or (b, 0, p) has standard deviations ``noise_std`` (n_players,).
+        Returns the final parameters (b, p), the utilities (b, n_steps) after each step (NaN where
+        the mask ``needed`` (n_steps,) is False), the norms (b, n_steps) of the clipped gradients,
+        which show those that are not finite, and the parameters after some steps, ``kept`` (m, 2)
+        of walk and step.
+        """
+        device, (b, n_steps) = self.device, orders.shape
+        theta = torch.as_tensor(thetas, dtype=torch.float64, device=device)
+        path = torch.empty((b, n_steps, theta.shape[1]), dtype=self.dtype, device=device)
+        norms = torch.empty((b, n_steps), dtype=torch.float64, device=device)
+        grids = grid_width(noise_std)[:, None]
+        for s in range(n_steps):
+            players = orders[:, s]
+            release = self._gradients_together(theta.to(self.dtype), players)
+            norms[:, s] = torch.linalg.vector_norm(release, dim=1)
+            if noise.shape[1]:
+                release = _with_noise(release, noise[:, s], grids[players])
+            theta = theta - rate * release
+            path[:, s] = theta
+        utilities = np.full((b, n_steps), np.nan)
+        some = path if needed.all() else path[:, torch.as_tensor(needed, device=device)]
+        utilities[:, needed] = self.utilities(some.flatten(0, 1)).reshape(b, -1)
+        models = path[kept[:, 0], kept[:, 1]].double().cpu().numpy()
+        return theta.cpu().numpy(), utilities, norms.cpu().numpy(), models
+
+    @default_settings()
+    def utilities(self, thetas):
+        """Utilities (T,) of parameters (T, p): weighted means over the validation points."""
+        thetas = thetas if torch.is_tensor(thetas) else np.asarray(thetas)
+        X, y, row_bytes, room = self._points.X, self._points.y, self.rows.row_bytes, self._memory()
+        found, n_rows = np.zeros(len(thetas)), len(X)
+        if self.device == "cpu":
+            room = min(room, max(_CACHE, _FEW * row_bytes))
+        row_tile = int(max(1, min(n_rows, room // row_bytes)))
+        theta_tile = max(1, room // (row_tile * row_bytes + 16 * self.rows.n_parameters))
+        with torch.no_grad():
+            for some in tiles(len(thetas), theta_tile):
+                block = self._full(self.rows.tensor(thetas[some]))
+                for part in tiles(n_rows, row_tile):
+                    scores = vmap(self._scores, in_dims=(0, None, None))(block, X[part], y[part])
+                    found[some] += (scores.double() @ self._weights[part]).cpu().numpy()
+        return found
+
+    @default_settings()
+    def outputs(self, thetas):
+        """Outputs (T, n_rows, n_outputs) of parameters (T, p) for the rows of the players."""
+        with torch.no_grad():
+            thetas = self._full(self.rows.tensor(thetas))
+            found = torch.stack([self.rows.outputs(theta, self._X) for theta in thetas])
+        return found.double().cpu().numpy().reshape(len(thetas), len(self._X), -1)
+
+    # Gradients ------------------------------------------------------------------------------
+
+    def _one_gradient(self, theta, player):
+        """The gradient of one player, in blocks of rows."""
+        theta, examples = self._full(self.rows.tensor(theta)), self.unit == "example"
+        first, last = self._bounds[player : player + 2]
+        total = torch.zeros(self.n_parameters, dtype=torch.float64, device=self.device)
+        room = min(self._memory(), _CACHE) if self.device == "cpu" and examples else self._memory()
+        for part in tiles(last - first, max(1, room // self._bytes_of_a_row())):
+            rows = slice(first + part.start, first + part.stop)
+            x, y = self._X[rows], self._y[rows]
+            if examples:
+                each = vmap(grad(self.rows.row_loss), in_dims=(None, 0, 0))(theta, x, y)
+                self._add_clipped(total, self._project(each))
+            else:
+                total += self._project(grad(self.rows.sum_loss)(theta, x, y)).double()
+        total /= self._counts[player]
+        if not examples:
+            total = self._clipped(total[None])[0]
+        return total.cpu().numpy()
+
+    def _gradients_together(self, thetas, players):
+        """Clipped gradients (b, p), float64 on the device, of b players at rows of ``thetas``."""
+        examples, rows_of = self.unit == "example", self.rows
+        first, kept = self._bounds[players], np.diff(self._bounds)[players]
+        total = torch.zeros(thetas.shape, dtype=torch.float64, device=self.device)
+        thetas = self._full(thetas)
+        longest = int(kept.max(initial=0))
+        size = max(1, self._memory() // (len(players) * self._bytes_of_a_row()))
+        for part in tiles(longest, size):
+            at = np.arange(part.start, part.stop)
+            # The rows of a player are padded with its first row, which is not counted.
+            counts = at < kept[:, None]
+            rows = first[:, None] + np.where(counts, at, 0)
+            rows = np.where(kept[:, None] > 0, rows, 0)  # players without rows are left out below
+            rows, counts = (torch.as_tensor(a, device=self.device) for a in (rows, counts))
+            x, y = self._X[rows], self._y[rows]
+            if examples:
+                by_row = vmap(grad(rows_of.row_loss), in_dims=(None, 0, 0))
+                self._add_clipped(total, self._project(vmap(by_row)(thetas, x, y)), counts)
+            else:
+                slopes = vmap(grad(rows_of.sum_loss))(thetas, x, y, counts)
+                total += self._project(slopes).double()
+        has_rows = torch.as_tensor(kept > 0, device=self.device)[:, None]
+        total = torch.where(has_rows, total, 0.0)
+        total /= torch.as_tensor(self._counts[players], device=self.device)[:, None]
+        return total if examples else self._clipped(total)
+
+    def _scores(self, theta, x, y):
+        """Utility at each validation point."""
+        if self.utility == "accuracy":
+            return (self.rows.outputs(theta, x).argmax(1) == y).to(self.dtype)
+        return -self.rows.row_losses(theta, x, y)
+
+    def _full(self, thetas):
+        """All parameters from their coordinates."""
+        return thetas if self._basis is None else self.rows.given + thetas @ self._basis.T
+
+    def _project(self, gradients):
+        """Coordinates of gradients in the basis."""
+        return gradients if self._basis is None else gradients @ self._basis
+
+    def _divisors(self, norms):
+        """Divisors of gradients of these norms, and a mask of those to add.
+
+        In a private fit, gradients that are not finite are not added.
+        """
+        counted = torch.isfinite(norms) | (self.non_finite == "pass")
+        if self.clip is None:
+            return torch.ones_like(norms), counted
+        return torch.clamp(torch.where(counted, norms, 0.0) / self.clip, min=1.0), counted
+
+    def _clipped(self, gradients):
+        """Rows of float64, clipped to the norm `clip`."""
+        divisors, counted = self._divisors(torch.linalg.vector_norm(gradients, dim=1))
+        return torch.where(counted[:, None], gradients, 0.0) / divisors[:, None]
+
+    def _add_clipped(self, total, each, counts=None):
+        """Add the rows of `each` (..., rows, p), clipped, to `total` (..., p) in float64.
+
+        By blocks of columns, since all rows in float64 would take twice the memory, and most of the
+        time on a CPU. Rows where `counts` is False are not added.
+        """
+        room = _CACHE // 16 if self.device == "cpu" else self._memory()
+        n_rows = max(1, each[..., 0].numel())
+        parts = list(tiles(each.shape[-1], max(1, room // (8 * n_rows))))
+        norms = sum(each[..., part].double().square().sum(-1) for part in parts).sqrt()
+        divisors, counted = self._divisors(norms)
+        added = (counted if counts is None else counts & counted)[..., None]
+        scale = (1.0 / divisors)[..., None]
+        for part in parts:
+            total[..., part] += torch.where(added, scale * each[..., part], 0.0).sum(-2)
+
+    def _bytes_of_a_row(self):
+        """Bytes for the gradient of one row, with all intermediate arrays."""
+        row_bytes, p = self.rows.row_bytes, self.rows.n_parameters
+        return row_bytes * 2 + (self.unit == "example") * 24 * p
+
+    def _memory(self):
+        """Most bytes per block."""
+        return block_bytes("cpu", divisor=4) if self.device == "cpu" else self._memory_on_gpu
+
+    @cached_property
+    def _memory_on_gpu(self):  # a query of the device may take as long as a step
+        return block_bytes(self.device)
+
+
+def _with_noise(gradients, noise, grid):
+    """Add noise to clipped gradients on their device, bitwise as `clip_and_noise`."""
+    noise, grid = (torch.as_tensor(array, device=gradients.device) for array in (noise, grid))
+    noisy = gradients + noise
+    return torch.where(noisy.abs() < 2.0**52 * grid, torch.round(noisy / grid) * grid, noisy)
