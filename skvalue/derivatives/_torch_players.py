@@ -156,8 +156,9 @@ class TorchGradientModel(GradientModel):
     def outputs(self, thetas):
         """Outputs (T, n_rows, n_outputs) of parameters (T, p) for the rows of the players."""
         with torch.no_grad():
-            thetas = self._full(self.rows.tensor(thetas))
-            found = torch.stack([self.rows.outputs(theta, self._X) for theta in thetas])
+            found = torch.stack([
+                self.rows.outputs(self._full(theta), self._X) for theta in self.rows.tensor(thetas)
+            ])  # fmt: skip
         return found.double().cpu().numpy().reshape(len(thetas), len(self._X), -1)
 
     # Gradients ------------------------------------------------------------------------------
