@@ -14,13 +14,14 @@ from ...privacy import (
     calibrate_gaussian,
     calibrate_laplace,
     make_report,
+    sentences,
 )
 from ...samplers import layer_counts
 from ._bounds import change_bounds, contribution_bounds
 
 RELEASES = ("query", "all", "publish")
 _OWN = (
-    "a row from its own value, which is for its owner (values_for)",
+    sentences.OWN_VALUE,
     "rows from anyone who has the fitted object, which is for the curator",
 )
 
@@ -215,16 +216,16 @@ def layered_report(plan, noise_random_state=None):
         protects=protects,
         against="everyone" if vector else "the owners of all other rows together",
         not_protected=(
-            "the validation points X_val and y_val, which are public",
+            sentences.PUBLIC_POINTS,
             *(() if vector else _OWN),
             "the number of rows",
-            "running times and error messages",
+            sentences.RUNNING_TIMES,
         ),
         assumptions=(
-            "no row to value is also a validation point",
+            sentences.NOT_A_POINT,
             "l2, max_norm, n_layers and all other parameters were chosen without looking at rows",
-            "so was the preparation of the columns (scaling, selection, embeddings)",
-            "other releases on the same rows are accounted for together with this one (Ledger)",
+            sentences.PREPARATION,
+            sentences.OTHER_RELEASES,
         ),
         noise_random_state=noise_random_state,
     )
