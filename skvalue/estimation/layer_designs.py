@@ -66,8 +66,10 @@ class Utilities:
         size = sets.shape[1]
         if size in self.tables:
             return self.tables[size][subset_ranks(np.sort(sets, axis=1))]
-        parts = tiles(len(sets), max(1, ENTRIES // self.n)) or [slice(0)]
-        return np.concatenate([self.of_masks(coalition_masks(sets[p], self.n)) for p in parts])
+        utilities = np.empty(len(sets))
+        for part in tiles(len(sets), max(1, ENTRIES // self.n)):
+            utilities[part] = self.of_masks(coalition_masks(sets[part], self.n))
+        return utilities
 
     def tabulate(self, size):
         """Evaluate all coalitions of a size, once."""

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from problems import two_classes
 from sklearn.base import clone
 
 from skvalue import (
@@ -31,13 +32,11 @@ def valuer(request):
 
 @pytest.fixture
 def data(rng):
-    X = rng.normal(size=(60, 3))
-    y = (X[:, 0] + 0.5 * rng.normal(size=60) > 0).astype(int)
-    return dict(X=X[:40], y=y[:40], X_val=X[40:], y_val=y[40:])
+    return two_classes(rng, names=None)._asdict()
 
 
 def test_validation_points_must_be_passed(valuer, data):
-    with pytest.raises(ValueError, match="X_val and y_val must be passed with epsilon: .* public"):
+    with pytest.raises(ValueError, match="X_val and y_val must be passed"):
         valuer.fit(data["X"], data["y"])
 
 

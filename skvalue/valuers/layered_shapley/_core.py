@@ -22,6 +22,18 @@ class CoreSet:
 
     `LayeredShapleyValuer.core_sets` returns the core sets of a fit.
 
+    Parameters
+    ----------
+    valuer : LayeredShapleyValuer
+        Its parameters are those of the game.
+    problem : Problem
+        The validated input of the fit.
+    split : Split
+        The split of the problem: players and validation points.
+    coalitions : list of tuples
+        (members, weights, utilities) of one size each, of shapes (m, size), (m,) and (m,); members
+        are numbers of players of the split.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -33,11 +45,9 @@ class CoreSet:
     (3,)
     """
 
-    valuer: object  # with the parameters of the game
-    problem: Problem  # of the fit
+    valuer: object
+    problem: Problem
     split: Split
-    # (members, weights, utilities) of one size each, of shapes (m, size), (m,) and (m,); members
-    # are numbers of players of the split.
     coalitions: list
 
     def score_samples(self, X, y):

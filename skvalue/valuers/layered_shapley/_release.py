@@ -9,7 +9,7 @@ from ...estimation import Utilities, block_values
 from ...privacy import Release
 from ._games import make_game, with_parameters
 from ._private import ReleasePlan, plan_release, secret_value
-from ._tuning import LEAST, Shrinkage, choose_layers, play_public, public_layers, shrinkage
+from ._tuning import LEAST, Shrinkage, choose_layers, public_layers
 
 _NO_PROOF = (
     "must be None with epsilon: only the utility of l2 (mean logistic loss of a penalised model) "
@@ -80,14 +80,6 @@ def planned(valuer, problem):
     if "auto" in (l2, n_layers):
         l2, n_layers = choose_layers(valuer, problem, lambda *found: plan_of(*found).noise_std)
     return with_parameters(valuer, l2=l2, n_layers=n_layers), plan_of(l2, n_layers)
-
-
-def planned_shrinkage(valuer, problem, plan):
-    """The `Shrinkage` of the values of a plan, by the validation points."""
-    if len(problem.splits[0].points) < LEAST:
-        return Shrinkage(noise=plan.noise_std)
-    public_game = play_public(valuer, problem, plan.n_layers)
-    return shrinkage(public_game, plan.n, plan.n_layers, plan.noise_std, plan.kind != "publish")
 
 
 def predicted_values(valuer, problem, plan, shrunk, rows, baseline):

@@ -16,14 +16,7 @@ from ...base import (
     make_problem,
     refuse_unseen_labels,
 )
-from ...estimation import (
-    LAYER_DESIGNS,
-    LayerPlan,
-    Utilities,
-    block_values,
-    n_steps,
-    play_layers,
-)
+from ...estimation import LAYER_DESIGNS, LayerPlan, Utilities, block_values, n_steps, play_layers
 from ...games import failed_warnings
 from ...privacy import Release
 from ...samplers import ALLOCATIONS
@@ -33,14 +26,8 @@ from ._bounds import marginal_bounds
 from ._core import core_set, joining_values
 from ._games import cost_of, game_of, plan_of, players_of, random_streams
 from ._private import RELEASES, layered_report
-from ._release import (
-    Queries,
-    check_private_fit,
-    planned,
-    planned_shrinkage,
-    predicted_values,
-)
-from ._tuning import LEAST
+from ._release import Queries, check_private_fit, planned, predicted_values
+from ._tuning import LEAST, Shrinkage, play_public, shrinkage
 
 
 class LayeredShapleyValuer(BaseScoringValuer):
@@ -401,8 +388,11 @@ class LayeredShapleyValuer(BaseScoringValuer):
     def _private_value(self, problem, run):
         """As `_value`, with noise: public plan -> values -> release -> shrinkage."""
         valuer, plan = planned(self, problem)
-        shrunk, n = planned_shrinkage(valuer, problem, plan), plan.n
-        by_query, is_vector = plan.kind == "query", plan.kind == "publish"
+        n, by_query, is_vector = plan.n, plan.kind == "query", plan.kind == "publish"
+        shrunk = Shrinkage(noise=plan.noise_std)
+        if len(problem.splits[0].points) >= LEAST:
+            public_game = play_public(valuer, problem, plan.n_layers)
+            shrunk = shrinkage(public_game, n, plan.n_layers, plan.noise_std, not is_vector)
         label = f"{type(self).__name__}: {'one value' if by_query else 'all values'}"
         report = layered_report(plan, self.noise_random_state)
         release = Release(plan.charge, self.ledger, label, self.noise_random_state, report)

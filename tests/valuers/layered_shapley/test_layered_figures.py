@@ -1,6 +1,6 @@
 """The script that redoes the paper's figures: its own Algorithm 1, its noise, and its words."""
 
-import importlib.util
+import importlib
 import sys
 from itertools import combinations
 from math import comb
@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+from problems import unrelated
 from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Bunch
@@ -16,32 +17,24 @@ from sklearn.utils import Bunch
 from skvalue import LayeredShapleyValuer
 from skvalue.games import ModelGame
 
-ROOT = Path(__file__).resolve().parents[3]
-PATH = ROOT / "examples" / "reproductions" / "layered_figures.py"
+REPRODUCTIONS = Path(__file__).resolve().parents[3] / "examples" / "reproductions"
 
 
 @pytest.fixture
-def script():
-    spec = importlib.util.spec_from_file_location("layered_figures", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(REPRODUCTIONS)
+    return importlib.import_module("layered_figures")
 
 
 def test_algorithm_1(script, rng, monkeypatch):
     # So few rows that the printed numbers ask for every coalition.
     n = 6
     monkeypatch.setattr(script, "N", n)
-    X, y = rng.normal(size=(n + 20, 3)), rng.integers(0, 2, n + 20)
-    y[:2] = 0, 1
-    points = dict(X_val=X[n:], y_val=y[n:])
-    of_all, kept = script.algorithm_1(X[:n], y[:n], points, "neg_log_loss", 0)
-    library = LayeredShapleyValuer(scoring="neg_log_loss", tol=1e-4).fit(X[:n], y[:n], **points)
-    without_empty = library.values_ - library.layer_values_[0]
-    np.testing.assert_allclose(of_all, without_empty, atol=1e-12)
-    game = ModelGame(
-        LogisticRegression(), X[:n], y[:n], X[n:], y[n:], scoring="neg_log_loss", random_state=0
-    )
+    X, y, *_ = problem = unrelated(rng, n, 20)
+    of_all, kept = script.algorithm_1(X, y, problem.points, "neg_log_loss", 0)
+    library = problem.fit(LayeredShapleyValuer(scoring="neg_log_loss", tol=1e-4))
+    np.testing.assert_allclose(of_all, library.values_ - library.layer_values_[0], atol=1e-12)
+    game = ModelGame(LogisticRegression(), *problem, scoring="neg_log_loss", random_state=0)
 
     def utility(rows):
         return game.utility(np.isin(np.arange(n), rows)[None])[0]
@@ -86,7 +79,7 @@ def test_says_what_is_missing(script, monkeypatch, capsys):
         (["--data", ".", "--sets", "diabetes"], "--data must hold pima.npz for diabetes. Got '.'"),
         (["--seeds", "1"], "--seeds must be at least 2, for a standard error. Got 1"),
     ]:
-        monkeypatch.setattr(sys, "argv", [str(PATH), *arguments])
+        monkeypatch.setattr(sys, "argv", ["layered_figures.py", *arguments])
         with pytest.raises(SystemExit, match="2"):
             script.main()
         assert message in capsys.readouterr().err
@@ -94,7 +87,7 @@ def test_says_what_is_missing(script, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_high_values_matter_and_published_noise_drowns_them(script, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", [str(PATH), "--sets", "synthetic", "--seeds", "3"])
+    monkeypatch.setattr(sys, "argv", ["layered_figures.py", "--sets", "synthetic", "--seeds", "3"])
     script.main()
     printed = capsys.readouterr().out.splitlines()
     gaps = [float(x.split()[-3]) for x in printed if x.startswith("Algorithm 1, highest")]

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from problems import two_classes
 from sklearn.linear_model import LogisticRegression
 
 from skvalue import LayeredShapleyValuer
@@ -27,7 +28,6 @@ from skvalue.valuers.layered_shapley import (
     plan_release,
     value_sensitivity,
 )
-from tests.problems import two_classes
 
 
 @pytest.fixture

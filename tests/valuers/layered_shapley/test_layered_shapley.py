@@ -5,6 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from problems import two_classes
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -12,7 +13,6 @@ from skvalue import DataShapleyValuer, LayeredShapleyValuer
 from skvalue.estimation import LAYER_DESIGNS
 from skvalue.games import StableLogisticGame
 from skvalue.samplers import ALLOCATIONS
-from tests.problems import two_classes
 
 ALL = dict(tol=1e-4, random_state=0)  # enough coalitions that all are enumerated
 EXACT = DataShapleyValuer(sampler="exact", cv=2)
