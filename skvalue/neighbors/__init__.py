@@ -9,7 +9,7 @@ Functions return statistics and take no callbacks:
 `ball_parts` and `rank_parts` cut the points into tiles, one for each task. `make_space` prepares
 rows for a metric; `get_engine` returns the engine that computes. Each engine is in a separate file,
 with ``balls`` and ``ranks`` of one tile of points, ``ball_tile_size``, ``rank_tile_size``, and
-``turn``, the context manager of a task: where a device can process one tile at a time, other
+``device_lock``, the context manager of a task: where a device can process one tile at a time, other
 threads wait.
 
 An exact engine returns what float64 distances of the rows would give: pairs that are within the

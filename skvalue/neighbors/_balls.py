@@ -70,63 +70,32 @@ class BallTiles:
     """
 
     def __init__(self, parts, engine, space, points, radius, self_index, n_jobs):
-        self._parts, self._n_jobs = parts, n_jobs
-        self._engine, self._space, self._radius = engine, space, radius
+        self._engine, self._parts, self._n_jobs = engine, parts, n_jobs
         self._tasks = [
-            (engine, space, points[p], radius, None if self_index is None else self_index[p])
-            for p in parts
+            (space, points[p], radius, None if self_index is None else self_index[p]) for p in parts
         ]
         n_bytes = engine.bytes_per_pair * len(space) * len(points)
-        self._keeps = n_bytes <= get_config()["working_memory"] * 2**20
+        self._keeps, self._kept = n_bytes <= get_config()["working_memory"] * 2**20, {}
 
-    @cached_property
-    def _tiles(self):
-        return list(thread_map(_find, self._tasks, self._n_jobs))
+    def _each(self, function, arguments):
+        """``function(tile, argument)`` for each tile and its argument, in threads."""
+
+        def task(number, argument):
+            with self._engine.device_lock():
+                tile = self._kept.get(number) or self._engine.balls(*self._tasks[number])
+                if self._keeps:
+                    self._kept[number] = tile
+                return function(tile, argument)
+
+        return list(thread_map(task, list(enumerate(arguments)), self._n_jobs))
 
     @cached_property
     def counts(self):
-        if self._keeps:
-            return np.concatenate([tile.counts for tile in self._tiles], axis=1)
-        return np.concatenate(list(thread_map(_count, self._tasks, self._n_jobs)), axis=1)
+        return np.concatenate(self._each(lambda tile, _: tile.counts, self._parts), axis=1)
 
     def sum(self, weights):
         weights = [np.ascontiguousarray(weights[:, part]) for part in self._parts]
-        if self._keeps:
-            return sum(thread_map(_sum, list(zip(self._tiles, weights)), self._n_jobs))
-        tasks = [(some, *task) for some, task in zip(weights, self._tasks)]
-        return sum(thread_map(_find_and_sum, tasks, self._n_jobs))
+        return sum(self._each(lambda tile, some: tile.sum(some), weights))
 
     def totals(self, numbers):
-        if self._keeps:
-            found = thread_map(_total, [(tile, numbers) for tile in self._tiles], self._n_jobs)
-        else:
-            tasks = [(numbers, *task) for task in self._tasks]
-            found = thread_map(_find_and_total, tasks, self._n_jobs)
-        return np.concatenate(list(found))
-
-
-def _find(engine, *ball):
-    return engine.balls(*ball)
-
-
-def _count(engine, *ball):
-    with engine.turn():
-        return engine.balls(*ball).counts
-
-
-def _sum(tile, weights):
-    return tile.sum(weights)
-
-
-def _find_and_sum(weights, engine, *ball):
-    with engine.turn():
-        return engine.balls(*ball).sum(weights)
-
-
-def _total(tile, numbers):
-    return tile.totals(numbers)
-
-
-def _find_and_total(numbers, engine, *ball):
-    with engine.turn():
-        return engine.balls(*ball).totals(numbers)
+        return np.concatenate(self._each(lambda tile, _: tile.totals(numbers), self._parts))

@@ -7,11 +7,9 @@ which keeps one key, or one bit, for each pair of a row and a point. Imports num
 import numpy as np
 
 from .._utils.compiled import compiled
-from .._utils.parallel import tiles
-from ._exact import block_keys, count_ranked, resolve
-from ._ranks import Order
+from ._exact import block_keys, ranked
 from ._space import ball_rule
-from .kernels.kinds import COSINE, GENERIC
+from .kernels.kinds import GENERIC
 
 
 def ranks(space, points, self_index, max_rank):
@@ -22,50 +20,24 @@ def ranks(space, points, self_index, max_rank):
     keys = np.empty((n_points, n), dtype=np.float64 if space.kind == GENERIC else space.X.dtype)
     for part, block in space.blocks(n_points):
         np.subtract(space.half[part], space.products(queries, block, part).T, out=keys[:, part])
-    n_out = np.zeros(n_points, dtype=np.int64)
+    absent = np.zeros(n_points, dtype=bool) if self_index is None else self_index >= 0
     if self_index is not None:
-        lines = np.flatnonzero(self_index >= 0)
-        keys[lines, self_index[lines]] = np.inf
-        n_out[lines] = 1
-    step = max(1, int(space.budget // (32 * n)))
-    for part in tiles(n_points, step):
-        order, tied = _order(space, points[part], query_half[part], keys[part], max_rank)
-        n_ranked = np.minimum(count_ranked(tied, max_rank), n - n_out[part])
-        yield part, Order(np.where(tied, ~order, order).astype(np.int32), n_ranked)
+        keys[absent, self_index[absent]] = np.inf
 
+    def search(lines, k):
+        """The k nearest rows of some points."""
+        if k >= n // 2:
+            order = np.argsort(keys[lines], axis=1)[:, :k]
+            return np.take_along_axis(keys[lines], order, axis=1), order
+        order = np.argpartition(keys[lines], k - 1, axis=1)[:, :k]
+        some = np.take_along_axis(keys[lines], order, axis=1)
+        place = np.argsort(some, axis=1)
+        return np.take_along_axis(some, place, axis=1), np.take_along_axis(order, place, axis=1)
 
-def _order(space, points, query_half, keys, max_rank):
-    """Nearest rows in order and a mask of ties: ``max_rank`` rows or more, and ties of the last."""
-    n = keys.shape[1]
-    n_sorted = min(n, max_rank + 1)
-    while True:
-        if n_sorted < n // 2:
-            order = np.argpartition(keys, n_sorted - 1, axis=1)[:, :n_sorted]
-            some = np.take_along_axis(keys, order, axis=1)
-            place = np.argsort(some, axis=1)
-            order = np.take_along_axis(order, place, axis=1)
-            line = np.take_along_axis(some, place, axis=1)
-        else:
-            n_sorted = n
-            order = np.argsort(keys, axis=1)
-            line = np.take_along_axis(keys, order, axis=1)
-        tied = resolve(space, points, query_half, line, order)
-        # A run of near-ties that reaches the last sorted rank may continue after it.
-        if n_sorted == n or not _open(space, query_half, line, order).any():
-            return order, tied
-        n_sorted *= 2
-
-
-def _open(space, query_half, keys, order):
-    """Whether the last two sorted keys of each point differ by no more than rounding."""
-    if keys.shape[1] < 2:
-        return np.ones(len(keys), dtype=bool)
-    gap = keys[:, -1] - keys[:, -2]
-    if space.kind == GENERIC:
-        return gap == 0
-    if space.kind == COSINE:
-        return gap <= space.rank_tolerance
-    return gap <= space.rank_tolerance * (space.half[order[:, -1]] + query_half)
+    yield from ranked(
+        space, points, query_half, search, absent, max_rank,
+        lambda k: int(space.budget) // (32 * n), space.rank_tolerance,
+    )  # fmt: skip
 
 
 @compiled

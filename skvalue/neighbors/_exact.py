@@ -1,15 +1,18 @@
-"""Near-ties, resolved by float64 distances of the rows. Importing this imports numba."""
+"""Ranks from rounded keys: near-ties are resolved by float64 distances of the rows.
+
+Imports numba. `skvalue.neighbors.kernels.ties` does the same for one point at a time.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from scipy import sparse
 
-from .._utils.compiled import compiled
 from .._utils.parallel import tiles
+from ._ranks import Order
 from ._rows import Rows, read_rows
 from .kernels.kinds import COSINE, EUCLIDEAN, GENERIC
-from .kernels.rank import EQUAL, exact_key, minus_cosine
+from .kernels.ties import EQUAL, dense_keys, sort_runs, sparse_keys
 
 # Ranks below this are resolved exactly; beyond, a swap changes a value by less than 1 / 4096^2.
 EXACT_RANKS = 4096
@@ -17,55 +20,15 @@ _ROOM = 2**24  # entries of the rows that are read at a time
 _PAIRS = 4096  # smallest number of pairs for one thread
 
 
-@compiled
-def _dense_keys(kind, rows, i, points, v):
-    keys = np.empty(len(i), np.float64)
-    for p in range(len(i)):
-        keys[p] = exact_key(kind, rows[i[p]], points[v[p]])
-    return keys
-
-
-@compiled
-def _sparse_keys(kind, x_ptr, x_col, x, i, q_ptr, q_col, q, v):
-    """The sums of `exact_key` in the same order without zeros, which gives the same bits."""
-    keys = np.empty(len(i), np.float64)
-    for p in range(len(i)):
-        a, a_stop = x_ptr[i[p]], x_ptr[i[p] + 1]
-        b, b_stop = q_ptr[v[p]], q_ptr[v[p] + 1]
-        acc = xx = qq = 0.0
-        while a < a_stop or b < b_stop:
-            left = x_col[a] if a < a_stop else np.iinfo(np.int64).max
-            right = q_col[b] if b < b_stop else np.iinfo(np.int64).max
-            first = second = 0.0
-            if left <= right:
-                first = np.float64(x[a])
-                a += 1
-            if right <= left:
-                second = np.float64(q[b])
-                b += 1
-            if kind == EUCLIDEAN:
-                diff = first - second
-                acc += diff * diff
-            else:
-                acc += first * second
-                xx += first * first
-                qq += second * second
-        if kind == EUCLIDEAN:
-            keys[p] = acc
-        else:
-            keys[p] = minus_cosine(acc, xx, qq)
-    return keys
-
-
 def block_keys(kind, rows, i, points, v):
     """Exact keys of pairs of row ``i[p]`` of a block and point ``v[p]``, both dense or both CSR."""
     if sparse.issparse(rows):
         points = sparse.csr_array(points)
-        return _sparse_keys(
+        return sparse_keys(
             kind, rows.indptr, rows.indices, rows.data, i,
             points.indptr, points.indices, points.data, v,
         )  # fmt: skip
-    return _dense_keys(kind, rows, i, points, v)
+    return dense_keys(kind, rows, i, points, v)
 
 
 def pair_keys(space, i, points, v, workers=1):
@@ -77,7 +40,7 @@ def pair_keys(space, i, points, v, workers=1):
         parts = tiles(len(i), max(_PAIRS, -(-len(i) // workers)))
 
         def keys_of(part):
-            return _dense_keys(space.kind, space.X, i[part], points, v[part])
+            return dense_keys(space.kind, space.X, i[part], points, v[part])
 
         if len(parts) <= 1:
             return keys_of(slice(None))
@@ -97,19 +60,6 @@ def pair_keys(space, i, points, v, workers=1):
     return keys
 
 
-@compiled
-def _sort_runs(starts, keys):
-    """Positions that sort ``keys`` within each run; runs begin at ``starts``."""
-    place = np.arange(len(keys))
-    for r in range(len(starts) - 1):
-        a, b = starts[r], starts[r + 1]
-        for p in range(a + 1, b):
-            if keys[p] < keys[p - 1]:
-                place[a:b] = a + np.argsort(keys[a:b])
-                break
-    return place
-
-
 def resolve_pairs(space, points, v, i, near, workers=1):
     """Sort runs of near-tied rows by exact distance; pairs (v, i) are sorted by point and rank.
 
@@ -117,7 +67,7 @@ def resolve_pairs(space, points, v, i, near, workers=1):
     within each run, and whether each is tied with the one before it.
     """
     exact = pair_keys(space, i, points, v, workers)
-    place = _sort_runs(np.append(np.flatnonzero(~near), len(near)), exact)
+    place = sort_runs(np.append(np.flatnonzero(~near), len(near)), exact)
     exact = exact[place]
     tied = near.copy()
     sizes = np.abs(exact[1:]) if space.kind == EUCLIDEAN else 1.0
@@ -149,21 +99,56 @@ def run_positions(front, lines, tail, head=EXACT_RANKS):
     return v, p
 
 
-def resolve(space, points, query_half, keys, order, tolerance=None, head=EXACT_RANKS):
+def _rounding(space, order, query_half, tolerance):
+    """Largest difference of the keys of rows ``order`` and others that may be due to rounding."""
+    if space.kind == GENERIC:
+        return 0.0
+    if space.kind == COSINE:
+        return tolerance
+    return tolerance * (space.half[order] + query_half[:, None])
+
+
+def ranked(space, points, query_half, search, absent, max_rank, size, tolerance, head=EXACT_RANKS):
+    """Yield some of the points, by position, and their `Order`, from a search by rounded keys.
+
+    ``search(lines, k)`` returns the k nearest rows of some points: sorted keys and rows, those that
+    are ``absent`` (a mask of points: has it one?) last. Where rows beyond the k-th may be tied with
+    it, more are searched. ``size(k)``: number of points at a time.
+    """
+    n = len(space)
+    waiting = [(np.arange(len(absent)), min(n, max_rank + 2))]
+    while waiting:
+        lines, k = waiting.pop()
+        parts = tiles(len(lines), max(1, size(k)))
+        if len(parts) > 1:
+            waiting += [(lines[part], k) for part in reversed(parts)]
+            continue
+        keys, order = search(lines, k)
+        if k < n:
+            allowed = _rounding(space, order[:, -2:-1], query_half[lines], tolerance)
+            ended = (keys[:, -1:] - keys[:, -2:-1] > allowed)[:, 0]
+            if not ended.all():
+                waiting.append((lines[~ended], min(n, 2 * k)))
+            lines, keys, order = lines[ended], keys[ended, :-1], order[ended, :-1]
+        tied = resolve(space, points[lines], query_half[lines], keys, order, tolerance, head)
+        n_ranked = count_ranked(tied, min(max_rank, tied.shape[1]))
+        order = np.where(tied, ~order, order).astype(np.int32)
+        yield lines, Order(order, np.minimum(n_ranked, n - absent[lines]))
+
+
+def resolve(space, points, query_half, keys, order, tolerance, head):
     """Correct in place the order of rows by sorted, rounded keys (n_points, n_sorted).
 
-    ``tolerance`` bounds the rounding relative to the sizes of both rows (None: that of the space).
+    ``tolerance`` bounds the rounding relative to the sizes of both rows.
     Runs that begin at rank ``head`` or later become ties. Returns a mask of ties with the row
     before.
     """
     near = np.zeros(keys.shape, dtype=bool)
+    with np.errstate(invalid="ignore"):  # inf - inf, of rows that do not play
+        gaps = keys[:, 1:] - keys[:, :-1]
+    near[:, 1:] = gaps <= _rounding(space, order[:, 1:], query_half, tolerance)
     if space.kind == GENERIC:
-        near[:, 1:] = keys[:, 1:] == keys[:, :-1]
         return near
-    allowed = space.rank_tolerance if tolerance is None else tolerance
-    if space.kind != COSINE:
-        allowed = allowed * (space.half[order[:, 1:]] + query_half[:, None])
-    near[:, 1:] = keys[:, 1:] - keys[:, :-1] <= allowed
     apart = _without_shared_columns(space, keys, near)
     near[apart] = False
     front = near[:, : head + 1]

@@ -12,9 +12,8 @@ import faiss
 import numpy as np
 from sklearn import get_config
 
-from .._utils.parallel import tiles
-from ._exact import EXACT_RANKS, count_ranked, pair_keys, resolve
-from ._ranks import Order
+from ._blocks import RowBalls
+from ._exact import EXACT_RANKS, pair_keys, ranked
 from ._rows import read_rows
 from ._space import POINTS, ball_rule
 from .kernels.kinds import COSINE, GENERIC
@@ -41,6 +40,11 @@ def make_engine(device):
     return FlatEngine(check_device(device))
 
 
+def _room():
+    """Number of ranks that are searched at a time."""
+    return int(get_config()["working_memory"] * 2**20 // 384)
+
+
 class FaissEngine(ABC):
     """Ranks and balls by a FAISS index.
 
@@ -48,7 +52,7 @@ class FaissEngine(ABC):
     """
 
     name = "faiss"
-    bytes_per_pair = 16  # kept by `balls`, for pairs in a ball
+    bytes_per_pair = 1 / 8  # kept by `balls`
 
     def __init__(self, device):
         self.device = device
@@ -59,14 +63,13 @@ class FaissEngine(ABC):
 
     def rank_tile_size(self, n_rows, n_points, n_features, workers, max_rank):
         """Number of points in one call of `ranks`; each of their ranks takes up to 48 bytes."""
-        room = get_config()["working_memory"] * 2**20 // 384
-        return int(max(1, min(n_points, room // min(n_rows, max_rank + 2))))
+        return int(max(1, min(n_points, _room() // min(n_rows, max_rank + 2))))
 
     def ball_tile_size(self, n_rows, n_points, workers):
-        """Number of points in one call of `balls`; a pair in a ball takes up to 48 bytes."""
+        """Number of points in one call of `balls`; a pair takes up to 48 bytes."""
         return self.rank_tile_size(n_rows, n_points, 0, workers, n_rows)
 
-    def turn(self):
+    def device_lock(self):
         """Context manager of one task: tasks run in parallel, their searches one after another."""
         return nullcontext()
 
@@ -132,34 +135,14 @@ class FaissEngine(ABC):
     def ranks(self, space, points, self_index=None, max_rank=None):
         """Rank the rows for a tile of points, see `neighbors.ranks`."""
         points, n = read_rows(points), len(space)
-        max_rank = n if max_rank is None else max_rank
         queries, query_half = space.queries(points)
         left_out = np.full(len(points), -1) if self_index is None else self_index
-        tolerance, head = self._tolerance(space)
-        waiting = [(np.arange(len(points)), min(n, max_rank + 2))]
-        while waiting:
-            lines, n_searched = waiting.pop()
-            size = self.rank_tile_size(n, len(points), 0, 1, n_searched - 2)
-            if len(lines) > size:
-                waiting += [(lines[part], n_searched) for part in reversed(tiles(len(lines), size))]
-                continue
-            keys, order = self._ranked(space, queries[lines], left_out[lines], n_searched)
-            if n_searched < n:
-                gap, keys, order = keys[:, -1] - keys[:, -2], keys[:, :-1], order[:, :-1]
-                sizes = 1.0
-                if space.kind != COSINE:
-                    sizes = space.half[order[:, -1]] + query_half[lines]
-                ended = gap > tolerance * sizes  # else rows beyond the last may be tied with it
-                if not ended.all():
-                    waiting.append((lines[~ended], min(n, 2 * n_searched)))
-                lines, keys, order = lines[ended], keys[ended], order[ended]
-            with np.errstate(invalid="ignore"):  # inf - inf after the last row
-                tied = resolve(
-                    space, points[lines], query_half[lines], keys, order, tolerance, head
-                )
-            n_ranked = count_ranked(tied, min(max_rank, tied.shape[1]))
-            n_ranked = np.minimum(n_ranked, n - (left_out[lines] >= 0))
-            yield lines, Order(np.where(tied, ~order, order).astype(np.int32), n_ranked)
+        yield from ranked(
+            space, points, query_half,
+            lambda lines, k: self._ranked(space, queries[lines], left_out[lines], k),
+            left_out >= 0, n if max_rank is None else max_rank, lambda k: _room() // k,
+            *self._tolerance(space),
+        )  # fmt: skip
 
     def _ranked(self, space, queries, left_out, n_searched):
         """Sorted keys and rows; the row ``left_out`` of each point comes last."""
@@ -193,7 +176,12 @@ class FaissEngine(ABC):
         inside[open_] = pair_keys(space, i[open_], points, v[open_]) <= limit
         if self_index is not None:
             inside &= i != self_index[v]
-        return PairBalls(space, i[inside], v[inside], n_points)
+        i, v = i[inside], v[inside]
+        mask = np.zeros((len(space), n_points), dtype=bool)
+        mask[i, v] = True
+        places, shape = space.codes[i].astype(np.int64) * n_points + v, (space.n_classes, n_points)
+        counts = np.bincount(places, minlength=np.prod(shape)).reshape(shape)
+        return RowBalls(space.codes, np.packbits(mask, axis=1), counts)
 
 
 class FlatEngine(FaissEngine):
@@ -203,24 +191,3 @@ class FlatEngine(FaissEngine):
         index = (faiss.IndexFlatIP if kind == COSINE else faiss.IndexFlatL2)(vectors.shape[1])
         index.add(vectors)
         return index
-
-
-class PairBalls:
-    """The balls of a tile of points, as pairs of a row and a point."""
-
-    def __init__(self, space, i, v, n_points):
-        self._rows, self._n_rows = i, len(space)
-        self._places = space.codes[i].astype(np.int64) * n_points + v
-        shape = space.n_classes, n_points
-        self.counts = np.bincount(self._places, minlength=np.prod(shape)).reshape(shape)
-
-    def sum(self, weights):
-        """For each row, the sum of the weights of the balls that contain it."""
-        of_pairs = np.asarray(weights, dtype=np.float64).ravel()[self._places]
-        return np.bincount(self._rows, weights=of_pairs, minlength=self._n_rows)
-
-    def totals(self, numbers):
-        """For each point, the sum of a number of each row in its ball."""
-        n_points = self.counts.shape[1]
-        of_pairs = np.asarray(numbers, dtype=np.float64)[self._rows]
-        return np.bincount(self._places % n_points, weights=of_pairs, minlength=n_points)

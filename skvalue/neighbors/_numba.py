@@ -19,6 +19,7 @@ from ._space import ball_rule
 from .kernels import ball as ball_kernels
 from .kernels import rank as rank_kernels
 from .kernels.kinds import COSINE, GENERIC
+from .kernels.ties import KeyParameters
 
 _ROWS = 512  # rows of one product of the ball engine: the tile stays in the cache
 
@@ -57,7 +58,7 @@ class NumbaEngine:
         largest = max(1, min(512, int(8 * _budget() // n_rows)))
         return min(largest, max(64, _even_size(n_points, largest, workers)))
 
-    def turn(self):
+    def device_lock(self):
         """Context manager of one task: any number of tasks run in parallel."""
         return nullcontext()
 
@@ -83,7 +84,7 @@ class NumbaEngine:
             product[:] = space.distances(points)
         else:
             np.matmul(queries, space.work.T, out=product)
-        players = rank_kernels.Players(
+        params = KeyParameters(
             space.kind, space.half.astype(dtype, copy=False), space.scale.astype(dtype, copy=False),
             space.X, space.rank_tolerance, space.far_tolerance, space.largest_half, space.mean_half,
         )  # fmt: skip
@@ -94,7 +95,7 @@ class NumbaEngine:
         for part in tiles(n_points, step):
             size = part.stop - part.start
             rank_kernels.rank_tile(
-                players, product[part], points[part], query_half[part], absent_ptr[part.start :],
+                params, product[part], points[part], query_half[part], absent_ptr[part.start :],
                 absent, max_rank, rank_head(n), scratch, order, n_ranked,
             )  # fmt: skip
             yield part, Order(order[:size], n_ranked[:size])

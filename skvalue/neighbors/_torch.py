@@ -33,7 +33,7 @@ _FEW_CLASSES = 32  # up to this many classes, counts and sums are matrix product
 
 
 @contextmanager
-def _turn(gpu):
+def _device_lock(gpu):
     """One tile at a time, on the same GPU in all threads, whatever torch settings the user has."""
     with _LOCK, on_gpu(gpu), default_settings(), in_any_order(), torch.no_grad():
         yield
@@ -64,9 +64,9 @@ class TorchEngine:
         """Number of points in one call of `balls`; a pair takes one byte."""
         return int(max(1, min(n_points, 8192, block_bytes(self.device) // n_rows)))
 
-    def turn(self):
+    def device_lock(self):
         """Context manager of one task: other threads wait until its device memory is free."""
-        return _turn(self._gpu)
+        return _device_lock(self._gpu)
 
     def to_device(self, array):
         """An array as a tensor on the device."""
@@ -124,7 +124,7 @@ class TorchEngine:
         return keys
 
     def device_ranks(self, space, points, self_index=None, max_rank=None):
-        """Rank the rows for a tile of points; call it, and use what it yields, within `turn`.
+        """Rank the rows for a tile of points; use what it yields within `device_lock`.
 
         Yields positions of points, and tensors of shape (n_points, n_sorted): their rows by
         distance, and which are tied with the one before. Points whose last rank is tied come later.
@@ -184,7 +184,7 @@ class TorchEngine:
         """Rank the rows for a tile of points, see `neighbors.ranks`."""
         n, found = len(space), []
         max_rank = n if max_rank is None else max_rank
-        with self.turn():
+        with self.device_lock():
             for lines, order, tied in self.device_ranks(space, points, self_index, max_rank):
                 order = torch.where(tied, ~order, order).to(torch.int32).cpu().numpy()
                 n_ranked = count_ranked(tied.cpu().numpy() if max_rank < n else tied, max_rank)
@@ -201,7 +201,7 @@ class TorchEngine:
         n, n_points = len(space), len(points)
         queries, threshold, slack, limit = ball_rule(space, points, radius)
         dtype = torch.float64 if space.kind == GENERIC else None
-        with self.turn():
+        with self.device_lock():
             inside = torch.empty((n, n_points), dtype=torch.bool, device=self.device)
             threshold = self.to_device(threshold).to(dtype)
             slack = self.to_device(slack).to(dtype)
@@ -249,7 +249,7 @@ class DeviceBalls:
 
     def sum(self, weights):
         """For each row, the sum of the weights of the balls that contain it."""
-        with self._engine.turn():
+        with self._engine.device_lock():
             weights = self._engine.to_device(np.asarray(weights, dtype=np.float64))
             total = torch.zeros(len(self._inside), dtype=torch.float64, device=weights.device)
             for part in self._parts:
@@ -263,7 +263,7 @@ class DeviceBalls:
 
     def totals(self, numbers):
         """For each point, the sum of a number of each row in its ball."""
-        with self._engine.turn():
+        with self._engine.device_lock():
             numbers = self._engine.to_device(np.asarray(numbers, dtype=np.float64))
             total = torch.zeros(self._inside.shape[1], dtype=torch.float64, device=numbers.device)
             for part in self._parts:

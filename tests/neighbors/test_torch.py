@@ -165,5 +165,5 @@ def test_another_process_takes_its_own_gpu(monkeypatch):
     there = pickle.loads(kept)
     assert there.device == engine.device
     for one, gpu in ((engine, 1), (there, 0)):
-        with one.turn():
+        with one.device_lock():
             assert one.to_device(np.zeros(1)).gpu == gpu

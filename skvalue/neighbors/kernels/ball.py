@@ -7,7 +7,7 @@ import numpy as np
 
 from ..._utils.compiled import compiled
 from .kinds import GENERIC
-from .rank import exact_key
+from .ties import exact_key
 
 _FULL = np.uint8(255)
 

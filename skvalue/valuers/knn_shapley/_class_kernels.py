@@ -176,19 +176,3 @@ def join_class_values(game, order, n_ranked, n_players, labels, class_counts, co
             if size:
                 later += tied * (inv[before + 1] - inv[before + size + 1]) / size
             stop = start
-
-
-@compiled
-def neighbour_fractions(order, n_ranked, votes, labels, fractions):
-    """Mean fraction of each class among the nearest ``votes`` players of each row of ``order``."""
-    for v in range(len(order)):
-        start = 0
-        while start < votes:
-            stop = start + 1
-            while stop < n_ranked[v] and order[v, stop] < 0:
-                stop += 1
-            weight = min(1.0, (votes - start) / (stop - start)) / votes
-            for p in range(start, stop):
-                i = order[v, p]
-                fractions[v, labels[i if i >= 0 else ~i]] += weight
-            start = stop

@@ -47,9 +47,12 @@ class ClassGame(NamedTuple):
         """Factors of the terms of rows that join: their labels, or probabilities of the classes."""
         if y is not None:
             return np.eye(self.n_classes)[y]
-        from ._class_kernels import neighbour_fractions
-
-        return _over_nearest(neighbour_fractions, players, X, self.n_classes)
+        out = np.empty((len(X), self.n_classes))
+        for part, nearest, weights in _nearest(players, X):
+            places = self.n_classes * np.arange(len(nearest))[:, None] + players.y[nearest]
+            counts = np.bincount(places.ravel(), weights.ravel(), len(nearest) * self.n_classes)
+            out[part] = counts.reshape(-1, self.n_classes)
+        return out
 
     def join(self, players, both, points, factors):
         """Value of each row that joins the players alone, which ``both`` has after them."""
@@ -97,13 +100,13 @@ class TargetGame(NamedTuple):
 
     def factors(self, players, X, y):
         """Powers of the targets, or moments of the prediction."""
-        from ._target_kernels import neighbour_moments
-
         if y is not None:
-            z = y - self.prior
-            return np.column_stack([np.ones(len(z)), z, z**2])
-        moments = _over_nearest(neighbour_moments, players, X, 2)
-        return np.column_stack([np.ones(len(moments)), moments])
+            return np.vander(y - self.prior, 3, increasing=True)
+        out = np.ones((len(X), 3))
+        for part, nearest, weights in _nearest(players, X):
+            z = players.y[nearest]
+            out[part, 1], out[part, 2] = (weights * z).sum(axis=1), (weights * z**2).sum(axis=1)
+        return out
 
     def join(self, players, both, points, factors):
         """See `ClassGame.join`; terms are the coefficients of a polynomial in the target."""
@@ -185,11 +188,16 @@ class VoteGame(NamedTuple):
         return (terms * factors).sum(axis=1)
 
 
-def _over_nearest(add, players, X, n_columns):
-    """What a kernel adds up over the nearest players of each of some rows."""
-    votes, out = min(players.game.n_neighbors, len(players.y)), np.zeros((len(X), n_columns))
+def _nearest(players, X):
+    """Yield places of some rows, and their nearest players with weights: ties share the last."""
+    votes = min(players.game.n_neighbors, len(players.y))
     for part, order in ranks(players.engine, players.space, X, None, votes):
-        some = np.zeros((len(part), n_columns))
-        add(*order, votes, players.y, some)
-        out[part] = some
-    return out
+        width = order.n_ranked.max()
+        rows, at, end = order.rows[:, :width], np.arange(width), order.n_ranked[:, None]
+        rows = np.where(at < end, rows, 0)  # what follows the ranked rows is not set
+        first = rows >= 0
+        start = np.maximum.accumulate(np.where(first, at, 0), axis=1)
+        after = np.column_stack([np.where(first, at, width)[:, 1:], end])
+        stop = np.minimum.accumulate(after[:, ::-1], axis=1)[:, ::-1]
+        weights = np.clip((votes - start) / np.maximum(stop - start, 1), 0, 1) / votes
+        yield part, np.where(rows < 0, ~rows, rows), np.where(at < end, weights, 0.0)

@@ -36,24 +36,6 @@ class TargetTables(NamedTuple):
 
 
 @compiled
-def neighbour_moments(order, n_ranked, votes, targets, moments):
-    """Means of the targets of the nearest ``votes`` players, and of their squares."""
-    for v in range(len(order)):
-        start = 0
-        while start < votes:
-            stop = start + 1
-            while stop < n_ranked[v] and order[v, stop] < 0:
-                stop += 1
-            weight = min(1.0, (votes - start) / (stop - start)) / votes
-            for p in range(start, stop):
-                i = order[v, p]
-                y = targets[i if i >= 0 else ~i]
-                moments[v, 0] += weight * y
-                moments[v, 1] += weight * y * y
-            start = stop
-
-
-@compiled
 def _block_tables(game, p, e):
     """Means of the tables over the orders of a block of tied ranks p + 1 .. e."""
     a, b, q = game.a, game.b, game.q

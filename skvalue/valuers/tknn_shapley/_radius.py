@@ -111,23 +111,16 @@ def _leave_one_out(X, codes, metric, radii, regression=False):
     for part in tiles(n, min(size, 500)):
         distances, size = _distances(X[part], X, metric), part.stop - part.start
         distances[np.arange(size), np.arange(n)[part]] = np.inf  # no point is in its own ball
-        # Numbers of points between a radius and the next, and of those with the label.
         levels = np.searchsorted(radii, distances) + n_levels * np.arange(size)[:, None]
+        # Numbers of points within each radius, and of those with the label, or sums of targets.
+        known = np.tile(codes, size) if regression else (codes[part, None] == codes).ravel()
+        counts = (
+            np.bincount(levels.ravel(), weights, minlength=size * n_levels)
+            for weights in (None, known)
+        )
+        inside, known = (np.cumsum(some.reshape(size, n_levels)[:, :-1], axis=1) for some in counts)
         if regression:
-            inside, sums = (
-                np.bincount(levels.ravel(), weights, minlength=size * n_levels)
-                for weights in (None, np.tile(codes, size))
-            )
-            inside, sums = (
-                np.cumsum(part.reshape(size, n_levels)[:, :-1], axis=1) for part in (inside, sums)
-            )
-            utilities[:, part] = target_utility(inside, sums, codes[part, None]).T
-            continue
-        same = codes[part, None] == codes
-        counts = [
-            np.bincount(chosen, minlength=size * n_levels).reshape(size, n_levels)[:, :-1]
-            for chosen in (levels.ravel(), levels[same])
-        ]
-        inside, same = (np.cumsum(count, axis=1) for count in counts)
-        utilities[:, part] = threshold_utility(same, inside - same, n_classes).T
+            utilities[:, part] = target_utility(inside, known, codes[part, None]).T
+        else:
+            utilities[:, part] = threshold_utility(known, inside - known, n_classes).T
     return utilities

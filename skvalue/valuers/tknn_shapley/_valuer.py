@@ -3,15 +3,17 @@
 Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023).
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral, Real
+from time import perf_counter
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from ..._utils.parallel import n_workers, one_blas_thread
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Takes, mean_over_points
+from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Takes, make_problem, mean_over_points
 from ...exceptions import RadiusWarning
 from ...neighbors import METRICS, Rows, ball_parts, balls, get_engine
 from ...privacy import Release, calibrate_counts
@@ -29,7 +31,7 @@ ball_event = lru_cache(maxsize=32)(calibrate_counts)  # of a row in that many of
 
 def value_tile(number, engine, space, game, y, points, radius):
     """A tile of points of a split: values of all rows, utility, and what is counted in balls."""
-    with engine.turn():
+    with engine.device_lock():
         found = engine.balls(space, points.X, radius, points.self_index)
         counts = game.count(found, y)
         values = game.add(found, game.terms(counts, points) * points.weights, y)
@@ -531,9 +533,12 @@ class TKNNShapleyValuer(BaseValuer):
                 "estimate_cost needs epsilon=None: measured times depend on the private rows. "
                 f"Estimate with public rows of the same shape. Got epsilon={self.epsilon}."
             )
-        return estimated_cost(
+        start = perf_counter()
+        problem = make_problem(
             self, X, y, X_val, y_val, groups=groups, sample_weight_val=sample_weight_val
         )
+        problem = replace(problem, former=self._settled(problem))  # such as a radius
+        return estimated_cost(self, problem, self._plan(problem), perf_counter() - start)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
