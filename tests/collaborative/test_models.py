@@ -14,8 +14,6 @@ from skvalue.collaborative import (
 from skvalue.collaborative.models import (
     NIG,
     joint_moments,
-    nig_log_density,
-    nig_sample,
     statistic_moments,
 )
 from skvalue.collaborative.party import gram_vector, logistic_vector
@@ -41,16 +39,22 @@ class TestNormalInverseGamma:
     PRIOR = NIG(np.array([0.1, -0.2]), np.array([[2.0, 0.3], [0.3, 1.0]]), 4.0, 1.5)
     POSTERIOR = NIG(np.array([0.4, 0.2]), np.array([[9.0, 1.0], [1.0, 7.0]]), 9.0, 2.5)
 
+    def model(self, prior):
+        model = BayesianLinear()
+        model.prior_ = prior
+        return model
+
     def test_divergence_by_simulation(self, rng):
-        phi = nig_sample(self.POSTERIOR, 200_000, rng)
-        logs = nig_log_density(phi, self.POSTERIOR) - nig_log_density(phi, self.PRIOR)
+        posterior, prior = self.model(self.POSTERIOR), self.model(self.PRIOR)
+        phi = posterior.sample_prior(200_000, rng)
+        logs = posterior.log_prior(phi) - prior.log_prior(phi)
         assert nig_kl(self.POSTERIOR, self.PRIOR) == pytest.approx(logs.mean(), abs=0.02)
         assert nig_kl(self.POSTERIOR, self.POSTERIOR) == pytest.approx(0, abs=1e-12)
 
     def test_density_integrates_to_one(self):
-        distribution = NIG(np.array([0.3]), np.array([[2.0]]), 3.0, 1.0)
+        model = self.model(NIG(np.array([0.3]), np.array([[2.0]]), 3.0, 1.0))
         grid = np.stack(np.meshgrid(np.linspace(-8, 8, 801), np.linspace(-5, 6, 551)), axis=-1)
-        density = np.exp(nig_log_density(grid.reshape(-1, 2), distribution))
+        density = np.exp(model.log_prior(grid.reshape(-1, 2)))
         assert density.sum() * 0.02 * 0.02 == pytest.approx(1, abs=1e-3)
 
 

@@ -72,7 +72,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         return releases, game
 
     def _value(self, releases, game, utility):
-        """Draw particles, evaluate coalitions, and set the fitted attributes."""
+        """Evaluate the coalitions by a utility, and set the fitted attributes."""
         model, order, n = game.model, game.order, len(releases)
         seeds = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
         rng, enumerated = np.random.default_rng(seeds), n <= EXACT_PARTIES
@@ -80,6 +80,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             design = AllCoalitions(n)
         else:
             design = PrefixCoalitions(n, self.n_permutations, rng.spawn(1)[0])
+        # One matrix: the log-likelihood of every party at every particle.
         logliks = likelihoods(model, game.releases)
         if hasattr(model, "prior_quantile"):
             particles, found, acceptance, warning = grid_particles(model, logliks, design)
@@ -88,12 +89,14 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             particles, found, acceptance, warning = sample_particles(
                 model, logliks, design, size, self.min_ess, rng
             )
+        # Its columns, added up for coalitions, give their utilities; surprises are known already.
         values, replicates, ess = found
         points = None
         if not isinstance(utility, Surprise):
             values, replicates, points = evaluated(utility.on(particles), particles, design)
         empty = ~design.masks.any(axis=1)
         values[empty], replicates[empty] = 0.0, 0.0
+        # Utilities of coalitions give Shapley values, also within replicates, for standard errors.
         back = np.argsort(order)
         shapley, errors = design.shapley(values)
         by_replicate = np.array([design.shapley(column)[0] for column in replicates.T])
@@ -111,7 +114,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             n_evaluations_=len(design.masks),
         )
         if enumerated:
-            numbers = _renumber(order)
+            numbers = design.masks[:, order] @ (1 << np.arange(n))  # in the canonical order
             learnt |= dict(
                 ess_=ess[numbers],
                 coalition_values_=values[numbers],
@@ -184,15 +187,6 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         return tags
-
-
-def _renumber(order):
-    """Number of each coalition when parties are in the canonical order."""
-    numbers = np.arange(2 ** len(order))
-    renumbered = np.zeros_like(numbers)
-    for place, party in enumerate(order):
-        renumbered |= (numbers >> int(party) & 1) << place
-    return renumbered
 
 
 def _error(replicates):

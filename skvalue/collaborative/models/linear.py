@@ -1,14 +1,24 @@
 """Bayesian linear regression with unknown variance from exact or noisy Gram matrices."""
 
 from numbers import Real
+from typing import NamedTuple
 
 import numpy as np
+from scipy.special import gammaln
 
 from ..._utils.sklearn import Interval
 from ..party import unpacked
 from ._gaussian import joint_moments, noisy_gram_loglik
 from ._models import RegressionModel
-from ._nig import NIG, nig_log_density, nig_sample
+
+
+class NIG(NamedTuple):
+    """Normal-inverse-gamma: w | s2 ~ N(mean, s2 precision^-1), s2 ~ InverseGamma(a, b)."""
+
+    mean: np.ndarray
+    precision: np.ndarray
+    a: float
+    b: float
 
 
 class BayesianLinear(RegressionModel):
@@ -112,7 +122,11 @@ class BayesianLinear(RegressionModel):
         phi : ndarray of shape (size, n_weights + 1)
             Draws of the weights and the log variance.
         """
-        return nig_sample(self.prior_, size, rng)
+        mean, precision, a, b = self.prior_
+        s2 = b / rng.gamma(a, size=size)
+        factor = np.linalg.cholesky(precision)
+        z = np.linalg.solve(factor.T, rng.standard_normal((len(mean), size))).T
+        return np.column_stack([mean + np.sqrt(s2)[:, None] * z, np.log(s2)])
 
     def log_prior(self, phi):
         """Log density of the prior.
@@ -127,7 +141,18 @@ class BayesianLinear(RegressionModel):
         log_density : ndarray of shape (n_draws,)
             Log densities of phi, which include the Jacobian of the logarithm.
         """
-        return nig_log_density(phi, self.prior_)
+        mean, precision, a, b = self.prior_
+        w, log_s2 = phi[:, :-1], np.clip(phi[:, -1], -40.0, 40.0)
+        factor = np.linalg.cholesky(precision)
+        square = np.sum(((w - mean) @ factor) ** 2, axis=1)
+        return (
+            np.log(np.diag(factor)).sum()
+            - 0.5 * w.shape[1] * (np.log(2 * np.pi) + log_s2)
+            + a * np.log(b)
+            - gammaln(a)
+            - a * log_s2
+            - (b + 0.5 * square) * np.exp(-log_s2)
+        )
 
     def _learn(self, release):
         size = release.n_features + release.intercept + 1

@@ -124,7 +124,8 @@ class NoisyStatistic:
         fix(self, "n_features", integer(self.n_features, "n_features", lowest, highest))
         if flag(self.intercept, "intercept") and self.kind == "gaussian":
             refuse("intercept", "True for kind='linear' or kind='logistic' only", self.intercept)
-        fix(self, "classes", _labels(self.classes, self.kind))
+        if self.classes != ():
+            fix(self, "classes", _labels(self.classes, self.kind))
         if self.prior is not None and (
             not isinstance(self.prior, str) or not 0 < len(self.prior) <= _MOST_WORDS
         ):
