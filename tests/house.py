@@ -572,7 +572,7 @@ def shown_private_values():
     return [
         f"{name}: {attribute}"
         for name, valuer in fitted().items()
-        if name.endswith("private") and not valuer._takes.values_are_public
+        if name.endswith("private") and not valuer._capabilities.values_are_public
         for attribute in curators
         if f"{attribute}<" in valuer._repr_html_()
     ]

@@ -84,7 +84,7 @@ def build(cls):
 
 VALUERS = estimators(BaseInSampleValuer)
 each_valuer = pytest.mark.parametrize("cls", VALUERS)
-TAKE_POINTS = [cls for cls in VALUERS if build(cls)._takes.points]
+TAKE_POINTS = [cls for cls in VALUERS if build(cls)._capabilities.points]
 each_with_points = pytest.mark.parametrize("cls", TAKE_POINTS)
 # One of rows that are valued by the game and one of rows of fit alone, with points and without.
 IN_PIPELINES = [KNNShapleyValuer, DataShapleyValuer, DataOOBValuer]
@@ -200,7 +200,7 @@ def test_clone_and_refit(cls, data):
     valuer = build(cls).fit(X, y)
     again = clone(valuer).fit(X, y)
     np.testing.assert_array_equal(again.values_, valuer.values_)
-    points = {"X_val": X[30:], "y_val": y[30:]} if build(cls)._takes.points else {}
+    points = {"X_val": X[30:], "y_val": y[30:]} if build(cls)._capabilities.points else {}
     valuer.fit(X[:30], y[:30], **points)
     fresh = build(cls).fit(X[:30], y[:30], **points)
     np.testing.assert_array_equal(fresh.values_, valuer.values_)
@@ -249,7 +249,7 @@ def test_processes_of_joblib_give_the_same_values(cls, rng):
     few = {"max_evaluations": 60, "n_permutations": 20, "batch": "never", "cv": 5}
     names = build(cls).get_params()
     valuer = build(cls).set_params(**{k: v for k, v in few.items() if k in names})
-    given = {"X_val": X_val, "y_val": y_val} if valuer._takes.points else {}
+    given = {"X_val": X_val, "y_val": y_val} if valuer._capabilities.points else {}
     plain = valuer.fit(X, y, **given).values_
     with parallel_config("multiprocessing", n_jobs=2):
         np.testing.assert_allclose(valuer.fit(X, y, **given).values_, plain, atol=1e-15)
@@ -300,12 +300,12 @@ def test_data_frames(cls, data, container):
     names = ["a", "b", "c", "d"]
     frame = frames.DataFrame(dict(zip(names, X.T)))
     valuer = build(cls).set_output(transform=container)
-    points = {"X_val": frame[:20], "y_val": y[:20]} if build(cls)._takes.points else {}
+    points = {"X_val": frame[:20], "y_val": y[:20]} if build(cls)._capabilities.points else {}
     result = valuer.fit_transform(frame, frames.Series(y), **points)
     assert isinstance(result, frames.DataFrame)
     assert list(result.columns) == [f"{cls.__name__.lower()}0"]
     assert list(valuer.feature_names_in_) == names
-    points = {"X_val": X[:20], "y_val": y[:20]} if build(cls)._takes.points else {}
+    points = {"X_val": X[:20], "y_val": y[:20]} if build(cls)._capabilities.points else {}
     plain = build(cls).fit(X, y, **points)
     np.testing.assert_array_equal(valuer.values_, plain.values_)
     with pytest.raises(ValueError, match="X_val must be like X: The feature names should match"):

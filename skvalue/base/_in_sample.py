@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._utils.fits import swap_in
 from .._utils.sklearn import fit_context
 from ._input import make_problem
-from ._problem import Takes
+from ._problem import Capabilities
 from ._record import Fitted
 from ._run import Run
 from ._updates import merged
@@ -30,7 +30,7 @@ class BaseInSampleValuer(
     """
 
     _parameter_constraints: dict = {}
-    _takes = Takes()
+    _capabilities = Capabilities()
     # Of methods without these parameters.
     epsilon = noise_multiplier = reader = ledger = class_weight = None
 
@@ -109,15 +109,16 @@ class BaseInSampleValuer(
         ValueError
             As in `fit`; also with epsilon, unless the reader is "curator".
         """
-        if self._is_private and not self._takes.values_are_public and self.reader != "curator":
+        hidden = self._is_private and not self._capabilities.values_are_public
+        if hidden and self.reader != "curator":
             raise ValueError(
                 "reader must be 'curator' for fit_transform with epsilon: the values of all rows "
                 "together reveal something about each of them. Use fit and values_for(i) for "
                 "owners, or pass reader='curator' if the reader has the rows anyway. Got "
                 f"reader={self.reader!r}."
             )
-        if self._is_private and self._takes.fit_transform_error:
-            raise ValueError(self._takes.fit_transform_error)
+        if self._is_private and self._capabilities.fit_transform_error:
+            raise ValueError(self._capabilities.fit_transform_error)
         return self.fit(X, y, **metadata)._fitted.row_values[:, None].copy()
 
     @property

@@ -25,7 +25,7 @@ def make_problem(estimator, X, y, X_val=None, y_val=None, **metadata):
     `validate_data` sets attributes, so it gets a blank estimator: a fit that fails must not change
     an estimator that is fitted.
     """
-    takes, blank = estimator._takes, blank_of(estimator)
+    capabilities, blank = estimator._capabilities, blank_of(estimator)
     refuse_missing_labels(y)
     refuse_missing_labels(y_val, "y_val")
     names = {}
@@ -39,11 +39,11 @@ def make_problem(estimator, X, y, X_val=None, y_val=None, **metadata):
         blank.embedding_ = fit_embedding(blank.embedding, X, y)
         names = columns_of(X)
     given, given_val = X, X_val
-    X, y = check_rows(blank, takes, X, y)
+    X, y = check_rows(blank, capabilities, X, y)
     if names:  # of the rows, not of their vectors
         vars(blank).update(names, n_features_in_=len(names["feature_names_in_"]))
     if X_val is not None or y_val is not None:
-        X_val, y_val = check_validation_set(blank, takes, X_val, y_val, X)
+        X_val, y_val = check_validation_set(blank, capabilities, X_val, y_val, X)
         compared = (given, given_val) if issparse(given) else (X, X_val)
         if given is given_val or _same_rows(*compared):
             warn(
@@ -52,7 +52,7 @@ def make_problem(estimator, X, y, X_val=None, y_val=None, **metadata):
                 SameRowsWarning,
             )
     columns = {name: value for name, value in vars(blank).items() if name.endswith("_")}
-    return build_problem(estimator, takes, X, y, X_val, y_val, columns, **metadata)
+    return build_problem(estimator, capabilities, X, y, X_val, y_val, columns, **metadata)
 
 
 def _same_rows(X, X_val):
@@ -67,7 +67,7 @@ def _same_rows(X, X_val):
 
 
 def build_problem(
-    estimator, takes, X, y, X_val, y_val, columns, *, groups=None, sample_weight=None,
+    estimator, capabilities, X, y, X_val, y_val, columns, *, groups=None, sample_weight=None,
     sample_weight_val=None, former=None,
 ):  # fmt: skip
     """Encode the labels and make the splits, from checked rows and validation points."""
@@ -80,22 +80,22 @@ def build_problem(
     if sample_weight is not None:
         sample_weight = check_weights(sample_weight, "sample_weight", n)
     if private or estimator.ledger is not None:
-        by_group = groups is not None and takes.protects_groups
+        by_group = groups is not None and capabilities.protects_groups
         warn_of_guarantee(estimator, len(group_names) if by_group else n)
     if X_val is None and sample_weight_val is not None:
         raise ValueError("sample_weight_val needs X_val: it weights validation points.")
-    if X_val is not None and not takes.points:
+    if X_val is not None and not capabilities.points:
         raise ValueError(
             f"X_val must be None: {type(estimator).__name__} has no validation points. Got "
             f"{n_rows_of(X_val)} rows."
         )
-    classes, y, y_val = encode(takes, y, y_val, private)
+    classes, y, y_val = encode(capabilities, y, y_val, private)
     problem = Problem(
         X, y, classes, groups=group_codes, group_names=group_names,
         sample_weight=sample_weight, has_validation_set=X_val is not None, columns=columns,
-        takes=takes, former=former or {},
+        capabilities=capabilities, former=former or {},
     )  # fmt: skip
-    if not takes.points:
+    if not capabilities.points:
         return problem
     fraction = 1.0
     if X_val is None:

@@ -62,7 +62,7 @@ class Fitted:
     @property
     def hides_values(self):
         """Whether the values are for the curator only."""
-        return self.is_private and not self.problem.takes.values_are_public
+        return self.is_private and not self.problem.capabilities.values_are_public
 
     @property
     def row_values(self):

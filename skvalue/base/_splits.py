@@ -20,7 +20,7 @@ def split_rows(cv, problem):
     X, y, n = problem.X, problem.y, len(problem.y)
     prior = 0.0 if problem.n_classes else float(y.mean())
     one_out = (isinstance(cv, str) and cv == "leave-one-out") or isinstance(cv, LeaveOneOut)
-    if one_out and problem.takes.neighbors and problem.groups is None:
+    if one_out and problem.capabilities.neighbors and problem.groups is None:
         if n > LEAVE_ONE_OUT_LIMIT:
             warn(
                 f"cv='leave-one-out' compares {n * n:,} pairs of rows. Pass X_val and y_val, or "

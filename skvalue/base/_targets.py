@@ -17,27 +17,24 @@ from ..exceptions import ManyClassesWarning
 _CURE = " If it holds targets of a regression, pass task='regression', or a regressor."
 
 
-def encode(takes, y, y_val, private):
+def encode(capabilities, y, y_val, private):
     """Classes, and codes of y and y_val; None and the targets for a regression.
 
     In a private fit the validation points, which are public, say what the task and the classes are.
     """
     given, name = (y_val, "y_val") if private else (y, "y")
-    has_regression = "regression" in takes.targets
-    task = check_task(takes.task if has_regression else "auto", given, name)
-    if task not in takes.targets:
+    has_regression = capabilities.regression
+    task = check_task(capabilities.task if has_regression else "auto", given, name)
+    if task == "regression" and not has_regression:
         raise ValueError(f"Unknown label type: {name} must hold classes. Got continuous values.")
     if task == "regression":
-        targets = check_target(y, "y", takes.squares)
-        return (
-            None,
-            targets,
-            y_val if y_val is None else check_target(y_val, "y_val", takes.squares),
-        )
-    if takes.task == "auto":
+        if y_val is not None:
+            y_val = check_target(y_val, "y_val", capabilities.squares)
+        return None, check_target(y, "y", capabilities.squares), y_val
+    if capabilities.task == "auto":
         warn_of_numbers(given, name, has_regression)
     if not private:
-        return encode_labels(y, y_val, _CURE * has_regression, takes.neighbors)
+        return encode_labels(y, y_val, _CURE * has_regression, capabilities.neighbors)
     with hidden_entries("y_val"):
         classes, codes_val = np.unique(column_or_1d(y_val, warn=True), return_inverse=True)
     if len(classes) < 2:

@@ -5,7 +5,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from .._utils.sklearn import Interval, StrOptions
-from ..base import PRIVACY_CONSTRAINTS, BaseInSampleValuer, Takes
+from ..base import PRIVACY_CONSTRAINTS, BaseInSampleValuer, Capabilities
 from ..derivatives import (
     LinearGradientModel,
     column_scales,
@@ -51,11 +51,11 @@ class BaseGradientValuer(BaseInSampleValuer):
     }
 
     @property
-    def _takes(self):
+    def _capabilities(self):
         built_in = isinstance(self.model, str)
         wanted = BUILT_IN.get(self.model) if built_in else None
-        return Takes(
-            targets=("classification", "regression"), task=wanted or self.task,
+        return Capabilities(
+            regression=True, task=wanted or self.task,
             allow_nd=not built_in,
             squares=False, values_are_public=True, protects_groups=self.unit == "party",
         )  # fmt: skip

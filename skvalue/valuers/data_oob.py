@@ -17,7 +17,7 @@ from .._utils.sklearn import HasMethods, Interval, StrOptions, safe_indexing, va
 from ..base import Result, make_problem
 from ..exceptions import ImpreciseValuesWarning
 from ..games import check_takes_weights, on_all_rows, seeded, train
-from ._retraining._base import BaseRetrainingValuer, takes_of
+from ._retraining._base import BaseRetrainingValuer, capabilities_of
 
 _CHUNK = 16  # models per task, for any number of workers, so that sums have the same bits
 _MODELS, _FEWEST = 800, 50  # most and fewest models by default
@@ -263,8 +263,8 @@ class DataOOBValuer(BaseRetrainingValuer):
         )
 
     @property
-    def _takes(self):
-        return takes_of(self, points=False)
+    def _capabilities(self):
+        return capabilities_of(self, points=False)
 
     def _value(self, problem, run):
         task = self._model(problem), problem, seed_of(self.random_state)

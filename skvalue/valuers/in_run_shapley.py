@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
-from ..base import PRIVACY_CONSTRAINTS, BaseValuer, Result, Takes
+from ..base import PRIVACY_CONSTRAINTS, BaseValuer, Capabilities, Result
 from ..derivatives import (
     LinearRowModel,
     Run,
@@ -296,10 +296,10 @@ class InRunShapleyValuer(BaseValuer):
         return self._for_curator("values_error_")
 
     @property
-    def _takes(self):
+    def _capabilities(self):
         built_in = isinstance(self.model, str)
-        return Takes(
-            targets=("classification", "regression"),
+        return Capabilities(
+            regression=True,
             task=(_MODELS.get(self.model) if built_in else None) or self.task,
             allow_nd=not built_in, means=False,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from .._utils.sklearn import HasMethods, Interval, StrOptions
 from .._utils.targets import task_of
 from ..base import (
     BaseValuer,
-    Takes,
+    Capabilities,
     follow_input_tags,
     mean_over_points,
     refuse_unseen_labels,
@@ -263,9 +263,9 @@ class InfluenceValuer(BaseValuer):
         self.n_jobs = n_jobs
 
     @property
-    def _takes(self):
-        return Takes(
-            targets=("classification", "regression"), task=task_of("auto", self.estimator),
+    def _capabilities(self):
+        return Capabilities(
+            regression=True, task=task_of("auto", self.estimator),
             any_rows=True, means=False, names=self.estimator is not None,
         )  # fmt: skip
 

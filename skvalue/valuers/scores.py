@@ -6,7 +6,7 @@ from sklearn.utils import check_array
 
 from .._utils.parallel import tiles
 from .._utils.sklearn import StrOptions
-from ..base import BaseInSampleValuer, BaseValuer, Takes, mean_over_points
+from ..base import BaseInSampleValuer, BaseValuer, Capabilities, mean_over_points
 
 _BLOCK = 2**22  # numbers that are converted to float64 at a time
 
@@ -103,10 +103,8 @@ class ScoresValuer(BaseInSampleValuer):
         self.cv = cv
 
     @property
-    def _takes(self):
-        return Takes(
-            targets=("classification", "regression"), task=self.task, any_rows=True, squares=False
-        )
+    def _capabilities(self):
+        return Capabilities(regression=True, task=self.task, any_rows=True, squares=False)
 
     def _value(self, problem, run):
         if not callable(self.scores) and not problem.has_validation_set:

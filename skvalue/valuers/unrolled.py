@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
-from ..base import BaseInSampleValuer, Result, Takes
+from ..base import BaseInSampleValuer, Capabilities, Result
 from ..derivatives import LinearRowModel, Utility
 from ..derivatives.optimizers import OPTIMIZERS, SCHEDULES, Optimizer
 from ..derivatives.unrolled import draw_batches, unrolled_derivatives
@@ -167,9 +167,9 @@ class UnrolledValuer(BaseInSampleValuer):
         self.random_state = random_state
 
     @property
-    def _takes(self):
-        return Takes(
-            targets=("classification", "regression"), task=self.task, squares=False,
+    def _capabilities(self):
+        return Capabilities(
+            regression=True, task=self.task, squares=False,
             allow_nd=not isinstance(self.model, str),
         )  # fmt: skip
 

@@ -20,7 +20,7 @@ from ...estimation import LAYER_DESIGNS, LayerPlan, Utilities, block_values, n_s
 from ...games import failed_warnings
 from ...privacy import Release
 from ...samplers import ALLOCATIONS
-from .._retraining._base import takes_of
+from .._retraining._base import capabilities_of
 from .._retraining._valuer import BaseSemivalueValuer
 from ._bounds import marginal_bounds
 from ._core import core_set, joining_values
@@ -301,14 +301,14 @@ class LayeredShapleyValuer(BaseScoringValuer):
         self.noise_random_state = noise_random_state
 
     @property
-    def _takes(self):
+    def _capabilities(self):
         refused = ""
         if self.release == "query":
             refused = (
                 "release must be 'all' or 'publish' for fit_transform with epsilon: with 'query' "
                 "fit releases nothing. Got release='query'."
             )
-        return takes_of(
+        return capabilities_of(
             self, any_rows=self._trains,
             values_are_public=self.release == "publish", fit_transform_error=refused,
         )  # fmt: skip

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from ..._utils.parallel import n_workers, one_blas_thread
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Takes, make_problem, mean_over_points
+from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Capabilities, make_problem, mean_over_points
 from ...exceptions import RadiusWarning
 from ...neighbors import METRICS, Rows, ball_parts, balls, get_engine
 from ...privacy import Release, calibrate_counts
@@ -257,10 +257,10 @@ class TKNNShapleyValuer(BaseValuer):
         return isinstance(self.metric, str) and self.metric == "precomputed"
 
     @property
-    def _takes(self):
-        targets = ("classification",) if self._is_private else ("classification", "regression")
-        return Takes(
-            targets=targets, task=self.task, neighbors=True, pairwise=self._is_precomputed
+    def _capabilities(self):
+        return Capabilities(
+            regression=not self._is_private, task=self.task, neighbors=True,
+            pairwise=self._is_precomputed,
         )  # fmt: skip
 
     # The fit --------------------------------------------------------------------------------
@@ -353,7 +353,7 @@ class TKNNShapleyValuer(BaseValuer):
                 "task must not be 'regression' with epsilon: sums of targets have no bound. Got "
                 f"task='regression' and epsilon={self.epsilon}."
             )
-        if problem.takes.pairwise:
+        if problem.capabilities.pairwise:
             self._check_distances(problem)
         approximate = check_neighbors(
             problem, self.engine, self.device, self.metric, self._is_private
