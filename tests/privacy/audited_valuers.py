@@ -99,46 +99,6 @@ def search_tknn(claim):
     )
 
 
-# Threshold-KNN on a fresh secret sample for every ball: the canary is in all M balls of its copy.
-
-M, BALL_RATE, BALL_FITS, BALL_COPIES = 8, 0.25, 4, 250
-BALLS = np.linspace(-0.2, 0.2, M), np.arange(M) % 2
-
-
-def ball_fit(runs, present=True, **ledger):
-    """Counts of rows of the canary's label: itself, if it is there, and noise."""
-    rows = [(0.0 if present else 9.0, 0), (9.0, 0)]
-    counts = tknn(rows, runs=runs, points=BALLS, sampling_rate=BALL_RATE, **ledger)
-    return np.where(BALLS[1] == 0, *counts)
-
-
-@lru_cache
-def balls_claim():
-    """The event of the counts of M balls."""
-    return charged(lambda **ledger: ball_fit(1, **ledger))
-
-
-def one_ball(claim):
-    """Noise for a row that is in one ball, in place of M."""
-    event = claim.event.event
-    return replace(event, scale=event.scale / M**0.5)
-
-
-@lru_cache
-def ball_counts(present):
-    """Noisy numbers of sampled rows of the row's label, (runs, M)."""
-    found = [ball_fit(BALL_COPIES, present) for _ in range(BALL_FITS)]
-    return np.rint(np.concatenate(found) * BALL_RATE)
-
-
-def ball_scores():
-    return [ball_counts(present).sum(axis=1) for present in (True, False)]
-
-
-def ball_noise():
-    return ball_counts(False)
-
-
 # Gradients of a linear regression: canaries, each as long as can be, one way or the other. --------
 
 # Steps are so short that parameters stay at zero: a value is a number times the sum of what the

@@ -158,19 +158,19 @@ def one_sample():
     return PoissonSampledEvent(GaussianEvent(10.0, math.sqrt(N_SAMPLED), relation="null"), RATE)
 
 
-def is_in_samples(n, counts, rate, kind):
+def is_in_samples(n, kind):
     """In how many of the samples of some counts a row is: fresh ones, one for all, or all rows."""
     if kind == "whole":
-        return np.full(n, counts)
+        return np.full(n, N_SAMPLED)
     if kind == "shared":
-        return counts * poisson_sample(n, rate)
-    return poisson_sample(n * counts, rate).reshape(n, counts).sum(axis=1)
+        return N_SAMPLED * poisson_sample(n, RATE)
+    return poisson_sample(n * N_SAMPLED, RATE).reshape(n, N_SAMPLED).sum(axis=1)
 
 
-def sampled_scores(event, n, kind, counts=N_SAMPLED, rate=RATE):
+def sampled_scores(event, n, kind):
     """Sums of noisy counts with a row that is in some of the samples, and without it."""
-    noise = draw_noise(event, (2, n, counts)).sum(axis=2)
-    return noise[0] + is_in_samples(n, counts, rate, kind), noise[1]
+    noise = draw_noise(event, (2, n, N_SAMPLED)).sum(axis=2)
+    return noise[0] + is_in_samples(n, kind), noise[1]
 
 
 # Releases of parties, through the estimators: the rows are neighbours, as far apart as can be. ----
@@ -309,12 +309,6 @@ AUDITED = [
         )
         for relation, words in (("add_remove", "added or removed"), ("replace", "replaced"))
     ),
-    Audited(
-        "TKNNShapleyValuer, a fresh sample in every ball",
-        valuers.balls_claim,
-        lambda claim, n: valuers.ball_scores(),
-        lambda claim, n: valuers.ball_noise(),
-    ),
     *(
         Audited(
             name,
@@ -443,30 +437,6 @@ BROKEN = [
             valuers.tknn_claim,
             lambda claim, n: valuers.tknn_scores("add_remove", "M"),
             lambda claim, n: valuers.tknn_noise("add_remove", "M"),
-        ),
-        {"game", "variance"},
-    ),
-    *(
-        (
-            Audited(
-                f"TKNNShapleyValuer, a {kind} sample for all balls",
-                valuers.balls_claim,
-                lambda claim, n, kind=kind: sampled_scores(
-                    claim.event.event, n, kind, valuers.M, valuers.BALL_RATE
-                ),
-            ),
-            {"game"},
-        )
-        for kind in ("shared", "whole")
-    ),
-    (
-        Audited(
-            "TKNNShapleyValuer, samples, noise that forgets M",
-            valuers.balls_claim,
-            lambda claim, n: sampled_scores(
-                valuers.one_ball(claim), n, "fresh", valuers.M, valuers.BALL_RATE
-            ),
-            lambda claim, n: draw_noise(valuers.one_ball(claim), n),
         ),
         {"game", "variance"},
     ),
@@ -632,17 +602,6 @@ def test_audits_of_more_fits_pass(audited):
 @pytest.mark.parametrize(("broken", "caught_by"), [entry_id(entry) for entry in BROKEN])
 def test_audits_catch(broken, caught_by):
     assert {audit for audit, report in broken.audits() if not report.passed} == caught_by
-
-
-def test_balls_have_samples_of_their_own():
-    """Of one sample for all balls, counts of the same row would vary together."""
-    covariance = np.cov(valuers.ball_counts(True).T)
-    together = covariance[~np.eye(valuers.M, dtype=bool)].mean()
-    rate = valuers.BALL_RATE
-    # Eight standard errors, for products of counts of variance `of_one` in 28 pairs of balls.
-    of_one = rate * (1 - rate) + valuers.balls_claim().event.event.scale ** 2
-    error = of_one / math.sqrt(len(valuers.ball_counts(True)) * 28)
-    assert abs(together) < 8 * error < rate * (1 - rate) / 2
 
 
 @pytest.mark.parametrize(("release", "least"), [("all", 0.999), ("publish", 0.6)])
