@@ -16,7 +16,7 @@ _NO_PROOF = (
     "has a proved bound of the influence of one row; accuracy can change by 1 with a row, and a "
     "model with a fixed C, or an unpenalised intercept, is not stable enough"
 )
-_NEEDED = "must be a number with epsilon: the noise is for the utility of l2 and so many layers"
+_NEEDED = "must be a number with epsilon: the noise is for the utility of l2 and that many layers"
 _FEW = f"must be a number with fewer than {LEAST} validation points, on which 'auto' is tuned"
 _POISSON = (
     "must be 'blocks' or 'iid' with epsilon: the number of coalitions that 'poisson' draws is "
