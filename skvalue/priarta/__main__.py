@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from .._utils.records import read_text
+from .._utils.untrusted import read_text
 from ..privacy import Ledger
 from .maps import BuyerModel
 from .seller import SellerRelease, Summary

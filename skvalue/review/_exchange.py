@@ -4,7 +4,7 @@ import csv
 import json
 import os
 
-from .._utils.records import refuse, refuse_no_file
+from .._utils.untrusted import refuse, refuse_no_file
 
 _WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 

@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import Bunch
 
-from .._utils.records import read_record, refuse
+from .._utils.untrusted import read_record, refuse
 from ._exchange import label_studio_tasks, verdicts_of
 from ._page import page
 from ._statement import Evidence, make_statement

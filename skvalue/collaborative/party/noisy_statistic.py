@@ -9,7 +9,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from ..._utils.records import choice, flag, integer, read_record, refuse
+from ..._utils.untrusted import choice, flag, integer, read_record, refuse
 from ...privacy import GaussianEvent
 from ._statistics import KINDS
 

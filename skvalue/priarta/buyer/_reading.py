@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from ..._utils.records import read_text
+from ..._utils.untrusted import read_text
 from ..seller import Summary, most_bytes
 
 

@@ -5,7 +5,7 @@ Importing this imports torch.
 
 import torch
 
-from ..._utils.records import checked_array, named_arrays, refuse
+from ..._utils.untrusted import checked_array, named_arrays, refuse
 
 _COUNTER = "num_batches_tracked"  # of batch norms; only used in training
 

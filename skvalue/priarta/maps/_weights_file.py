@@ -8,7 +8,7 @@ import os
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-from ..._utils.records import refuse_no_file
+from ..._utils.untrusted import refuse_no_file
 
 _NETWORK, _PLAIN = "weights.safetensors", "weights.npz"
 

@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..._utils.checks import hidden_entries
 from ..._utils.embedding import through_module
-from ..._utils.records import flag, integer, named_arrays, named_fields, refuse
 from ..._utils.sklearn import Interval, fit_context
+from ..._utils.untrusted import flag, integer, named_arrays, named_fields, refuse
 from ._modules import unit_of
 
 

@@ -7,7 +7,7 @@ from numbers import Real
 
 import numpy as np
 
-from ..._utils.records import checked_array, read_record, read_text, refuse
+from ..._utils.untrusted import checked_array, read_record, read_text, refuse
 from ...privacy import clip_rows
 from ._modules import LATENTS, NETWORKS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
 from ._weights_file import load_weights, save_weights

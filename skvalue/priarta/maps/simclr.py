@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ..._utils.parallel import tiles
-from ..._utils.records import choice, flag, integer, named_fields, refuse
 from ..._utils.sklearn import Interval, StrOptions, fit_context
 from ..._utils.torch_device import default_settings, find_device, seeded
+from ..._utils.untrusted import choice, flag, integer, named_fields, refuse
 from ._arrays import load_arrays, read_scale, state_arrays
 from ._examples import Examples, read_examples
 from ._training import TrainedTransformer

@@ -16,9 +16,9 @@ from torch import nn
 
 from ..._utils.checks import hidden_entries
 from ..._utils.parallel import tiles
-from ..._utils.records import integer, named_fields
 from ..._utils.sklearn import Interval, fit_context
 from ..._utils.torch_device import default_settings, find_device, seeded
+from ..._utils.untrusted import integer, named_fields
 from ._arrays import load_arrays, read_scale, state_arrays
 from ._modules import unit_of
 from ._training import TrainedTransformer

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from ..._utils.records import choice, flag, integer, number, refuse
+from ..._utils.untrusted import choice, flag, integer, number, refuse
 from ...privacy import get_epsilon
 
 MOST_DIMENSIONS = 4096

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..._utils.records import from_base64, read_record, refuse, to_base64
+from ..._utils.untrusted import from_base64, read_record, refuse, to_base64
 from ...privacy import GaussianEvent
 from ._checks import MOST_DIMENSIONS, checked_facts, checked_moments
 from .mechanism import noise_of, statistic_sensitivity
