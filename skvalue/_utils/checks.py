@@ -56,7 +56,7 @@ def check_weights(weights, name, n_rows, of="X"):
     check_length(weights, name, n_rows, of)
     if weights.min() < 0 or weights.max() == 0:
         raise ValueError(
-            f"{name} must be non-negative with a positive sum. Got weights from {weights.min()} to "
+            f"{name} must be non-negative and not all zero. Got weights from {weights.min()} to "
             f"{weights.max()}."
         )
     return weights

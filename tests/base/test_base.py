@@ -509,7 +509,7 @@ BAD = {
     "negative weight": (
         (X0, Y0),
         dict(X_val=X0, y_val=Y0, sample_weight_val=[-1.0] * 10),
-        "sample_weight_val must be non-negative with a positive sum",
+        "sample_weight_val must be non-negative and not all zero",
     ),
     "weights without points": (
         (X0, Y0),

@@ -245,9 +245,9 @@ def test_weights_are_part_of_what_a_fit_resumes_with():
         (np.ones(3), r"sample_weight must have one entry per row of X \(24\). Got 3"),
         (
             -np.ones(24),
-            "sample_weight must be non-negative with a positive sum. Got weights from -1",
+            "sample_weight must be non-negative and not all zero. Got weights from -1",
         ),
-        (np.zeros(24), "sample_weight must be non-negative with a positive sum. Got weights fr"),
+        (np.zeros(24), "sample_weight must be non-negative and not all zero. Got weights fr"),
         (np.full(24, np.nan), "Input sample_weight contains NaN"),
         (np.ones(24), "sample_weight needs an estimator whose fit takes it. Got Centroids"),
     ],
