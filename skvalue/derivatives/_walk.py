@@ -83,12 +83,9 @@ def walk_permutations(
     if model.walk_together is not None and model.batch_size(n_permutations - skip)[0] > 1:
         yield from walks.in_batches()
         return
-    none = np.empty((0, model.n_parameters))
-    tasks = [([(t, none) for t in some],) for some in walks.bundles(skip)]
     n_jobs = 1 if model.walk is None else n_jobs  # pure Python does not run in parallel threads
-    yield from chain.from_iterable(
-        ordered_map(lambda some: walks.walked([walks.steps(*one) for one in some]), tasks, n_jobs)
-    )
+    tasks = [(some,) for some in walks.bundles(skip)]
+    yield from chain.from_iterable(ordered_map(walks.apart, tasks, n_jobs))
 
 
 def without_tails(q, tail=1e-6):
@@ -198,6 +195,11 @@ class _Walks:
             ends, models = steps.utilities[[0, -1]], np.concatenate(steps.models)
             found.append(Walk(marginals, ends, models, steps.final, steps.past))
         return found
+
+    def apart(self, numbers):
+        """The `Walk` of each of some permutations that do not depend on others."""
+        none = np.empty((0, self.model.n_parameters))
+        return self.walked([self.steps(t, none) for t in numbers])
 
     def in_batches(self):
         """Yield the `Walk` of each permutation of a model with `walk_together`, many at once."""

@@ -267,51 +267,43 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         if event is not None:
             release = self._release(event, groups=problem.groups is not None)
             draw = release.source()
-        walked = []  # of each split: its players, the factors of their noise, and `Walked`
+        walked = []  # of each split
         with run.steps(len(problem.splits) * self.n_permutations, "permutations walked") as done:
             for split, basis, seed in zip(problem.splits, bases, seeds):
                 present, model, factors = self._players_model(problem, split, clip, basis)
                 if release is not None:
                     noise = GradientNoise(draw, draw.scale, clip, factors, self.noise)
                 names = present if problem.groups is None else problem.group_names[present]
-                walked.append((present, factors, Walked()))
+                walked.append(Walked(present))
                 for walk in walk_permutations(
                     model, self._weights(len(present)), self.n_permutations, rate, seed,
                     noise=noise, skip=skip, record=self._recorded(len(present)), names=names,
                     n_jobs=self.n_jobs,
                 ):  # fmt: skip
                     if walk.marginals is not None:
-                        walked[-1] = present, factors, walked[-1][2].plus(walk)
+                        walked[-1] = walked[-1].plus(walk)
                     done()
-        walked = [some for some in walked if some[2].moments.count]
+        walked = [some for some in walked if some.moments.count]
         if not walked:
             return refuse_burn_in(run, skip, "permutations")
-        n, n_evaluations, recorded = problem.n_players, 0, []
+        n, n_splits, n_evaluations = problem.n_players, len(walked), 0
         values, variances, ends = np.zeros(n), np.zeros(n), np.zeros(2)
-        for present, factors, some in walked:
-            moments, released = some.moments, None
-            values[present] += moments.mean() / len(walked)
-            spread = moments.variances()
-            if release is not None:  # one split; parties of equal noise are pooled
-                spread = pooled_variances(moments, noise.noise_std * factors)
-                if noise.averages:
-                    released = AveragedReleases(
-                        some.past, noise.noise_std * factors,
-                        newest[skip : skip + moments.count], skip,
-                    )  # fmt: skip
-            variances[present] += spread / moments.count / len(walked) ** 2
-            ends += np.mean(some.ends, axis=0) / len(walked)
-            needed = needed_positions(self._weights(len(present)))
-            n_evaluations += moments.count * int(needed.sum())
-            recorded.append(Recorded(np.concatenate(some.models), np.array(some.finals), released))
+        for some in walked:
+            count, spread = some.moments.count, some.moments.variances()
+            if noise is not None:  # of one split; parties of equal noise are pooled
+                spread = pooled_variances(some.moments, noise.noise_std * noise.factors)
+            values[some.players] += some.moments.mean() / n_splits
+            variances[some.players] += spread / count / n_splits**2
+            ends += np.mean(some.ends, axis=0) / n_splits
+            n_evaluations += count * int(needed_positions(self._weights(len(some.players))).sum())
+        attributes = {
+            "clip_": clip, "learning_rate_": rate, "bases": bases,
+            "values_error_": np.sqrt(variances), "n_evaluations_": n_evaluations,
+        }  # fmt: skip
         return Result(
             values, float(ends[1]), float(ends[0]),
-            replace(problem, splits=problem.splits[: len(walked)]), recorded,
-            attributes={
-                "clip_": clip, "learning_rate_": rate, "bases": bases,
-                "values_error_": np.sqrt(variances), "n_evaluations_": n_evaluations,
-            },
-            release=release,
+            replace(problem, splits=problem.splits[:n_splits]),
+            [some.recorded(noise, newest[skip:], skip) for some in walked], attributes, release,
         )  # fmt: skip
 
     def _n_skipped(self):
@@ -409,8 +401,8 @@ class Recorded:
 class Walked:
     """The permutations of a split that were walked after the burn-in."""
 
-    # Of the marginal utilities of the players.
-    moments: HalvedMoments = field(default_factory=HalvedMoments)
+    players: np.ndarray
+    moments: HalvedMoments = field(default_factory=HalvedMoments)  # of the marginal utilities
     ends: tuple = ()  # utilities before the first and after the last step of each
     models: tuple = ()  # as in `Recorded`
     finals: tuple = ()
@@ -419,6 +411,14 @@ class Walked:
     def plus(self, walk):
         """The same with one more walk."""
         return Walked(
-            self.moments.plus(walk.marginals), (*self.ends, walk.ends),
+            self.players, self.moments.plus(walk.marginals), (*self.ends, walk.ends),
             (*self.models, walk.models), (*self.finals, walk.final)[:_FINALS], walk.past,
         )  # fmt: skip
+
+    def recorded(self, noise, newest, skip):
+        """What is kept of them; ``newest`` are the weights after the burn-in."""
+        released = None
+        if noise is not None and noise.averages:
+            stds, newest = noise.noise_std * noise.factors, newest[: self.moments.count]
+            released = AveragedReleases(self.past, stds, newest, skip)
+        return Recorded(np.concatenate(self.models), np.array(self.finals), released)
