@@ -67,10 +67,6 @@ def inverse_from(squares, rows, name="X"):
     return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
 
 
-def _inverse_norms(X, name="X"):
-    return inverse_from(_squared_norms(X), X, name)
-
-
 class Buffers:
     """Scratch arrays that tasks reuse, since allocating memory takes longer than the product in it.
 
@@ -221,7 +217,7 @@ class DenseSpace(Space):
             check_norms(norms, self.work, small=all_small(norms))
             self.half = norms / 2
         elif self.kind == COSINE:
-            self.scale = row_map(_inverse_norms, X)  # 0 for zeros, as in scikit-learn
+            self.scale = inverse_from(row_map(_squared_norms, X), X)  # 0 for zeros, as scikit-learn
         return X.shape[1]
 
     @cached_property
@@ -260,7 +256,7 @@ class DenseSpace(Space):
             return work, squares.astype(np.float64) / 2
         half = np.zeros(len(points))
         if self.kind == COSINE:
-            return points * _inverse_norms(points, POINTS)[:, None], half
+            return points * inverse_from(_squared_norms(points), points, POINTS)[:, None], half
         return points, half
 
     def distances(self, points, rows=slice(None)):

@@ -126,10 +126,8 @@ def count_posterior(noisy, noise, distances, landmarks, reach, n_draws=_N_DRAWS,
     rng = np.random.default_rng(seed)
     basis = smoothing_basis(distances, landmarks, reach)
     same, other = np.asarray(noisy, dtype=float)
-    sums, gaps = (
-        posterior_draws(part, basis, np.sqrt(2) * noise, rng, n_draws)
-        for part in (same + other, same - other)
-    )
+    sums = posterior_draws(same + other, basis, np.sqrt(2) * noise, rng, n_draws)
+    gaps = posterior_draws(same - other, basis, np.sqrt(2) * noise, rng, n_draws)
     gaps = gaps[rng.permutation(n_draws)]
     return Posterior(positive_draws((sums + gaps) / 2), positive_draws((sums - gaps) / 2))
 
@@ -192,8 +190,7 @@ def value_sizes(posterior, sizes):
     """
     counts, sizes = np.stack(posterior), np.abs(sizes)
     means = np.exp(np.log(sizes).mean(axis=1, keepdims=True))
-    mass, claimed = (
-        np.maximum((counts * size).sum(axis=(0, 2)), 1e-300) for size in (sizes, means)
-    )
+    mass = np.maximum((counts * sizes).sum(axis=(0, 2)), 1e-300)
+    claimed = np.maximum((counts * means).sum(axis=(0, 2)), 1e-300)
     factor = min(1.0, np.exp(np.log(mass / claimed).mean()))
     return factor * means[0, 0], -factor * means[1, 0]

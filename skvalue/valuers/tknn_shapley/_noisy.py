@@ -71,6 +71,7 @@ def errors_of_draws(draws, values, value_of, by_player):
 
     ``value_of`` sums values of both kinds over the balls that contain a row.
     """
-    draws = draws[:, :: draws.shape[1] // _N_ERROR_DRAWS]
-    squares = [by_player(value_of(*sizes) - values) ** 2 for sizes in np.moveaxis(draws, 1, 0)]
-    return np.sqrt(np.mean(squares, axis=0))
+    draws, total = draws[:, :: draws.shape[1] // _N_ERROR_DRAWS], 0.0
+    for value_same, value_other in np.moveaxis(draws, 1, 0):
+        total = total + by_player(value_of(value_same, value_other) - values) ** 2
+    return np.sqrt(total / draws.shape[1])

@@ -253,14 +253,10 @@ class TKNNShapleyValuer(BaseValuer):
         self.noise_random_state = noise_random_state
 
     @property
-    def _is_precomputed(self):
-        return isinstance(self.metric, str) and self.metric == "precomputed"
-
-    @property
     def _capabilities(self):
         return Capabilities(
             regression=not self._is_private, task=self.task, neighbors=True,
-            pairwise=self._is_precomputed,
+            pairwise=self.metric == "precomputed",
         )  # fmt: skip
 
     # The fit --------------------------------------------------------------------------------
@@ -406,7 +402,7 @@ class TKNNShapleyValuer(BaseValuer):
     def _rows(self, problem, split):
         """As `Problem.rows`; with metric="precomputed" the players' positions in place of X."""
         X, y = problem.rows(split)
-        return (problem.row_numbers(split) if self._is_precomputed else X), y
+        return (problem.row_numbers(split) if problem.capabilities.pairwise else X), y
 
     # After the fit --------------------------------------------------------------------------
 
@@ -450,7 +446,9 @@ class TKNNShapleyValuer(BaseValuer):
         split = fitted.problem.splits[number]
         (game, terms), points = self._terms(fitted, number, joins=True), split.points
         new, at = X, points.X  # new rows, and the points around them
-        if self._is_precomputed:  # X are distances from the rows of fit, of which the points are
+        if (
+            fitted.problem.capabilities.pairwise
+        ):  # X are distances from the rows of fit, of which the points are
             new, at = np.arange(len(X)), _columns(X, points.index)
         if y is not None:
             return game.add(self._balls(game, new, y, at), terms * points.weights, y)
@@ -543,7 +541,7 @@ class TKNNShapleyValuer(BaseValuer):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self._is_precomputed
+        tags.input_tags.pairwise = self.metric == "precomputed"
         return tags
 
 
