@@ -72,7 +72,7 @@ EVERY_GAME = {
     "DataBanzhaf": [SAMPLED], "BetaShapley": [SAMPLED], "LayeredShapley": [LAYERS, NOISY],
     "GradientSemivalue": [DRAWN, DRAWN | PRIVATE], "FederatedSemivalue": [ROUNDS, ROUNDS | PRIVATE],
 }  # fmt: skip
-SEMIVALUES, LOGISTIC = ("banzhaf", "leave-one-out", (4, 1)), LogisticRegression()
+SEMIVALUES, LOGISTIC = ("banzhaf", (16, 1), (4, 1)), LogisticRegression()
 # Class: further parameters, of the first game or of the one that they name.
 ALSO = {
     "KNNShapley": [
@@ -231,7 +231,7 @@ def contents(value):
     if not cls.__module__.startswith("skvalue."):
         return cls.__name__
     if dataclasses.is_dataclass(value):
-        names = [field.name for field in dataclasses.fields(value)]
+        names = {field.name for field in dataclasses.fields(value)} - {"time", "process"}
     elif hasattr(value, "to_dict"):  # a privacy report
         return contents(value.to_dict()) | {"text": str(value)}
     elif cls.__name__ == "Ledger":
