@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn import get_config
 
-from .._utils.parallel import one_blas_thread, tiles
+from .._utils.parallel import one_blas_thread
 from ._losses import SOFTMAX, SQUARED
 from ._row_models import RowModel
 
@@ -84,10 +84,11 @@ class LinearRowModel(RowModel):
                 slopes = np.where(counted, scaled, 0.0)
                 X = X if counted.all() else np.where(counted, X, 0.0)
         products = np.zeros((k, len(X)))
-        for part in tiles(k, max(1, _BLOCK // (len(X) * n_outputs))):
-            some = directions[part].reshape(-1, *self._shape).transpose(1, 0, 2)
-            changes = X @ some.reshape(self._shape[0], -1)
-            products[part] = np.einsum("bkc,bc->kb", changes.reshape(len(X), -1, n_outputs), slopes)
+        size = max(1, _BLOCK // (len(X) * n_outputs))
+        for start in range(0, k, size):
+            some = directions[start : start + size].reshape(-1, *self._shape).transpose(1, 0, 2)
+            changes = (X @ some.reshape(self._shape[0], -1)).reshape(len(X), -1, n_outputs)
+            products[start : start + size] = np.einsum("bkc,bc->kb", changes, slopes)
         return (X.T @ slopes).ravel(), products
 
     def linearized(self, theta, rows):
@@ -116,9 +117,12 @@ class LinearRowModel(RowModel):
     def _slopes(self, theta, rows, step=None):
         """Derivatives of the losses by the outputs; with ``step``, plus half of their change."""
         z = rows.X @ theta.reshape(self._shape)
-        slopes = self._loss.gradient(z, rows.y)
-        if self.n_classes and rows.y.max(initial=0) >= self.n_classes:
+        if self.n_classes:
+            slopes, known = softmax(z, axis=1), np.flatnonzero(rows.y < self.n_classes)
+            slopes[known, rows.y[known]] -= 1.0
             slopes[rows.y >= self.n_classes] = 0.0
+        else:
+            slopes = 2.0 * (z - rows.y)
         if step is not None:
             slopes = slopes + 0.5 * self._turned(z, rows.X @ step.reshape(self._shape))
         return slopes

@@ -22,7 +22,7 @@ class GradientModel(metaclass=ABCMeta):
     n_parameters: int
     n_players: int
     # `walk`: a loop over many steps that runs in threads, as `walk_steps` without model and clip.
-    # `walk_together`: a step of many walks at once, see `_torch_walks`; a model with it also has
+    # `walk_together`: a step of many walks at once, see `TorchGradientModel`; a model with it has
     # ``batch_size(n_walks)``: the numbers of walks, and of steps, that are computed together.
     # A model of classes or targets has `outputs` too, which value rows that join without a label.
     walk = walk_together = None
