@@ -77,25 +77,25 @@ class BallTiles:
         n_bytes = engine.bytes_per_pair * len(space) * len(points)
         self._keeps, self._kept = n_bytes <= get_config()["working_memory"] * 2**20, {}
 
-    def _each(self, function, arguments):
-        """``function(tile, argument)`` for each tile and its argument, in threads."""
+    def _each(self, what, arguments):
+        """``what`` of each tile ("counts", "sum" or "totals") of its argument, in threads."""
 
         def task(number, argument):
             with self._engine.device_lock():
                 tile = self._kept.get(number) or self._engine.balls(*self._tasks[number])
                 if self._keeps:
                     self._kept[number] = tile
-                return function(tile, argument)
+                return tile.counts if what == "counts" else getattr(tile, what)(argument)
 
         return list(thread_map(task, list(enumerate(arguments)), self._n_jobs))
 
     @cached_property
     def counts(self):
-        return np.concatenate(self._each(lambda tile, _: tile.counts, self._parts), axis=1)
+        return np.concatenate(self._each("counts", self._parts), axis=1)
 
     def sum(self, weights):
         weights = [np.ascontiguousarray(weights[:, part]) for part in self._parts]
-        return sum(self._each(lambda tile, some: tile.sum(some), weights))
+        return sum(self._each("sum", weights))
 
     def totals(self, numbers):
-        return np.concatenate(self._each(lambda tile, _: tile.totals(numbers), self._parts))
+        return np.concatenate(self._each("totals", [numbers] * len(self._parts)))

@@ -4,6 +4,8 @@
 which keeps one key, or one bit, for each pair of a row and a point. Imports numba.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .._utils.compiled import compiled
@@ -24,20 +26,32 @@ def ranks(space, points, self_index, max_rank):
     if self_index is not None:
         keys[absent, self_index[absent]] = np.inf
 
-    def search(lines, k):
-        """The k nearest rows of some points."""
-        if k >= n // 2:
-            order = np.argsort(keys[lines], axis=1)[:, :k]
-            return np.take_along_axis(keys[lines], order, axis=1), order
-        order = np.argpartition(keys[lines], k - 1, axis=1)[:, :k]
-        some = np.take_along_axis(keys[lines], order, axis=1)
+    search = KeySearch(keys, int(space.budget) // (32 * n))
+    yield from ranked(
+        space, points, query_half, search, absent, max_rank, space.rank_tolerance
+    )  # fmt: skip
+
+
+class KeySearch(NamedTuple):
+    """The nearest rows of points, by all of their keys."""
+
+    keys: np.ndarray
+    n_lines: int  # at a time
+
+    def size(self, k):
+        """Number of points at a time."""
+        return self.n_lines
+
+    def nearest(self, lines, k):
+        """Sorted keys and rows, (n_lines, k)."""
+        keys = self.keys[lines]
+        if k >= keys.shape[1] // 2:
+            order = np.argsort(keys, axis=1)[:, :k]
+            return np.take_along_axis(keys, order, axis=1), order
+        order = np.argpartition(keys, k - 1, axis=1)[:, :k]
+        some = np.take_along_axis(keys, order, axis=1)
         place = np.argsort(some, axis=1)
         return np.take_along_axis(some, place, axis=1), np.take_along_axis(order, place, axis=1)
-
-    yield from ranked(
-        space, points, query_half, search, absent, max_rank,
-        lambda k: int(space.budget) // (32 * n), space.rank_tolerance,
-    )  # fmt: skip
 
 
 @compiled

@@ -108,27 +108,29 @@ def _rounding(space, order, query_half, tolerance):
     return tolerance * (space.half[order] + query_half[:, None])
 
 
-def ranked(space, points, query_half, search, absent, max_rank, size, tolerance, head=EXACT_RANKS):
+def ranked(space, points, query_half, search, absent, max_rank, tolerance, head=EXACT_RANKS):
     """Yield some of the points, by position, and their `Order`, from a search by rounded keys.
 
-    ``search(lines, k)`` returns the k nearest rows of some points: sorted keys and rows, those that
-    are ``absent`` (a mask of points: has it one?) last. Where rows beyond the k-th may be tied with
-    it, more are searched. ``size(k)``: number of points at a time.
+    ``search.nearest(lines, k)``: sorted keys and rows of the k nearest rows of some points, those
+    that are ``absent`` (a mask of points: has it one?) last. Where rows beyond the k-th may be tied
+    with it, more are searched. ``search.size(k)``: number of points at a time.
     """
     n = len(space)
     waiting = [(np.arange(len(absent)), min(n, max_rank + 2))]
     while waiting:
         lines, k = waiting.pop()
-        parts = tiles(len(lines), max(1, size(k)))
+        parts = tiles(len(lines), max(1, search.size(k)))
         if len(parts) > 1:
             waiting += [(lines[part], k) for part in reversed(parts)]
             continue
-        keys, order = search(lines, k)
+        keys, order = search.nearest(lines, k)
         if k < n:
             allowed = _rounding(space, order[:, -2:-1], query_half[lines], tolerance)
             ended = (keys[:, -1:] - keys[:, -2:-1] > allowed)[:, 0]
             if not ended.all():
                 waiting.append((lines[~ended], min(n, 2 * k)))
+            if not ended.any():
+                continue
             lines, keys, order = lines[ended], keys[ended, :-1], order[ended, :-1]
         tied = resolve(space, points[lines], query_half[lines], keys, order, tolerance, head)
         n_ranked = count_ranked(tied, min(max_rank, tied.shape[1]))

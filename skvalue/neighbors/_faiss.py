@@ -7,6 +7,7 @@ A k-nearest search is meant for few ranks: it is fast with `max_rank` and slow w
 from abc import ABC, abstractmethod
 from contextlib import nullcontext
 from threading import Lock
+from typing import NamedTuple
 
 import faiss
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn import get_config
 from ._blocks import RowBalls
 from ._exact import EXACT_RANKS, pair_keys, ranked
 from ._rows import read_rows
-from ._space import POINTS, ball_rule
+from ._space import POINTS, Space, ball_rule
 from .kernels.kinds import COSINE, GENERIC
 
 _LOCK = Lock()  # one search at a time, since faiss runs each in several threads
@@ -110,7 +111,7 @@ class FaissEngine(ABC):
                 cached[name] = self._make(space, on_gpu)
         return cached[name]
 
-    def _search(self, space, queries, k):
+    def search(self, space, queries, k):
         """Keys, which increase with the distance, and rows, both of shape (n_points, k)."""
         index = self._index(space, self.device == "cuda" and k <= _GPU_RANKS)
         queries = self._queries(queries)
@@ -138,19 +139,9 @@ class FaissEngine(ABC):
         queries, query_half = space.queries(points)
         left_out = np.full(len(points), -1) if self_index is None else self_index
         yield from ranked(
-            space, points, query_half,
-            lambda lines, k: self._ranked(space, queries[lines], left_out[lines], k),
-            left_out >= 0, n if max_rank is None else max_rank, lambda k: _room() // k,
-            *self._tolerance(space),
+            space, points, query_half, IndexSearch(self, space, queries, left_out), left_out >= 0,
+            n if max_rank is None else max_rank, *self._tolerance(space),
         )  # fmt: skip
-
-    def _ranked(self, space, queries, left_out, n_searched):
-        """Sorted keys and rows; the row ``left_out`` of each point comes last."""
-        with _LOCK:
-            keys, order = self._search(space, queries, n_searched)
-        keys[order == left_out[:, None]] = np.inf
-        place = np.argsort(keys, axis=1, kind="stable")
-        return np.take_along_axis(keys, place, axis=1), np.take_along_axis(order, place, axis=1)
 
     def balls(self, space, points, radius, self_index=None):
         """Find the rows in the balls of a tile of points, see `neighbors.balls`."""
@@ -182,6 +173,27 @@ class FaissEngine(ABC):
         places, shape = space.codes[i].astype(np.int64) * n_points + v, (space.n_classes, n_points)
         counts = np.bincount(places, minlength=np.prod(shape)).reshape(shape)
         return RowBalls(space.codes, np.packbits(mask, axis=1), counts)
+
+
+class IndexSearch(NamedTuple):
+    """The nearest rows of points, by an index; the row that a point leaves out comes last."""
+
+    engine: FaissEngine
+    space: Space
+    queries: np.ndarray
+    left_out: np.ndarray
+
+    def size(self, k):
+        """Number of points at a time."""
+        return _room() // k
+
+    def nearest(self, lines, k):
+        """Sorted keys and rows, (n_lines, k)."""
+        with _LOCK:
+            keys, order = self.engine.search(self.space, self.queries[lines], k)
+        keys[order == self.left_out[lines, None]] = np.inf
+        place = np.argsort(keys, axis=1, kind="stable")
+        return np.take_along_axis(keys, place, axis=1), np.take_along_axis(order, place, axis=1)
 
 
 class FlatEngine(FaissEngine):
