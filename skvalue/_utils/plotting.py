@@ -20,3 +20,10 @@ def open_axes(ax, name, n_rows=0, n_columns=0):
         _, ax = plt.subplots(layout="constrained", figsize=size)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def draw_band(ax, x, scores, **style):
+    """Draw means over repeats (last axis) as a line, and the range as a band; returns both."""
+    (line,) = ax.plot(x, scores.mean(axis=-1), markersize=4, **style)
+    low, high = scores.min(axis=-1), scores.max(axis=-1)
+    return line, ax.fill_between(x, low, high, color=line.get_color(), alpha=0.2, lw=0)

@@ -5,7 +5,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.checks import check_names, check_numbers
-from .._utils.plotting import BLUE, GREY, RED, open_axes
+from .._utils.plotting import BLUE, GREY, RED, draw_band, open_axes
 from ._curves import value_removal_curve
 
 _CURVE_COLORS = {"lowest": BLUE, "highest": RED}
@@ -171,21 +171,17 @@ class ValueRemovalDisplay:
         firsts = [curve.first for curve in curves]
         if len(set(firsts)) < len(firsts):
             raise ValueError(
-                "curves must differ in `first`, or they look the same. Got "
-                f"{' and '.join(firsts)}. Draw each by ValueRemovalDisplay([curve]).plot(ax, "
-                "line_kw={'color': ..., 'label': ...})."
+                f"curves must differ in `first`, or they look the same. Got {' and '.join(firsts)}."
             )
         return cls(curves, score_name=score_name).plot(ax)
 
-    def plot(self, ax=None, *, line_kw=None):
+    def plot(self, ax=None):
         """Draw the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on; None creates a new figure.
-        line_kw : dict, default=None
-            Keyword arguments for all lines.
 
         Returns
         -------
@@ -193,15 +189,18 @@ class ValueRemovalDisplay:
             The display itself.
         """
         ax = open_axes(ax, type(self).__name__)
-        self.lines_, self.bands_ = [], []
-        for curve in self.curves:
-            style = {"color": _CURVE_COLORS[curve.first], "marker": "o", "markersize": 4}
-            self._draw(ax, curve, curve.scores, f"{curve.first} value first", style, line_kw)
-        for curve in self.curves:
-            if curve.random_scores is not None:
-                style = {"color": GREY, "linestyle": "--"}
-                self._draw(ax, curve, curve.random_scores, "at random", style, line_kw)
-                break
+        drawn = [
+            draw_band(
+                ax, curve.fractions, curve.scores.T, label=f"{curve.first} value first",
+                color=_CURVE_COLORS[curve.first], marker="o",
+            )
+            for curve in self.curves
+        ]  # fmt: skip
+        baseline = next((curve for curve in self.curves if curve.random_scores is not None), None)
+        if baseline is not None:
+            style = {"label": "at random", "color": GREY, "linestyle": "--"}
+            drawn.append(draw_band(ax, baseline.fractions, baseline.random_scores.T, **style))
+        self.lines_, self.bands_ = map(list, zip(*drawn))
         verb = "removed" if self.curves[0].kind == "removal" else "added"
         what = "rows" if self.curves[0].get("n_groups") is None else "groups"
         ax.set(xlabel=f"fraction of {what} {verb}", ylabel=self.score_name)
@@ -209,18 +208,9 @@ class ValueRemovalDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _draw(self, ax, curve, scores, label, style, line_kw):
-        x = curve.fractions
-        (line,) = ax.plot(x, scores.mean(axis=0), **{"label": label, **style, **(line_kw or {})})
-        band = ax.fill_between(
-            x, scores.min(axis=0), scores.max(axis=0), color=line.get_color(), alpha=0.2, lw=0
-        )
-        self.lines_.append(line)
-        self.bands_.append(band)
-
 
 class ValueDistributionDisplay:
-    """Histogram of values, optionally one for each kind of row.
+    """Histogram of values, optionally one of area 1 for each kind of row.
 
     Use `from_values`, or `from_estimator` for a fitted valuer or filter.
 
@@ -328,7 +318,7 @@ class ValueDistributionDisplay:
                 raise ValueError(f"by must have an entry per value ({len(values)}). Got {len(by)}.")
         return cls(values, by=by, counted=counted).plot(ax, bins=bins)
 
-    def plot(self, ax=None, *, bins=50, density=None):
+    def plot(self, ax=None, *, bins=50):
         """Draw the display.
 
         Parameters
@@ -337,8 +327,6 @@ class ValueDistributionDisplay:
             Axes to draw on; None creates a new figure.
         bins : int, default=50
             Number of bins, the same for all kinds.
-        density : bool, default=None
-            Whether to scale every histogram to area 1; None does so if there are kinds.
 
         Returns
         -------
@@ -360,7 +348,7 @@ class ValueDistributionDisplay:
                 f"{len(kinds)}."
             )
         ax = open_axes(ax, type(self).__name__)
-        density = self.by is not None if density is None else density
+        density = self.by is not None
         edges = np.histogram_bin_edges(self.values, bins, _span(self.values))
         self.bars_ = {}
         for code, (kind, color) in enumerate(zip(kinds, _colors(len(kinds)))):
@@ -370,7 +358,7 @@ class ValueDistributionDisplay:
             )  # fmt: skip
         self.zero_line_ = ax.axvline(0, color="0.2", linewidth=0.8)
         ax.set(xlabel="value", ylabel="density" if density else self.counted)
-        if self.by is not None:
+        if density:
             ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self

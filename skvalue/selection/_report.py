@@ -15,10 +15,7 @@ class Report(Bunch):
 
     def __repr__(self):
         n, names = len(self.row), list(self)
-        table = [
-            names,
-            *([_text(self[name][i]) for name in names] for i in range(min(n, _SHOWN))),
-        ]
+        table = [names, *([_text(self[name][i]) for name in names] for i in range(min(n, _SHOWN)))]
         widths = [max(map(len, column)) for column in zip(*table)]
         lines = ["  ".join(map(str.rjust, row, widths)) for row in table]
         more = [f"... and {n - _SHOWN} more"] if n > _SHOWN else []

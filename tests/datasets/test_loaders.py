@@ -47,26 +47,16 @@ def test_a_folder_comes_before_openml(tmp_path, openml):
     openml.assert_not_called()
 
 
-# Table 7 of the TKNN-Shapley paper.
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [
-        ("click", 1218),
-        ("apsfail", 41138),
-        ("phoneme", 1489),
-        ("wind", 847),
-        ("pol", 722),
-        ("cpu", 761),
-        ("2dplanes", 727),
-    ],
-)
+NUMBERS = {"click": 1218, "apsfail": 41138, "phoneme": 1489, "wind": 847, "pol": 722, "cpu": 761}
+NUMBERS["2dplanes"] = 727  # Table 7 of the TKNN-Shapley paper.
+
+
+@pytest.mark.parametrize(("name", "number"), NUMBERS.items())
 def test_without_a_folder_openml_is_asked(openml, name, number):
     data = fetch_benchmark(name, data_home="cache")
     openml.assert_called_once()
-    asked = openml.call_args.kwargs
-    assert asked["data_id"] == number
-    assert asked["data_home"] == "cache"
-    assert asked["as_frame"] is False  # a frame would need pandas
+    asked = {"data_id": number, "data_home": "cache", "as_frame": False}  # a frame needs pandas
+    assert asked.items() <= openml.call_args.kwargs.items()
     assert data.name == name
     assert data.feature_names == ["a", "b"]
     np.testing.assert_array_equal(data.X, np.eye(3))
@@ -79,17 +69,10 @@ def test_unknown_name_is_refused(openml):
     openml.assert_not_called()
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"name": 727}, "'name' parameter of fetch_benchmark must be .*str.* Got 727"),
-        ({"name": "cpu", "folder": 3}, "'folder' parameter of fetch_benchmark .* Got 3"),
-        ({"name": "cpu", "data_home": 3}, "'data_home' parameter of fetch_benchmark .* Got 3"),
-    ],
-)
-def test_wrong_types_are_refused(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        fetch_benchmark(**parameters)
+@pytest.mark.parametrize("name", ["name", "folder", "data_home"])
+def test_wrong_types_are_refused(name):
+    with pytest.raises(ValueError, match=f"'{name}' parameter of fetch_benchmark .* Got 3"):
+        fetch_benchmark(**{"name": "cpu", name: 3})
 
 
 def test_missing_file_names_folder_and_what_it_holds(tmp_path):
@@ -105,12 +88,9 @@ def test_missing_file_names_folder_and_what_it_holds(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"X": np.eye(2)}, r"toy\.npz in folder must hold the arrays X and y\. Got X\."),
-        (
-            {"X": np.eye(2), "y": [0, 1, 1]},
-            r"X and y of toy\.npz .* same length\. Got shapes \(2, 2\) and \(3,\)",
-        ),
-        ({"X": 1.0, "y": 2.0}, r"X and y of toy\.npz .* Got shapes \(\) and \(\)"),
+        ({"X": np.eye(2)}, "toy.npz in folder must hold the arrays X and y. Got X"),
+        ({"X": np.eye(2), "y": [0, 1, 1]}, "X and y of toy.npz .* Got shapes"),
+        ({"X": 1.0, "y": 2.0}, "X and y of toy.npz .* Got shapes"),
     ],
 )
 def test_file_without_a_data_set_is_refused(tmp_path, arrays, message):

@@ -98,29 +98,16 @@ def test_flip_labels_refuses(y, message):
         flip_labels(y)
 
 
-@pytest.mark.parametrize(
-    ("fraction", "message"),
-    [
-        (1.5, r"'fraction' parameter .* float in the range \[0.0, 1.0\] or an int .* Got 1.5"),
-        (-1, r"'fraction' parameter .* Got -1"),
-        (-0.1, r"'fraction' parameter .* Got -0.1"),
-        ("some", r"'fraction' parameter .* Got 'some'"),
-        (101, r"fraction must be at most the number of rows \(100\) .* Got 101"),
-    ],
-)
+@pytest.mark.parametrize("fraction", [1.5, -1, -0.1, "some", 101])
 @pytest.mark.parametrize(
     ("corrupt", "clean"), [(flip_labels, LABELS["gaps"]), (perturb_features, np.eye(100))]
 )
-def test_fraction_out_of_range_is_refused(corrupt, clean, fraction, message):
-    with pytest.raises(ValueError, match=message):
+def test_fraction_out_of_range_is_refused(corrupt, clean, fraction):
+    with pytest.raises(ValueError, match=f"fraction.* Got {fraction!r}"):
         corrupt(clean, fraction)
 
 
-SIZES = {
-    "std": lambda X: np.std(X, axis=0),
-    "mean_abs": lambda X: np.mean(np.abs(X), axis=0),
-    "norm": lambda X: np.linalg.norm(X, axis=0),
-}
+SIZES = {"std": np.std, "norm": np.linalg.norm}
 
 
 @pytest.fixture
@@ -133,7 +120,7 @@ def X():
 @pytest.mark.parametrize("relative_to", SIZES)
 def test_noise_has_the_size_asked_for(X, relative_to, scale):
     X_noisy, _ = perturb_features(X, 1.0, scale, random_state=0, relative_to=relative_to)
-    noise = (X_noisy - X) / (scale * SIZES[relative_to](X))
+    noise = (X_noisy - X) / (scale * SIZES[relative_to](X, axis=0))
     # 4,000 draws of a standard normal: five standard errors of mean, deviation and correlation.
     assert np.abs(noise.mean(axis=0)).max() < 5 / np.sqrt(4000)
     assert np.abs(noise.std(axis=0) - 1).max() < 5 / np.sqrt(8000)
@@ -158,10 +145,9 @@ def test_size_is_the_standard_deviation_by_default(X):
     assert (default[:, 3] == 7).all()
 
 
-@pytest.mark.parametrize(
-    ("given", "kept"), [("float32", "float32"), ("float64", "float64"), ("int64", "float64")]
-)
-def test_features_keep_their_precision(X, given, kept):
+@pytest.mark.parametrize("given", ["float32", "float64", "int64"])
+def test_features_keep_their_precision(X, given):
+    kept = "float64" if given == "int64" else given
     assert perturb_features(X.astype(given), random_state=0)[0].dtype == kept
 
 
@@ -173,16 +159,16 @@ def test_frames_are_taken(X):
         np.testing.assert_array_equal(X_noisy, expected)
 
 
+WRONG = [("scale", -1.0), ("scale", np.nan), ("relative_to", "range"), ("random_state", "dice")]
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"X": [[0.0, np.nan]]}, "X contains NaN"),
         ({"X": [[0.0, np.inf]]}, "X contains infinity"),
         ({"X": [0.0, 1.0]}, "Expected 2D array, got 1D array"),
-        ({"scale": -1.0}, r"'scale' parameter .* float in the range \[0.0, inf\). Got -1.0"),
-        ({"scale": np.nan}, "'scale' parameter .* Got nan"),
-        ({"relative_to": "range"}, "'relative_to' parameter .* str among .*'norm'.* Got 'range'"),
-        ({"random_state": "dice"}, "'random_state' parameter .* Got 'dice'"),
+        *(({name: value}, f"'{name}' parameter .* Got") for name, value in WRONG),
     ],
 )
 def test_perturb_features_refuses(parameters, message):

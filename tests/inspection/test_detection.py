@@ -4,13 +4,10 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
+from scipy.stats import norm
 from sklearn.base import BaseEstimator
 
-from skvalue.inspection import (
-    DetectionDisplay,
-    detection_curve,
-    detection_limit,
-)
+from skvalue.inspection import DetectionDisplay, detection_curve, detection_limit
 from skvalue.privacy import detection_ceiling, mu_from_epsilon
 
 
@@ -60,8 +57,6 @@ def test_limit_of_one_row_is_the_ceiling():
     assert detection_limit(report) == pytest.approx(0.583, abs=5e-4)
     # Eight rows replaced: eight times the distance, as at the epsilon whose mu is eight times it.
     mu = 8 * mu_from_epsilon(1.0, 5e-5)
-    from scipy.stats import norm
-
     assert detection_limit(report, 8) == pytest.approx(norm.cdf(mu / np.sqrt(2)))
 
 
@@ -76,9 +71,8 @@ def test_detection_by_size_and_epsilon(parties):
     np.testing.assert_array_equal(curves.scores[:, 1], np.ones((2, 2)))
     np.testing.assert_array_equal(curves.scores[:, 0], np.zeros((2, 2)))
     np.testing.assert_allclose(curves.limits[0], 0.6)
-    np.testing.assert_allclose(
-        curves.limits[1], detection_limit(SimpleNamespace(detection_ceiling=0.6), 5)
-    )
+    limit = detection_limit(SimpleNamespace(detection_ceiling=0.6), 5)
+    np.testing.assert_allclose(curves.limits[1], limit)
     assert [call[1] for call in Recorder.calls] == [6] * 6 + [30] * 6
     assert all(call[2] == [5] * 6 for call in Recorder.calls[6:])
     assert len({call[0]["random_state"] for call in Recorder.calls}) == 12
@@ -108,11 +102,10 @@ def test_detection_display(parties):
     np.testing.assert_allclose(display.limit_line_.get_ydata(), curves.limits[:, 0])
     assert display.clean_line_.get_ydata().tolist() == [1.0, 1.0]
     assert display.ax_.get_xlabel() == "rows of a party"
-    with pytest.raises(ValueError, match="must have one of sizes to be drawn against epsilons"):
-        display.plot(against="epsilons")
-    with pytest.raises(ValueError, match="against must be 'sizes' or 'epsilons'. Got 'k'."):
-        display.plot(against="k")
     one = detection_curve(Recorder(), epsilons=[0.5, 2.0], random_state=0, **parties)
     display = DetectionDisplay(one).plot()
     assert display.lines_[0].get_xdata().tolist() == [0.5, 2.0]
     assert display.ax_.get_xlabel() == "epsilon"
+    curves.epsilons = one.epsilons
+    with pytest.raises(ValueError, match="curves must have one size or one epsilon"):
+        DetectionDisplay(curves).plot()

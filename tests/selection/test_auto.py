@@ -14,28 +14,16 @@ from sklearn.preprocessing import StandardScaler
 from skvalue import KNNShapleyValuer
 from skvalue.selection import ValueFilteredClassifier
 
+CLEAN = [(load, None, 0) for load in (load_iris, load_wine, load_breast_cancer, load_digits)]
+for load, n_rows in ((load_digits, 500), (load_breast_cancer, 250), (load_wine, 120)):
+    CLEAN += [(load, n_rows, seed) for seed in range(2)]
 
-def subset(load, seed, n):
+
+def loss(estimator, load, n, seed):
+    """How much cross-validated accuracy "auto" costs on all rows, or n of them."""
     X, y = load(return_X_y=True)
-    rows = np.random.default_rng(seed).permutation(len(y))[:n]
-    return X[rows], y[rows]
-
-
-CLEAN = {
-    "iris": lambda: load_iris(return_X_y=True),
-    "wine": lambda: load_wine(return_X_y=True),
-    "cancer": lambda: load_breast_cancer(return_X_y=True),
-    "digits": lambda: load_digits(return_X_y=True),
-    **{
-        f"{load.__name__[5:]} {n} {seed}": lambda load=load, seed=seed, n=n: subset(load, seed, n)
-        for load, n in ((load_digits, 500), (load_breast_cancer, 250), (load_wine, 120))
-        for seed in range(2)
-    },
-}
-
-
-def loss(estimator, X, y):
-    """How much cross-validated accuracy "auto" costs."""
+    rows = np.random.default_rng(seed).permutation(len(y))[:n] if n else slice(None)
+    X, y = X[rows], y[rows]
     splits = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
     filtered = ValueFilteredClassifier(estimator, KNNShapleyValuer(), drop="auto")
     plain, auto = (
@@ -45,17 +33,16 @@ def loss(estimator, X, y):
     return plain - auto
 
 
-@pytest.mark.parametrize("name", ["iris"])
-def test_costs_nothing_on_clean_rows(name):
-    assert loss(LogisticRegression(), *CLEAN[name]()) <= 0.005
+def test_costs_nothing_on_clean_rows():
+    assert loss(LogisticRegression(), load_iris, None, 0) <= 0.005
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB()], ids=["linear", "bayes"])
-@pytest.mark.parametrize("name", CLEAN)
-def test_costs_nothing_on_ten_clean_sets(name, estimator):
+@pytest.mark.parametrize(("load", "n", "seed"), CLEAN)
+def test_costs_nothing_on_ten_clean_sets(load, n, seed, estimator):
     assert len(CLEAN) == 10
-    assert loss(estimator, *CLEAN[name]()) <= 0.005
+    assert loss(estimator, load, n, seed) <= 0.005
 
 
 def test_drops_wrong_rows(noisy_digits):
@@ -72,14 +59,11 @@ def test_drops_wrong_rows(noisy_digits):
 
 def test_scoring_jobs_and_splitter(noisy):
     X, y, _ = noisy
-    model = ValueFilteredClassifier(
-        LogisticRegression(), drop="auto", scoring="neg_log_loss", cv=3, n_jobs=2
-    )
+    options = {"drop": "auto", "scoring": "neg_log_loss", "cv": 3}
+    model = ValueFilteredClassifier(LogisticRegression(), **options, n_jobs=2)
     with parallel_config("threading"):
         model.fit(X, y)
     assert model.drop_scores_.shape == (6, 3)
     assert (model.drop_scores_ < 0).all()
-    alone = ValueFilteredClassifier(
-        LogisticRegression(), drop="auto", scoring="neg_log_loss", cv=3
-    ).fit(X, y)
+    alone = ValueFilteredClassifier(LogisticRegression(), **options).fit(X, y)
     np.testing.assert_array_equal(alone.drop_scores_, model.drop_scores_)

@@ -140,45 +140,32 @@ class TestCarefulChoice:
         picks = [choice(0.8 + 0.02 * rng.normal(size=(6, 5))) for _ in range(60)]
         assert np.mean(np.array(picks) == 0) > 0.65
 
-    def test_a_clear_gain_drops_as_little_as_will_do(self, choice):
-        base = np.array([0.7, 0.75, 0.8])
-        scores = np.array([base, base + 0.05, base + 0.1, base + 0.1, base + 0.02])
-        assert choice(scores) == 2
-
-    def test_within_one_error_of_the_best_is_enough(self, choice):
-        base = np.array([0.7, 0.75, 0.8])
-        gains = np.array([[0.0, 0, 0], [0.02, 0.03, 0.02], [0.1, 0.13, 0.1], [0.12, 0.11, 0.12]])
-        assert choice(base + gains) == 2
-        assert np.argmax(gains.mean(axis=1)) == 3
-
-    def test_a_gain_of_less_than_two_errors_is_none(self, choice):
-        # Means 0.1, standard errors 0.052 and 0.040.
-        assert choice(np.array([[0, 0, 0], [0.01, 0.1, 0.19]])) == 0
-        assert choice(np.array([[0, 0, 0], [0.03, 0.1, 0.17]])) == 1
-
-    def test_ties_take_the_smaller(self, choice):
-        assert choice(np.full((6, 5), 0.9)) == 0
-
-    def test_one_split(self, choice):
-        assert choice(np.array([[0.5], [0.6], [0.6]])) == 1
-        assert choice(np.array([[0.6], [0.6], [0.5]])) == 0
+    @pytest.mark.parametrize(
+        ("gains", "index"),
+        [
+            ([[0] * 3, [0.05] * 3, [0.1] * 3, [0.1] * 3, [0.02] * 3], 2),
+            # The last one is the best; the one before it is within one standard error.
+            ([[0, 0, 0], [0.02, 0.03, 0.02], [0.1, 0.13, 0.1], [0.12, 0.11, 0.12]], 2),
+            # Means 0.1, standard errors 0.052 and 0.040: less, and more, than two of them.
+            ([[0, 0, 0], [0.01, 0.1, 0.19]], 0),
+            ([[0, 0, 0], [0.03, 0.1, 0.17]], 1),
+            ([[0] * 3] * 6, 0),
+            ([[0.5], [0.6], [0.6]], 1),  # one split
+            ([[0.6], [0.6], [0.5]], 0),
+        ],
+    )
+    def test_the_smallest_clear_gain(self, choice, gains, index):
+        gains = np.array(gains)
+        assert choice(np.array([0.7, 0.75, 0.8])[: gains.shape[1]] + gains) == index
 
 
 def test_a_validation_set_as_long_as_the_rows_is_not_cut(first_column):
-    params = {
-        "sample_weight": np.arange(4),
-        "verbose": True,
-        "name": "abcd",
-        "prices": [3, 4, 5, 6],
-        "short": [1, 2],
-        "other": None,
-    }
+    params = {"verbose": True, "name": "abcd", "prices": [3, 4, 5, 6], "short": [1, 2]}
     validation = {"X_val": np.eye(4), "y_val": np.arange(4), "sample_weight_val": np.arange(4)}
     model = ValueFilteredRegressor(Counter(), first_column(), drop=1)
     X, y = np.c_[[5.0, 2.0, 3.0, 6.0]], np.array([0, 1, 1, 0])
-    model.fit(X, y, **validation, **params)
+    model.fit(X, y, **validation, sample_weight=np.arange(4), other=None, **params)
     assert model.sample_indices_.tolist() == [0, 2, 3]
     assert model.estimator_.weights_.tolist() == [0, 2, 3]
-    seen = model.estimator_.params_
-    assert seen == {"verbose": True, "name": "abcd", "prices": [3, 5, 6], "short": [1, 2]}
+    assert model.estimator_.params_ == {**params, "prices": [3, 5, 6]}
     assert all(model.valuer_.seen_[name] is validation[name] for name in validation)

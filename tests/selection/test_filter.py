@@ -27,28 +27,18 @@ class Bare(BaseEstimator):
         return self
 
 
-@parametrize_with_checks(
-    [
-        ValueFilter(TKNNShapleyValuer(), drop=2),
-        ValueFilter(drop="auto", estimator=LogisticRegression(), cv=2),
-    ]
-)
+AUTO = ValueFilter(drop="auto", estimator=LogisticRegression(), cv=2)
+
+
+@parametrize_with_checks([ValueFilter(TKNNShapleyValuer(), drop=2), AUTO])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize(
-    ("drop", "dropped"),
-    [
-        (0, []),
-        (0.0, []),
-        (1, [0]),
-        (3, [0, 2, 3]),
-        (0.34, [0, 2]),
-        (0.3, [0]),
-        ("negative", [0, 2]),
-    ],
-)
+DROPPED = {0: [], 1: [0], 3: [0, 2, 3], 0.34: [0, 2], 0.3: [0], "negative": [0, 2]}
+
+
+@pytest.mark.parametrize(("drop", "dropped"), [*DROPPED.items(), (0.0, [])])
 def test_forms_of_drop(first_column, rows, drop, dropped):
     X, y = rows
     row_filter = ValueFilter(first_column(), drop=drop)
@@ -64,19 +54,15 @@ def test_forms_of_drop(first_column, rows, drop, dropped):
 
 @pytest.mark.parametrize("drop", [0, 0.0, np.float32(0)])
 def test_zero_does_not_value(counting, rows, drop):
-    for model in (
-        ValueFilter(counting(), drop=drop),
-        ValueFilteredClassifier(LogisticRegression(), counting(), drop=drop),
-        ValueFilteredClassifier(LogisticRegression(), counting(), drop=drop, mode="weight"),
-    ):
+    dropping = ValueFilteredClassifier(LogisticRegression(), counting(), drop=drop)
+    weighing = clone(dropping).set_params(mode="weight")
+    for model in (ValueFilter(counting(), drop), dropping, weighing):
         model.fit(*rows)
         assert counting.fits == 0
         assert model.select(np.arange(6)).tolist() == list(range(6))
         assert model.report_.row.tolist() == []
         assert not {"values_", "valuer_"} & set(dir(model))
-        with pytest.raises(
-            AttributeError, match="values_ is not available with drop=0: rows are n"
-        ):
+        with pytest.raises(AttributeError, match="values_ is not available with drop=0"):
             model.values_  # noqa: B018
         model._repr_html_()
         again = pickle.loads(pickle.dumps(model))
@@ -112,9 +98,8 @@ def test_significant_by_a_real_valuer():
 
 def test_auto_takes_the_estimator(noisy):
     X, y, flipped = noisy
-    row_filter = ValueFilter(
-        KNNShapleyValuer(10), drop="auto", estimator=KNeighborsClassifier(1)
-    ).fit(X, y)
+    row_filter = ValueFilter(KNNShapleyValuer(10), "auto", estimator=KNeighborsClassifier(1))
+    row_filter.fit(X, y)
     assert row_filter.drop_ in (0.05, 0.1, 0.2, 0.3, 0.4)
     assert row_filter.drop_scores_.shape == (6, 5)
     assert len(row_filter.dropped_indices_) == int(row_filter.drop_ * len(y))
@@ -130,10 +115,8 @@ def test_report_is_a_table_of_the_rows_to_look_at(first_column, rows):
     assert table.y.tolist() == ["a", "b", "a"]
     assert table.value.tolist() == [-2, -1, 0]
     assert table.weight.tolist() == [0, 0, 0]
-    assert table.reason.tolist() == [
-        f"rank {rank} of 6 values; drop selects the lowest 3" for rank in (1, 2, 3)
-    ]
-    assert ValueFilter(first_column(), drop=0).fit(X, y).report_.row.tolist() == []
+    reasons = [f"rank {rank} of 6 values; drop selects the lowest 3" for rank in (1, 2, 3)]
+    assert table.reason.tolist() == reasons
 
 
 def test_a_printed_report_is_short(first_column):
@@ -212,12 +195,9 @@ def test_select_cuts_other_arrays(first_column, rows):
 def test_the_validation_set_and_its_weights_reach_the_valuer(first_column, rows):
     X, y = rows
     row_filter = ValueFilter(first_column(), drop=2)
-    weights = np.arange(6.0)
-    row_filter.fit_resample(X, y, X_val=X, y_val=y, sample_weight_val=weights)
-    seen = row_filter.valuer_.seen_
-    assert seen["X_val"] is X
-    assert seen["y_val"] is y
-    assert seen["sample_weight_val"] is weights
+    points = {"X_val": X, "y_val": y, "sample_weight_val": np.arange(6.0)}
+    row_filter.fit_resample(X, y, **points)
+    assert all(row_filter.valuer_.seen_[name] is points[name] for name in points)
 
 
 @pytest.mark.parametrize("routing", [False, True])
@@ -244,9 +224,8 @@ def test_a_step_of_imbalanced_learns_pipeline(noisy):
     pipeline = pytest.importorskip("imblearn.pipeline")
     X, y, _ = noisy
     valuer = KNNShapleyValuer()
-    model = pipeline.make_pipeline(
-        StandardScaler(), ValueFilter(valuer, drop=0.2), LogisticRegression()
-    )
+    steps = StandardScaler(), ValueFilter(valuer, drop=0.2), LogisticRegression()
+    model = pipeline.make_pipeline(*steps)
     scaled = StandardScaler().fit_transform(X)
     kept = ValueFilter(valuer, drop=0.2).fit(scaled, y).sample_indices_
     expected = LogisticRegression().fit(scaled[kept], y[kept])
@@ -256,8 +235,9 @@ def test_a_step_of_imbalanced_learns_pipeline(noisy):
     assert np.isfinite(cross_val_score(model, X, y, cv=3)).all()
     grid = {"valuefilter__drop": [0, 0.2], "valuefilter__valuer__n_neighbors": [3, 5]}
     search = GridSearchCV(model, grid, cv=3).fit(X, y)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert len(set(search.cv_results_["mean_test_score"])) > 1
+    scores = search.cv_results_["mean_test_score"]
+    assert np.isfinite(scores).all()
+    assert len(set(scores)) > 1
     with config_context(enable_metadata_routing=True):
         model.fit(X, y, X_val=scaled[:50], y_val=y[:50])
     explicit = ValueFilter(valuer, drop=0.2).fit(scaled, y, X_val=scaled[:50], y_val=y[:50])
@@ -308,19 +288,15 @@ def test_a_continuous_target_has_no_class_to_keep(first_column):
     assert row_filter.fit(X, np.linspace(0, 1, 8)).sample_indices_.tolist() == [7]
 
 
-@pytest.mark.parametrize("drop", [1.0, -0.1, -1, "harmful", None])
-def test_refuses_a_drop_that_is_none(rows, drop):
-    with pytest.raises(ValueError, match=r"The 'drop' parameter of ValueFilter must be a float in"):
-        ValueFilter(drop=drop).fit(*rows)
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"drop": 6}, r"drop must be less than n_samples=6\. Got 6\."),
-        ({"drop": "auto"}, r"drop='auto' needs an estimator .* Got None\."),
-        ({"drop": "significant"}, r"drop='significant' needs X_val and y_val.* Got no X_val\."),
-        ({"fdr": 0}, "'fdr' parameter of ValueFilter must be a float in the range"),
+        *(({"drop": drop}, "'drop' parameter") for drop in (1.0, -0.1, -1, "harmful", None)),
+        *(({"drop": drop}, "'drop' parameter") for drop in (True, False)),  # no numbers
+        ({"drop": 6}, "drop must be less than n_samples=6"),
+        ({"drop": "auto"}, "drop='auto' needs an estimator"),
+        ({"drop": "significant"}, "drop='significant' needs X_val"),
+        ({"fdr": 0}, "'fdr' parameter"),
     ],
 )
 def test_refuses_before_any_work(counting, rows, parameters, message):
@@ -332,11 +308,8 @@ def test_refuses_before_any_work(counting, rows, parameters, message):
 
 
 def test_refuses_what_leaves_no_row(first_column):
-    X = -np.ones((4, 2))
-    with pytest.raises(
-        ValueError, match=r"at least one row\. Got 'negative', which selects all 4 values\."
-    ):
-        ValueFilter(first_column(), drop="negative").fit(X, [0.1, 0.2, 0.3, 0.4])
+    with pytest.raises(ValueError, match="at least one row.* Got 'negative'"):
+        ValueFilter(first_column(), drop="negative").fit(-np.ones((4, 2)), [0.1, 0.2, 0.3, 0.4])
 
 
 def test_significant_needs_a_valuer_that_can(rows):
@@ -368,10 +341,10 @@ class TestPrivateValuers:
         if epsilon is None:
             np.testing.assert_array_equal(again.values_, row_filter.values_)
             assert len(again.report_.row) == n_lowered
-        else:
-            for name in ("values_", "report_"):
-                with pytest.raises(AttributeError, match=f"{name} is based on .* for the curator"):
-                    getattr(again, name)
+            return
+        for name in ("values_", "report_"):
+            with pytest.raises(AttributeError, match=f"{name} is based on .* for the curator"):
+                getattr(again, name)
 
     @pytest.mark.parametrize("jobs", [None, 2])
     def test_a_search_warns_once(self, first_column, rows, recwarn, jobs):
@@ -388,12 +361,12 @@ class TestPrivateValuers:
             assert len([w for w in recwarn if "is not private" in str(w.message)]) == fitted
 
     def test_refuses_to_store_or_to_spend_in_every_fold(self, first_column, rows, tmp_path):
-        with pytest.raises(ValueError, match=r"memory must be None .* Got .* epsilon=1\."):
-            ValueFilter(first_column(epsilon=1), memory=str(tmp_path)).fit(*rows)
-        with pytest.raises(ValueError, match=r"drop must not be 'auto' .* epsilon=1\."):
-            ValueFilter(first_column(epsilon=1), drop="auto", estimator=LogisticRegression()).fit(
-                *rows
-            )
+        row_filter = ValueFilter(first_column(epsilon=1), memory=str(tmp_path))
+        with pytest.raises(ValueError, match="memory must be None .* epsilon=1"):
+            row_filter.fit(*rows)
+        row_filter.set_params(memory=None, drop="auto", estimator=LogisticRegression())
+        with pytest.raises(ValueError, match="drop must not be 'auto' .* epsilon=1"):
+            row_filter.fit(*rows)
         assert list(tmp_path.iterdir()) == []
 
     def test_no_word_without_epsilon(self, first_column, rows, recwarn):

@@ -25,14 +25,11 @@ from skvalue.selection import ValueFilter, ValueFilteredClassifier, ValueFiltere
 AUTO, WEIGHT = {"drop": "auto", "cv": 2}, {"drop": 2, "mode": "weight"}
 
 
-@parametrize_with_checks(
-    [
-        ValueFilteredClassifier(LogisticRegression(), **AUTO),
-        ValueFilteredClassifier(LogisticRegression()),
-        ValueFilteredRegressor(Ridge()),
-        ValueFilteredRegressor(Ridge(), **WEIGHT),
-    ]
-)
+MODELS = [ValueFilteredClassifier(LogisticRegression(), **options) for options in (AUTO, {})]
+MODELS += [ValueFilteredRegressor(Ridge(), **options) for options in ({}, WEIGHT)]
+
+
+@parametrize_with_checks(MODELS)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -60,10 +57,8 @@ class Recorder(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y, sample_weight=None, price=None, note=None):
         self.classes_ = np.unique(y)
-        self.seen_ = {
-            "X": np.asarray(X), "y": np.asarray(y), "sample_weight": sample_weight,
-            "price": price, "note": note,
-        }  # fmt: skip
+        self.seen_ = {"X": np.asarray(X), "y": np.asarray(y), "price": price, "note": note}
+        self.seen_["sample_weight"] = sample_weight
         return self
 
     def predict(self, X):
@@ -71,26 +66,21 @@ class Recorder(ClassifierMixin, BaseEstimator):
 
 
 class TestRowsAndMetadata:
-    def test_cut_together(self, first_column, rows):
+    @pytest.mark.parametrize(
+        ("drop", "kept"), [(2, [1, 3, 4, 5]), (0, [*range(6)]), (0.0, [*range(6)])]
+    )
+    def test_cut_together(self, first_column, rows, drop, kept):
         X, y = rows
-        model = ValueFilteredClassifier(Recorder(), first_column(), drop=2)
+        model = ValueFilteredClassifier(Recorder(), first_column(), drop=drop)
         price = pd.Series(X[:, 1] * 10)
         model.fit(X, y, sample_weight=X[:, 1] + 0.5, price=price, note="whole")
         seen = model.estimator_.seen_
-        kept = [1, 3, 4, 5]
         assert model.sample_indices_.tolist() == kept
         np.testing.assert_array_equal(seen["X"], X[kept])
         np.testing.assert_array_equal(seen["y"], y[kept])
         np.testing.assert_array_equal(seen["sample_weight"], np.array(kept) + 0.5)
         assert seen["price"].tolist() == [10 * row for row in kept]
         assert seen["note"] == "whole"
-
-    def test_zero_drops_nothing(self, first_column, rows):
-        X, y = rows
-        for drop in (0, 0.0):
-            model = ValueFilteredClassifier(Recorder(), first_column(), drop=drop).fit(X, y)
-            np.testing.assert_array_equal(model.estimator_.seen_["X"], X)
-            assert model.dropped_indices_.size == 0
 
     def test_weight_mode_keeps_all_rows(self, first_column, rows):
         X, y = rows
@@ -121,13 +111,6 @@ class TestRowsAndMetadata:
         with pytest.raises(ValueError, match=r"takes sample_weight\. Got KNeighborsClassifier\."):
             model.fit(*rows)
         assert counting.fits == 0
-
-    def test_a_validation_set_as_long_as_the_rows_is_whole(self, first_column, rows):
-        X, y = rows
-        model = ValueFilteredClassifier(Recorder(), first_column(), drop=2)
-        model.fit(X, y, X_val=X, y_val=y, sample_weight_val=X[:, 1])
-        assert model.valuer_.seen_["X_val"] is X
-        assert model.valuer_.seen_["y_val"] is y
 
     def test_auto_passes_the_validation_set_whole_and_cuts_weights(self, first_column, rows):
         X, y = (np.concatenate([part] * 4) for part in rows)
@@ -237,20 +220,16 @@ class TestDelegation:
 class TestInsideScikitLearn:
     def test_grid_search_over_the_cleaning(self, noisy):
         X, y, _ = noisy
-        model = make_pipeline(
-            StandardScaler(),
-            ValueFilteredClassifier(LogisticRegression(), KNNShapleyValuer(), drop=0.1),
-        )
-        grid = {
-            "valuefilteredclassifier__drop": [0, 0.1, 0.2],
-            "valuefilteredclassifier__valuer__n_neighbors": [3, 10],
-        }
+        model = ValueFilteredClassifier(LogisticRegression(), KNNShapleyValuer())
+        model = make_pipeline(StandardScaler(), model)
+        step = "valuefilteredclassifier__"
+        grid = {f"{step}drop": [0, 0.1, 0.2], f"{step}valuer__n_neighbors": [3, 10]}
         search = GridSearchCV(model, grid, cv=3).fit(X, y)
-        results = search.cv_results_
-        assert np.isfinite(results["mean_test_score"]).all()
-        drops = results["param_valuefilteredclassifier__drop"]
-        assert len(set(results["mean_test_score"][drops == 0])) == 1
-        assert len(set(results["mean_test_score"][drops != 0])) > 1
+        scores = search.cv_results_["mean_test_score"]
+        assert np.isfinite(scores).all()
+        zero = search.cv_results_[f"param_{step}drop"] == 0
+        assert len(set(scores[zero])) == 1
+        assert len(set(scores[~zero])) > 1
         assert np.isfinite(cross_val_score(search.best_estimator_, X, y, cv=3)).all()
 
     def test_clone_and_pickle(self, noisy):
@@ -289,11 +268,8 @@ class TestRouting:
 
     def test_a_pipeline_scales_the_validation_set(self, first_column, rows):
         X, y = rows
-        model = make_pipeline(
-            StandardScaler(),
-            ValueFilteredClassifier(LogisticRegression(), first_column(), drop=1),
-            transform_input=["X_val"],
-        )
+        model = ValueFilteredClassifier(LogisticRegression(), first_column(), drop=1)
+        model = make_pipeline(StandardScaler(), model, transform_input=["X_val"])
         model.fit(X, y, X_val=X + 1, y_val=y)
         seen = model[-1].valuer_.seen_
         np.testing.assert_allclose(seen["X_val"], model[0].transform(X + 1))
