@@ -1,6 +1,6 @@
 """Fit every estimator on two trees and compare values, errors, reports and charges.
 
-    python tests/golden.py OTHER_TREE [-k PATTERN]
+    python tests/golden.py OTHER_TREE [PATTERN]
 
 OTHER_TREE is a work tree of another commit (`git worktree add`). Numbers may differ by 1e-12 of
 max(1, |number|), those of float32 by 1e-6; events, reports and the types of errors must agree.
@@ -8,7 +8,6 @@ Differences are printed, and make the exit status 1. No numbers are committed: t
 machine.
 """
 
-import argparse
 import dataclasses
 import os
 import pickle
@@ -17,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections import Counter
 from contextlib import suppress
 from inspect import signature
 from itertools import product
@@ -29,7 +27,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRe
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+ONE_THREAD = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 # The cases -----------------------------------------------------------------------------------
 
@@ -132,83 +130,73 @@ ALSO = {
 }  # fmt: skip
 
 
-def valuers(record):
-    """Fits of every valuer of rows."""
+METHODS = {  # what is asked of a fitted valuer, with rows and labels
+    "values_for": lambda X, y: (1,), "contributions": lambda X, y: (0,),
+    "harmful": lambda X, y: (), "confidence_interval": lambda X, y: (),
+    "sign_decided": lambda X, y: (), "transform": lambda X, y: (X[:5],),
+    "score_samples": lambda X, y: (X, y), "fit_transform": lambda X, y: (X, y),
+    "add_validation": lambda X, y: (X[::4], y[::4]),
+}  # fmt: skip
+
+
+def valued(name, game="two classes", **parameters):
+    """What a fit of a valuer of rows leaves."""
     import skvalue
     from skvalue.privacy import Ledger
 
-    def fit(name, game="two classes", **parameters):
-        cls = getattr(skvalue, f"{name}Valuer")
-        rows, options = GAMES[game]
-        if "ledger" in signature(cls).parameters and "epsilon" in parameters:
-            parameters["ledger"] = Ledger(None, "rows", epsilon=99.0, delta=1e-3)
-        valuer = cls(**parameters).fit(*rows, **options)
-        seen = {"fit": contents(valuer), "ledger": contents(parameters.get("ledger"))}
-        for method, args in {
-            "values_for": (1,), "contributions": (0,), "harmful": (), "confidence_interval": (),
-            "sign_decided": (), "transform": (rows[0][:5],), "score_samples": rows,
-            "add_validation": (rows[0][::4], rows[1][::4]), "fit_transform": rows,
-        }.items():  # fmt: skip
-            if hasattr(valuer, method):
-                seen[method] = contents(attempt(getattr(valuer, method), *args))
-        return seen | {
-            "in the end": contents(valuer),
-            "charged": contents(parameters.get("ledger")),
-        }
+    cls = getattr(skvalue, f"{name}Valuer")
+    rows, options = GAMES[game]
+    if "ledger" in signature(cls).parameters and "epsilon" in parameters:
+        parameters["ledger"] = Ledger(None, "rows", epsilon=99.0, delta=1e-3)
+    valuer = cls(**parameters).fit(*rows, **options)
+    seen = {"fit": contents(valuer), "ledger": contents(parameters.get("ledger"))}
+    for method in filter(lambda method: hasattr(valuer, method), METHODS):
+        seen[method] = contents(attempt(getattr(valuer, method), *METHODS[method](*rows)))
+    return [seen, contents(valuer), contents(parameters.get("ledger"))]
 
+
+PARTIES = [two_classes(seed, 50 + 20 * seed, 0, d=2, names=None).rows for seed in range(3)]
+TARGETS = [(X / 4, np.clip(X[:, 0] / 4, -1, 1)) for X, _ in PARTIES]
+
+
+def surprise(model, kind, rows, epsilon=None):
+    """Releases of parties, and their values."""
+    from skvalue import collaborative
+
+    model = getattr(collaborative, model)
+    model = model(*[0.105][: kind == "GramRelease"], x_covariance=np.eye(2) / 16)
+    makers = [getattr(collaborative, kind)(epsilon, noise_random_state=i) for i in range(3)]
+    made = [maker.fit(*part) for maker, part in zip(makers, rows)]
+    scorer = collaborative.BayesianSurpriseScorer(
+        model, random_state=0, n_particles=150, min_ess=20
+    ).fit({letter: each.release_ for letter, each in zip("abc", made)})
+    return [made, [each.release_ for each in made], scorer, scorer.surprise("all")]
+
+
+def priced(epsilon=None, **parameters):
+    """Summaries of sellers, and their scores."""
+    from skvalue import priarta
+
+    scorer = priarta.PriArTaScorer(epsilon=epsilon, noise_random_state=2, **parameters)
+    sellers = [X for X, _ in PARTIES]
+    scorer.fit(sellers[0])
+    return [scorer, scorer.summarize(sellers), scorer.transform(sellers)]
+
+
+def cases():
+    """(function, name, further positions, keywords) of all fits."""
     for name, settings in EVERY_GAME.items():
-        for parameters, game in product(settings, GAMES):
-            record(fit, name, game=game, **parameters)
-    for name, settings in ALSO.items():
-        for parameters in settings:
-            record(fit, name, **parameters)
-
-
-def scorers(record):
-    """Parties and sellers, their releases, and the scorers of whole data sets."""
-    from skvalue import collaborative, priarta
-
-    parties = [two_classes(seed, 50 + 20 * seed, 0, d=2, names=None).rows for seed in range(3)]
-    targets = [(X / 4, np.clip(X[:, 0] / 4, -1, 1)) for X, _ in parties]
-    T = np.eye(2) / 16
-
-    def released(name, rows, **parameters):
-        release = getattr(collaborative, name)(noise_random_state=1, **parameters).fit(*rows)
-        return contents(release), contents(release.release_)
-
-    def surprise(model, kind, rows, epsilon=None, **parameters):
-        releases = {
-            letter: getattr(collaborative, kind)(epsilon, noise_random_state=i).fit(*part).release_
-            for i, (letter, part) in enumerate(zip("abc", rows))
-        }
-        scorer = collaborative.BayesianSurpriseScorer(
-            model, random_state=0, n_particles=150, min_ess=20, **parameters
-        ).fit(releases)
-        return contents(scorer), contents(scorer.surprise("all"))
-
+        yield from ((valued, name, [], p | {"game": g}) for p, g in product(settings, GAMES))
+        yield from ((valued, name, [], parameters) for parameters in ALSO.get(name, ()))
     for epsilon in (0.5, None):
-        for more in ({}, {"fit_intercept": True}):
-            record(released, "GramRelease", targets[0], epsilon=epsilon, **more)
-            record(released, "LogisticRelease", parties[0], epsilon=epsilon, **more)
-        record(released, "MeanRelease", parties[0][1:], epsilon=epsilon)
-        linear = collaborative.BayesianLinear(0.105, x_covariance=T)
-        record(surprise, linear, "GramRelease", targets, epsilon=epsilon)
-        logistic = collaborative.BayesianLogistic(x_covariance=T)
-        record(surprise, logistic, "LogisticRelease", parties, epsilon=epsilon)
-
-    def priced(epsilon=None, **parameters):
-        scorer = priarta.PriArTaScorer(epsilon=epsilon, noise_random_state=2, **parameters)
-        scorer.fit(parties[0][0])
-        summaries = scorer.summarize([X for X, _ in parties])
-        scores = scorer.transform([X for X, _ in parties])
-        return contents(scorer), [contents(summary) for summary in summaries], contents(scores)
-
-    for epsilon in (1.0, None):
+        linear, logistic = ["GramRelease", TARGETS], ["LogisticRelease", PARTIES]
+        yield surprise, "BayesianLinear", linear, {"epsilon": epsilon}
+        yield surprise, "BayesianLogistic", logistic, {"epsilon": epsilon}
         for more in ({}, {"representation": "pca"}, {"metric": "kl"}, {"relation": "null"}):
-            record(priced, epsilon=epsilon, **more)
+            yield priced, epsilon, [], more
 
 
-# What is recorded ----------------------------------------------------------------------------
+# What is recorded, and compared ---------------------------------------------------------------
 
 
 def attempt(function, *args, **options):
@@ -224,111 +212,82 @@ def contents(value):
     if isinstance(value, dict):
         return {str(name): contents(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return {str(number): contents(part) for number, part in enumerate(value)}
+        return contents(dict(enumerate(value)))
     if isinstance(value, (str, np.ndarray, int, float, np.generic, type(None))):
         return np.asarray(value) if np.asarray(value).dtype.kind in "biuf" else str(value)
     cls = type(value)
+    if hasattr(value, "to_dict"):  # a privacy report
+        return contents(value.to_dict() | {"text": str(value)})
+    names = {name for name in {*dir(value), *dir(cls)} if re.fullmatch(r"[^_].*_", name)}
     if not cls.__module__.startswith("skvalue."):
-        return cls.__name__
-    if dataclasses.is_dataclass(value):
+        names = set()
+    elif dataclasses.is_dataclass(value):
         names = {field.name for field in dataclasses.fields(value)} - {"time", "process"}
-    elif hasattr(value, "to_dict"):  # a privacy report
-        return contents(value.to_dict()) | {"text": str(value)}
     elif cls.__name__ == "Ledger":
-        names = ["charges"]
-    else:
-        names = {*dir(value), *dir(cls)}
-        names = sorted(n for n in names if n.endswith("_") and not n.startswith("_"))
+        names = {"charges"}
     found = {"class": cls.__name__}
-    for name in names:
+    for name in sorted(names):
         with suppress(AttributeError):
             found[name] = contents(getattr(value, name))
     return found
 
 
-def write(path, pattern):
-    """Run the cases with the skvalue that is importable."""
+def write():
+    """Run the cases with the skvalue that is importable; arguments: a file and a pattern."""
     found = {}
-
-    def record(function, *args, **options):
-        words = [arg if isinstance(arg, str) else type(arg).__name__ for arg in args]
-        words += [f"{key}={value}" for key, value in options.items() if key != "scores"]
-        name = ", ".join([function.__name__, *words])
-        if re.search(pattern, name):
-            found[name] = contents(attempt(function, *args, **options))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        valuers(record)
-        scorers(record)
-    Path(path).write_bytes(pickle.dumps(found))
-
-
-# Comparing -----------------------------------------------------------------------------------
+    warnings.simplefilter("ignore")
+    for function, name, args, options in cases():
+        words = [f"{key}={value}" for key, value in options.items() if key != "scores"]
+        case = ", ".join([function.__name__, str(name), *words])
+        if re.search(sys.argv[2], case):
+            found[case] = contents(attempt(function, name, *args, **options))
+    Path(sys.argv[1]).write_bytes(pickle.dumps(found))
 
 
 def flat(found, above=""):
     for name, part in found.items():
-        if isinstance(part, dict):
-            yield from flat(part, f"{above}{name} / ")
-        else:
-            yield above + name, part
+        inside = isinstance(part, dict)
+        yield from flat(part, f"{above}{name} / ") if inside else [(above + name, part)]
 
 
-def differs(old, new):
-    """What differs, in words, or None."""
+def agree(old, new):
+    """Whether two arrays or words say the same; of errors the type counts."""
     if isinstance(old, str) or isinstance(new, str):
-        kinds = [str(side).split(":")[0] for side in (old, new)]
-        same = old is new or str(old) == str(new)
-        same |= kinds[0] == kinds[1] and kinds[0].startswith("error ")
-        return None if same else f"{str(old)[:150]!r} -> {str(new)[:150]!r}"
-    if old.shape != new.shape:
-        return f"shape {old.shape} -> {new.shape}"
+        kinds = {
+            re.sub("^(error .*?):.*", r"\1", str(side), flags=re.DOTALL) for side in (old, new)
+        }
+        return len(kinds) == 1
     limit = 1e-6 if "float32" in (old.dtype, new.dtype) else 1e-12
-    old, new = np.float64(old), np.float64(new)
-    with np.errstate(invalid="ignore"):
-        off = np.abs(new - old) / np.maximum(1, np.abs(old))
-    off = np.where(
-        (old == new) | (np.isnan(old) & np.isnan(new)), 0, np.nan_to_num(off, nan=np.inf)
-    )
-    return f"by {off.max():.1e}" if off.max(initial=0) > limit else None
+    return old.shape == new.shape and np.isclose(new, old, limit, limit, equal_nan=True).all()
 
 
 def compare(old, new):
     """Lines that say what differs, and how many numbers have the same bits."""
     old, new = dict(flat(old)), dict(flat(new))
-    lines = []
-    for side, here, there in (("old", old, new), ("new", new, old)):
-        lost = Counter(name.partition(" / ")[2] or name for name in here if name not in there)
-        lines += [f"only {side}, of {count} cases: {name}" for name, count in lost.items()]
     both = [name for name in old if name in new]
-    lines += [f"{name}: {what}" for name in both if (what := differs(old[name], new[name]))]
+    lines = [f"only in one: {name}" for name in sorted(old.keys() ^ new.keys())]
+    lines += [
+        f"{n}: {str(old[n])[:150]!r} -> {str(new[n])[:150]!r}"
+        for n in both if not agree(old[n], new[n])
+    ]  # fmt: skip
     arrays = [name for name in both if not isinstance(old[name], str)]
     same = sum(np.array_equal(old[n], new[n], equal_nan=True) for n in arrays)
     return lines, f"{same} of {len(arrays)} arrays and numbers have the same bits"
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("tree")
-    parser.add_argument("-k", dest="pattern", default="", help="a pattern of cases")
-    parser.add_argument("--write", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.write:
-        return write(options.write, options.pattern)
-    found = []
+def main(tree, pattern=""):
+    found, here = [], Path(__file__).resolve().parent
     with tempfile.TemporaryDirectory() as folder:
-        for tree in (Path(options.tree).resolve(), Path(__file__).resolve().parents[1]):
-            file, paths = Path(folder, "found"), {"PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
-            command = [sys.executable, __file__, str(tree), "-k", options.pattern, "--write", file]
-            subprocess.run(command, check=True, env={**os.environ, **ONE_THREAD, **paths})
-            found.append(pickle.loads(file.read_bytes()))
+        for root in (Path(tree).resolve(), here.parent):
+            command = [sys.executable, "-c", "import golden; golden.write()", f"{folder}/found"]
+            paths = {"PYTHONPATH": f"{root}{os.pathsep}{here}", "PYTHONHASHSEED": "0"}
+            env = os.environ | paths | dict.fromkeys(ONE_THREAD, "1")
+            subprocess.run([*command, pattern], check=True, env=env)
+            found.append(pickle.loads(Path(folder, "found").read_bytes()))
     lines, summary = compare(*found)
     print(*lines, f"{len(found[1])} cases: {summary}; {len(lines)} differences", sep="\n")
     return bool(lines)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))
