@@ -3,10 +3,10 @@
 import math
 import secrets
 import sys
-import types
 import warnings
 from decimal import Decimal, localcontext
 from itertools import accumulate
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -26,7 +26,6 @@ from skvalue.privacy import (
     clip_rows,
     draw_noise,
     grid_width,
-    mechanisms,
     on_grid,
     poisson_sample,
 )
@@ -253,8 +252,12 @@ def test_the_event_charged_is_that_of_the_noise(wrap):
 
 def test_opendp_is_used_where_it_is(monkeypatch):
     calls = []
-    monkeypatch.setitem(sys.modules, "opendp", types.ModuleType("opendp"))
-    monkeypatch.setattr(mechanisms, "_opendp", lambda *what: calls.append(what) or np.zeros(3))
+    opendp = MagicMock()
+    opendp.prelude.m.make_gaussian = lambda domain, distance, scale: (
+        lambda zeros: calls.append((scale, len(zeros))) or zeros
+    )
+    monkeypatch.setitem(sys.modules, "opendp", opendp)
+    monkeypatch.setitem(sys.modules, "opendp.prelude", opendp.prelude)
     draw_noise(DISCRETE[0], 3)
     assert calls == [(0.4, 3)]
     with pytest.warns(SeededNoiseWarning):
