@@ -117,18 +117,11 @@ def solve_dual(gram, t, k, c, free, rtol, max_steps, a, work):
 
 
 @compiled
-def axpy(alpha, x, out):
-    """``out += alpha x``."""
-    for v in range(len(x)):
-        out[v] += alpha * x[v]
-
-
-@compiled
 def dual_tile(gram, gram_val, t, masks, c, free, rtol, max_steps, margins, status):
     """Margins (m, V) at the validation points of the models of a tile of coalitions.
 
     ``gram`` (n, n) and ``gram_val`` (n, V) are the inner products of rows with rows and validation
-    points; ``c`` (m,) is the weight of the losses of each coalition.
+    points; ``c`` is the weight of the losses.
     """
     most = 0
     for row in range(len(masks)):
@@ -140,8 +133,9 @@ def dual_tile(gram, gram_val, t, masks, c, free, rtol, max_steps, margins, statu
         for i in range(k):
             for j in range(k):
                 block[i, j] = gram[rows[i], rows[j]]
-        b, solved = solve_dual(block, labels, k, c[row], free, rtol, max_steps, a, work)
+        b, solved = solve_dual(block, labels, k, c, free, rtol, max_steps, a, work)
         status[row] = SOLVED if solved else UNSOLVED
         margins[row, :] = b
         for i in range(k):
-            axpy(a[i], gram_val[rows[i]], margins[row])
+            for v in range(margins.shape[1]):
+                margins[row, v] += a[i] * gram_val[rows[i], v]

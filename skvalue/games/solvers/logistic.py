@@ -8,13 +8,14 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from .base import BatchedSolver, complete_probabilities, one_class
-from .dual import DualMargins
 from .status import ONE_CLASS, TWO_CLASSES
 
 TOLERANCE = 1e-7  # of the Newton decrement before the last step, in standard errors of the fit
 MAX_STEPS = 200
 _NEARBY = 4  # most differing rows for which a coalition starts from the one before
 _MAX_COEFFICIENTS = 200
+_DUAL_TOLERANCE = 1e-9  # of the gradient, relative to the largest possible gradient of the losses
+_MAX_PRODUCTS = 2**25  # most products of rows with rows and points that are kept for the dual
 
 
 class CompiledNewton:
@@ -98,11 +99,13 @@ class LogisticSolver(BatchedSolver):
             self._start = self.engine.solve(whole, self.y == 1, zero)[0][0]
             free = bool(self.penalty[-1] == 0)
             d = len(self.penalty) - free
-            unweighted = self.training.sample_weight is None
-            if self.has_dual and unweighted and DualMargins.fits(len(self.X), len(self.X_val), d):
-                C = 1 / self.penalty[0]
-                rows, points = self.X[:, :d], self.X_val[:, :d]
-                self._dual = DualMargins(rows, points, self.y == 1, C, free)
+            n, n_val = len(self.X), len(self.X_val)
+            if (
+                self.has_dual and self.training.sample_weight is None
+                and d >= 4 and n * (n + n_val) <= _MAX_PRODUCTS
+            ):  # fmt: skip
+                rows = self.X[:, :d]
+                self._dual = rows @ rows.T, rows @ self.X_val[:, :d].T, free
 
     def tile_scores(self, masks, sizes):
         counts = self.counts(masks)
@@ -131,12 +134,25 @@ class LogisticSolver(BatchedSolver):
         margins = np.zeros((len(masks), len(self.X_val)))
         status = np.full(len(masks), ONE_CLASS)
         two = (counts > 0).all(axis=1)
-        few = sizes <= self._dual.largest
+        few = sizes <= (len(self.penalty) - self._dual[2]) // 2  # else the dual is slower
         if (two & few).any():
-            margins[two & few], status[two & few] = self._dual.margins(masks[two & few])
+            margins[two & few], status[two & few] = self._dual_margins(masks[two & few])
         if not few.all():
             coefs, status[~few] = self.engine.solve(masks[~few], self.y == 1, self._start)
             margins[~few] = coefs @ self.X_val.T
+        return margins, status
+
+    def _dual_margins(self, masks):
+        """Margins (m, V) of models of fewer rows than features, and their status."""
+        from .dual_kernels import dual_tile
+
+        gram, gram_val, free = self._dual
+        margins = np.empty((len(masks), len(self.X_val)))
+        status = np.empty(len(masks), dtype=np.int64)
+        dual_tile(
+            gram, gram_val, (self.y == 1) * 1.0, masks, 1 / self.penalty[0], free,
+            _DUAL_TOLERANCE, MAX_STEPS, margins, status,
+        )  # fmt: skip
         return margins, status
 
     def _many(self, masks, counts):

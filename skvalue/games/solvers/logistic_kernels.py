@@ -66,6 +66,16 @@ def row_joins(inverse, x, weight, work):
 
 
 @compiled
+def step_done(inverse, step, change, work):
+    """BFGS: the inverse Hessian after a step and the change of the gradient along it."""
+    curve = np.dot(step, change)
+    if curve > 0.0:
+        np.dot(inverse, change, work)
+        ratio = (1.0 + np.dot(change, work) / curve) / curve
+        add_ranks(inverse, ratio, step, -1.0 / curve, work)
+
+
+@compiled
 def hessian_inverse(X, z, w, penalty, inverse, work):
     """Inverse of ``X' diag(w s (1 - s)) X + diag(penalty)``, s the sigmoid of z."""
     n, p = X.shape
@@ -165,17 +175,12 @@ def solve(X, y, w, scale, penalty, coef, z, residual, inverse, scratch, toleranc
                 break
             t *= max(0.1, slope / (slope - after))
         z[:] = trial[:n]
-        curve = 0.0
         for a in range(len(coef)):
             step[a] *= -t
             coef[a] += step[a]
             change[a] = ahead[a] - gradient[a]
             gradient[a] = ahead[a]
-            curve += step[a] * change[a]
-        if curve > 0.0:
-            np.dot(inverse, change, work)
-            ratio = (1.0 + np.dot(change, work) / curve) / curve
-            add_ranks(inverse, ratio, step, -1.0 / curve, work)
+        step_done(inverse, step, change, work)
     return False
 
 

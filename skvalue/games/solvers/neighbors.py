@@ -11,7 +11,7 @@ from .status import FAILED, ONE_CLASS, SOLVED, UNSOLVED
 _MAX_PAIRS = 50_000_000  # most pairs of rows and validation points whose order is kept
 
 
-class BaseNeighborsSolver(BatchedSolver):
+class NeighborsSolver(BatchedSolver):
     """Means over the nearest rows; all rows are sorted once for every validation point.
 
     Rows at equal distances keep the order in which the estimator sorts all rows. Coalitions of
@@ -21,6 +21,8 @@ class BaseNeighborsSolver(BatchedSolver):
     """
 
     name = "neighbours"
+    estimator = KNeighborsClassifier
+    methods = ("predict", "predict_proba")
 
     @staticmethod
     def allows(parameters):
@@ -58,41 +60,26 @@ class BaseNeighborsSolver(BatchedSolver):
             return True
         return False
 
-    def means(self, masks):
-        """Weighted means of ``values`` over the neighbours, (m, V, C or 1)."""
+    def tile_scores(self, masks, sizes):
         from .neighbors_kernels import neighbour_means
 
         estimator = self.training.estimator
-        out = np.zeros((len(masks), len(self.X_val), self.values.shape[1]))
+        means = np.zeros((len(masks), len(self.X_val), self.values.shape[1]))
         neighbour_means(
             self.order, self.distances, self.values, masks, estimator.n_neighbors,
-            estimator.weights == "distance", out,
+            estimator.weights == "distance", means,
         )  # fmt: skip
-        return out
+        status = np.where(sizes < estimator.n_neighbors, self.few, SOLVED)
+        if not self.n_classes:
+            return self.scores.of_targets(means[:, :, 0], sizes), status
+        counts = self.counts(masks)
+        alone = one_class(counts)
+        means[alone] = (counts[alone] > 0)[:, None]
+        return self.score_votes(means, counts, sizes), np.where(alone, ONE_CLASS, status)
 
 
-class NeighborsSolver(BaseNeighborsSolver):
-    """Votes of the nearest rows."""
-
-    estimator = KNeighborsClassifier
-    methods = ("predict", "predict_proba")
-
-    def tile_scores(self, masks, sizes):
-        counts, probabilities = self.counts(masks), self.means(masks)
-        few = sizes < self.training.estimator.n_neighbors
-        status = np.where(one_class(counts), ONE_CLASS, np.where(few, self.few, SOLVED))
-        alone = status == ONE_CLASS
-        probabilities[alone] = (counts[alone] > 0)[:, None]
-        return self.score_votes(probabilities, counts, sizes), status
-
-
-class NeighborsRegressionSolver(BaseNeighborsSolver):
-    """Mean targets of the nearest rows."""
+class NeighborsRegressionSolver(NeighborsSolver):
+    """The same for targets."""
 
     estimator = KNeighborsRegressor
     methods = ("predict",)
-
-    def tile_scores(self, masks, sizes):
-        few = sizes < self.training.estimator.n_neighbors
-        scores = self.scores.of_targets(self.means(masks)[:, :, 0], sizes)
-        return scores, np.where(few, self.few, SOLVED)

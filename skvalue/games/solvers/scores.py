@@ -2,7 +2,6 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.metaestimators import available_if
 
 from ..._utils.sklearn import BaseScorer, response_methods
 from .loop import score_number
@@ -12,21 +11,14 @@ from .scoring import scorer_name
 class PrecomputedClassifier(ClassifierMixin, BaseEstimator):
     """A classifier with precomputed output of one response method, passed to a scorer."""
 
-    def __init__(self, classes, method=None, answers=None):
-        self.classes, self.method, self.answers = classes, method, answers
+    def __init__(self, classes=None, method=None, answers=None):
         self.classes_ = classes
 
-    @available_if(lambda self: self.method == "predict")
-    def predict(self, X):
-        return self.classes[self.answers.astype(np.intp)]
+        def respond(X):
+            return classes[answers.astype(np.intp)] if method == "predict" else answers
 
-    @available_if(lambda self: self.method == "predict_proba")
-    def predict_proba(self, X):
-        return self.answers
-
-    @available_if(lambda self: self.method == "decision_function")
-    def decision_function(self, X):
-        return self.answers
+        respond.__name__ = method  # the scorer reads it
+        setattr(self, method, respond)
 
 
 class PrecomputedRegressor(RegressorMixin, BaseEstimator):

@@ -7,7 +7,7 @@ over the classes, so that no step is in the direction in which the loss is const
 import numpy as np
 
 from ..._utils.compiled import compiled
-from .logistic_kernels import add_ranks, invert, is_flat, row_joins
+from .logistic_kernels import invert, is_flat, row_joins, step_done
 from .status import ONE_CLASS, SOLVED, TWO_CLASSES, UNSOLVED
 
 _REFRESH = 4  # steps after which the Hessian is recomputed
@@ -139,11 +139,7 @@ def solve(X, y, w, scale, penalty, coef, Z, R, inverse, tolerance, max_steps):
         step *= -t
         change = ahead - gradient
         gradient[:] = ahead
-        curve = np.dot(step, change)
-        if curve > 0.0:
-            np.dot(inverse, change, work)
-            ratio = (1.0 + np.dot(change, work) / curve) / curve
-            add_ranks(inverse, ratio, step, -1.0 / curve, work)
+        step_done(inverse, step, change, work)
     return False
 
 

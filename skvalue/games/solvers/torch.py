@@ -79,7 +79,7 @@ class TorchNewton(TorchEngine):
         both = first & masks[:, ~positive].any(axis=1)
         coefs = np.where((masks.sum(axis=1) >= len(start))[:, None], start, 0.0)
         status = np.full(len(masks), ONE_CLASS)
-        problem = TwoClasses(self, positive)
+        problem = Classes(self, self.to(np.stack([~positive, positive])))
         coefs[both], solved = minimise(problem, self.to(masks[both]), self.to(coefs[both]))
         status[both] = np.where(solved, SOLVED, UNSOLVED)
         return coefs, status
@@ -94,7 +94,7 @@ class TorchNewton(TorchEngine):
         status = np.where(n_present < 2, ONE_CLASS, TWO_CLASSES)
         for seen in np.unique(present[n_present > 2], axis=0):
             some = np.flatnonzero((present == seen).all(axis=1))
-            problem = ManyClasses(self, np.flatnonzero(seen))
+            problem = Classes(self, self.onehot[np.flatnonzero(seen)])
             found, solved = minimise(
                 problem, self.to(masks[some]), self.to(np.zeros((len(some), problem.width)))
             )
@@ -103,42 +103,22 @@ class TorchNewton(TorchEngine):
         return coefs, status
 
 
-class TwoClasses:
-    """The penalised log-loss of coalitions; coefficients (m, p)."""
+class Classes:
+    """The penalised cross-entropy of coalitions of the given classes; coefficients (m, k p).
 
-    def __init__(self, engine, positive):
-        self.engine, self.X = engine, engine.X
-        self.y, self.penalty = engine.to(positive), engine.penalty
-        self.width, self.flat = self.X.shape[1], engine.flat
+    The first of two classes has no coefficients: its margins are 0.
+    """
 
-    def value(self, coefs, W):
-        Z = coefs @ self.X.T
-        losses = torch.clamp(Z, min=0) - self.y * Z + torch.log1p(torch.exp(-Z.abs()))
-        return (W * losses).sum(1) + (self.penalty * coefs**2).sum(1) / 2
-
-    def derivatives(self, coefs, W):
-        S = torch.sigmoid(coefs @ self.X.T)
-        gradient = (W * (S - self.y)) @ self.X + self.penalty * coefs
-        H = self.engine.grams(W * S * (1 - S))
-        diagonal = H.diagonal(dim1=1, dim2=2)
-        diagonal += self.penalty
-        # The curvature of a large intercept vanishes.
-        diagonal += 1e-12 * diagonal.amax(dim=1, keepdim=True) + 1e-300
-        return gradient, H
-
-
-class ManyClasses:
-    """The penalised cross-entropy of coalitions of the given classes; coefficients (m, k p)."""
-
-    def __init__(self, engine, classes):
-        self.engine, self.X = engine, engine.X
-        self.k, p = len(classes), self.X.shape[1]
-        self.onehot = engine.onehot[classes]
+    def __init__(self, engine, onehot):
+        self.engine, self.X, self.onehot = engine, engine.X, onehot
+        self.first = int(len(onehot) == 2)
+        self.k, p = len(onehot) - self.first, self.X.shape[1]
         self.penalty = engine.penalty.repeat(self.k)
         self.width, self.flat = self.k * p, engine.flat.repeat(self.k)
 
     def _margins(self, coefs):
-        return coefs.reshape(len(coefs), self.k, self.X.shape[1]) @ self.X.T
+        Z = coefs.reshape(len(coefs), self.k, self.X.shape[1]) @ self.X.T
+        return torch.nn.functional.pad(Z, (0, 0, self.first, 0))
 
     def value(self, coefs, W):
         Z = self._margins(coefs)
@@ -147,8 +127,9 @@ class ManyClasses:
 
     def derivatives(self, coefs, W):
         Q = torch.softmax(self._margins(coefs), dim=1)
-        gradient = ((W[:, None] * (Q - self.onehot)) @ self.X).flatten(1) + self.penalty * coefs
-        k, p = self.k, self.X.shape[1]
+        residuals = W[:, None] * (Q - self.onehot)[:, self.first :]
+        gradient = (residuals @ self.X).flatten(1) + self.penalty * coefs
+        (k, p), Q = (self.k, self.X.shape[1]), Q[:, self.first :]
         H = torch.empty((len(coefs), k, p, k, p), dtype=torch.float64, device=coefs.device)
         for c in range(k):
             for e in range(c + 1):
@@ -158,9 +139,9 @@ class ManyClasses:
         diagonal = H.diagonal(dim1=1, dim2=2)
         diagonal += self.penalty
         top = diagonal.amax(dim=1, keepdim=True)
-        diagonal += 1e-12 * top + 1e-300
+        diagonal += 1e-12 * top + 1e-300  # the curvature of a large intercept vanishes
         # Constant along shifts of the intercepts of all classes, which no step makes.
-        for a in self.engine.unpenalised:
+        for a in self.engine.unpenalised if k > 1 else ():
             H[:, a::p, a::p] += top[:, :, None] / k
         return gradient, H
 
