@@ -1,5 +1,7 @@
 """Axes and colours of all displays."""
 
+from .optional import needed
+
 BLUE, RED, GREEN, GREY = "#30638e", "#d1495b", "#3d8361", "#8d8d8d"
 
 
@@ -8,12 +10,7 @@ def open_axes(ax, name, n_rows=0, n_columns=0):
 
     Raises ImportError, which names the display, if matplotlib is not installed.
     """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            f"{name} needs matplotlib to draw: pip install 'skvalue[plot]'."
-        ) from error
+    plt = needed("matplotlib.pyplot", name, "plot")
     if ax is None:
         width, height = plt.rcParams["figure.figsize"]
         size = max(width, 0.2 * n_columns + 2), max(height, 0.2 * n_rows + 1)

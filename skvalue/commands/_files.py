@@ -4,19 +4,20 @@ import csv
 import os
 from collections import Counter
 
+from .._utils.optional import needed
+
 MOST_COLUMNS = 10_000
 KINDS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
 
 
 def pandas():
     """The module pandas, or an ImportError that names the extra."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError(
-            "the command line needs pandas: pip install 'skvalue[report]'."
-        ) from error
-    return pandas
+    return needed("pandas", "the command line")
+
+
+def ending_of(path):
+    """What a path ends in, which says the format."""
+    return os.path.splitext(path)[1].lower()
 
 
 def read_table(path, name, *, as_text=False):
@@ -25,7 +26,9 @@ def read_table(path, name, *, as_text=False):
     With `as_text`, entries of a CSV file are the strings that the file holds. Lines with too few or
     too many fields are refused; `name` stands for the file in messages.
     """
-    kind = _kind(path, name)
+    kind = ending_of(path)
+    if kind not in KINDS:
+        raise ValueError(f"{name} must end in one of {', '.join(KINDS)}. Got {path}.")
     if not os.path.isfile(path):
         raise ValueError(f"{name} must be a file that exists. Got {path}.")
     if kind in (".csv", ".tsv"):
@@ -36,13 +39,6 @@ def read_table(path, name, *, as_text=False):
     if not len(frame):
         raise ValueError(f"{name} must have at least one row. Got {path}, which has none.")
     return frame
-
-
-def _kind(path, name):
-    kind = os.path.splitext(path)[1].lower()
-    if kind not in KINDS:
-        raise ValueError(f"{name} must end in one of {', '.join(KINDS)}. Got {path}.")
-    return kind
 
 
 def _check_header(names, name, path):
@@ -80,8 +76,7 @@ def _read_text(path, name, separator, as_text):
 
 def _read_arrow(path, name, kind):
     pandas()
-    _pyarrow(kind)
-    import pyarrow
+    pyarrow = needed("pyarrow", f"a {kind} file")
     from pyarrow import ipc, parquet
 
     try:
@@ -97,20 +92,12 @@ def _read_arrow(path, name, kind):
         raise ValueError(f"{name} must be a whole {kind} file. Got {path}: {error}.") from None
 
 
-def _pyarrow(kind):
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise ImportError(f"{kind} files need pyarrow: pip install 'skvalue[report]'.") from error
-    return pyarrow
-
-
 def check_output(path, name, kinds, others=()):
     """Refuse a path that could not be written, or that is one of the others, before any work."""
     if path is None:
         return
     folder = os.path.dirname(os.path.abspath(path))
-    if os.path.splitext(path)[1].lower() not in kinds:
+    if ending_of(path) not in kinds:
         raise ValueError(f"{name} must end in one of {', '.join(kinds)}. Got {path}.")
     if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
         raise ValueError(f"{name} must be in a folder that can be written. Got {path}.")
@@ -118,15 +105,15 @@ def check_output(path, name, kinds, others=()):
         raise ValueError(f"{name} must be a file. Got {path}, a folder, a pipe or a device.")
     if os.path.realpath(path) in [os.path.realpath(other) for other in others if other]:
         raise ValueError(f"{name} must be a file that is not used otherwise. Got {path}.")
-    if os.path.splitext(path)[1].lower() in KINDS[2:]:
-        _pyarrow(os.path.splitext(path)[1])
+    if ending_of(path) in KINDS[2:]:
+        needed("pyarrow", f"a {ending_of(path)} file")
 
 
 def write_frame(frame, path):
     """Write a frame; the end of the final path says in which format."""
 
     def write(file):
-        kind = os.path.splitext(path)[1].lower()
+        kind = ending_of(path)
         if kind in (".csv", ".tsv"):
             text = frame.to_csv(index=False, sep="\t" if kind == ".tsv" else ",")
             file.write(text.encode("utf-8"))
@@ -146,10 +133,8 @@ def write_text(text):
 def write_all(writers):
     """Write several files, all of them or none: `writers` maps a path to a function of a file.
 
-    Each is written to a temporary file of its folder; they are renamed when all are complete. A
-    path None is skipped.
+    Each is written to a temporary file of its folder; they are renamed when all are complete.
     """
-    writers = {path: write for path, write in writers.items() if path is not None}
     parts = {path: f"{path}.{os.getpid()}.part" for path in writers}
     try:
         for path, write in writers.items():

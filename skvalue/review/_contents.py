@@ -6,6 +6,8 @@ import io
 import numpy as np
 from scipy.sparse import issparse
 
+from .._utils.optional import needed
+
 _SIDE = 64  # pixels of the longer side of a picture
 _COLUMNS = 40  # columns of a row that are shown
 _LETTERS = 300  # of an entry of a column
@@ -63,17 +65,13 @@ def _cut(text, length):
 
 def _picture(image, low, high):
     """A small picture as a data URI: PNG of one channel, JPEG of three."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError("pictures need pillow: pip install 'skvalue[report]'.") from error
     scaled = (np.asarray(image, dtype=np.float64) - low) * (255 / max(high - low, 1e-300))
     scaled = np.squeeze(np.clip(np.rint(scaled), 0, 255).astype(np.uint8))
     if scaled.ndim == 3 and scaled.shape[2] != 3:
         raise ValueError(
             f"images must have shape (height, width) or (height, width, 3). Got {np.shape(image)}."
         )
-    picture, file = Image.fromarray(scaled), io.BytesIO()
+    picture, file = needed("PIL.Image", "the picture of a row").fromarray(scaled), io.BytesIO()
     picture.thumbnail((_SIDE, _SIDE))
     kind = "png" if scaled.ndim == 2 else "jpeg"
     picture.save(file, kind, **({"optimize": True} if kind == "png" else {"quality": 85}))

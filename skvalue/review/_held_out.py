@@ -92,15 +92,20 @@ def own(scores, codes):
     return scores[np.arange(len(codes)), codes]
 
 
-def mix(first, second, loss):
+def mix(by_model, loss):
     """The mixture a, 1 - a of two predictions, a in {0, 1/4, ..., 1}, of least loss, and a.
 
-    >>> mix(np.array([0.0]), np.array([1.0]), lambda p: abs(p[0] - 0.7))
-    (array([0.75]), 0.25)
+    The predictions of one model are returned as they are.
+
+    >>> mix({"forest": np.array([0.0]), "ridge": np.array([1.0])}, lambda p: abs(p[0] - 0.7))
+    (array([0.75]), {'mixture_': 0.25})
     """
+    if len(by_model) == 1:
+        return *by_model.values(), {}
+    first, second = by_model.values()
     weights = (0.0, 0.25, 0.5, 0.75, 1.0)
     best = min(weights, key=lambda a: loss(a * first + (1 - a) * second))
-    return best * first + (1 - best) * second, best
+    return best * first + (1 - best) * second, {"mixture_": best}
 
 
 def log_loss(scores, codes):

@@ -5,18 +5,17 @@ from importlib.resources import files
 
 import numpy as np
 
+from .._utils.optional import needed
+
 _MOST_CONFUSED = 8  # pairs of label and suggestion that the page counts
 _MOST_GROUPS = 50  # groups of duplicates that the page shows
 
 
 def page(report):
     """The HTML text of a report."""
-    try:
-        from jinja2 import Environment
-    except ImportError as error:
-        raise ImportError("to_html needs jinja2: pip install 'skvalue[report]'.") from error
+    jinja2 = needed("jinja2", "to_html")
     source = (files("skvalue.review") / "report.html.jinja").read_text(encoding="utf-8")
-    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return template.from_string(source).render(**_context(report))
 
 

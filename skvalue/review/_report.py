@@ -8,6 +8,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import Bunch
 
+from .._utils.optional import needed
 from .._utils.untrusted import read_record, refuse
 from ._exchange import label_studio_tasks, verdicts_of
 from ._page import page
@@ -171,7 +172,19 @@ class AuditReport:
         ImportError
             If pandas is not installed.
         """
-        return _pandas().DataFrame(self._columns())
+        listed, said = self.listed, self.statement
+        columns = {
+            "row": listed,
+            "label": self.labels[listed],
+            "suggestion": self.suggestions[listed],
+            "value": self.values[listed],
+            "to_review": np.isin(listed, self.to_review),
+            "is_error": np.array([self.verdicts.get(row) for row in listed.tolist()], dtype=object),
+        }
+        if said is not None:
+            columns["q_value"] = said.q_values[listed]
+            columns["label_error"] = said.label_error[listed]
+        return needed("pandas", "to_frame").DataFrame(columns)
 
     def to_csv(self, path):
         """Write the list as a CSV file, to be filled with verdicts in the column ``is_error``.
@@ -259,22 +272,6 @@ class AuditReport:
         tasks = label_studio_tasks(self)
         return tasks if path is None else _write(json.dumps(tasks), path)
 
-    def _columns(self):
-        """Columns of the list."""
-        listed, said = self.listed, self.statement
-        columns = {
-            "row": listed,
-            "label": self.labels[listed],
-            "suggestion": self.suggestions[listed],
-            "value": self.values[listed],
-            "to_review": np.isin(listed, self.to_review),
-            "is_error": np.array([self.verdicts.get(row) for row in listed.tolist()], dtype=object),
-        }
-        if said is not None:
-            columns["q_value"] = said.q_values[listed]
-            columns["label_error"] = said.label_error[listed]
-        return columns
-
     def __repr__(self):
         n, n_listed = len(self.values), len(self.listed)
         listed = f"{n_listed} ({100 * self.fraction_listed:.1f} %)"
@@ -287,14 +284,6 @@ class AuditReport:
 
         style = "width: 100%; height: 640px; border: 1px solid #8886"
         return f'<iframe style="{style}" srcdoc="{escape(self.to_html())}"></iframe>'
-
-
-def _pandas():
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError("to_frame needs pandas: pip install 'skvalue[report]'.") from error
-    return pandas
 
 
 def _write(text, path):

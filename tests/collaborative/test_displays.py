@@ -100,5 +100,5 @@ class TestDisplays:
 
 def test_says_how_to_get_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"needs matplotlib to draw: pip install 'skvalue\[plot"):
+    with pytest.raises(ImportError, match=r"needs matplotlib: pip install 'skvalue\[plot"):
         CoalitionValueDisplay(["a"], [0.0, 1.0]).plot()

@@ -7,18 +7,10 @@ from functools import partial
 
 import torch
 
+from ..._utils.optional import needed
+
 _CORRUPTED = 0.3  # fraction of the entries of a table that a view replaces
 AUGMENTATIONS = ("colour", "digits", "table")
-
-
-def _kornia():
-    try:
-        import kornia.augmentation
-    except ImportError as error:
-        raise ImportError(
-            "Augmentations of images need kornia: pip install 'skvalue[torch]'."
-        ) from error
-    return kornia.augmentation
 
 
 def image_augmentations(name, size):
@@ -51,7 +43,7 @@ def image_augmentations(name, size):
     .. [1] Chen, T., Kornblith, S., Norouzi, M. and Hinton, G. "A simple framework for contrastive
        learning of visual representations". ICML, 2020, Appendix A.
     """
-    kornia = _kornia()
+    kornia = needed("kornia.augmentation", "An augmentation of images", "torch")
     if name == "digits":
         transforms = [
             kornia.RandomAffine(
