@@ -116,14 +116,10 @@ def one_noise(n):
     return np.array(values) - fit(ROWS, epsilon=1e12).values_for(QUERY)
 
 
-def search_one(claim, clean=one_clean):
+def search_one(claim, clean=one_clean, rows=with_canary, records=RECORDS):
     """Rows next to the one of the query, one of them replaced."""
     return search_sensitivity(
-        lambda rows: clean(with_canary(rows[0])),
-        RECORDS,
-        1,
-        claimed=claim.sensitivity,
-        relation="replace",
+        lambda one: clean(rows(one[0])), records, 1, claimed=claim.sensitivity, relation="replace"
     )
 
 
@@ -155,17 +151,20 @@ def intercept_clean(rows):
         np.column_stack([x, np.full(3, 100.0)]), y.astype(int), np.array([[1.0, 100.0]]),
         np.array([1]), max_norm=1e3, fit_intercept=False,
     )  # fmt: skip
-    plan = plan_release(3, 1, epsilon=1.0, delta=1e-5, tol=2.0)
-    return block_values(Utilities(game), plan.n_shuffles, [0], lambda *k: np.random.default_rng(k))[
-        0
-    ]
+    n_shuffles = intercept_plan().n_shuffles
+    (value,) = block_values(Utilities(game), n_shuffles, [0], lambda *k: np.random.default_rng(k))
+    return value
 
 
 TINY = [(1.0, 1)] * 2
 
 
+def intercept_plan():
+    return plan_release(3, 1, epsilon=1.0, delta=1e-5, tol=2.0)
+
+
 def intercept_noise():
-    return plan_release(3, 1, epsilon=1.0, delta=1e-5, tol=2.0).noise
+    return intercept_plan().noise
 
 
 def intercept_scores(n):
@@ -174,13 +173,8 @@ def intercept_scores(n):
 
 
 def search_intercept(claim):
-    return search_sensitivity(
-        lambda rows: intercept_clean([*TINY, rows[0]]),
-        [(1.0, 0), (1.0, 1), (-1.0, 1)],
-        1,
-        claimed=claim.sensitivity,
-        relation="replace",
-    )
+    records = [(1.0, 0), (1.0, 1), (-1.0, 1)]
+    return search_one(claim, intercept_clean, lambda record: [*TINY, record], records)
 
 
 # Secret coalitions --------------------------------------------------------------------------

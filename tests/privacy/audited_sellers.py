@@ -76,11 +76,5 @@ def search(event):
         rows = np.array(rows)
         return moment_statistic(MODEL.transform(rows), WEIGHT, event.relation)
 
-    return search_sensitivity(
-        clean,
-        records,
-        3,
-        claimed=event.sensitivity,
-        relation=event.relation,
-        blank=(0.0, 0.0),
-    )
+    claim = dict(claimed=event.sensitivity, relation=event.relation)
+    return search_sensitivity(clean, records, 3, **claim, blank=(0.0, 0.0))

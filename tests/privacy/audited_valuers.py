@@ -11,11 +11,7 @@ import numpy as np
 
 from skvalue import FederatedSemivalueValuer, GradientSemivalueValuer, TKNNShapleyValuer
 from skvalue.derivatives import LinearGradientModel
-from skvalue.privacy import (
-    Ledger,
-    calibrate_counts,
-    get_epsilon,
-)
+from skvalue.privacy import Ledger, calibrate_counts, get_epsilon
 from skvalue.privacy.audit import search_sensitivity
 
 EPSILON, DELTA = 8.0, 1e-5
@@ -206,10 +202,8 @@ def search_gradients(claim, clip=CLIP, basis=None):
 def search_updates(claim, clip=CLIP):
     """One party's update, of any size, is replaced."""
     party = FederatedSemivalueValuer(n_rounds=PERMUTATIONS, clip=clip)
+    records = [(0.0, 0.0), (9.0, 0.0), (-9.0, 0.0), (0.1, 0.2), (3.0, 4.0)]
     return search_sensitivity(
-        lambda updates: np.ravel([party.release(update) for update in updates]),
-        [(0.0, 0.0), (9.0, 0.0), (-9.0, 0.0), (0.1, 0.2), (3.0, 4.0)],
-        2,
-        claimed=claim.event.sensitivity,
-        relation="replace",
-    )
+        lambda updates: np.ravel([party.release(update) for update in updates]), records, 2,
+        claimed=claim.event.sensitivity, relation="replace",
+    )  # fmt: skip

@@ -53,7 +53,6 @@ class Audited:
     take a whole fit: `n` of them then are few, and many in the slow tests.
     """
 
-    name: str
     claim: Callable
     scores: Callable
     noise: Callable | None = None
@@ -112,17 +111,8 @@ RECORDS = [(balls, label) for balls in ((), (0,), (0, 1)) for label in "ab"]
 
 def search_counts(claim):
     """Records are in at most 2 balls: the claim's number of counts, for V = 2."""
-    return search_sensitivity(
-        in_balls,
-        RECORDS,
-        3,
-        claimed=math.sqrt(claim.contributions * 2 / V),
-        relation=claim.relation,
-    )
-
-
-def count_noise(claim, n):
-    return noisy_counts(claim.scale, np.zeros(1, np.int64), n)
+    claimed = math.sqrt(claim.contributions * 2 / V)
+    return search_sensitivity(in_balls, RECORDS, 3, claimed=claimed, relation=claim.relation)
 
 
 # Sums of clipped rows --------------------------------------------------------------------------
@@ -179,17 +169,14 @@ RENYI = mu_from_epsilon(EPSILON, DELTA) ** 2  # of order 2
 PARTIES = {
     "linear": (GramRelease(renyi_epsilon=RENYI), ([[1.0, 0.0]], [1.0]), ([[-1.0, 0.0]], [1.0])),
     "logistic": (
-        LogisticRelease(renyi_epsilon=RENYI),
-        ([[1.0, 0.0]], [1]),
-        ([[0.5, 0.75**0.5]], [0]),
+        LogisticRelease(renyi_epsilon=RENYI), ([[1.0, 0.0]], [1]), ([[0.5, 0.75**0.5]], [0])
     ),
     "intercept": (
-        LogisticRelease(renyi_epsilon=RENYI, fit_intercept=True),
-        ([[1.0, 0.0]], [1]),
+        LogisticRelease(renyi_epsilon=RENYI, fit_intercept=True), ([[1.0, 0.0]], [1]),
         ([[-0.5, 0.75**0.5]], [0]),
     ),
     "mean": (MeanRelease(renyi_epsilon=RENYI, lower=-2, upper=1), ([-2.0],), ([1.0],)),
-}
+}  # fmt: skip
 
 
 def release_of(party, rows):
@@ -228,355 +215,198 @@ def release_noise(kind, n):
     return released(kind, n)[0] - clean_releases(kind)[0].vector
 
 
-AUDITED = [
-    Audited(
-        "counts, a row added or removed",
-        lambda: calibrate_counts(EPSILON, DELTA, V),
-        lambda claim, n: present_or_absent(claim.scale, n),
-        count_noise,
-        search_counts,
-    ),
-    Audited(
-        "counts clipped at zero",
-        lambda: calibrate_counts(EPSILON, DELTA, V),
-        lambda claim, n: present_or_absent(claim.scale, n, clip=True),
-    ),
-    Audited(
-        "counts, a row replaced",
-        lambda: calibrate_counts(EPSILON, DELTA, V, "replace"),
-        lambda claim, n: relabelled(claim.scale, n),
-        count_noise,
-        search_counts,
-    ),
-    Audited(
-        "one count, calibrated on the lattice",
-        lambda: calibrate_counts(EPSILON, DELTA, 1),
-        lambda claim, n: shifted(claim, 1, n),
-        count_noise,
-    ),
-    Audited(
-        "Gaussian noise on a clipped sum",
-        lambda: calibrate_gaussian(EPSILON, DELTA, sensitivity=2.0),
-        lambda claim, n: shifted(claim, 2.0, n),
-        draw_noise,
-        search_clipped_sum,
-    ),
-    Audited(
-        "Laplace noise",
-        lambda: calibrate_laplace(1.0, sensitivity=2.0),
-        lambda claim, n: shifted(claim, 2.0, n),
-        draw_noise,
-    ),
-    Audited(
-        "a fresh sample for every count",
-        fresh_samples,
-        lambda claim, n: sampled_scores(claim.event.event, n, "fresh"),
-        lambda claim, n: draw_noise(claim.event.event, n),
-    ),
-    Audited(
-        "one sample for all counts, stated as one event",
-        one_sample,
-        lambda claim, n: sampled_scores(claim.event, n, "shared"),
-    ),
-    *(
-        Audited(
-            f"release of a party, {kind}",
-            partial(release_claim, kind),
-            lambda claim, n, kind=kind: release_scores(kind, n),
-            lambda claim, n, kind=kind: release_noise(kind, n),
-            n=FITS if kind == "linear" else FEW_FITS,
-        )
-        for kind in PARTIES
-    ),
-    *(
-        Audited(
-            f"SellerRelease, {relation}",
-            partial(sellers.claim, relation),
-            lambda claim, n, relation=relation: sellers.scores(n, relation),
-            noise and (lambda claim, n, relation=relation: sellers.noise(n, relation)),
-            sellers.search,
-            n=FITS if relation == "replace" else FEW_FITS,
-        )
-        for relation, noise in (("replace", True), ("null", True), ("add_remove", None))
-    ),
-    *(
-        Audited(
-            f"TKNNShapleyValuer, a row {words}",
-            partial(valuers.tknn_claim, relation),
-            lambda claim, n, relation=relation: valuers.tknn_scores(relation),
-            lambda claim, n, relation=relation: valuers.tknn_noise(relation),
-            valuers.search_tknn,
-        )
-        for relation, words in (("add_remove", "added or removed"), ("replace", "replaced"))
-    ),
-    *(
-        Audited(
-            name,
-            partial(valuers.gradient_claim, kind),
-            lambda claim, n, kind=kind: valuers.gradient_scores(kind),
-            lambda claim, n, kind=kind: valuers.gradient_noise(kind),
-            search,
-        )
-        for name, kind, search in (
-            ("GradientSemivalueValuer, local noise", "gradients", valuers.search_gradients),
-            (
-                "GradientSemivalueValuer, along a public direction",
-                "projected",
-                valuers.search_projected,
-            ),
-            ("GradientSemivalueValuer, a trusted server", "server", None),
-            ("FederatedSemivalueValuer, a party's updates", "rounds", valuers.search_updates),
-            (
-                "FederatedSemivalueValuer, a fit along a public direction",
-                "federated",
-                valuers.search_projected,
-            ),
-        )
-    ),
-    Audited(
-        "InRunShapleyValuer, the parameters of a run",
-        in_run.claim,
-        lambda claim, n: in_run.scores(),
-        lambda claim, n: in_run.noise(),
-        in_run.search,
-    ),
-    Audited(
-        "LayeredShapleyValuer, one value",
-        layered.one_claim,
-        lambda claim, n: layered.one_scores(n),
-        lambda claim, n: layered.one_noise(400),  # of Laplace noise more draws are needed
-        layered.search_one,
-    ),
-    Audited(
-        "LayeredShapleyValuer, one value on secret coalitions",
-        layered.secret_claim,
-        lambda claim, n: layered.secret_scores(n),
-        n=1500,
-    ),
-    *(
-        Audited(
-            f"LayeredShapleyValuer, {words}",
-            partial(layered.values_claim, release),
-            lambda claim, n, release=release: layered.values_scores(release, n),
-            lambda claim, n, release=release: layered.values_noise(release, n),
-            n=n,
-        )
-        for release, words, n in (
-            ("all", "all values", FITS),
-            ("publish", "the vector of all values", FEW_FITS),
-        )
-    ),
-]
+# Entries of the table ---------------------------------------------------------------------------
 
-BROKEN = [
-    (
-        Audited(
-            "noise short by sqrt 2",
-            lambda: calibrate_counts(EPSILON, DELTA, V),
-            lambda claim, n: present_or_absent(claim.scale / math.sqrt(2), n),
-            lambda claim, n: noisy_counts(claim.scale / math.sqrt(2), np.zeros(1, np.int64), n),
-        ),
-        {"game", "variance"},
+
+def counts(m=V, relation="add_remove", score=present_or_absent, short=1.0, **options):
+    return Audited(
+        partial(calibrate_counts, EPSILON, DELTA, m, relation),
+        lambda claim, n: score(short * claim.scale, n, **options),
+        lambda claim, n: noisy_counts(short * claim.scale, np.zeros(1, np.int64), n),
+        search_counts,
+    )
+
+
+def shifted_draws(calibrated, shift, search=None):
+    return Audited(
+        calibrated, lambda claim, n: shifted(claim, shift, n), draw_noise, sensitivity=search
+    )
+
+
+def samples(kind):
+    return Audited(
+        fresh_samples,
+        lambda claim, n: sampled_scores(claim.event.event, n, kind),
+        lambda claim, n: draw_noise(claim.event.event, n),
+    )
+
+
+def party(kind):
+    return Audited(
+        partial(release_claim, kind),
+        lambda claim, n: release_scores(kind, n),
+        lambda claim, n: release_noise(kind, n),
+        n=FITS if kind == "linear" else FEW_FITS,
+    )
+
+
+def seller(relation="replace", short=1.0):
+    seen = relation != "add_remove"
+    return Audited(
+        partial(sellers.claim, relation),
+        lambda claim, n: sellers.scores(n, relation, short),
+        (lambda claim, n: sellers.noise(n, relation, short)) if seen else None,
+        sellers.search,
+        n=FITS if relation == "replace" else FEW_FITS,
+    )
+
+
+def tknn(*setting):
+    return Audited(
+        partial(valuers.tknn_claim, setting[0]),
+        lambda claim, n: valuers.tknn_scores(*setting),
+        lambda claim, n: valuers.tknn_noise(*setting),
+        valuers.search_tknn,
+    )
+
+
+def gradients(kind, search=None, short=1.0):
+    return Audited(
+        partial(valuers.gradient_claim, kind),
+        lambda claim, n: valuers.gradient_scores(kind, short),
+        lambda claim, n: valuers.gradient_noise(kind, short),
+        search,
+    )
+
+
+def trajectory(claim=in_run.claim, search=in_run.search, short=1.0):
+    return Audited(
+        claim, lambda claim, n: in_run.scores(short), lambda claim, n: in_run.noise(short), search
+    )
+
+
+def layered_value(noise=None, claim=layered.one_claim, clean=layered.one_clean, halved=False):
+    return Audited(
+        claim,
+        lambda claim, n: layered.one_scores(n, halved, clean),
+        noise,
+        partial(layered.search_one, clean=clean),
+    )
+
+
+def layered_secret(n, public=False):
+    return Audited(layered.secret_claim, lambda claim, n: layered.secret_scores(n, public), n=n)
+
+
+def layered_values(release, n, short=lambda claim: 1.0):
+    return Audited(
+        partial(layered.values_claim, release),
+        lambda claim, n: layered.values_scores(release, n, short(claim)),
+        lambda claim, n: layered.values_noise(release, n, short(claim)),
+        n=n,
+    )
+
+
+GRADIENTS, FEDERATED = "GradientSemivalueValuer", "FederatedSemivalueValuer"
+IN_RUN, LAYERED = "InRunShapleyValuer", "LayeredShapleyValuer"
+AUDITED = {
+    "counts, a row added or removed": counts(),
+    "counts clipped at zero": counts(clip=True),
+    "counts, a row replaced": counts(relation="replace", score=relabelled),
+    "one count, calibrated on the lattice": shifted_draws(
+        partial(calibrate_counts, EPSILON, DELTA, 1), 1
     ),
-    (
-        Audited(
-            "noise that forgets V",
-            lambda: calibrate_counts(EPSILON, DELTA, V),
-            lambda claim, n: present_or_absent(claim.scale / math.sqrt(V), n),
-            lambda claim, n: noisy_counts(claim.scale / math.sqrt(V), np.zeros(1, np.int64), n),
-        ),
-        {"game", "variance"},
+    "Gaussian noise on a clipped sum": shifted_draws(
+        partial(calibrate_gaussian, EPSILON, DELTA, 2.0), 2.0, search_clipped_sum
     ),
-    (
-        Audited(
-            "noise that forgets V, and so does the statement",
-            lambda: calibrate_counts(EPSILON, DELTA, 1),
-            lambda claim, n: present_or_absent(claim.scale, n),
-            count_noise,
-            search_counts,
-        ),
-        {"game", "sensitivity"},
+    "Laplace noise": shifted_draws(partial(calibrate_laplace, 1.0, 2.0), 2.0),
+    "a fresh sample for every count": samples("fresh"),
+    "one sample for all counts, stated as one event": Audited(
+        one_sample, lambda claim, n: sampled_scores(claim.event, n, "shared")
     ),
-    *(
-        (
-            Audited(
-                f"a {kind} sample claimed as fresh ones",
-                fresh_samples,
-                lambda claim, n, kind=kind: sampled_scores(claim.event.event, n, kind),
-                lambda claim, n: draw_noise(claim.event.event, n),
-            ),
-            {"game"},
+    **{f"release of a party, {kind}": party(kind) for kind in PARTIES},
+    **{f"SellerRelease, {r}": seller(r) for r in ("replace", "null", "add_remove")},
+    "TKNNShapleyValuer, a row added or removed": tknn("add_remove"),
+    "TKNNShapleyValuer, a row replaced": tknn("replace"),
+    f"{GRADIENTS}, local noise": gradients("gradients", valuers.search_gradients),
+    f"{GRADIENTS}, along a public direction": gradients("projected", valuers.search_projected),
+    f"{GRADIENTS}, a trusted server": gradients("server"),
+    f"{FEDERATED}, a party's updates": gradients("rounds", valuers.search_updates),
+    f"{FEDERATED}, a fit along a public direction": gradients(
+        "federated", valuers.search_projected
+    ),
+    f"{IN_RUN}, the parameters of a run": trajectory(),
+    # Of Laplace noise more draws are needed.
+    f"{LAYERED}, one value": layered_value(lambda claim, n: layered.one_noise(400)),
+    f"{LAYERED}, one value on secret coalitions": layered_secret(1500),
+    f"{LAYERED}, all values": layered_values("all", FITS),
+    f"{LAYERED}, the vector of all values": layered_values("publish", FEW_FITS),
+}
+
+BOTH, STATED = {"game", "variance"}, {"game", "sensitivity"}
+BROKEN = {  # name: entry, the audits that catch it
+    "noise short by sqrt 2": (counts(short=2**-0.5), BOTH),
+    "noise that forgets V": (counts(short=V**-0.5), BOTH),
+    "noise that forgets V, and so does the statement": (counts(1), STATED),
+    **{f"a {k} sample claimed as fresh ones": (samples(k), {"game"}) for k in ("shared", "whole")},
+    "noise for add-or-remove claimed for replace": (
+        replace(
+            counts(score=relabelled),
+            claim=lambda: replace(calibrate_counts(EPSILON, DELTA, V), relation="replace"),
+        ),
+        STATED,
+    ),
+    "SellerRelease with half the noise": (seller(short=0.5), BOTH),
+    "TKNNShapleyValuer with noise that forgets M": (tknn("add_remove", "M"), BOTH),
+    # That of one round, for all rounds, is short by the same factor.
+    **{
+        f"{valuer} with noise for C in place of 2 C, {kind}": (gradients(kind, short=0.5), BOTH)
+        for valuer, kinds in ((GRADIENTS, ("gradients", "projected")),
+                              (FEDERATED, ("rounds", "federated")))
+        for kind in kinds
+    },
+    **{
+        f"{kind} that are not clipped": (
+            gradients(kind, lambda claim, search=search: search(claim, None)), {"sensitivity"}
         )
-        for kind in ("shared", "whole")
+        for kind, search in (("gradients", valuers.search_gradients),
+                             ("rounds", valuers.search_updates))
+    },
+    f"{IN_RUN} with noise for C in place of 2 C": (trajectory(short=0.5), BOTH),
+    f"{IN_RUN} with a sensitivity that is stated short by sqrt 2": (
+        trajectory(in_run.short_claim), {"sensitivity"}
     ),
-    (
+    f"{IN_RUN} with gradients that are not clipped": (
+        trajectory(search=lambda claim: in_run.search(claim, None)), {"sensitivity"}
+    ),
+    f"{LAYERED} with noise for a row left out": (
+        layered_value(lambda claim, n: draw_noise(claim, n) / 2, halved=True), BOTH
+    ),
+    f"{LAYERED} with noise for a row left out, and so is the statement": (
+        layered_value(claim=lambda: layered.one_claim(halved=True), halved=True), STATED
+    ),
+    f"{LAYERED} with a number of blocks that is random": (
+        layered_value(clean=layered.random_clean), STATED
+    ),
+    f"{LAYERED} with an intercept that is not penalised": (
         Audited(
-            "noise for add-or-remove claimed for replace",
-            lambda: DiscreteGaussianEvent(
-                calibrate_counts(EPSILON, DELTA, V).scale, V, relation="replace"
-            ),
-            lambda claim, n: relabelled(claim.scale, n),
-            count_noise,
-            search_counts,
-        ),
-        {"game", "sensitivity"},
-    ),
-    (
-        Audited(
-            "SellerRelease with half the noise",
-            sellers.claim,
-            lambda claim, n: sellers.scores(n, short=1 / 2),
-            lambda claim, n: sellers.noise(n, short=1 / 2),
-            n=FITS,
-        ),
-        {"game", "variance"},
-    ),
-    (
-        Audited(
-            "TKNNShapleyValuer with noise that forgets M",
-            valuers.tknn_claim,
-            lambda claim, n: valuers.tknn_scores("add_remove", "M"),
-            lambda claim, n: valuers.tknn_noise("add_remove", "M"),
-        ),
-        {"game", "variance"},
-    ),
-    *(
-        (
-            Audited(
-                f"{valuer} with noise for C in place of 2 C, {kind}",
-                partial(valuers.gradient_claim, kind),
-                lambda claim, n, kind=kind: valuers.gradient_scores(kind, 0.5),
-                lambda claim, n, kind=kind: valuers.gradient_noise(kind, 0.5),
-            ),
-            {"game", "variance"},
-        )
-        for valuer, kind in (
-            ("GradientSemivalueValuer", "gradients"),
-            ("GradientSemivalueValuer", "projected"),
-            ("FederatedSemivalueValuer", "rounds"),  # that of one round, for all four
-            ("FederatedSemivalueValuer", "federated"),
-        )
-    ),
-    *(
-        (
-            Audited(
-                f"{kind} that are not clipped",
-                partial(valuers.gradient_claim, kind),
-                lambda claim, n, kind=kind: valuers.gradient_scores(kind),
-                None,
-                lambda claim, search=search: search(claim, None),
-            ),
-            {"sensitivity"},
-        )
-        for kind, search in (
-            ("gradients", valuers.search_gradients),
-            ("rounds", valuers.search_updates),
-        )
-    ),
-    (
-        Audited(
-            "InRunShapleyValuer with noise for C in place of 2 C",
-            in_run.claim,
-            lambda claim, n: in_run.scores(0.5),
-            lambda claim, n: in_run.noise(0.5),
-        ),
-        {"game", "variance"},
-    ),
-    (
-        Audited(
-            "InRunShapleyValuer with a sensitivity that is stated short by sqrt 2",
-            in_run.short_claim,
-            lambda claim, n: in_run.scores(),
-            None,
-            in_run.search,
-        ),
-        {"sensitivity"},
-    ),
-    (
-        Audited(
-            "InRunShapleyValuer with gradients that are not clipped",
-            in_run.claim,
-            lambda claim, n: in_run.scores(),
-            None,
-            lambda claim: in_run.search(claim, None),
-        ),
-        {"sensitivity"},
-    ),
-    (
-        Audited(
-            "LayeredShapleyValuer with noise for a row left out",
-            layered.one_claim,
-            lambda claim, n: layered.one_scores(n, halved=True),
-            lambda claim, n: draw_noise(claim, n) / 2,
-        ),
-        {"game", "variance"},
-    ),
-    (
-        Audited(
-            "LayeredShapleyValuer with noise for a row left out, and so is the statement",
-            lambda: layered.one_claim(halved=True),
-            lambda claim, n: layered.one_scores(n, halved=True),
-            None,
-            layered.search_one,
-        ),
-        {"game", "sensitivity"},
-    ),
-    (
-        Audited(
-            "LayeredShapleyValuer with a number of blocks that is random",
-            layered.one_claim,
-            lambda claim, n: layered.one_scores(n, clean=layered.random_clean),
-            None,
-            lambda claim: layered.search_one(claim, layered.random_clean),
-        ),
-        {"game", "sensitivity"},
-    ),
-    (
-        Audited(
-            "LayeredShapleyValuer with an intercept that is not penalised",
-            layered.intercept_noise,
-            lambda claim, n: layered.intercept_scores(n),
-            None,
+            layered.intercept_noise, lambda claim, n: layered.intercept_scores(n), None,
             layered.search_intercept,
         ),
-        {"game", "sensitivity"},
+        STATED,
     ),
-    (
-        Audited(
-            "LayeredShapleyValuer with coalitions that are known, claimed secret",
-            layered.secret_claim,
-            lambda claim, n: layered.secret_scores(n, public=True),
-        ),
-        {"game"},
+    f"{LAYERED} with coalitions that are known, claimed secret": (
+        layered_secret(N_RUNS, public=True), {"game"}
     ),
-    (
-        Audited(
-            "LayeredShapleyValuer, all values, with half the noise",
-            lambda: layered.values_claim("all"),
-            lambda claim, n: layered.values_scores("all", n, 0.5),
-            lambda claim, n: layered.values_noise("all", n, 0.5),
-            n=FITS,
-        ),
-        {"variance"},  # at epsilon 8, the game shows Laplace noise that is too small in no few fits
+    # At epsilon 8, the game shows Laplace noise that is too small in no few fits.
+    f"{LAYERED}, all values, with half the noise": (
+        layered_values("all", FITS, lambda claim: 0.5), {"variance"}
     ),
-    (
-        Audited(
-            "LayeredShapleyValuer, the vector, with noise that forgets a row's own value",
-            lambda: layered.values_claim("publish"),
-            lambda claim, n: layered.values_scores("publish", n, layered.without_own(claim)),
-            lambda claim, n: layered.values_noise("publish", n, layered.without_own(claim)),
-            n=FEW_FITS,
-        ),
-        {"variance"},  # the game shows it where fits are many
+    # The game shows it where fits are many.
+    f"{LAYERED}, the vector, with noise that forgets a row's own value": (
+        layered_values("publish", FEW_FITS, layered.without_own), {"variance"}
     ),
-]
-
-
-def entry_id(entry):
-    """Name of an entry of a table, as a parameter of a test."""
-    name = entry[0].name if isinstance(entry, tuple) else entry.name
-    values = entry if isinstance(entry, tuple) else (entry,)
-    return pytest.param(*values, id=name)
+}  # fmt: skip
 
 
 def check_audits(audited, n=None):
@@ -588,19 +418,20 @@ def check_audits(audited, n=None):
             assert not report.wasteful, report
 
 
-@pytest.mark.parametrize("audited", [entry_id(entry) for entry in AUDITED])
-def test_audits_pass(audited):
-    check_audits(audited)
+@pytest.mark.parametrize("name", AUDITED)
+def test_audits_pass(name):
+    check_audits(AUDITED[name])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("audited", [entry_id(entry) for entry in AUDITED if entry.n < N_RUNS])
-def test_audits_of_more_fits_pass(audited):
-    check_audits(audited, 2000)
+@pytest.mark.parametrize("name", [name for name, entry in AUDITED.items() if entry.n < N_RUNS])
+def test_audits_of_more_fits_pass(name):
+    check_audits(AUDITED[name], 2000)
 
 
-@pytest.mark.parametrize(("broken", "caught_by"), [entry_id(entry) for entry in BROKEN])
-def test_audits_catch(broken, caught_by):
+@pytest.mark.parametrize("name", BROKEN)
+def test_audits_catch(name):
+    broken, caught_by = BROKEN[name]
     assert {audit for audit, report in broken.audits() if not report.passed} == caught_by
 
 

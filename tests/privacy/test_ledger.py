@@ -12,6 +12,8 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import count
 
 import numpy as np
@@ -47,16 +49,23 @@ def ledger(path):
 
 
 def at_once(function, n):
-    """Call a function in n threads."""
-    threads = [threading.Thread(target=function) for _ in range(n)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    """Sorted outcomes of a function in n threads: what str gives, or the type of the error."""
+    barrier = threading.Barrier(n)
+
+    def outcome(_):
+        barrier.wait()
+        try:
+            return str(function())
+        except Exception as error:
+            return type(error).__name__
+
+    with ThreadPoolExecutor(n) as pool:
+        return sorted(pool.map(outcome, range(n)))
 
 
-def total(ledger):
-    return ComposedEvent(tuple(charge.event for charge in ledger.charges))
+def execute(path, statement):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        return connection.execute(statement).fetchone()
 
 
 # Composition ---------------------------------------------------------------------------------
@@ -75,21 +84,19 @@ def test_gaussian_fits_compose_exactly(ledger):
     assert {charge.process for charge in ledger.charges} == {os.getpid()}
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        calibrate_gaussian(3.0, 1e-5, 0.7),
-        calibrate_counts(3.0, 1e-5, 13),
-        OpaqueEvent(3.0, 1e-5),
-        LaplaceEvent(1.0, 3.0),
-    ],
-    ids=lambda event: type(event).__name__,
-)
+WHOLE = [
+    calibrate_gaussian(3.0, 1e-5, 0.7), calibrate_counts(3.0, 1e-5, 13), OpaqueEvent(3.0, 1e-5),
+    LaplaceEvent(1.0, 3.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("event", WHOLE, ids=lambda event: type(event).__name__)
 def test_one_fit_of_the_whole_budget_fits(event):
     ledger = Ledger(None, "d", **BUDGET)
     ledger.charge(event)
     with pytest.raises(ValueError, match="must fit what is left"):
         ledger.charge(event)
+    assert ledger.plan(1) == 0.0
 
 
 def test_anything_else_composes_on_the_safe_side(ledger):
@@ -195,19 +202,14 @@ def test_the_budget_is_that_in_the_file(tmp_path):
     path.unlink()
     Ledger(path, "d", epsilon=0.1, delta=1e-5)
     for each in (ledger, revived):
-        with pytest.raises(ValueError, match=r"what is left of the budget epsilon=0\.1"):
-            each.charge(large)
-        with pytest.raises(ValueError, match=r"what is left of the budget epsilon=0\.1"):
-            each.plan(1, large)
+        for use in (lambda e=each: e.charge(large), lambda e=each: e.plan(1, large)):
+            with pytest.raises(ValueError, match=r"what is left of the budget epsilon=0\.1"):
+                use()
         assert each.plan(1) == each.epsilon == 0.1
         assert each.n_charges == 0
-    with pytest.raises(AttributeError):
-        ledger.epsilon = 100.0
-
-
-def test_the_budget_in_memory_cannot_be_set():
-    with pytest.raises(AttributeError):
-        Ledger(None, "d", **BUDGET).delta = 0.5
+    for fixed in (ledger, Ledger(None, "d", **BUDGET)):
+        with pytest.raises(AttributeError):
+            fixed.epsilon = 100.0
 
 
 def test_a_large_budget_affords_discrete_noise(path):
@@ -217,16 +219,15 @@ def test_a_large_budget_affords_discrete_noise(path):
     assert 40 < ledger.spent < 42
 
 
-def other_database(path):
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE terms (dataset_name TEXT)")
-    connection.close()
+@pytest.fixture
+def waits_for_no_other_process(monkeypatch):
+    monkeypatch.setattr(time, "monotonic", count(step=10.0).__next__)
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        other_database,
+        lambda path: execute(path, "CREATE TABLE terms (dataset_name TEXT)"),
         lambda path: path.touch(),
         lambda path: path.write_bytes(b"SQLite format 3\0"),
         lambda path: path.mkdir(),
@@ -235,8 +236,8 @@ def other_database(path):
     ],
     ids=["database", "empty", "cut", "folder", "pipe", "link"],
 )
-def test_what_is_no_ledger_is_refused_and_left_alone(make, tmp_path, monkeypatch):
-    monkeypatch.setattr(time, "monotonic", count(step=10.0).__next__)  # waits for no other process
+@pytest.mark.usefixtures("waits_for_no_other_process")
+def test_what_is_no_ledger_is_refused_and_left_alone(make, tmp_path):
     path = tmp_path / "budget.sqlite"
     make(path)
     before = path.read_bytes() if path.is_file() else None
@@ -247,86 +248,54 @@ def test_what_is_no_ledger_is_refused_and_left_alone(make, tmp_path, monkeypatch
     assert os.listdir(tmp_path) == [path.name]
 
 
-def overwrite(statement):
-    def change(path):
-        with sqlite3.connect(path) as connection:
-            connection.execute(statement)
-        connection.close()
-
-    return change
+EVENTS = ['{', '[]', '{"type": "GaussianEvent", "size": 1}', '{"type": []}',
+          '{"type": "GaussianEvent", "scale": 1%s}' % ("0" * 400)]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda path: path.write_bytes(path.read_bytes()[:4096]),
-        lambda path: path.write_bytes(path.read_bytes()[:100] + bytes(8000)),
-        lambda path: path.write_bytes(b""),
-        lambda path: path.write_bytes(b"something else altogether"),
-        overwrite("DROP TABLE charges"),
-        overwrite("DELETE FROM terms"),
-        overwrite("INSERT INTO terms SELECT * FROM terms"),
-        overwrite("UPDATE terms SET epsilon = 'much'"),
-        overwrite("UPDATE terms SET delta = -1"),
-        overwrite("UPDATE terms SET relation = 'cousins'"),
-        overwrite("UPDATE charges SET event = '{'"),
-        overwrite("UPDATE charges SET event = '[]'"),
-        overwrite("""UPDATE charges SET event = '{"type": "GaussianEvent", "size": 1}'"""),
-        overwrite("""UPDATE charges SET event = '{"type": []}'"""),
-        overwrite(
-            """UPDATE charges SET event = '{"type": "GaussianEvent", "scale": 1%s}'""" % ("0" * 400)
-        ),
-        overwrite("UPDATE charges SET event = x'ff'"),
-        overwrite("UPDATE charges SET label = CAST(x'ff' AS TEXT)"),
+        lambda content: content[:4096],
+        lambda content: content[:100] + bytes(8000),
+        lambda content: b"",
+        lambda content: b"something else altogether",
+        "DROP TABLE charges",
+        "DELETE FROM terms",
+        "INSERT INTO terms SELECT * FROM terms",
+        "UPDATE terms SET epsilon = 'much'",
+        "UPDATE terms SET delta = -1",
+        "UPDATE terms SET relation = 'cousins'",
+        *(f"UPDATE charges SET event = '{event}'" for event in EVENTS),
+        "UPDATE charges SET event = x'ff'",
+        "UPDATE charges SET label = CAST(x'ff' AS TEXT)",
     ],
-)  # fmt: skip
-def test_a_damaged_file_is_a_value_error(damage, tmp_path, monkeypatch):
-    monkeypatch.setattr(time, "monotonic", count(step=10.0).__next__)  # waits for no other process
+)
+@pytest.mark.usefixtures("waits_for_no_other_process")
+def test_a_damaged_file_is_a_value_error(damage, tmp_path):
     path = tmp_path / "budget.sqlite"
     ledger = Ledger(path, "d", **BUDGET)
     ledger.charge(GaussianEvent(10.0))
-    damage(path)
+    if isinstance(damage, str):
+        execute(path, damage)
+    else:
+        path.write_bytes(damage(path.read_bytes()))
     uses = [
-        lambda: ledger.charge(GaussianEvent(10.0)),
-        lambda: ledger.plan(2),
-        lambda: ledger.spent,
-        lambda: ledger.charges,
-        lambda: Ledger(path, "d").spent,
-    ]
+        lambda: ledger.charge(GaussianEvent(10.0)), lambda: ledger.plan(2), lambda: ledger.spent,
+        lambda: ledger.charges, lambda: Ledger(path, "d").spent,
+    ]  # fmt: skip
     for use in uses:
         with pytest.raises(ValueError, match=r"ledger('s SQLite file| must hold charges)"):
             use()
 
 
 def test_processes_that_create_one_ledger_together(tmp_path):
-    path, n = tmp_path / "budget.sqlite", 8
-    barrier, failures = threading.Barrier(n), []
-
-    def make():
-        barrier.wait()
-        try:
-            Ledger(path, "d", **BUDGET).charge(GaussianEvent(100.0))
-        except Exception as error:
-            failures.append(error)
-
-    at_once(make, n)
-    assert not failures
-    assert Ledger(path, "d").n_charges == n
+    path = tmp_path / "budget.sqlite"
+    found = at_once(lambda: Ledger(path, "d", **BUDGET).charge(GaussianEvent(100.0)).number, 8)
+    assert found == [*"12345678"]
+    assert Ledger(path, "d").n_charges == 8
 
 
-def test_refused_fits_draw_nothing(ledger, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(secrets, "token_bytes", lambda n: drawn.append(n) or bytes(n))
-    with pytest.raises(ValueError, match="must fit what is left"):
-        Release(GaussianEvent(0.1), ledger).of([1.0])
-    assert not drawn
-    assert ledger.n_charges == 0
-    Release(GaussianEvent(10.0), ledger).of([1.0])
-    assert drawn
-    assert ledger.n_charges == 1
-
-
-def test_charge_comes_before_noise(ledger, monkeypatch):
+def test_charge_comes_before_noise_and_refused_fits_draw_nothing(ledger, monkeypatch):
     seen = []
 
     def token_bytes(n):
@@ -334,8 +303,12 @@ def test_charge_comes_before_noise(ledger, monkeypatch):
         return bytes(n)
 
     monkeypatch.setattr(secrets, "token_bytes", token_bytes)
+    with pytest.raises(ValueError, match="must fit what is left"):
+        Release(GaussianEvent(0.1), ledger).of([1.0])
+    assert not seen
+    assert ledger.n_charges == 0
     Release(GaussianEvent(10.0), ledger).of([1.0])
-    assert set(seen) == {1}
+    assert set(seen) == {1} == {ledger.n_charges}
 
 
 def test_plain_events_only(ledger):
@@ -374,11 +347,6 @@ def test_plan_refusals(ledger):
         ledger.plan(1, epsilon=1.0, delta=0)
 
 
-def test_a_spent_budget_affords_nothing(ledger):
-    ledger.charge(OpaqueEvent(3.0, 1e-5))
-    assert ledger.plan(1) == 0.0
-
-
 # As a parameter ------------------------------------------------------------------------------
 
 
@@ -399,6 +367,9 @@ class PrivateMean(RegressorMixin, BaseEstimator):
         return np.full(len(X), self.mean_ + self.shift)
 
 
+ROWS = np.zeros((30, 1)), np.linspace(0, 1, 30)
+
+
 def test_copies_are_the_ledger(ledger):
     assert copy.copy(ledger) is ledger
     assert copy.deepcopy(ledger) is ledger
@@ -410,11 +381,10 @@ def test_copies_are_the_ledger(ledger):
 
 def test_grid_search_charges_every_candidate(tmp_path):
     ledger = Ledger(tmp_path / "budget.sqlite", "rows", **BUDGET)
-    X, y = np.zeros((30, 1)), np.linspace(0, 1, 30)
     grid = {"shift": [0.0, 0.1, 0.2, 0.3]}
     n_fits = 4 * 2 + 1
     model = PrivateMean(epsilon=ledger.plan(n_fits), ledger=ledger)
-    GridSearchCV(model, grid, cv=2, n_jobs=2).fit(X, y)
+    GridSearchCV(model, grid, cv=2, n_jobs=2).fit(*ROWS)
     assert ledger.n_charges == n_fits
     # Nine fits, of three data sizes or one, compose to the budget.
     assert 2.85 < ledger.spent <= 3.0
@@ -423,12 +393,11 @@ def test_grid_search_charges_every_candidate(tmp_path):
 
 def test_grid_search_in_memory_works_in_one_process_and_refuses_several():
     ledger = Ledger(None, "rows", **BUDGET)
-    X, y = np.zeros((30, 1)), np.linspace(0, 1, 30)
     model = PrivateMean(epsilon=0.5, ledger=ledger)
-    GridSearchCV(model, {"shift": [0.0, 0.1]}, cv=2).fit(X, y)
+    GridSearchCV(model, {"shift": [0.0, 0.1]}, cv=2).fit(*ROWS)
     assert ledger.n_charges == 5
     with pytest.raises(RuntimeError, match=r"Pass a path, as in Ledger\('budget.sqlite'"):
-        GridSearchCV(model, {"shift": [0.0, 0.1]}, cv=2, n_jobs=2, error_score="raise").fit(X, y)
+        GridSearchCV(model, {"shift": [0.0, 0.1]}, cv=2, n_jobs=2, error_score="raise").fit(*ROWS)
     assert ledger.n_charges == 5
 
 
@@ -480,26 +449,20 @@ def test_path_survives_another_directory(tmp_path, monkeypatch):
 # Threads and processes -----------------------------------------------------------------------
 
 
+FITS = GaussianEvent(calibrate_gaussian(3.0, 1e-5, math.sqrt(6.5)).scale)  # 6 of them fit
+
+
 def test_threads_never_overrun(ledger):
-    event = GaussianEvent(calibrate_gaussian(3.0, 1e-5, math.sqrt(6.5)).scale)  # 6 of 12 fit
-    outcomes = []
-
-    def fit():
-        try:
-            outcomes.append(ledger.charge(event).number)
-        except ValueError:
-            outcomes.append(None)
-
-    at_once(fit, 12)
-    assert sorted(n for n in outcomes if n) == [1, 2, 3, 4, 5, 6]
+    outcomes = at_once(lambda: ledger.charge(FITS).number, 12)
+    assert outcomes == [*"123456", *["ValueError"] * 6]
     assert ledger.n_charges == 6
 
 
 def test_charges_queue_for_the_file(tmp_path, monkeypatch):
     # Twelve openers of one file all find room before any of them charges: there is room for 6.
-    path, event, n = tmp_path / "budget.sqlite", FITS, 12
+    path, n = tmp_path / "budget.sqlite", 12
     Ledger(path, "rows", **BUDGET)
-    barrier, looked, outcomes = threading.Barrier(n), threading.local(), []
+    barrier, looked = threading.Barrier(n), threading.local()
 
     def slow_delta(*args):
         delta = get_delta(*args)
@@ -511,18 +474,8 @@ def test_charges_queue_for_the_file(tmp_path, monkeypatch):
         return delta
 
     monkeypatch.setattr("skvalue.privacy.ledger.get_delta", slow_delta)
-
-    def fit():
-        try:
-            outcomes.append(Ledger(path, "rows").charge(event).number)
-        except Exception as error:
-            outcomes.append(type(error).__name__)
-
-    at_once(fit, n)
-    assert sorted(map(str, outcomes)) == [*"123456", *["ValueError"] * 6]
-
-
-FITS = GaussianEvent(calibrate_gaussian(3.0, 1e-5, math.sqrt(6.5)).scale)  # 6 of them fit
+    outcomes = at_once(lambda: Ledger(path, "rows").charge(FITS).number, n)
+    assert outcomes == [*"123456", *["ValueError"] * 6]
 
 
 def fit_again_and_again(ledger, releases, n_fits, pause):
@@ -533,10 +486,8 @@ def fit_again_and_again(ledger, releases, n_fits, pause):
         except ValueError:
             return
         time.sleep(pause)
-        line = f"{charge.number}\n".encode()
-        handle = os.open(releases, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.write(handle, line)
-        os.close(handle)
+        with open(releases, "ab", buffering=0) as file:
+            file.write(f"{charge.number}\n".encode())
 
 
 def one_round(folder, rng, kill_within=None):
@@ -546,13 +497,8 @@ def one_round(folder, rng, kill_within=None):
     ledger = Ledger(folder / "budget.sqlite", "rows", **BUDGET)
     releases = folder / "releases"
     releases.touch()
-    workers = [
-        context.Process(
-            target=fit_again_and_again,
-            args=(ledger, str(releases), n_fits, rng.uniform(0.02, 0.06)),
-        )
-        for n_fits in (3, 3, 2, 2)
-    ]
+    arguments = [(ledger, str(releases), n, rng.uniform(0.02, 0.06)) for n in (3, 3, 2, 2)]
+    workers = [context.Process(target=fit_again_and_again, args=args) for args in arguments]
     for worker in workers:
         worker.start()
     if kill_within is not None:
@@ -564,15 +510,14 @@ def one_round(folder, rng, kill_within=None):
     for worker in workers:
         worker.join(60)
         assert worker.exitcode is not None
-    with sqlite3.connect(ledger.path) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    connection.close()
+    assert execute(ledger.path, "PRAGMA integrity_check") == ("ok",)
     charged = [charge.number for charge in ledger.charges]
     released = [int(line) for line in releases.read_text().split()]
     assert charged == list(range(1, len(charged) + 1))
     assert len(set(released)) == len(released)
     assert set(released) <= set(charged)
-    assert not charged or get_delta(total(ledger), 3.0) <= 1e-5
+    total = ComposedEvent(tuple(charge.event for charge in ledger.charges)) if charged else None
+    assert not charged or get_delta(total, 3.0) <= 1e-5
     # The ledger still works: it takes what is left and no more.
     while ledger.n_charges < 6:
         ledger.charge(FITS)
