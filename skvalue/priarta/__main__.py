@@ -35,13 +35,11 @@ def _parser(prog):
     summarize.set_defaults(command=_summarize)
     summarize.add_argument("model", help="folder that the buyer exported")
     summarize.add_argument("rows", help="an .npz, .npy or .csv (no header) file of your rows")
-    summarize.add_argument(
-        "--epsilon",
-        type=float,
-        required=True,
-        help="above 0; all that is released is epsilon-differentially private with --delta: "
-        "smaller is more private and noisier, 1 is a common choice",
+    about_epsilon = (
+        "above 0; all that is released is epsilon-differentially private with --delta: "
+        "smaller is more private and noisier, 1 is a common choice"
     )
+    summarize.add_argument("--epsilon", type=float, required=True, help=about_epsilon)
     summarize.add_argument("--delta", type=float, required=True, help="such as 1e-5, below 1/n")
     summarize.add_argument("--relation", default="replace", help="replace, null or add_remove")
     summarize.add_argument("--ledger", help="file of the ledger of these rows")
@@ -78,14 +76,8 @@ def _release(options):
             "skvalue.privacy.Ledger(FILE, NAME, epsilon=..., delta=...)."
         )
     ledger = None if options.ledger is None else Ledger(options.ledger, options.dataset_name)
-    seller = SellerRelease(
-        model,
-        options.epsilon,
-        delta=options.delta,
-        relation=options.relation,
-        ledger=ledger,
-    )
-    return seller.fit(read_rows(options.rows))
+    told = {"delta": options.delta, "relation": options.relation, "ledger": ledger}
+    return SellerRelease(model, options.epsilon, **told).fit(read_rows(options.rows))
 
 
 def _check(options):
@@ -105,10 +97,17 @@ def read_rows(path):
     if kind not in (".npz", ".npy", ".csv"):
         raise ValueError(f"rows must be an .npz, .npy or .csv file. Got {path}.")
     if kind == ".csv":
+        what = ".csv file of numbers without a header"
         read = partial(np.loadtxt, delimiter=",", ndmin=2)
-        rows = _loaded(path, ".csv file of numbers without a header", read, path)
     else:
-        rows = _loaded(path, f"whole {kind} file of one array of numbers", _read_arrays, path, kind)
+        what = f"whole {kind} file of one array of numbers"
+        read = partial(_read_arrays, kind=kind)
+    try:
+        rows = read(path)
+    except OSError:
+        raise
+    except Exception as error:  # a damaged file can raise anything
+        raise ValueError(f"rows must be a {what}. Got {path}: {error}") from None
     if rows.ndim == 0 or rows.dtype.kind not in "buif":
         raise ValueError(
             f"rows must be an array of real numbers. Got {path}, which holds {rows.dtype}."
@@ -126,15 +125,6 @@ def _read_arrays(path, kind):
         if len(arrays.files) != 1:
             raise ValueError(f"the arrays {sorted(arrays.files)}")
         return arrays[arrays.files[0]]
-
-
-def _loaded(path, what, load, *args):
-    try:
-        return load(*args)
-    except OSError:
-        raise
-    except Exception as error:  # a damaged file can raise anything
-        raise ValueError(f"rows must be a {what}. Got {path}: {error}") from None
 
 
 if __name__ == "__main__":

@@ -65,6 +65,10 @@ class _MarketDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
+    def _draw_map(self, ax, rows, label, **style):
+        self.image_ = ax.imshow(rows, vmin=0, **style)
+        ax.figure.colorbar(self.image_, ax=ax, label=label)
+
 
 class SellerScoresDisplay(_MarketDisplay):
     """Bar chart of scores of sellers, with standard errors and noise floors.
@@ -182,8 +186,7 @@ class PairwiseDistancesDisplay(_MarketDisplay):
 
     def _draw(self, ax, distances, names):
         places = np.arange(len(distances))
-        self.image_ = ax.imshow(distances, cmap="cividis", vmin=0)
-        ax.figure.colorbar(self.image_, ax=ax, label="distance")
+        self._draw_map(ax, distances, "distance", cmap="cividis")
         middle = distances.max(initial=0.0) / 2
         if len(distances) <= 12:
             for (i, j), distance in np.ndenumerate(distances):
@@ -238,10 +241,8 @@ class DirectionsDisplay(_MarketDisplay):
 
     def _draw(self, ax, contributions, names):
         n, _, d = contributions.shape
-        self.image_ = ax.imshow(
-            contributions.reshape(n, 2 * d), cmap="Blues", vmin=0, aspect="auto"
-        )
-        ax.figure.colorbar(self.image_, ax=ax, label="part of the squared distance")
+        rows = contributions.reshape(n, 2 * d)
+        self._draw_map(ax, rows, "part of the squared distance", cmap="Blues", aspect="auto")
         ax.axvline(d - 0.5, color="black", lw=1)
         step = max(1, d // 8)
         ticks = np.arange(0, d, step)

@@ -1,7 +1,7 @@
 """Privacy loss distributions by dp-accounting, which is imported late because it is slow."""
 
 import math
-from functools import lru_cache, reduce, singledispatch
+from functools import lru_cache, reduce
 
 import numpy as np
 
@@ -17,21 +17,6 @@ from .events import (
 _INTERVAL = 1e-4  # width of the grid for small losses; losses are rounded pessimistically
 _LONGEST = 50.0  # largest loss on a grid of this width
 _REACH = 9.5  # standard deviations on the grid; the mass beyond (1e-21) has infinite loss
-
-
-def _library():
-    from dp_accounting.pld import privacy_loss_distribution
-
-    return privacy_loss_distribution
-
-
-def _grid(interval, probability):
-    """Options of the mechanisms of dp-accounting: the grid of losses, and the sampling."""
-    return {
-        "value_discretization_interval": interval,
-        "sampling_prob": probability,
-        "use_connect_dots": True,  # the default for discrete Gaussians wastes a third
-    }
 
 
 def compose_plds(parts):
@@ -68,45 +53,31 @@ def _largest_loss(event):
     return mu**2 / 2 + _REACH * mu
 
 
-@singledispatch
 def _noise_pld(event, probability, replaced, interval):
-    raise TypeError(f"event must be one whose privacy loss is known. Got {event!r}.")
-
-
-@_noise_pld.register
-def _(event: GaussianEvent, probability, replaced, interval):
+    from dp_accounting.pld import privacy_loss_distribution as library
+    from dp_accounting.pld.common import DifferentialPrivacyParameters
     from dp_accounting.privacy_accountant import NeighboringRelation
 
-    relation = NeighboringRelation.REPLACE_ONE if replaced else NeighboringRelation.REPLACE_SPECIAL
-    return _library().from_gaussian_mechanism(
-        event.scale / event.sensitivity,
-        neighboring_relation=relation,
-        **_grid(interval, probability),
-    )
-
-
-@_noise_pld.register
-def _(event: LaplaceEvent, probability, replaced, interval):
-    # The worst case is that one coordinate changes by the whole L1 sensitivity.
-    scale = event.scale / event.sensitivity
-    return _library().from_laplace_mechanism(scale, **_grid(interval, probability))
-
-
-@_noise_pld.register
-def _(event: OpaqueEvent, probability, replaced, interval):
-    from dp_accounting.pld.common import DifferentialPrivacyParameters
-
-    return _library().from_privacy_parameters(
-        DifferentialPrivacyParameters(event.epsilon, event.delta), interval
-    )
-
-
-@_noise_pld.register
-def _(event: DiscreteGaussianEvent, probability, replaced, interval):
-    if event.contributions == 1:
-        return _library().from_discrete_gaussian_mechanism(
-            event.scale, sensitivity=event.step, **_grid(interval, probability)
-        )
+    options = {
+        "value_discretization_interval": interval,
+        "sampling_prob": probability,
+        "use_connect_dots": True,  # the default for discrete Gaussians wastes a third
+    }
+    match event:
+        case GaussianEvent():
+            one, special = NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_SPECIAL
+            options["neighboring_relation"] = one if replaced else special
+            return library.from_gaussian_mechanism(event.scale / event.sensitivity, **options)
+        case LaplaceEvent():  # the worst case: one coordinate changes by the whole L1 sensitivity
+            return library.from_laplace_mechanism(event.scale / event.sensitivity, **options)
+        case OpaqueEvent():
+            bound = DifferentialPrivacyParameters(event.epsilon, event.delta)
+            return library.from_privacy_parameters(bound, interval)
+        case DiscreteGaussianEvent(contributions=1):
+            return library.from_discrete_gaussian_mechanism(
+                event.scale, sensitivity=event.step, **options
+            )
+    # The noise of several counts.
     end = math.ceil(_largest_loss(event) / interval) + 1
     losses = np.arange(-end, end + 1) * interval
 
@@ -114,10 +85,10 @@ def _(event: DiscreteGaussianEvent, probability, replaced, interval):
         return lattice_delta(epsilons, event.scale, event.contributions, event.step)
 
     if probability == 1:
-        return _library().PrivacyLossDistribution(_connect_dots(interval, end, profile(losses)))
+        return library.PrivacyLossDistribution(_connect_dots(interval, end, profile(losses)))
     removed = _connect_dots(interval, end, _sampled_removal(losses, profile, probability))
     added = _connect_dots(interval, end, _sampled_addition(losses, profile, probability))
-    return _library().PrivacyLossDistribution(removed, added)
+    return library.PrivacyLossDistribution(removed, added)
 
 
 def _connect_dots(interval, end, deltas):

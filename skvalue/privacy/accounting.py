@@ -8,7 +8,7 @@ dp-accounting, which rounds pessimistically. Unknown events are refused.
 
 import math
 from collections import Counter
-from functools import partial, singledispatch
+from functools import partial
 
 from scipy.optimize import brentq
 
@@ -239,36 +239,25 @@ def _sampler_slack(parts, epsilon):
 # Single events -----------------------------------------------------------------------------------
 
 
-@singledispatch
 def _delta(event, epsilon):
+    match event:
+        case GaussianEvent():
+            return delta_from_mu(epsilon, event.sensitivity / event.scale)
+        case DiscreteGaussianEvent():
+            exact = lattice_delta(epsilon, event.scale, event.contributions, event.step)
+            return float(exact) * (1 + _LATTICE_MARGIN)
+        case LaplaceEvent():
+            # The worst case is that one coordinate changes by the whole L1 sensitivity: thresholds
+            # on it are optimal tests of every pair of shifts, so steps along several coordinates
+            # compose to it.
+            return -math.expm1(min(0.0, (epsilon - event.sensitivity / event.scale) / 2))
+        case OpaqueEvent():
+            # Randomised response dominates: Kairouz, Oh and Viswanath, ICML 2015, Theorem 3.
+            if epsilon >= event.epsilon:
+                return event.delta
+            rest = -math.expm1(epsilon - event.epsilon) / (1 + math.exp(-event.epsilon))
+            return event.delta + (1 - event.delta) * rest
     raise TypeError(f"event must be one whose privacy loss is known. Got {event!r}.")
-
-
-@_delta.register
-def _(event: GaussianEvent, epsilon):
-    return delta_from_mu(epsilon, event.sensitivity / event.scale)
-
-
-@_delta.register
-def _(event: DiscreteGaussianEvent, epsilon):
-    exact = float(lattice_delta(epsilon, event.scale, event.contributions, event.step))
-    return exact * (1 + _LATTICE_MARGIN)
-
-
-@_delta.register
-def _(event: LaplaceEvent, epsilon):
-    # The worst case is that one coordinate changes by the whole L1 sensitivity: thresholds on it
-    # are optimal tests of every pair of shifts, so steps along several coordinates compose to it.
-    return -math.expm1(min(0.0, (epsilon - event.sensitivity / event.scale) / 2))
-
-
-@_delta.register
-def _(event: OpaqueEvent, epsilon):
-    # Randomised response dominates: Kairouz, Oh and Viswanath, ICML 2015, Theorem 3.
-    if epsilon >= event.epsilon:
-        return event.delta
-    rest = -math.expm1(epsilon - event.epsilon) / (1 + math.exp(-event.epsilon))
-    return event.delta + (1 - event.delta) * rest
 
 
 def _epsilon(event, delta):

@@ -2,14 +2,11 @@
 
 import math
 from dataclasses import replace
-from functools import singledispatch
 
 from .._utils.checks import check_relation
 from .events import (
     ComposedEvent,
     DiscreteGaussianEvent,
-    GaussianEvent,
-    LaplaceEvent,
     OpaqueEvent,
     PoissonSampledEvent,
     SelfComposedEvent,
@@ -60,46 +57,19 @@ def convert(event, relation):
             f"relation must be one that {event.relation!r} implies: 'add_remove' implies 'null', "
             f"and both imply 'replace'. Got {relation!r}."
         )
-    return _restate(event, relation)
-
-
-@singledispatch
-def _restate(event, relation):
-    raise TypeError(f"event has no known restatement under {relation!r}. Got {event!r}.")
-
-
-@_restate.register(GaussianEvent)
-@_restate.register(LaplaceEvent)
-def _(event, relation):
+    match event:
+        case SelfComposedEvent():
+            return SelfComposedEvent(convert(event.event, relation), event.count)
+        case ComposedEvent():
+            return ComposedEvent(tuple(convert(part, relation) for part in event.events))
+        case PoissonSampledEvent():
+            return replace(event, relation=relation)
+        case OpaqueEvent() if relation != "replace":
+            return replace(event, relation=relation)
+        case OpaqueEvent():  # group privacy of two steps
+            delta = (1 + math.exp(min(event.epsilon, 700.0))) * event.delta
+            return OpaqueEvent(2 * event.epsilon, min(delta, 1 - 1e-16), relation)
+    # Contributions to counts are non-negative: one to which both rows add changes by `step`.
+    name = "contributions" if isinstance(event, DiscreteGaussianEvent) else "sensitivity"
     steps = 2 if relation == "replace" else 1
-    return replace(event, sensitivity=steps * event.sensitivity, relation=relation)
-
-
-@_restate.register
-def _(event: DiscreteGaussianEvent, relation):
-    # A count to which both rows add changes by at most `step`: contributions are non-negative.
-    steps = 2 if relation == "replace" else 1
-    return replace(event, contributions=steps * event.contributions, relation=relation)
-
-
-@_restate.register
-def _(event: OpaqueEvent, relation):
-    if relation != "replace":
-        return replace(event, relation=relation)
-    delta = (1 + math.exp(min(event.epsilon, 700.0))) * event.delta  # group privacy of two steps
-    return OpaqueEvent(2 * event.epsilon, min(delta, 1 - 1e-16), relation)
-
-
-@_restate.register
-def _(event: PoissonSampledEvent, relation):
-    return replace(event, relation=relation)
-
-
-@_restate.register
-def _(event: SelfComposedEvent, relation):
-    return SelfComposedEvent(convert(event.event, relation), event.count)
-
-
-@_restate.register
-def _(event: ComposedEvent, relation):
-    return ComposedEvent(tuple(convert(part, relation) for part in event.events))
+    return replace(event, **{name: steps * getattr(event, name), "relation": relation})

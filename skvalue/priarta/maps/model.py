@@ -14,6 +14,7 @@ from ._weights_file import load_weights, save_weights
 
 _FORMAT, _VERSION = "skvalue.priarta.BuyerModel", 1
 _CONFIG = "config.json"
+_PARTS = {"representation": REPRESENTATIONS, "latent": LATENTS}
 _MOST_CONFIG_BYTES = 4_000_000
 
 
@@ -169,16 +170,13 @@ class BuyerModel:
         text = read_text(os.path.join(folder, _CONFIG), _MOST_CONFIG_BYTES, _CONFIG)
         names = {"representation", "latent", "max_norm", "mean_weight", "fingerprint"}
         config = read_record(text, _FORMAT, _VERSION, names, _MOST_CONFIG_BYTES, _CONFIG)
-        for part in ("representation", "latent"):
+        for part in _PARTS:
             _check_record(config[part], part)
         arrays = load_weights(folder, _has_network(config))
         for name in arrays:
             if name != "centre" and not name.startswith(("representation/", "latent/")):
                 refuse("names of the weights", "the centre's or those of a map", name)
-        maps = [
-            _load_map(config[part], part, names, arrays)
-            for part, names in (("representation", REPRESENTATIONS), ("latent", LATENTS))
-        ]
+        maps = [_load_map(config[part], part, arrays) for part in _PARTS]
         centre = arrays.get("centre")
         if centre is None:
             raise ValueError(f"The weights must hold the centre. Got {sorted(arrays)}.")
@@ -195,7 +193,7 @@ class BuyerModel:
         """Configuration and arrays to write."""
         config = {"format": _FORMAT, "version": _VERSION}
         arrays = {"centre": self.centre}
-        for part, names in (("representation", REPRESENTATIONS), ("latent", LATENTS)):
+        for part, names in _PARTS.items():
             fitted = getattr(self, part)
             name = name_of(fitted, names)
             if name is None or not hasattr(fitted, "to_arrays"):
@@ -233,7 +231,7 @@ def map_rows(representation, latent, X):
 
 
 def _has_network(config):
-    return any(config[part]["name"] in NETWORKS for part in ("representation", "latent"))
+    return any(config[part]["name"] in NETWORKS for part in _PARTS)
 
 
 def _check_record(record, part):
@@ -242,10 +240,9 @@ def _check_record(record, part):
         refuse(part, "an object with a name and a config", record)
 
 
-def _load_map(record, part, names, arrays):
-    cls = class_named(record["name"], names)
-    part = f"{part}/"
-    weights = {key.removeprefix(part): a for key, a in arrays.items() if key.startswith(part)}
+def _load_map(record, part, arrays):
+    cls, prefix = class_named(record["name"], _PARTS[part]), f"{part}/"
+    weights = {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
     return cls.from_arrays(weights, record["config"])
 
 
