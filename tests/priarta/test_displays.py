@@ -55,28 +55,25 @@ def test_directions(market):
     assert np.array_equal(drawn, scorer.explain(summaries).reshape(3, 6))
 
 
-@pytest.mark.parametrize(
-    "display",
-    [
-        SellerScoresDisplay([1.0, 2.0], names=["a"]),
-        PairwiseDistancesDisplay(np.zeros((2, 2)), names=["a"]),
-        DirectionsDisplay(np.zeros((2, 2, 3)), names=["a"]),
-    ],
+DISPLAYS = pytest.mark.parametrize(
+    ("display", "shape"),
+    [(SellerScoresDisplay, ()), (PairwiseDistancesDisplay, None), (DirectionsDisplay, (2, 3))],
 )
-def test_refusals(display):
+
+
+def display_of(display, shape, n, **options):
+    return display(np.ones((n, n) if shape is None else (n, *shape)), **options)
+
+
+@DISPLAYS
+def test_refusals(display, shape):
     with pytest.raises(ValueError, match="names must have one entry per seller, 2. Got 1"):
-        display.plot()
+        display_of(display, shape, 2, names=["a"]).plot()
 
 
-@pytest.mark.parametrize(
-    "display",
-    [
-        SellerScoresDisplay(np.arange(60.0)),
-        PairwiseDistancesDisplay(np.zeros((60, 60))),
-        DirectionsDisplay(np.zeros((60, 2, 3))),
-    ],
-)
-def test_many_names_have_room(display):
+@DISPLAYS
+def test_many_names_have_room(display, shape):
+    display = display_of(display, shape, 60)
     display.plot().figure_.canvas.draw()
     boxes = [label.get_window_extent() for label in display.ax_.get_yticklabels()]
     middles = np.sort([(box.y0 + box.y1) / 2 for box in boxes])

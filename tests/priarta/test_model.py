@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skvalue.priarta import BuyerModel, Identity, PriArTaScorer, PrincipalComponents, Summary
 from skvalue.priarta.__main__ import main, read_rows
+from skvalue.privacy import Ledger
 
 from .markets import gaussian_rows
 
@@ -42,6 +43,11 @@ def test_there_and_back(representation, latent, rng, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["config.json", "weights.npz"]
 
 
+def refused(folder, message):
+    with pytest.raises(ValueError, match=message):
+        BuyerModel.load(folder)
+
+
 def test_no_model_is_overwritten(folder):
     scorer, path = folder
     before = (path / "config.json").read_bytes()
@@ -61,15 +67,11 @@ def test_fingerprint_is_of_everything(rng):
     prints = {
         PriArTaScorer(**setting).fit(X).model_.fingerprint
         for setting in (
-            {},
-            dict(max_norm=1.0),
-            dict(mean_weight=0.5),
-            dict(latent="pca"),
-            dict(representation=Identity(standardize=True)),
-            dict(representation=StandardScaler()),
+            {}, dict(max_norm=1.0), dict(mean_weight=0.5), dict(latent="pca"),
+            dict(representation=Identity(standardize=True)), dict(representation=StandardScaler()),
             dict(representation=np.asarray),
         )
-    }
+    }  # fmt: skip
     assert len(prints) == 7
     again = [PriArTaScorer(StandardScaler()).fit(X).model_.fingerprint for _ in range(2)]
     assert again[0] == again[1]
@@ -92,34 +94,22 @@ def change_config(folder, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (dict(format="other"), "config.json must be of format"),
-        (dict(version=True), "must be of format 'skvalue.priarta.BuyerModel', version 1. Got"),
-        (dict(version=1.0), "must be of format 'skvalue.priarta.BuyerModel', version 1. Got"),
-        (dict(max_norm=10**400), "max_norm must be a number above 0"),
-        (dict(mean_weight=10**400), "mean_weight must be a number above 0"),
-        (dict(version=2), "must be of format 'skvalue.priarta.BuyerModel', version 1. Got"),
+        (dict(format="other"), "of format"),
+        *((dict(version=version), "version 1. Got") for version in (True, 1.0, 2)),
+        *((dict(max_norm=norm), "max_norm must be") for norm in (10**400, -1.0, "1")),
+        *((dict(mean_weight=weight), "mean_weight must be") for weight in (10**400, True)),
         (dict(code="import os"), "exactly the fields of a BuyerModel. Got .'code'. wrong"),
-        (dict(max_norm=2.0), "fingerprint must be that of the folder's content"),
-        (dict(max_norm=-1.0), "max_norm must be a number above 0"),
-        (dict(max_norm="1"), "max_norm must be a number above 0"),
-        (dict(mean_weight=True), "mean_weight must be a number above 0"),
+        (dict(max_norm=2.0), "fingerprint must be"),
         (dict(representation={"name": "os:system", "config": {}}), "name must be one of identity"),
-        (dict(representation=["pca"]), "representation must be an object with a name"),
-        (dict(latent={"name": "vae", "config": 3}), "latent must be an object with a name"),
-        (
-            dict(representation={"name": "pca", "config": {"n_components": 0}}),
-            "config..n_components.. must be an integer from 1",
-        ),
-        (
-            dict(latent={"name": "gaussian", "config": {}}),
-            "config must be a record of the fields s",
-        ),
+        (dict(representation=["pca"]), "representation must be"),
+        (dict(latent={"name": "vae", "config": 3}), "latent must be"),
+        (dict(representation={"name": "pca", "config": {"n_components": 0}}), "n_components"),
+        (dict(latent={"name": "gaussian", "config": {}}), "config must be"),
     ],
 )
 def test_folders_are_not_trusted(folder, changes, message):
     change_config(folder[1], **changes)
-    with pytest.raises(ValueError, match=message):
-        BuyerModel.load(folder[1])
+    refused(folder[1], message)
 
 
 @pytest.mark.parametrize(
@@ -144,30 +134,25 @@ def test_weights_are_not_trusted(folder, changes, message):
     with np.load(path) as file:
         arrays = {**file, **changes}
     np.savez(path, **{k: v for k, v in arrays.items() if v is not None})
-    with pytest.raises(ValueError, match=message):
-        BuyerModel.load(folder[1])
+    refused(folder[1], message)
 
 
 def test_weights_hold_no_objects_and_fill_no_memory(folder):
     path = folder[1] / "weights.npz"
     np.savez(path, centre=np.array([{}], dtype=object))
-    with pytest.raises(ValueError, match="weights.npz must be .* allow_pickle=False"):
-        BuyerModel.load(folder[1])
+    refused(folder[1], "weights.npz must be .* allow_pickle=False")
     np.savez_compressed(path, centre=np.zeros(10**6))
     assert path.stat().st_size < 10**5
-    with pytest.raises(ValueError, match="weights.npz must be an uncompressed .* Got 8000128 byte"):
-        BuyerModel.load(folder[1])
+    refused(folder[1], "weights.npz must be .* Got 8000128 byte")
     np.savez(path, centre=np.zeros(4))
     claim, more = b"(4,), }", b"(40000000000,), }"  # of 320 gigabytes
     content = path.read_bytes()
     path.write_bytes(content.replace(claim.ljust(len(more)), more))
     assert path.read_bytes() != content
-    with pytest.raises(ValueError, match="weights.npz must be"):
-        BuyerModel.load(folder[1])
+    refused(folder[1], "weights.npz must be")
     np.save(folder[1] / "array.npy", np.zeros(4))
     (folder[1] / "array.npy").replace(path)
-    with pytest.raises(ValueError, match="weights.npz must be .* Got File is not a zip file"):
-        BuyerModel.load(folder[1])
+    refused(folder[1], "weights.npz must be .* Got File is not a zip file")
 
 
 def test_without_networks_numpy_is_enough(rng, tmp_path, monkeypatch):
@@ -188,19 +173,12 @@ def test_damaged_files(folder):
     whole = weights.read_bytes()
     for content in (b"\x80\x04\x95 a pickle?", b"", whole[:200], whole.replace(b"(4,)", b"(9,)")):
         weights.write_bytes(content)
-        with pytest.raises(ValueError, match="weights.npz must be an uncompressed npz file of num"):
-            BuyerModel.load(folder[1])
-    for text, message in (
-        ("{", "must be JSON"),
-        ("[" * 10**5, "must be JSON"),
-        ("1", "be a JSON object"),
-    ):
+        refused(folder[1], "weights.npz must be")
+    for text, message in (("{", "JSON"), ("[" * 10**5, "JSON"), ("1", "object")):
         config.write_text(text)
-        with pytest.raises(ValueError, match=f"config.json must be.*{message.split()[-1]}"):
-            BuyerModel.load(folder[1])
+        refused(folder[1], f"config.json must be.*{message}")
     config.write_bytes(b" " * 4_000_001)
-    with pytest.raises(ValueError, match="config.json must have at most 4000000 bytes"):
-        BuyerModel.load(folder[1])
+    refused(folder[1], "config.json must have at most 4000000 bytes")
     with pytest.raises(FileNotFoundError):
         BuyerModel.load(folder[1] / "nowhere")
 
@@ -210,8 +188,7 @@ def test_damaged_files(folder):
 def test_pipes_and_folders_are_no_files(folder, name, make):
     (folder[1] / name).unlink()
     make(folder[1] / name)
-    with pytest.raises(ValueError, match=f"{name} must be a file. Got a folder, a pipe or a dev"):
-        BuyerModel.load(folder[1])
+    refused(folder[1], f"{name} must be a file")
 
 
 # The seller's command ----------------------------------------------------------------------------
@@ -225,10 +202,8 @@ def test_from_folder_to_score(folder, rng, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "skvalue.priarta", "summarize", model, tmp_path / "mine.npz"]
         + ["--epsilon", "0.8", "--delta", "1e-5", "-o", out],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).resolve().parents[2],
-    )
+        capture_output=True, text=True, cwd=Path(__file__).resolve().parents[2],
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "This release satisfies (0.8, 1e-05)-differential privacy." in done.stdout
     assert f"{out.stat().st_size} bytes" in done.stdout
@@ -246,48 +221,28 @@ def test_command_says_what_is_wrong(folder, tmp_path, capsys):
     np.savetxt(rows, np.zeros((10, 4)), delimiter=",")
     np.save(tmp_path / "rows.npy", np.zeros((10, 4)))
     ask = ["--epsilon", 0.8, "--delta", 1e-5, "-o", out]
-    book = ["--ledger", tmp_path / "none.db", "--dataset-name", "rows"]
-    shelf = ["--ledger", tmp_path, "--dataset-name", "rows"]
+    good = ["summarize", folder[1], rows, *ask]
     for words, message in [
-        (["summarize", folder[1], rows, *ask, "--relation", "near"], "The 'relation' parameter"),
+        ([*good, "--relation", "near"], "'relation' parameter"),
         (["summarize", tmp_path / "x", rows, *ask], "No such file"),
         (["summarize", folder[1], tmp_path / "rows.xls", *ask], "rows must be an .npz, .npy or"),
-        (["summarize", folder[1], rows, *ask, "--ledger", "l.db"], "must be given together"),
-        (["summarize", folder[1], rows, *ask, *book], "--ledger must be the file of a ledger that"),
-        (
-            ["summarize", folder[1], rows, *ask, *shelf],
-            "--ledger must be the file of a ledger that",
-        ),
+        ([*good, "--ledger", "l.db"], "must be given together"),
+        ([*good, "--ledger", tmp_path / "none.db", "--dataset-name", "rows"], "--ledger must be"),
+        ([*good, "--ledger", tmp_path, "--dataset-name", "rows"], "--ledger must be the file"),
         (["check", rows], "rows.csv: text must be JSON"),
-        (["check", tmp_path / "rows.npy"], "summary must be a file that summarize wrote. Got"),
+        (["check", tmp_path / "rows.npy"], "summary must be a file"),
     ]:
         assert command(*words) == 2
         assert message in capsys.readouterr().err
     assert not out.exists()
-    assert command("summarize", folder[1], rows, *ask) == 0
-    assert command("summarize", folder[1], rows, *ask) == 2
+    assert command(*good) == 0
+    assert command(*good) == 2
     assert "--output must be a new file" in capsys.readouterr().err
     assert command("check", out) == 0
     assert "10 rows, 4 dimensions" in capsys.readouterr().out
 
 
-def test_command_charges_a_ledger(folder, tmp_path, capsys):
-    from skvalue.privacy import Ledger
-
-    np.save(tmp_path / "rows.npy", np.zeros((10, 4)))
-    ledger = Ledger(tmp_path / "ledger.db", "rows", epsilon=1.0, delta=1e-5)
-    words = ["summarize", folder[1], tmp_path / "rows.npy", "--epsilon", 0.8, "--delta", 1e-5]
-    words += ["--ledger", tmp_path / "ledger.db", "--dataset-name", "rows", "-o"]
-    assert command(*words, tmp_path / "a.json") == 0
-    assert ledger.spent == pytest.approx(0.8)
-    assert command(*words, tmp_path / "b.json") == 2
-    assert "the release must fit what is left of the budget" in capsys.readouterr().err
-    assert not (tmp_path / "b.json").exists()
-
-
-def test_command_charges_nothing_for_what_it_cannot_write(folder, tmp_path, capsys):
-    from skvalue.privacy import Ledger
-
+def test_command_charges_a_ledger_for_what_it_can_write(folder, tmp_path, capsys):
     np.save(tmp_path / "rows.npy", np.zeros((10, 4)))
     ledger = Ledger(tmp_path / "ledger.db", "rows", epsilon=1.0, delta=1e-5)
     words = ["summarize", folder[1], tmp_path / "rows.npy", "--epsilon", 0.8, "--delta", 1e-5]
@@ -295,6 +250,11 @@ def test_command_charges_nothing_for_what_it_cannot_write(folder, tmp_path, caps
     assert command(*words, tmp_path / "no folder" / "a.json") == 2
     assert "No such file or directory" in capsys.readouterr().err
     assert ledger.spent == 0
+    assert command(*words, tmp_path / "a.json") == 0
+    assert ledger.spent == pytest.approx(0.8)
+    assert command(*words, tmp_path / "b.json") == 2
+    assert "the release must fit what is left of the budget" in capsys.readouterr().err
+    assert not (tmp_path / "b.json").exists()
 
 
 def test_files_of_rows(tmp_path):
@@ -328,11 +288,8 @@ def test_rows_in_damaged_files_are_refused(tmp_path):
     method[local + 8] = method[central + 10] = 99  # of compression
     flags[local + 6] = flags[central + 8] = 1  # encrypted
     bits = whole[:100] + bytes([whole[100] ^ 255]) + whole[101:]
-    for content, message in (
-        (bits, "Error -3 while decompressing"),
-        (method, "compression method"),
-        (flags, "is encrypted"),
-    ):
+    messages = ("Error -3 while decompressing", "compression method", "is encrypted")
+    for content, message in zip((bits, method, flags), messages):
         (tmp_path / "bad.npz").write_bytes(content)
         with pytest.raises(ValueError, match=f"a whole .npz file .* Got .*bad.npz: .*{message}"):
             read_rows(tmp_path / "bad.npz")

@@ -101,8 +101,7 @@ def test_the_market_is_that_of_the_paper(script, shape):
     X = rng.integers(0, 256, size=(600, *shape), dtype=np.uint8)
     name = "mnist" if len(shape) == 2 else "cifar10"
     shares = script.MARKETS[name]
-    for share in shares:
-        assert sum(share.values()) == pytest.approx(1)
+    assert [sum(share.values()) for share in shares] == pytest.approx([1] * len(shares))
     assert not set(shares[0]) & set(shares[2])
     assert set(shares[0]) == set(shares[1])
     buyer, sellers, test = script.make_market(X, y, shares, 80, 60, seed=1)

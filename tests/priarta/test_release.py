@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -34,12 +35,8 @@ def test_sensitivity_is_exact(weight, relation, rng):
         )
         return -np.linalg.norm(before - after)
 
-    found = max(
-        -minimize(
-            change, rng.normal(size=6) * 2, method="Nelder-Mead", options=dict(maxiter=800)
-        ).fun
-        for _ in range(4)
-    )
+    search = partial(minimize, change, method="Nelder-Mead", options=dict(maxiter=800))
+    found = max(-search(rng.normal(size=6) * 2).fun for _ in range(4))
     claimed = statistic_sensitivity(weight, relation)
     assert 0.99 * claimed <= found <= claimed
 
@@ -55,9 +52,7 @@ def test_one_release_of_both_needs_less_noise_than_two():
 @pytest.mark.parametrize(
     ("setting", "epsilon"),
     [
-        (dict(), 0.8),
-        (dict(relation="null"), 0.8),
-        (dict(relation="add_remove"), 0.8),
+        *((dict(relation=relation), 0.8) for relation in ("replace", "null", "add_remove")),
         (dict(epsilon=3.0, delta=1e-7), 3.0),
         (dict(epsilon=1e-8), 1e-8),
     ],
@@ -189,29 +184,23 @@ def test_ledger_is_charged_before_noise(rng):
 
 
 @pytest.mark.parametrize(
-    ("setting", "message"),
+    ("setting", "X", "message"),
     [
-        (dict(epsilon=-1.0), "The 'epsilon' parameter of SellerRelease must be"),
-        (dict(relation="near"), "The 'relation' parameter of SellerRelease must be"),
+        (dict(epsilon=-1.0), np.ones((100, 3)), "'epsilon' parameter of SellerRelease"),
+        (dict(relation="near"), np.ones((100, 3)), "'relation' parameter of SellerRelease"),
+        ({}, np.zeros((5, 2)), "X must have 3 columns, as the buyer's rows. Got 2"),
+        ({}, np.zeros((1, 3)), "X must have at least 2 rows"),
+        ({}, np.full((5, 3), np.nan), "contains NaN"),
     ],
 )
-def test_refusals(setting, message, rng):
-    scorer = fitted(rng)
+def test_refusals(setting, X, message, rng):
     with pytest.raises(ValueError, match=message):
-        SellerRelease(scorer.model_, **setting).fit(gaussian_rows(rng, 100, 3))
+        SellerRelease(fitted(rng).model_, **setting).fit(X)
 
 
-def test_refuses_rows_that_do_not_suit(rng):
-    scorer = fitted(rng)
-    with pytest.raises(ValueError, match="X must have 3 columns, as the buyer's rows. Got 2"):
-        SellerRelease(scorer.model_).fit(np.zeros((5, 2)))
-    with pytest.raises(ValueError, match="X must have at least 2 rows"):
-        SellerRelease(scorer.model_).fit(np.zeros((1, 3)))
-    with pytest.raises(ValueError, match="contains NaN"):
-        SellerRelease(scorer.model_).fit(np.full((5, 3), np.nan))
-    unclipped = fitted(rng, max_norm=None)
-    with pytest.raises(ValueError, match="max_norm must be a number with epsilon"):
-        SellerRelease(unclipped.model_).fit(np.zeros((5, 3)))
+def test_noise_needs_a_radius(rng):
+    with pytest.raises(ValueError, match="max_norm must be"):
+        SellerRelease(fitted(rng, max_norm=None).model_).fit(np.zeros((5, 3)))
 
 
 def test_nothing_clear_is_kept(rng):

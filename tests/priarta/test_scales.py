@@ -18,15 +18,14 @@ def buyer_and_seller():
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", ["identity", "vae", "simclr"])
 def test_maps_that_learn_the_unit(name, scale):
-    if name == "identity":
-        maps = dict(representation=Identity(standardize=True))
-    elif name == "vae":
+    maps = dict(representation=Identity(standardize=True))
+    options = dict(device="cpu", random_state=0)
+    if name != "identity":
         pytest.importorskip("torch")
-        maps = dict(latent=priarta.GaussianVAE(2, n_epochs=2, device="cpu", random_state=0))
-    else:
-        pytest.importorskip("torch")
-        options = dict(projection_dim=3, n_epochs=1, device="cpu", random_state=0)
-        maps = dict(representation=priarta.SimCLR(**options))
+    if name == "vae":
+        maps = dict(latent=priarta.GaussianVAE(2, n_epochs=2, **options))
+    elif name == "simclr":
+        maps = dict(representation=priarta.SimCLR(projection_dim=3, n_epochs=1, **options))
     buyer, seller = buyer_and_seller()
     expected, found = (
         PriArTaScorer(**maps).fit(buyer * unit).transform([seller * unit]) for unit in (1, scale)

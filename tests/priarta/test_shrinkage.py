@@ -62,24 +62,20 @@ def test_it_lets_go_of_what_noise_cannot_be(rng):
     gaps = 1e4 * rng.normal(size=(4, 6))
     np.testing.assert_allclose(prior.estimate(gaps, ANY), gaps, atol=0.1)
     quiet = 0.3 * rng.normal(size=(4, 6))
-    assert (
-        np.linalg.norm(prior.estimate(quiet, ANY), axis=1) < np.linalg.norm(quiet, axis=1)
-    ).all()
+    shrunk = prior.estimate(quiet, ANY)
+    assert (np.linalg.norm(shrunk, axis=1) < np.linalg.norm(quiet, axis=1)).all()
 
 
 def test_it_pays_where_sellers_differ_as_rows_do(rng):
     statistics = rng.normal(size=(200, 20)) * np.r_[np.full(3, 5.0), np.full(17, 0.3)]
     noise = rng.normal(size=(300, 20))
-    risks = []
-    for gap in (np.r_[4, 4, 4, np.zeros(17)], np.r_[0, 0, 0, np.full(17, 3.0)]):
-        risks.append(
-            [
-                np.mean((prior.estimate(gap + noise, ANY) - gap) ** 2)
-                for prior in (Prior(statistics), Prior())
-            ]
-        )
-    assert risks[0][0] < 0.5 * risks[0][1]
-    assert risks[1][0] < 1.05  # plain: 1
+
+    def risk(prior, gap):
+        return np.mean((prior.estimate(gap + noise, ANY) - gap) ** 2)
+
+    same, other = np.r_[4, 4, 4, np.zeros(17)], np.r_[0, 0, 0, np.full(17, 3.0)]
+    assert risk(Prior(statistics), same) < 0.5 * risk(Prior(), same)
+    assert risk(Prior(statistics), other) < 1.05  # plain: 1
 
 
 def test_symmetric_matrices_there_and_back(rng):
@@ -130,8 +126,7 @@ def test_noise_longer_than_the_radius_leaves_nothing(rng):
     mean, covariance = rows.mean(axis=0), np.cov(rows.T)
     loud = np.full((1, 2), 20.0)
     means, moments = 20 * rng.normal(size=(1, 3)), 20 * np.eye(3)[None]
-    found = shrink_moments(
-        (mean, covariance), means, moments, loud, priors_of(rows, seed=0), radius=1.0
-    )
+    priors = priors_of(rows, seed=0)
+    found = shrink_moments((mean, covariance), means, moments, loud, priors, radius=1.0)
     assert np.array_equal(found[0], mean[None])
     assert np.array_equal(found[1], covariance[None])

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 torch = pytest.importorskip("torch")
 
-from skvalue._utils.torch_device import find_device, gains_from_bfloat16
+from skvalue._utils.torch_device import find_device, gains_from_bfloat16, seeded
 from skvalue.exceptions import IncompleteFitWarning
 from skvalue.priarta import GaussianVAE, SimCLR, nt_xent_loss
 from skvalue.priarta.maps import Examples, example_shape
@@ -38,18 +38,14 @@ def test_scikit_learn(estimator, check):
 @pytest.mark.parametrize("temperature", [0.1, 1.0])
 def test_the_loss_is_that_of_a_plain_loop(rng, temperature):
     n, d = 5, 3
-    first, second = rng.normal(size=(n, d)), rng.normal(size=(n, d))
-    views = np.concatenate([first, second])
+    views = rng.normal(size=(2 * n, d))
+    unit = views / np.linalg.norm(views, axis=1, keepdims=True)
     total = 0.0
-    for i, view in enumerate(views):
-
-        def similarity(other, view=view):
-            cosine = view @ other / np.linalg.norm(view) / np.linalg.norm(other)
-            return np.exp(cosine / temperature)
-
-        others = sum(similarity(views[k]) for k in range(2 * n) if k != i)
-        total -= np.log(similarity(views[(i + n) % (2 * n)]) / others)
-    loss = nt_xent_loss(torch.from_numpy(first), torch.from_numpy(second), temperature)
+    for i, view in enumerate(unit):
+        similar = np.exp(unit @ view / temperature)
+        others = sum(similar[k] for k in range(2 * n) if k != i)
+        total -= np.log(similar[(i + n) % (2 * n)] / others)
+    loss = nt_xent_loss(*torch.from_numpy(views).chunk(2), temperature)
     assert float(loss) == pytest.approx(total / (2 * n), rel=1e-5)
 
 
@@ -107,12 +103,9 @@ def test_images_of_every_form_are_the_same_images(digits):
     X = digits[0][:80]
     grey = SimCLR(**SMALL).fit(X)
     rows = grey.transform(X)
-    for form, image_shape in (
-        (X.reshape(80, -1), (8, 8)),
-        (X[..., None], None),
-        (X.reshape(80, -1), (8, 8, 1)),
-        (X.reshape(80, -1).tolist(), [8, 8]),
-    ):
+    flat = X.reshape(80, -1)
+    forms = (flat, (8, 8)), (X[..., None], None), (flat, (8, 8, 1)), (flat.tolist(), [8, 8])
+    for form, image_shape in forms:
         other = clone(grey).set_params(image_shape=image_shape).fit(form)
         np.testing.assert_allclose(other.transform(form), rows, atol=1e-5)
         np.testing.assert_allclose(other.transform(X), rows, atol=1e-5)
@@ -248,14 +241,10 @@ class Stop:
     def __init__(self, interrupts=False):
         self.interrupts, self.n_calls = interrupts, 0
 
-    def setup(self, estimator, context):
+    def nothing(self, estimator, context, **kwargs):
         pass
 
-    def teardown(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context, **kwargs):
-        pass
+    setup = teardown = on_fit_task_begin = nothing
 
     def on_fit_task_end(self, estimator, context, **kwargs):
         self.n_calls += 1
@@ -310,20 +299,15 @@ def test_an_untrusted_folder_is_checked(digits):
 
     refuses("config must be a record of the fields backbone, b.*Got", config=config | {"code": 1})
     refuses("config must be a record of the fields .* Got 'list'", config=[])
-    for name, value in (
-        ("backbone", "os.system"),
-        ("backbone", ["mlp"]),
-        ("shape", [1, 8]),
-        ("shape", [1, 2**12, 2**13]),
-        ("shape", [1, -8, 8]),
-        ("shape", [1.0, 8, 8]),
-        ("shape", "188"),
+    for name, *values in (
+        ("backbone", "os.system", ["mlp"]),
+        ("shape", [1, 8], [1, 2**12, 2**13], [1, -8, 8], [1.0, 8, 8], "188"),
         ("bytes", 1),
-        ("projection_dim", 10**9),
-        ("projection_dim", True),
+        ("projection_dim", 10**9, True),
         ("output", None),
     ):
-        refuses(rf"config\['{name}'\] must be .* Got", config=config | {name: value})
+        for value in values:
+            refuses(rf"config\['{name}'\] must be", config=config | {name: value})
     refuses("'mlp' takes rows of a table", config=config | {"backbone": "mlp"})
     refuses("must be a float32 array of shape .65536", config=config | {"projection_dim": 2**16})
     refuses("missing", {name: array for name, array in arrays.items() if name != word})
@@ -342,7 +326,7 @@ def test_an_untrusted_folder_is_checked(digits):
 @pytest.mark.parametrize(
     ("fit", "message"),
     [
-        (lambda X: SimCLR(image_shape=(2, 2, 2, 2)).fit(X[:, :4, :4]), "image_shape|Images"),
+        (lambda X: SimCLR(image_shape=(2, 2, 2, 2)).fit(X[:, :4, :4]), "image_shape"),
         (lambda X: SimCLR(image_shape=(8, 9)).fit(X.reshape(20, 64)), r"image_shape \(8, 9\)"),
         (lambda X: SimCLR(temperature=0).fit(X), "'temperature' parameter of SimCLR"),
         (lambda X: SimCLR().fit(np.full((4, 8, 8), np.nan)), "Input X contains NaN"),
@@ -366,6 +350,13 @@ def test_on_a_gpu(gpu, digits):
     np.testing.assert_allclose(simclr.set_params(device="cpu").transform(X), rows, atol=1e-3)
 
 
+def watched_fit(X, **options):
+    """A fit, and the devices and precisions of its training."""
+    Watched.seen.clear()
+    simclr = SimCLR(Watched(6, 4), random_state=0, **options).fit(X)
+    return simclr, {(device, dtype) for training, device, dtype in Watched.seen if training}
+
+
 class Watched(torch.nn.Linear):
     """A layer that remembers where its outputs were, and in what precision."""
 
@@ -379,9 +370,7 @@ class Watched(torch.nn.Linear):
 
 def test_a_gpu_learns_in_mixed_precision_and_transforms_in_full(gpu, rng):
     X = rng.normal(size=(64, 6))
-    Watched.seen.clear()
-    simclr = SimCLR(Watched(6, 4), n_epochs=2, device="cuda", random_state=0).fit(X)
-    learnt = {(device, dtype) for training, device, dtype in Watched.seen if training}
+    simclr, learnt = watched_fit(X, n_epochs=2, device="cuda")
     device = find_device("cuda")
     assert learnt == {(device, torch.bfloat16 if gains_from_bfloat16(device) else torch.float32)}
     Watched.seen.clear()
@@ -394,9 +383,8 @@ def test_a_gpu_that_emulates_bfloat16_learns_in_full(rng, monkeypatch):
     simulate_a_gpu(monkeypatch)
     module = torch.get_device_module(find_device("cuda"))
     monkeypatch.setattr(module, "is_bf16_supported", lambda including_emulation=True: False)
-    Watched.seen.clear()
-    SimCLR(Watched(6, 4), n_epochs=1, device="cuda", random_state=0).fit(rng.normal(size=(64, 6)))
-    assert {dtype for training, _, dtype in Watched.seen if training} == {torch.float32}
+    learnt = watched_fit(rng.normal(size=(64, 6)), n_epochs=1, device="cuda")[1]
+    assert {dtype for _, dtype in learnt} == {torch.float32}
 
 
 def test_the_loss_is_in_full_in_mixed_precision(rng):
@@ -411,9 +399,10 @@ def test_the_loss_is_in_full_in_mixed_precision(rng):
 )
 def test_precision_on_a_cpu(mixed_precision, dtype, rng):
     X = rng.normal(size=(64, 6))
-    options = dict(n_epochs=2, device="cpu", mixed_precision=mixed_precision, random_state=0)
-    backbone = Watched(6, 4)
-    Watched.seen.clear()
-    rows = SimCLR(backbone, **options).fit_transform(X)
-    assert {dtype for training, _, dtype in Watched.seen if training} == {dtype}
-    np.testing.assert_array_equal(SimCLR(backbone, **options).fit(X).transform(X), rows)
+    options = dict(n_epochs=2, device="cpu", mixed_precision=mixed_precision)
+    with seeded(0):
+        simclr, learnt = watched_fit(X, **options)
+    with seeded(0):
+        again = watched_fit(X, **options)[0]
+    assert {dtype for _, dtype in learnt} == {dtype}
+    np.testing.assert_array_equal(again.transform(X), simclr.transform(X))

@@ -1,5 +1,6 @@
 """What travels: facts checked as untrusted, and nothing that crashes or fills the buyer."""
 
+import base64
 import json
 import os
 from dataclasses import fields, replace
@@ -14,12 +15,7 @@ from skvalue.priarta.seller import most_bytes
 
 from .markets import fitted, gaussian_rows, released
 
-KINDS = [
-    dict(epsilon=None),
-    dict(),
-    dict(relation="null"),
-    dict(relation="add_remove"),
-]
+KINDS = [dict(epsilon=None), dict(), dict(relation="null"), dict(relation="add_remove")]
 
 
 @pytest.fixture(scope="module")
@@ -57,31 +53,22 @@ def test_size(rng, d):
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("model", "ab", "model must be a fingerprint of 64 hexadecimal digits. Got 'ab'"),
+        ("model", "ab", "model must be a fingerprint"),
         ("model", 3, "model must be a fingerprint"),
-        ("n_samples", 1, "n_samples must be an integer from 2"),
-        ("n_samples", 10**13, "n_samples must be an integer from 2"),
-        ("n_samples", True, "n_samples must be an integer"),
-        ("max_norm", 0, "max_norm must be a number between"),
-        ("max_norm", 1e60, "max_norm must be a number between"),
-        ("max_norm", None, "max_norm must be a number where there is noise"),
-        ("relation", "near", "relation must be one of null, add_remove, replace"),
-        ("relation", ["null"], "relation must be one of"),
+        *(("n_samples", n, "n_samples must be an integer") for n in (1, 10**13, True)),
+        *(("max_norm", norm, "max_norm must be a number") for norm in (0, 1e60, None)),
+        *(("relation", word, "relation must be one of") for word in ("near", ["null"])),
         ("epsilon", 0, "epsilon must be a number between"),
         ("epsilon", None, "noise_scale must be a number between 0 and 0"),
-        ("epsilon", 0.79, "epsilon must be no smaller than the noise allows"),
-        ("delta", 9e-6, "epsilon must be no smaller than the noise allows"),
-        ("delta", 1.0, "delta must be a number between"),
-        ("mean_weight", 0, "mean_weight must be a number between"),
-        ("mean_weight", 2.0, "epsilon must be no smaller than the noise allows"),
-        ("noise_scale", 0.0, "noise_scale must be a number between"),
-        ("noise_scale", 0.5, "epsilon must be no smaller than the noise allows"),
-        ("noise_scale", 1e60, "noise_scale must be a number between"),
+        ("delta", 1.0, "delta must be"),
+        ("mean_weight", 0, "mean_weight must be"),
+        *(("noise_scale", scale, "noise_scale must be") for scale in (0.0, 1e60)),
+        *((name, value, "epsilon must be no smaller than the noise allows") for name, value in (
+            ("epsilon", 0.79), ("delta", 9e-6), ("mean_weight", 2.0), ("noise_scale", 0.5))),
         ("seeded", "no", "seeded must be a bool"),
         ("seeded", False, "guarantee must be '.0.8, 1e-05.-differential privacy of a row"),
         ("centre", "AAAA", "centre must be base64 of 8 bytes per number. Got '3 bytes'"),
-        ("centre", "!!", "centre must be base64 text"),
-        ("centre", [0.0], "centre must be base64 text"),
+        *(("centre", text, "centre must be base64 text") for text in ("!!", [0.0])),
         ("centre", "", "centre must be a sequence of 0 numbers, for 1 to 4096"),
         ("mean", "AAAAAAAAAAA=", "mean must be a sequence of 3 numbers"),
         ("mean", np.array([0, 0, np.nan]), "mean must be of finite numbers"),
@@ -90,12 +77,10 @@ def test_size(rng, d):
         ("moment", np.full(6, np.inf), "moment must be of finite numbers"),
         ("moment", np.full(6, 40.0), "moment must be within .* what the radius, 400 rows"),
     ],
-)
+)  # fmt: skip
 def test_json_is_not_trusted(summary, field, value, message):
     record = json.loads(summary.to_json())
     if isinstance(value, np.ndarray):
-        import base64
-
         value = base64.b64encode(value.astype("<f8").tobytes()).decode()
     record[field] = value
     with pytest.raises(ValueError, match=message):
@@ -104,14 +89,14 @@ def test_json_is_not_trusted(summary, field, value, message):
 
 def test_clear_moments_must_be_moments(scorer, rng):
     exact = released(scorer, gaussian_rows(rng, 50, 3), epsilon=None).summary_
-    with pytest.raises(ValueError, match="moment must be at least mean mean', where there is no"):
-        replace(exact, moment=-exact.moment)
-    with pytest.raises(ValueError, match="max_norm|noise_scale"):
-        replace(exact, epsilon=0.1)
-    with pytest.raises(ValueError, match="delta must be None"):
-        replace(exact, delta=0.1)
-    with pytest.raises(ValueError, match="noise_scale must be a number between 0 and 0"):
-        replace(exact, noise_scale=0.1)
+    for change, message in (
+        (dict(moment=-exact.moment), "moment must be at least mean mean'"),
+        (dict(epsilon=0.1), "max_norm|noise_scale"),
+        (dict(delta=0.1), "delta must be None"),
+        (dict(noise_scale=0.1), "noise_scale must be a number between 0 and 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            replace(exact, **change)
 
 
 @pytest.mark.parametrize(
@@ -133,44 +118,40 @@ def test_text_is_not_trusted(text, message):
 
 def test_fields_are_exactly_those(summary):
     record = json.loads(summary.to_json())
-    with pytest.raises(ValueError, match="exactly the fields of a Summary. Got .'rows'. wrong"):
-        Summary.from_json(json.dumps({**record, "rows": [[1, 2]]}))
-    with pytest.raises(ValueError, match="version 1"):
-        Summary.from_json(json.dumps({**record, "version": 2}))
-    with pytest.raises(ValueError, match="guarantee must be None"):
-        Summary.from_json(json.dumps({**record, "guarantee": "perfect secrecy"}))
+    for change, message in (
+        ({"rows": [[1, 2]]}, "exactly the fields of a Summary. Got .'rows'. wrong"),
+        ({"version": 2}, "version 1"),
+        ({"guarantee": "perfect secrecy"}, "guarantee must be None"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Summary.from_json(json.dumps({**record, **change}))
 
 
 def test_files_are_measured_before_they_are_read(scorer, summary, tmp_path):
     path = tmp_path / "summary.json"
     summary.save(path)
     assert np.array_equal(scorer.score_summaries([path]), scorer.score_summaries([summary]))
-    path.write_bytes(b" " * (most_bytes(3) + 1))
-    with pytest.raises(ValueError, match="must have at most 4168 bytes"):
-        scorer.score_summaries([path])
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match="must be ASCII text"):
-        scorer.score_summaries([path])
-    path.write_bytes(b"{}")
-    with pytest.raises(ValueError, match="summary.json is not a valid summary: text must"):
-        scorer.score_summaries([path])
+    for content, message in (
+        (b" " * (most_bytes(3) + 1), "must have at most 4168 bytes"),
+        (b"\xff\xfe", "must be ASCII text"),
+        (b"{}", "summary.json is not a valid summary: text must"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            scorer.score_summaries([path])
     if os.path.exists("/dev/zero"):
         with pytest.raises(ValueError, match="must be a file"):
             scorer.score_summaries(["/dev/zero"])
 
 
 WEIRD = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.integers(min_value=10**300, max_value=10**310),
-    st.floats(),
-    st.text(max_size=30),
+    st.none(), st.booleans(), st.integers(), st.integers(min_value=10**300, max_value=10**310),
+    st.floats(), st.text(max_size=30),
     st.lists(st.floats(), max_size=4),
     st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
-    st.binary(max_size=60).map(lambda b: __import__("base64").b64encode(b).decode()),
+    st.binary(max_size=60).map(lambda b: base64.b64encode(b).decode()),
     st.sampled_from(["replace", "null", "add_remove"]),
-)
+)  # fmt: skip
 NAMES = [field.name for field in fields(Summary)] + ["format", "version", "guarantee", "new"]
 QUIET = dict(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -96,9 +96,7 @@ def test_an_untrusted_folder_is_checked(plane):
 
 
 def test_errors(plane):
-    with pytest.raises(
-        ValueError, match="The 'latent_dim' parameter of GaussianVAE must be an int"
-    ):
+    with pytest.raises(ValueError, match="'latent_dim' parameter of GaussianVAE"):
         GaussianVAE(0).fit(plane)
     with pytest.raises(ValueError, match="minimum of 2 is required"):
         GaussianVAE().fit(plane[:1])

@@ -38,17 +38,12 @@ def ball_counts(rows):
 
 
 @pytest.mark.parametrize(
-    ("statistic", "relation", "squared"),
-    [
-        (ball_counts, "add_remove", 3),
-        (ball_counts, "null", 3),
-        (ball_counts, "replace", 2),
-        (counts, "add_remove", 1),
-        (counts, "null", 1),
-        (counts, "replace", 2),
-    ],
+    ("statistic", "squared_sensitivities"), [(ball_counts, (3, 3, 2)), (counts, (1, 1, 2))]
 )
-def test_sensitivity_of_counts(statistic, relation, squared):
+@pytest.mark.parametrize(("place", "relation"), [*enumerate(("add_remove", "null", "replace"))])
+def test_sensitivity_of_counts(statistic, squared_sensitivities, place, relation):
+    squared = squared_sensitivities[place]
+
     def found(claimed):
         return search_sensitivity(
             statistic, KINDS, 4, claimed=claimed, relation=relation, blank="blank"
@@ -86,13 +81,17 @@ def test_no_noise_hides_what_is_not_finite_nor_another_shape(statistic):
     assert not report.passed
 
 
-def test_sensitivity_refusals():
-    with pytest.raises(ValueError, match="blank must be the record"):
-        search_sensitivity(counts, KINDS, 2, claimed=1.0, relation="null")
-    with pytest.raises(ValueError, match="norm must be 1 or 2"):
-        search_sensitivity(counts, KINDS, 2, claimed=1.0, relation="replace", norm=3)
-    with pytest.raises(ValueError, match="claimed must be"):
-        search_sensitivity(counts, KINDS, 2, claimed=0, relation="replace")
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        (dict(relation="null"), "blank must be the record"),
+        (dict(relation="replace", norm=3), "norm must be 1 or 2"),
+        (dict(relation="replace", claimed=0), "claimed must be"),
+    ],
+)
+def test_sensitivity_refusals(setting, message):
+    with pytest.raises(ValueError, match=message):
+        search_sensitivity(counts, KINDS, 2, **{"claimed": 1.0, **setting})
 
 
 # Variance --------------------------------------------------------------------------------------
@@ -189,9 +188,8 @@ def test_game_sees_what_is_infinite(leak, every):
 def test_game_bounds_are_bounds_and_close():
     rng = np.random.default_rng(0)
     mu = mu_from_epsilon(8.0, 1e-5)
-    report = distinguish_scores(
-        *(rng.normal(size=(2, 40_000)) + [[mu], [0]]), GaussianEvent(1 / mu)
-    )
+    scores = rng.normal(size=(2, 40_000)) + [[mu], [0]]
+    report = distinguish_scores(*scores, GaussianEvent(1 / mu))
     assert 0.9 * mu < report.mu_lower <= mu
     assert 2 < report.epsilon_lower <= 8.0
 
@@ -200,13 +198,8 @@ def test_game_false_alarms_are_rare_at_any_level():
     # At fail = 0.5 sound noise would fail at most half of the time; the tests are conservative.
     rng = np.random.default_rng(0)
     event = calibrate_gaussian(1.0, 1e-5)
-    failed = sum(
-        not distinguish_scores(
-            *(event.scale * rng.normal(size=(2, 1000)) + [[1], [0]]), event, fail=0.5
-        ).passed
-        for _ in range(100)
-    )
-    assert failed <= 50
+    draws = event.scale * rng.normal(size=(100, 2, 1000)) + [[1], [0]]
+    assert sum(not distinguish_scores(*each, event, fail=0.5).passed for each in draws) <= 50
 
 
 def test_game_on_laplace_noise_and_both_directions():

@@ -5,11 +5,13 @@ import secrets
 import sys
 import warnings
 from decimal import Decimal, localcontext
+from functools import partial
 from itertools import accumulate
 from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
+from scipy.special import chdtri
 
 from skvalue.privacy import (
     DiscreteGaussianEvent,
@@ -31,12 +33,7 @@ from skvalue.privacy import (
 )
 from skvalue.privacy.audit import check_variance
 
-DISCRETE = [
-    DiscreteGaussianEvent(0.4),
-    DiscreteGaussianEvent(3.74),
-    DiscreteGaussianEvent(53.0),
-    DiscreteGaussianEvent(2500.0),
-]
+DISCRETE = [DiscreteGaussianEvent(scale) for scale in (0.4, 3.74, 53.0, 2500.0)]
 CONTINUOUS = [GaussianEvent(3.0), LaplaceEvent(3.0)]
 
 
@@ -66,19 +63,12 @@ def test_integer_noise_has_the_distribution_stated(event, sampler):
     assert not report.wasteful
     # Chi-square over cells of ample mass; fails a sound sampler once in 10^6.
     edges = np.unique(np.round(np.quantile(noise, np.linspace(0, 1, 13)[1:-1])))
-    cells = np.searchsorted(edges, noise, side="left")
-    x = np.arange(
-        noise.min() - 200 * int(event.scale + 1), noise.max() + 200 * int(event.scale + 1)
-    )
-    expected = np.bincount(
-        np.searchsorted(edges, x, side="left"),
-        weights=probabilities(event, x),
-        minlength=len(edges) + 1,
-    )
-    observed = np.bincount(cells, minlength=len(edges) + 1)
+    cells = np.searchsorted(edges, noise)
+    far, n_cells = 200 * int(event.scale + 1), len(edges) + 1
+    x = np.arange(noise.min() - far, noise.max() + far)
+    expected = np.bincount(np.searchsorted(edges, x), probabilities(event, x), n_cells)
+    observed = np.bincount(cells, minlength=n_cells)
     keep = expected * n > 20
-    from scipy.special import chdtri
-
     statistic = ((observed - n * expected)[keep] ** 2 / (n * expected[keep])).sum()
     assert statistic < chdtri(keep.sum(), 1e-6)
 
@@ -155,12 +145,11 @@ def test_bytes_come_from_the_operating_system(monkeypatch):
 
     monkeypatch.setattr(secrets, "token_bytes", token_bytes)
     monkeypatch.setitem(sys.modules, "opendp", None)
-    for event in [DISCRETE[1], *CONTINUOUS]:
+    draws = [partial(draw_noise, event) for event in (DISCRETE[1], *CONTINUOUS)]
+    for draw in (*draws, lambda n: poisson_sample(n, 0.5)):
         asked.clear()
-        draw_noise(event, 10)
+        draw(10)
         assert sum(asked) >= 80
-    asked.clear()
-    poisson_sample(10, 0.5)
     assert sum(asked) == 80
 
 
