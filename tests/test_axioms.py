@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from problems import on_a_grid
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import (
@@ -24,13 +25,8 @@ EXACT = {
     "tknn": (TKNNShapleyValuer(0.3), 2),
     "tknn-euclidean": (TKNNShapleyValuer(1.5, metric="euclidean"), 3),
 }
-SPLITTERS = [
-    "leave-one-out",
-    5,
-    KFold(3),
-    StratifiedKFold(4),
-    RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
-]
+REPEATED = RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)
+SPLITTERS = ["leave-one-out", 5, KFold(3), StratifiedKFold(4), REPEATED]
 by_name = pytest.mark.parametrize("name", EXACT)
 
 
@@ -47,24 +43,20 @@ def every_engine(request, engine, monkeypatch):
         monkeypatch.setitem(EXACT, key, (on_engine, n_classes))
 
 
-def problem(rng, n_classes, n=80, n_points=30, d=3):
-    """Rows on a coarse grid, so that there are ties and duplicates."""
-    X, X_val = rng.integers(-2, 3, (n, d)) / 2.0, rng.integers(-2, 3, (n_points, d)) / 2.0
-    if n_classes == 0:
-        return X, rng.normal(size=n) + 10, X_val, rng.normal(size=n_points) + 10
-    y = np.r_[np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)]
-    return X, y, X_val, rng.integers(0, n_classes, n_points)
+def problem(name, rng, **sizes):
+    """An unfitted valuer and rows for it."""
+    valuer, n_classes = EXACT[name]
+    return clone(valuer), on_a_grid(rng, n_classes=n_classes, **sizes)
 
 
 def fit(name, rng, **sizes):
-    valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = problem(rng, n_classes, **sizes)
-    return clone(valuer).fit(X, y, X_val=X_val, y_val=y_val), X, y, X_val, y_val
+    valuer, given = problem(name, rng, **sizes)
+    return given.fit(valuer), given
 
 
 @by_name
 def test_efficiency(name, rng):
-    valuer, *_ = fit(name, rng)
+    valuer, _ = fit(name, rng)
     assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_, abs=1e-12)
 
 
@@ -87,9 +79,8 @@ def test_efficiency_of_many_rows(name, rng, cv):
 @by_name
 @pytest.mark.parametrize("cv", ["leave-one-out", 4, GroupKFold(3), LeaveOneGroupOut()], ids=str)
 def test_efficiency_of_groups(name, rng, cv):
-    valuer, n_classes = EXACT[name]
-    X, y, *_ = problem(rng, n_classes)
-    fitted = clone(valuer).set_params(cv=cv).fit(X, y, groups=np.arange(80) % 7)
+    valuer, (X, y, *_) = problem(name, rng)
+    fitted = valuer.set_params(cv=cv).fit(X, y, groups=np.arange(80) % 7)
     assert fitted.values_.shape == (7,)
     assert fitted.values_.sum() == pytest.approx(fitted.utility_ - fitted.empty_utility_, abs=1e-12)
 
@@ -97,18 +88,17 @@ def test_efficiency_of_groups(name, rng, cv):
 @by_name
 def test_symmetry(name, rng):
     # Equal rows with equal labels have equal values.
-    valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = problem(rng, n_classes)
-    X, y = np.r_[X, X[:20]], np.r_[y, y[:20]]
-    values = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val).values_
+    valuer, given = problem(name, rng)
+    X, y = (np.r_[part, part[:20]] for part in given.rows)
+    values = valuer.fit(X, y, **given.points).values_
     np.testing.assert_allclose(values[:20], values[80:], atol=1e-14)
 
 
 def test_null_player(rng):
     # A row in no ball adds nothing to any coalition.
-    X, y, X_val, y_val = problem(rng, 2)
-    X[7] = 100
-    values = TKNNShapleyValuer(1.0, metric="euclidean").fit(X, y, X_val=X_val, y_val=y_val).values_
+    given = on_a_grid(rng)
+    given.X[7] = 100
+    values = given.fit(TKNNShapleyValuer(1.0, metric="euclidean")).values_
     assert values[7] == 0
     assert np.count_nonzero(values) > 40
 
@@ -116,14 +106,11 @@ def test_null_player(rng):
 @by_name
 def test_linearity_in_the_validation_points(name, rng):
     # A validation point of weight two counts as two points.
-    valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = problem(rng, n_classes)
-    weights = rng.integers(0, 3, len(y_val)).astype(float)
-    weighted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val, sample_weight_val=weights)
-    times = weights.astype(int)
-    repeated = clone(valuer).fit(
-        X, y, X_val=np.repeat(X_val, times, 0), y_val=np.repeat(y_val, times)
-    )
+    valuer, given = problem(name, rng)
+    times = rng.integers(0, 3, len(given.y_val))
+    weighted = given.fit(clone(valuer), sample_weight_val=times.astype(float))
+    points = {name: np.repeat(part, times, 0) for name, part in given.points.items()}
+    repeated = valuer.fit(*given.rows, **points)
     np.testing.assert_allclose(weighted.values_, repeated.values_, atol=1e-13)
     assert weighted.utility_ == pytest.approx(repeated.utility_)
 
@@ -131,18 +118,17 @@ def test_linearity_in_the_validation_points(name, rng):
 @by_name
 @pytest.mark.parametrize("points", ["validation", "leave-one-out"])
 def test_row_order_does_not_matter(name, rng, points):
-    valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = problem(rng, n_classes)
-    extra = dict(X_val=X_val, y_val=y_val) if points == "validation" else {}
-    order = rng.permutation(len(X))
-    straight = clone(valuer).fit(X, y, **extra).values_
-    shuffled = clone(valuer).fit(X[order], y[order], **extra).values_
+    valuer, given = problem(name, rng)
+    extra = given.points if points == "validation" else {}
+    order = rng.permutation(len(given.X))
+    straight = valuer.fit(*given.rows, **extra).values_
+    shuffled = clone(valuer).fit(given.X[order], given.y[order], **extra).values_
     np.testing.assert_allclose(straight[order], shuffled, atol=1e-13)
 
 
 @by_name
 def test_order_of_points_tiles_and_jobs_do_not_matter(name, rng):
-    valuer, X, y, X_val, y_val = fit(name, rng, n_points=300)
+    valuer, (X, y, X_val, y_val) = fit(name, rng, n_val=300)
     order = rng.permutation(300)
     for n_jobs, memory in [(1, 1024), (2, 1024), (3, 1), (1, 1)]:
         with config_context(working_memory=memory):
@@ -154,7 +140,7 @@ def test_order_of_points_tiles_and_jobs_do_not_matter(name, rng):
 @by_name
 @pytest.mark.parametrize("scale", [2.0**-10, 2.0**10])  # powers of two keep ties exact
 def test_units_of_length_do_not_matter(name, rng, scale):
-    valuer, X, y, X_val, y_val = fit(name, rng)
+    valuer, (X, y, X_val, y_val) = fit(name, rng)
     other = clone(valuer)
     if getattr(valuer, "metric", "") == "euclidean" and "radius" in valuer.get_params():
         other.set_params(radius=valuer.radius * scale)
@@ -164,6 +150,7 @@ def test_units_of_length_do_not_matter(name, rng, scale):
 
 @by_name
 def test_float32_is_close(name, rng):
-    valuer, X, y, X_val, y_val = fit(name, rng)
-    other = clone(valuer).fit(X.astype(np.float32), y, X_val=X_val.astype(np.float32), y_val=y_val)
+    valuer, given = fit(name, rng)
+    X, X_val = given.X.astype(np.float32), given.X_val.astype(np.float32)
+    other = clone(valuer).fit(X, given.y, X_val=X_val, y_val=given.y_val)
     np.testing.assert_allclose(valuer.values_, other.values_, atol=1e-12)  # the grid is exact

@@ -104,22 +104,17 @@ TEXTS = [
 ]
 TOPICS, TURNED = flip_labels(np.where(np.arange(60) % 2, "business", "sport"), 0.1, random_state=0)
 OF_TEXTS = make_pipeline(TfidfVectorizer(), LogisticRegression())
+KNN_OF_TEXTS = KNNShapleyValuer(embedding=TfidfVectorizer())
+VALUERS_OF_TEXTS = [KNN_OF_TEXTS, clone(SHAPLEY).set_params(estimator=OF_TEXTS, cv=2)]
+VALUERS_OF_TEXTS += [DataOOBValuer(OF_TEXTS, n_estimators=20, random_state=0)]
 
 
 @few_coalitions
 @pytest.mark.parametrize("texts", [TEXTS, pd.Series(TEXTS)], ids=["list", "series"])
-@pytest.mark.parametrize(
-    "valuer",
-    [
-        DataOOBValuer(OF_TEXTS, n_estimators=20, random_state=0),
-        KNNShapleyValuer(embedding=TfidfVectorizer()),
-        clone(SHAPLEY).set_params(estimator=OF_TEXTS, cv=2),
-    ],
-    ids=lambda valuer: type(valuer).__name__,
-)
+@pytest.mark.parametrize("valuer", VALUERS_OF_TEXTS, ids=lambda valuer: type(valuer).__name__)
 def test_texts(valuer, texts):
     assert noisy_label_auc(valuer.fit(texts, TOPICS).values_, TURNED) > 0.6
-    model = ValueFilteredClassifier(OF_TEXTS, KNNShapleyValuer(embedding=TfidfVectorizer()))
+    model = ValueFilteredClassifier(OF_TEXTS, KNN_OF_TEXTS)
     assert cross_val_score(model, texts, TOPICS, cv=2).mean() > 0.8
 
 
@@ -133,10 +128,11 @@ def test_prices_in_whole_dollars():
         assert (oob.values_ < 0).all()
         assert not hasattr(oob, "classes_")
         shapley = DataShapleyValuer(Ridge(), max_evaluations=700, random_state=0)
-        shapley.fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
-        floats = DataShapleyValuer(Ridge(), max_evaluations=700, random_state=0)
-        floats.fit(X[:100], y[:100] + 0.0, X_val=X[100:], y_val=y[100:] + 0.0)
-        np.testing.assert_array_equal(shapley.values_, floats.values_)
+        whole, floats = (
+            clone(shapley).fit(X[:100], to[:100], X_val=X[100:], y_val=to[100:]).values_
+            for to in (y, y + 0.0)
+        )
+        np.testing.assert_array_equal(whole, floats)
         model = ValueFilteredRegressor(Ridge(), KNNShapleyValuer(), drop=0.1).fit(X, y)
         assert len(model.dropped_indices_) == 20
         dropped = ValueFilter(DataShapleyValuer(Ridge(), max_evaluations=900), drop=199)
@@ -147,10 +143,8 @@ def test_prices_in_whole_dollars():
         warnings.simplefilter("error")
         KNNShapleyValuer(task="regression").fit(X, y)
         KNNShapleyValuer(task="classification").fit(X, y)
-    with (
-        pytest.warns(ManyClassesWarning),
-        pytest.raises(ValueError, match="unseen labels: .* pass task='regression'"),
-    ):
+    refusal = pytest.raises(ValueError, match="unseen labels: .* pass task='regression'")
+    with pytest.warns(ManyClassesWarning), refusal:
         DataShapleyValuer().fit(X[:100], y[:100], X_val=X[100:], y_val=y[100:])
 
 
@@ -159,17 +153,12 @@ ANNOTATORS = np.array(["ann", "bob", "carl", "dora", "eve"])[np.arange(len(DIGIT
 NAMED = np.where(ANNOTATORS == "eve", (DIGITS + 1) % 4, DIGITS)
 
 
-@pytest.mark.parametrize(
-    "valuer",
-    [
-        KNNShapleyValuer(embedding=lambda images: images.reshape(len(images), -1)),
-        DataShapleyValuer(NearestCentroid()),
-    ],
-    ids=lambda valuer: type(valuer).__name__,
-)
-def test_images_with_annotators(valuer):
-    knn = isinstance(valuer, KNNShapleyValuer)
-    images = IMAGES.reshape(-1, 8, 8) if knn else IMAGES
+@pytest.mark.parametrize("knn", [False, True])
+def test_images_with_annotators(knn):
+    valuer, images = DataShapleyValuer(NearestCentroid()), IMAGES
+    if knn:
+        valuer = KNNShapleyValuer(embedding=lambda images: images.reshape(len(images), -1))
+        images = IMAGES.reshape(-1, 8, 8)
     data = {"X_val": images[200:], "y_val": DIGITS[200:], "groups": ANNOTATORS[:200]}
     valuer.fit(images[:200], NAMED[:200], **data)
     assert valuer.groups_[valuer.values_ < 0].tolist() == ["eve"]
@@ -188,9 +177,8 @@ def test_images_with_annotators(valuer):
 
 
 def test_clean_data_of_which_a_twentieth_is_of_one_class():
-    X, y = make_classification(
-        2000, 10, n_informative=5, weights=[0.95], flip_y=0, class_sep=0.8, random_state=0
-    )
+    shape = {"n_informative": 5, "weights": [0.95], "flip_y": 0, "class_sep": 0.8}
+    X, y = make_classification(2000, 10, **shape, random_state=0)
 
     def score(drop, **params):
         model = ValueFilteredClassifier(LogisticRegression(), drop=drop, **params)

@@ -43,8 +43,7 @@ def _read_npz(name, folder):
         raise ValueError(
             f"{name}.npz in folder must hold plain arrays, without pickled objects. Got {error}"
         ) from None
-    missing = {"X", "y"} - set(arrays)
-    if missing:
+    if not {"X", "y"} <= set(arrays):
         raise ValueError(
             f"{name}.npz in folder must hold the arrays X and y. Got {', '.join(arrays)}."
         )

@@ -41,13 +41,13 @@ def _check_fractions(fractions, default, allowed, rule):
     return np.sort(fractions)
 
 
-def free_seeds(estimator):
-    """Names of the random_state parameters of the estimator that are None."""
-    return sorted(
-        name
-        for name, value in estimator.get_params(deep=True).items()
+def draw_seeds(estimator, rng):
+    """Seeds for the random_state parameters of the estimator that are None."""
+    return {
+        name: int(rng.randint(np.iinfo(np.int32).max))
+        for name, value in sorted(estimator.get_params(deep=True).items())
         if value is None and (name == "random_state" or name.endswith("__random_state"))
-    )
+    }
 
 
 def score_on(estimator, seeds, X, y, rows, sample_weight, classes, X_test, y_test, scorer):
@@ -67,14 +67,13 @@ def _refit_along(
     """
     classes = np.unique(y) if is_classifier(estimator) and y.ndim == 1 else None
     scorer = check_scorer(estimator, scoring, None, classes)
-    names = free_seeds(estimator)
-    seeds = [{name: int(rng.randint(np.iinfo(np.int32).max)) for name in names} for _ in orders[0]]
+    seeds = [draw_seeds(estimator, rng) for _ in orders[0]]
     tasks, keys = {}, []
     for curve in orders:
         for repeat, order in enumerate(curve):
             for count in counts:
                 rows = rows_of(order[:count], players)
-                key = (repeat if names else 0, rows.tobytes())
+                key = (repeat if seeds[repeat] else 0, rows.tobytes())
                 tasks.setdefault(key, (seeds[repeat], rows))
                 keys.append(key)
     scores = Parallel(n_jobs=n_jobs)(

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch, check_array, check_random_state, column_or_1d, 
 from .._utils.checks import check_groups, check_numbers, check_weights
 from .._utils.sklearn import HasMethods, Interval, validate_params
 from ..games import check_scorer
-from ._curves import free_seeds, rows_of, score_on
+from ._curves import draw_seeds, rows_of, score_on
 
 
 def minus_loss(model, X, y):
@@ -204,7 +204,7 @@ def linear_datamodeling_score(
     removed = np.zeros((n_subsets, n), dtype=bool)
     for subset in removed:
         subset[rng.permutation(n)[:n_removed]] = True
-    seeds = {name: int(rng.randint(np.iinfo(np.int32).max)) for name in free_seeds(estimator)}
+    seeds = draw_seeds(estimator, rng)
     # A function is not wrapped in a scorer, which may return one number only.
     scorer = minus_loss if scoring is None else scoring
     scorer = scorer if callable(scorer) else check_scorer(estimator, scoring, None, classes)

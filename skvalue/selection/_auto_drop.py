@@ -38,47 +38,41 @@ def careful_choice(scores):
     return int(np.argmax(mean <= errors))
 
 
-def _score_split(valuer, estimator, X, y, split, valuer_params, params, options):
+def _score_split(row_filter, valuer, X, y, split, valuer_params, params, classes, scorer):
     """Scores of all candidate fractions on one split, whose training rows are valued once."""
-    n_rows = len(y)
-    train, test = split
-    X_train, y_train = safe_indexing(X, train), safe_indexing(y, train)
-    X_test, y_test = safe_indexing(X, test), safe_indexing(y, test)
-    valuer_params = take_rows(valuer_params, train, n_rows)
-    params = take_rows(params, train, n_rows)
-    valuer = fit_valuer(clone(valuer), X_train, y_train, valuer_params, options["memory"])
+    (X_train, X_test), (y_train, y_test) = (
+        [safe_indexing(part, rows) for rows in split] for part in (X, y)
+    )
+    valuer_params, params = (
+        take_rows(entries, split[0], len(y)) for entries in (valuer_params, params)
+    )
+    valuer = fit_valuer(clone(valuer), X_train, y_train, valuer_params, row_filter.memory)
+    rule = {"classes": classes, "groups": valuer_params.get("groups")}
     scores = []
     for drop in DROP_CANDIDATES:
-        choice = select_rows(
-            valuer, drop, y_train, classes=options["classes"],
-            groups=valuer_params.get("groups"), stratify=options["stratify"],
-        )  # fmt: skip
-        fitted = fit_on_choice(clone(estimator), X_train, y_train, params, choice, options["mode"])
-        scores.append(options["scorer"](fitted, X_test, y_test))
+        choice = select_rows(valuer, drop, y_train, **rule, stratify=row_filter.stratify)
+        model = clone(row_filter.estimator)
+        fitted = fit_on_choice(model, X_train, y_train, params, choice, row_filter.mode)
+        scores.append(scorer(fitted, X_test, y_test))
     return scores
 
 
-def choose_drop(
-    valuer, estimator, X, y, *, valuer_params, params, mode, classes, scoring, cv, memory, n_jobs,
-    stratify,
-):  # fmt: skip
+def choose_drop(row_filter, valuer, X, y, *, valuer_params, params, classes):
     """Choose the fraction to drop by cross-validation on the rows.
 
     In each split the training rows are valued, and the model is fitted without the fraction of
     lowest values and scored on all test rows. Returns the fraction that `careful_choice` picks, and
     the scores (n_candidates, n_splits).
     """
-    groups = valuer_params.get("groups")
+    groups, cv = valuer_params.get("groups"), row_filter.cv
     if groups is not None and isinstance(cv, int):
         cv = GroupKFold(cv)
-    splits = list(check_cv(cv, y, classifier=classes).split(X, y, groups))
-    scorer = check_scoring(estimator, scoring=scoring)
-    options = {
-        "mode": mode, "classes": classes, "scorer": scorer, "memory": memory, "stratify": stratify
-    }  # fmt: skip
-    scores = Parallel(n_jobs=n_jobs)(
-        delayed(_score_split)(valuer, estimator, X, y, split, valuer_params, params, options)
-        for split in splits
+    scorer = check_scoring(row_filter.estimator, scoring=row_filter.scoring)
+    scores = Parallel(n_jobs=row_filter.n_jobs)(
+        delayed(_score_split)(
+            row_filter, valuer, X, y, split, valuer_params, params, classes, scorer
+        )
+        for split in check_cv(cv, y, classifier=classes).split(X, y, groups)
     )
     scores = np.array(scores, dtype=np.float64).T
     return DROP_CANDIDATES[careful_choice(scores)], scores

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._utils.checks import check_length, refuse_dict
 from .._utils.fits import blank_of, columns_on
-from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions, safe_indexing
+from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions
 from .._utils.targets import check_task
 from ..base import BaseInSampleValuer
 from ._auto_drop import choose_drop
@@ -27,7 +27,8 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     # The validation set is always requested; groups are not, they may be meant for other objects.
     __metadata_request__fit = {"X_val": True, "y_val": True, "sample_weight_val": True}
-    stratify = False  # of a regressor, which lacks the parameter
+    stratify, mode = False, "drop"  # of filters that lack the parameter
+    _task = "auto"  # of the valuer
 
     _parameter_constraints: dict = {
         "valuer": [HasMethods(["fit"]), None],
@@ -60,38 +61,9 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """
         return self._of_curator("report_")
 
-    def select(self, *arrays):
-        """Select the entries of the rows that were kept from other arrays.
-
-        Parameters
-        ----------
-        *arrays : array-likes of length n_samples
-            Arrays with one entry per row of fit, such as weights, groups or identifiers.
-
-        Returns
-        -------
-        selected : array-like or list of array-likes
-            The entries of the kept rows; a list if several arrays are passed.
-
-        Raises
-        ------
-        ValueError
-            If the length of an array is not that of X in fit.
-        """
-        check_is_fitted(self)
-        n = len(self.sample_indices_) + len(self.dropped_indices_)
-        for array in arrays:
-            length = array.shape[0] if hasattr(array, "shape") else len(array)
-            if length != n:
-                raise ValueError(
-                    f"arrays must have one entry for every row of fit ({n}). Got {length}."
-                )
-        cut = [safe_indexing(array, self.sample_indices_) for array in arrays]
-        return cut[0] if len(cut) == 1 else cut
-
     # Private --------------------------------------------------------------------------------
 
-    def _choose(self, X, y, passed, params, *, mode, task, of_valuer):
+    def _choose(self, X, y, passed, params, of_valuer):
         """Value the rows and choose those to drop.
 
         Returns indexable X and y, the choice, and the fitted attributes by name.
@@ -102,7 +74,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             )
         if not hasattr(X, "shape"):  # as skorch's SliceDict has, which an embedding may take
             refuse_dict(X)
-        valuer = fresh_valuer(self.valuer, task)
+        valuer = fresh_valuer(self.valuer, self._task)
         blank = blank_of(self)  # a fit that fails changes nothing
         validate_data(blank, X, y, skip_check_array=True)
         attributes = columns_on(blank)
@@ -112,10 +84,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             if np.ndim(weights):  # other lengths would not be cut with the rows
                 check_length(weights, "sample_weight", len(y))
         groups = valuer_params.get("groups")
-        check_request(
-            valuer, self.drop, self.memory, valuer_params.get("X_val"), groups, len(y),
-            self.stratify,
-        )  # fmt: skip
+        check_request(self, valuer, valuer_params.get("X_val"), groups, len(y))
         if is_zero(self.drop):
             nothing = keep_all(len(y))
             report = make_report(nothing, np.ones(len(y)), y, drop=0, groups=groups, fdr=self.fdr)
@@ -124,32 +93,29 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if getattr(valuer, "epsilon", None) is not None:
             warn_not_private(valuer, getattr(self, "_family", None))
         fitted = fit_valuer(valuer, X, y, valuer_params, self.memory)
-        if task == "auto" and isinstance(fitted, BaseInSampleValuer):
+        if self._task == "auto" and isinstance(fitted, BaseInSampleValuer):
             classes = hasattr(fitted, "classes_")
         else:
-            classes = check_task(task, y) == "classification"
+            classes = check_task(self._task, y) == "classification"
         if self.stratify and not classes:
             raise ValueError("stratify=True needs classes. Got a regression target.")
         drop, chosen = self.drop, ""
         if drop == "auto":
             drop, attributes["drop_scores_"] = choose_drop(
-                fresh_valuer(self.valuer, task), self.estimator, X, y,
-                valuer_params=valuer_params, params=params, mode=mode, classes=classes,
-                scoring=self.scoring, cv=self.cv, memory=self.memory, n_jobs=self.n_jobs,
-                stratify=self.stratify,
+                blank, fresh_valuer(self.valuer, self._task), X, y, valuer_params=valuer_params,
+                params=params, classes=classes,
             )  # fmt: skip
             chosen = f" (drop={drop} chosen by 'auto')"
         choice = select_rows(
             fitted, drop, y, classes=classes, groups=groups, fdr=self.fdr, stratify=self.stratify
         )
         dropped, weights = choice.dropped_rows, (~choice.dropped_rows).astype(np.float64)
-        if mode == "weight":
+        if self.mode == "weight":
             dropped, weights = np.zeros_like(dropped), lower_weights(choice)
         about = {"drop": drop, "groups": groups}
         if not is_zero(drop):  # drop="auto" may choose it
-            for message in notices(
-                choice, weights, y, mode=mode, classes=classes, stratify=self.stratify, **about
-            ):
+            rule = {"mode": self.mode, "classes": classes, "stratify": self.stratify}
+            for message in notices(choice, weights, y, **rule, **about):
                 warnings.warn(message, UserWarning, stacklevel=4)
         report = make_report(choice, weights, y, fdr=self.fdr, chosen=chosen, **about)
         # In a private fit of this notion, values are released to their owners, not all together.

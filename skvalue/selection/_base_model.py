@@ -23,7 +23,6 @@ class BaseFilteredModel(BaseValueFilter):
         "estimator": [HasMethods(["fit", "predict"])],
         "mode": [StrOptions({"drop", "weight"})],
     }
-    _task = None  # "classification" or "regression"
 
     def __init__(
         self,
@@ -90,9 +89,7 @@ class BaseFilteredModel(BaseValueFilter):
             self._check_weighable()
         of_estimator, of_valuer = route(self, "fit", given(**params))
         of_estimator = {**requested(self.estimator, given(**passed)), **of_estimator}
-        X, y, choice, attributes = self._choose(
-            X, y, passed, of_estimator, mode=self.mode, task=self._task, of_valuer=of_valuer
-        )
+        X, y, choice, attributes = self._choose(X, y, passed, of_estimator, of_valuer)
         fitted = fit_on_choice(clone(self.estimator), X, y, of_estimator, choice, self.mode)
         swap_in(self, **attributes, estimator_=fitted)
         return self
@@ -100,9 +97,9 @@ class BaseFilteredModel(BaseValueFilter):
     def _check_task(self):
         wrong = is_regressor if self._task == "classification" else is_classifier
         if wrong(self.estimator):
-            needed, other = ("classifier", "Regressor")
-            if self._task == "regression":
-                needed, other = ("regressor", "Classifier")
+            needed, other = "regressor", "Classifier"
+            if self._task == "classification":
+                needed, other = "classifier", "Regressor"
             raise ValueError(
                 f"estimator must be a {needed}: use ValueFiltered{other} for this one. Got "
                 f"{type(self.estimator).__name__}."

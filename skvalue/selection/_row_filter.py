@@ -167,9 +167,7 @@ class ValueFilter(BaseValueFilter):
                 "drop='auto' needs an estimator to cross-validate: pass estimator=. Got None."
             )
         passed = dict(X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=sample_weight_val)
-        *_, attributes = self._choose(
-            X, y, passed, {}, mode="drop", task="auto", of_valuer=self._routed(params)
-        )
+        *_, attributes = self._choose(X, y, passed, {}, self._routed(params))
         swap_in(self, **attributes)
         return self
 
@@ -192,7 +190,7 @@ class ValueFilter(BaseValueFilter):
         Returns
         -------
         X_kept : array-like of shape (n_kept, n_features)
-            The kept rows. For other arrays use `select` or `sample_indices_`.
+            The kept rows. For other arrays use `sample_indices_`.
         y_kept : array-like of shape (n_kept,)
             Labels or targets of the kept rows.
         """

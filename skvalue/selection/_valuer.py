@@ -25,10 +25,10 @@ def fresh_valuer(valuer, task="auto"):
     return valuer
 
 
-def check_request(valuer, drop, memory, X_val, groups, n_rows, stratify):
+def check_request(row_filter, valuer, X_val, groups, n_rows):
     """Refuse invalid combinations before any computation."""
-    name = type(valuer).__name__
-    if stratify and groups is not None:
+    name, drop = type(valuer).__name__, row_filter.drop
+    if row_filter.stratify and groups is not None:
         raise ValueError(
             "stratify=True drops rows by class, but groups are dropped as a whole: pass one or the "
             "other. Got both."
@@ -51,21 +51,15 @@ def check_request(valuer, drop, memory, X_val, groups, n_rows, stratify):
     epsilon = getattr(valuer, "epsilon", None)
     if epsilon is None:
         return
-    if drop == "auto":
-        raise ValueError(
-            "drop must not be 'auto' with a private valuer: every inner fold would be a separate "
-            f"release. Got {name} with epsilon={epsilon}."
-        )
-    if drop == "significant":
-        raise ValueError(
-            "drop must not be 'significant' with a private valuer: the test needs the rows, which "
-            f"a private fit does not keep. Got {name} with epsilon={epsilon}."
-        )
-    if memory is not None:
-        raise ValueError(
-            "memory must be None with a private valuer: its values must not be stored. Got "
-            f"{name} with epsilon={epsilon}."
-        )
+    reasons = {
+        "auto": "every inner fold would be a separate release",
+        "significant": "the test needs the rows, which a private fit does not keep",
+    }
+    rule, why = f"drop must not be {drop!r}", reasons.get(drop)
+    if row_filter.memory is not None and why is None:
+        rule, why = "memory must be None", "its values must not be stored"
+    if why is not None:
+        raise ValueError(f"{rule} with a private valuer: {why}. Got {name} with epsilon={epsilon}.")
 
 
 def warn_not_private(valuer, family):

@@ -24,16 +24,12 @@ def test_flips_are_where_the_mask_says_for_any_labels(kind):
     before = np.array(y)
     y_noisy, flipped = flip_labels(y, 0.3, random_state=0)
     assert isinstance(y_noisy, np.ndarray)
+    assert not isinstance(y, np.ndarray) or y_noisy.dtype == y.dtype
     assert flipped.dtype == bool
     assert flipped.sum() == 30
     np.testing.assert_array_equal(y_noisy != before, flipped)
     assert set(y_noisy.tolist()) == set(before.tolist())
     np.testing.assert_array_equal(np.array(y), before)
-
-
-@pytest.mark.parametrize("kind", ["strings", "gaps", "floats", "booleans", "objects"])
-def test_labels_keep_their_dtype(kind):
-    assert flip_labels(LABELS[kind])[0].dtype == LABELS[kind].dtype
 
 
 @pytest.mark.parametrize(

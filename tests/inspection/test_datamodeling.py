@@ -1,7 +1,5 @@
-import matplotlib
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 from scipy.stats import spearmanr
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
@@ -43,9 +41,8 @@ def test_exact_linear_datamodel(data, groups, fraction):
     values = X_val @ players.T
     options = {"fraction": fraction, "groups": groups, "random_state": 0}
     by_point = linear_datamodeling_score(values, Total(), *data, scoring=at_each_point, **options)
-    whole = linear_datamodeling_score(
-        values.mean(axis=0), Total(), *data, scoring=at_all_points, **options
-    )
+    mean = values.mean(axis=0)
+    whole = linear_datamodeling_score(mean, Total(), *data, scoring=at_all_points, **options)
     for result, shape in [(by_point, (7, 50)), (whole, (1, 50))]:
         assert result.score == pytest.approx(1)
         assert result.score_error == pytest.approx(0, abs=1e-12)
@@ -73,16 +70,13 @@ def test_random_values_predict_nothing(data, rng):
 @pytest.mark.slow
 def test_error_is_that_of_the_draw_of_subsets(data, rng):
     values = data[2] @ data[0].T + 4 * rng.normal(size=(7, 40))
+    options = {"scoring": at_each_point, "n_subsets": 40}
     found = [
-        linear_datamodeling_score(
-            values, Total(), *data, scoring=at_each_point, n_subsets=40, random_state=seed
-        )
+        linear_datamodeling_score(values, Total(), *data, **options, random_state=seed)
         for seed in range(150)
     ]
-    scores, errors = (
-        [getattr(result, name) for result in found] for name in ("score", "score_error")
-    )
-    assert np.mean(errors) == pytest.approx(np.std(scores), rel=0.2)
+    spread = np.std([result.score for result in found])
+    assert np.mean([result.score_error for result in found]) == pytest.approx(spread, rel=0.2)
 
 
 def test_loss_of_a_classifier_by_hand(data):
@@ -100,12 +94,9 @@ def test_loss_of_a_classifier_by_hand(data):
     np.testing.assert_allclose(result.changes, changes, atol=1e-12)
     expected = [spearmanr(a, b)[0] for a, b in zip(result.predicted, changes)]
     np.testing.assert_allclose(result.scores, expected, atol=1e-12)
-    mean = linear_datamodeling_score(
-        X[:, 1], model, X, y, X_val, y_val, n_subsets=5, random_state=1
-    )
-    same = linear_datamodeling_score(
-        X[:, 1], model, X, y, X_val, y_val, n_subsets=5, random_state=1, scoring="neg_log_loss"
-    )
+    rows, options = (X[:, 1], model, X, y, X_val, y_val), {"n_subsets": 5, "random_state": 1}
+    mean = linear_datamodeling_score(*rows, **options)
+    same = linear_datamodeling_score(*rows, **options, scoring="neg_log_loss")
     np.testing.assert_allclose(mean.changes, same.changes, atol=1e-12)
 
 
@@ -117,10 +108,9 @@ def test_loss_of_a_regressor_weights_jobs_and_seeds(data):
     )
     assert np.abs(result.changes).max() < 1e-12  # the targets are a column of X
     model = MLPRegressor(hidden_layer_sizes=(3,), max_iter=2, solver="lbfgs")
+    options = {"n_subsets": 4, "random_state": 3}
     one, two = (
-        linear_datamodeling_score(
-            np.ones(40), model, *data, n_subsets=4, n_jobs=n_jobs, random_state=3
-        )
+        linear_datamodeling_score(np.ones(40), model, *data, **options, n_jobs=n_jobs)
         for n_jobs in (1, 2)
     )
     np.testing.assert_array_equal(one.changes, two.changes)
@@ -157,8 +147,6 @@ def test_wrong_labels_and_classifiers(data):
 
 @pytest.mark.parametrize("by_point", [False, True])
 def test_display(data, rng, by_point):
-    backend = matplotlib.get_backend()
-    plt.switch_backend("agg")
     values = rng.normal(size=(7, 40) if by_point else 40)
     scoring = at_each_point if by_point else at_all_points
     result = linear_datamodeling_score(values, Total(), *data, scoring=scoring, random_state=0)
@@ -172,5 +160,3 @@ def test_display(data, rng, by_point):
         offsets = np.c_[result.predicted[0], result.changes[0]]
         np.testing.assert_allclose(display.points_.get_offsets(), offsets)
     assert display.ax_.get_title() == f"LDS = {result.score:.2f} ± {result.score_error:.2f}"
-    plt.close("all")
-    plt.switch_backend(backend)

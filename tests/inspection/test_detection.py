@@ -1,9 +1,7 @@
 from types import SimpleNamespace
 
-import matplotlib
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 from scipy.stats import norm
 from sklearn.base import BaseEstimator
 
@@ -11,26 +9,15 @@ from skvalue.inspection import DetectionDisplay, detection_curve, detection_limi
 from skvalue.privacy import detection_ceiling, mu_from_epsilon
 
 
-@pytest.fixture(autouse=True)
-def _no_window():
-    backend = matplotlib.get_backend()
-    plt.switch_backend("agg")
-    yield
-    plt.close("all")
-    plt.switch_backend(backend)
-
-
 class Recorder(BaseEstimator):
     """Values that know the parties as well as epsilon says, and what was asked of it."""
 
     calls: list = []
 
-    def __init__(self, epsilon=None, random_state=None, n_permutations=1, unit="party", noise=""):
+    def __init__(self, epsilon=None, random_state=None, unit="party"):
         self.epsilon = epsilon
         self.random_state = random_state
-        self.n_permutations = n_permutations
         self.unit = unit
-        self.noise = noise
 
     def fit(self, X, y, *, X_val, y_val, groups):
         self.calls.append((self.get_params(), len(X), np.bincount(groups).tolist()))
@@ -38,7 +25,6 @@ class Recorder(BaseEstimator):
         good = np.array([y[groups == party].mean() for party in parties])
         weight = 1.0 if self.epsilon is None else self.epsilon
         self.values_ = weight * good + (weight < 1) * np.linspace(1, 0, len(good))
-        self.values_error_ = np.full(len(good), 0.1 * self.n_permutations)
         self.privacy_ = SimpleNamespace(detection_ceiling=0.6)
         return self
 

@@ -7,12 +7,8 @@ from skvalue.inspection import mean_adjusted_variance, noisy_label_auc
 
 def pairwise_auc(values, is_noisy):
     """The definition: over all pairs of a noisy and a clean row, ties half."""
-    wins = [
-        (noisy < clean) + 0.5 * (noisy == clean)
-        for noisy in values[is_noisy]
-        for clean in values[~is_noisy]
-    ]
-    return np.mean(wins)
+    noisy, clean = values[is_noisy], values[~is_noisy][:, None]
+    return np.mean((noisy < clean) + 0.5 * (noisy == clean))
 
 
 @pytest.mark.parametrize("n_levels", [2, 5, 1000])
@@ -21,9 +17,8 @@ def test_equals_the_mean_over_pairs(seed, n_levels):
     rng = np.random.default_rng(seed)
     values = rng.integers(n_levels, size=60) / 7 - 0.5
     is_noisy = rng.permutation(60) < rng.integers(1, 60)
-    assert noisy_label_auc(values, is_noisy) == pytest.approx(
-        pairwise_auc(values, is_noisy), abs=1e-12
-    )
+    expected = pytest.approx(pairwise_auc(values, is_noisy), abs=1e-12)
+    assert noisy_label_auc(values, is_noisy) == expected
 
 
 def test_low_values_point_at_noise():
@@ -58,9 +53,7 @@ def test_by_class_it_sees_values_that_find_the_minority_alone():
         of = y == label
         assert areas[label] == pytest.approx(pairwise_auc(values[of], is_noisy[of]))
     assert np.isnan(areas["rare"])
-    with pytest.raises(
-        ValueError, match=r"y must have one entry per row of values \(114\)\. Got 3"
-    ):
+    with pytest.raises(ValueError, match="y must have one entry per row of values"):
         noisy_label_auc(values, is_noisy, y=[0, 1, 2])
 
 

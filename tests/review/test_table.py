@@ -43,17 +43,15 @@ def test_plain_numbers_are_unchanged(rng):
     vectors, notes = table_to_numbers(X)
     np.testing.assert_array_equal(vectors, X)
     assert notes == []
-    vectors, notes = table_to_numbers(sparse.csr_array(X))
-    np.testing.assert_array_equal(vectors.toarray(), X)
+    np.testing.assert_array_equal(table_to_numbers(sparse.csr_array(X))[0].toarray(), X)
 
 
 def test_categories_of_many_levels_share_a_column():
     X = np.array([[f"level {i % 30}"] for i in range(90)], dtype=object)
     vectors, notes = table_to_numbers(X)
     assert vectors.shape == (90, 20)
-    assert notes == [
-        "column 0: a category of 30 levels, one column each for 19, one for the others"
-    ]
+    assert "30 levels, one column each for 19, one for the others" in notes[0]
+    assert len(notes) == 1
 
 
 def test_categories_that_are_numbers_are_categories():

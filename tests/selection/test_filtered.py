@@ -95,16 +95,12 @@ class TestRowsAndMetadata:
         assert model.report_.row.tolist() == [0, 2, 3]
         np.testing.assert_allclose(model.report_.weight, expected[[0, 2, 3]])
 
-    @pytest.mark.parametrize(
-        ("drop", "fraction"), [(0.4, 0.4), (2, 2 / 6), ("negative", 2 / 6), (0, 0)]
-    )
-    def test_weight_mode_counts_a_rule_as_its_fraction(self, first_column, rows, drop, fraction):
-        X, y = rows
-        model = ValueFilteredClassifier(Recorder(), first_column(), drop=drop, mode="weight")
+    def test_weight_mode_counts_a_rule_as_its_fraction(self, first_column, rows):
         percentile = (np.array([0, 5, 1, 2, 4, 3]) + 0.5) / 6
-        expected = np.clip(percentile / fraction, 0, 1) if fraction else np.ones(6)
-        weights = model.fit(X, y).estimator_.seen_["sample_weight"]
-        np.testing.assert_allclose(weights, expected)
+        for drop, fraction in {0.4: 0.4, 2: 2 / 6, "negative": 2 / 6, 0: 1e-9}.items():
+            model = ValueFilteredClassifier(Recorder(), first_column(), drop, mode="weight")
+            weights = model.fit(*rows).estimator_.seen_["sample_weight"]
+            np.testing.assert_allclose(weights, np.clip(percentile / fraction, 0, 1))
 
     def test_weight_mode_needs_an_estimator_that_takes_weights(self, counting, rows):
         model = ValueFilteredClassifier(KNeighborsClassifier(1), counting(), mode="weight")
@@ -149,11 +145,10 @@ class TestRowsAndMetadata:
         X, y, _ = noisy
         labels = np.where(y, "yes", "no")
         columns = list("abcdef")
+        index = [f"row {i}" for i in range(len(y))]
+        frame, target = pl.DataFrame(X, schema=columns), pl.Series(labels)
         if kind == "pandas":
-            index = [f"row {i}" for i in range(len(y))]
             frame, target = pd.DataFrame(X, index, columns), pd.Series(labels, index)
-        else:
-            frame, target = pl.DataFrame(X, schema=columns), pl.Series(labels)
         model = ValueFilteredClassifier(LogisticRegression(), drop=0.2).fit(frame, target)
         plain = ValueFilteredClassifier(LogisticRegression(), drop=0.2).fit(X, y)
         np.testing.assert_allclose(model.estimator_.coef_, plain.estimator_.coef_)
@@ -177,13 +172,12 @@ class TestDelegation:
         np.testing.assert_array_equal(model.classes_, [0, 1])
 
     @pytest.mark.parametrize(
-        ("model", "scoring"),
-        [(ValueFilteredClassifier, "neg_log_loss"), (ValueFilteredRegressor, "neg_max_error")],
+        ("model", "scoring"), [(MODELS[1], "neg_log_loss"), (MODELS[2], "neg_max_error")]
     )
     def test_score_is_the_estimators(self, noisy, model, scoring):
         X, y, _ = noisy
-        inner = LogisticRegression() if model is ValueFilteredClassifier else Ridge()
-        fitted = model(GridSearchCV(inner, {}, scoring=scoring, cv=2)).fit(X, y)
+        search = GridSearchCV(model.estimator, {}, scoring=scoring, cv=2)
+        fitted = clone(model).set_params(estimator=search).fit(X, y)
         assert fitted.score(X, y) == fitted.estimator_.score(X, y) < 0
 
     def test_weights_of_scores_are_routed(self, noisy):
@@ -202,8 +196,6 @@ class TestDelegation:
         assert hasattr(ValueFilteredClassifier(SVC()), "decision_function")
         assert not hasattr(ValueFilteredClassifier(KNeighborsClassifier()), "decision_function")
         assert not hasattr(ValueFilteredRegressor(Ridge()), "predict_proba")
-
-    def test_unfitted(self):
         with pytest.raises(NotFittedError):
             ValueFilteredClassifier(LogisticRegression()).predict([[0.0]])
 
@@ -310,10 +302,10 @@ class TestRouting:
         model = ValueFilteredClassifier(inner, drop=0.1).fit(X, y, groups=groups)
         kept = model.sample_indices_
         alone = clone(inner).fit(X[kept], y[kept], groups=groups[kept])
-        scores = "mean_test_score"
-        np.testing.assert_array_equal(
-            model.estimator_.cv_results_[scores], alone.cv_results_[scores]
+        scores, expected = (
+            search.cv_results_["mean_test_score"] for search in (model.estimator_, alone)
         )
+        np.testing.assert_array_equal(scores, expected)
         boosting = HistGradientBoostingClassifier(early_stopping=True, max_iter=20, random_state=0)
         validation = {"X_val": X[::3], "y_val": y[::3]}
         boosting.set_fit_request(X_val=True, y_val=True)
@@ -322,9 +314,7 @@ class TestRouting:
         alone = clone(boosting).fit(X[kept], y[kept], **validation)
         np.testing.assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
 
-    @pytest.mark.parametrize(
-        "model", [ValueFilteredClassifier(LogisticRegression()), ValueFilter()]
-    )
+    @pytest.mark.parametrize("model", [MODELS[1], ValueFilter()])
     def test_metadata_of_the_valuer_by_other_names(self, model, noisy):
         X, y, _ = noisy
         groups = np.arange(len(y)) // 4
@@ -341,10 +331,8 @@ class TestRouting:
         model = ValueFilteredClassifier(LogisticRegression(), drop=0.1)
         with pytest.raises(ValueError, match="groups"):  # rows or groups: the user says
             cross_validate(model, X, y, cv=GroupKFold(3), params={"groups": groups})
-        fitted = cross_validate(
-            model.set_fit_request(groups=True), X, y, cv=GroupKFold(3), params={"groups": groups},
-            return_estimator=True,
-        )["estimator"]  # fmt: skip
+        options = {"cv": GroupKFold(3), "params": {"groups": groups}, "return_estimator": True}
+        fitted = cross_validate(model.set_fit_request(groups=True), X, y, **options)["estimator"]
         assert all(len(model.valuer_.groups_) == 40 for model in fitted)
         assert all(len(model.dropped_indices_) == 16 for model in fitted)
 
@@ -353,10 +341,9 @@ class TestRouting:
         X, y = (np.concatenate([part] * 2) for part in rows)
         model = ValueFilteredClassifier(LogisticRegression(), first_column(), drop=1)
         for n_val, n_seen in [(12, 8), (11, 11)]:
-            fitted = cross_validate(
-                model, X, y, cv=3, params={"X_val": X[:n_val], "y_val": y[:n_val]},
-                return_estimator=True,
-            )["estimator"]  # fmt: skip
+            params = {"X_val": X[:n_val], "y_val": y[:n_val]}
+            fitted = cross_validate(model, X, y, cv=3, params=params, return_estimator=True)
+            fitted = fitted["estimator"]
             assert [len(model.valuer_.seen_["X_val"]) for model in fitted] == [n_seen] * 3
 
 
@@ -370,9 +357,8 @@ class TestMemory:
         assert counting.fits == 3 + 1  # a fold each, and all rows for the refit
         plain = GridSearchCV(clone(model).set_params(memory=None), grid, cv=3).fit(X, y)
         assert counting.fits == 4 + 3 * 3 + 1  # drop=0 does not value
-        np.testing.assert_array_equal(
-            search.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]
-        )
+        scores, expected = (part.cv_results_["mean_test_score"] for part in (search, plain))
+        np.testing.assert_array_equal(scores, expected)
 
     def test_no_message_shows_rows(self, noisy, tmp_path):
         X, y, _ = noisy
