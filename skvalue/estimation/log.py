@@ -43,8 +43,7 @@ class CoalitionLog:
 
     def blocks(self, count, size):
         """Seed, number and slice of every block of the first ``count`` coalitions."""
-        stops = [first for first, *_ in self.segments[1:]]
-        for (first, block, seed), stop in zip(self.segments, [*stops, count]):
+        for (first, block, seed), (stop, *_) in zip(self.segments, [*self.segments[1:], (count,)]):
             stop = min(stop, count)
             for number, start in enumerate(range(first, stop, size)):
                 yield seed, block + number, slice(start, min(start + size, stop))

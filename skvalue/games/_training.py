@@ -93,7 +93,7 @@ def _targets(y, y_val, classifier):
         )
     # Not every estimator accepts small integer types; labels from 2**63 on fit only uint64.
     if y.dtype.kind in "ui" and classes[-1] <= np.iinfo(np.int64).max:
-        y, y_val, classes = (part.astype(np.int64) for part in (y, y_val, classes))
+        y, y_val, classes = map(np.int64, (y, y_val, classes))
     return y, y_val, classes
 
 

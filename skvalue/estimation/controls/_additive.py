@@ -46,7 +46,7 @@ class Additive:
         bits = np.unpackbits(words[:, :, :_BYTES].reshape(len(described), -1), axis=1,
                              count=self._n, bitorder="little")  # fmt: skip
         centered = bits - sizes[:, None] / self._n
-        return np.concatenate([h[sizes, None] * centered for h in self._profiles], axis=1)
+        return np.hstack(self._profiles[:, sizes, None] * centered)
 
     def expected(self, coefs):
         b = coefs.reshape(2, self._n, -1)  # by profiles

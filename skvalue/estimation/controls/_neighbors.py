@@ -2,7 +2,7 @@
 
 import numpy as np
 
-_KS = (1, 2, 4, 8, 16)
+_KS = 2 ** np.arange(5)
 
 
 class Neighbors:
@@ -30,12 +30,12 @@ class Neighbors:
 
         n = order.shape[1]
         self.band = np.arange(strata.n_strata)
-        self._ks = np.array([k for k in _KS if k < max(n, 2)])
+        self._ks = _KS[max(n, 2) > _KS]
         self.width = self.n_described = len(self._ks)
         self._order = np.array(order, dtype=np.int32, order="C")
         self._ranks = np.argsort(self._order, axis=1).astype(np.int32)
         self._matches = np.array(matches, dtype=np.float64, order="C")
-        inside, outside = (p.sum(axis=0) for p in strata.side_probabilities)
+        inside, outside = np.sum(strata.side_probabilities, axis=1)
         weights = rank_weights(strata.stratum, inside, outside, self._ks)
         self._means = []
         for nearer, farther, own in (weights[:3], (*weights[3:], np.zeros_like(weights[0]))):

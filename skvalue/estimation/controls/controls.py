@@ -74,28 +74,25 @@ def make_controls(
             return [part]
         return [part, BySize(part, kind(smallest, *data), strata.n_strata)]
 
-    made = {"sizes": lambda: [Sizes(strata)]}
-    if codes is not None and groups is None:
-        made["counts"] = lambda: of_sizes(Counts, codes, class_weights)
-    if codes is not None or targets is not None or components is not None:
-        phi = columns_of_rows(codes, targets, components)
-        made["quadratic"] = lambda: [Quadratic(strata, _sums(phi, groups, n))]
-    if points is not None and groups is None:
-        made["neighbors"] = lambda: of_sizes(Neighbors, *points)
-    made["additive"] = lambda: [Additive(strata)]
-    unknown = set(kinds) - set(KINDS)
-    if unknown:
-        raise ValueError(f"kinds must be among {KINDS}. Got {sorted(unknown)[0]!r}.")
-    return Controls(strata, {kind: made[kind]() for kind in kinds if kind in made})
-
-
-def _sums(phi, groups, n):
-    """Sums of the rows of every player."""
-    if groups is None:
-        return phi
-    sums = np.zeros((n, phi.shape[1]))
-    np.add.at(sums, groups, phi)
-    return sums
+    made = {}
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ValueError(f"kinds must be among {KINDS}. Got {kind!r}.")
+        if kind == "sizes":
+            made[kind] = [Sizes(strata)]
+        elif kind == "additive":
+            made[kind] = [Additive(strata)]
+        elif kind == "quadratic" and not (codes is targets is components is None):
+            phi = sums = columns_of_rows(codes, targets, components)
+            if groups is not None:
+                sums = np.zeros((n, phi.shape[1]))
+                np.add.at(sums, groups, phi)
+            made[kind] = [Quadratic(strata, sums)]
+        elif kind == "counts" and codes is not None and groups is None:
+            made[kind] = of_sizes(Counts, codes, class_weights)
+        elif kind == "neighbors" and points is not None and groups is None:
+            made[kind] = of_sizes(Neighbors, *points)
+    return Controls(strata, made)
 
 
 class Controls:
@@ -138,11 +135,12 @@ class Controls:
         self.n_strata, self.n_players = strata.n_strata, len(strata.stratum) - 1
         self.kinds = tuple(kinds)
         self._parts = tuple(part for parts in kinds.values() for part in parts)
-        bands = [part.band.max(initial=0) + 1 for part in self._parts]
-        self._ends = np.cumsum([0, *(b * part.width for b, part in zip(bands, self._parts))])
-        ends = np.cumsum([1, *(part.n_described for part in self._parts)])
-        self._described = dict(zip(self._parts, map(slice, ends[:-1], ends[1:])))
-        self.n_features, self.n_described = int(self._ends[-1]), int(ends[-1])
+        self._ends, self._described, self.n_described = [0], {}, 1
+        for part in self._parts:
+            start, self.n_described = self.n_described, self.n_described + part.n_described
+            self._described[part] = slice(start, self.n_described)
+            self._ends.append(self._ends[-1] + int(part.band.max(initial=0) + 1) * part.width)
+        self.n_features = self._ends[-1]
 
     def describe(self, masks):
         """Describe coalitions by numbers from which their features follow.

@@ -58,15 +58,16 @@ def find_solver(training, batch):
             )
         return None
     by_torch = batch == "torch" or training.device == "cuda"
-    built = (solver.build(training) for solver in (_torch_solvers() if by_torch else SOLVERS))
-    solver = next((solver for solver in built if solver is not None), None)
-    if by_torch and solver is None:
+    for solver in _torch_solvers() if by_torch else SOLVERS:
+        if (built := solver.build(training)) is not None:
+            return built
+    if by_torch:
         raise ValueError(
             "batch='torch' and device='cuda' need LogisticRegression, Ridge or LinearRegression, "
             "with parameters, dense data and a scorer that batched solvers support. Got "
             f"{training.estimator!r}."
         )
-    return solver
+    return None
 
 
 def _torch_solvers():

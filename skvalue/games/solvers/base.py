@@ -86,7 +86,7 @@ class BatchedSolver(ABC):
         self.prepare()
         tasks = [(masks[part], masks[part].sum(axis=1)) for part in tiles(len(masks), self.tile)]
         parts = list(ordered_map(self.tile_scores, tasks, n_jobs if self.in_threads else 1))
-        utilities, status = (np.concatenate(part) for part in zip(*parts))
+        utilities, status = map(np.concatenate, zip(*parts))
         failed, single = status == FAILED, status == ONE_CLASS
         raises = isinstance(self.training.error_score, str)
         if failed.any() and not raises:

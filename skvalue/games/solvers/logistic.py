@@ -79,7 +79,7 @@ class LogisticSolver(BatchedSolver):
         parameters = training.estimator.get_params()
         self.penalty = np.full(X.shape[1], 1.0 / parameters["C"])
         if parameters["fit_intercept"]:
-            self.X, self.X_val = (np.c_[part, np.ones(len(part))] for part in (X, X_val))
+            self.X, self.X_val = np.c_[X, np.ones(len(X))], np.c_[X_val, np.ones(len(X_val))]
             self.penalty = np.r_[self.penalty, 0.0]
         self.scale = (self.weights @ np.abs(self.X)) / len(X)
         self._start = self._dual = None
