@@ -26,19 +26,10 @@ class Stopping:
     stable: bool = False  # whether the lowest rows were the same at the last two checks
 
     @property
-    def is_set(self):
-        """Whether there is any rule."""
-        return bool(self.goals) or not (self.max_evaluations is self.max_time is None)
-
-    @property
     def goals(self):
         """Names of the goals that are set."""
         names = ("tol", "sign_level", "stable_bottom")
         return [name for name in names if getattr(self, name) is not None]
-
-    def set_default(self, max_evaluations):
-        """Set the limit where the user set no rule."""
-        self.max_evaluations, self.by_default = max_evaluations, True
 
     def limit(self, n_games):
         """Most coalitions of each of some games, with that of all players; None without a limit."""

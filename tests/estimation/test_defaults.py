@@ -3,21 +3,12 @@
 import numpy as np
 import pytest
 
-from skvalue.estimation import (
-    bernstein_halfwidth,
-    choose_sampler,
-    default_evaluations,
-    t_halfwidth,
-)
+from skvalue.estimation import bernstein_halfwidth, choose_sampler, default_evaluations, t_halfwidth
 
 
 @pytest.mark.parametrize(
     ("semivalue", "n", "sampler"),
-    [
-        ("shapley", 10, "exact"),
-        ("shapley", 100, "stratified"),
-        ("banzhaf", 100, "subsets"),
-    ],
+    [("shapley", 10, "exact"), ("shapley", 100, "stratified"), ("banzhaf", 100, "subsets")],
 )
 def test_default_sampler(semivalue, n, sampler):
     assert choose_sampler(semivalue, n) == sampler

@@ -51,15 +51,21 @@ def targets(n_features=5):
     return X[:40] + 3, y[:40] / 50, X[40:] + 3, y[40:] / 50
 
 
-def check_equal(estimator, data, masks, tolerance=1e-6, **parameters):
+def check_same(estimator, data, masks, settings, **parameters):
+    """The games of two settings have the same utilities, to 1e-6; return both."""
+    games = [ModelGame(estimator, *data, **given, **parameters) for given in settings]
+    found = [game.utility(masks) for game in games]
+    np.testing.assert_allclose(*found, atol=1e-6)
+    assert games[0].n_failed == games[1].n_failed
+    assert games[0].n_one_class == games[1].n_one_class
+    assert np.ptp(found[0]) > 0
+    return games
+
+
+def check_equal(estimator, data, masks, **parameters):
     """The batched game equals the loop; return it."""
-    batched = ModelGame(estimator, *data, **parameters)
-    loop = ModelGame(estimator, *data, batch="never", **parameters)
-    assert loop.solver == "loop"
-    assert batched.solver != "loop"
-    np.testing.assert_allclose(batched.utility(masks), loop.utility(masks), atol=tolerance)
-    assert (batched.n_failed, batched.n_one_class) == (loop.n_failed, loop.n_one_class)
-    assert np.ptp(batched.utility(masks)) > 0
+    batched, loop = check_same(estimator, data, masks, ({}, {"batch": "never"}), **parameters)
+    assert batched.solver != loop.solver == "loop"
     return batched
 
 
@@ -76,13 +82,11 @@ def test_logistic(n_classes, scoring, kind, rng):
 
 @pytest.mark.parametrize("scoring", ["roc_auc", "neg_brier_score", make_scorer(matthews_corrcoef)])
 def test_logistic_with_any_scorer(scoring, rng):
-    masks = coalitions(rng, 50, "permutation")
+    masks, data = coalitions(rng, 50, "permutation"), classes(2)
     model = LogisticRegression(solver="newton-cholesky", **EXACT)
     if scoring == "neg_brier_score":
-        y_as_numbers = [part if part.ndim == 2 else (part == "a") * 1 for part in classes(2)]
-        check_equal(model, y_as_numbers, masks, scoring=scoring, empty_utility=-0.25)
-    else:
-        check_equal(model, classes(2), masks, scoring=scoring, empty_utility=0)
+        data = [part if part.ndim == 2 else (part == "a") * 1 for part in data]
+    check_equal(model, data, masks, scoring=scoring, empty_utility=0)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -243,9 +247,7 @@ def test_what_ridge_leaves_to_the_loop(estimator):
 def test_r2_of_one_validation_point_is_an_error():
     X, y, X_val, y_val = targets()
     game = ModelGame(Ridge(), X, y, X_val[:1], y_val[:1])
-    with pytest.raises(
-        ValueError, match="scoring must return a finite number. Got nan for a coalit"
-    ):
+    with pytest.raises(ValueError, match="scoring must return a finite number. Got nan"):
         game.utility(np.ones((1, 40), dtype=bool))
 
 
@@ -303,20 +305,16 @@ def test_neighbours_too_few():
         game = ModelGame(model, X, y, X_val, y_val, batch=batch, error_score=-1)
         assert game.utility(masks).tolist() == [-1]
         assert game.n_failed == 1
-    texts = []
-    for batch in ("auto", "never"):
-        game = ModelGame(model, X, y, X_val, y_val, batch=batch, error_score="raise")
-        with pytest.raises(ValueError, match="Expected n_neighbors <= n_samples_fit") as caught:
-            game.utility(masks)
-        texts.append([str(caught.value), *caught.value.__notes__])
-    assert texts[0] == texts[1]
-    model = KNeighborsClassifier(60)
-    texts = []
-    for batch in ("auto", "never"):
-        with pytest.raises(ValueError, match="estimator must train on all 50 rows") as caught:
-            ModelGame(model, X, y, X_val, y_val, batch=batch).utility(np.ones((1, 50), bool))
-        texts.append(str(caught.value))
-    assert texts[0] == texts[1]
+    for estimator, rows, match, options in [
+        (model, masks, "Expected n_neighbors <= n_samples_fit", {"error_score": "raise"}),
+        (KNeighborsClassifier(60), masks | True, "estimator must train on all 50 rows", {}),
+    ]:
+        texts = []
+        for batch in ("auto", "never"):
+            with pytest.raises(ValueError, match=match) as caught:
+                ModelGame(estimator, X, y, X_val, y_val, batch=batch, **options).utility(rows)
+            texts.append([str(caught.value), *getattr(caught.value, "__notes__", ())])
+        assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize(

@@ -157,9 +157,7 @@ def test_validation_weights(data, masks, rng):
 def test_weights_that_are_refused(data):
     with pytest.raises(ValueError, match="sample_weight needs an estimator whose fit takes it. Go"):
         ModelGame(KNeighborsClassifier(), *data, sample_weight=np.ones(40))
-    with pytest.raises(
-        ValueError, match="sample_weight_val, .* need a scorer that takes sample_weig"
-    ):
+    with pytest.raises(ValueError, match="sample_weight_val, .* need a scorer that takes"):
         ModelGame(
             TREE, *data, scoring=lambda m, X, y: 1.0, empty_utility=0, sample_weight_val=range(20)
         )
@@ -180,9 +178,7 @@ def test_weights_through_a_pipeline(data, masks, rng):
 def test_weights_that_no_step_of_a_pipeline_requests(data):
     weights = np.ones(40)
     pipeline = make_pipeline(StandardScaler(), clone(TREE))
-    with pytest.raises(
-        ValueError, match="(?s)sample_weight needs.*A pipeline takes it with sklearn"
-    ):
+    with pytest.raises(ValueError, match="(?s)sample_weight needs.*A pipeline takes it"):
         ModelGame(pipeline, *data, sample_weight=weights)
     with config_context(enable_metadata_routing=True):
         with pytest.raises(ValueError, match="sample_weight.* not explicitly set as requested"):
@@ -254,11 +250,8 @@ def test_a_class_not_seen_keeps_a_probability(three, batch):
     probabilities = np.full((12, 3), 1 / (5 + 3))
     probabilities[:, :2] = model.predict_proba(X_val) * (5 + 2) / (5 + 3)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
-    np.testing.assert_allclose(
-        game.utility(members(*rows)),
-        -log_loss(y_val, probabilities, labels=["a", "b", "c"]),
-        rtol=1e-6,
-    )
+    expected = -log_loss(y_val, probabilities, labels=["a", "b", "c"])
+    np.testing.assert_allclose(game.utility(members(*rows)), expected, rtol=1e-6)
     assert game.n_failed == 0
 
 
@@ -369,19 +362,13 @@ def test_scorer_that_gives_no_number(data, score, message, error_score):
 
 # Scorers ------------------------------------------------------------------------------------
 
-EMPTY = {
-    None: 0.5,
-    "accuracy": 0.5,
-    "balanced_accuracy": 0.5,
-    "roc_auc": 0.5,
-    make_scorer(accuracy_score): 0.5,
-}
 
-
-@pytest.mark.parametrize("scoring", EMPTY)
+@pytest.mark.parametrize(
+    "scoring", [None, "accuracy", "balanced_accuracy", "roc_auc", make_scorer(accuracy_score)]
+)
 def test_empty_utility(data, scoring):
     game = ModelGame(GaussianNB(), *data, scoring=scoring)
-    assert game.utility(np.zeros((1, 40), dtype=bool)) == [EMPTY[scoring]]
+    assert game.utility(np.zeros((1, 40), dtype=bool)) == [0.5]
     assert ModelGame(GaussianNB(), *data, scoring=scoring, empty_utility=0.25).empty_utility == 0.25
 
 

@@ -5,13 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from skvalue.games import (
-    FunctionGame,
-    airport_game,
-    failed_warnings,
-    gloves_game,
-    voting_game,
-)
+from skvalue.games import FunctionGame, airport_game, failed_warnings, gloves_game, voting_game
 from skvalue.semivalues import enumerate_semivalue
 
 
@@ -104,9 +98,7 @@ def test_the_empty_coalition_is_not_computed():
 )
 def test_bad_masks(masks):
     game = airport_game([1, 2, 3, 4])
-    with pytest.raises(
-        ValueError, match=r"masks must be a bool array of shape \(m, 4\). Got shape"
-    ):
+    with pytest.raises(ValueError, match=r"masks must be a bool array of shape \(m, 4\)"):
         game.utility(masks)
 
 

@@ -103,10 +103,7 @@ def test_warnings_as_errors_lose_no_value():
 
 @pytest.mark.parametrize(
     "limits",
-    [
-        dict(max_evaluations=36),
-        dict(sampler="permutation", max_time=1e-6, max_evaluations=None),
-    ],
+    [dict(max_evaluations=36), dict(sampler="permutation", max_time=1e-6, max_evaluations=None)],
 )
 def test_values_that_are_noise_are_flagged(limits):
     with pytest.warns(ImpreciseValuesWarning, match="mostly noise: .* standard error"):

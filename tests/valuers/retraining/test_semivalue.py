@@ -89,11 +89,7 @@ def test_estimates_are_near_exact_values_and_sum_up(sampler):
 
 
 def test_named_valuers_are_the_semivalue_valuer():
-    named = {
-        DataShapleyValuer: "shapley",
-        DataBanzhafValuer: "banzhaf",
-        BetaShapleyValuer: (16, 1),
-    }
+    named = {DataShapleyValuer: "shapley", DataBanzhafValuer: "banzhaf", BetaShapleyValuer: (16, 1)}
     options = {"max_evaluations": 300, "random_state": 0}
     for cls, semivalue in named.items():
         by_name = fit(cls(Centroids(), **options))
@@ -243,10 +239,7 @@ def test_weights_are_part_of_what_a_fit_resumes_with():
     ("weights", "message"),
     [
         (np.ones(3), r"sample_weight must have one entry per row of X \(24\). Got 3"),
-        (
-            -np.ones(24),
-            "sample_weight must be non-negative and not all zero. Got weights from -1",
-        ),
+        (-np.ones(24), "sample_weight must be non-negative and not all zero. Got weights fr"),
         (np.zeros(24), "sample_weight must be non-negative and not all zero. Got weights fr"),
         (np.full(24, np.nan), "Input sample_weight contains NaN"),
         (np.ones(24), "sample_weight needs an estimator whose fit takes it. Got Centroids"),
@@ -302,12 +295,9 @@ def test_bad_intervals():
         valuer.sign_decided(method="normal")
     with pytest.raises(ValueError, match="needs independent replicates.*Got 'stratified'"):
         valuer.confidence_interval(method="bernstein")
-    orders = fit(
-        quick(sampler="permutation", scoring="neg_log_loss").set_params(
-            estimator=LogisticRegression(), max_evaluations=100
-        )
-    )
-    with pytest.raises(ValueError, match="needs utility_range.*Got|needs utility_range"):
+    orders = quick(sampler="permutation", scoring="neg_log_loss", max_evaluations=100)
+    fit(orders.set_params(estimator=LogisticRegression()))
+    with pytest.raises(ValueError, match="needs utility_range"):
         orders.confidence_interval(method="bernstein")
 
 
@@ -382,19 +372,17 @@ def test_max_time_is_too_short_for_an_enumeration():
     slow = SemivalueValuer(Sluggish(), max_time=0.4, random_state=0)
     valuer = fit(clone(slow), 8)
     assert (valuer.sampler_, valuer.stop_reason_) == ("stratified", "max_time")
-    with pytest.raises(
-        ValueError, match=r"max_time must be enough for sampler='exact', whose 257 co"
-    ):
+    with pytest.raises(ValueError, match=r"max_time must be enough for .* 257 co"):
         fit(clone(slow).set_params(sampler="exact"), 8)
     assert fit(clone(slow).set_params(max_time=60), 8).sampler_ == "exact"
 
 
 def test_estimated_cost():
-    X, y, X_val, y_val = data(50)
+    X, y = (problem := data(50)).rows
     valuer = quick(max_evaluations=2000)
-    cost = valuer.estimate_cost(X, y, X_val=X_val, y_val=y_val)
+    cost = valuer.estimate_cost(X, y, **problem.points)
     start = time.perf_counter()
-    valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    problem.fit(valuer)
     assert 0.2 < (time.perf_counter() - start) / cost.seconds < 5
     assert cost.n_evaluations == valuer.n_evaluations_
     assert (cost.sampler, cost.solver, cost.n_players) == ("stratified", "loop", 50)
@@ -424,12 +412,11 @@ def test_the_same_bits_for_any_number_of_jobs(sampler):
 
 
 def test_the_same_bits_for_any_number_of_threads_of_a_batched_solver():
-    values = [
+    one, *others = (
         fit(DataShapleyValuer(max_evaluations=2000, random_state=0, n_jobs=n_jobs), 50).values_
         for n_jobs in (1, 2, 3)
-    ]
-    np.testing.assert_array_equal(values[0], values[1])
-    np.testing.assert_array_equal(values[0], values[2])
+    )
+    np.testing.assert_array_equal(others, [one, one])
 
 
 def test_batched_and_one_by_one_agree():
@@ -477,18 +464,17 @@ def test_merging_two_fits():
     assert (np.abs(both.values_ - mean) < both.values_error_).all()
     with pytest.raises(ValueError, match="other random numbers.* same seed 2 in both"):
         both.merge(two)
-    with pytest.raises(ValueError, match="same class, fitted on the same data"):
-        one.merge(fit(quick(random_state=3), n=20))
-    with pytest.raises(ValueError, match="same class, fitted on the same data"):
-        one.merge(fit(quick(random_state=3, semivalue="banzhaf")))
+    for other in (
+        fit(quick(random_state=3), n=20),
+        fit(quick(random_state=3, semivalue="banzhaf")),
+    ):
+        with pytest.raises(ValueError, match="same class, fitted on the same data"):
+            one.merge(other)
 
 
 def test_merging_replicates_is_pooling_them():
     whole = fit(quick(sampler="permutation", max_evaluations=1 + 23 * 20))
-    one, two = (
-        fit(quick(sampler="permutation", max_evaluations=1 + 23 * 20, random_state=s))
-        for s in (1, 2)
-    )
+    one, two = (fit(clone(whole).set_params(random_state=s)) for s in (1, 2))
     mean = (one.values_ + two.values_) / 2
     np.testing.assert_allclose(one.merge(two).values_, mean, atol=1e-14)
     assert one.values_error_.mean() < whole.values_error_.mean()
@@ -505,10 +491,7 @@ def test_merging_replicates_is_pooling_them():
         ({"semivalue": lambda n: np.ones(n)}, "callable semivalue must return 24 non-negative"),
         ({"sampler": "exact"}, "sampler='exact' enumerates.*at most 20 players. Got 24"),
         ({"max_evaluations": 20, "sampler": "antithetic"}, "max_evaluations must be at least 47"),
-        (
-            {"truncation": 0.1, "sampler": "stratified"},
-            "truncation needs a sampler of permutations",
-        ),
+        ({"truncation": 0.1, "sampler": "stratified"}, "truncation needs a sampler of perm"),
         ({"scoring": lambda model, X, y: model.coef_.sum()}, "empty_utility must be given"),
         ({"sampler": "random"}, "The 'sampler' parameter"),
         ({"tol": 0}, "The 'tol' parameter"),
@@ -530,9 +513,7 @@ def test_the_least_count_is_that_of_the_cheapest_sampler():
 def test_a_label_of_validation_points_alone():
     X, y, *_ = data(20)
     y = np.where(np.arange(20) == 3, "rare", y)
-    with pytest.raises(
-        ValueError, match="label 'rare' are all among the validation points of one split.* Got cv=5"
-    ):
+    with pytest.raises(ValueError, match="label 'rare' are all among .* Got cv=5"):
         quick().fit(X, y, groups=np.arange(20) // 2)
 
 
@@ -572,8 +553,6 @@ def test_truncation_reports_its_bias():
 def test_random_states():
     fresh = [fit(quick(random_state=None, max_evaluations=200)).values_ for _ in range(2)]
     assert (fresh[0] != fresh[1]).any()
-    drawn = [
-        fit(quick(random_state=np.random.RandomState(3), max_evaluations=200)).values_
-        for _ in range(2)
-    ]
+    seeds = [np.random.RandomState(3) for _ in range(2)]
+    drawn = [fit(quick(random_state=seed, max_evaluations=200)).values_ for seed in seeds]
     np.testing.assert_array_equal(*drawn)

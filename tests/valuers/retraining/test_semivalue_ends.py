@@ -151,17 +151,13 @@ class DiesAfter(Centroids):
 
 @pytest.mark.parametrize(
     ("how", "cause"),
-    [
-        ("kill", TerminatedWorkerError),
-        pytest.param("raise", MemoryError, marks=pytest.mark.slow),
-    ],
+    [("kill", TerminatedWorkerError), pytest.param("raise", MemoryError, marks=pytest.mark.slow)],
 )
 def test_a_dying_worker_leaves_what_was_computed(how, cause, tmp_path):
     valuer = quick(n_jobs=2, error_score="raise", warm_start=True, max_evaluations=2000)
     valuer.set_params(estimator=DiesAfter(str(tmp_path / "count"), how))
-    with pytest.raises(
-        RuntimeError, match=rf"ended by an error: {cause.__name__}, the cause .*kept in values_"
-    ) as raised:
+    match = rf"ended by an error: {cause.__name__}, the cause .*kept in values_"
+    with pytest.raises(RuntimeError, match=match) as raised:
         fit(valuer)
     assert isinstance(raised.value.__cause__, cause)
     assert valuer.stop_reason_ == "error"
