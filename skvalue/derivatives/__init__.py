@@ -8,6 +8,8 @@ say what each row adds to the utility in its steps, and walks what players add t
 gradients.
 """
 
+from importlib import import_module
+
 from ._changes import (
     block_size,
     changes_without,
@@ -63,17 +65,14 @@ __all__ = [
 ]
 
 
+_WITH_TORCH = {  # their modules import torch
+    "TorchGradientModel": "._torch_players",
+    "TorchRowModel": "._torch_rows",
+    "warn_of_dropout": "._torch_modules",
+}
+
+
 def __getattr__(name):
-    if name == "TorchGradientModel":  # its module imports torch
-        from ._torch_players import TorchGradientModel
-
-        return TorchGradientModel
-    if name == "TorchRowModel":
-        from ._torch_rows import TorchRowModel
-
-        return TorchRowModel
-    if name == "warn_of_dropout":
-        from ._torch_modules import warn_of_dropout
-
-        return warn_of_dropout
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _WITH_TORCH:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_WITH_TORCH[name], __name__), name)

@@ -13,7 +13,6 @@ from .._utils.compiled import compiled, exp_parts
 LOGISTIC, SOFTMAX, LINEAR = 0, 1, 2
 
 _FAST = {"contract", "reassoc"}
-_POINTS = 512  # validation points whose outputs and losses fit into the first cache of a core
 
 
 # Functions take arrays and indices instead of slices, which take longer than a short gradient.
@@ -182,61 +181,6 @@ def sum_logs(factors, weights, equal, most):
             product *= factors[i]
         total += np.log(product)
     return weights[0] * total
-
-
-@compiled(fastmath=_FAST)
-def outputs_of(thetas, t, test, z):
-    """``z = thetas[t] @ test``, four parameters at a time."""
-    p, m = len(test), len(z)
-    a = p % 4
-    if a == 0:
-        for i in range(m):
-            z[i] = 0.0
-    else:
-        w0 = thetas[t, 0]
-        w1, w2 = thetas[t, 1] if a > 1 else 0.0, thetas[t, 2] if a > 2 else 0.0
-        b, c = min(1, a - 1), a - 1
-        for i in range(m):
-            z[i] = w0 * test[0, i] + w1 * test[b, i] + w2 * test[c, i]
-    while a < p:
-        w0, w1, w2, w3 = thetas[t, a], thetas[t, a + 1], thetas[t, a + 2], thetas[t, a + 3]
-        for i in range(m):
-            z[i] += (
-                w0 * test[a, i] + w1 * test[a + 1, i] + w2 * test[a + 2, i] + w3 * test[a + 3, i]
-            )
-        a += 4
-
-
-@compiled(fastmath=_FAST)
-def logistic_utilities(thetas, test, weights, equal, out):
-    """Negated mean log-losses of two classes, without an intermediate array of outputs.
-
-    For few parameters, for which a matrix product mostly writes outputs. ``test`` has one column
-    per validation point, negated for one of the classes.
-    """
-    n = test.shape[1]
-    size = -(-n // (-(-n // _POINTS)))
-    z_, poly_, bits_ = np.empty(size), np.empty(size), np.empty(size, np.int64)
-    out[:] = 0.0
-    for first in range(0, n, size):
-        m = min(size, n - first)
-        z, poly, bits, some = z_[:m], poly_[:m], bits_[:m], weights[first : first + m]
-        powers, block = bits.view(np.float64), test[:, first : first + m].copy()
-        for t in range(len(thetas)):
-            outputs_of(thetas, t, block, z)
-            loss = 0.0
-            if equal:
-                for i in range(m):
-                    loss += max(-z[i], 0.0)
-                loss *= weights[0]
-            else:
-                for i in range(m):
-                    loss += some[i] * max(-z[i], 0.0)
-            for i in range(m):
-                poly[i], bits[i] = exp_parts(max(-abs(z[i]), -700.0))
-            for i in range(m):
-                poly[i] = 1.0 + poly[i] * powers[i]
-            out[t] -= loss + sum_logs(poly, some, equal, 2.0)
 
 
 @compiled(fastmath=_FAST)

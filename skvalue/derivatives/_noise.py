@@ -56,12 +56,14 @@ def newest_weights(schedule, n_permutations):
 
     The step is along ``W_t = w_t A_t + (1 - w_t) mean(A_1, ..., A_{t-1})`` for the releases A of
     the party: a post-processing W = X A with row sums one, which is fixed before any gradient is
-    computed. The weight is 1 for "iid" and ``1 / t`` for "correlated" (the running mean); a
-    callable returns it from (t, k).
+    computed. The weight is 1 for "iid", ``1 / t`` for "correlated" (the running mean), and
+    ``0.75 - 0.7 t / k`` after the first for "recent" (the paper of `FederatedSemivalueValuer`,
+    Appendix D.2); a callable returns it from (t, k).
     """
     t = np.arange(1, n_permutations + 1.0)
     if isinstance(schedule, str):
-        return np.ones(n_permutations) if schedule == "iid" else 1 / t
+        named = {"iid": t**0, "correlated": 1 / t, "recent": 0.75 - 0.7 * t / n_permutations}
+        return np.append(1.0, named[schedule][1:])
     if callable(schedule):
         schedule = [schedule(int(step), n_permutations) for step in t]
     weights = np.array(schedule, dtype=np.float64)

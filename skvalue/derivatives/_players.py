@@ -7,8 +7,7 @@ import numpy as np
 from .._utils.parallel import tiles
 from ..privacy import grid_width
 
-_TILE = 2**17  # outputs evaluated at a time, about one megabyte
-_FEW = 16  # most parameters whose products with validation points are computed without BLAS
+_TILE = 2**15  # outputs evaluated at a time: they stay in the cache of a core
 
 
 class GradientModel(metaclass=ABCMeta):
@@ -89,7 +88,6 @@ class LinearGradientModel(GradientModel):
         self._equal = bool((self._weights == self._weights[0]).all())
         self._clip, self._per_example = np.inf if clip is None else float(clip), unit == "example"
         self._accuracy = utility == "accuracy"
-        self._few = kind == "logistic" and not self._accuracy and self.n_parameters <= _FEW
         self.n_players = len(counts)
 
     @property
@@ -132,9 +130,6 @@ class LinearGradientModel(GradientModel):
         """Utilities of many parameters on the validation points."""
         m = len(self._y_test)
         out = np.empty(len(thetas))
-        if self._few:
-            self._kernels.logistic_utilities(thetas, self._test, self._weights, self._equal, out)
-            return out
         for part in tiles(len(thetas), max(1, _TILE // (self._n_outputs * m))):
             some = thetas[part]
             outputs = some.reshape(-1, len(self._test)) @ self._test

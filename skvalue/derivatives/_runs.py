@@ -35,10 +35,6 @@ class Run:
         """The step t, if it enters values (order 2)."""
         return self.thetas[t + 1] - self.thetas[t] if self.order == 2 else None
 
-    @property
-    def n_steps(self):
-        return len(self.batches)
-
 
 def norm_bound(clip, n, p):
     """Bound to clip to, so that the computed sum of n gradients changes by at most ``2 clip``.
@@ -85,11 +81,9 @@ def value_rows(utility, run, rows, clip, n_fit):
     """Values of rows along a run in which each is in every step, with weight 1 / n_fit."""
     model, values = utility.model, np.zeros(len(rows))
     max_norm = norm_bound(clip, n_fit, model.n_parameters)
-    for t in range(run.n_steps):
-        direction = utility.gradient(run.thetas[t], run.direction(t))
-        products = model.gradient_sum_and_products(run.thetas[t], rows, direction[None], max_norm)[
-            1
-        ]
+    for t, theta in enumerate(run.thetas[:-1]):
+        direction = utility.gradient(theta, run.direction(t))[None]
+        products = model.gradient_sum_and_products(theta, rows, direction, max_norm)[1]
         values -= run.learning_rate / n_fit * products[0]
     return values
 

@@ -29,25 +29,9 @@ class TorchGradientModel(GradientModel):
 
     @default_settings()
     def __init__(
-        self,
-        module,
-        loss,
-        X,
-        y,
-        players,
-        X_val,
-        y_val,
-        *,
-        clip,
-        unit="party",
-        utility="neg_loss",
-        weights_val=None,
-        start="auto",
-        basis=None,
-        other=None,
-        non_finite="pass",
-        device="auto",
-    ):
+        self, module, loss, X, y, players, X_val, y_val, *, clip, unit="party", utility="neg_loss",
+        weights_val=None, start="auto", basis=None, other=None, non_finite="pass", device="auto",
+    ):  # fmt: skip
         self.rows = rows = TorchRowModel(module, loss, X_val, start=start, device=device)
         self.clip, self.unit, self.utility, self.non_finite = clip, unit, utility, non_finite
         self.device, self.dtype, self.n_parameters = rows.device, rows.dtype, rows.n_parameters
@@ -84,8 +68,6 @@ class TorchGradientModel(GradientModel):
         The number of players computed together changes the last digits.
         """
         size, _ = self.batch_size(len(players))
-        if size == 1:
-            return np.array([self._one_gradient(*one) for one in zip(thetas, players)])
         found = [
             self._gradients_together(self.rows.tensor(thetas[part]), players[part]).cpu().numpy()
             for part in tiles(len(players), size)
@@ -163,34 +145,16 @@ class TorchGradientModel(GradientModel):
 
     # Gradients ------------------------------------------------------------------------------
 
-    def _one_gradient(self, theta, player):
-        """The gradient of one player, in blocks of rows."""
-        theta, examples = self._full(self.rows.tensor(theta)), self.unit == "example"
-        first, last = self._bounds[player : player + 2]
-        total = torch.zeros(self.n_parameters, dtype=torch.float64, device=self.device)
-        room = min(self._memory(), _CACHE) if self.device == "cpu" and examples else self._memory()
-        for part in tiles(last - first, max(1, room // self._bytes_of_a_row())):
-            rows = slice(first + part.start, first + part.stop)
-            x, y = self._X[rows], self._y[rows]
-            if examples:
-                each = vmap(grad(self.rows.row_loss), in_dims=(None, 0, 0))(theta, x, y)
-                self._add_clipped(total, self._project(each))
-            else:
-                total += self._project(grad(self.rows.sum_loss)(theta, x, y)).double()
-        total /= self._counts[player]
-        if not examples:
-            total = self._clipped(total[None])[0]
-        return total.cpu().numpy()
-
     def _gradients_together(self, thetas, players):
         """Clipped gradients (b, p), float64 on the device, of b players at rows of ``thetas``."""
         examples, rows_of = self.unit == "example", self.rows
         first, kept = self._bounds[players], np.diff(self._bounds)[players]
         total = torch.zeros(thetas.shape, dtype=torch.float64, device=self.device)
         thetas = self._full(thetas)
-        longest = int(kept.max(initial=0))
-        size = max(1, self._memory() // (len(players) * self._bytes_of_a_row()))
-        for part in tiles(longest, size):
+        lift = vmap if len(players) > 1 else _alone
+        room = min(self._memory(), _CACHE) if self.device == "cpu" and examples else self._memory()
+        size = max(1, room // (len(players) * self._bytes_of_a_row()))
+        for part in tiles(int(kept.max(initial=0)), size):
             at = np.arange(part.start, part.stop)
             # The rows of a player are padded with its first row, which is not counted.
             counts = at < kept[:, None]
@@ -200,10 +164,9 @@ class TorchGradientModel(GradientModel):
             x, y = self._X[rows], self._y[rows]
             if examples:
                 by_row = vmap(grad(rows_of.row_loss), in_dims=(None, 0, 0))
-                self._add_clipped(total, self._project(vmap(by_row)(thetas, x, y)), counts)
+                self._add_clipped(total, self._project(lift(by_row)(thetas, x, y)), counts)
             else:
-                slopes = vmap(grad(rows_of.sum_loss))(thetas, x, y, counts)
-                total += self._project(slopes).double()
+                total += self._project(lift(grad(rows_of.sum_loss))(thetas, x, y, counts)).double()
         has_rows = torch.as_tensor(kept > 0, device=self.device)[:, None]
         total = torch.where(has_rows, total, 0.0)
         total /= torch.as_tensor(self._counts[players], device=self.device)[:, None]
@@ -266,6 +229,11 @@ class TorchGradientModel(GradientModel):
     @cached_property
     def _memory_on_gpu(self):  # a query of the device may take as long as a step
         return block_bytes(self.device)
+
+
+def _alone(function):
+    """`vmap` of a batch of one, with the kernels of a batch that is no batch."""
+    return lambda *batch: function(*(part[0] for part in batch))[None]
 
 
 def _with_noise(gradients, noise, grid):

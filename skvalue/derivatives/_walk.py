@@ -51,18 +51,9 @@ class Walk(NamedTuple):
 
 
 def walk_permutations(
-    model,
-    weights,
-    n_permutations,
-    rate,
-    seed,
-    *,
-    noise=None,
-    skip=0,
-    record=None,
-    names=None,
+    model, weights, n_permutations, rate, seed, *, noise=None, skip=0, record=None, names=None,
     n_jobs=None,
-):
+):  # fmt: skip
     """Yield a `Walk` along each of some random permutations.
 
     ``weights`` are n times `size_weights`; utilities are computed only where they have a weight,
@@ -137,7 +128,6 @@ class _Walks:
         self.names = range(n) if names is None else names
         self.clip = None if noise is None else noise.clip
         self.noise_std = np.ones(n) if noise is None else noise.factors * noise.noise_std
-        self.is_scaled = noise is not None and bool((noise.factors != 1).any())
         self.newest = newest_weights("iid" if noise is None else noise.schedule, n_permutations)
         self.parts = _parts(n, _block_size(n, p))
 
@@ -243,8 +233,7 @@ class _Walks:
             for start in range(part.start, part.stop, size)
         ]
         found = found[0] if len(found) == 1 else np.concatenate(found)
-        if self.is_scaled:
-            found *= self.noise.factors[order[part], None]
+        found *= self.noise.factors[order[part], None]
         return found
 
 

@@ -8,15 +8,14 @@ from .._utils.sklearn import Interval, StrOptions
 from ..base import PRIVACY_CONSTRAINTS, BaseInSampleValuer, Capabilities
 from ..derivatives import (
     LinearGradientModel,
-    column_scales,
     gradient_event,
     gradient_report,
     gradients_at,
     public_directions,
-    target_scale,
 )
 from ..privacy import Release
 from ..semivalues import check_semivalue
+from ._models import check_model, public_units, standardized
 
 BUILT_IN = {"auto": None, "logistic": "classification", "softmax": "classification",
             "linear": "regression"}  # fmt: skip
@@ -70,32 +69,10 @@ class BaseGradientValuer(BaseInSampleValuer):
     def _check_model(self, problem):
         """Raise ValueError for parameters of the model that are incompatible, or do not fit y."""
         check_semivalue(self.semivalue, custom=True)
-        if isinstance(self.model, str):
-            if self.model not in BUILT_IN:
-                raise ValueError(
-                    "model must be 'auto', 'logistic', 'softmax', 'linear' or a torch module. Got "
-                    f"{self.model!r}."
-                )
-            wanted = BUILT_IN[self.model]
-            if wanted is not None and self.task not in ("auto", wanted):
-                raise ValueError(
-                    f"task must be 'auto' or {wanted!r} with model={self.model!r}. Got "
-                    f"{self.task!r}."
-                )
-            if self.loss is not None:
-                raise ValueError(
-                    f"loss must be None for model={self.model!r}, which has a fixed loss. Got "
-                    f"{self.loss!r}."
-                )
-            if self.device not in ("auto", "cpu"):
-                raise ValueError(
-                    f"device must be 'auto' or 'cpu' for model={self.model!r}; only torch modules "
-                    f"run on other devices. Got {self.device!r}."
-                )
-        else:
-            from ..derivatives import warn_of_dropout
-
-            warn_of_dropout(self.model)
+        check_model(
+            self.model, BUILT_IN, self.task, loss=(self.loss, (None,)),
+            device=(self.device, ("auto", "cpu")),
+        )  # fmt: skip
         if self.utility == "accuracy" and problem.n_classes == 0:
             raise ValueError("utility must be 'neg_loss' for a continuous target. Got 'accuracy'.")
 
@@ -184,23 +161,16 @@ class BaseGradientValuer(BaseInSampleValuer):
                 weights_val=_normalised(points.weights[some]), other=other, start=start,
                 non_finite="zero" if self._is_private else "pass", device=self.device, **options,
             )  # fmt: skip
-        mean, scale, center, std = 0.0, 1.0, 0.0, 1.0
-        if self.standardize:
-            mean, scale = column_scales(points.X)
-            scale = scale * np.sqrt(len(scale))
-            if not n_classes:
-                center, std = points.prior, target_scale(points.y, points.weights)
+        units = public_units(points, n_classes, self.standardize)
         kind = "softmax" if n_classes > 2 or self.model == "softmax" else "logistic"
         options.update(kind=kind if n_classes else "linear", n_classes=n_classes)
 
         def make(X, y, players, some=slice(None)):
-            y_val = points.y[some]
-            if not n_classes:
-                y, y_val = (y - center) / std, (y_val - center) / std
+            X, y = standardized(X, y, units, n_classes)
+            at_points = standardized(points.X[some], points.y[some], units, n_classes)
             # Utilities are in squared units of the target.
-            weights = _normalised(points.weights[some]) * std**2
-            X, X_val = (X - mean) / scale, (points.X[some] - mean) / scale
-            return LinearGradientModel(X, y, players, X_val, y_val, weights, **options)
+            weights = _normalised(points.weights[some]) * units[-1] ** 2
+            return LinearGradientModel(X, y, players, *at_points, weights, **options)
 
         return make
 

@@ -13,12 +13,10 @@ from ..derivatives import (
     LinearRowModel,
     Run,
     Utility,
-    column_scales,
     descend,
     point_values,
     public_run_rate,
     shuffled_batches,
-    target_scale,
     value_rows,
 )
 from ..privacy import (
@@ -32,6 +30,7 @@ from ..privacy import (
     poisson_sample,
     sentences,
 )
+from ._models import check_model, public_units, standardized
 
 _MODELS = {"auto": None, "softmax": "classification", "linear": "regression"}
 _N_ERROR_DRAWS = 16  # of noise, for standard errors: each costs as much as a run
@@ -50,16 +49,13 @@ class Trained:
         """Rows in the form that the model takes."""
         return self.utility.model.rows(*standardized(X, y, self.scales, n_classes))
 
-
-def standardized(X, y, scales, n_classes):
-    """Rows, and targets of a regression, in public units."""
-    mean, scale, centre, std = scales
-    if mean is not None:
-        X = (X - mean) / scale
-    return X, y if n_classes or y is None else (y - centre) / std
+    def ends(self):
+        """Utilities after the last step, and before the first."""
+        value, thetas = self.utility.value, self.run.thetas
+        return value(thetas[-1]), value(thetas[0])
 
 
-def run_event(n_steps, clip, probability, *, epsilon, delta):
+def run_event(n_steps, clip, probability, epsilon, delta):
     """The releases of a run: noisy sums of clipped gradients, for replacing a row.
 
     Each of T adaptive sums of all rows has sensitivity ``2 clip``. Gaussian noise of standard
@@ -78,23 +74,23 @@ def run_event(n_steps, clip, probability, *, epsilon, delta):
     return calibrate(event, epsilon, delta)
 
 
-def noise_errors(trained, rows, points, values, clip, noise_std, rng):
+def noise_errors(trained, rows, points, values, clip, noise_std):
     """Standard errors of private values over the noise of the run, from what is public.
 
     Runs are repeated with other noise. The gradient of the rows is that of the released run, plus
     the change of the gradient of the validation points, which are public.
     """
     utility, run, n = trained.utility, trained.run, trained.n
-    model = utility.model
+    model, rng = utility.model, np.random.default_rng(0)
     none, squares = np.zeros((0, model.n_parameters)), np.zeros(len(values))
 
     def mean_gradient(theta):
         return model.gradient_sum_and_products(theta, points, none, clip)[0] / len(points)
 
-    released = np.array([mean_gradient(theta) for theta in run.thetas[:-1]])
+    released = np.array([*map(mean_gradient, run.thetas[:-1])])
     for _ in range(_N_ERROR_DRAWS):
         thetas = run.thetas.copy()
-        for t in range(run.n_steps):
+        for t in range(len(run.batches)):
             change = mean_gradient(thetas[t]) - released[t] if t else 0.0
             noise = noise_std / n * rng.standard_normal(model.n_parameters)
             step = run.thetas[t + 1] - run.thetas[t] - run.learning_rate * (change + noise)
@@ -312,24 +308,28 @@ class InRunShapleyValuer(BaseValuer):
         rate, noise_std = self.learning_rate, 0.0 if release is None else release.noise.scale
         if rate == "auto":
             rate = self._public_rate(problem, clip, noise_std)
-        rate, n_steps = float(rate), self.n_steps
+        rate, n_steps, n_classes = float(rate), self.n_steps, problem.n_classes
+        standardize = isinstance(self.model, str) and self.standardize
         seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(len(problem.splits))
         draw = None if release is None else release.source()
         started, added = [], []  # of each split: utility, scales and steps; values of its rows
         with run.steps(len(problem.splits) * n_steps, "steps made") as done:
             for split, seed in zip(problem.splits, seeds):
-                scales, rng = self._scales(problem, split.points), np.random.default_rng(seed)
-                utility = self._utility_on(split.points, scales, problem.n_classes)
+                scales = public_units(split.points, n_classes, standardize)
+                utility = self._utility_on(split.points, scales, n_classes)
+                rng = np.random.default_rng(seed)
                 n, initial = problem.n_rows(split), utility.model.start(rng)
-                rows = utility.model.rows(
-                    *standardized(*problem.rows(split), scales, problem.n_classes)
-                )
+                X, y = standardized(*problem.rows(split), scales, n_classes)
+                rows = utility.model.rows(X, y)
+                batches = shuffled_batches(n, self.batch_size, rng)
+                if draw is not None and self.batch_size is not None:
+                    batches = secret_samples(n, self.batch_size, draw.noise_random_state)
                 steps = [(initial, None)]
                 started.append((utility, scales, n, steps))
                 added.append(np.zeros(n))
                 for theta, batch, products in descend(
                     utility, rows, n, initial, n_steps=n_steps, order=self.order, clip=clip,
-                    learning_rate=rate, batches=self._batches(n, rng, draw), draw=draw,
+                    learning_rate=rate, batches=batches, draw=draw,
                 ):  # fmt: skip
                     added[-1][slice(None) if batch is None else batch] += products
                     steps.append((theta, batch))
@@ -347,9 +347,7 @@ class InRunShapleyValuer(BaseValuer):
             values[split.players] += new
         if not found:
             return None
-        end, empty = np.mean(
-            [[t.utility.value(t.run.thetas[at]) for at in (-1, 0)] for t in found], axis=0
-        )
+        end, empty = np.mean([*map(Trained.ends, found)], axis=0)
         return Result(
             problem.sum_by_group(values / len(found)), float(end), float(empty),
             replace(problem, splits=problem.splits[: len(found)]), statistic=found,
@@ -359,61 +357,33 @@ class InRunShapleyValuer(BaseValuer):
 
     def _checked_clip(self, problem):
         """The bound of gradients; refuses parameters that do not fit the problem."""
-        self._check_model(problem)
+        n = min(map(problem.n_rows, problem.splits))
+        if self.batch_size is not None and self.batch_size > n:
+            raise ValueError(
+                f"batch_size must be at most the number of rows that are trained on, {n}. Got "
+                f"{self.batch_size}."
+            )
+        check_model(
+            self.model, _MODELS, self.task, loss=(self.loss, (None,)),
+            device=(self.device, ("auto", "cpu")),
+        )  # fmt: skip
         if self.clip == "auto":
             return 1.0 if self._is_private else None
         if self.clip is None and self._is_private:
             raise ValueError("clip must be a number with epsilon, or 'auto'. Got None.")
         return self.clip
 
-    def _check_model(self, problem):
-        n = min(problem.n_rows(split) for split in problem.splits)
-        if self.batch_size is not None and self.batch_size > n:
-            raise ValueError(
-                f"batch_size must be at most the number of rows that are trained on, {n}. Got "
-                f"{self.batch_size}."
-            )
-        if not isinstance(self.model, str):
-            from ..derivatives import warn_of_dropout
-
-            warn_of_dropout(self.model)
-            return
-        if self.model not in _MODELS:
-            raise ValueError(
-                f"model must be 'auto', 'softmax', 'linear' or a torch module. Got {self.model!r}."
-            )
-        wanted = _MODELS[self.model]
-        if wanted is not None and self.task not in ("auto", wanted):
-            raise ValueError(
-                f"task must be 'auto' or {wanted!r} with model={self.model!r}. Got {self.task!r}."
-            )
-        for name, only in (("loss", (None,)), ("device", ("auto", "cpu"))):
-            if getattr(self, name) not in only:
-                raise ValueError(
-                    f"{name} must be {' or '.join(map(repr, only))} with model={self.model!r}: "
-                    f"only torch modules have another. Got {getattr(self, name)!r}."
-                )
-
     def _public_rate(self, problem, clip, noise_std):
         """The rate, from runs on the validation points with ``noise_std`` on sums of gradients."""
         split = problem.splits[0]
-        points, scales = split.points, self._scales(problem, split.points)
-        noise_std = noise_std / self._step_size(problem.n_rows(split))
-        X, y = standardized(points.X, points.y, scales, problem.n_classes)
+        points, n_classes = split.points, problem.n_classes
+        scales = public_units(points, n_classes, isinstance(self.model, str) and self.standardize)
+        noise_std = noise_std / (self.batch_size or problem.n_rows(split))
+        X, y = standardized(points.X, points.y, scales, n_classes)
         return public_run_rate(
-            lambda part: self._utility_on(points[part], scales, problem.n_classes), X, y,
+            lambda part: self._utility_on(points[part], scales, n_classes), X, y,
             np.random.default_rng(0), n_steps=self.n_steps, clip=clip, noise_std=noise_std,
         )  # fmt: skip
-
-    def _scales(self, problem, points):
-        """Public units of columns and targets, see `Trained`."""
-        if not isinstance(self.model, str) or not self.standardize:
-            return None, None, 0.0, 1.0
-        mean, scale = column_scales(points.X)
-        units = mean, scale * np.sqrt(len(scale))
-        if problem.n_classes:
-            return *units, 0.0, 1.0
-        return *units, points.prior, target_scale(points.y, points.weights)
 
     def _utility_on(self, points, scales, n_classes):
         """The utility of the model at some validation points."""
@@ -429,16 +399,10 @@ class InRunShapleyValuer(BaseValuer):
         model.check_transforms(rows)
         return Utility(model, rows, weights)
 
-    def _step_size(self, n):
-        """Number of rows by which the sum of gradients of a step is divided."""
-        return n if self.batch_size is None else self.batch_size
-
     def _release(self, problem, clip):
         """The release of all steps of the run."""
         probability = None if self.batch_size is None else self.batch_size / len(problem.y)
-        event = run_event(
-            self.n_steps, clip, probability, epsilon=self.epsilon, delta=self.delta
-        )  # fmt: skip
+        event = run_event(self.n_steps, clip, probability, self.epsilon, self.delta)
         report = make_report(
             event, self.delta, notion="joint", unit="row",
             protects="the data of a row, in trajectory_, model_, the values of all other rows and "
@@ -466,11 +430,6 @@ class InRunShapleyValuer(BaseValuer):
         label = "InRunShapleyValuer: gradients of a run"
         return Release(event, self.ledger, label, self.noise_random_state, report)
 
-    def _batches(self, n, rng, draw):
-        if draw is None or self.batch_size is None:
-            return shuffled_batches(n, self.batch_size, rng)
-        return secret_samples(n, self.batch_size, draw.noise_random_state)
-
     def _private_values(self, problem, trained, clip, noise_std):
         """Values from what is public and each row alone; their baseline and standard errors."""
         utility, run, n, (split,) = trained.utility, trained.run, trained.n, problem.splits
@@ -479,15 +438,13 @@ class InRunShapleyValuer(BaseValuer):
         points, size = split.points, len(split.points)
         public = trained.rows(points.X, points.y, problem.n_classes)
         steps = descend(
-            utility, public, size, run.thetas[0], n_steps=run.n_steps, order=1, clip=clip,
+            utility, public, size, run.thetas[0], n_steps=len(run.batches), order=1, clip=clip,
             learning_rate=run.learning_rate, batches=shuffled_batches(size, None, None),
         )  # fmt: skip
-        thetas = np.array([run.thetas[0], *(theta for theta, _, _ in steps)])
+        thetas = np.array([run.thetas[0], *next(zip(*steps))])
         baseline = value_rows(utility, replace(run, thetas=thetas), rows, clip, n)
-        noise_std = noise_std * n / self._step_size(n)
-        errors = noise_errors(
-            trained, rows, public, values, clip, noise_std, np.random.default_rng(0)
-        )
+        noise_std = noise_std * n / (self.batch_size or n)
+        errors = noise_errors(trained, rows, public, values, clip, noise_std)
         squares = problem.sum_by_group(errors**2)
         curator = {"baseline_": problem.sum_by_group(baseline), "values_error_": np.sqrt(squares)}
         return values, curator
@@ -517,17 +474,14 @@ class InRunShapleyValuer(BaseValuer):
         if y is None:
             y = expected * trained.scales[3] + trained.scales[2]
         rows = trained.rows(X, y, n_classes)
-        run = replace(trained.run, batches=(None,) * trained.run.n_steps)
-        return value_rows(trained.utility, run, rows, clip, trained.n)
+        return value_rows(trained.utility, trained.run, rows, clip, trained.n)
 
     def _by_point(self, fitted, number):
         """Values of all rows of a split at each of some points, see `point_values`."""
         problem, trained = fitted.problem, fitted.statistic[number]
         split = problem.splits[number]
         rows = trained.rows(*problem.rows(split), problem.n_classes)
-        return point_values(
-            trained.utility, trained.run, rows, fitted.attributes["clip_"],
-        )  # fmt: skip
+        return point_values(trained.utility, trained.run, rows, fitted.attributes["clip_"])
 
     def _point_values(self, fitted, number, players):
         parts = [values[:, players].sum(axis=1) for _, values in self._by_point(fitted, number)]

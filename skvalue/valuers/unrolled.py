@@ -11,6 +11,7 @@ from ..base import BaseInSampleValuer, Capabilities, Result
 from ..derivatives import LinearRowModel, Utility
 from ..derivatives.optimizers import OPTIMIZERS, SCHEDULES, Optimizer
 from ..derivatives.unrolled import draw_batches, unrolled_derivatives
+from ._models import check_model
 
 
 class UnrolledValuer(BaseInSampleValuer):
@@ -196,25 +197,15 @@ class UnrolledValuer(BaseInSampleValuer):
 
     def _check_model(self):
         """Raise ValueError for parameters that the model does not have."""
-        if not isinstance(self.model, str):
-            if hasattr(self.model, "get_params") and hasattr(self.model, "module"):
-                raise ValueError(
-                    "model must be 'auto' or a torch module. Got a skorch estimator: pass its "
-                    f"module, and its optimizer and batches as parameters. Got {self.model!r}."
-                )
-            from ..derivatives import warn_of_dropout
-
-            warn_of_dropout(self.model)
-            return
-        if self.model != "auto":
-            raise ValueError(f"model must be 'auto' or a torch module. Got {self.model!r}.")
-        for name, default in (("loss", None), ("start", "auto")):
-            if getattr(self, name) != default:
-                raise ValueError(
-                    f"{name} must be {default!r} for model='auto'. Got {getattr(self, name)!r}."
-                )
-        if self.device == "cuda":
-            raise ValueError("device must be 'auto' or 'cpu' for model='auto'. Got 'cuda'.")
+        if hasattr(self.model, "get_params") and hasattr(self.model, "module"):
+            raise ValueError(
+                "model must be 'auto' or a torch module. Got a skorch estimator: pass its module, "
+                f"and its optimizer and batches as parameters. Got {self.model!r}."
+            )
+        check_model(
+            self.model, {"auto": None}, self.task, loss=(self.loss, (None,)),
+            start=(self.start, ("auto",)), device=(self.device, ("auto", "cpu")),
+        )  # fmt: skip
 
     def _run(self, problem, how, seed):
         """Values of the players, utility, and utility at the start: means over the splits."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from problems import noisy_line
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
@@ -58,14 +59,8 @@ by_name = pytest.mark.parametrize("name", MODELS)
 
 def problem(name, n=200, n_points=40, d=4):
     estimator, n_classes = MODELS[name]
-    rng = np.random.default_rng(0)
-    X, X_val = rng.normal(size=(n, d)), rng.normal(size=(n_points, d))
-    z, z_val = (part @ np.r_[1.0, -0.5, np.zeros(d - 2)] for part in (X, X_val))
-    y, y_val = z + rng.normal(size=n), z_val + rng.normal(size=n_points)
-    if n_classes:
-        edges = np.quantile(y, np.arange(1, n_classes) / n_classes)
-        y, y_val = np.digitize(y, edges), np.digitize(y_val, edges)
-    elif name in ("poisson", "gamma"):
+    X, y, X_val, y_val = noisy_line(0, n, n_points, d, n_classes, coef=(1.0, -0.5))
+    if name in ("poisson", "gamma"):
         y, y_val = np.exp(0.3 * y), np.exp(0.3 * y_val)
     return estimator, X, y, X_val, y_val
 

