@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 
 from skvalue.semivalues import enumerate_semivalue
 
@@ -67,3 +68,42 @@ def grid_game(rng, n, n_points, n_classes, side=3):
     n_classes = min(n, n_classes)
     y = rng.permutation(np.r_[np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)])
     return X, y, X_val, rng.integers(0, n_classes, n_points)
+
+
+def check_after_the_fit(valuer, X, y, X_val, y_val, new, labels):
+    """What a fitted valuer says of new rows, later points and each point equals other fits."""
+    game, m = dict(X_val=X_val, y_val=y_val), len(y_val)
+
+    def fit(X=X, y=y, **keywords):
+        return clone(valuer).fit(X, y, **{**game, **keywords})
+
+    def close(found, expected):
+        np.testing.assert_allclose(found, expected, atol=1e-13)
+
+    whole, later = fit(), fit(X_val=X_val[:4], y_val=y_val[:4])
+    joined = [fit(np.r_[X, [x]], np.r_[y, c]).values_[-1] for x, c in zip(new, labels)]
+    close(whole.score_samples(new, labels), joined)
+    close(later.add_validation(X_val[4:], y_val[4:]).values_, whole.values_)
+    groups = np.arange(len(y)) % 4
+    by_group = fit(groups=groups)
+    close(by_group.values_, np.bincount(groups, whole.values_))
+    for fitted in (by_group, whole):
+        players = range(len(fitted.values_))
+        at_points = m * np.array([fitted.contributions(i).contributions for i in players])
+        close(at_points.mean(axis=1), fitted.values_)
+        error = np.std(at_points, axis=1, ddof=1) / np.sqrt(m)
+        np.testing.assert_allclose(fitted.validation_error_, error, atol=1e-12)
+    assert error.any()
+    if hasattr(whole, "classes_"):  # the prior of a regression is the mean of all targets
+        points = [fit(X_val=X_val[[v]], y_val=y_val[[v]]).values_ for v in range(m)]
+        close(at_points.T, points)
+
+
+def check_leave_one_out(valuer, X, y):
+    """Without a validation set, each row is a point of the game of all others."""
+    values, n = np.zeros(len(y)), len(y)
+    for i in range(n):
+        rest = np.delete(np.arange(n), i)
+        game = clone(valuer).fit(X[rest], y[rest], X_val=X[[i]], y_val=y[[i]])
+        values[rest] += game.values_ / n
+    np.testing.assert_allclose(clone(valuer).fit(X, y).values_, values, atol=1e-13)

@@ -57,6 +57,37 @@ def _block_tables(game, p, e):
 
 
 @compiled
+def _sums(row, start, stop, n_players, targets, shift):
+    """Number of players at some ranks, and the sums of their targets and of the squares."""
+    count = 0
+    s1 = s2 = 0.0
+    for p in range(start, stop):
+        i = row[p] if row[p] >= 0 else ~row[p]
+        if i < n_players:
+            z = targets[i] - shift
+            count += 1
+            s1 += z
+            s2 += z * z
+    return count, s1, s2
+
+
+@compiled
+def _pass_block(game, p, e, t, s1, s2, u, prefix, with_later, later):
+    """The sums over later ranks, with a block of t tied players at ranks p + 1 .. e."""
+    a, b, q = game.a, game.b, game.q
+    steps = pairs = 0.0
+    for r in range(p + 1, e + 1):
+        steps += b[r - 1]
+        pairs += (b[r - 1] - b[r]) * (r - p - 1)
+    with_later += steps * s1 / t
+    later += (a[p] - a[e]) * s2 / t - 2 * u * (q[p] - q[e]) * s1 / t
+    later += 2 * (b[p] - b[e]) * prefix * s1 / t
+    if t > 1:
+        later += 2 * pairs * (s1 * s1 - s2) / (t * (t - 1.0))
+    return with_later, later
+
+
+@compiled
 def _target_utility(game, row, n_ranked, targets, shift, u):
     """Minus the expected squared error of the mean target of the nearest players."""
     done = 0.0
@@ -65,12 +96,8 @@ def _target_utility(game, row, n_ranked, targets, shift, u):
         stop = start + 1
         while stop < n_ranked and row[stop] < 0:
             stop += 1
-        s1 = s2 = 0.0
-        for p in range(start, stop):
-            z = targets[row[p] if row[p] >= 0 else ~row[p]] - shift
-            s1 += z
-            s2 += z * z
-        size, take = stop - start, min(game.votes - start, stop - start)
+        size, s1, s2 = _sums(row, start, stop, game.n, targets, shift)
+        take = min(game.votes - start, size)
         if take == size:
             done += s1
             start = stop
@@ -124,11 +151,7 @@ def add_target_values(game, order, n_ranked, targets, point_targets, weights, va
                 stop = p
                 continue
             am, bm, qm, a_in, q_in, b_in, b_two, cross = _block_tables(game, p, stop)
-            s1 = s2 = 0.0
-            for s in range(p, stop):
-                z = targets[row[s] if row[s] >= 0 else ~row[s]] - shift
-                s1 += z
-                s2 += z * z
+            _, s1, s2 = _sums(row, p, stop, n, targets, shift)
             for s in range(p, stop):
                 i = row[s] if row[s] >= 0 else ~row[s]
                 z = targets[i] - shift
@@ -143,14 +166,9 @@ def add_target_values(game, order, n_ranked, targets, point_targets, weights, va
                 others += 2 * (b_in * (prefix + z) * o1 + b_two * pair)
                 values[i] += w * (base + row_part + others + later)
             if p:
-                steps = pairs = 0.0
-                for r in range(p + 1, stop + 1):
-                    steps += b[r - 1]
-                    pairs += (b[r - 1] - b[r]) * (r - p - 1)
-                with_later += steps * s1 / t
-                later += (a[p] - a[stop]) * s2 / t - 2 * u * (q[p] - q[stop]) * s1 / t
-                later += 2 * (b[p] - b[stop]) * prefix * s1 / t
-                later += 2 * pairs * (s1 * s1 - s2) / (t * (t - 1.0))
+                with_later, later = _pass_block(
+                    game, p, stop, t, s1, s2, u, prefix, with_later, later
+                )
             stop = p
         utility[v] = _target_utility(game, row, n_ranked[v], targets, shift, u)
 
@@ -162,20 +180,11 @@ def join_target_values(game, order, n_ranked, n_players, targets, point_targets,
     New rows are those from ``n_players`` on; ``game`` has one more player. The value of new row x
     with target y is ``out[x, 0] + out[x, 1] * y + out[x, 2] * y**2``.
     """
-    a, b, q = game.a, game.b, game.q
     for v in range(len(point_targets)):
         row, w = order[v], weights[v]
         shift = point_targets[v] if game.soft else 0.0
         u = 0.0 if game.soft else point_targets[v]
-        total = squares = 0.0
-        before = 0
-        for p in range(n_ranked[v]):
-            i = row[p] if row[p] >= 0 else ~row[p]
-            if i < n_players:
-                z = targets[i] - shift
-                total += z
-                squares += z * z
-                before += 1
+        before, total, squares = _sums(row, 0, n_ranked[v], n_players, targets, shift)
         empty = -(point_targets[v] ** 2)
         base0 = -game.alone * (u * u + empty) + 2 * u * game.d1 * total + game.e1 * squares
         base0 = (base0 + game.e2 * (total * total - squares)) / game.n
@@ -188,15 +197,7 @@ def join_target_values(game, order, n_ranked, n_players, targets, point_targets,
             start = stop - 1
             while row[start] < 0:
                 start -= 1
-            t = 0
-            s1 = s2 = 0.0
-            for s in range(start, stop):
-                i = row[s] if row[s] >= 0 else ~row[s]
-                if i < n_players:
-                    z = targets[i] - shift
-                    t += 1
-                    s1 += z
-                    s2 += z * z
+            t, s1, s2 = _sums(row, start, stop, n_players, targets, shift)
             before -= t
             prefix -= s1
             if t < stop - start:
@@ -221,14 +222,8 @@ def join_target_values(game, order, n_ranked, n_players, targets, point_targets,
             if t:
                 # After a new row these players are one rank farther, from before + 2 on.
                 p, e = before + 1, before + t + 1
-                steps = pairs = 0.0
-                for r in range(p + 1, e + 1):
-                    steps += b[r - 1]
-                    pairs += (b[r - 1] - b[r]) * (r - p - 1)
-                with_later += steps * s1 / t
-                slope += (b[p] - b[e]) * s1 / t
-                later += (a[p] - a[e]) * s2 / t - 2 * u * (q[p] - q[e]) * s1 / t
-                later += 2 * (b[p] - b[e]) * prefix * s1 / t
-                if t > 1:
-                    later += 2 * pairs * (s1 * s1 - s2) / (t * (t - 1.0))
+                slope += (game.b[p] - game.b[e]) * s1 / t
+                with_later, later = _pass_block(
+                    game, p, e, t, s1, s2, u, prefix, with_later, later
+                )  # fmt: skip
             stop = start

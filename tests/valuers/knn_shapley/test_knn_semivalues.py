@@ -4,13 +4,19 @@ from functools import partial
 
 import numpy as np
 import pytest
-from oracles import enumerate_game, grid_game, knn_utility
+from oracles import (
+    check_after_the_fit,
+    check_leave_one_out,
+    enumerate_game,
+    grid_game,
+    knn_utility,
+)
 from scipy.stats import hypergeom
 from sklearn.base import clone
 
 from skvalue import KNNShapleyValuer
 from skvalue.semivalues import size_weights
-from skvalue.valuers.knn_shapley import class_game, max_rank_bound
+from skvalue.valuers.knn_shapley import class_game
 
 SEMIVALUES = ["banzhaf", "leave-one-out", (4, 1), (1, 16), (0.5, 0.5)]
 
@@ -20,7 +26,7 @@ def sizes_from(least):
     return lambda n: np.where(np.arange(n) >= least, 1 / (n - least), 0)
 
 
-def check_random_game(rng, engine="numba"):
+def check_random_game(rng, engine):
     """A random game with a random semivalue, or with calibrated values, equals enumeration."""
     n, n_classes = int(rng.integers(2, 8)), int(rng.choice([0, 2, 3]))
     k, utility = int(rng.integers(1, n + 3)), rng.choice(["soft", "original"])
@@ -43,15 +49,10 @@ def check_random_game(rng, engine="numba"):
     )
 
 
-def test_equals_enumeration(engines, rng):
-    for game in range(42):
+@pytest.mark.parametrize("n_games", [42, pytest.param(1000, marks=pytest.mark.slow)])
+def test_equals_enumeration(engines, rng, n_games):
+    for game in range(n_games):
         check_random_game(rng, engines[game % len(engines)])
-
-
-@pytest.mark.slow
-def test_a_thousand_games_equal_enumeration(rng):
-    for _ in range(1000):
-        check_random_game(rng)
 
 
 @pytest.mark.parametrize("n_neighbors", [1, 7, 60])
@@ -85,37 +86,10 @@ def test_beta_one_one_is_the_shapley_value(rng, n_classes, utility):
 )
 def test_changes_joining_rows_and_contributions(rng, parameters, n_classes):
     X, y, X_val, y_val = grid_game(rng, 30, 12, n_classes)
-    whole = KNNShapleyValuer(3, **parameters).fit(X, y, X_val=X_val, y_val=y_val)
-    new_row = clone(whole).fit(np.r_[X, [[0.5, 0.5]]], np.r_[y, y[:1]], X_val=X_val, y_val=y_val)
-    assert whole.score_samples([[0.5, 0.5]], y[:1])[0] == pytest.approx(new_row.values_[-1])
-    later = clone(whole).fit(X, y, X_val=X_val[:5], y_val=y_val[:5])
-    later.add_validation(X_val[5:], y_val[5:])
-    np.testing.assert_allclose(later.values_, whole.values_, atol=1e-13)
-    split = whole.contributions(4).contributions
-    assert split.sum() == pytest.approx(whole.values_[4])
-    each = [clone(whole).fit(X, y, X_val=X_val[[v]], y_val=y_val[[v]]) for v in range(12)]
-    if n_classes:  # the prior of a regression is the mean of all targets
-        np.testing.assert_allclose(split, [one.values_[4] / 12 for one in each], atol=1e-13)
-    assert (whole.validation_error_ > 0).any()
-    if n_classes:  # each row is a point of the game of all others
-        alone = clone(whole).fit(X, y)
-        games = [
-            clone(whole).fit(np.delete(X, i, 0), np.delete(y, i), X_val=X[[i]], y_val=y[[i]])
-            for i in range(30)
-        ]
-        total = sum(np.insert(game.values_, i, 0.0) for i, game in enumerate(games))
-        np.testing.assert_allclose(alone.values_, total / 30, atol=1e-13)
-
-
-@pytest.mark.parametrize("parameters", [dict(semivalue=(1, 8)), dict(min_coalition=40)], ids=str)
-def test_max_rank_keeps_its_bound(rng, parameters):
-    X, y = rng.normal(size=(200, 1)), None
-    y = (np.abs(X[:, 0]) > 0.7).astype(int)
-    game = dict(X_val=[[0.0], [0.1]], y_val=[0, 1])
-    exact = KNNShapleyValuer(5, **parameters).fit(X, y, **game)
-    short = clone(exact).set_params(max_rank=50).fit(X, y, **game)
-    error = np.abs(short.values_ - exact.values_).max()
-    assert 0 < error <= short.truncation_error_ == max_rank_bound(200, 50, 5, **parameters)
+    valuer = KNNShapleyValuer(3, **parameters)
+    check_after_the_fit(valuer, X, y, X_val, y_val, [[0.5, 0.5]], y[:1])
+    if n_classes:
+        check_leave_one_out(valuer, X, y)
 
 
 def test_calibrated_values_do_not_depend_on_the_utility(rng):
@@ -131,16 +105,3 @@ def test_calibrated_values_do_not_depend_on_the_utility(rng):
         [[0], [1], [9]], [0, 1, 0], X_val=[[0]], y_val=[0]
     )
     assert far.values_[2] == 0
-
-
-def test_messages():
-    X, y = np.arange(8.0)[:, None], np.arange(8) % 2
-    for parameters, message in [
-        (dict(semivalue="shapely"), "semivalue must be 'shapley', 'banzhaf'"),
-        (dict(semivalue=(1, -1)), r"a pair \(alpha, beta\) of positive numbers. Got \(1, -1\)"),
-        (dict(semivalue="banzhaf", min_coalition=2), "needs semivalue='shapley'. Got min_coal.*=2"),
-        (dict(min_coalition=7), "less than the number of players, 7. Got 7"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            KNNShapleyValuer(**parameters).fit(X, y)
-    KNNShapleyValuer(min_coalition=6).fit(X, y)

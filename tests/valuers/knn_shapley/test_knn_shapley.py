@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from oracles import enumerate_game, grid_game, knn_utility
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
@@ -94,18 +95,23 @@ def test_soft_recursion_of_the_paper(rng):
     np.testing.assert_allclose(valuer.values_[order], s, atol=1e-13)
 
 
-@pytest.mark.parametrize("max_rank", [5, 20, 100])
-def test_max_rank_keeps_its_bound(engine, rng, max_rank):
+@pytest.mark.parametrize(
+    ("max_rank", "parameters"),
+    [(5, {}), (20, {}), (100, {}), (50, dict(semivalue=(1, 8))), (50, dict(min_coalition=40))],
+    ids=str,
+)
+def test_max_rank_keeps_its_bound(engine, rng, max_rank, parameters):
     # The labels change sides with distance, which is what ties among far rows get most wrong.
-    X = rng.normal(size=(400, 1))
-    X_val = np.zeros((1, 1))
+    X, game = rng.normal(size=(400, 1)), dict(X_val=[[0.0], [0.1]], y_val=[0, 1])
     for y in (np.abs(X[:, 0]) < 0.7, np.abs(X[:, 0]) > 0.7, rng.integers(0, 2, 400)):
-        exact = KNNShapleyValuer(5, engine=engine).fit(X, y, X_val=X_val, y_val=[y[0]])
-        valuer = KNNShapleyValuer(5, max_rank=max_rank, engine=engine)
-        valuer.fit(X, y, X_val=X_val, y_val=[y[0]])
+        exact = KNNShapleyValuer(5, engine=engine, **parameters).fit(X, y.astype(int), **game)
+        valuer = KNNShapleyValuer(5, max_rank=max_rank, engine=engine, **parameters)
+        valuer.fit(X, y.astype(int), **game)
         error = np.abs(valuer.values_ - exact.values_).max()
-        assert 0 < error <= valuer.truncation_error_ == max_rank_bound(400, max_rank)
-        assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
+        bound = max_rank_bound(400, max_rank, 5, **parameters)
+        assert 0 < error <= valuer.truncation_error_ == bound
+        if not parameters:
+            assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
     assert exact.truncation_error_ == 0
 
 
@@ -117,16 +123,6 @@ def test_max_rank_bound_is_nearly_reached():
     exact = KNNShapleyValuer(1).fit(X, y, **fit).values_
     valuer = KNNShapleyValuer(1, max_rank=rank).fit(X, y, **fit)
     assert np.abs(valuer.values_ - exact).max() > 0.5 * valuer.truncation_error_
-
-
-def test_max_rank_with_leave_one_out(rng):
-    X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
-    exact = KNNShapleyValuer(3).fit(X, y)
-    valuer = KNNShapleyValuer(3, max_rank=50).fit(X, y)
-    assert np.abs(valuer.values_ - exact.values_).max() <= valuer.truncation_error_
-    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
-    same = KNNShapleyValuer(3, max_rank=59).fit(X, y)
-    np.testing.assert_allclose(same.values_, exact.values_, atol=1e-15)
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -182,17 +178,57 @@ def test_targets_whose_squares_are_too_large_are_refused(rng):
         valuer.fit(X, y / 1e300, X_val=X, y_val=y)
 
 
-def test_messages(rng):
-    X, y = rng.normal(size=(10, 2)), np.arange(10) % 2
-    cases = [
-        (dict(n_neighbors=0), y, "'n_neighbors' parameter of KNNShapleyValuer must be an int in"),
-        (dict(utility="harder"), y, "'utility' parameter of KNNShapleyValuer must be a str among"),
-        (dict(engine="abacus"), y, "'engine' parameter of KNNShapleyValuer must be a str among"),
-        (dict(metric="hamming distance"), y, "'metric' parameter of KNNShapleyValuer must be"),
-        (dict(max_rank=4), y, "max_rank must be at least n_neighbors=5. Got 4"),
-        (dict(max_rank=9), y + 0.5, "max_rank must be None for a regression.* Got 9"),
-        (dict(task="classification"), y + 0.5, "y must hold classes when task='classification'"),
-    ]
-    for parameters, target, message in cases:
+HARD = dict(utility="hard")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (dict(n_neighbors=0), "'n_neighbors' parameter"),
+        (dict(utility="harder"), "'utility' parameter"),
+        (dict(engine="abacus"), "'engine' parameter"),
+        (dict(metric="hamming distance"), "'metric' parameter"),
+        (dict(max_rank=4), "max_rank must be at least n_neighbors=5. Got 4"),
+        (dict(max_rank="auto"), "max_rank='auto' and tol"),
+        (dict(tol=0.1), "need each other. Got max_rank=None and tol=0.1"),
+        (dict(max_rank=7, tol=0.1), "need each other. Got max_rank=7 and tol=0.1"),
+        (dict(max_rank="auto", tol=-1.0), "'tol' parameter"),
+        (dict(semivalue="shapely"), "semivalue must be"),
+        (dict(semivalue=(1, -1)), r"\(alpha, beta\) of positive numbers. Got \(1, -1\)"),
+        (dict(semivalue="banzhaf", min_coalition=2), "min_coalition needs semivalue='shapley'"),
+        (dict(min_coalition=11), "min_coalition must be .* 11. Got 11"),
+        (dict(weights="distance"), "weights='distance' needs utility='hard'. Got .*='soft'"),
+        (dict(weights="distance", utility="original"), "utility='hard'. Got .*'original'"),
+        (dict(weights="wide"), "'weights' parameter"),
+        (HARD | dict(max_rank=8), "max_rank must be None with utility='hard'. Got 8"),
+        (HARD | dict(max_rank="auto", tol=0.1), "max_rank must be None with utility='hard'"),
+        (HARD | dict(min_coalition=2), "min_coalition must be 0 with utility='hard'. Got 2"),
+        (HARD | dict(n_bits=0), "'n_bits' parameter"),
+        (HARD | dict(engine="torch"), "needs engine='numba' or 'auto'.* Got engine='torch'"),
+        (HARD | dict(engine="faiss"), "needs engine='numba' or 'auto'.* Got engine='faiss'"),
+    ],
+    ids=str,
+)
+def test_refused_parameters(rng, parameters, message):
+    if parameters.get("engine", "") in ("torch", "faiss"):
+        pytest.importorskip(parameters["engine"])
+    with pytest.raises(ValueError, match=message):
+        KNNShapleyValuer(**parameters).fit(rng.normal(size=(12, 2)), np.arange(12) % 2)
+
+
+def test_refused_data(rng):
+    X, y = rng.normal(size=(12, 2)), np.arange(12) % 2
+    KNNShapleyValuer(min_coalition=10).fit(X, y)  # one less is accepted
+    for parameters, message in [
+        (dict(max_rank=9), "max_rank must be None for a regression.* Got 9"),
+        (dict(max_rank="auto", tol=0.1), "max_rank must be None for a regression.* Got 'auto'"),
+        (dict(task="classification"), "y must hold classes when task="),
+        (HARD, "utility='hard' needs classes"),
+    ]:
         with pytest.raises(ValueError, match=message):
-            KNNShapleyValuer(**parameters).fit(X, target)
+            KNNShapleyValuer(**parameters).fit(X, y + 0.5)
+    with pytest.raises(ValueError, match="utility='hard' needs dense rows"):
+        KNNShapleyValuer(utility="hard").fit(csr_array(X), y)
+    precomputed = KNNShapleyValuer(utility="hard", metric="precomputed")
+    with pytest.raises(ValueError, match="utility='hard' needs dense rows, or distances"):
+        precomputed.fit(cdist(X, X), y, X_val=csr_array(cdist(X[:3], X)), y_val=y[:3])

@@ -114,18 +114,3 @@ def test_inverted_files_take_the_chosen_rank(rng):
     assert valuer.approximate_
     assert valuer.max_rank_ == smallest_max_rank(299, 0.05, 5)
     assert 0 < valuer.truncation_error_ <= 0.05
-
-
-def test_messages(rng):
-    X, y = rng.normal(size=(12, 2)), np.arange(12) % 2
-    auto = dict(max_rank="auto", tol=0.1)
-    for parameters, target, message in [
-        (dict(max_rank="auto"), y, "max_rank='auto' and tol.* need each other. Got .* tol=None"),
-        (dict(tol=0.1), y, "need each other. Got max_rank=None and tol=0.1"),
-        (dict(max_rank=7, tol=0.1), y, "need each other. Got max_rank=7 and tol=0.1"),
-        (auto | dict(tol=-1.0), y, "'tol' parameter of KNNShapleyValuer must be a float"),
-        (auto | dict(utility="hard"), y, "max_rank must be None with utility='hard'. Got 'auto'"),
-        (auto, y + 0.5, "max_rank must be None for a regression.* Got 'auto'"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            KNNShapleyValuer(**parameters).fit(X, target)

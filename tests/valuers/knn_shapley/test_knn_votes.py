@@ -4,8 +4,13 @@ from functools import partial
 
 import numpy as np
 import pytest
-from oracles import enumerate_game, grid_game, nearest_sets
-from scipy.sparse import csr_array
+from oracles import (
+    check_after_the_fit,
+    check_leave_one_out,
+    enumerate_game,
+    grid_game,
+    nearest_sets,
+)
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
@@ -37,7 +42,7 @@ def vote_utility(players, distances, y, label, k, n_bits, n_classes):
     return np.mean(right)
 
 
-def check_random_game(rng, n_classes=(2, 3)):
+def check_random_game(rng, n_classes):
     n, n_classes = int(rng.integers(2, 7)), int(rng.choice(n_classes))
     X, y, X_val, y_val = grid_game(rng, n, 2, n_classes, side=int(rng.choice([1, 2, 3, 5, 40])))
     X_val += rng.choice([0.0, 0.25])
@@ -56,16 +61,10 @@ def check_random_game(rng, n_classes=(2, 3)):
 
 
 @pytest.mark.filterwarnings("ignore:X_val holds the same rows")
-def test_equals_enumeration(rng):
-    for _ in range(25):
-        check_random_game(rng)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:X_val holds the same rows")
-def test_a_thousand_games_equal_enumeration(rng):
-    for _ in range(1000):
-        check_random_game(rng, (2, 3, 4))
+@pytest.mark.parametrize("n_games", [25, pytest.param(1000, marks=pytest.mark.slow)])
+def test_equals_enumeration(rng, n_games):
+    for _ in range(n_games):
+        check_random_game(rng, (2, 3) if n_games == 25 else (2, 3, 4))
 
 
 @pytest.mark.parametrize("n_neighbors", [1, 7, 30])
@@ -93,30 +92,11 @@ def test_changes_joining_rows_and_contributions(rng, weights):
     # A new row that is the nearest one changes the weights of all others.
     new = np.r_[X_val[:1] + 0.01, X[:2] + 0.1]
     labels = np.array([y_val[0], 1, 2])
-    known = [
-        clone(whole).fit(np.r_[X, [x]], np.r_[y, c], X_val=X_val, y_val=y_val).values_[-1]
-        for x, c in zip(new, labels)
-    ]
-    np.testing.assert_allclose(whole.score_samples(new, labels), known, atol=1e-14)
+    check_after_the_fit(whole, X, y, X_val, y_val, new, labels)
     by_label = [whole.score_samples(new, np.full(3, c)) for c in range(3)]
     assert (np.min(by_label, 0) <= whole.transform(new)[:, 0]).all()
     assert (whole.transform(new)[:, 0] <= np.max(by_label, 0)).all()
-    split = whole.contributions(4).contributions
-    each = [clone(whole).fit(X, y, X_val=X_val[[v]], y_val=y_val[[v]]) for v in range(12)]
-    np.testing.assert_allclose(split, [one.values_[4] / 12 for one in each], atol=1e-14)
-    errors = np.std([one.values_ for one in each], axis=0, ddof=1) / np.sqrt(12)
-    np.testing.assert_allclose(whole.validation_error_, errors, atol=1e-14)
-    later = clone(whole).fit(X, y, X_val=X_val[:5], y_val=y_val[:5])
-    later.add_validation(X_val[5:], y_val[5:])
-    np.testing.assert_allclose(later.values_, whole.values_, atol=1e-14)
-    X = X + rng.uniform(0, 0.1, X.shape)
-    alone = clone(whole).fit(X, y)  # each row is a point of the game of all others
-    games = [
-        clone(whole).fit(np.delete(X, i, 0), np.delete(y, i), X_val=X[[i]], y_val=y[[i]])
-        for i in range(30)
-    ]
-    total = sum(np.insert(game.values_, i, 0.0) for i, game in enumerate(games))
-    np.testing.assert_allclose(alone.values_, total / 30, atol=1e-13)
+    check_leave_one_out(whole, X + rng.uniform(0, 0.1, X.shape), y)
 
 
 def test_probabilities_of_the_labels(rng):
@@ -156,31 +136,3 @@ def test_parallel_rows_have_the_distance_zero():
     valuer.fit(X, y, X_val=[[0.1, 0.2]], y_val=[1])
     assert valuer.values_[1] == pytest.approx(valuer.values_[2], abs=1e-15)
     assert valuer.utility_ == 1.0
-
-
-def test_refused_combinations(rng):
-    X, y = rng.normal(size=(12, 2)), np.arange(12) % 2
-    hard = dict(utility="hard", weights="distance")
-    for parameters, target, message in [
-        (dict(weights="distance"), y, "weights='distance' needs utility='hard'. Got .*='soft'"),
-        (dict(weights="distance", utility="original"), y, "needs utility='hard'. Got .*'original'"),
-        (hard, y + 0.5, "utility='hard' needs classes. Got a regression"),
-        (hard | dict(max_rank=8), y, "max_rank must be None with utility='hard'. Got 8"),
-        (hard | dict(min_coalition=2), y, "min_coalition must be 0 with utility='hard'. Got 2"),
-        (hard | dict(n_bits=0), y, "'n_bits' parameter of KNNShapleyValuer must be an int in"),
-        (dict(weights="wide"), y, "'weights' parameter of KNNShapleyValuer must be a str among"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            KNNShapleyValuer(**parameters).fit(X, target)
-    with pytest.raises(ValueError, match="utility='hard' needs dense rows.* Got sparse ones"):
-        KNNShapleyValuer(utility="hard").fit(csr_array(X), y)
-    precomputed = KNNShapleyValuer(utility="hard", metric="precomputed")
-    with pytest.raises(ValueError, match="utility='hard' needs dense rows, or distances"):
-        precomputed.fit(cdist(X, X), y, X_val=csr_array(cdist(X[:3], X)), y_val=y[:3])
-
-
-@pytest.mark.parametrize("engine", ["torch", "faiss"])
-def test_other_engines_are_refused(rng, engine):
-    pytest.importorskip(engine)
-    with pytest.raises(ValueError, match=f"needs engine='numba' or 'auto'.* Got engine='{engine}'"):
-        KNNShapleyValuer(utility="hard", engine=engine).fit(rng.normal(size=(9, 2)), [0, 1, 1] * 3)

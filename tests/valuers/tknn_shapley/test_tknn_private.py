@@ -12,9 +12,11 @@ from sklearn.metrics import pairwise_distances, roc_auc_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 
 from skvalue import TKNNShapleyValuer, ValueFilteredClassifier
-from skvalue.privacy import Ledger, SeededNoiseWarning, calibrate_counts
+from skvalue.privacy import Ledger, calibrate_counts
 from skvalue.valuers import public_baseline, suggest_radius
 from skvalue.valuers.tknn_shapley import capped_balls, neighbour_values, overlap_bound
+
+pytestmark = pytest.mark.filterwarnings("ignore::skvalue.privacy.SeededNoiseWarning")
 
 
 @pytest.fixture(scope="module")
@@ -23,11 +25,22 @@ def data():
     return X[60:], y[60:], X[:60], y[:60]
 
 
-def event_of(data, **parameters):
-    """What a fit is charged for."""
-    ledger = Ledger(None, "rows", epsilon=2.0 * parameters.get("epsilon", 1.0), delta=1e-5)
-    fit(data, ledger=ledger, **parameters)
-    return ledger.charges[0].event
+@pytest.fixture(scope="module")
+def inside(data):
+    """Which rows are in which balls."""
+    return pairwise_distances(data[2], data[0], metric="cosine") <= 0.3
+
+
+def fit(data, radius=0.3, groups=None, weights=None, **parameters):
+    X, y, X_val, y_val = data
+    valuer = TKNNShapleyValuer(radius, **{"epsilon": 1.0, "max_contributions": None, **parameters})
+    return valuer.fit(
+        X, y, X_val=X_val, y_val=y_val, groups=groups, sample_weight_val=weights
+    )  # fmt: skip
+
+
+def report_of(valuer):
+    return report_of(valuer)
 
 
 def exact_counts(data, radius=0.3, **parameters):
@@ -38,10 +51,10 @@ def exact_counts(data, radius=0.3, **parameters):
     return np.median(found, axis=0)
 
 
-def fit(data, radius=0.3, **parameters):
-    X, y, X_val, y_val = data
-    parameters = {"epsilon": 1.0, "max_contributions": None, **parameters}
-    return TKNNShapleyValuer(radius, **parameters).fit(X, y, X_val=X_val, y_val=y_val)
+def same_and_other(counts, y_val):
+    """Counts by class as counts of own and of other labels."""
+    same = counts[y_val, np.arange(len(y_val))]
+    return np.stack([same, counts.sum(axis=0) - same])
 
 
 # Values and counts ------------------------------------------------------------------------------
@@ -53,9 +66,7 @@ def test_little_noise_gives_the_exact_values(data, metric, denoise):
     radius = {"cosine": 0.6, "euclidean": 3.0, "cityblock": 6.0}[metric]
     exact = fit(data, radius, metric=metric, epsilon=None)
     private = fit(data, radius, metric=metric, epsilon=40.0, denoise=denoise)
-    y_val = data[3]
-    same = exact.counts_[y_val, np.arange(60)]
-    clean = np.stack([same, exact.counts_.sum(axis=0) - same])
+    clean = same_and_other(exact.counts_, data[3])
     scale = calibrate_counts(40.0, 1e-5, 60, "add_remove").scale
     assert np.abs(private.counts_ - clean).max() < 5.5 * scale
     assert np.corrcoef(private.values_, exact.values_)[0, 1] > 0.97
@@ -75,8 +86,7 @@ def test_almost_no_noise_gives_the_exact_values(semivalue, n_classes):
             some.append(i)
     game = np.delete(X, some, 0), np.delete(y, some), X[some], np.arange(5) % n_classes
     little = dict(radius=0.05, epsilon=50.0, semivalue=semivalue)
-    exact = TKNNShapleyValuer(0.05, semivalue=semivalue)
-    exact.fit(*game[:2], X_val=game[2], y_val=game[3])
+    exact = fit(game, **little | dict(epsilon=None))
     assert exact.values_.any()
     draws = [fit(game, denoise=False, **little).values_ for _ in range(25)]
     np.testing.assert_allclose(np.median(draws, axis=0), exact.values_, atol=1e-12)
@@ -84,8 +94,8 @@ def test_almost_no_noise_gives_the_exact_values(semivalue, n_classes):
         return
     game = X[50:], y[50:], X[:50], y[:50]
     exact = fit(game, epsilon=None, semivalue=semivalue).values_
-    with pytest.warns(SeededNoiseWarning):  # one draw in twenty of any other noise is larger
-        smooth = fit(game, epsilon=50.0, semivalue=semivalue, noise_random_state=0).values_
+    # One draw in twenty of any other noise is larger.
+    smooth = fit(game, epsilon=50.0, semivalue=semivalue, noise_random_state=0).values_
     assert np.abs(smooth - exact).max() < 0.6 * exact.std()
 
 
@@ -95,8 +105,8 @@ def test_all_noise_leaves_the_order_of_the_public_baseline(n_classes):
         300, 8, n_informative=6, n_classes=n_classes, random_state=0, n_clusters_per_class=1
     )
     game = X[50:], y[50:], X[:50], y[:50]
-    with pytest.warns(SeededNoiseWarning):  # any other noise: with a probability of 0.999
-        private = fit(game, epsilon=1e-6, noise_random_state=0)
+    # Any other noise: with a probability of 0.999.
+    private = fit(game, epsilon=1e-6, noise_random_state=0)
     baseline = public_baseline(*game, 0.3)
     np.testing.assert_allclose(private.baseline_, baseline, atol=1e-15)
     for values in (private.values_, private.score_samples(X[50:], y[50:])):
@@ -105,14 +115,11 @@ def test_all_noise_leaves_the_order_of_the_public_baseline(n_classes):
 
 
 def test_the_baseline_is_that_of_the_row_and_of_its_group(data):
-    X, y, X_val, y_val = data
-    groups, weights = np.arange(len(X)) % 9, np.arange(60.0)
+    weights = np.arange(60.0)
     expected = public_baseline(*data, 0.3, sample_weight_val=weights)
-    for found in (groups, None):
-        valuer = TKNNShapleyValuer(0.3, epsilon=1.0, max_contributions=None).fit(
-            X, y, X_val=X_val, y_val=y_val, groups=found, sample_weight_val=weights
-        )
-        of_players = expected if found is None else np.bincount(groups, expected)
+    for groups in (np.arange(400) % 9, None):
+        valuer = fit(data, groups=groups, weights=weights)
+        of_players = expected if groups is None else np.bincount(groups, expected)
         np.testing.assert_allclose(valuer.baseline_, of_players, atol=1e-14)
         assert valuer.values_error_.shape == valuer.baseline_.shape
     # Capped rows keep only their nearest balls in the baseline, too.
@@ -122,25 +129,22 @@ def test_the_baseline_is_that_of_the_row_and_of_its_group(data):
 
 @pytest.mark.parametrize("denoise", [True, False])
 def test_errors_shrink_with_the_noise_and_add_up_in_groups(data, denoise):
-    X, y, X_val, y_val = data
     errors = [
         np.mean(fit(data, denoise=denoise, epsilon=epsilon).values_error_)
         for epsilon in (0.1, 1.0, 10.0)
     ]
     assert errors[0] > errors[1] > errors[2] > 0
-    one = TKNNShapleyValuer(0.3, epsilon=1.0, denoise=denoise, noise_random_state=0)
-    with pytest.warns(SeededNoiseWarning):
-        rows = one.fit(X, y, X_val=X_val, y_val=y_val).values_error_
-    with pytest.warns(SeededNoiseWarning):
-        pairs = one.fit(X, y, X_val=X_val, y_val=y_val, groups=np.arange(400) // 2).values_error_
+    rows, pairs = (
+        fit(data, groups=groups, denoise=denoise, noise_random_state=0).values_error_
+        for groups in (None, np.arange(400) // 2)
+    )
     # Between those of errors that cancel and of errors that are equal.
     assert (pairs <= rows.reshape(-1, 2).sum(axis=1) + 1e-15).all()
     assert (pairs >= np.abs(np.diff(rows.reshape(-1, 2), axis=1))[:, 0] - 1e-15).all()
 
 
-def test_the_public_baseline(data):
+def test_the_public_baseline(data, inside):
     X, y, X_val, y_val = data
-    inside = pairwise_distances(X_val, X, metric="cosine") <= 0.3
     signs = np.where(y_val[:, None] == y, 0.5, -0.5)
     expected = (inside * signs).mean(axis=0)
     np.testing.assert_allclose(public_baseline(*data, 0.3), expected, atol=1e-15)
@@ -153,10 +157,9 @@ def test_the_public_baseline(data):
         public_baseline(X, y, X_val[:, :5], y_val)
 
 
-def test_counts_are_of_labels_alike_and_not_and_unknown_labels_are_other(data):
+def test_counts_are_of_labels_alike_and_not_and_unknown_labels_are_other(data, inside):
     X, y, X_val, y_val = data
     strange = np.where(np.arange(len(y)) % 7 == 0, 99, y)
-    inside = pairwise_distances(X_val, X, metric="cosine") <= 0.3
     alike = y_val[:, None] == strange
     clean = np.stack([(inside & alike).sum(axis=1), (inside & ~alike).sum(axis=1)])
     draws = [fit((X, strange, X_val, y_val)).counts_ for _ in range(30)]
@@ -165,18 +168,14 @@ def test_counts_are_of_labels_alike_and_not_and_unknown_labels_are_other(data):
     assert np.issubdtype(draws[0].dtype, np.integer)
     for labels in (y.astype(str), y.astype(str).astype(object), [{0: "a", 1: 5}[k] for k in y]):
         fit((X, np.asarray(labels, dtype=object), X_val, y_val))
+    one_class = fit((X, np.zeros_like(y), X_val, y_val))
+    assert np.isfinite(one_class.values_).all()
 
 
-def test_labels_of_one_class_raise_no_error(data):
-    X, y, X_val, y_val = data
-    assert np.isfinite(fit((X, np.zeros_like(y), X_val, y_val)).values_).all()
-
-
-def test_own_row_is_taken_off_and_new_rows_come_on_top(data):
-    X, y, X_val, y_val = data
+def test_own_row_is_taken_off_and_new_rows_come_on_top(data, inside):
+    X, y, _, y_val = data
     valuer = fit(data, denoise=False)
     same, other = np.maximum(valuer.counts_, 0)
-    inside = pairwise_distances(X_val, X, metric="cosine") <= 0.3
     alike = y_val[:, None] == y
     for extra, values in ((0, valuer.values_), (1, valuer.score_samples(X, y))):
         agree = neighbour_values(np.maximum(same + extra, 1), other, 2)[0]
@@ -188,31 +187,21 @@ def test_own_row_is_taken_off_and_new_rows_come_on_top(data):
         valuer.values_[3], valuer.baseline_[3], valuer.values_error_[3],
     )  # fmt: skip
     # Without labels, those of the validation points in the ball are used.
-    near = pairwise_distances(X, X_val, metric="cosine") <= 0.3
-    fraction = np.where(
-        near.any(axis=1), (near & (y_val == 1)).sum(1) / np.maximum(near.sum(1), 1), 0.5
-    )
+    n_near, n_ones = inside.sum(axis=0), (inside & (y_val == 1)[:, None]).sum(axis=0)
+    fraction = np.where(n_near > 0, n_ones / np.maximum(n_near, 1), 0.5)
     by_label = [valuer.score_samples(X, np.full(len(X), label)) for label in (0, 1)]
     expected = (1 - fraction) * by_label[0] + fraction * by_label[1]
     np.testing.assert_allclose(valuer.transform(X)[:, 0], expected, atol=1e-12)
 
 
-def test_groups_and_weights(data):
-    X, y, X_val, y_val = data
-    groups = np.arange(len(X)) % 9
-    with pytest.warns(SeededNoiseWarning):
-        rows = fit(data, noise_random_state=0)
-    with pytest.warns(SeededNoiseWarning):
-        grouped = TKNNShapleyValuer(
-            0.3, epsilon=1.0, max_contributions=None, noise_random_state=0
-        ).fit(X, y, X_val=X_val, y_val=y_val, groups=groups)
+def test_groups_and_weights(data, inside):
+    groups = np.arange(400) % 9
+    rows = fit(data, noise_random_state=0)
+    grouped = fit(data, groups=groups, noise_random_state=0)
     np.testing.assert_allclose(grouped.values_, np.bincount(groups, rows.values_))
-    assert "groups as wholes" in str(grouped.privacy_).replace("\n", " ")
-    weighted = TKNNShapleyValuer(0.3, epsilon=1.0).fit(
-        X, y, X_val=X_val, y_val=y_val, sample_weight_val=np.eye(60)[0]
-    )
-    inside = pairwise_distances(X_val[:1], X, metric="cosine")[0] <= 0.3
-    assert (weighted.values_[~inside] == 0).all()
+    assert "groups as wholes" in report_of(grouped)
+    weighted = fit(data, weights=np.eye(60)[0], max_contributions="auto")
+    assert (weighted.values_[~inside[0]] == 0).all()
 
 
 # How many balls a row can be in -----------------------------------------------------------------
@@ -276,7 +265,7 @@ def test_the_bound_is_used_and_a_cap_below_it(data):
     assert 1 < bound < 30
     for cap, expected in ((None, bound), (3, 3), (bound + 5, bound)):
         valuer = fit(data, 0.02, max_contributions=cap)
-        assert f"at most {expected} of" in str(valuer.privacy_).replace("\n", " ")
+        assert f"at most {expected} of" in report_of(valuer)
 
 
 @pytest.mark.parametrize("radius", [0.02, 0.3, "auto"])
@@ -286,9 +275,9 @@ def test_the_cap_that_the_validation_points_choose(data, radius):
     in_balls = (pairwise_distances(X_val, metric="cosine") <= valuer.radius_ + 1e-12).sum(axis=0)
     bound = overlap_bound(X_val, valuer.radius_, "cosine")
     expected = f"at most {min(in_balls.max(), bound)} of"
-    assert expected in str(valuer.privacy_).replace("\n", " ")
+    assert expected in report_of(valuer)
     others = fit((X[:50] + 3, y[:50], X_val, y_val), radius, max_contributions="auto")
-    assert expected in str(others.privacy_).replace("\n", " ")  # whatever the rows
+    assert expected in report_of(others)  # whatever the rows
     assert radius == 0.02 or in_balls.max() < bound
 
 
@@ -303,9 +292,8 @@ def test_a_cap_that_caps_nothing_leaves_balls_of_no_radius_closed(rng):
     game = X, y, X_val, np.arange(27) % 2
     assert overlap_bound(X_val, 0.0, "cosine") >= 18
     counts = exact_counts(game, 0.0, max_contributions=17)
-    exact = TKNNShapleyValuer(0.0).fit(X, y, X_val=X_val, y_val=game[3]).counts_
-    same = exact[game[3], np.arange(27)]
-    np.testing.assert_array_equal(counts, [same, exact.sum(axis=0) - same])
+    exact = fit(game, 0.0, epsilon=None).counts_
+    np.testing.assert_array_equal(counts, same_and_other(exact, game[3]))
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean", "l2", "correlation", "manhattan"])
@@ -328,9 +316,8 @@ def test_capped_rows_count_for_their_nearest_points(data):
     for row, label in zip(distances, y):
         near = [v for v in np.argsort(row, kind="stable")[:4] if row[v] <= 0.3]
         expected[label, near] += 1
-    same = expected[y_val, np.arange(60)]
     found = exact_counts(data, max_contributions=4)
-    np.testing.assert_array_equal(found, [same, expected.sum(axis=0) - same])
+    np.testing.assert_array_equal(found, same_and_other(expected, y_val))
     capped = fit(data, max_contributions=4, epsilon=50.0, denoise=False)
     assert np.isfinite(capped.score_samples(X, y)).all()
 
@@ -344,7 +331,7 @@ def test_the_report_states_the_parameters(data, relation):
     assert valuer.privacy_.epsilon == pytest.approx(0.7, rel=1e-6)
     assert valuer.privacy_.epsilon <= 0.7 * (1 + 1e-9)
     assert valuer.privacy_.relation == relation
-    text = str(valuer.privacy_).replace("\n", " ")
+    text = report_of(valuer)
     for sentence in (
         "satisfies (0.7, 1e-06)-joint differential privacy",
         "NOT protected: the validation points X_val and y_val",
@@ -355,7 +342,11 @@ def test_the_report_states_the_parameters(data, relation):
 
 
 def test_replacing_costs_noise_for_twice_as_many_counts(data):
-    scales = [event_of(data, relation=r).scale for r in ("null", "add_remove", "replace")]
+    scales = []
+    for relation in ("null", "add_remove", "replace"):
+        ledger = Ledger(None, "rows", epsilon=2.0, delta=1e-5)
+        fit(data, relation=relation, ledger=ledger)
+        scales.append(ledger.charges[0].event.scale)
     assert scales[0] == scales[1]
     assert scales[2] == pytest.approx(2**0.5 * scales[1], rel=1e-3)
 
@@ -391,40 +382,42 @@ def contents(value, seen):
 
 
 def test_a_notebook_keeps_no_value(data):
-    X, y, X_val, y_val = data
-    valuer = fit(data)
-    shown = valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=np.arange(len(X)) % 7)._repr_html_()
+    shown = fit(data, groups=np.arange(400) % 7)._repr_html_()
     assert ">counts_" in shown
-    assert ">values_" not in shown
-    assert ">baseline_" not in shown
-    assert ">groups_" not in shown
+    for name in ("values_", "baseline_", "groups_"):
+        assert f">{name}" not in shown
     assert ">values_" in fit(data, epsilon=None)._repr_html_()
 
 
+def arrays_of(valuer):
+    contents(valuer, seen := {})
+    return [value for value in seen.values() if isinstance(value, np.ndarray)]
+
+
+def pieces(values):
+    return [values.tobytes(), values[:3].tobytes()]
+
+
 def test_a_pickle_holds_no_row_count_value_or_seed(data):
-    X, y, X_val, y_val = data
+    X, y, *_ = data
     seed = 123_456_789
-    with pytest.warns(SeededNoiseWarning):
-        valuer = TKNNShapleyValuer(0.3, epsilon=1.0, noise_random_state=seed).fit(
-            X, y, X_val=X_val, y_val=y_val, groups=np.arange(len(X)) // 2
-        )
+    valuer = fit(data, groups=np.arange(400) // 2, noise_random_state=seed)
     valuer.score_samples(X, y)
     clean = fit(data, epsilon=None).counts_
     kept = pickle.dumps(valuer)
     secrets = {
         "row": [row.tobytes() for row in X],
         "column": [np.ascontiguousarray(column).tobytes() for column in X.T],
-        "values": [valuer.values_.tobytes(), valuer.values_[:3].tobytes()],
-        "baseline": [valuer.baseline_.tobytes(), valuer.baseline_[:3].tobytes()],
-        "errors": [valuer.values_error_.tobytes(), valuer.values_error_[:3].tobytes()],
+        "values": pieces(valuer.values_),
+        "baseline": pieces(valuer.baseline_),
+        "errors": pieces(valuer.values_error_),
         "clean counts": [count.tobytes() for count in (*clean, clean.sum(axis=0))],
         "seed": [seed.to_bytes(4, "little")],
     }
     for kind, found in secrets.items():
         assert not any(secret in kept for secret in found), kind
-    copy, seen = pickle.loads(kept), {}
-    contents(copy, seen)
-    arrays = [value for value in seen.values() if isinstance(value, np.ndarray)]
+    copy = pickle.loads(kept)
+    arrays = arrays_of(copy)
     assert arrays
     assert not any(len(X) in array.shape for array in arrays)
     assert not any(array.shape[-1:] == (200,) for array in arrays)  # groups
@@ -441,9 +434,8 @@ def test_a_pickle_holds_no_row_count_value_or_seed(data):
 
 def test_a_fitted_valuer_holds_no_row_or_clean_count(data):
     X = data[0]
-    valuer, seen = fit(data), {}
-    contents(valuer, seen)
-    arrays = [value for value in seen.values() if isinstance(value, np.ndarray)]
+    valuer = fit(data)
+    arrays = arrays_of(valuer)
     assert not any(array.shape[:1] == (len(X),) and array.ndim == 2 for array in arrays)
     mine = [array for array in arrays if array.shape == (len(X),)]
     hidden = (valuer.values_, valuer.baseline_, valuer.values_error_)
@@ -470,13 +462,14 @@ def test_refusals(data):
     X, y, X_val, y_val = data
     val = dict(X_val=X_val, y_val=y_val)
     private = TKNNShapleyValuer(0.3, epsilon=1.0)
-    with pytest.raises(ValueError, match="X_val and y_val must be passed with epsilon"):
-        TKNNShapleyValuer("auto", epsilon=1.0).fit(X, y)
-    with pytest.raises(ValueError, match="y_val must have at least 2 classes: a private fit takes"):
-        private.fit(X, y, X_val=X_val, y_val=np.zeros(60))
-    with pytest.raises(ValueError, match="y_val must hold classes. Got continuous"):
-        private.fit(X, y, X_val=X_val, y_val=X_val[:, 0])
-    with pytest.raises(ValueError, match="reader must be 'curator' for fit_transform with epsilon"):
+    for points, message in (
+        ({}, "X_val and y_val must be passed with epsilon"),
+        (dict(X_val=X_val, y_val=np.zeros(60)), "y_val must have at least 2 classes"),
+        (dict(X_val=X_val, y_val=X_val[:, 0]), "y_val must hold classes"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            private.fit(X, y, **points)
+    with pytest.raises(ValueError, match="reader must be 'curator'"):
         private.fit_transform(X, y, **val)
     curator = TKNNShapleyValuer(0.3, epsilon=1.0, reader="curator")
     assert curator.fit_transform(X, y, **val).shape == (400, 1)
@@ -509,7 +502,7 @@ def test_a_radius_from_the_validation_points_is_free(data):
     valuer = fit(data, "auto")
     assert valuer.radius_ == suggest_radius(X_val, y_val)
     assert fit((X[:50] + 3, y[:50], X_val, y_val), "auto").radius_ == valuer.radius_
-    text = str(valuer.privacy_).replace("\n", " ")
+    text = report_of(valuer)
     assert "metric and all other parameters were chosen without looking at the rows" in text
     assert "radius, metric" not in text
 
