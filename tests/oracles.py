@@ -107,3 +107,16 @@ def check_leave_one_out(valuer, X, y):
         game = clone(valuer).fit(X[rest], y[rest], X_val=X[[i]], y_val=y[[i]])
         values[rest] += game.values_ / n
     np.testing.assert_allclose(clone(valuer).fit(X, y).values_, values, atol=1e-13)
+
+
+def check_same(valuer, expected, new, labels, dense=None, **tolerance):
+    """All that two fitted valuers say is the same, also of new rows."""
+    dense = new if dense is None else dense  # for the second valuer
+    for one, other in [
+        (valuer.values_, expected.values_),
+        (valuer.validation_error_, expected.validation_error_),
+        (valuer.contributions(3).contributions, expected.contributions(3).contributions),
+        (valuer.transform(new), expected.transform(dense)),
+        (valuer.score_samples(new, labels), expected.score_samples(dense, labels)),
+    ]:
+        np.testing.assert_allclose(one, other, **tolerance)

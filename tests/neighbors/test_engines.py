@@ -5,6 +5,8 @@ import sys
 
 import numpy as np
 import pytest
+from oracles import check_same
+from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
@@ -95,17 +97,21 @@ def test_engines_agree_on_a_real_regression(engine):
 @pytest.mark.parametrize("valuer", [KNNShapleyValuer(3), TKNNShapleyValuer(0.3)])
 def test_all_else_that_a_valuer_does(valuer, engine, rng):
     X, y = np.round(rng.normal(size=(300, 4))), rng.integers(0, 3, 300)
-    fit = dict(X_val=X[200:], y_val=y[200:], groups=np.arange(200) % 9)
-    for keywords in (fit, {**fit, "groups": None}):
-        plain = clone(valuer).fit(X[:200], y[:200], **keywords)
-        other = clone(valuer).set_params(engine=engine, device="cpu")
-        other.fit(X[:200], y[:200], **keywords)
-        close(other.values_, plain.values_)
-        close(other.validation_error_, plain.validation_error_)
-        close(other.contributions(4).contributions, plain.contributions(4).contributions)
-        new = rng.normal(size=(20, 4))
-        close(other.transform(new), plain.transform(new))
-        close(other.score_samples(new, y[:20]), plain.score_samples(new, y[:20]))
+    new, points = rng.normal(size=(20, 4)), dict(X_val=X[200:], y_val=y[200:])
+    other = clone(valuer).set_params(engine=engine, device="cpu")
+    for groups in (np.arange(200) % 9, None):
+        for fitted in (valuer, other):
+            fitted.fit(X[:200], y[:200], groups=groups, **points)
+        check_same(other, valuer, new, y[:20], rtol=0, atol=1e-9)
+
+
+def test_a_search_that_finds_no_end(engine):
+    """All rows are as near as the last rank searched: the search goes on, without a point."""
+    X, y, new = np.ones((50, 2)), np.arange(50) % 2, np.zeros((3, 2))
+    points = dict(X_val=new + 0.5, y_val=[0, 1, 1])
+    valuer = KNNShapleyValuer(3, engine=engine, device="cpu").fit(X, y, **points)
+    expected = KNNShapleyValuer(3).fit(X, y, **points).score_samples(new)
+    close(valuer.score_samples(new), expected)
 
 
 def test_far_out_ties_do_not_depend_on_the_engine(engine, rng):
@@ -183,39 +189,33 @@ def test_a_missing_engine_says_how_to_install_it(name, monkeypatch):
         KNNShapleyValuer(1, max_rank=1, engine=name).fit([[0.0], [1.0]], [0, 1])
 
 
-def test_messages(rng, tmp_path):
+def test_refused(rng, tmp_path):
     pytest.importorskip("torch")
     pytest.importorskip("faiss")
-    from scipy import sparse
-
     X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
-    disk = np.memmap(tmp_path / "rows", dtype=np.float64, mode="w+", shape=X.shape)
+    thin, disk = csr_array(X), np.memmap(tmp_path / "rows", X.dtype, "w+", shape=X.shape)
     disk[:] = X
-    cases = [
-        (dict(engine="faiss", metric="manhattan"), X, y, "metric must be 'cosine' or 'euclidean'"),
-        (dict(engine="faiss-ivf"), X, y, "is approximate and needs max_rank, and classes"),
+    private = dict(valuer=TKNNShapleyValuer(epsilon=1.0), X_val=X, y_val=y)
+    for parameters, rows, target, message in [
+        (dict(engine="faiss", metric="manhattan"), X, y, "metric must be"),
+        (dict(engine="faiss-ivf"), X, y, "needs max_rank, and classes"),
         (dict(engine="faiss-ivf", max_rank=9), X, y + 0.5, "needs max_rank.* and a regression"),
-        (dict(engine="torch"), sparse.csr_array(X), y, "engine='torch' does not take sparse X"),
-        (dict(engine="faiss"), sparse.csr_array(X), y, "engine='faiss' does not take sparse X"),
-        (dict(engine="faiss"), disk, y, "engine='faiss' takes X in memory. Got rows in a file"),
+        (dict(engine="torch"), thin, y, "engine='torch' does not take sparse X"),
+        (dict(engine="faiss"), thin, y, "engine='faiss' does not take sparse X"),
+        (dict(engine="faiss"), disk, y, "engine='faiss' takes X in memory"),
         (dict(engine="numba", device="cuda"), X, y, "engine='numba' runs on the CPU"),
-        (dict(device="tpu"), X, y, "'device' parameter of KNNShapleyValuer must be a str among"),
+        (dict(device="tpu"), X, y, "'device' parameter"),
         (dict(engine="faiss"), X * 1e25, y, "X must have squared norms that fit float32"),
-    ]
-    for parameters, rows, target, message in cases:
-        with pytest.raises(ValueError, match=message):
-            KNNShapleyValuer(2, **parameters).fit(rows, target)
-    with pytest.raises(ValueError, match="'engine' parameter of TKNNShapleyValuer must be a str"):
-        TKNNShapleyValuer(engine="faiss-ivf").fit(X, y)
-    points = dict(X_val=X, y_val=y)
-    for parameters, rows, message in [
-        (dict(epsilon=1.0), sparse.csr_array(X), "X must be dense and in memory with epsilon"),
-        (dict(epsilon=1.0), disk, "X must be dense and in memory with epsilon"),
-        (dict(epsilon=1.0, engine="torch"), X, "epsilon needs engine='numba' or 'auto', on the"),
+        (private, thin, y, "X must be dense and in memory with epsilon"),
+        (private, disk, y, "X must be dense and in memory with epsilon"),
+        (private | dict(engine="torch"), X, y, "epsilon needs engine='numba' or 'auto'"),
+        (dict(valuer=TKNNShapleyValuer(), engine="faiss-ivf"), X, y, "'engine' parameter"),
     ]:
+        parameters = {"valuer": KNNShapleyValuer(2), **parameters}
+        points = {name: parameters.pop(name) for name in ("X_val", "y_val") if name in parameters}
         with pytest.raises(ValueError, match=message):
-            TKNNShapleyValuer(**parameters).fit(rows, y, **points)
-    with pytest.raises(ValueError, match="only ranks neighbours: it needs max_rank"):
+            clone(parameters.pop("valuer")).set_params(**parameters).fit(rows, target, **points)
+    with pytest.raises(ValueError, match="it needs max_rank"):
         get_engine("faiss-ivf").balls(None, None, 1.0)
 
 

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from oracles import check_same
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
@@ -78,24 +79,12 @@ def test_all_else_that_a_valuer_does(kind, name, rng, tmp_path):
     )
     new = np.concatenate([X[:7], rng.normal(size=(5, 5)), X_val[:3]])
     for rows in (new, convert(new, kind, tmp_path)):
-        np.testing.assert_allclose(
-            valuer.transform(rows), plain.transform(rows_of(rows)), atol=1e-13
-        )
-        scores = valuer.score_samples(rows, y[:15])
-        np.testing.assert_allclose(scores, plain.score_samples(new, y[:15]), atol=1e-13)
-    np.testing.assert_allclose(valuer.validation_error_, plain.validation_error_, atol=1e-13)
-    np.testing.assert_allclose(
-        valuer.contributions(3).contributions, plain.contributions(3).contributions, atol=1e-13
-    )
+        check_same(valuer, plain, rows, y[:15], new, atol=1e-13)
     again = pickle.loads(pickle.dumps(valuer))
     np.testing.assert_array_equal(again.transform(new), valuer.transform(new))
     plain.add_validation(new, y[:15])
     valuer.add_validation(convert(new, kind, tmp_path), y[:15])
     np.testing.assert_allclose(valuer.values_, plain.values_, atol=1e-13)
-
-
-def rows_of(rows):
-    return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
 
 
 def test_sparse_validation_points_of_dense_rows(rng):
