@@ -144,7 +144,8 @@ class TorchEngine:
             open_ = near[:, -1]  # the run may continue
             ended, to_sort = (mask.nonzero()[:, 0] for mask in (~open_, open_))
             some = lines[ended.cpu().numpy()]
-            yield some, *self._resolved(space, points[some], order[ended], near[ended])
+            if len(some):
+                yield some, *self._resolved(space, points[some], order[ended], near[ended])
             lines, keys = lines[to_sort.cpu().numpy()], keys[to_sort]
             query_half, n_sorted = query_half[to_sort], 2 * n_sorted
         if len(lines):

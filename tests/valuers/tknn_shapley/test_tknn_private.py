@@ -40,7 +40,7 @@ def fit(data, radius=0.3, groups=None, weights=None, **parameters):
 
 
 def report_of(valuer):
-    return report_of(valuer)
+    return str(valuer.privacy_).replace("\n", " ")
 
 
 def exact_counts(data, radius=0.3, **parameters):
