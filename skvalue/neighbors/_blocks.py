@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._utils.compiled import compiled
+from ._block_balls import BlockBalls
 from ._exact import block_keys, ranked
 from ._space import ball_rule
 from .kernels.kinds import GENERIC
@@ -54,40 +54,14 @@ class KeySearch(NamedTuple):
         return np.take_along_axis(some, place, axis=1), np.take_along_axis(order, place, axis=1)
 
 
-@compiled
-def _tally(inside, codes, counts):
-    for r in range(inside.shape[0]):
-        line = counts[codes[r]]
-        for v in range(inside.shape[1]):
-            line[v] += inside[r, v]
-
-
-@compiled
-def _add_weights(bits, codes, weights, out):
-    for r in range(len(bits)):
-        line, w = bits[r], weights[codes[r]]
-        total = 0.0
-        for v in range(len(w)):
-            total += w[v] if (line[v >> 3] >> (7 - (v & 7))) & 1 else 0.0
-        out[r] = total
-
-
-@compiled
-def _add_rows(bits, numbers, out):
-    for r in range(len(bits)):
-        line, number = bits[r], numbers[r]
-        for v in range(len(out)):
-            out[v] += number if (line[v >> 3] >> (7 - (v & 7))) & 1 else 0.0
-
-
 def balls(space, points, radius, self_index):
     """Find the rows in the balls of a tile of points, see `NumbaEngine.balls`."""
     queries, threshold, point_slack, limit = ball_rule(space, points, radius)
     threshold, point_slack = threshold.astype(space.X.dtype), point_slack.astype(space.X.dtype)
     points = space.read(points)
     n_points = points.shape[0]
-    counts = np.zeros((space.n_classes, n_points), dtype=np.int64)
-    bits = np.empty((len(space), -(-n_points // 8)), dtype=np.uint8)
+    found = BlockBalls(space, n_points)
+    found.bits[:] = 0
     for part, block in space.blocks(n_points):
         x = space.products(queries, block, part) - space.half[part, None]
         near = point_slack + space.X.dtype.type(space.ball_tolerance) * space.half[part, None]
@@ -99,26 +73,5 @@ def balls(space, points, radius, self_index):
         if self_index is not None:
             lines = np.flatnonzero((self_index >= part.start) & (self_index < part.stop))
             inside[self_index[lines] - part.start, lines] = False
-        _tally(inside, space.codes[part], counts)
-        bits[part] = np.packbits(inside, axis=1)
-    return RowBalls(space.codes, bits, counts)
-
-
-class RowBalls:
-    """The balls of a tile of points: one bit for each row and point."""
-
-    def __init__(self, codes, bits, counts):
-        self._codes, self._bits, self.counts = codes, bits, counts
-
-    def sum(self, weights):
-        """For each row, the sum of the weights of the balls that contain it."""
-        total = np.empty(len(self._bits))
-        weights = np.ascontiguousarray(weights, dtype=np.float64)
-        _add_weights(self._bits, self._codes, weights, total)
-        return total
-
-    def totals(self, numbers):
-        """For each point, the sum of a number of each row in its ball."""
-        total = np.zeros(self.counts.shape[1])
-        _add_rows(self._bits, np.ascontiguousarray(numbers, dtype=np.float64), total)
-        return total
+        found.add(part, inside)
+    return found

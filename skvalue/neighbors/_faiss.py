@@ -13,7 +13,7 @@ import faiss
 import numpy as np
 from sklearn import get_config
 
-from ._blocks import RowBalls
+from ._block_balls import BlockBalls
 from ._exact import EXACT_RANKS, pair_keys, ranked
 from ._rows import read_rows
 from ._space import POINTS, Space, ball_rule
@@ -156,23 +156,23 @@ class FaissEngine(ABC):
         reach = slack.max() + tolerance * space.largest_half + 1e-30
         with _LOCK:
             if space.kind == COSINE:
-                starts, found, i = index.range_search(queries, 1.0 - radius - 2 * reach)
+                starts, keys, i = index.range_search(queries, 1.0 - radius - 2 * reach)
             else:
-                starts, found, i = index.range_search(queries, radius**2 + 4 * reach)
+                starts, keys, i = index.range_search(queries, radius**2 + 4 * reach)
         v = np.repeat(np.arange(n_points), np.diff(starts).astype(np.int64))
-        excess = found - (1.0 - radius) if space.kind == COSINE else (radius**2 - found) / 2
+        excess = keys - (1.0 - radius) if space.kind == COSINE else (radius**2 - keys) / 2
         near = slack[v] + tolerance * space.half[i]
         inside = excess >= near
         open_ = np.flatnonzero((excess >= -near) & ~inside)
         inside[open_] = pair_keys(space, i[open_], points, v[open_]) <= limit
         if self_index is not None:
             inside &= i != self_index[v]
-        i, v = i[inside], v[inside]
+        found = BlockBalls(space, n_points)
+        found.bits[:] = 0
         mask = np.zeros((len(space), n_points), dtype=bool)
-        mask[i, v] = True
-        places, shape = space.codes[i].astype(np.int64) * n_points + v, (space.n_classes, n_points)
-        counts = np.bincount(places, minlength=np.prod(shape)).reshape(shape)
-        return RowBalls(space.codes, np.packbits(mask, axis=1), counts)
+        mask[i[inside], v[inside]] = True
+        found.add(slice(None), mask)
+        return found
 
 
 class IndexSearch(NamedTuple):

@@ -11,6 +11,7 @@ from sklearn import get_config
 
 from .._utils.parallel import tiles
 from . import _blocks
+from ._block_balls import BlockBalls
 from ._block_space import BlockSpace
 from ._distances import DistanceSpace
 from ._ranks import Order
@@ -105,18 +106,14 @@ class NumbaEngine:
         """Find the rows in the balls of a tile of points, see `neighbors.balls`."""
         if isinstance(space, BlockSpace):
             return _blocks.balls(space, points, radius, self_index)
-        blocks = _class_blocks(space)
         known = isinstance(space, DistanceSpace)
         points = space.read(points, np.inf) if known else read_rows(points)
         dtype, n_points = space.work.dtype, len(points)
         work, threshold, point_slack, limit = ball_rule(space, points, radius)
         columns = np.ascontiguousarray(work.T)
         threshold, point_slack = threshold.astype(dtype), point_slack.astype(dtype)
-        counts = np.zeros((space.n_classes, n_points), dtype=np.int64)
-        bits = space.buffers.take("bits")
-        if bits is None or bits.size < len(blocks.classes) * n_points:
-            bits = np.empty(len(blocks.classes) * n_points, dtype=np.uint8)
-        found = BlockBalls(space, blocks, bits, counts)
+        found = BlockBalls(space, n_points)
+        blocks, counts = found.blocks, found.counts
         buffer = space.buffers.take("products")
         if buffer is None or buffer.size < _ROWS * n_points:
             buffer = np.empty(_ROWS * n_points, dtype)
@@ -140,63 +137,6 @@ class NumbaEngine:
         if self_index is not None:
             ball_kernels.remove_self(found.bits, counts, blocks.position, space.codes, self_index)
         return found
-
-
-class ClassBlocks:
-    """Rows sorted by class, in blocks of eight rows of one class, padded with -1."""
-
-    def __init__(self, space):
-        sizes = np.bincount(space.codes, minlength=space.n_classes)
-        padded = -(-sizes // 8) * 8
-        starts = np.cumsum(padded) - padded
-        by_class = np.argsort(space.codes, kind="stable")
-        places = np.arange(len(space)) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
-        self.order = np.full(padded.sum(), -1, dtype=np.int64)
-        self.order[places] = by_class
-        self.position = np.empty(len(space), dtype=np.int64)
-        self.position[by_class] = places
-        self.classes = np.repeat(np.arange(space.n_classes), padded // 8)
-        padding = self.order < 0
-        self.half = space.half[self.order]
-        self.half[padding] = 0
-        self.slack = space.ball_tolerance * self.half.reshape(-1, 8).max(axis=1)
-        self.half[padding] = np.inf  # never inside
-
-
-def _class_blocks(space):
-    """The class blocks of a space, computed once."""
-    cached = space.buffers.cached
-    with space.buffers.lock:
-        if "class blocks" not in cached:
-            cached["class blocks"] = ClassBlocks(space)
-    return cached["class blocks"]
-
-
-class BlockBalls:
-    """The balls of a tile: one byte for each block of eight rows and point, one bit per row."""
-
-    def __init__(self, space, blocks, memory, counts):
-        self._buffers, self._blocks = space.buffers, blocks
-        self._memory, self.counts = memory, counts
-        shape = len(blocks.classes), counts.shape[1]
-        self.bits = memory[: shape[0] * shape[1]].reshape(shape)
-
-    def __del__(self):
-        self._buffers.give("bits", self._memory)  # reused by the next tile
-
-    def sum(self, weights):
-        """For each row, the sum of the weights of the balls that contain it."""
-        total = np.zeros(len(self._blocks.order))
-        weights = np.ascontiguousarray(weights, dtype=np.float64)
-        ball_kernels.add_weights(self.bits, self._blocks.classes, weights, total)
-        return total[self._blocks.position]
-
-    def totals(self, numbers):
-        """For each point, the sum of a number of each row in its ball."""
-        in_blocks, total = np.zeros(len(self._blocks.order)), np.zeros(self.bits.shape[1])
-        in_blocks[self._blocks.position] = numbers
-        ball_kernels.add_rows(self.bits, in_blocks, total)
-        return total
 
 
 def make_engine(device):

@@ -78,6 +78,17 @@ def pack_blocks(kind, product, half, slack, threshold, point_slack, order, rows,
 
 
 @compiled
+def pack_rows(inside, position, labels, bits, counts):
+    """Count and pack some rows, at these positions in the blocks; ``inside`` holds 0 and 1."""
+    for r in range(len(inside)):
+        mask, line, total = inside[r], bits[position[r] >> 3], counts[labels[r]]
+        bit = np.uint8(1 << (position[r] & 7))
+        for v in range(len(mask)):
+            line[v] |= np.uint8(bit * mask[v])
+            total[v] += mask[v]
+
+
+@compiled
 def remove_self(bits, counts, position, labels, self_index):
     """Remove from the ball of each point the row ``self_index``, which is the point itself."""
     for v in range(len(self_index)):
