@@ -80,10 +80,13 @@ def test_the_bound_holds_for_far_rows_that_change_sides(rng, cv, sizes, engine):
     valuer = KNNShapleyValuer(3, cv=cv, max_rank="auto", tol=0.01, engine=engine).fit(X, y)
     assert 0 < np.abs(valuer.values_ - exact.values_).max() <= valuer.truncation_error_ <= 0.01
     assert valuer.max_rank_ == max(smallest_max_rank(n, 0.01, 3) for n in sizes) < 100
+    assert valuer.values_.sum() == pytest.approx(valuer.utility_ - valuer.empty_utility_)
     assert valuer.contributions(7).contributions.sum() == pytest.approx(valuer.values_[7])
     assert (exact.max_rank_, exact.truncation_error_) == (max(sizes), 0)
     by_number = KNNShapleyValuer(3, cv=cv, max_rank=valuer.max_rank_, engine=engine).fit(X, y)
     assert by_number.truncation_error_ == valuer.truncation_error_
+    every = KNNShapleyValuer(3, cv=cv, max_rank=max(sizes), engine=engine).fit(X, y)
+    np.testing.assert_allclose(every.values_, exact.values_, atol=1e-14)
     if cv == "leave-one-out":
         np.testing.assert_array_equal(valuer.values_, by_number.values_)
 
