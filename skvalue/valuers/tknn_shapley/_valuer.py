@@ -3,15 +3,17 @@
 Wang, Zhu, Wang, Jia and Mittal, "A Privacy-Friendly Approach to Data Valuation" (NeurIPS 2023).
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral, Real
+from time import perf_counter
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from ..._utils.parallel import n_workers, one_blas_thread
 from ..._utils.sklearn import Interval, StrOptions, fit_context
-from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Capabilities, mean_over_points
+from ...base import PRIVACY_CONSTRAINTS, BaseValuer, Capabilities, make_problem, mean_over_points
 from ...exceptions import RadiusWarning
 from ...neighbors import METRICS, Rows, ball_parts, balls, get_engine
 from ...privacy import Release, calibrate_counts
@@ -529,9 +531,12 @@ class TKNNShapleyValuer(BaseValuer):
                 "estimate_cost needs epsilon=None: measured times depend on the private rows. "
                 f"Estimate with public rows of the same shape. Got epsilon={self.epsilon}."
             )
-        return estimated_cost(
+        start = perf_counter()
+        problem = make_problem(
             self, X, y, X_val, y_val, groups=groups, sample_weight_val=sample_weight_val
         )
+        problem = replace(problem, former=self._settled(problem))  # such as a radius
+        return estimated_cost(self, problem, self._plan(problem), perf_counter() - start)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
