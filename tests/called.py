@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import warnings
+from collections import Counter
 from contextlib import redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
@@ -19,47 +20,34 @@ import numpy as np
 from problems import clusters, noisy_line
 
 import skvalue
-from skvalue import (
-    DataOOBValuer,
-    DataShapleyValuer,
-    GradientSemivalueValuer,
-    InRunShapleyValuer,
-    KNNShapleyValuer,
-    LayeredShapleyValuer,
-    LeaveOneOutValuer,
-    TKNNShapleyValuer,
-    collaborative,
-    priarta,
-)
+from skvalue import collaborative, priarta
 from skvalue.commands import main as skvalue_command
 
 ROOT = str(Path(skvalue.__file__).parent) + os.sep
 PRIVATE = {"epsilon": 1.0, "noise_random_state": 0}
 SEEDED = {"random_state": 0}
 FITS = {  # class and parameters
-    "KNN": (KNNShapleyValuer, {"n_jobs": 1}),
-    "TKNN": (TKNNShapleyValuer, {"n_jobs": 1}),
-    "TKNN, private": (TKNNShapleyValuer, {"n_jobs": 1, **PRIVATE}),
-    "Data-OOB": (DataOOBValuer, {"n_estimators": 50, **SEEDED}),
-    "leave-one-out, Newton": (LeaveOneOutValuer, {"method": "newton"}),
-    "leave-one-out, refits": (LeaveOneOutValuer, {"method": "refit"}),
-    "Data Shapley, adjusted": (
-        DataShapleyValuer,
-        {"adjust": True, "max_evaluations": 1200, **SEEDED},
-    ),
-    "in-run": (InRunShapleyValuer, SEEDED),
-    "in-run, private": (InRunShapleyValuer, SEEDED | PRIVATE),
-    "gradients": (GradientSemivalueValuer, {"n_permutations": 3, **SEEDED}),
-    "Layered, private": (LayeredShapleyValuer, {"l2": 1.0, "n_layers": 2, **SEEDED, **PRIVATE}),
+    "KNN": ("KNNShapley", {"n_jobs": 1}),
+    "TKNN": ("TKNNShapley", {"n_jobs": 1}),
+    "TKNN, private": ("TKNNShapley", {"n_jobs": 1, **PRIVATE}),
+    "Data-OOB": ("DataOOB", {"n_estimators": 50, **SEEDED}),
+    "leave-one-out, Newton": ("LeaveOneOut", {"method": "newton"}),
+    "leave-one-out, refits": ("LeaveOneOut", {"method": "refit"}),
+    "Data Shapley, adjusted": ("DataShapley", {"adjust": True, "max_evaluations": 1200, **SEEDED}),
+    "in-run": ("InRunShapley", SEEDED),
+    "in-run, private": ("InRunShapley", SEEDED | PRIVATE),
+    "gradients": ("GradientSemivalue", {"n_permutations": 3, **SEEDED}),
+    "Layered, private": ("LayeredShapley", {"l2": 1.0, "n_layers": 2, **SEEDED, **PRIVATE}),
 }
+CLASSES = {cls: getattr(skvalue, f"{cls}Valuer") for cls, _ in FITS.values()}
 
 
 def fit(name):
     """A fit of 30 rows at 30 points; Data-OOB takes no points."""
     problem = clusters(n=30, n_val=30, d=4, names=None, n_informative=3, flip_y=0.01)
     cls, parameters = FITS[name]
-    points = {} if cls is DataOOBValuer else problem.points
-    cls(**parameters).fit(*problem.rows, **points)
+    points = {} if cls == "DataOOB" else problem.points
+    CLASSES[cls](**parameters).fit(*problem.rows, **points)
 
 
 def sell_and_score():
@@ -107,24 +95,17 @@ class Calls:
     """A profile function: the functions of skvalue that are called, and pairs of two files."""
 
     def __init__(self):
-        self.functions, self.pairs, self._stacks = {}, set(), {}
+        self.functions, self.pairs = Counter(), set()
 
     def __call__(self, frame, event, _):
         code = frame.f_code
-        if event not in ("call", "return") or not code.co_filename.startswith(ROOT):
-            return
-        if code.co_name == "<module>":
-            return
-        stack = self._stacks.setdefault(threading.get_ident(), [])
-        if event == "return":
-            if stack and stack[-1] is code:
-                stack.pop()
-            return
-        key = code.co_filename.removeprefix(ROOT), code.co_qualname
-        self.functions[key] = self.functions.get(key, 0) + 1
-        if stack and stack[-1].co_filename != code.co_filename:
-            self.pairs.add((stack[-1], code))
-        stack.append(code)
+        if event == "call" and code.co_filename.startswith(ROOT) and code.co_name != "<module>":
+            self.functions[code.co_filename.removeprefix(ROOT), code.co_qualname] += 1
+            frame = frame.f_back
+            while frame is not None and not frame.f_code.co_filename.startswith(ROOT):
+                frame = frame.f_back
+            if frame is not None and frame.f_code.co_filename != code.co_filename:
+                self.pairs.add((frame.f_code, code))
 
 
 def calls(name):

@@ -70,18 +70,6 @@ def test_valuers_do_not_know_each_other(path):
         assert not names & (methods - {method_of(path)})
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_one_door_to_private_scikit_learn(path):
-    if path == PACKAGE / "_utils" / "sklearn.py":
-        return
-    private = [
-        name
-        for name in imported_modules(path)
-        if name.startswith("sklearn.") and any(part.startswith("_") for part in name.split("."))
-    ]
-    assert not private
-
-
 # In one fresh interpreter: what has been imported is there for what comes after.
 IMPORTS = """
 import sys, time, sklearn.base, sklearn.metrics, sklearn.model_selection

@@ -218,14 +218,17 @@ def gradients():
              learning_rate=0.1, **seed, **options)  # fmt: skip
 
 
+def convolution_of(nn, n_features):
+    layers = nn.Conv2d(1, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
+    return nn.Sequential(*layers, nn.Linear(n_features, 10))
+
+
 def convolution():
     import torch
     from torch import nn
 
     torch.manual_seed(0)
-    network = nn.Sequential(
-        nn.Conv2d(1, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * 9, 10)
-    )
+    network = convolution_of(nn, 16 * 9)
     X = np.random.default_rng(0).random((80, 1, 8, 8), dtype=np.float32)
     y = np.arange(80) % 10
     data = {"X": X[:40], "y": y[:40], "X_val": X[40:], "y_val": y[40:]}
@@ -244,22 +247,26 @@ def layers():
          tol=0.2, epsilon=1.0, release="all", random_state=0)  # fmt: skip
 
 
-def releases(n):
+def releases(counts, epsilons):
     """Linear parties of two features; the noise comes from seeds."""
     rng = np.random.default_rng(1)
     w, held = np.array([0.3, -0.4]), []
-    for count in range(80, 80 + 20 * n, 20):
+    for count in counts:
         X = np.sqrt(0.15) * rng.standard_normal((count, 2))
         held.append((X, X @ w + 0.16 * rng.standard_normal(count)))
-    make, epsilons = collaborative.GramRelease, np.linspace(0.1, 0.5, n)
+    make = collaborative.GramRelease
     return lambda: [
         make(None, renyi_epsilon=epsilon, noise_random_state=i).fit(*rows).release_
         for i, (rows, epsilon) in enumerate(zip(held, epsilons))
     ]
 
 
+def parties(n):
+    return releases(range(80, 80 + 20 * n, 20), np.linspace(0.1, 0.5, n))
+
+
 def surprise(n, n_particles):
-    sent, make = releases(n)(), collaborative.BayesianSurpriseScorer
+    sent, make = parties(n)(), collaborative.BayesianSurpriseScorer
     model = collaborative.BayesianLinear(0.105, a0=20, b0=0.5, x_covariance=0.15 * np.eye(2))
     options = {"n_particles": n_particles, "min_ess": 1, "random_state": 0}
     return lambda: make(model, **options).fit(sent)
@@ -288,7 +295,7 @@ def buyer():
 def data_sets():
     line("3 parties", surprise, 3, 150)
     line("10 parties", surprise, 10, 40)
-    line("parties' releases", releases, 15)
+    line("parties' releases", parties, 15)
     line("PriArTa, summaries", scores)
     line("PriArTa, sellers", sellers)
     line("PriArTa, buyer", buyer)

@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def ratio(record_property, capsys):
-    """Median over rounds of the time of ``ours`` over that of ``theirs``, printed."""
+    """Median over rounds of the time of ``ours`` over that of ``theirs``, printed and limited."""
 
     def measure(name, ours, theirs, limit, rounds=7):
         ours()  # compiles, and touches memory for the first time
@@ -30,6 +30,7 @@ def ratio(record_property, capsys):
         record_property(name, median)
         with capsys.disabled():
             print(f"\n{name}: {median:.3g} {spread} x the time compared with; limit {limit:g}")
+        assert median <= limit
         return median
 
     return measure

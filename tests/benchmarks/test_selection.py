@@ -28,25 +28,17 @@ def search(drops, folder, X, y):
     GridSearchCV(model, {"drop": drops}, cv=3).fit(X, y)
 
 
-def test_four_drops_cost_little_more_than_one(rows, ratio, tmp_path):
+@pytest.mark.parametrize(
+    ("drops", "kept", "limit"),
+    [(DROPS[2:3], True, 1.3), (DROPS, False, 0.5)],  # 4 valuations against 1, and against 13
+    ids=["one drop", "no memory"],
+)
+def test_four_drops_with_memory(drops, kept, limit, rows, ratio, tmp_path):
     fresh = (str(tmp_path / str(number)) for number in count())
-    four_to_one = ratio(
-        "grid of four drops with memory",
+    ratio(
+        f"grid of four drops with memory against {len(drops)}, memory={kept}",
         lambda: search(DROPS, next(fresh), *rows),
-        lambda: search(DROPS[2:3], next(fresh), *rows),
-        1.3,
+        lambda: search(drops, next(fresh) if kept else None, *rows),
+        limit,
         rounds=5,
     )
-    assert four_to_one <= 1.3
-
-
-def test_memory_saves_most_of_the_valuations(rows, ratio, tmp_path):
-    fresh = (str(tmp_path / str(number)) for number in count())
-    kept_to_not = ratio(
-        "grid with memory against none",
-        lambda: search(DROPS, next(fresh), *rows),
-        lambda: search(DROPS, None, *rows),
-        0.5,  # 4 valuations against 13
-        rounds=3,
-    )
-    assert kept_to_not <= 0.5
