@@ -38,14 +38,15 @@ def column_encoder(frame, most_entries=500_000_000):
         )
     of = {kind: [i for i, other in enumerate(kinds) if other == kind] for kind in _DONE}
     numbers = [SimpleImputer(strategy="median", add_indicator=True), StandardScaler()]
+    categories = OneHotEncoder(
+        handle_unknown="infrequent_if_exist", max_categories=MOST_CATEGORIES, sparse_output=False
+    )
+    words = TfidfVectorizer(max_features=_WORDS, token_pattern=r"\S+")
     steps = [
         ("number", make_pipeline(*numbers), of["number"]),
         ("date", make_pipeline(FunctionTransformer(_seconds), *numbers), of["date"]),
-        ("category", make_pipeline(FunctionTransformer(_strings), _categories()), of["category"]),
-        *(
-            (f"text{i}", make_pipeline(FunctionTransformer(_strings), _texts()), i)
-            for i in of["text"]
-        ),
+        ("category", make_pipeline(FunctionTransformer(_strings), categories), of["category"]),
+        *((f"text{i}", make_pipeline(FunctionTransformer(_strings), words), i) for i in of["text"]),
     ]
     steps = [step for step in steps if step[2] != []]
     if not steps:
@@ -101,16 +102,6 @@ def _width(column, kind):
     """The largest number of columns that a column becomes."""
     categories = min(column.nunique() + 1, MOST_CATEGORIES) if kind == "category" else 0
     return {"number": 2, "date": 2, "category": categories, "text": _WORDS}.get(kind, 0)
-
-
-def _categories():
-    return OneHotEncoder(
-        handle_unknown="infrequent_if_exist", max_categories=MOST_CATEGORIES, sparse_output=False
-    )
-
-
-def _texts():
-    return TfidfVectorizer(max_features=_WORDS, token_pattern=r"\S+")
 
 
 def _strings(columns):

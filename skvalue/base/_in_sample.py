@@ -274,10 +274,8 @@ class BaseInSampleValuer(
     def __getstate__(self):
         state = super().__getstate__()
         if "_fitted" in state and state["_fitted"].is_private and "noise_random_state" in state:
-            state = {
-                **state,
-                "noise_random_state": None,
-            }  # with the seed the noise could be removed
+            # With the seed the noise could be removed.
+            state = {**state, "noise_random_state": None}
         return state
 
     def __sklearn_tags__(self):

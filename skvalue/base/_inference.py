@@ -28,20 +28,6 @@ def standard_error(values, first, second, weights):
     return np.sqrt(np.maximum(variance, 0) / (1 - squares))
 
 
-def harmful_rows(values, error, weights, fdr):
-    """Mask of rows with an expected value below zero, at a false discovery rate.
-
-    One-sided t tests of values by their standard errors, with the procedure of Benjamini and
-    Hochberg (1995); ``weights`` are those of the validation points, and sum to one.
-    """
-    points = 1 / (weights**2).sum()
-    if points <= 1:
-        return np.zeros(len(values), dtype=bool)
-    # A row with the same value at each point has the standard error 0: only the sign counts.
-    ratio = np.divide(values, error, out=np.where(values < 0, -np.inf, np.inf), where=error > 0)
-    return false_discovery_control(t.cdf(ratio, points - 1)) <= fdr
-
-
 def validation_error(fitted, point_moments):
     """Standard errors of the values over the sampling of the validation points."""
     if "error" not in fitted.cache:
@@ -52,7 +38,7 @@ def validation_error(fitted, point_moments):
 
 
 def harmful(fitted, point_moments, fdr):
-    """Mask of the values that are significantly below zero."""
+    """Mask of the values that are significantly below zero: one-sided t tests."""
     if not 0 < fdr < 1:
         raise ValueError(f"fdr must be between 0 and 1. Got {fdr}.")
     points = fitted.problem.splits[0].points
@@ -63,8 +49,13 @@ def harmful(fitted, point_moments, fdr):
             FewValidationPointsWarning,
             stacklevel=3,
         )
-    error = validation_error(fitted, point_moments)
-    return harmful_rows(fitted.result.values, error, points.weights, fdr)
+    values, error = fitted.result.values, validation_error(fitted, point_moments)
+    n_effective = 1 / (points.weights**2).sum()
+    if n_effective <= 1:
+        return np.zeros(len(values), dtype=bool)
+    # A row with the same value at each point has the standard error 0: only the sign counts.
+    ratio = np.divide(values, error, out=np.where(values < 0, -np.inf, np.inf), where=error > 0)
+    return false_discovery_control(t.cdf(ratio, n_effective - 1)) <= fdr
 
 
 def contributions(fitted, point_values, i):

@@ -77,11 +77,10 @@ class Fitted:
             return np.zeros(n_rows_of(X)), np.zeros(n_rows_of(X), dtype=bool)
         if "seen" not in self.cache:
             as_they_are = isinstance(problem.X, Rows) or is_plain(problem.X)
-            X_fit = problem.X if as_they_are else row_hashes(problem.X)
-            self.cache.update(X=X_fit, seen=SeenRows())
-        seen, X_fit = self.cache["seen"], self.cache["X"]
-        X = X if X_fit is problem.X else row_hashes(X)
-        return seen.lookup(X, codes, X_fit, problem.y, self.row_values)
+            self.cache["seen"] = SeenRows(problem.X if as_they_are else row_hashes(problem.X))
+        seen = self.cache["seen"]
+        X = X if seen.X is problem.X else row_hashes(X)
+        return seen.lookup(X, codes, problem.y, self.row_values)
 
     def __getstate__(self):
         # Values of a private fit are for the curator: they are not pickled.

@@ -59,14 +59,11 @@ def _matches(X, rows, others, chosen):
 
 
 class SeenRows:
-    """Look-up of fitted values by row, built by the first look-up and not by fit."""
+    """Look-up of fitted values by row; X are the rows of fit."""
 
-    def __init__(self):
-        self._group = None  # of each row of fit: the number of the first identical row
-
-    def _build(self, X_fit):
-        """Group identical rows: those of equal hash, told apart where the hashes collide."""
-        hashes = hash_rows(X_fit)
+    def __init__(self, X):
+        # Identical rows are those of equal hash, told apart where the hashes collide.
+        hashes = hash_rows(X)
         order = np.argsort(hashes, kind="stable")
         hashes = hashes[order]
         is_first = np.r_[True, hashes[1:] != hashes[:-1]]
@@ -74,16 +71,17 @@ class SeenRows:
         first = order[is_first][run]
         left = np.flatnonzero(~is_first)  # places in the order, not yet compared
         while len(left):
-            left = left[~_matches(X_fit, order[left], X_fit, first[left])]
+            left = left[~_matches(X, order[left], X, first[left])]
             _, starts, inverse = np.unique(run[left], return_index=True, return_inverse=True)
             first[left] = order[left[starts]][inverse.reshape(-1)]
             left = left[first[left] != order[left]]
-        self._group = np.empty_like(order)
+        self.X = X
+        self._group = np.empty_like(order)  # of each row: the number of the first identical row
         self._group[order] = first
         # The first of each group, in the order of their hashes.
         self._firsts, self._hashes = order[first == order], hashes[first == order]
 
-    def _find(self, X, X_fit):
+    def _find(self, X):
         """The group of each row of X, or -1."""
         hashes, group = hash_rows(X), np.full(len(X), -1)
         starts = np.searchsorted(self._hashes, hashes, side="left")
@@ -91,19 +89,17 @@ class SeenRows:
         for step in range(counts.max(initial=0)):  # more than one step if hashes collide
             rows = np.flatnonzero(counts > step)
             candidates = self._firsts[starts[rows] + step]
-            same = _matches(X, rows, X_fit, candidates)
+            same = _matches(X, rows, self.X, candidates)
             group[rows[same]] = candidates[same]
         return group
 
-    def lookup(self, X, y, X_fit, y_fit, values):
+    def lookup(self, X, y, y_fit, values):
         """Mean value of the identical rows of fit, and a mask of the rows that have any.
 
         With y, rows are identical only if their labels are.
         """
-        if self._group is None:
-            self._build(X_fit)
-        wanted = self._find(X, X_fit)
-        found = np.zeros(len(X_fit), dtype=bool)
+        wanted = self._find(X)
+        found = np.zeros(len(y_fit), dtype=bool)
         found[wanted[wanted >= 0]] = True
         rows = np.flatnonzero(found[self._group])
         keys = self._group[rows]

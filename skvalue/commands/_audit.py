@@ -43,12 +43,8 @@ def add_outputs(parser, required=False):
 
 def check_outputs(options, inputs):
     """Refuse, before any work, files that could not be written."""
-    for option, kind in (
-        ("output", ".html"),
-        ("json", ".json"),
-        ("csv", ".csv"),
-        ("tasks", ".json"),
-    ):
+    kinds = {"output": ".html", "json": ".json", "csv": ".csv", "tasks": ".json"}
+    for option, kind in kinds.items():
         path = getattr(options, option)
         check_output(path, f"--{option}", [kind], inputs)
         inputs = [*inputs, path]
@@ -80,9 +76,7 @@ def exit_code(found, what, limit):
 def _run(options):
     check_outputs(options, [options.table, options.validation])
     rows = read_rows(options)
-    detector = LabelErrorDetector(
-        fdr=options.fdr, task=options.task, random_state=options.seed
-    )  # fmt: skip
+    detector = LabelErrorDetector(fdr=options.fdr, task=options.task, random_state=options.seed)
     title = os.path.basename(options.table)
     report = audit_table(
         rows.X, rows.y, X_val=rows.X_val, y_val=rows.y_val, detector=watched(detector),

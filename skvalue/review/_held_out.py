@@ -44,14 +44,13 @@ def make_folds(cv, X, y, groups, classifier, seed):
             )
         splitter = StratifiedKFold if classifier else KFold
         splitter = splitter(n_splits, shuffle=True, random_state=seed)
+        fold = np.empty(len(first), dtype=np.intp)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # small classes: see `known`
-            parts = [test for _, test in splitter.split(first, y[first])]
-        fold = np.empty(len(first), dtype=np.intp)
-        for number, test in enumerate(parts):
-            fold[test] = number
+            for number, (_, test) in enumerate(splitter.split(first, y[first])):
+                fold[test] = number
         fold = fold[groups]
-        return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(len(parts))]
+        return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_splits)]
     splits = list(check_cv(cv, y, classifier=classifier).split(X, y, groups))
     times = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(y))
     if times.min() < 1 or times.max() > 1:

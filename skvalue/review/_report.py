@@ -3,13 +3,12 @@
 import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Integral
 
 import numpy as np
 from sklearn.utils import Bunch
 
 from .._utils.optional import needed
-from .._utils.untrusted import read_record, refuse
+from .._utils.untrusted import integer, read_record, refuse
 from ._exchange import label_studio_tasks, verdicts_of
 from ._page import page
 from ._statement import Evidence, make_statement
@@ -352,18 +351,13 @@ def _array(record, name, kinds, n):
 
 
 def _row_numbers(rows, name, n):
-    good = isinstance(rows, list) and all(
-        isinstance(row, Integral) and not isinstance(row, bool) and 0 <= row < n for row in rows
-    )
-    if not good:
-        refuse(name, f"row numbers from 0 to {n - 1}", rows)
-    return np.array(rows, dtype=np.intp)
+    if not isinstance(rows, list):
+        refuse(name, f"a list of row numbers from 0 to {n - 1}", rows)
+    return np.array([integer(row, name, 0, n - 1) for row in rows], dtype=np.intp)
 
 
 def _row_number(text, name, n):
-    if not text.isdecimal() or int(text) >= n:
-        refuse(name, f"a record by row numbers from 0 to {n - 1}", text)
-    return int(text)
+    return integer(int(text) if text.isdecimal() else text, name, 0, n - 1)
 
 
 def _shown_rows(rows, n):
