@@ -1,4 +1,4 @@
-"""Base class of the valuers of parties that send clipped gradients."""
+"""Models and public units of gradient methods, and the base of valuers of clipped gradients."""
 
 from numbers import Integral, Real
 
@@ -8,14 +8,15 @@ from .._utils.sklearn import Interval, StrOptions
 from ..base import PRIVACY_CONSTRAINTS, BaseInSampleValuer, Capabilities
 from ..derivatives import (
     LinearGradientModel,
+    column_scales,
     gradient_event,
     gradient_report,
     gradients_at,
     public_directions,
+    target_scale,
 )
 from ..privacy import Release
 from ..semivalues import check_semivalue
-from ._models import check_model, public_units, standardized
 
 BUILT_IN = {"auto": None, "logistic": "classification", "softmax": "classification",
             "linear": "regression"}  # fmt: skip
@@ -205,3 +206,51 @@ def _normalised(weights):
     """Weights of validation points with the sum one; equal weights if all are zero."""
     total = weights.sum()
     return weights / total if total > 0 else np.full(len(weights), 1.0 / len(weights))
+
+
+def check_model(model, built_in, task, **given):
+    """Raise ValueError for parameters that a built-in model does not have; warn of dropout.
+
+    ``built_in`` has the task of each name, or None; ``given`` the value of each other parameter,
+    and those that built-in models take.
+    """
+    if not isinstance(model, str):
+        from ..derivatives import warn_of_dropout
+
+        warn_of_dropout(model)
+        return
+    if model not in built_in:
+        names = ", ".join(map(repr, built_in))
+        raise ValueError(f"model must be {names} or a torch module. Got {model!r}.")
+    if built_in[model] is not None and task not in ("auto", built_in[model]):
+        raise ValueError(
+            f"task must be 'auto' or {built_in[model]!r} with model={model!r}. Got {task!r}."
+        )
+    for name, (value, only) in given.items():
+        if value not in only:
+            raise ValueError(
+                f"{name} must be {' or '.join(map(repr, only))} with model={model!r}: only torch "
+                f"modules have another. Got {value!r}."
+            )
+
+
+def public_units(points, n_classes, standardize):
+    """Means and scales of the columns, and centre and scale of the targets, of public points.
+
+    The scales of d columns are their standard deviations times sqrt(d).
+    """
+    if not standardize:
+        return None, None, 0.0, 1.0
+    mean, scale = column_scales(points.X)
+    units = mean, scale * np.sqrt(len(scale))
+    if n_classes:
+        return *units, 0.0, 1.0
+    return *units, points.prior, target_scale(points.y, points.weights)
+
+
+def standardized(X, y, units, n_classes):
+    """Rows, and targets of a regression, in public units; None leaves columns as they are."""
+    mean, scale, centre, std = units
+    if mean is not None:
+        X = (X - mean) / scale
+    return X, y if n_classes or y is None else (y - centre) / std

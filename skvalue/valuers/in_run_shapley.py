@@ -30,7 +30,7 @@ from ..privacy import (
     poisson_sample,
     sentences,
 )
-from ._models import check_model, public_units, standardized
+from ._gradients import check_model, public_units, standardized
 
 _MODELS = {"auto": None, "softmax": "classification", "linear": "regression"}
 _N_ERROR_DRAWS = 16  # of noise, for standard errors: each costs as much as a run

@@ -11,7 +11,7 @@ from ..base import BaseInSampleValuer, Capabilities, Result
 from ..derivatives import LinearRowModel, Utility
 from ..derivatives.optimizers import OPTIMIZERS, SCHEDULES, Optimizer
 from ..derivatives.unrolled import draw_batches, unrolled_derivatives
-from ._models import check_model
+from ._gradients import check_model
 
 
 class UnrolledValuer(BaseInSampleValuer):
