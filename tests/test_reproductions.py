@@ -620,7 +620,7 @@ def test_priarta_mechanisms_print_errors(run):
     assert found == ["3.4", "9.0", "13.9", "41.2"]
     rows = re.findall(r"^(.*\S)((?: +[\d.]+){3})$", printed, re.MULTILINE)
     errors = {name: np.array(found.split(), float) for name, found in rows}
-    assert len(errors) == 5
+    assert len(errors) == 4
     assert (errors["on the moments (default)"] < errors["on every row (local)"]).all()
 
 

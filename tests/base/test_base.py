@@ -30,8 +30,8 @@ from ..watch import Watch
 
 
 def data(name, rng, **sizes):
-    valuer, n_classes = EXACT[name]
-    return clone(valuer), *problem(rng, n_classes, **sizes)
+    valuer, given = problem(name, rng, **sizes)
+    return valuer, *given
 
 
 # Players and points -----------------------------------------------------------------------------

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from problems import on_a_grid
 from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from test_axioms import EXACT, by_name, problem
+from test_axioms import EXACT, by_name
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.exceptions import FewValidationPointsWarning
@@ -31,7 +32,7 @@ by_class_name = pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("grouped", [False, True])
 def test_validation_error_is_that_of_a_mean(name, rng, grouped):
     valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = problem(rng, n_classes, n=40, n_points=25)
+    X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=40, n_val=25)
     groups = rng.permutation(np.arange(40) % 6) if grouped else None
     split = by_point(valuer, X, y, X_val, y_val)
     if grouped:
@@ -44,7 +45,7 @@ def test_validation_error_is_that_of_a_mean(name, rng, grouped):
 @by_class_name
 def test_validation_error_with_weights(name, rng):
     valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = problem(rng, n_classes, n=30, n_points=20)
+    X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=30, n_val=20)
     w = rng.random(20)
     w /= w.sum()
     split = by_point(valuer, X, y, X_val, y_val)
@@ -58,7 +59,7 @@ def test_validation_error_with_weights(name, rng):
 @pytest.mark.parametrize("grouped", [False, True])
 def test_contributions_sum_to_the_value(name, rng, points_of, grouped):
     valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = problem(rng, n_classes, n=40)
+    X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=40)
     extra = {"groups": np.arange(40) % 5} if grouped else {}
     valuer = clone(valuer)
     if points_of == "validation":
@@ -79,7 +80,7 @@ def test_contributions_sum_to_the_value(name, rng, points_of, grouped):
 @by_class_name
 def test_contributions_are_the_values_at_each_point(name, rng):
     valuer, n_classes = EXACT[name]
-    X, y, X_val, y_val = problem(rng, n_classes, n=30, n_points=12)
+    X, y, X_val, y_val = on_a_grid(rng, n_classes=n_classes, n=30, n_val=12)
     split = by_point(valuer, X, y, X_val, y_val) / 12
     fitted = clone(valuer).fit(X, y, X_val=X_val, y_val=y_val)
     for i in (2, 17):
@@ -87,7 +88,7 @@ def test_contributions_are_the_values_at_each_point(name, rng):
 
 
 def test_max_rank_split(rng):
-    X, y, X_val, y_val = problem(rng, 2, n=60)
+    X, y, X_val, y_val = on_a_grid(rng, n_classes=2, n=60)
     fitted = KNNShapleyValuer(3, max_rank=10).fit(X, y, X_val=X_val, y_val=y_val)
     for i in range(60):
         assert fitted.contributions(i).contributions.sum() == pytest.approx(
@@ -133,7 +134,7 @@ def test_harmful_rows_are_those_of_a_t_test(rng):
 
 
 def test_a_row_in_no_ball_is_harmless(rng):
-    X, y, X_val, y_val = problem(rng, 2, n_points=500)
+    X, y, X_val, y_val = on_a_grid(rng, n_classes=2, n_val=500)
     X[5] = 1e3
     valuer = TKNNShapleyValuer(0.5, metric="euclidean").fit(X, y, X_val=X_val, y_val=y_val)
     assert valuer.validation_error_[5] == 0
@@ -141,7 +142,7 @@ def test_a_row_in_no_ball_is_harmless(rng):
 
 
 def test_messages(rng):
-    X, y, X_val, y_val = problem(rng, 2)
+    X, y, X_val, y_val = on_a_grid(rng, n_classes=2)
     valuer = KNNShapleyValuer().fit(X, y)
     with pytest.raises(ValueError, match="harmful needs a validation set: pass X_val"):
         valuer.harmful()
@@ -159,7 +160,7 @@ def test_messages(rng):
 
 
 def test_groups_by_name(rng):
-    X, y, X_val, y_val = problem(rng, 2)
+    X, y, X_val, y_val = on_a_grid(rng, n_classes=2)
     names = np.array(["adam", "eve", "kim", "lea"])[np.arange(80) % 4]
     valuer = KNNShapleyValuer().fit(X, y, X_val=X_val, y_val=y_val, groups=names)
     by_name, by_position = valuer.contributions("eve"), valuer.contributions(1)

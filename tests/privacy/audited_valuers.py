@@ -134,7 +134,7 @@ def rounds_elsewhere(**parameters):
     updates = np.outer(np.tile([-9.0, 9.0], CANARIES // 2), way)
     valuer = FederatedSemivalueValuer(
         n_rounds=PERMUTATIONS, n_permutations=1, semivalue="leave-one-out", burn_in=0.0, clip=CLIP,
-        aggregate="sum", noise="iid", delta=DELTA, **parameters,
+        noise="iid", delta=DELTA, **parameters,
     ).start(lambda thetas: thetas @ way, CANARIES)  # fmt: skip
     for _ in range(PERMUTATIONS):
         valuer.add_round(np.zeros(2), updates)

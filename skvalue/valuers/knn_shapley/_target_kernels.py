@@ -96,7 +96,7 @@ def _target_utility(game, row, n_ranked, targets, shift, u):
         stop = start + 1
         while stop < n_ranked and row[stop] < 0:
             stop += 1
-        size, s1, s2 = _sums(row, start, stop, game.n, targets, shift)
+        size, s1, s2 = _sums(row, start, stop, len(targets), targets, shift)
         take = min(game.votes - start, size)
         if take == size:
             done += s1
@@ -151,7 +151,7 @@ def add_target_values(game, order, n_ranked, targets, point_targets, weights, va
                 stop = p
                 continue
             am, bm, qm, a_in, q_in, b_in, b_two, cross = _block_tables(game, p, stop)
-            _, s1, s2 = _sums(row, p, stop, n, targets, shift)
+            _, s1, s2 = _sums(row, p, stop, len(targets), targets, shift)
             for s in range(p, stop):
                 i = row[s] if row[s] >= 0 else ~row[s]
                 z = targets[i] - shift

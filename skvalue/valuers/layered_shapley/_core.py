@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from ..._utils.parallel import tiles
-from ...base import Problem, Split, encode_later, is_numeric, n_rows_of, stack_rows
+from ...base import encode_later, is_numeric, n_rows_of, stack_rows
 from ...estimation import ENTRIES, coalition_masks
 from .._retraining._plan import estimator_of
 from ._games import game_of, make_game, players_of, with_parameters
@@ -46,8 +46,8 @@ class CoreSet:
     """
 
     valuer: object
-    problem: Problem
-    split: Split
+    problem: object
+    split: object
     coalitions: list
 
     def score_samples(self, X, y):
