@@ -3,7 +3,8 @@
 from ._baseline import public_baseline
 from ._capped import capped_balls
 from ._denoising import (
-    count_posterior,
+    CountModel,
+    positive_draws,
     posterior_draws,
     size_draws,
     smoothing_basis,

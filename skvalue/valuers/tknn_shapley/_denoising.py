@@ -1,16 +1,17 @@
 """Sizes of values estimated from noisy counts in balls.
 
 All functions use released counts, public validation points and the scale of the noise only, so they
-cost no privacy. The counts of balls near each other are similar, and their scale is unknown. They
-are drawn from the posterior under this prior:
+cost no privacy. Counts in balls near each other are similar, and their scale is unknown. They are
+drawn from the posterior under this prior:
 
-- the number of rows in a ball, and the number with the label of the point minus the number without,
-  are Gaussian processes ``tau b + s g(v)`` over the points v, with b standard normal and the
-  covariance of g ``exp(-distance / radius)``;
-- tau and s <= tau are log-uniform from 1 to a million, so that a difference much smaller than the
-  noise is shrunk to zero, and a scale much larger than the noise is kept. Both are averaged over,
-  weighted by marginal likelihood;
-- counts are not negative: posterior draws are mapped to normal distributions truncated at zero.
+- the number of rows in a ball is a Gaussian process ``tau b + s g(v)`` over the points v, with b
+  standard normal and the covariance of g ``exp(-distance / radius)``; tau and s <= tau are
+  log-uniform from 1 to a million;
+- the fraction of these rows whose label is not that of the point is ``a + b m(v)``, where m(v) is
+  the fraction of other labels among the public points near v, plus a Gaussian process over the
+  points with the same label. Whether a = 0 (no wrong labels), and how large the process is, follow
+  from the marginal likelihood, so that clean labels give counts near zero, and not half the noise;
+- counts are not negative, and those of one label at most those of all.
 
 Sizes of values vary by orders of magnitude, so means are taken of their logarithms. One factor then
 makes the total of the values of all rows that of the draws.
@@ -28,6 +29,14 @@ _SCALES = 10.0 ** np.arange(0, 6.01, 0.5)
 _NUGGET = 1e-6  # fraction of signal without smoothness, so that exact counts are reproduced
 _N_DRAWS = 64
 _TABLE = 10_000  # values are tabulated up to this count at least
+# Fractions of rows with another label: the constant, the multiple of the fraction among the public
+# points near, the widths of "near" in radii, and the standard deviation of the process.
+_CONSTANT = np.array([0, 0.005, 0.015, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65])
+_MULTIPLE = np.array([0, 1 / 3, 2 / 3, 1])
+_WIDTHS = (1, 0.5, 0.25)
+_PROCESS = np.array([0, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64])
+_PSEUDO = 0.25  # points of the labels' frequencies that are added to those near a point
+_SPREAD = 6  # variance of counts of rows drawn at random, in variances of independent rows
 
 
 class Basis:
@@ -117,19 +126,81 @@ class Posterior(NamedTuple):
     other: np.ndarray
 
 
-def count_posterior(noisy, noise, distances, landmarks, reach, n_draws=_N_DRAWS, seed=0):
-    """Posterior of the counts in balls, given ``noisy`` counts, (2, n_validation).
+def other_fractions(labels, near, landmarks):
+    """Fraction of other labels among the public points near each, for each width of "near"."""
+    others = labels[:, None] != labels[landmarks]
+    prior, found = np.mean(labels[:, None] != labels, axis=1), []
+    for width in _WIDTHS:
+        weights = near ** (1 / width)
+        weights[landmarks, np.arange(len(landmarks))] = 0  # not the point itself
+        total = (weights * others).sum(axis=1) + _PSEUDO * prior
+        found.append(total / (weights.sum(axis=1) + _PSEUDO))
+    return np.array(found)
 
-    ``noise`` is the standard deviation of their noise; other parameters as in `public_geometry`.
-    The seed is fixed and not secret.
+
+class CountModel:
+    """The posterior of the counts in balls around public points.
+
+    ``noisy`` (2, n_validation) are the released counts of rows with and without the label of each
+    point, ``noise`` is the standard deviation of their noise, and ``labels`` are those of the
+    points; the other parameters are as in `public_geometry`.
     """
-    rng = np.random.default_rng(seed)
-    basis = smoothing_basis(distances, landmarks, reach)
-    same, other = np.asarray(noisy, dtype=float)
-    sums = posterior_draws(same + other, basis, np.sqrt(2) * noise, rng, n_draws)
-    gaps = posterior_draws(same - other, basis, np.sqrt(2) * noise, rng, n_draws)
-    gaps = gaps[rng.permutation(n_draws)]
-    return Posterior(positive_draws((sums + gaps) / 2), positive_draws((sums - gaps) / 2))
+
+    def __init__(self, noisy, noise, labels, distances, landmarks, reach):
+        near = np.exp(-distances / max(reach, 1e-12))
+        self._noise, self._basis = noise, Basis(near, landmarks)
+        self._mean = np.maximum(self._totals(noisy, np.random.default_rng(0)).mean(axis=0), 1.0)
+        self._scale = np.sqrt(np.mean(self._mean**2))
+        weights, same = self._mean / self._scale, labels[:, None] == labels[landmarks]
+        self._process = Basis(near * same * weights[:, None] * weights[landmarks], landmarks)
+        others = other_fractions(labels, near, landmarks)
+        grid = _CONSTANT[:, None, None, None] + _MULTIPLE[:, None, None] * others
+        self._fractions = np.minimum(grid, 1).reshape(-1, len(near))
+
+    def _totals(self, noisy, rng, n_draws=_N_DRAWS):
+        """Draws of the numbers of rows in the balls."""
+        total = np.sum(noisy, axis=0, dtype=float)
+        return positive_draws(
+            posterior_draws(total, self._basis, np.sqrt(2) * self._noise, rng, n_draws)
+        )
+
+    def draws(self, noisy, rng, n_draws=_N_DRAWS):
+        """The `Posterior`, given counts with noise."""
+        gap, totals = np.subtract(*noisy, dtype=float), self._totals(noisy, rng, n_draws)
+        unit = self._scale**2 * self._process.weights
+        deviation, fraction = self._picked(gap, totals, unit, rng)
+        expected = totals * self._fractions[fraction]
+        # Given a total, the other count is (total - gap) / 2 with the noise of half the gap. Draws
+        # from the prior are corrected by their residuals from the data (Matheron's rule).
+        variance, noise = deviation[:, None] * unit, self._noise**2 / 2
+        field, error = rng.standard_normal((2, n_draws, len(unit)))
+        field, residual = np.sqrt(variance) * field, (totals - gap) / 2 - expected
+        inside = residual @ self._process.vectors
+        field += variance * (inside - field - np.sqrt(noise) * error) / (variance + noise)
+        nugget = deviation[:, None] * self._scale**2 * _NUGGET
+        rest = residual - inside @ self._process.vectors.T
+        other = expected + field @ self._process.vectors.T + nugget / (nugget + noise) * rest
+        other = np.clip(other, 0, totals)
+        return Posterior(totals - other, other)
+
+    def _picked(self, gap, totals, unit, rng):
+        """Draws of the variance of the process, and of the index of the fraction."""
+        mean = self._mean.mean()
+        average = self._fractions @ self._mean / self._mean.sum()
+        # Which rows are in the data is random, too.
+        least = _SPREAD * average * np.maximum(1 - average, 0) / mean
+        residual = (self._mean - gap) / 2 - self._mean * self._fractions
+        squares = (residual @ self._process.vectors) ** 2
+        noise = self._noise**2 / 2 + totals.var(axis=0).mean() / 4
+        variances, logs = _PROCESS[:, None] ** 2 + least, []
+        for variance in variances:
+            total = variance[:, None] * unit + noise
+            logs.append(-0.5 * (squares / total + np.log(total)).sum(axis=1))
+        logs, n = np.array(logs), len(totals)
+        cumulative = np.cumsum(np.exp(logs - logs.max()))
+        levels = (rng.permutation(n) + 0.5) / n * cumulative[-1]
+        which, fraction = np.unravel_index(np.searchsorted(cumulative, levels), logs.shape)
+        return variances[which, fraction], fraction
 
 
 @lru_cache(maxsize=4)

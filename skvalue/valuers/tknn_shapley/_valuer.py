@@ -20,7 +20,7 @@ from ...privacy import Release, calibrate_counts
 from ...semivalues import check_semivalue
 from .._neighbors import ENGINE_CONSTRAINTS, check_neighbors, estimated_cost, started
 from ._game import LabelGame, same_and_other
-from ._noisy import NoisyGame, errors_of_draws
+from ._noisy import NoisyGame, standard_errors
 from ._overlap import counted_balls
 from ._radius import choose_radius
 from ._report import ball_report
@@ -324,7 +324,7 @@ class TKNNShapleyValuer(BaseValuer):
             found = game.balls(problem.X, problem.y, points.X, workers)
             counts = same_and_other(found.counts, points.y)
             counts = release.of(counts)  # what follows is a function of these and of each row
-            *sizes, utility, draws = game.estimate(counts, points)
+            *sizes, utility = game.estimate(counts, points)
 
             def value_of(value_same, value_other):
                 return found.sum(game.by_label(value_same, value_other, points))
@@ -332,7 +332,9 @@ class TKNNShapleyValuer(BaseValuer):
             values, half = value_of(*sizes), np.full(len(points), 0.5)
             curator = {
                 "baseline_": problem.sum_by_group(value_of(half, -half)),
-                "values_error_": errors_of_draws(draws, values, value_of, problem.sum_by_group),
+                "values_error_": standard_errors(
+                    game.errors(counts, points), value_of, problem.sum_by_group
+                ),
             }
             result = mean_over_points(
                 problem, [(0, values, utility, counts)], 1.0 / problem.n_classes,

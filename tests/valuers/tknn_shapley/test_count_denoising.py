@@ -5,8 +5,9 @@ import pytest
 from scipy.stats import truncnorm
 
 from skvalue.valuers.tknn_shapley import (
-    count_posterior,
+    CountModel,
     neighbour_values,
+    positive_draws,
     posterior_draws,
     size_draws,
     smoothing_basis,
@@ -21,6 +22,13 @@ def line(n):
     """Points on a line, and what the smoothing needs of them."""
     x = np.sort(np.random.default_rng(0).uniform(0, 4, n))
     return np.abs(x[:, None] - x), np.arange(n), 1.0
+
+
+def posterior(noisy, noise, distances, landmarks, reach, labels=None, n_draws=64):
+    """The posterior of counts at points of one label, or of ``labels``."""
+    labels = np.zeros(len(distances)) if labels is None else labels
+    model = CountModel(np.asarray(noisy), noise, labels, distances, landmarks, reach)
+    return model.draws(noisy, np.random.default_rng(3), n_draws)
 
 
 def covariance(basis):
@@ -60,7 +68,7 @@ def test_landmarks_approximate():
     smooth = 400 * (2 + np.sin(np.linspace(0, 6, 300)))
     noisy = np.array([0.7, 0.3])[:, None] * smooth + rng.normal(0, 60, (2, 300))
     sizes = [
-        sizes_of(count_posterior(noisy, 60.0, columns, points, reach), 3)
+        sizes_of(posterior(noisy, 60.0, columns, points, reach), 3)
         for columns, points in (
             (distances, np.arange(300)),
             (distances[:, landmarks], landmarks),
@@ -72,27 +80,42 @@ def test_landmarks_approximate():
     np.testing.assert_allclose(product, np.eye(len(product)), atol=1e-6)
 
 
-def test_counts_are_drawn_from_distributions_cut_off_at_zero():
-    distances, landmarks, reach = line(8)
-    noise, n_draws = 30.0, 20_000
-    noisy = np.array([[-60, -20, 0, 10, 30, 60, 100, 600], [40, 0, -50, 20, -10, 0, 90, 500]])
-    posterior = count_posterior(noisy, noise, distances, landmarks, reach, n_draws=n_draws, seed=3)
-    # The sums and differences of counts, of the same random numbers, before they are cut off.
-    rng, basis = np.random.default_rng(3), smoothing_basis(distances, landmarks, reach)
-    sums, gaps = (
-        posterior_draws(part, basis, 2**0.5 * noise, rng, n_draws)
-        for part in (noisy.sum(axis=0), noisy[0] - noisy[1])
-    )
-    gaps = gaps[rng.permutation(n_draws)]
-    for found, free in ((posterior.same, (sums + gaps) / 2), (posterior.other, (sums - gaps) / 2)):
-        assert found.min() >= 0
-        for cut, draws in zip(found.T, free.T):
-            mean, deviation = draws.mean(), draws.std()
-            expected = truncnorm(-mean / deviation, np.inf, mean, deviation)
-            assert cut.mean() == pytest.approx(expected.mean(), rel=0.1)
-            assert cut.std() == pytest.approx(expected.std(), rel=0.1)
-            if mean > 4 * deviation:
-                np.testing.assert_array_equal(cut, np.maximum(draws, 0))
+def test_draws_below_zero_are_drawn_from_distributions_cut_off_there():
+    rng = np.random.default_rng(0)
+    mean, deviation = np.array([-60.0, -20, 0, 10, 30, 60, 100, 600]), 30.0
+    free = mean + deviation * rng.normal(size=(20_000, len(mean)))
+    for cut, draws, at in zip(positive_draws(free).T, free.T, mean):
+        expected = truncnorm(-at / deviation, np.inf, at, deviation)
+        assert cut.min() >= 0
+        assert cut.mean() == pytest.approx(expected.mean(), rel=0.05)
+        assert cut.std() == pytest.approx(expected.std(), rel=0.05)
+        if at > 4.1 * deviation:
+            np.testing.assert_array_equal(cut, np.maximum(draws, 0))
+
+
+@pytest.mark.parametrize("wrong", [0, 0.1, 0.3])
+def test_the_fraction_of_other_labels_is_learned(wrong):
+    """Of clean labels the other count is almost zero, and not half the noise."""
+    rng, n, noise = np.random.default_rng(0), 200, 20.0
+    total = 60 * (2 + np.sin(np.linspace(0, 6, n)))
+    clean = np.stack([(1 - wrong) * total, wrong * total])
+    means = [
+        posterior(clean + noise * rng.normal(size=clean.shape), noise, *line(n)).other.mean(axis=0)
+        for _ in range(10)
+    ]
+    assert np.mean(means) == pytest.approx(clean[1].mean(), abs=2.0)
+
+
+def test_labels_are_mixed_where_public_points_of_both_are_near():
+    rng, n, noise = np.random.default_rng(0), 200, 15.0
+    labels = np.arange(n) % 10 == 0  # one point in ten, among the others
+    total = np.full(n, 100.0)
+    clean = np.where(labels, [[10.0], [90.0]], [[90.0], [10.0]])
+    assert (clean.sum(axis=0) == total).all()
+    noisy = clean + noise * rng.normal(size=clean.shape)
+    found = posterior(noisy, noise, *line(n), labels=labels).other.mean(axis=0)
+    assert found[labels].mean() == pytest.approx(90, abs=8)
+    assert found[~labels].mean() == pytest.approx(10, abs=4)
 
 
 def sizes_of(posterior, n_classes, semivalue="shapley"):
@@ -137,7 +160,7 @@ def test_almost_no_noise(n_classes, semivalue):
     exact = np.array(neighbour_values(*counts, n_classes, semivalue))
     least = 1e-3 / counts.sum(axis=0)  # sizes have logarithms
     expected = np.maximum(np.abs(exact), least) * [[1], [-1]]
-    found = sizes_of(count_posterior(counts, 1e-3, *line(30)), n_classes, semivalue)
+    found = sizes_of(posterior(counts, 1e-3, *line(30)), n_classes, semivalue)
     np.testing.assert_allclose(found, expected, rtol=2e-3)
 
 
@@ -163,6 +186,6 @@ def test_smoothing_brings_counts_nearer_to_the_truth():
     rng = np.random.default_rng(0)
     clean = np.array([0.6, 0.4])[:, None] * smooth
     noisy = clean + rng.normal(0, 80, (2, n))
-    posterior = count_posterior(noisy, 80.0, distances, landmarks, reach)
-    for found, truth, raw in zip((posterior.same, posterior.other), clean, noisy):
+    draws = posterior(noisy, 80.0, distances, landmarks, reach)
+    for found, truth, raw in zip((draws.same, draws.other), clean, noisy):
         assert np.abs(found.mean(axis=0) - truth).mean() < 0.35 * np.abs(raw - truth).mean()
