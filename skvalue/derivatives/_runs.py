@@ -46,6 +46,12 @@ def norm_bound(clip, n, p):
     """
     if clip is None:
         return None
+    most = int(np.sqrt(0.5 / np.finfo(np.float64).eps))
+    if n > most:
+        raise ValueError(
+            f"X must have at most {most:,} rows with clip: the rounding of a sum of more gradients "
+            f"is not covered by any noise. Got {n:,}."
+        )
     return clip * (1 - clipping_margin(p) - n**2 * np.finfo(np.float64).eps)
 
 

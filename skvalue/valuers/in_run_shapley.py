@@ -1,6 +1,7 @@
 """In-Run Data Shapley: what each row adds to the utility in the steps of one training run."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from numbers import Integral, Real
 
 import numpy as np
@@ -25,6 +26,7 @@ from ..privacy import (
     Release,
     SelfComposedEvent,
     calibrate,
+    clip_rows,
     make_report,
     mu_from_epsilon,
     poisson_sample,
@@ -55,6 +57,7 @@ class Trained:
         return value(thetas[-1]), value(thetas[0])
 
 
+@lru_cache(maxsize=32)  # of samples it takes seconds
 def run_event(n_steps, clip, probability, epsilon, delta):
     """The releases of a run: noisy sums of clipped gradients, for replacing a row.
 
@@ -74,15 +77,19 @@ def run_event(n_steps, clip, probability, epsilon, delta):
     return calibrate(event, epsilon, delta)
 
 
-def noise_errors(trained, rows, points, values, clip, noise_std):
-    """Standard errors of private values over the noise of the run, from what is public.
+def noise_errors(trained, rows, points, values, clip, noise_std, by_player, batch_size):
+    """Standard errors of the players' private values over noise and samples, from what is public.
 
     Runs are repeated with other noise. The gradient of the rows is that of the released run, plus
-    the change of the gradient of the validation points, which are public.
+    the change of the gradient of the validation points, which are public. The gradients of the
+    points also say how much the sum over a secret sample of rows varies. All rows share one run, so
+    that the changes of a player's rows are added before they are squared.
     """
     utility, run, n = trained.utility, trained.run, trained.n
     model, rng = utility.model, np.random.default_rng(0)
-    none, squares = np.zeros((0, model.n_parameters)), np.zeros(len(values))
+    none, squares = np.zeros((0, model.n_parameters)), 0.0
+    rate = 1.0 if batch_size is None else batch_size / n
+    spread = np.sqrt((1 - rate) / (rate * n * len(points)))  # of the mean over a sample
 
     def mean_gradient(theta):
         return model.gradient_sum_and_products(theta, points, none, clip)[0] / len(points)
@@ -93,10 +100,13 @@ def noise_errors(trained, rows, points, values, clip, noise_std):
         for t in range(len(run.batches)):
             change = mean_gradient(thetas[t]) - released[t] if t else 0.0
             noise = noise_std / n * rng.standard_normal(model.n_parameters)
+            if spread:
+                gradients = clip_rows(model.row_gradients(thetas[t], points), clip)
+                noise += spread * rng.standard_normal(len(points)) @ gradients
             step = run.thetas[t + 1] - run.thetas[t] - run.learning_rate * (change + noise)
             thetas[t + 1] = thetas[t] + step
         again = value_rows(utility, replace(run, thetas=thetas), rows, clip, n)
-        squares += (again - values) ** 2
+        squares = squares + by_player(again - values) ** 2
     return np.sqrt(squares / _N_ERROR_DRAWS)
 
 
@@ -444,9 +454,10 @@ class InRunShapleyValuer(BaseValuer):
         thetas = np.array([run.thetas[0], *next(zip(*steps))])
         baseline = value_rows(utility, replace(run, thetas=thetas), rows, clip, n)
         noise_std = noise_std * n / (self.batch_size or n)
-        errors = noise_errors(trained, rows, public, values, clip, noise_std)
-        squares = problem.sum_by_group(errors**2)
-        curator = {"baseline_": problem.sum_by_group(baseline), "values_error_": np.sqrt(squares)}
+        errors = noise_errors(
+            trained, rows, public, values, clip, noise_std, problem.sum_by_group, self.batch_size
+        )
+        curator = {"baseline_": problem.sum_by_group(baseline), "values_error_": errors}
         return values, curator
 
     def _public(self, problem, trained):
