@@ -1,5 +1,6 @@
 """The one release of private statistics: what it costs, and the noise that it adds."""
 
+import os
 from dataclasses import dataclass, field
 
 from .mechanisms import add_noise, checked_statistic, noise_source
@@ -24,6 +25,8 @@ class Release:
         Seed of the noise, for tests only: voids the guarantee.
     report : PrivacyReport, default=None
         What is protected.
+    process : int, default=the number of this process
+        The process in which the release may be opened.
 
     Examples
     --------
@@ -39,6 +42,7 @@ class Release:
     label: str = ""
     noise_random_state: int | None = None
     report: object = None
+    process: int = field(default_factory=os.getpid)  # kept by copies
     is_open: bool = field(default=False, init=False)
 
     @property
@@ -65,7 +69,7 @@ class Release:
         Raises
         ------
         RuntimeError
-            If the release was opened before.
+            If the release was opened before, or made in another process.
         TypeError, ValueError
             If noise cannot be added to the statistic, see `add_noise`, or the ledger refuses the
             charge; no noise is drawn then.
@@ -86,7 +90,7 @@ class Release:
         Raises
         ------
         RuntimeError
-            If the release was opened before.
+            If the release was opened before, or made in another process.
         ValueError
             If the ledger refuses the charge; no noise is drawn then.
         """
@@ -94,7 +98,22 @@ class Release:
         self._open()
         return draw
 
+    def check_process(self):
+        """Refuse a process other than the one that made the release, such as a forked child.
+
+        Raises
+        ------
+        RuntimeError
+            If this is another process.
+        """
+        if os.getpid() != self.process:
+            raise RuntimeError(
+                f"A release works in the process that made it, {self.process}, where it is counted "
+                f"and charged once: other processes would draw fresh noise. Got {os.getpid()}."
+            )
+
     def _open(self):
+        self.check_process()
         if self.is_open:
             raise RuntimeError("A release is charged once: another one needs another fit.")
         self.is_open = True

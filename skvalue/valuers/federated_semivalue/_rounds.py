@@ -38,11 +38,12 @@ class RationedNoise:
     Rounds that fail count too.
     """
 
-    def __init__(self, draw, n_rounds):
-        self._draw, self._n_rounds, self._left = draw, n_rounds, iter(range(n_rounds))
-        self.scale = draw.scale
+    def __init__(self, release, n_rounds):
+        self._draw, self._n_rounds, self._left = release.source(), n_rounds, iter(range(n_rounds))
+        self._check_process, self.scale = release.check_process, self._draw.scale
 
     def __call__(self, shape, stream):
+        self._check_process()
         if next(self._left, None) is None:
             raise ValueError(
                 "n_rounds must be at least the number of releases of a party, failed rounds "

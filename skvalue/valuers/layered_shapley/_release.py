@@ -110,6 +110,7 @@ class Queries:
     def answer(self, i):
         """The value of row i, released at the first call."""
         plan = self.plan
+        self.release.check_process()  # a forked child has a copy of the answers and their number
         with self.lock:  # two threads must not release the same value twice
             if i not in self.answers:
                 if len(self.answers) >= plan.max_queries:
