@@ -14,6 +14,7 @@ __all__ = [
     "RadiusWarning",
     "SameRowsWarning",
     "UnbatchedFitWarning",
+    "UnseenLabelsWarning",
     "VoidGuaranteeWarning",
 ]
 
@@ -72,3 +73,7 @@ class ManyClassesWarning(UserWarning):
 
 class UnbatchedFitWarning(UserWarning):
     """Models are trained one by one because of a parameter or a step that batches do not allow."""
+
+
+class UnseenLabelsWarning(UserWarning):
+    """Validation points have labels that no row has, and so classes of their own."""

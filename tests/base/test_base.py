@@ -24,7 +24,11 @@ from sklearn.preprocessing import StandardScaler
 from test_axioms import EXACT, by_name, problem
 
 from skvalue import DataOOBValuer, KNNShapleyValuer, TKNNShapleyValuer
-from skvalue.exceptions import IncompleteFitWarning, QuadraticCostWarning
+from skvalue.exceptions import (
+    IncompleteFitWarning,
+    QuadraticCostWarning,
+    UnseenLabelsWarning,
+)
 
 from ..watch import Watch
 
@@ -599,3 +603,18 @@ def test_labels_of_any_kind(labels, rng):
 def test_labels_that_are_refused(labels, error, message):
     with pytest.raises(error, match=message):
         KNNShapleyValuer().fit(X0, labels[np.arange(10) % 2])
+
+
+@pytest.mark.parametrize("cls", [KNNShapleyValuer, TKNNShapleyValuer])
+@pytest.mark.parametrize(
+    ("names", "new"), [(["no", "yes"], ["No ", "YES"]), ([0, 1], [7, 8]), ([0.0, 1.0], [2.0, 3.0])]
+)
+def test_validation_labels_that_no_row_has(cls, names, new, rng):
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    names, new = np.array(names), np.array(new)
+    with pytest.raises(ValueError, match="y_val must hold only labels that y has.*Labels of y"):
+        cls().fit(X, names[y], X_val=X[:8] + 0.1, y_val=new[y[:8]])
+    y_val = np.where(np.arange(8) < 4, names[y[:8]], new[y[:8]])
+    hint = r"Up to case and spaces y has 'no', 'yes'" if new.dtype.kind == "U" else ""
+    with pytest.warns(UnseenLabelsWarning, match=f"labels that no row has.*{hint}"):
+        cls().fit(X, names[y], X_val=X[:8] + 0.1, y_val=y_val)
