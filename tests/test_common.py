@@ -113,6 +113,22 @@ REQUIRED = {
 }
 
 
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+@pytest.mark.parametrize("cls", estimators(), ids=lambda cls: cls.__name__)
+def test_frames_as_outputs_of_scikit_learn(cls, container, data):
+    pytest.importorskip(container)
+    X, y = data[0][:30], data[1][:30]
+    with config_context(transform_output=container):
+        estimator = build_quick(cls)
+        if cls is skvalue.ValueFilter:
+            estimator.fit_resample(X, y)
+        else:
+            y = X[:, 0] if cls is skvalue.ValueFilteredRegressor else y
+            estimator.fit(X, y)
+        if "embedding" in estimator.get_params():
+            estimator.set_params(embedding=StandardScaler()).fit(X, y)
+
+
 @pytest.mark.parametrize("cls", estimators(), ids=lambda cls: cls.__name__)
 def test_built_bare(cls, data):
     """Only required parameters, and so no seed."""
