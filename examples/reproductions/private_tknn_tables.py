@@ -294,11 +294,8 @@ def kept(function):
 
 @contextmanager
 def public_work_done_once():
-    """Let fits on the same validation points share distances and eigen-decompositions.
-
-    The posterior given a release is shared too, between a fit and the scores that follow it.
-    """
-    shared = ("smoothing_basis", "count_posterior", "public_geometry", "overlap_bound")
+    """Let fits on the same validation points share distances and eigen-decompositions."""
+    shared = ("smoothing_basis", "public_geometry", "overlap_bound")
     room = "skvalue.valuers.tknn_shapley"
     modules = [module for name, module in sys.modules.items() if name.startswith(room)]
     functions = {}

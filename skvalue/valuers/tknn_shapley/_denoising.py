@@ -148,7 +148,7 @@ class CountModel:
 
     def __init__(self, noisy, noise, labels, distances, landmarks, reach):
         near = np.exp(-distances / max(reach, 1e-12))
-        self._noise, self._basis = noise, Basis(near, landmarks)
+        self._noise, self._basis = noise, smoothing_basis(distances, landmarks, reach)
         self._mean = np.maximum(self._totals(noisy, np.random.default_rng(0)).mean(axis=0), 1.0)
         self._scale = np.sqrt(np.mean(self._mean**2))
         weights, same = self._mean / self._scale, labels[:, None] == labels[landmarks]
