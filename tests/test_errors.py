@@ -40,8 +40,8 @@ def problem(name, rare=None, wrong=0.0):
 
 
 # Least fraction of the rows within two errors, where it is not .88, and largest error of the sum
-# relative to the L1 norm of the exact values, where it is not .2 and .1. With two rare points and five
-# rare rows the noise decides what is known of them.
+# relative to the L1 norm of the exact values, where it is not .2 and .1. With two rare points and
+# five rare rows the noise decides what is known of them.
 LEAST_WITHIN = {("wine", 0.05, 0.1): 0.72}
 
 

@@ -5,10 +5,8 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
-from ..exceptions import UnseenLabelsWarning
 from .checks import hidden_entries, one_column
 from .sklearn import is_pandas_na, is_scalar_nan
-from .warned import warn
 
 
 def check_task(task, y, name="y"):
@@ -84,9 +82,9 @@ def check_target(y, name, squares=True):
 def encode_labels(y, y_val=None, cure="", new_classes=False):
     """Return the sorted classes of ``y``, and the codes of ``y`` and of ``y_val``.
 
-    With ``new_classes``, labels of the same kind that only ``y_val`` has are classes as well, and
-    are named in a warning. Raises ValueError if there is only one class, no label of ``y_val`` is
-    in ``y``, or any other label is not; ``cure`` is added to its message.
+    With ``new_classes``, labels of the same kind that only ``y_val`` has are classes as well.
+    Raises ValueError if there is only one class, or ``y_val`` has any other label that is not in
+    ``y``; ``cure`` is added to its message.
     """
     with hidden_entries("y"):
         classes, codes = np.unique(column_or_1d(y, warn=True), return_inverse=True)
@@ -95,7 +93,6 @@ def encode_labels(y, y_val=None, cure="", new_classes=False):
         y_val = one_column(y_val, "y_val", warn=True)
         codes_val, unseen = _look_up(y_val, classes)
         if new_classes and len(unseen) and _are_alike(y_val, classes):
-            _check_new(unseen, y_val, classes)
             every = np.union1d(classes, unseen)
             codes, codes_val = np.searchsorted(every, classes)[codes], np.searchsorted(every, y_val)
             classes, unseen = every, ()
@@ -119,19 +116,6 @@ def label_codes(y, classes, name):
     return codes.astype(np.min_scalar_type(len(classes) - 1))
 
 
-def _check_new(unseen, y_val, classes):
-    """Refuse validation labels that no row has if all are; else warn of them."""
-    if not np.isin(y_val, classes).any():
-        raise _of_unseen(unseen, "y_val", f" Labels of y: {_shown(classes.tolist())}.")
-    known = {str(label).strip().casefold(): label for label in classes.tolist()}
-    close = [known[key] for label in unseen if (key := str(label).strip().casefold()) in known]
-    hint = f" Up to case and spaces y has {_shown(close)}." if close else ""
-    warn(
-        f"y_val has labels that no row has, each a class of its own: {_shown(unseen)}.{hint}",
-        UnseenLabelsWarning,
-    )
-
-
 def _look_up(y, classes):
     """Codes of labels, and the labels that are not in ``classes``, whose codes mean nothing."""
     try:
@@ -152,10 +136,5 @@ def _are_alike(y, classes):
 
 
 def _of_unseen(unseen, name, cure=""):
-    return ValueError(
-        f"{name} must hold only labels that y has. Got unseen labels: {_shown(unseen)}.{cure}"
-    )
-
-
-def _shown(labels):
-    return ", ".join(map(repr, labels[:5])) + (", ..." if len(labels) > 5 else "")
+    shown = ", ".join(map(repr, unseen[:5])) + (", ..." if len(unseen) > 5 else "")
+    return ValueError(f"{name} must hold only labels that y has. Got unseen labels: {shown}.{cure}")

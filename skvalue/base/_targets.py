@@ -12,7 +12,7 @@ from .._utils.targets import (
     refuse_missing_labels,
 )
 from .._utils.warned import warn
-from ..exceptions import ManyClassesWarning
+from ..exceptions import ManyClassesWarning, UnseenLabelsWarning
 
 _CURE = " If it holds targets of a regression, pass task='regression', or a regressor."
 
@@ -34,7 +34,13 @@ def encode(capabilities, y, y_val, private):
     if capabilities.task == "auto":
         warn_of_numbers(given, name, has_regression)
     if not private:
-        return encode_labels(y, y_val, _CURE * has_regression, capabilities.neighbors)
+        encoded = encode_labels(y, y_val, _CURE * has_regression, capabilities.neighbors)
+        if capabilities.neighbors and y_val is not None:
+            classes, codes, codes_val = encoded
+            seen = np.bincount(codes, minlength=len(classes)) > 0
+            if not seen.all():
+                _check_new(classes, seen, codes_val)
+        return encoded
     with hidden_entries("y_val"):
         classes, codes_val = np.unique(column_or_1d(y_val, warn=True), return_inverse=True)
     if len(classes) < 2:
@@ -43,6 +49,25 @@ def encode(capabilities, y, y_val, private):
             f"since the labels of the rows are private. Got one class: {classes.tolist()[0]!r}."
         )
     return classes, codes_or_other(y, classes), codes_val
+
+
+def _check_new(classes, seen, codes_val):
+    """Refuse validation labels that no row has if all are such; else warn of them."""
+    new, old = classes[~seen].tolist(), classes[seen].tolist()
+    shown = ", ".join(map(repr, new[:5])) + ", ..." * (len(new) > 5)
+    if not seen[codes_val].any():
+        known = ", ".join(map(repr, old[:5])) + ", ..." * (len(old) > 5)
+        raise ValueError(
+            f"y_val must hold only labels that y has. Got unseen labels: {shown}. Labels of y: "
+            f"{known}."
+        )
+    names = {str(label).strip().casefold(): label for label in old}
+    close = [names[key] for label in new if (key := str(label).strip().casefold()) in names]
+    hint = f" Up to case and spaces y has {', '.join(map(repr, close[:5]))}." if close else ""
+    warn(
+        f"y_val has labels that no row has, each a class of its own: {shown}.{hint}",
+        UnseenLabelsWarning,
+    )
 
 
 def warn_of_numbers(y, name="y", has_regression=True):

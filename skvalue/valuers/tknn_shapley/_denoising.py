@@ -168,16 +168,16 @@ class CountModel:
         """The `Posterior`, given counts with noise."""
         gap, totals = np.subtract(*noisy, dtype=float), self._totals(noisy, rng, n_draws)
         unit = self._scale**2 * self._process.weights
-        deviation, fraction = self._picked(gap, totals, unit, rng)
+        spread, fraction = self._picked(gap, totals, unit, rng)
         expected = totals * self._fractions[fraction]
         # Given a total, the other count is (total - gap) / 2 with the noise of half the gap. Draws
         # from the prior are corrected by their residuals from the data (Matheron's rule).
-        variance, noise = deviation[:, None] * unit, self._noise**2 / 2
+        variance, noise = spread[:, None] * unit, self._noise**2 / 2
         field, error = rng.standard_normal((2, n_draws, len(unit)))
         field, residual = np.sqrt(variance) * field, (totals - gap) / 2 - expected
         inside = residual @ self._process.vectors
         field += variance * (inside - field - np.sqrt(noise) * error) / (variance + noise)
-        nugget = deviation[:, None] * self._scale**2 * _NUGGET
+        nugget = spread[:, None] * self._scale**2 * _NUGGET
         rest = residual - inside @ self._process.vectors.T
         other = expected + field @ self._process.vectors.T + nugget / (nugget + noise) * rest
         other = np.clip(other, 0, totals)
