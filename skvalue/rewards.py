@@ -1,13 +1,14 @@
-"""Rewards of parties from their values: target values of rewards, and shares of money.
+"""Rewards of parties from their values: target values of rewards, shares of money and payments.
 
 All functions take and return arrays, for values of any origin.
 """
 
 import numpy as np
+from scipy.special import ndtri
 
 from ._utils.checks import check_positive
 
-__all__ = ["largest_rho", "rho_targets", "shares"]
+__all__ = ["by_period", "largest_rho", "payments", "rho_targets", "shares"]
 
 
 def _finite(values, name):
@@ -128,7 +129,9 @@ def largest_rho(values, standalone, grand_value):
 def shares(values, budget, unit=None):
     """Divide a sum of money in proportion to values.
 
-    Negative values count as 0, so that no party pays.
+    Negative values count as 0, so that no party pays. This makes shares convex in the values: a
+    party whose rows have positive and negative values gains by sending them under several names
+    (the last example). Use it where names are verified, and `payments` where they are not.
 
     Parameters
     ----------
@@ -158,6 +161,13 @@ def shares(values, budget, unit=None):
     [60.0, 30.0, 0.0]
     >>> shares([1.0, 1.0, 1.0], budget=1.0, unit=0.01).tolist()
     [0.34, 0.33, 0.33]
+
+    The last party is worth 1 in total; as two names of the values 3 and -2 it is paid more:
+
+    >>> shares([3.0, 1.0], budget=8.0).tolist()
+    [6.0, 2.0]
+    >>> shares([3.0, 3.0, -2.0], budget=8.0).tolist()
+    [4.0, 4.0, 0.0]
     """
     values, budget = _finite(values, "values"), check_positive(budget, "budget")
     parts = np.maximum(values, 0.0)
@@ -177,3 +187,117 @@ def shares(values, budget, unit=None):
     # Division by a whole number rounds only once: 34 coins of 0.01 are 34 / 100 = 0.34.
     per_one = 1 / unit
     return whole / round(per_one) if abs(per_one - round(per_one)) < 1e-9 else whole * unit
+
+
+def payments(values, price, *, errors=None, undecided="pay", level=0.95):
+    """Pay a price per unit of value; a negative payment is a charge.
+
+    Payments are linear in the values: those of several names of a party add up to what it would be
+    paid under one name whenever its values do, such as sums of values of rows. There is no fixed
+    budget: the sum of the payments is `price` times that of the values.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_parties,)
+        Values, for `errors` with the same unit.
+    price : float
+        Money per unit of value, above 0.
+    errors : array-like of shape (n_parties,), default=None
+        Standard errors of the values, such as `validation_error_`; needed by "reserve" only.
+    undecided : {"pay", "reserve"}, default="pay"
+        "reserve" pays 0 to a party whose value is not distinguished from 0 by `errors`. Its
+        payment under "pay" belongs in a reserve until more validation points decide the sign. The
+        rule is not linear: names with few rows are undecided more often.
+    level : float, default=0.95
+        Confidence level, in (0, 1), of the normal interval around a value that must exclude 0,
+        with "reserve".
+
+    Returns
+    -------
+    payments : ndarray of shape (n_parties,)
+        Amounts, in the unit of money of `price`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not finite or outside its range, or "reserve" lacks `errors`, of one
+        nonnegative entry per party.
+
+    Examples
+    --------
+    >>> payments([0.2, 0.01, -0.1], price=1000.0).tolist()
+    [200.0, 10.0, -100.0]
+    >>> errors = [0.01, 0.02, 0.03]
+    >>> payments([0.2, 0.01, -0.1], 1000.0, errors=errors, undecided="reserve").tolist()
+    [200.0, 0.0, -100.0]
+    """
+    values, price = _finite(values, "values"), check_positive(price, "price")
+    if undecided not in ("pay", "reserve"):
+        raise ValueError(f"undecided must be 'pay' or 'reserve'. Got {undecided!r}.")
+    if undecided == "pay":
+        return price * values
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1. Got {level}.")
+    if errors is None:
+        raise ValueError("errors must be given with undecided='reserve'. Got None.")
+    errors = _finite(errors, "errors")
+    if errors.shape != values.shape or errors.min() < 0:
+        raise ValueError(
+            f"errors must have one nonnegative entry per party, {len(values)} in total. Got "
+            f"{errors.tolist()}."
+        )
+    decided = np.abs(values) > ndtri((1 + level) / 2) * errors
+    return np.where(decided, price * values, 0.0)
+
+
+def by_period(values_of_periods, lengths=None):
+    """Values of parties that join at different times: the sum over periods.
+
+    In each period the parties present are valued in a game of their own, of the rows that exist
+    then. What was earned in a period is not changed by who joins later, and a party whose values
+    are above 0 does not gain by joining late.
+
+    Parameters
+    ----------
+    values_of_periods : array-like of shape (n_periods, n_parties)
+        Values of the parties in each period; NaN of a party that was not present.
+    lengths : array-like of shape (n_periods,), default=None
+        Lengths of the periods, above 0, which weight them. None is 1 for each.
+
+    Returns
+    -------
+    values : ndarray of shape (n_parties,)
+        Sums of the values times the lengths.
+
+    Raises
+    ------
+    ValueError
+        If the values are not a table or infinite, no party is present in some period, or lengths
+        do not fit.
+
+    Examples
+    --------
+    A third party joins in the second of two periods:
+
+    >>> by_period([[0.2, 0.2, float("nan")], [0.15, 0.15, 0.15]]).round(2).tolist()
+    [0.35, 0.35, 0.15]
+    """
+    values = np.asarray(values_of_periods, dtype=float)
+    if values.ndim != 2 or not values.size or np.isinf(values).any():
+        raise ValueError(
+            "values_of_periods must be a table of finite numbers, or NaN, of shape (n_periods, "
+            f"n_parties). Got shape {values.shape}."
+        )
+    absent = np.isnan(values)
+    if absent.all(axis=1).any():
+        raise ValueError(
+            "values_of_periods must have a value in each period. Got only NaN in period "
+            f"{int(np.argmax(absent.all(axis=1)))}."
+        )
+    lengths = np.ones(len(values)) if lengths is None else _finite(lengths, "lengths")
+    if len(lengths) != len(values) or lengths.min() <= 0:
+        raise ValueError(
+            f"lengths must have {len(values)} entries above 0, one per period. Got "
+            f"{lengths.tolist()}."
+        )
+    return lengths @ np.where(absent, 0.0, values)

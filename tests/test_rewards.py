@@ -1,11 +1,13 @@
 """Targets, the bound on rho, and shares of money, on random monotone games."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skvalue.rewards import largest_rho, rho_targets, shares
+from skvalue.rewards import by_period, largest_rho, payments, rho_targets, shares
 from skvalue.semivalues import enumerate_semivalue
 
 
@@ -118,6 +120,43 @@ class TestShares:
         assert np.all(np.abs(whole - plain) < 0.01 + 1e-9)
         assert np.all(plain[np.array(values) <= 0] == 0)
 
+    def test_names_of_one_party_gain(self):
+        """The clip of negative values is convex: the documented counterexample."""
+        assert shares([3.0, 1.0], 8.0)[1] == 2
+        assert shares([3.0, 3.0, -2.0], 8.0)[1:].sum() == 4
+
+
+class TestPayments:
+    @pytest.mark.parametrize("seed", range(5))
+    def test_names_of_one_party_add_up(self, seed):
+        rows, names = np.random.default_rng(seed).normal(size=(2, 60))
+        for codes in (np.zeros(60, int), np.arange(60) % 7, np.argsort(np.argsort(names)) // 9):
+            values = np.bincount(codes, rows)
+            assert payments(values, 40.0).sum() == pytest.approx(40 * rows.sum(), abs=1e-12 * 2400)
+
+    def test_undecided_values_wait_in_the_reserve(self):
+        values, errors = np.array([1.0, -1.0, 1.0, 0.0, 0.5]), np.array([0.5, 0.5, 0.52, 0.0, 0.0])
+        paid = payments(values, 2.0, errors=errors, undecided="reserve")
+        np.testing.assert_array_equal(paid, [2.0, -2.0, 0.0, 0.0, 1.0])
+        reserve = payments(values, 2.0) - paid
+        np.testing.assert_array_equal(reserve, [0, 0, 2.0, 0, 0])
+        easy = payments(values, 2.0, errors=errors, undecided="reserve", level=0.9)
+        np.testing.assert_array_equal(easy, payments(values, 2.0))
+
+
+class TestPeriods:
+    def test_sums_over_the_periods_of_those_present(self):
+        values = [[0.3, 0.2, np.nan], [0.2, 0.1, 0.4]]
+        np.testing.assert_allclose(by_period(values), [0.5, 0.3, 0.4])
+        np.testing.assert_allclose(by_period(values, [2, 3]), [1.2, 0.7, 1.2])
+
+    def test_joining_earlier_never_pays_less(self):
+        v = monotone_game(3, np.random.default_rng(0))
+        without = np.append(shapley(v[:4]), np.nan)
+        late, early = by_period([without, shapley(v)]), by_period([shapley(v), shapley(v)])
+        assert late[2] <= early[2]
+        np.testing.assert_allclose(late - shapley(v), [*without[:2], 0], atol=1e-12)
+
 
 @pytest.mark.parametrize(
     ("function", "arguments", "name"),
@@ -133,6 +172,18 @@ class TestShares:
         (shares, ([0.0, -1.0], 10.0), "values"),
         (shares, ([1.0], 1.1, 0.25), "budget"),
         (shares, ([1.0], np.inf), "budget"),
+        (payments, ([1.0], -2.0), "price"),
+        (payments, ([np.nan], 2.0), "values"),
+        (partial(payments, undecided="drop"), ([1.0], 2.0), "undecided"),
+        (partial(payments, undecided="reserve"), ([1.0], 2.0), "errors"),
+        (partial(payments, undecided="reserve", errors=[1.0, 2.0]), ([1.0], 2.0), "errors"),
+        (partial(payments, undecided="reserve", errors=[-1.0]), ([1.0], 2.0), "errors"),
+        (partial(payments, undecided="reserve", errors=[1.0], level=1), ([1.0], 2.0), "level"),
+        (by_period, ([1.0],), "values_of_periods"),
+        (by_period, ([[1.0, np.inf]],), "values_of_periods"),
+        (by_period, ([[1.0], [np.nan]],), "values_of_periods"),
+        (by_period, ([[1.0], [2.0]], [1.0]), "lengths"),
+        (by_period, ([[1.0], [2.0]], [1.0, 0.0]), "lengths"),
     ],
 )
 def test_refuses(function, arguments, name):
