@@ -1,6 +1,7 @@
 """Data valuation as scikit-learn estimators: values of rows, data sets and parties."""
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.dev0"
 
@@ -31,7 +32,32 @@ _PUBLIC = {
     "ValueFilteredClassifier": "skvalue.selection",
     "ValueFilteredRegressor": "skvalue.selection",
 }
-_ROOMS = {
+
+__all__ = [
+    "BaseInSampleValuer",
+    "BaseValuer",
+    "BayesianSurpriseScorer",
+    "BetaShapleyValuer",
+    "DataBanzhafValuer",
+    "DataOOBValuer",
+    "DataShapleyValuer",
+    "FederatedSemivalueValuer",
+    "GradientSemivalueValuer",
+    "InRunShapleyValuer",
+    "InfluenceValuer",
+    "KNNShapleyValuer",
+    "LabelErrorDetector",
+    "LayeredShapleyValuer",
+    "LeaveOneOutValuer",
+    "PredictiveValueScorer",
+    "PriArTaScorer",
+    "ScoresValuer",
+    "SemivalueValuer",
+    "TKNNShapleyValuer",
+    "UnrolledValuer",
+    "ValueFilter",
+    "ValueFilteredClassifier",
+    "ValueFilteredRegressor",
     "collaborative",
     "datasets",
     "derivatives",
@@ -41,24 +67,63 @@ _ROOMS = {
     "neighbors",
     "priarta",
     "privacy",
-    "samplers",
     "review",
     "rewards",
+    "samplers",
     "selection",
     "semivalues",
     "valuers",
-}
-
-__all__ = sorted(_PUBLIC) + sorted(_ROOMS)
+]
 
 
-def __getattr__(name):
-    if name in _PUBLIC:
-        return getattr(import_module(_PUBLIC[name]), name)
-    if name in _ROOMS:
-        return import_module(f"skvalue.{name}")
-    raise AttributeError(f"module 'skvalue' has no attribute {name!r}")
+if TYPE_CHECKING:  # what editors and type checkers read in place of `__getattr__`
+    from . import (
+        collaborative,
+        datasets,
+        derivatives,
+        exceptions,
+        games,
+        inspection,
+        neighbors,
+        priarta,
+        privacy,
+        review,
+        rewards,
+        samplers,
+        selection,
+        semivalues,
+        valuers,
+    )
+    from .base import BaseInSampleValuer, BaseValuer
+    from .collaborative import BayesianSurpriseScorer, PredictiveValueScorer
+    from .priarta import PriArTaScorer
+    from .review import LabelErrorDetector
+    from .selection import ValueFilter, ValueFilteredClassifier, ValueFilteredRegressor
+    from .valuers import (
+        BetaShapleyValuer,
+        DataBanzhafValuer,
+        DataOOBValuer,
+        DataShapleyValuer,
+        FederatedSemivalueValuer,
+        GradientSemivalueValuer,
+        InfluenceValuer,
+        InRunShapleyValuer,
+        KNNShapleyValuer,
+        LayeredShapleyValuer,
+        LeaveOneOutValuer,
+        ScoresValuer,
+        SemivalueValuer,
+        TKNNShapleyValuer,
+        UnrolledValuer,
+    )
+else:
 
+    def __getattr__(name):
+        if name in _PUBLIC:
+            return getattr(import_module(_PUBLIC[name]), name)
+        if name in __all__:
+            return import_module(f"skvalue.{name}")
+        raise AttributeError(f"module 'skvalue' has no attribute {name!r}")
 
-def __dir__():
-    return sorted(set(globals()) | set(__all__))
+    def __dir__():
+        return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,98 @@
+"""What an editor sees: names imported at first use are known to tools that do not run the package."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import skvalue
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def _static_imports(module):
+    """Name -> module, of the imports under `if TYPE_CHECKING`."""
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            return {
+                alias.name: "." * line.level + (line.module or "")
+                for line in node.body
+                for alias in line.names
+            }
+    raise AssertionError(f"{module.__name__} has no imports for type checkers")
+
+
+def test_static_imports_are_the_lazy_ones():
+    static = _static_imports(skvalue)
+    assert sorted(static) == skvalue.__all__
+    for name, path in static.items():
+        assert getattr(import_module(f"skvalue{path.rstrip('.')}"), name) is getattr(skvalue, name)
+
+
+def test_static_imports_of_networks():
+    priarta = import_module("skvalue.priarta")
+    lazy = set(priarta.__all__) - set(vars(priarta))
+    static = _static_imports(priarta)
+    assert lazy <= set(static) <= set(priarta.__all__)
+
+
+def _readme_code():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    return "\n".join(re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL))
+
+
+# Code -> the words that an error of the type checker names.
+CHECKED = {
+    "": [],  # README's own lines
+    "skvalue.KNNShapleyValuer(n_neighbours=5)": ["n_neighbours"],
+    "skvalue.NoSuchThing": ["NoSuchThing"],
+    "from skvalue import NoSuchThing": ["NoSuchThing"],
+    "skvalue.priarta.NoSuchThing": ["NoSuchThing"],
+    "skvalue.priarta.SimCLR(epoch=3)": ["epoch"],
+    "skvalue.review.audit_table(X, y, targett='y')": ["targett"],
+}
+
+
+@pytest.mark.slow
+def test_type_checker(tmp_path):
+    pytest.importorskip("basedpyright", reason="the type checker basedpyright is not installed")
+    start = f"import skvalue\nimport skvalue.priarta\n{_readme_code()}\n"
+    for number, code in enumerate(CHECKED):
+        (tmp_path / f"code_{number}.py").write_text(start + code + "\n")
+    settings = {"typeCheckingMode": "standard", "extraPaths": [str(ROOT)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    report = json.loads(result.stdout)
+    assert report["summary"]["filesAnalyzed"] == len(CHECKED)
+    for number, (code, words) in enumerate(CHECKED.items()):
+        errors = [
+            entry["message"]
+            for entry in report["generalDiagnostics"]
+            if entry["severity"] == "error" and entry["file"].endswith(f"code_{number}.py")
+        ]
+        assert len(errors) == len(words), (code, errors)
+        assert all(word in error for word, error in zip(words, errors)), (code, errors)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("code", "completed"),
+    [
+        ("from skvalue import KNN", {"KNNShapleyValuer"}),
+        ("import skvalue\nskvalue.KNNShapleyValuer(n_", {"n_neighbors=", "n_jobs="}),
+        ("import skvalue\nskvalue.KNNShapleyValuer().val", {"values_"}),
+        ("from skvalue.priarta import Sim", {"SimCLR"}),
+    ],
+)
+def test_completion(code, completed):
+    jedi = pytest.importorskip("jedi", reason="jedi is not installed")
+    project = jedi.Project(str(ROOT), sys_path=[str(ROOT), *sys.path])
+    names = {entry.name for entry in jedi.Script(code, project=project).complete()}
+    assert completed <= names
