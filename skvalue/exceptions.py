@@ -24,7 +24,7 @@ class IncompleteFitWarning(UserWarning):
 
 
 class ImpreciseValuesWarning(UserWarning):
-    """Values have errors larger than their spread, or a default number of coalitions was used."""
+    """Values have large errors, or a default number of coalitions was used."""
 
 
 class QuadraticCostWarning(UserWarning):

@@ -96,7 +96,7 @@ ALSO = {
     ],
     "Influence": [*each(order=(1, 2), utility=("neg_loss", "accuracy")),
                   {"estimator": PoissonRegressor(), "game": "counts"}],
-    "Unrolled": [SEED | {"optimizer": "adam"}, SEED | {"n_runs": 2}],
+    "Unrolled": [SEED | {"optimizer": "adamw"}, SEED | {"n_runs": 2}],
     "InRunShapley": [SEED | {"order": 2}, SEED | {"batch_size": 8}, SEED | {"clip": 0.5},
                      SEED | {"batch_size": 8} | PRIVATE],
     "Semivalue": [

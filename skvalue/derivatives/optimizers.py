@@ -14,16 +14,16 @@ SCHEDULES = {
     "linear": lambda fraction: 1.0 - fraction,
     "cosine": lambda fraction: (1.0 + np.cos(np.pi * fraction)) / 2,
 }
-_DECAY, _EPS = 0.999, 1e-8  # of AdamW: of the mean of squared gradients, and added to its root
+_DECAY = 0.999  # of the mean of squared gradients of AdamW
 
 
 @dataclass(frozen=True)
 class Optimizer:
     """Stochastic gradient descent with momentum, or AdamW, as in torch.
 
-    In AdamW, 1e-8 is added under the root of the mean squared gradient and not to the root, whose
-    derivative is infinite at zero. ``schedule`` maps the fraction of steps done to the factor of
-    the learning rate.
+    In AdamW, ``eps`` is added under the root of the mean squared gradient and not to the root,
+    whose derivative is infinite at zero. ``schedule`` maps the fraction of steps done to the factor
+    of the learning rate.
 
     >>> step = Optimizer("sgd", 0.5)
     >>> step.step(step.start(np.ones(1)), np.ones(1), 0, 10)
@@ -35,6 +35,7 @@ class Optimizer:
     momentum: float = 0.0
     weight_decay: float = 0.0
     schedule: str | Callable = "constant"
+    eps: float = 1e-8
 
     def rate(self, t, n_steps):
         """Learning rate of step t of n, from 0."""
@@ -92,5 +93,5 @@ class Optimizer:
 
     def _corrected(self, second, t):
         """Factor of the first mean, and the root of the second, corrected for their start at 0."""
-        root = (second / (1 - _DECAY ** (t + 1)) + _EPS) ** 0.5
+        root = (second / (1 - _DECAY ** (t + 1)) + self.eps) ** 0.5
         return 1 / (1 - self.momentum ** (t + 1)), root

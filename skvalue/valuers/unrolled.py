@@ -7,11 +7,17 @@ from sklearn.preprocessing import StandardScaler
 
 from .._utils.checks import seed_of
 from .._utils.sklearn import Interval, StrOptions
+from .._utils.warned import warn
 from ..base import BaseInSampleValuer, Capabilities, Result
 from ..derivatives import LinearRowModel, Utility
 from ..derivatives.optimizers import OPTIMIZERS, SCHEDULES, Optimizer
-from ..derivatives.unrolled import draw_batches, unrolled_derivatives
+from ..derivatives.unrolled import draw_batches, train, unrolled_derivatives
+from ..exceptions import ImpreciseValuesWarning
 from ._gradients import check_model
+
+_EPS = {True: 0.01, False: 1e-8}  # of "auto": of the built-in model, and of torch modules
+_FAR = 10  # a value that is this times the effect of a removal is reported
+_ROUNDING = 1e-6  # relative, of utilities of modules of float32
 
 
 class UnrolledValuer(BaseInSampleValuer):
@@ -48,6 +54,11 @@ class UnrolledValuer(BaseInSampleValuer):
         gradient is 0.999).
     weight_decay : float, default=0.0
         L2 penalty of "sgd", decoupled weight decay of "adamw", as in torch.
+    eps : float or "auto", default="auto"
+        Added to the mean squared gradient of "adamw" under its root. Steps are proportional to mean
+        gradients that are smaller than the root of `eps`: a smaller `eps` amplifies these, and what
+        removals do is then not of first order. "auto" is 0.01 for the model "auto", whose columns
+        are standardised, and 1e-8, as in torch, for torch modules.
     schedule : {"constant", "linear", "cosine"} or callable, default="constant"
         Factor of the learning rate. "linear" and "cosine" fall to 0 at the end. A callable maps the
         fraction of steps that are done to the factor.
@@ -93,7 +104,9 @@ class UnrolledValuer(BaseInSampleValuer):
     -----
     Of T steps, the states at every sqrt(T)-th are kept, or fewer if more steps fit into
     `working_memory` of :func:`sklearn.set_config`; the steps between them are taken again on the
-    way back. All values cost 3 to 5 times one training, the training included.
+    way back. All values cost 4 to 6 times one training: the training itself is one, and one is
+    without the row of the largest value. An `ImpreciseValuesWarning` says so if the value has
+    another sign than what the removal does, or is more than ten times as large.
 
     References
     ----------
@@ -122,6 +135,7 @@ class UnrolledValuer(BaseInSampleValuer):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "momentum": [Interval(Real, 0, 1, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "eps": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "schedule": [StrOptions(set(SCHEDULES)), callable],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
@@ -142,6 +156,7 @@ class UnrolledValuer(BaseInSampleValuer):
         learning_rate=0.05,
         momentum=0.9,
         weight_decay=0.0,
+        eps="auto",
         schedule="constant",
         batch_size=100,
         n_epochs=20,
@@ -158,6 +173,7 @@ class UnrolledValuer(BaseInSampleValuer):
         self.learning_rate = learning_rate
         self.momentum = momentum
         self.weight_decay = weight_decay
+        self.eps = eps
         self.schedule = schedule
         self.batch_size = batch_size
         self.n_epochs = n_epochs
@@ -176,17 +192,19 @@ class UnrolledValuer(BaseInSampleValuer):
 
     def _value(self, problem, run):
         self._check_model()
+        eps = _EPS[isinstance(self.model, str)] if self.eps == "auto" else float(self.eps)
         how = Optimizer(
-            self.optimizer, self.learning_rate, self.momentum, self.weight_decay, self.schedule
+            self.optimizer, self.learning_rate, self.momentum, self.weight_decay, self.schedule, eps
         )
-        found = []  # of each run: values, utility, and utility at the start
+        found = []  # of each run: values, utility, that of the start, and the largest values
         with run.steps(self.n_runs, "runs") as done:
             for seed in np.random.SeedSequence(seed_of(self.random_state)).spawn(self.n_runs):
                 found.append(self._run(problem, how, seed))
                 done()
         if not found:
             return None
-        values, utility, empty = (np.array(part) for part in zip(*found))
+        values, utility, empty = (np.array(part) for part in list(zip(*found))[:3])
+        self._warn_of_far_values([largest for *_, of_run in found for largest in of_run], how)
         attributes = {}
         if len(found) > 1:
             attributes["values_error_"] = values.std(axis=0, ddof=1) / np.sqrt(len(found))
@@ -207,18 +225,41 @@ class UnrolledValuer(BaseInSampleValuer):
             start=(self.start, ("auto",)), device=(self.device, ("auto", "cpu")),
         )  # fmt: skip
 
+    def _warn_of_far_values(self, largest, how):
+        """Warn if the largest value of a training is far from what the removal of its row does."""
+        far = [
+            (row, value, effect)
+            for row, value, effect, least in largest
+            if abs(value) > least and not 0 < value / (effect or np.nan) <= _FAR
+        ]
+        if far:
+            row, value, effect = max(far, key=lambda one: abs(one[1]))
+            cure = "a smaller learning_rate"
+            if self.optimizer == "adamw":
+                cure += f", or a larger eps than {how.eps:g}: AdamW amplifies small mean gradients"
+            warn(
+                f"The value of row {row} is {value:.3g}, but training without it lowers the utility"
+                f" by {effect:.3g}: what removals do is not of first order here. Use {cure}.",
+                ImpreciseValuesWarning,
+            )
+
     def _run(self, problem, how, seed):
-        """Values of the players, utility, and utility at the start: means over the splits."""
-        values, utilities = np.zeros(len(problem.y)), np.zeros(2)
+        """Values of the players, utility, that of the start (means), and largest values."""
+        values, utilities, largest = np.zeros(len(problem.y)), np.zeros(2), []
         for split, drawn in zip(problem.splits, seed.spawn(len(problem.splits))):
-            by_row, by_model = self._train(*self._rows(problem, split), how, drawn)
+            by_row, by_model, effect = self._train(*self._rows(problem, split), how, drawn)
             values[split.players] += by_row
             utilities += by_model
+            row, least = np.abs(by_row).argmax(), _ROUNDING * abs(by_model[0])
+            largest.append((problem.row_numbers(split)[row], by_row[row], effect, least))
         n_splits = len(problem.splits)
-        return problem.sum_by_group(values / n_splits), *(utilities / n_splits)
+        return problem.sum_by_group(values / n_splits), *(utilities / n_splits), largest
 
     def _train(self, rows, utility, how, seed):
-        """Values of the rows, and the utilities of the trained model and of its start."""
+        """Values of the rows, utilities of trained model and start, and a removal's effect.
+
+        The latter is the decrease of the utility without the row of the largest value.
+        """
         model, n, rng = utility.model, len(rows), np.random.default_rng(seed)
         rng.integers(2**63)  # that of the start: batches do not depend on whether it is drawn
         batches = draw_batches(n, min(self.batch_size or n, n), self.n_epochs, rng)
@@ -226,12 +267,14 @@ class UnrolledValuer(BaseInSampleValuer):
             start = model.parameters(model.start(np.random.default_rng(seed)))
             values, end = unrolled_derivatives(model, rows, start, batches, how, utility.gradient)
             utilities = [utility.value(theta) for theta in (end, start)]
+            others = np.arange(n) != np.abs(values).argmax()
+            without = utility.value(train(model, rows, start, batches, how, others.astype(float)))
         if not np.isfinite([*values, *utilities]).all():
             raise ValueError(
                 "learning_rate must be smaller: the training, or its derivatives, are not finite "
                 f"after {len(batches)} steps. Got {self.learning_rate!r}."
             )
-        return values, utilities
+        return values, utilities, utilities[0] - without
 
     def _rows(self, problem, split):
         """The players of a split, as rows of a model, and the utility at its points."""

@@ -1,9 +1,19 @@
+import warnings
+
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
 
 from skvalue import InfluenceValuer, UnrolledValuer, ValueFilter
+from skvalue.derivatives import LinearRowModel, Utility
+from skvalue.derivatives.optimizers import Optimizer
+from skvalue.derivatives.unrolled import draw_batches, train
+from skvalue.exceptions import ImpreciseValuesWarning
 from skvalue.inspection import noisy_label_auc
 
 
@@ -186,3 +196,102 @@ def test_modules_refused():
         UnrolledValuer(nn.Linear(4, 2)).fit(X, y, **points)
     with pytest.raises(ValueError, match="model must not mix rows: batch norm"):
         UnrolledValuer(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))).fit(X, y, **points)
+
+
+SETS = {
+    "diabetes": load_diabetes, "iris": load_iris, "cancer": load_breast_cancer, "wine": load_wine,
+    "digits": load_digits,
+}  # fmt: skip
+
+
+def rows_of(name, n):
+    """Rows and validation points; with the same number of rows of each class if there are some."""
+    X, y = SETS[name](return_X_y=True)
+    if name == "diabetes":
+        X, X_val, y, y_val = train_test_split(X, y, train_size=n, test_size=100, random_state=0)
+        return X, y, X_val, y_val
+    X, X_val, y, y_val = train_test_split(X, y, test_size=45, stratify=y, random_state=0)
+    classes = np.unique(y)
+    rows = np.concatenate([np.flatnonzero(y == c)[: n // len(classes)] for c in classes])
+    return X[rows], y[rows], X_val, y_val
+
+
+def fitted(name, n, **options):
+    """A valuer, the decreases of the utility without single rows, and the valuer's warnings."""
+    X, y, X_val, y_val = rows_of(name, n)
+    batches, task = [], "regression" if name == "diabetes" else "classification"
+
+    def recorded(*args):
+        batches.extend(draw_batches(*args))
+        return batches
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
+        patch.setattr("skvalue.valuers.unrolled.draw_batches", recorded)
+        valuer = UnrolledValuer(task=task, random_state=0, **options)
+        valuer.fit(X, y, X_val=X_val, y_val=y_val)
+    units, scale = StandardScaler().fit(X), 1.0
+    if task == "regression":
+        scale, mean = y.std(), y.mean()
+        y, y_val = (y - mean) / scale, (y_val - mean) / scale
+    model = LinearRowModel(X.shape[1], 0 if task == "regression" else len(np.unique(y)))
+    X, X_val = (units.transform(part) / np.sqrt(X.shape[1]) for part in (X, X_val))
+    weights = np.full(len(y_val), 1 / len(y_val))
+    rows, utility = model.rows(X, y), Utility(model, model.rows(X_val, y_val), weights, scale**2)
+    eps = 0.01 if valuer.eps == "auto" else valuer.eps
+    how = Optimizer(valuer.optimizer, valuer.learning_rate, 0.9, eps=eps)
+
+    def without(*removed):
+        counted = np.ones(len(y))
+        counted[list(removed)] = 0
+        return utility.value(train(model, rows, model.start(None), batches, how, counted))
+
+    assert without() == pytest.approx(valuer.utility_, rel=1e-9)
+    return valuer, without() - np.array([without(i) for i in range(len(y))]), issued
+
+
+def cases(default, slow):
+    return default + [pytest.param(*case, marks=pytest.mark.slow) for case in slow]
+
+
+@pytest.mark.parametrize("batch_size", [100, 16])
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+@pytest.mark.parametrize(
+    ("name", "n"),
+    cases(
+        [("diabetes", 80), ("iris", 39), ("cancer", 40)],
+        [("diabetes", 40), ("diabetes", 200), ("iris", 78), ("cancer", 80), ("cancer", 200),
+         ("wine", 39), ("wine", 78), ("digits", 100), ("digits", 200)],
+    ),
+)  # fmt: skip
+def test_values_order_rows_as_their_removals_do(name, n, optimizer, batch_size):
+    """All rows in each step, where mean gradients of balanced columns are zero, or some."""
+    valuer, removals, issued = fitted(name, n, optimizer=optimizer, batch_size=batch_size)
+    assert spearmanr(valuer.values_, removals)[0] > 0.9
+    ratio = np.abs(valuer.values_).max() / np.abs(removals).max()
+    assert 0.4 < ratio < 1.5
+    assert not issued
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "eps", "learning_rate"),
+    cases(
+        [("diabetes", 80, 1e-8, 0.05), ("iris", 39, 1e-8, 0.05), ("cancer", 40, 1e-8, 0.05)],
+        [
+            (name, n, eps, rate)
+            for name in ("diabetes", "iris", "cancer", "wine") for n in (39, 78)
+            for eps in (1e-8, 1e-6, 1e-4) for rate in (0.01, 0.05, 0.2)
+        ],
+    ),
+)  # fmt: skip
+def test_values_far_from_what_removals_do_are_reported(name, n, eps, learning_rate):
+    options = {"optimizer": "adamw", "eps": eps, "learning_rate": learning_rate}
+    valuer, removals, issued = fitted(name, n, **options)
+    far = np.abs(valuer.values_).max() > 10 * np.abs(removals).max()
+    texts = [str(one.message) for one in issued if one.category is ImpreciseValuesWarning]
+    if far:
+        top = np.abs(valuer.values_).argmax()
+        assert texts[0].startswith(f"The value of row {top} is {valuer.values_[top]:.3g}, but")
+        assert f"a larger eps than {eps:g}" in texts[0]
+    assert far <= bool(texts)
+    assert far or eps > 1e-8 or name not in ("diabetes", "iris")
