@@ -4,7 +4,7 @@ import argparse
 import sys
 import warnings
 
-from . import _audit, _clean, _methods, _review, _value
+from . import _audit, _clean, _fix, _methods, _review, _value
 
 _DONE, _BAD_INPUT = 0, 2
 
@@ -49,7 +49,7 @@ def main(arguments=None):
 def _parser():
     parser = _Parser("skvalue", description="Find, value and drop rows of a table.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (_audit, _review, _clean, _value, _methods):
+    for module in (_audit, _review, _fix, _clean, _value, _methods):
         module.add_command(commands)
     commands.add_parser("seller", help="a seller's side of PriArTa: summarize and check")
     return parser

@@ -1,9 +1,7 @@
 """``skvalue review``: what verdicts say about the list of an audit."""
 
-import os
-
-from ..review import AuditReport
 from ._audit import add_outputs, check_outputs, exit_code, write_report
+from ._fix import read_report
 
 
 def add_command(commands):
@@ -23,10 +21,7 @@ def add_command(commands):
 
 def _run(options):
     check_outputs(options, [options.verdicts])
-    if not os.path.isfile(options.report):
-        raise ValueError(f"report must be a file that exists. Got {options.report}.")
-    with open(options.report, encoding="utf-8") as file:
-        report = AuditReport.from_json(file.read()).read_verdicts(options.verdicts)
+    report = read_report(options.report).read_verdicts(options.verdicts)
     said, about = report.statement, report.about
     rate = said.error_rate
     print(
@@ -38,6 +33,9 @@ def _run(options):
         + ("on average, " if about["confidence"] is None else f"at {about['confidence']:g}, ")
         + f"at most {100 * about['fdr']:g} % of them have a right label."
     )
+    seen = list(report.verdicts)
+    if said.label_error.sum() == said.label_error[seen].sum():
+        print("No further row is named: these are rows that were looked at.")
     print(
         f"{100 * rate.rate:.1f} % of {about['n_samples']} rows are listed and wrong "
         f"({100 * rate.confidence:g} % interval {100 * rate.low:.1f} to {100 * rate.high:.1f})."

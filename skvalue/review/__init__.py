@@ -3,18 +3,26 @@
 from ._audit import audit_table
 from ._detector import LabelErrorDetector
 from ._duplicates import duplicate_groups
+from ._mend import Correction, corrections_of, fix_table, read_corrections
+from ._queue import ReviewQueue, head_to_accept
 from ._report import AuditReport
 from ._table import table_to_numbers
 from ._verdicts import count_errors, draw_rows, fit_curve, list_qvalues
 
 __all__ = [
     "AuditReport",
+    "Correction",
     "LabelErrorDetector",
+    "ReviewQueue",
     "audit_table",
+    "corrections_of",
     "count_errors",
     "draw_rows",
     "duplicate_groups",
     "fit_curve",
+    "fix_table",
+    "head_to_accept",
     "list_qvalues",
+    "read_corrections",
     "table_to_numbers",
 ]

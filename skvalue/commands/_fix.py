@@ -1,0 +1,56 @@
+"""``skvalue fix``: the table with its corrections, all other bytes as they were."""
+
+import os
+
+from ..review import AuditReport, corrections_of, fix_table, read_corrections
+from ._files import check_output, ending_of, pandas, write_all, write_frame
+
+_KINDS = (".csv", ".tsv", ".txt")
+_SHOWN = 20  # changes that are printed
+
+
+def add_command(commands):
+    """Add ``skvalue fix``."""
+    parser = commands.add_parser("fix", help="write the table with corrected entries")
+    parser.set_defaults(run=_run)
+    parser.add_argument("table", help="the .csv or .tsv file that was audited")
+    parser.add_argument(
+        "corrections",
+        help="CSV file (row,column,old,new,why,accept; the header is row 1) of which those with "
+        "accept = true are applied, and rows with accept = remove left out; or the JSON of a "
+        "report with verdicts: labels that are wrong become the suggestions",
+    )
+    parser.add_argument("-o", "--output", required=True, help="file to write; never the table")
+    parser.add_argument("--changes", help="list of what was changed (.csv); default: next to it")
+    parser.add_argument("--encoding", help="of the table; default: by its bytes")
+    parser.add_argument("--sep", help="what separates its fields; default: by its header")
+
+
+def read_report(path):
+    """The report of a JSON file."""
+    if not os.path.isfile(path):
+        raise ValueError(f"report must be a file that exists. Got {path}.")
+    with open(path, encoding="utf-8") as file:
+        return AuditReport.from_json(file.read())
+
+
+def _run(options):
+    inputs = [options.table, options.corrections]
+    changes_path = options.changes or os.path.splitext(options.output)[0] + ".changes.csv"
+    if ending_of(options.table) not in _KINDS:
+        raise ValueError(f"the table must end in one of {', '.join(_KINDS)}. Got {options.table}.")
+    check_output(options.output, "-o", _KINDS, inputs)
+    check_output(changes_path, "--changes", _KINDS[:1], [*inputs, options.output])
+    if ending_of(options.corrections) == ".json":
+        corrections = corrections_of(read_report(options.corrections))
+    else:
+        corrections = read_corrections(options.corrections)
+    with open(options.table, "rb") as file:
+        raw, changes = fix_table(
+            file.read(), corrections, encoding=options.encoding, separator=options.sep
+        )
+    changed = pandas().DataFrame([vars(change) for change in changes])
+    writers = {options.output: lambda file: file.write(raw)}
+    write_all(writers | {changes_path: write_frame(changed, changes_path)})
+    print(*changes[:_SHOWN], sep="\n")
+    print(f"{options.output}: {len(changes)} corrections, listed in {changes_path}.")

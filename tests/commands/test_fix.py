@@ -1,0 +1,120 @@
+"""`skvalue fix`: from an audit to a corrected file."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from skvalue.commands import main
+from skvalue.datasets import flip_labels
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("jinja2")
+
+
+def command(*words):
+    return main([str(word) for word in words])
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory):
+    """A folder with a table, its bytes, its audit, and which labels are wrong."""
+    folder, rng = tmp_path_factory.mktemp("audited"), np.random.default_rng(0)
+    size, colour = rng.normal(size=150), rng.choice(["red, dark", "blue"], 150)
+    truth = np.where(size + 2 * (colour == "blue") > 1, "high", "löw")
+    label, wrong = flip_labels(truth, 0.08, random_state=0)
+    frame = pd.DataFrame({"size": size.round(3), "colour": colour, "label": label})
+    raw = b"\xef\xbb\xbf" + frame.to_csv(index=False, lineterminator="\r\n").encode()
+    (folder / "train.csv").write_bytes(raw)
+    words = ["audit", folder / "train.csv", "--target", "label", "-o", folder / "page.html"]
+    assert command(*words, "--json", folder / "report.json") == 0
+    return folder, raw, wrong
+
+
+def test_audit_verdicts_fix(audited, tmp_path, capsys):
+    folder, raw, wrong = audited
+    rows = json.loads((folder / "report.json").read_text())["to_review"]
+    lines = [f"{row},{str(bool(wrong[row])).lower()}" for row in rows]
+    (tmp_path / "verdicts.csv").write_text("\n".join(["row,is_error", *lines]))
+    report = tmp_path / "reviewed.json"
+    assert (
+        command("review", folder / "report.json", tmp_path / "verdicts.csv", "--json", report) == 0
+    )
+    said = capsys.readouterr().out
+    assert "No further row is named: these are rows that were looked at." in said
+    new = tmp_path / "new.csv"
+    assert command("fix", folder / "train.csv", report, "-o", new) == 0
+    fixed = [row for row in rows if wrong[row]]
+    assert len(fixed) > 5
+    other = {"high": "löw", "löw": "high"}
+    lines = raw.decode().split("\r\n")
+    for row in fixed:
+        start, _, label = lines[row + 1].rpartition(",")
+        lines[row + 1] = f"{start},{other[label]}"
+    assert new.read_bytes() == "\r\n".join(lines).encode()
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1].endswith(f"{len(fixed)} corrections, listed in {tmp_path / 'new.changes.csv'}.")
+    assert sum(line.startswith(f"row {min(fixed) + 2}, label: ") for line in said) == 1
+    # the list of changes is one of corrections: the other way round it gives the old file
+    changes = pd.read_csv(tmp_path / "new.changes.csv")
+    assert changes["row"].tolist() == [row + 2 for row in sorted(fixed)]
+    back = changes.rename(columns={"old": "new", "new": "old"})
+    back.to_csv(tmp_path / "back.csv", index=False)
+    assert command("fix", new, tmp_path / "back.csv", "-o", tmp_path / "old.csv") == 0
+    assert (tmp_path / "old.csv").read_bytes() == raw
+    # what was corrected already is stale
+    assert command("fix", new, report, "-o", tmp_path / "again.csv") == 2
+    assert "or it has changed since. Got row" in capsys.readouterr().err
+    assert not (tmp_path / "again.csv").exists()
+
+
+def test_removed_rows_and_no_corrections(audited, tmp_path):
+    folder, raw, _ = audited
+    table, new = folder / "train.csv", tmp_path / "new.csv"
+    records = list(csv.reader(io.StringIO(raw.decode("utf-8-sig"))))
+    out = tmp_path / "corrections.csv"
+    out.write_text(
+        f"row;column;old;new;why;accept\n5;label;{records[4][2]};;;remove\n6;label;x;y;;\n",
+        encoding="utf-8",
+    )
+    assert command("fix", table, out, "-o", new, "--changes", tmp_path / "list.csv") == 0
+    lines = raw.split(b"\r\n")
+    assert new.read_bytes() == b"\r\n".join(lines[:4] + lines[5:])
+    assert len(pd.read_csv(tmp_path / "list.csv")) == 1
+    out.write_text("row,column,old,new,why,accept\n")
+    assert command("fix", table, out, "-o", new) == 0
+    assert new.read_bytes() == raw
+
+
+def test_what_is_refused(audited, tmp_path, capsys):
+    folder, raw, _ = audited
+    table, report = folder / "train.csv", folder / "report.json"
+    ok = tmp_path / "ok.csv"
+    ok.write_text("row,column,old,new,why,accept\n")
+    (tmp_path / "table.parquet").write_bytes(b"")
+    for words, message in [
+        ([table, ok, "-o", table], "-o must be a file that is not used otherwise"),
+        ([table, ok, "-o", ok], "-o must be a file that is not used otherwise"),
+        (
+            [table, ok, "-o", tmp_path / "n.csv", "--changes", table],
+            "--changes must be a file that",
+        ),
+        ([table, report, "-o", tmp_path / "n.csv"], "report must be one with verdicts"),
+        (
+            [tmp_path / "table.parquet", ok, "-o", tmp_path / "n.csv"],
+            "the table must end in one of",
+        ),
+        (
+            [table, tmp_path / "no.json", "-o", tmp_path / "n.csv"],
+            "report must be a file that exists",
+        ),
+        ([table, tmp_path / "no.csv", "-o", tmp_path / "n.csv"], "No such file"),
+    ]:
+        assert command("fix", *words) == 2, words
+        said = capsys.readouterr().err
+        assert message in said
+        assert len(said.splitlines()) == 1
+    assert table.read_bytes() == raw
+    assert {path.name for path in tmp_path.iterdir()} == {"ok.csv", "table.parquet"}

@@ -1,0 +1,122 @@
+"""Corrections of CSV files: fields change, all other bytes stay."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from skvalue.review import Correction, fix_table, read_corrections
+
+WORDS = ['says "no"', "a; b, c", "two\nlines", "x|y\tz", "", " 1.234,50 ", "Köln", "Besançon"]
+NAMES = ["id", "größe", "note", "label"]
+
+
+def style(rng):
+    """How a table is written."""
+    return {
+        "separator": str(rng.choice([",", ";", "\t", "|"])),
+        "encoding": str(rng.choice(["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le"])),
+        "newline": str(rng.choice(["\r\n", "\n", "\r"])),
+        "all quoted": bool(rng.random() < 0.3),
+        "lead": bool(rng.random() < 0.2),
+        "last newline": bool(rng.random() < 0.7),
+    }
+
+
+def written(records, how):
+    """Bytes of a table in a style."""
+    out, separator, newline = io.StringIO(), how["separator"], how["newline"]
+    whole = how["all quoted"] or newline == "\r"  # else the writer leaves "\n" unquoted
+    quoting = csv.QUOTE_ALL if whole else csv.QUOTE_MINIMAL
+    csv.writer(out, delimiter=separator, quoting=quoting, lineterminator=newline).writerows(records)
+    text = out.getvalue() if how["last newline"] else out.getvalue().removesuffix(newline)
+    lead = how["lead"] and newline != "\r"
+    return (f"sep={separator}{newline}" * lead + text).encode(how["encoding"])
+
+
+def entries(rng, n=30):
+    rows = [
+        [f"K-{i}", rng.choice(WORDS), rng.choice(WORDS), rng.choice(["01", "ja"])] for i in range(n)
+    ]
+    return [NAMES, *(list(map(str, row)) for row in rows)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_only_corrected_fields_change(seed):
+    rng = np.random.default_rng(seed)
+    how, records = style(rng), entries(rng)
+    raw = written(records, how)
+    assert fix_table(raw, []) == (raw, [])
+    rows = rng.choice(np.arange(2, 32), 6, replace=False).tolist()
+    new = f'n"e{how["separator"]}w\nÄ'
+    places = dict(zip(rows, rng.integers(0, 4, 6).tolist()))
+    found = [Correction(r, NAMES[j], records[r - 1][j], new) for r, j in places.items()]
+    refused = Correction(rows[0], "label", "nobody said that", "x", accept=False)
+    mended, changes = fix_table(raw, [*found, refused])
+    assert sorted(changes, key=lambda c: c.row) == sorted(found, key=lambda c: c.row)
+    wanted = [list(record) for record in records]
+    for row, place in places.items():
+        wanted[row - 1][place] = new
+    # the style of the generator gives these entries the same bytes
+    assert mended == written(wanted, how)
+    with pytest.raises(ValueError, match="or it has changed since"):  # stale
+        fix_table(mended, found)
+    removed, changes = fix_table(raw, [Correction(c.row, c.column, c.old, None) for c in found])
+    kept = [record for i, record in enumerate(records, 1) if i not in rows]
+    assert len(changes) == 6
+    last_kept = 31 not in rows or how["last newline"]
+    assert removed == written(kept, how | {"last newline": how["last newline"] or not last_kept})
+
+
+RAW = b'name;sold;why\n"Ann";yes ;\n\nBo;no;"a ""b"""\n'
+
+
+@pytest.mark.parametrize(
+    ("corrections", "options", "message"),
+    [
+        ([(2, "sold", "no", "yes")], {}, "Got row 2, column 'sold': expected 'no', found 'yes'"),
+        ([(3, "sold", "no", "yes")], {}, "found 'a line of other fields'"),
+        ([(1, "sold", "sold", "x")], {}, "row must be a row from 2 to 4, the header being row 1"),
+        ([(5, "sold", "no", "x")], {}, "row must be a row from 2 to 4"),
+        ([(4, "size", "no", "x")], {}, "column must be one column of name, sold, why"),
+        ([(4, "sold", "no", "x"), (4, "sold", "no", "y")], {}, "must change a field once"),
+        ([(2, "why", "", "x"), (2, "why", "", "y")], {}, "must change a field once"),
+        ([(4, "sold", "no", "x"), (4, "name", "Bo", None)], {}, "must change a field once"),
+        ([(4, "sold", "no", "Łódź")], {"encoding": "cp1252"}, "of characters that the encoding"),
+        ([], {"encoding": "utf-16"}, "encoding must be that of the table"),
+        ([(2, "sold", "no", "x")], {"separator": "|"}, "must be of fields"),
+    ],
+)
+def test_what_cannot_be_applied_is_refused(corrections, options, message):
+    with pytest.raises(ValueError, match=message):
+        fix_table(RAW, [Correction(*each) for each in corrections], **options)
+
+
+def test_spaces_around_an_entry_and_quotes():
+    fixed = fix_table(RAW, [Correction(2, "sold", "yes", "no"), Correction(4, "why", 'a "b"', "c")])
+    assert fixed[0] == b'name;sold;why\n"Ann";no;\n\nBo;no;"c"\n'
+    with pytest.raises(ValueError, match="must be of fields"):
+        fix_table(b'a,b\n"x"y,1\n', [Correction(2, "b", "1", "2")])
+
+
+def test_corrections_of_a_spreadsheet(tmp_path):
+    path = tmp_path / "corrections.csv"
+    text = "row;column;old;new;why;accept\r\n2;sold;ja;nein;;WAHR\r\n"
+    path.write_bytes(text.encode("cp1252"))
+    with pytest.raises(ValueError, match="accept must be true, false or remove. Got 'wahr'"):
+        read_corrections(path)
+    text = 'row;column;old;new;why;accept\r\n2;sold;ja;"n;ö";äh;TRUE\r\n4;sold;ja;nein;;\r\n\r\n'
+    path.write_bytes((text + "7;sold;ja;;;remove\r\n").encode("cp1252"))
+    assert read_corrections(path) == [
+        Correction(2, "sold", "ja", "n;ö", "äh", True),
+        Correction(4, "sold", "ja", "nein", "", False),
+        Correction(7, "sold", "ja", None, "", True),
+    ]
+    for text, message in [
+        ("row,column,old\n", "a CSV file with the columns row, column, old, new"),
+        ("row,column,old,new,accept\nx,a,b,c,true\n", "row must be a row number"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            read_corrections(path)
