@@ -30,6 +30,12 @@ class Correction:
         The reason.
     accept : bool, default=True
         Whether it is to be applied.
+
+    Examples
+    --------
+    >>> from skvalue.review import Correction
+    >>> print(Correction(2, "label", "ja", "nein"))
+    row 2, label: 'ja' -> 'nein'
     """
 
     row: int

@@ -61,8 +61,8 @@ class ReviewQueue(BaseEstimator):
 
     A detector ranks the rows; a person says what the labels of the first rows are; the detector is
     fitted again with these labels. A change that the models do not suggest is asked a second time,
-    and made if the answer is the same, since going on otherwise adds more wrong labels than it
-    corrects. The first batch in which fewer than 20 % of the labels change is the last.
+    and made if the answer is the same: otherwise late batches add more wrong labels than they
+    correct. The first batch in which fewer than 20 % of the labels change is the last.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class ReviewQueue(BaseEstimator):
         rows : array-like of int of shape (n_rows,)
             Row numbers, each once: of `pending_`, or others.
         labels : array-like of shape (n_rows,)
-            The label of each row, the given one where it is right or nobody can tell.
+            The label of each row, the given one where it is right or cannot be known.
 
         Returns
         -------
