@@ -5,6 +5,7 @@ from ._detector import LabelErrorDetector
 from ._duplicates import duplicate_groups
 from ._mend import Correction, corrections_of, fix_table, read_corrections
 from ._queue import ReviewQueue, head_to_accept
+from ._read import Reading, read_table
 from ._report import AuditReport
 from ._table import table_to_numbers
 from ._verdicts import count_errors, draw_rows, fit_curve, list_qvalues
@@ -13,6 +14,7 @@ __all__ = [
     "AuditReport",
     "Correction",
     "LabelErrorDetector",
+    "Reading",
     "ReviewQueue",
     "audit_table",
     "corrections_of",
@@ -24,5 +26,6 @@ __all__ = [
     "head_to_accept",
     "list_qvalues",
     "read_corrections",
+    "read_table",
     "table_to_numbers",
 ]
