@@ -30,6 +30,7 @@ class BaseGradientValuer(BaseInSampleValuer):
     _parameter_constraints: dict = {
         "model": "no_validation",
         "semivalue": [str, tuple, list, callable],
+        "group_values": [StrOptions({"players", "faithful"})],
         "loss": [callable, None],
         "utility": [StrOptions({"neg_loss", "accuracy"})],
         "n_permutations": [Interval(Integral, 1, None, closed="left")],
@@ -81,6 +82,11 @@ class BaseGradientValuer(BaseInSampleValuer):
         """Raise ValueError for incompatible parameters of the noise."""
         if not self._is_private:
             return
+        if self.group_values != "players":
+            raise ValueError(
+                "group_values must be 'players' if gradients are private: with the values of rows, "
+                f"every row would release its own gradient. Got {self.group_values!r}."
+            )
         if self.epsilon is not None and self.noise_multiplier is not None:
             raise ValueError(
                 "noise_multiplier must be None if epsilon is given, since both set the size of "
@@ -94,7 +100,7 @@ class BaseGradientValuer(BaseInSampleValuer):
 
     def _players_model(self, problem, split, clip, basis):
         """The players of a split, its model, and the factors of their noise."""
-        present, players = players_of(problem, split)
+        present, players = problem.players_in(split)
         model = self._model_maker(problem, split.points, clip, basis)(*problem.rows(split), players)
         return present, model, noise_factors(self.unit, players)
 
@@ -186,11 +192,6 @@ def noise_factors(unit, players):
     """Factors of the players' noise: 1 / B for a mean of B clipped gradients, else 1."""
     counts = np.bincount(players).astype(np.float64)
     return 1 / counts if unit == "example" else np.ones(len(counts))
-
-
-def players_of(problem, split):
-    """The players of a split, and the index among them of the player of each row."""
-    return np.unique(problem.player_codes[problem.row_numbers(split)], return_inverse=True)
 
 
 def refuse_burn_in(run, n, what):

@@ -31,7 +31,6 @@ from ..semivalues import size_weights
 from ._gradients import (
     BaseGradientValuer,
     noise_factors,
-    players_of,
     public_rows,
     refuse_burn_in,
 )
@@ -62,6 +61,10 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             default="shapley"
         The semivalue; a tuple is Beta(alpha, beta)-Shapley, a callable a custom semivalue, see
         `skvalue.semivalues.size_weights`.
+    group_values : {"players", "faithful"}, default="players"
+        With `groups`: "players" takes a step along the gradient of each group, "faithful" along
+        that of each row; the value of a group is then the sum of those of its rows, which does not
+        depend on how they are divided into groups, as in `DataShapleyValuer`. Without noise only.
     loss : callable, default=None
         Loss of a torch module, of outputs and targets; None is the cross-entropy for classes and
         the squared error for targets. Must be None for built-in models.
@@ -205,6 +208,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         model="auto",
         semivalue="shapley",
         *,
+        group_values="players",
         loss=None,
         utility="neg_loss",
         n_permutations=100,
@@ -229,6 +233,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     ):
         self.model = model
         self.semivalue = semivalue
+        self.group_values = group_values
         self.loss = loss
         self.utility = utility
         self.n_permutations = n_permutations
@@ -255,38 +260,44 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         self._check_model(problem)
         self._check_noise()
         newest, skip = newest_weights(self.noise, self.n_permutations), self._n_skipped()
-        clip, bases = self._public_bounds(problem)
+        played = problem if self.group_values == "players" else problem.without_groups()
+        clip, bases = self._public_bounds(played)
         event = self._event(clip, self.n_permutations) if self._is_private else None
         first, *seeds = np.random.SeedSequence(seed_of(self.random_state)).spawn(
             len(problem.splits) + 1
         )
         rate = self.learning_rate
         if rate == "auto":
-            rate = self._public_rate(problem, clip, bases[0], first, event)
+            rate = self._public_rate(played, clip, bases[0], first, event)
         rate, release, noise = float(rate), None, None
         if event is not None:
             release = self._release(event, groups=problem.groups is not None)
             draw = release.source()
-        walked = []  # of each split
+        walked, n_evaluations = [], 0  # of each split
         with run.steps(len(problem.splits) * self.n_permutations, "permutations walked") as done:
             for split, basis, seed in zip(problem.splits, bases, seeds):
-                present, model, factors = self._players_model(problem, split, clip, basis)
+                present, model, factors = self._players_model(played, split, clip, basis)
                 if release is not None:
                     noise = GradientNoise(draw, draw.scale, clip, factors, self.noise)
-                names = present if problem.groups is None else problem.group_names[present]
-                walked.append(Walked(present))
+                names = present if played.groups is None else problem.group_names[present]
+                weights, (valued, codes) = self._weights(len(present)), problem.players_in(split)
+                walked.append(Walked(valued))
                 for walk in walk_permutations(
-                    model, self._weights(len(present)), self.n_permutations, rate, seed,
+                    model, weights, self.n_permutations, rate, seed,
                     noise=noise, skip=skip, record=self._recorded(len(present)), names=names,
                     n_jobs=self.n_jobs,
                 ):  # fmt: skip
                     if walk.marginals is not None:
+                        n_evaluations += int(needed_positions(weights).sum())
+                        if played is not problem:
+                            sums = np.bincount(codes, walk.marginals)
+                            walk = walk._replace(marginals=sums)
                         walked[-1] = walked[-1].plus(walk)
                     done()
         walked = [some for some in walked if some.moments.count]
         if not walked:
             return refuse_burn_in(run, skip, "permutations")
-        n, n_splits, n_evaluations = problem.n_players, len(walked), 0
+        n, n_splits = problem.n_players, len(walked)
         values, variances, ends = np.zeros(n), np.zeros(n), np.zeros(2)
         for some in walked:
             count, spread = some.moments.count, some.moments.variances()
@@ -295,7 +306,6 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
             values[some.players] += some.moments.mean() / n_splits
             variances[some.players] += spread / count / n_splits**2
             ends += np.mean(some.ends, axis=0) / n_splits
-            n_evaluations += count * int(needed_positions(self._weights(len(some.players))).sum())
         attributes = {
             "clip_": clip, "learning_rate_": rate, "bases": bases,
             "values_error_": np.sqrt(variances), "n_evaluations_": n_evaluations,
@@ -316,7 +326,7 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
     def _public_rate(self, problem, clip, basis, seed, event):
         """Learning rate, chosen on the validation points of the first split."""
         points = problem.splits[0].points
-        present, players = players_of(problem, problem.splits[0])
+        present, players = problem.players_in(problem.splits[0])
         make, noise_std = self._model_maker(problem, points, clip, basis), 0.0
         if event is not None:
             noise_std = noise_factors(self.unit, players).mean() * step_noise_std(

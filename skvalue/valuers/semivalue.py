@@ -75,6 +75,7 @@ class SemivalueValuer(BaseSemivalueValuer):
         empty_utility=None,
         error_score="empty",
         sampler="auto",
+        group_values="players",
         adjust="auto",
         truncation=None,
         max_evaluations=None,
@@ -94,10 +95,11 @@ class SemivalueValuer(BaseSemivalueValuer):
     ):
         super().__init__(
             estimator, scoring=scoring, empty_utility=empty_utility, error_score=error_score,
-            sampler=sampler, adjust=adjust, truncation=truncation, max_evaluations=max_evaluations,
-            max_time=max_time, tol=tol, sign_level=sign_level, stable_bottom=stable_bottom,
-            task=task, cv=cv, class_weight=class_weight, batch=batch, device=device,
-            checkpoint=checkpoint, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+            sampler=sampler, group_values=group_values, adjust=adjust, truncation=truncation,
+            max_evaluations=max_evaluations, max_time=max_time, tol=tol, sign_level=sign_level,
+            stable_bottom=stable_bottom, task=task, cv=cv, class_weight=class_weight, batch=batch,
+            device=device, checkpoint=checkpoint, warm_start=warm_start, n_jobs=n_jobs,
+            random_state=random_state,
         )  # fmt: skip
         self.semivalue = semivalue
 

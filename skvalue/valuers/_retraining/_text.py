@@ -24,6 +24,15 @@ sampler : {"auto", "stratified", "subsets", "permutation", "antithetic", "exact"
     Banzhaf values uniform subsets. "permutation", "antithetic": prefixes of random permutations,
     of permutations and their reverses. "exact": all coalitions. "auto" is "exact" if there are
     few coalitions, "subsets" for Banzhaf values and "stratified" otherwise; see `sampler_`.
+group_values : {"players", "faithful"}, default="players"
+    With `groups`: what the value of a group is. "players": groups play, and the value is that of
+    the group as one player. A group gains by splitting itself up. "faithful": rows play, and the
+    value is the sum of those of its rows, which does not depend on how they are divided into groups
+    (Lee et al. 2025); parts of a group of rows have exactly its value with the same `random_state`.
+    It pays by rows, so that copies are paid, and takes many more coalitions: a standard error of
+    1 % of the total, for 100 of 500 rows and the accuracy of a logistic regression, took 24,000 to
+    61,000 on three data sets, where the game of five groups has 32. It needs "stratified",
+    "subsets" or "exact".
 adjust : {"auto"} or bool, default="auto"
     Whether values are adjusted by control variates, which makes their standard errors smaller at
     the same number of coalitions: a linear surrogate of the utility (of size, class counts,
@@ -100,6 +109,9 @@ values_ : ndarray of shape (n_samples,) or (n_groups,)
 values_error_ : ndarray of shape (n_samples,) or (n_groups,)
     Standard error of every value over the draw of coalitions; infinite if there is only one
     replicate, 0 if values are exact.
+values_covariance_ : ndarray of shape (n_groups, n_groups)
+    With ``group_values="faithful"`` and `groups`: covariance of the values over the draw of
+    coalitions.
 adjustment_ : Bunch
     ``used``: whether values are adjusted. ``r2``: fraction of the variance of the utilities that
     the surrogate explains, by stratum of sizes, on coalitions that it was not fitted on (None

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn import get_config
 
 from ..._utils.parallel import tiles
-from ...estimation import choose_sampler, make_design
+from ...estimation import choose_sampler, group_values, make_design
 from ...games import FunctionGame
 from ...privacy import clip_and_noise
 from ...semivalues import size_weights
@@ -72,11 +72,15 @@ def coalition_parameters(theta, updates, masks, rate):
     return theta + (masks @ updates) * (rate / np.maximum(sizes, 1))
 
 
-def round_values(utilities, theta, updates, rate, *, semivalue, n_permutations, seed, number):
+def round_values(
+    utilities, theta, updates, rate, *, semivalue, n_permutations, seed, number, codes=None
+):
     """Values of the players in one round, from the utilities along `n_permutations` permutations.
 
     Permutations come in antithetic pairs, of which there are at least two; the values of the
     sampler "subsets" use as many coalitions. If there are fewer coalitions, all are evaluated.
+    With `codes`, players are rows, in random subsets, and values those of their groups.
+
     Returns the values, their squared standard errors (zero if all coalitions were evaluated), the
     utilities before and after the round, and the number of utilities computed.
     """
@@ -100,11 +104,12 @@ def round_values(utilities, theta, updates, rate, *, semivalue, n_permutations, 
     if size_weights(semivalue, n)[-1] == 1.0:  # leave-one-out
         full = game.utility(np.ones((1, n), dtype=bool))[0]
         values = full - game.utility(~np.eye(n, dtype=bool))
-        return values, np.zeros(n), (game.empty_utility, full), game.n_evaluations + 1
+        values = values if codes is None else np.bincount(codes, values)
+        return values, np.zeros(len(values)), (game.empty_utility, full), game.n_evaluations + 1
     limit = 1 + max(n_permutations, 4) * (n - 1)  # with the coalition of all players
     sampler = choose_sampler(semivalue, n, limit)
     if sampler in ("stratified", "permutation"):
-        sampler = "antithetic"
+        sampler = "antithetic" if codes is None else "stratified"
     design = make_design(
         sampler, semivalue, n, empty_utility=game.empty_utility, seed=seed, number=number
     )
@@ -114,8 +119,11 @@ def round_values(utilities, theta, updates, rate, *, semivalue, n_permutations, 
     design.least = design.limit or 0
     while (masks := design.ask()) is not None:
         design.tell(game.utility(masks))
-    variances = np.zeros(n) if design.exact else design.variances()[0]
     ends = game.empty_utility, design.full
+    if codes is not None:
+        values, covariance, _ = group_values(design, codes)
+        return values, np.diag(covariance), ends, game.n_evaluations + 1
+    variances = np.zeros(n) if design.exact else design.variances()[0]
     return design.values(), variances, ends, game.n_evaluations + 1
 
 
@@ -125,7 +133,7 @@ class Rounds:
 
     utilities: object  # callable, utilities (m,) of parameters (m, p)
     weights: np.ndarray  # of the newest update in the averages, by round
-    options: dict  # of `round_values`: semivalue and seed
+    options: dict  # of `round_values`: semivalue, seed and codes
     rate: float  # length of the server's step
     skip: int  # rounds of the burn-in
     n_permutations: int  # evaluated in a round
@@ -163,7 +171,8 @@ class Rounds:
         used = np.array(released, dtype=np.float64)
         if t:
             used = self.used + self.weights[t] * (used - self.used)
-        values = variances = np.full(len(used), np.nan)
+        codes = self.options["codes"]
+        values = variances = np.full(len(used) if codes is None else codes.max() + 1, np.nan)
         ends, n_evaluations = (np.nan, np.nan), 0
         if t >= self.skip:
             values, variances, ends, n_evaluations = round_values(
