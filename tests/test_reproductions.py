@@ -723,6 +723,14 @@ def test_a_run_prints_its_tables(script, capsys):
     assert "fdr 0.1, confidence 0.95" in printed
 
 
+@of("label_errors_confidence")
+def test_lists_named_with_confidence(script, monkeypatch, run):
+    monkeypatch.setattr(script, "SETTINGS", [(200, 60, 2, 50)])
+    above, named = map(float, re.findall(r"(?:in|draws,) (\d+\.\d+)", run()))
+    assert above <= 0.08
+    assert named > 1
+
+
 @of("influence_figures")
 def test_errors_of_influence(script, monkeypatch, run):
     for name in ("MODELS", "TIMED"):

@@ -1,5 +1,8 @@
 """Columns of any kind as numbers: the transformer of each column, and what it does, in words."""
 
+import datetime
+from decimal import Decimal
+
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -37,7 +40,11 @@ def column_encoder(frame, most_entries=500_000_000):
             f"rows and up to {width} columns, made of {frame.shape[1]}."
         )
     of = {kind: [i for i, other in enumerate(kinds) if other == kind] for kind in _DONE}
-    numbers = [SimpleImputer(strategy="median", add_indicator=True), StandardScaler()]
+    numbers = [
+        FunctionTransformer(_floats),
+        SimpleImputer(strategy="median", add_indicator=True),
+        StandardScaler(),
+    ]
     categories = OneHotEncoder(
         handle_unknown="infrequent_if_exist", max_categories=MOST_CATEGORIES, sparse_output=False
     )
@@ -71,9 +78,12 @@ def _kind(column, name):
     """Kind of a column, a key of `_DONE`."""
     kind = getattr(column.dtype, "kind", "O")
     present = column.dropna()
-    if kind == "O" and len(present) and not isinstance(present.iloc[0], str | bool | int | float):
+    first = present.iloc[0] if kind == "O" and len(present) else ""
+    if isinstance(first, datetime.date | Decimal):
+        kind = "f" if isinstance(first, Decimal) else "M"
+    elif not isinstance(first, str | bool | int | float):
         raise ValueError(
-            f"columns must hold numbers, strings or dates. Got {type(present.iloc[0]).__name__} "
+            f"columns must hold numbers, strings or dates. Got {type(first).__name__} "
             f"in the column {name!r}."
         )
     if not len(present) or (present == present.iloc[0]).all():
@@ -102,6 +112,11 @@ def _width(column, kind):
     """The largest number of columns that a column becomes."""
     categories = min(column.nunique() + 1, MOST_CATEGORIES) if kind == "category" else 0
     return {"number": 2, "date": 2, "category": categories, "text": _WORDS}.get(kind, 0)
+
+
+def _floats(frame):
+    """The frame with its decimal numbers as floats."""
+    return frame.apply(lambda column: column.astype(float) if column.dtype == object else column)
 
 
 def _strings(columns):

@@ -4,7 +4,7 @@ import json
 import os
 
 from ..review import LabelErrorDetector, audit_table
-from ._files import check_output, write_all, write_frame, write_text
+from ._files import check_output, write_all, write_text
 from ._progress import watched
 from ._rows import add_table, read_rows
 
@@ -27,10 +27,18 @@ def add_command(commands):
     add_outputs(parser, required=True)
     parser.add_argument(
         "--fail-on",
-        type=float,
+        type=fraction,
         metavar="FRACTION",
         help="exit with 1 if a larger fraction of rows has another suggestion than its label",
     )
+
+
+def fraction(text):
+    """A number from 0 to 1, of the words of a command."""
+    number = float(text)
+    if not 0 <= number <= 1:
+        raise ValueError
+    return number
 
 
 def add_outputs(parser, required=False):
@@ -55,7 +63,7 @@ def write_report(report, options):
     made = {
         options.output: lambda: write_text(report.to_html()),
         options.json: lambda: write_text(report.to_json()),
-        options.csv: lambda: write_frame(report.to_frame(), options.csv),
+        options.csv: lambda: write_text(report.to_csv()),
         options.tasks: lambda: write_text(json.dumps(report.to_label_studio())),
     }
     write_all({path: make() for path, make in made.items() if path is not None})

@@ -2,11 +2,13 @@
 
 import os
 
+from .._utils.untrusted import read_text
 from ..review import AuditReport, corrections_of, fix_table, read_corrections
 from ._files import check_output, ending_of, pandas, write_all, write_frame
 
 _KINDS = (".csv", ".tsv", ".txt")
 _SHOWN = 20  # changes that are printed
+_LARGEST = 100_000_000  # bytes of a report
 
 
 def add_command(commands):
@@ -30,8 +32,7 @@ def read_report(path):
     """The report of a JSON file."""
     if not os.path.isfile(path):
         raise ValueError(f"report must be a file that exists. Got {path}.")
-    with open(path, encoding="utf-8") as file:
-        return AuditReport.from_json(file.read())
+    return AuditReport.from_json(read_text(path, _LARGEST, "report"))
 
 
 def _run(options):

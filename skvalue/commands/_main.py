@@ -1,12 +1,15 @@
 """The parser of the command line, its exit codes and its messages."""
 
 import argparse
+import os
 import sys
 import warnings
+from contextlib import redirect_stdout
 
 from . import _audit, _clean, _fix, _methods, _review, _value
 
 _DONE, _BAD_INPUT = 0, 2
+_LONGEST = 1000  # letters of a message
 
 
 class _Parser(argparse.ArgumentParser):
@@ -36,7 +39,7 @@ def main(arguments=None):
 
         return seller(arguments[1:], prog="skvalue seller")
     options = _parser().parse_args(arguments)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), redirect_stdout(_Output(sys.stdout)):
         warnings.simplefilter("default")
         warnings.showwarning = _show_warning
         try:
@@ -44,6 +47,23 @@ def main(arguments=None):
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
             print(f"error: {_one_line(error)}", file=sys.stderr)
             return _BAD_INPUT
+
+
+class _Output:
+    """Standard output, which goes nowhere once its reader is gone: files are still written."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def write(self, text):
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+
+    def __getattr__(self, name):
+        return getattr(self._stream, name)
 
 
 def _parser():
@@ -56,7 +76,8 @@ def _parser():
 
 
 def _one_line(error):
-    return " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) < _LONGEST else text[:_LONGEST] + " ..."
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None):

@@ -1,6 +1,6 @@
 """``skvalue review``: what verdicts say about the list of an audit."""
 
-from ._audit import add_outputs, check_outputs, exit_code, write_report
+from ._audit import add_outputs, check_outputs, exit_code, fraction, write_report
 from ._fix import read_report
 
 
@@ -13,7 +13,7 @@ def add_command(commands):
     add_outputs(parser)
     parser.add_argument(
         "--fail-on",
-        type=float,
+        type=fraction,
         metavar="FRACTION",
         help="exit with 1 if a larger fraction of rows is listed and wrong",
     )

@@ -84,4 +84,6 @@ def _split(frame, target, name):
     if frame.shape[1] == 1:
         raise ValueError(f"{name} must have a column other than the target. Got {target!r} alone.")
     y = frame[target].to_numpy()
-    return frame.drop(columns=target), y.astype(str) if y.dtype == object else y
+    return frame.drop(columns=target), np.array(
+        list(map(str, y)), dtype=object
+    ) if y.dtype == object else y

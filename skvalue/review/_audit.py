@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 from .._utils.columns import column_encoder
 from .._utils.embedding import embed
 from ..base import row_hashes
-from ._contents import contents_of, kind_of
+from ._contents import contents_of, kind_of, plain_labels
 from ._detector import LabelErrorDetector
 from ._report import AuditReport
 
@@ -89,6 +89,7 @@ def audit_table(
     [[3, 9, 15, 21, 27]]
     """
     start = perf_counter()
+    labels = plain_labels(np.asarray(y).reshape(-1))
     kind = kind_of(X)
     contents = X if contents is None else contents
     if detector is None:
@@ -100,6 +101,7 @@ def audit_table(
     elif detector.embedding is None and detector.estimator is None and pred_probs is None:
         embedding, notes = _embedding(X, kind)
         detector.set_params(embedding=embedding)
+    target = getattr(y, "name", None) if target is None else target
     detector.fit(X, y, groups=groups, pred_probs=pred_probs)
     y_given = np.asarray(y).reshape(-1)
     if contents is not None and not issparse(contents):
@@ -111,7 +113,7 @@ def audit_table(
     return AuditReport(
         about={
             "title": title,
-            "target": target if target is not None else getattr(y, "name", None),
+            "target": None if target is None else str(target),
             "task": "classification" if hasattr(detector, "classes_") else "regression",
             "kind": kind_of(contents) if contents is not None else "table",
             "n_samples": len(y_given),
@@ -124,8 +126,8 @@ def audit_table(
         },
         notes=notes,
         values=detector.values_,
-        labels=y_given,
-        suggestions=detector.suggested_label_,
+        labels=labels,
+        suggestions=plain_labels(detector.suggested_label_),
         listed=detector.report_.row,
         to_review=detector.to_review_,
         conflicts=detector.conflicts_,

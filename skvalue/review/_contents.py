@@ -7,11 +7,13 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._utils.optional import needed
+from .._utils.untrusted import refuse
 
 _SIDE = 64  # pixels of the longer side of a picture
 _COLUMNS = 40  # columns of a row that are shown
 _LETTERS = 300  # of an entry of a column
 _TEXT = 2000  # letters of a text
+_LABEL = 1000  # letters of a label
 
 
 def kind_of(X):
@@ -22,6 +24,21 @@ def kind_of(X):
         return "image"
     texts = np.ndim(X) == 1 and len(X) and isinstance(np.asarray(X, dtype=object)[0], str)
     return "text" if texts else "table"
+
+
+def plain_labels(labels):
+    """Labels as a report holds them: numbers, or an array of strings as objects."""
+    if labels.dtype.kind == "M":
+        labels = np.datetime_as_string(labels, unit="auto")
+    elif labels.dtype.kind == "m":
+        labels = labels.astype("timedelta64[us]")
+    if labels.dtype.kind in "biuf":
+        return labels
+    texts = list(map(str, labels.tolist()))
+    longest = max(map(len, texts), default=0)
+    if longest > _LABEL:
+        refuse("labels", f"of at most {_LABEL} letters", f"one of {longest} letters")
+    return np.array(texts, dtype=object)
 
 
 def contents_of(X, rows):

@@ -3,18 +3,42 @@
 import csv
 import json
 import os
+import re
 
 from .._utils.untrusted import refuse, refuse_no_file
+from .._utils.warned import warn
 
+_NUMBER = re.compile(r"[-+]?[\d.,\s]*\d[\d.,]*([eE][-+]?\d+)?\s*%?")
+_SKIPPED = {"skip", "skipped", "unsure", "unclear", "don't know", "cannot tell", "?"}
 _WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def guarded(entry):
+    """An entry that no spreadsheet takes for a formula: an apostrophe stands before one.
+
+    >>> [guarded(entry) for entry in ("=A1", "-1", "yes")]
+    ["'=A1", '-1', 'yes']
+    """
+    return f"'{entry}" if _is_formula(entry) else entry
+
+
+def unguarded(entry):
+    """The entry of which `guarded` made this one."""
+    return entry[1:] if entry.startswith("'") and _is_formula(entry) else entry
+
+
+def _is_formula(entry):
+    entry = entry.lstrip("'")
+    return entry[:1] in tuple("=+-@\t\r") and not _NUMBER.fullmatch(entry)
 
 
 def label_studio_tasks(report):
     """The rows to review as tasks, with the suggestion as a prediction."""
     probability = dict(zip(report.rows["row"], report.rows.get("probability", ())))
+    labels, suggestions = report.labels.tolist(), report.suggestions.tolist()
     tasks = []
     for row in report.to_review.tolist():
-        suggestion = str(report.suggestions[row])
+        suggestion = str(suggestions[row])
         choice = {"from_name": "label", "to_name": "content", "type": "choices"}
         choice["value"] = {"choices": [suggestion]}
         prediction = {"model_version": "skvalue", "result": [choice]}
@@ -23,7 +47,7 @@ def label_studio_tasks(report):
         data = {
             "row": row,
             "content": _as_text(report.contents.get(row, "")),
-            "given": str(report.labels[row]),
+            "given": str(labels[row]),
             "suggestion": suggestion,
         }
         tasks.append({"data": data, "predictions": [prediction]})
@@ -69,21 +93,43 @@ def _of_lines(file):
 
 
 def _of_tasks(tasks, labels):
-    """Row -> verdict of annotated tasks: the label is wrong if another one was chosen."""
-    found = {}
+    """Row -> verdict of annotated tasks: the label is wrong if another one was chosen.
+
+    Rows on which annotators contradict each other, or one chose several labels, have no verdict.
+    """
+    given, found, unclear = list(map(str, labels.tolist())), {}, []
+    known = set(given)
     for task in tasks if isinstance(tasks, list) else [None]:
         try:
-            row = _row_of(task["data"]["row"])
-            done = [a for a in task["annotations"] if not a.get("was_cancelled")]
-            results = [result for a in done[-1:] for result in a["result"]]
-            chosen = [r["value"]["choices"][0] for r in results if r.get("type") == "choices"]
+            row, chosen = _row_of(task["data"]["row"]), _choices(task["annotations"])
         except (TypeError, KeyError, IndexError, AttributeError):
             refuse("verdicts", "tasks with annotations, as Label Studio exports them", task)
-        if chosen and row < len(labels):
-            found[row] = str(chosen[0]) != str(labels[row])
-        elif chosen:
+        if row >= len(labels):
             refuse("row", f"a row number from 0 to {len(labels) - 1}", row)
+        chosen = [{w for w in words if w in known or w.lower() not in _SKIPPED} for words in chosen]
+        verdicts = {words != {given[row]} for words in chosen if words}
+        if len(verdicts) == 1 and all(len(words) < 2 for words in chosen):
+            found[row] = verdicts.pop()
+        elif verdicts:
+            unclear.append(row)
+    if unclear:
+        warn(
+            f"{len(unclear)} rows have no verdict, since annotators contradict each other or chose "
+            f"several labels: rows {', '.join(map(str, unclear[:20]))}"
+            + (", ..." if len(unclear) > 20 else "")
+        )
     return found
+
+
+def _choices(annotations):
+    """The labels that each annotator chose last."""
+    last = {}
+    for place, annotation in enumerate(annotations):
+        if not annotation.get("was_cancelled"):
+            results = [r for r in annotation["result"] if r.get("type") == "choices"]
+            who = json.dumps(annotation.get("completed_by", f"annotation {place}"))
+            last[who] = [str(word) for r in results for word in r["value"]["choices"]]
+    return last.values()
 
 
 def _row_of(text):

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from .._utils.untrusted import refuse, refuse_no_file
+from ._exchange import unguarded
 
 COLUMNS = ("row", "column", "old", "new", "why", "accept")
 _TRUE, _FALSE, _REMOVE = ("true", "1", "yes"), ("false", "0", "no", ""), "remove"
@@ -227,7 +228,7 @@ def _correction(entries):
         refuse("row", "a row number", row)
     if word not in (*_TRUE, *_FALSE, _REMOVE):
         refuse("accept", "true, false or remove", word)
-    column, old, new = (entries.get(name, "") for name in ("column", "old", "new"))
+    column, old, new = (unguarded(entries.get(name, "")) for name in ("column", "old", "new"))
     new = None if word == _REMOVE else new
     return Correction(int(row), column, old, new, entries.get("why", ""), word not in _FALSE)
 

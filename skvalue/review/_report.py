@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from .._utils.optional import needed
-from .._utils.untrusted import integer, read_record, refuse
-from ._exchange import label_studio_tasks, verdicts_of
+from .._utils.untrusted import read_record
+from ._checked import checked
+from ._exchange import guarded, label_studio_tasks, verdicts_of
 from ._page import page
 from ._statement import Evidence, make_statement
 from ._verdicts import check_verdicts
@@ -19,7 +20,7 @@ _FIELDS = (
     "rows", "contents", "verdicts",
 )  # fmt: skip
 _FORMAT, _VERSION = "skvalue.AuditReport", 1
-_LIMIT = 500_000_000  # characters of a report that is read
+_LIMIT = 100_000_000  # characters of a report that is read
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,15 +186,27 @@ class AuditReport:
             columns["label_error"] = said.label_error[listed]
         return needed("pandas", "to_frame").DataFrame(columns)
 
-    def to_csv(self, path):
+    def to_csv(self, path=None):
         """Write the list as a CSV file, to be filled with verdicts in the column ``is_error``.
+
+        A label that a spreadsheet would take for a formula, such as ``=A1``, has an apostrophe
+        before it; numbers, such as -1, have none.
 
         Parameters
         ----------
-        path : str or path
-            File to write.
+        path : str or path, default=None
+            File to write; None writes none.
+
+        Returns
+        -------
+        text : str or None
+            The CSV text, if there is no path.
         """
-        self.to_frame().to_csv(path, index=False)
+        frame = self.to_frame()
+        for name in ("label", "suggestion"):
+            if frame[name].dtype.kind == "O":
+                frame[name] = list(map(guarded, frame[name]))
+        return _write(frame.to_csv(index=False), path)
 
     def to_html(self, path=None):
         """Make the page: one file without references to others, which works without a network.
@@ -252,7 +265,7 @@ class AuditReport:
             If the text is no such report.
         """
         record = read_record(text, _FORMAT, _VERSION, _FIELDS, _LIMIT, "report")
-        return cls(**_checked(record))
+        return cls(**checked(record))
 
     def to_label_studio(self, path=None):
         """Make the tasks of a Label Studio project from the rows to review.
@@ -288,7 +301,7 @@ class AuditReport:
 def _write(text, path):
     if path is None:
         return text
-    with open(path, "w", encoding="utf-8") as file:
+    with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(text)
     return None
 
@@ -307,70 +320,3 @@ def _plain(entry):
         return None
     known = entry is None or isinstance(entry, (bool, int, float, str))
     return entry if known else str(entry)
-
-
-def _checked(record):
-    """The arguments of a report, from a record whose entries may be anything."""
-    values = _array(record, "values", "f", None)
-    n = len(values)
-    labels, suggestions = (_array(record, name, "biufU", n) for name in ("labels", "suggestions"))
-    kinds = {"about": dict, "notes": list, "conflicts": list, "rows": dict, "contents": dict}
-    for name, kind in kinds.items():
-        if not isinstance(record[name], kind):
-            refuse(name, f"a {kind.__name__}", record[name])
-    needed = {"title", "target", "task", "kind", "n_samples", "n_features", "score", "seconds"}
-    needed |= {"fdr", "confidence", "n_verdicts"}
-    if set(record["about"]) != needed:
-        refuse("about", f"a record of {', '.join(sorted(needed))}", sorted(record["about"]))
-    verdicts = record["verdicts"]
-    if not isinstance(verdicts, dict) or not all(isinstance(v, bool) for v in verdicts.values()):
-        refuse("verdicts", "a record of true and false", verdicts)
-    return {
-        **{name: record[name] for name in ("about", "notes")},
-        "values": values,
-        "labels": labels,
-        "suggestions": suggestions,
-        "listed": _row_numbers(record["listed"], "listed", n),
-        "to_review": _row_numbers(record["to_review"], "to_review", n),
-        "conflicts": [_row_numbers(group, "conflicts", n) for group in record["conflicts"]],
-        "rows": _shown_rows(record["rows"], n),
-        "contents": {_row_number(row, "contents", n): c for row, c in record["contents"].items()},
-        "verdicts": {_row_number(row, "verdicts", n): wrong for row, wrong in verdicts.items()},
-    }
-
-
-def _array(record, name, kinds, n):
-    try:
-        array = np.asarray(record[name])
-    except ValueError:
-        array = np.empty(0, dtype=object)
-    if array.ndim != 1 or array.dtype.kind not in kinds or (n is not None and len(array) != n):
-        length = "" if n is None else f"{n} "
-        refuse(name, f"a list of {length}numbers or strings", record[name])
-    return array
-
-
-def _row_numbers(rows, name, n):
-    if not isinstance(rows, list):
-        refuse(name, f"a list of row numbers from 0 to {n - 1}", rows)
-    return np.array([integer(row, name, 0, n - 1) for row in rows], dtype=np.intp)
-
-
-def _row_number(text, name, n):
-    return integer(int(text) if text.isdecimal() else text, name, 0, n - 1)
-
-
-def _shown_rows(rows, n):
-    """The columns, of equal lengths, the row numbers among which are such."""
-    columns = {"row": [], **rows}
-    lengths = {len(column) if isinstance(column, list) else -1 for column in columns.values()}
-    if len(lengths) != 1 or -1 in lengths:
-        refuse("rows", "columns of one length", sorted(lengths))
-    for name, column in columns.items():
-        if name in ("supporters", "opponents"):
-            for numbers in column:
-                _row_numbers(numbers, name, n)
-        elif name != "row" and not all(isinstance(e, (int, float, type(None))) for e in column):
-            refuse(f"rows[{name!r}]", "a list of numbers", column)
-    _row_numbers(columns["row"], "rows['row']", n)
-    return columns

@@ -124,7 +124,8 @@ def list_qvalues(curve, z=0.0):
     curve : Curve
         From `fit_curve`.
     z : float, default=0.0
-        Standard errors to add: 1.645 for an upper bound at a confidence of 95 %.
+        Standard errors to add, of the curve and of labels drawn from it: 1.645 for an upper bound
+        of the fraction in a list, at a confidence of 95 %.
 
     Returns
     -------
@@ -144,7 +145,9 @@ def list_qvalues(curve, z=0.0):
     fdp = np.cumsum(curve.right) / ranks
     if z:
         g = np.cumsum(curve.slopes, axis=0) / ranks[:, None]
-        fdp = fdp + z * np.sqrt(np.einsum("ij,jk,ik->i", g, curve.covariance, g))
+        variance = np.einsum("ij,jk,ik->i", g, curve.covariance, g)
+        drawn = np.cumsum(curve.right * (1 - curve.right)) / ranks**2  # labels, given the curve
+        fdp = fdp + z * np.sqrt(variance + drawn)
     return np.minimum(np.minimum.accumulate(fdp[::-1])[::-1], 1.0)
 
 

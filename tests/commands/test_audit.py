@@ -1,7 +1,12 @@
 """`skvalue audit` and `skvalue review`: pages, gates, verdicts, bad input."""
 
+import datetime
 import json
 import re
+import subprocess
+import sys
+from decimal import Decimal
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -127,3 +132,41 @@ def test_bad_input_is_one_sentence_and_leaves_no_file(audited, tmp_path, capsys)
         assert message in said
         assert len(said.splitlines()) == 1
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("limit", ["nan", "-0.1", "1.5", "inf"])
+def test_a_gate_is_a_fraction(audited, limit, capsys):
+    folder = audited[0]
+    with pytest.raises(SystemExit) as ended:
+        command("review", folder / "report.json", "verdicts.csv", f"--fail-on={limit}")
+    assert ended.value.code == 2
+    assert "--fail-on: invalid fraction value" in capsys.readouterr().err
+
+
+def test_a_reader_who_stops_reading_does_not_lose_the_page(tables, tmp_path):
+    """As with ``| head -1``: the rest is written to nobody, and the gate still fails."""
+    words = ["audit", tables[0] / "train.csv", "--target", "label", "--fail-on", "0.01"]
+    words = [sys.executable, "-m", "skvalue", *map(str, words), "-o", str(tmp_path / "page.html")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        said = process.stderr.read().decode()
+    assert process.returncode == 1, said
+    assert "Broken pipe" not in said
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+
+
+@pytest.mark.skipif(not find_spec("pyarrow"), reason="no pyarrow")
+def test_dates_and_decimal_numbers_of_parquet(tmp_path, capsys):
+    n, start = 60, datetime.date(2024, 1, 1)
+    frame = pd.DataFrame({
+        "day": [start + datetime.timedelta(3 * i % 50) for i in range(n)],
+        "price": [Decimal(i * 37 % 100) / 100 for i in range(n)],
+        "label": ["a", "b"] * (n // 2),
+    })  # fmt: skip
+    frame.loc[3, ["day", "price"]] = None
+    frame.to_parquet(tmp_path / "train.parquet")
+    words = ["audit", tmp_path / "train.parquet", "--target", "label", "-o", tmp_path / "page.html"]
+    assert command(*words) == 0
+    said = capsys.readouterr().out
+    assert "number price: scaled" in said
+    assert "date day: as seconds" in said

@@ -118,6 +118,95 @@ def test_reports_from_elsewhere_are_checked(report, change, name):
         AuditReport.from_json(json.dumps(record))
 
 
+ABOUT = {
+    "title": "<b>",
+    "kind": "image",
+    "fdr": -1,
+    "confidence": 5,
+    "n_samples": 1,
+    "seconds": "1",
+}
+HOSTILE = [
+    {"contents": {"0": "https://example.com/x.png"}, "about": {"kind": "image"}},
+    {"contents": {"0": "data:text/html,<script>"}, "about": {"kind": "image"}},
+    {"contents": {"0": 'data:image/png;base64,"onerror="x'}, "about": {"kind": "image"}},
+    {"contents": {"0": 3}},
+    {"contents": {"0": ["a"]}},
+    {"contents": {"0": {"a": 3}}},
+    {"contents": {"0": {"a": "x" * 200_000}}},
+    {"conflicts": [[]]},
+    {"conflicts": [[3]]},
+    {"conflicts": [[1, 2], [2, 3]]},
+    {"conflicts": 3},
+    {"listed": [1, 1]},
+    {"notes": [3]},
+    {"verdicts": {"9" * 400: True}},
+    {"values": [10**400] * 150},
+    {"values": ["x" * 3_000_000] + [0.5] * 149},
+    {"labels": ["x" * 3_000_000] + ["a"] * 149},
+    {"labels": ["a"] * 149 + [1]},
+    {"rows": {"row": [0], "forest": [10**400]}},
+    {"rows": {"row": [0, 0]}},
+    {"rows": {"row": [0], "opponents": [list(range(150))]}},
+    {"rows": {"row": [0], "more": [1]}},
+    *({"about": {name: entry}} for name, entry in ABOUT.items() if name != "title"),
+    {"about": {"fdr": 1e308}},
+    {"about": {"n_verdicts": 0}},
+    {"about": {"task": ["classification"]}},
+]
+
+
+@pytest.mark.parametrize("change", HOSTILE, ids=lambda change: repr(change)[:50])
+def test_hostile_reports_are_refused_in_a_sentence(report, change):
+    record = json.loads(report.to_json())
+    change = {**change, "about": {**record["about"], **change.get("about", {})}}
+    with pytest.raises(ValueError, match=r" must .*\. Got "):
+        AuditReport.from_json(json.dumps({**record, **change}))
+
+
+def test_infinite_values_are_refused(report):
+    text = report.to_json().replace('"values": [', '"values": [1e999, ', 1)
+    with pytest.raises(ValueError, match="values must be a number between"):
+        AuditReport.from_json(text)
+
+
+def test_mutated_reports_are_refused_or_shown(report, reviewed):
+    """Whatever a field holds: a page that escapes it, or a sentence."""
+    rng, texts = np.random.default_rng(0), [report.to_json(), reviewed.to_json()]
+    others = [
+        None,
+        True,
+        -1,
+        10**30,
+        1e308,
+        "<script>",
+        "",
+        [],
+        {},
+        [[]],
+        [{}],
+        {"": []},
+        ["x"],
+        [0],
+    ]
+    for _ in range(200):
+        record = json.loads(texts[rng.integers(2)])
+        place, key = record, rng.choice(list(record))
+        while rng.random() < 0.7 and isinstance(place[key], (dict, list)) and place[key]:
+            place = place[key]
+            key = rng.choice(list(place)) if isinstance(place, dict) else rng.integers(len(place))
+        place[key] = others[rng.integers(len(others))]
+        try:
+            read = AuditReport.from_json(json.dumps(record))
+        except ValueError:
+            continue
+        html = read.to_html()
+        assert html.count("<script") == 1
+        read.to_csv()
+        read.to_label_studio()
+        repr(read)
+
+
 def test_frames_and_verdicts_in_csv(iris, report, tmp_path):
     wrong = iris[2]
     report.to_csv(tmp_path / "list.csv")
@@ -150,6 +239,62 @@ def test_verdicts_are_checked(report, tmp_path):
             report.read_verdicts(verdicts)
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["2024-03-01", "2024-04-01"], "M8[ns]"),
+        np.array(["2024-03-01T10:00", "2024-04-01T11:30"], "M8[ns]"),
+        np.array([1, 36], "m8[h]"),
+        np.array([1.0, 2.0]),
+        np.array([True, False]),
+        np.array(["skip", "unsure"]),
+    ],
+    ids=["days", "times", "durations", "numbers", "booleans", "words"],
+)
+def test_a_label_that_an_annotator_confirms_is_right(labels, tmp_path):
+    """Labels of any kind, from the table to the tasks, the export and back."""
+    X, codes = np.arange(40.0)[:, None], np.arange(40) // 20
+    codes[:3] = 1
+    detector = LabelErrorDetector(cv=2, random_state=0, task="classification")
+    report = audit_table(X, labels[codes], detector=detector)
+    tasks = report.to_label_studio()
+    for task in tasks:
+        choice = {"type": "choices", "value": {"choices": [task["data"]["given"]]}}
+        task["annotations"] = [{"result": [choice]}]
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+    for one in (report, AuditReport.from_json(report.to_json())):
+        verdicts = one.read_verdicts(tmp_path / "export.json").verdicts
+        assert len(verdicts) == len(tasks) > 0
+        assert not any(verdicts.values())
+
+
+def test_annotators_who_skip_or_contradict_give_no_verdict(report, tmp_path):
+    label, other = str(report.labels[0]), "another"
+    cases = {  # choices of each annotator -> the verdict
+        ((label,),): False, ((other,),): True, (("Skip",), (label,)): False, (("skip",),): None,
+        (("unsure",), (label,)): False, ((other,), ("a third",)): True,
+        ((label,), (other,)): None, ((label, other),): None, ((other, "a third"),): None,
+        ((),): None,
+    }  # fmt: skip
+    rows = np.flatnonzero(report.labels == label)[: len(cases)].tolist()
+    tasks = [
+        {"data": {"row": row}, "annotations": [
+            {"completed_by": who, "result": [{"type": "choices", "value": {"choices": choices}}]}
+            for who, choices in enumerate(chosen)
+        ]}
+        for row, chosen in zip(rows, cases)
+    ]  # fmt: skip
+    again = tasks[0]["annotations"][0]  # of one annotator the last choice counts
+    tasks[0]["annotations"].insert(0, json.loads(json.dumps(again).replace(label, other)))
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+    unclear = ", ".join(map(str, rows[6:9]))
+    with pytest.warns(UserWarning, match=f"3 rows have no verdict.*rows {unclear}$"):
+        found = report.read_verdicts(tmp_path / "export.json").verdicts
+    expected = [verdict for verdict in cases.values() if verdict is not None]
+    told = [row for row, verdict in zip(rows, cases.values()) if verdict is not None]
+    assert found == dict(zip(told, expected))
+
+
 def test_label_studio(iris, report, tmp_path):
     """What annotators choose there comes back as verdicts."""
     wrong = iris[2]
@@ -175,6 +320,38 @@ def test_label_studio(iris, report, tmp_path):
             report.read_verdicts(tmp_path / "export.json")
 
 
+def test_a_label_that_looks_like_a_formula_is_none_in_a_spreadsheet(tmp_path):
+    y = np.array(["=cmd|' /C calc'!A0", "-1", "+1,5 %", "@SUM(A1)"])[np.arange(60) % 4]
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    report = audit_table(X, y, detector=LabelErrorDetector(GaussianNB(), cv=2, random_state=0))
+    report.to_csv(tmp_path / "list.csv")
+    frame = pd.read_csv(tmp_path / "list.csv", dtype=str)
+    for name in ("label", "suggestion"):
+        assert set(frame[name]) == {"'=cmd|' /C calc'!A0", "-1", "+1,5 %", "'@SUM(A1)"}
+    frame.assign(is_error="true").to_csv(tmp_path / "verdicts.csv", index=False)
+    assert len(report.read_verdicts(tmp_path / "verdicts.csv").verdicts) == len(report.listed)
+
+
+def test_a_long_label_is_refused_in_a_sentence():
+    y = np.array(["a", "b"] * 30, dtype=object)
+    y[3] = "L" * 20_000
+    with pytest.raises(
+        ValueError, match="labels must be of at most 1000 letters. Got 'one of 20000"
+    ):
+        audit_table(np.arange(60.0)[:, None], y)
+
+
+@pytest.mark.parametrize("gap", [None, float("nan")])
+def test_validation_rows_are_equal_whatever_the_type_of_their_numbers(gap):
+    """One gap makes a column of whole numbers one of floats."""
+    X = pd.DataFrame({"a": np.arange(40) * 7 % 40, "b": np.arange(40) % 3, "c": list("xyzw") * 10})
+    y, X_val = np.arange(40) % 2, X[:30].astype({"a": object})
+    X_val.loc[31] = [gap, 1, "x"]
+    X_val["a"] = X_val["a"].astype(float)
+    report = audit_table(X, y, X_val=X_val, y_val=y[:31], detector=FAST)
+    assert "validation: 30 of 31 rows are equal to a row of the table." in report.notes
+
+
 def test_the_page_is_one_file_that_escapes_what_it_shows(report, reviewed, tmp_path):
     report.to_html(tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -183,6 +360,9 @@ def test_the_page_is_one_file_that_escapes_what_it_shows(report, reviewed, tmp_p
         assert part in html
     assert "<i>virginica" not in html
     assert not re.findall(r"(src|href|url|@import)\W+(https?:)?//", html)
+    policy = re.search('http-equiv="Content-Security-Policy" content="([^"]*)"', html)[1]
+    assert policy.startswith("default-src &#39;none&#39;; img-src data:; ")
+    assert "unsafe" not in policy
     assert "error rate: not known without verdicts" in html
     assert len(re.findall("<tr data-rank", html)) == len(report.listed)
     html = reviewed.to_html()

@@ -46,6 +46,22 @@ def test_the_list_holds_the_rate(rng):
     assert 0.88 < np.mean(held) <= 1
 
 
+LISTS = [(500, 120, 2, 50), (200, 60, 2, 50), (1000, 200, 1.5, 50), (120, 40, 2, 30)]
+
+
+@pytest.mark.slow
+def test_confidence_holds_for_the_rows_without_a_verdict(rng):
+    """Lists whose curve is logistic in log rank: a list is above the rate in 5 % of the cases."""
+    above = []
+    for n, turn, slope, n_verdicts in LISTS * 200:
+        right = rng.random(n) < 1 / (1 + (turn / np.arange(1, n + 1)) ** slope)
+        places = draw_rows(n, n_verdicts, rng)
+        named = list_qvalues(fit_curve(n, places, ~right[places]), 1.645) <= 0.1
+        named[places] = False
+        above.append(bool(named.any()) and right[named].mean() > 0.1)
+    assert np.mean(above) < 0.08  # .055; .12 if labels were not drawn from the curve
+
+
 def test_q_values_rise_with_rank_and_are_means_of_the_curve():
     places = np.arange(0, 60, 2)
     curve = fit_curve(60, places, places < 20)

@@ -1,0 +1,147 @@
+"""The fields of a report from elsewhere, whose entries may be anything."""
+
+import re
+from functools import partial
+
+import numpy as np
+
+from .._utils.untrusted import choice, integer, named_fields, number, refuse
+from ._contents import plain_labels
+
+_LARGEST = 1e300  # of a number
+_LETTERS = 100_000  # of a sentence, or a picture
+_PICTURE = re.compile(r"data:image/(png|jpeg);base64,[A-Za-z0-9+/=]*")
+_OTHERS = 100  # rows for or against a label
+_NUMBERS = ("probability", "forest", "logistic", "ridge", "neighbors", "influence")
+
+_number = partial(number, lowest=-_LARGEST, highest=_LARGEST)
+
+
+def checked(record):
+    """The arguments of a report from the record of its file, or a ValueError."""
+    values, n = _array(record["values"], "values"), len(record["values"])
+    for name in ("rows", "contents", "verdicts"):
+        if not isinstance(record[name], dict):
+            refuse(name, "a dict", record[name])
+    about = _about(record["about"], n)
+    contents, verdicts = (
+        {_row_number(row, name, n): entry for row, entry in record[name].items()}
+        for name in ("contents", "verdicts")
+    )
+    for row, entry in contents.items():
+        _check_content(entry, about["kind"], f"contents[{row}]")
+    if not all(isinstance(wrong, bool) for wrong in verdicts.values()):
+        refuse("verdicts", "a record of true and false", verdicts)
+    conflicts = [_rows(group, "conflicts", n) for group in _list(record["conflicts"], "conflicts")]
+    _rows([row for group in conflicts for row in group.tolist()], "conflicts", n)
+    if any(len(group) < 2 for group in conflicts):
+        refuse("conflicts", "groups of at least two rows", record["conflicts"])
+    return {
+        "about": about,
+        "notes": [_string(note, "notes") for note in _list(record["notes"], "notes")],
+        "values": values,
+        "labels": _labels(record["labels"], "labels", n),
+        "suggestions": _labels(record["suggestions"], "suggestions", n),
+        "listed": _rows(record["listed"], "listed", n),
+        "to_review": _rows(record["to_review"], "to_review", n),
+        "conflicts": conflicts,
+        "rows": _shown_rows(record["rows"], n),
+        "contents": contents,
+        "verdicts": verdicts,
+    }
+
+
+def _about(about, n):
+    checks = {
+        "title": _string,
+        "target": _or_none(_string),
+        "task": partial(choice, among=("classification", "regression")),
+        "kind": partial(choice, among=("table", "text", "image")),
+        "n_samples": partial(integer, lowest=n, highest=n),
+        "n_features": partial(integer, lowest=0, highest=10**9),
+        "score": _string,
+        "seconds": partial(number, lowest=0, highest=1e9, strict=False),
+        "fdr": partial(number, lowest=0, highest=1),
+        "confidence": _or_none(partial(number, lowest=0.499999, highest=1)),
+        "n_verdicts": partial(integer, lowest=1, highest=10**9),
+    }
+    return dict(zip(checks, named_fields(about, "about", **checks)))
+
+
+def _or_none(check):
+    return lambda entry, name: None if entry is None else check(entry, name)
+
+
+def _string(entry, name):
+    if not isinstance(entry, str) or len(entry) > _LETTERS:
+        refuse(name, f"a string of at most {_LETTERS} letters", entry)
+    return entry
+
+
+def _list(entries, name):
+    if not isinstance(entries, list):
+        refuse(name, "a list", entries)
+    return entries
+
+
+def _array(entries, name, n=None):
+    """Numbers, or bools, as an array."""
+    if not isinstance(entries, list) or (n is not None and len(entries) != n):
+        refuse(name, f"a list of {'' if n is None else n} entries", entries)
+    for entry in entries:
+        if not isinstance(entry, bool):
+            _number(entry, name)
+    array = np.asarray(entries)
+    return array if array.dtype.kind in "biu" and n is not None else array.astype(np.float64)
+
+
+def _labels(entries, name, n):
+    """Labels: all of them strings, or numbers."""
+    texts = isinstance(entries, list) and all(isinstance(entry, str) for entry in entries)
+    if texts and len(entries) == n:
+        return plain_labels(np.array(entries, dtype=object))
+    return _array(entries, name, n)
+
+
+def _rows(rows, name, n):
+    """Different row numbers."""
+    found = np.array([integer(row, name, 0, n - 1) for row in _list(rows, name)], dtype=np.intp)
+    if len(np.unique(found)) < len(found):
+        refuse(name, "different row numbers", rows)
+    return found
+
+
+def _row_number(text, name, n):
+    return integer(int(text) if text.isdecimal() and len(text) < 20 else text, name, 0, n - 1)
+
+
+def _check_content(entry, kind, name):
+    """Columns, a text, or a picture that the page holds itself: nothing is to be loaded."""
+    if kind == "table":
+        for cell in entry.values() if isinstance(entry, dict) else [entry]:
+            _string(cell if isinstance(entry, dict) else None, name)
+    elif kind == "text":
+        _string(entry, name)
+    elif not _PICTURE.fullmatch(_string(entry, name)):
+        refuse(name, "a PNG or JPEG picture as a data URI", entry)
+
+
+def _shown_rows(rows, n):
+    """The columns, of equal lengths, the row numbers among which are such."""
+    columns = {"row": [], **rows}
+    lengths = {len(column) if isinstance(column, list) else -1 for column in columns.values()}
+    if len(lengths) != 1 or -1 in lengths:
+        refuse("rows", "columns of one length", sorted(lengths))
+    _rows(columns["row"], "rows['row']", n)
+    for name, column in columns.items():
+        if name in ("supporters", "opponents"):
+            for others in column:
+                _rows(_list(others, name)[: _OTHERS + 1], name, n)
+                if len(others) > _OTHERS:
+                    refuse(name, f"lists of at most {_OTHERS} rows", others)
+        elif name in _NUMBERS:
+            for entry in column:
+                _or_none(_number)(entry, f"rows[{name!r}]")
+        elif name != "row":
+            refuse("rows", "the columns of a report", name)
+    return columns
