@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import jinja2
+from docutils import nodes
 from jinja2.sandbox import SandboxedEnvironment
 from numpydoc.docscrape_sphinx import SphinxDocString
 
@@ -24,6 +25,7 @@ version = release = skvalue.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "sphinx_copybutton",
     "sphinx_design",
@@ -113,6 +115,15 @@ SphinxDocString.load_config = lambda self, config: _load_config(
 )
 
 
+def _link_scikit_learn(app, env, node, content):
+    """Link names of scikit-learn to its pages; an inventory would have to be fetched."""
+    name = node["reftarget"]
+    if name.startswith("sklearn."):
+        page = f"https://scikit-learn.org/stable/modules/generated/{name}.html"
+        return nodes.reference("", "", content, refuri=page, internal=False)
+
+
 def setup(app):
-    """Register the filter of members."""
+    """Register the filter of members and the links to scikit-learn."""
     app.connect("autodoc-skip-member", _skip_foreign_members)
+    app.connect("missing-reference", _link_scikit_learn)

