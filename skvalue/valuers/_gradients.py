@@ -57,7 +57,7 @@ class BaseGradientValuer(BaseInSampleValuer):
         wanted = BUILT_IN.get(self.model) if built_in else None
         return Capabilities(
             regression=True, task=wanted or self.task,
-            allow_nd=not built_in,
+            allow_nd=not built_in, products=True,
             squares=False, values_are_public=True, protects_groups=self.unit == "party",
         )  # fmt: skip
 

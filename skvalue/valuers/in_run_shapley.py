@@ -307,7 +307,7 @@ class InRunShapleyValuer(BaseValuer):
         return Capabilities(
             regression=True,
             task=(_MODELS.get(self.model) if built_in else None) or self.task,
-            allow_nd=not built_in, means=False,
+            allow_nd=not built_in, products=True, means=False,
         )  # fmt: skip
 
     # The fit --------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from ..derivatives import (
 )
 
 _BLOCK = 2**21  # numbers in a block
+_MOST = 1e75  # of the design, so that products of four numbers are finite
 _UTILITIES = ("neg_loss", "accuracy", "neg_mean_squared_error", "r2", "roc_auc")
 _MEANS = _UTILITIES[:-1]
 
@@ -61,6 +62,12 @@ def train(estimator, X, labels, X_val, y_val, weights, utility):
     """Fit a model, and evaluate its utility; `y_val` are codes or targets."""
     model = linear_model(clone(estimator).fit(X, labels), X, labels)
     points = model.design(X_val)
+    for name, rows in (("X", model.X), ("X_val", points)):
+        if np.abs(rows).max() > _MOST:
+            raise ValueError(
+                f"{name} must hold numbers of at most {_MOST:g} in absolute value in the linear "
+                f"model, for its Hessian to be finite: scale them. Got {np.abs(rows).max():g}."
+            )
     z = points @ model.theta
     by_point, value, gradient = evaluate(utility, model, z, y_val, weights)
     # No rows: the same decision everywhere, of probabilities 1/C or the mean target.
@@ -266,7 +273,7 @@ class InfluenceValuer(BaseValuer):
     def _capabilities(self):
         return Capabilities(
             regression=True, task=task_of("auto", self.estimator),
-            any_rows=True, means=False, names=self.estimator is not None,
+            any_rows=True, products=not hasattr(self.estimator, "steps"), means=False, names=self.estimator is not None,
         )  # fmt: skip
 
     def _model(self, problem):

@@ -186,7 +186,7 @@ class UnrolledValuer(BaseInSampleValuer):
     @property
     def _capabilities(self):
         return Capabilities(
-            regression=True, task=self.task, squares=False,
+            regression=True, task=self.task, products=True, squares=False,
             allow_nd=not isinstance(self.model, str),
         )  # fmt: skip
 
