@@ -226,6 +226,18 @@ def test_stated_errors_are_those_of_redrawn_noise():
 
 
 @SEEDED
+@pytest.mark.parametrize("batch_size", [None, 30])
+def test_the_report_says_that_groups_are_not_the_unit(batch_size):
+    X, y, points = problem(2)
+    valuer = small_noise(batch_size=batch_size)
+    alone = valuer.fit(X, y, **points).privacy_
+    report = valuer.fit(X, y, groups=np.arange(120) % 5, **points).privacy_
+    sentence = "groups as wholes: the unit is one row of a group"
+    assert sentence in report.not_protected and sentence not in alone.not_protected
+    assert sentence in str(report) and report.unit == alone.unit == "row"
+
+
+@SEEDED
 def test_values_are_for_the_curator():
     X, y, points = problem(2)
     valuer = small_noise().fit(X, y, groups=np.arange(120) % 5, **points)
