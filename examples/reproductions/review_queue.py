@@ -75,7 +75,7 @@ def say(y, rows, rng):
 
 
 def reviewed(queue, y, rng, n_answers=120):
-    """Wrong labels after answers on 120 rows, and at the stop; answers and CPU seconds at the stop."""
+    """Wrong labels after answers on 120 rows and at the stop; answers and CPU seconds till then."""
     start, at_limit, at_stop = process_time(), None, None
     while at_limit is None or at_stop is None:
         rows = queue.next()
