@@ -69,6 +69,7 @@ SLOW = {
     "audit/plot_audit_images.py",
     "audit/plot_audit_table.py",
     "audit/plot_audit_texts.py",
+    "audit/plot_review_queue.py",
     "cleaning/plot_clean_then_train.py",
     "cleaning/plot_grid_search_cleaning.py",
     "collaborative/plot_price_of_privacy.py",
