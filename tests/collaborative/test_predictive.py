@@ -19,7 +19,7 @@ from skvalue.collaborative import (
     reward_gain,
 )
 from skvalue.exceptions import PriorOutweighsWarning
-from skvalue.semivalues import enumerate_semivalue
+from skvalue.semivalues import enumerate_semivalue, tabulated_semivalue
 
 from .parties import noisy_posterior, noisy_sum, release_all
 
@@ -72,6 +72,36 @@ class TestValues:
         assert scorer.gain(temper=0.0) == 0
         assert abs(scorer.values_[3]) < 1e-15  # no rows
         assert scorer.values_[2] < 0 < scorer.values_[0]
+
+    @pytest.mark.parametrize("semivalue", ["banzhaf", "leave-one-out", (4, 1)])
+    def test_other_semivalues(self, semivalue):
+        scorer = means(semivalue=semivalue)
+        expected = tabulated_semivalue(means().coalition_values_, semivalue)
+        np.testing.assert_allclose(scorer.values_, expected, atol=1e-12)
+        each = [means(y_val=[point], semivalue=semivalue).values_ for point in POINTS]
+        error = np.std(each, axis=0, ddof=1) / np.sqrt(len(POINTS))
+        np.testing.assert_allclose(scorer.validation_error_, error, atol=1e-12)
+        many = [(i, 50, 15.0 + i, 0.1) for i in range(13)]
+        sampled = means(many, semivalue=semivalue, n_permutations=400, random_state=0)
+
+        def utility(some):
+            members = [sampled.parties_[i] for i in some]
+            return np.mean(log_density(sampled, members) - log_density(sampled, []))
+
+        exact = enumerate_semivalue(utility, 13, semivalue)
+        assert (np.abs(sampled.values_ - exact) < 4.5 * sampled.values_error_ + 1e-5).all()
+
+    @pytest.mark.parametrize("pair", [(0, 1), (0, 2), (1, 3)])
+    def test_two_names_gain_nothing_under_banzhaf(self, pair):
+        game = means().coalition_values_
+        i, j = pair
+        numbers = np.arange(8)
+        low, high = numbers & ((1 << j) - 1), (numbers >> j) << (j + 1)
+        merged = game[(low | high) | np.where(numbers >> i & 1, 1 << j, 0)]
+        one = tabulated_semivalue(merged, "banzhaf")[i]
+        assert means(semivalue="banzhaf").values_[list(pair)].sum() == pytest.approx(one, abs=1e-12)
+        shapley = tabulated_semivalue(merged)[i]
+        assert abs(means().values_[list(pair)].sum() - shapley) > 1e-3 or 3 in pair
 
     def test_errors_over_points(self):
         scorer = means()
@@ -192,6 +222,8 @@ class TestRewards:
     def test_refusals(self):
         with pytest.raises(ValueError, match="scorer must have a party of a value above 0"):
             RhoShapleyReward().fit(means(FACTS[2:]))
+        with pytest.raises(ValueError, match="scorer must have semivalue='shapley'"):
+            RhoShapleyReward().fit(means(semivalue="banzhaf"))
 
 
 class TestRewardGain:

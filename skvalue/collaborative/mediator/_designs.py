@@ -1,10 +1,10 @@
-"""Coalitions of parties, their log-likelihoods, and Shapley values from their values."""
+"""Coalitions of parties, their log-likelihoods, and semivalues from their values."""
 
 import numpy as np
 from sklearn.utils import gen_batches
 
 from ...samplers import draw_orders, prefix_marginals, prefix_masks
-from ...semivalues import tabulated_semivalue
+from ...semivalues import size_weights, tabulated_semivalue
 
 _BLOCK = 4_000_000  # log-likelihoods in a block
 
@@ -34,9 +34,9 @@ class AllCoalitions:
                 np.add(rows[: 2**i], columns[i], out=rows[2**i : 2 ** (i + 1)])
             yield rows
 
-    def shapley(self, values):
-        """Shapley values, and their standard errors, which are 0."""
-        return tabulated_semivalue(values), np.zeros(self.masks.shape[1])
+    def semivalues(self, values, semivalue):
+        """Semivalues of the parties, and their standard errors, which are 0."""
+        return tabulated_semivalue(values, semivalue), np.zeros(self.masks.shape[1])
 
 
 class PrefixCoalitions:
@@ -60,12 +60,11 @@ class PrefixCoalitions:
         for block in gen_batches(len(self.masks), max(1, _BLOCK // len(loglik))):
             yield self.masks[block].astype(float) @ loglik.T
 
-    def shapley(self, values):
+    def semivalues(self, values, semivalue):
         """Mean marginal contributions, and their standard errors over pairs of permutations."""
         n_pairs, _, n = self._pairs.shape
         utilities = np.concatenate([np.zeros((n_pairs, 2, 1)), values[self._places]], axis=2)
-        gains = np.array(
-            [prefix_marginals(*pair, np.ones(n)) for pair in zip(self._pairs, utilities)]
-        )
+        weights = n * size_weights(semivalue, n)
+        gains = np.array([prefix_marginals(*pair, weights) for pair in zip(self._pairs, utilities)])
         errors = gains.std(axis=0, ddof=1) / np.sqrt(n_pairs) if n_pairs > 1 else np.zeros(n)
         return gains.mean(axis=0), errors

@@ -1,4 +1,4 @@
-"""Base of the scorers of parties: coalitions evaluated from releases, and their Shapley values."""
+"""Base of the scorers of parties: coalitions evaluated from releases, and their semivalues."""
 
 import warnings
 from abc import ABCMeta, abstractmethod
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.fits import swap_in
 from ..._utils.sklearn import HasMethods, Interval
+from ...semivalues import check_semivalue
 from ..models import bind, check_prior, check_releases, warn_of_few_rows
 from ._designs import AllCoalitions, PrefixCoalitions
 from ._grid import grid_particles
@@ -41,6 +42,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
 
     _parameter_constraints: dict = {
         "model": [HasMethods(["sample_prior", "log_prior", "party_loglik", "predict_logpdf"])],
+        "semivalue": [str, tuple, list, callable],
         "n_particles": [Interval(Integral, 40, None, closed="left"), None],
         "n_permutations": [Interval(Integral, 2, None, closed="left")],
         "min_ess": [Interval(Real, 0, None, closed="left")],
@@ -48,9 +50,17 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
     }
 
     def __init__(
-        self, model, *, n_particles=None, n_permutations=400, min_ess=100, random_state=None
+        self,
+        model,
+        *,
+        semivalue="shapley",
+        n_particles=None,
+        n_permutations=400,
+        min_ess=100,
+        random_state=None,
     ):
         self.model = model
+        self.semivalue = semivalue
         self.n_particles = n_particles
         self.n_permutations = n_permutations
         self.min_ess = min_ess
@@ -74,6 +84,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
     def _value(self, releases, game, utility):
         """Evaluate the coalitions by a utility, and set the fitted attributes."""
         model, order, n = game.model, game.order, len(releases)
+        semivalue = check_semivalue(self.semivalue, custom=True)
         seeds = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32)
         rng, enumerated = np.random.default_rng(seeds), n <= EXACT_PARTIES
         if enumerated:
@@ -96,15 +107,15 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             values, replicates, points = evaluated(utility.on(particles), particles, design)
         empty = ~design.masks.any(axis=1)
         values[empty], replicates[empty] = 0.0, 0.0
-        # Utilities of coalitions give Shapley values, also within replicates, for standard errors.
+        # Utilities of coalitions give semivalues, also within replicates, for standard errors.
         back = np.argsort(order)
-        shapley, errors = design.shapley(values)
-        by_replicate = np.array([design.shapley(column)[0] for column in replicates.T])
+        found, errors = design.semivalues(values, semivalue)
+        by_replicate = np.array([design.semivalues(x, semivalue)[0] for x in replicates.T])
         learnt = dict(
             releases_=releases,
             parties_=list(releases),
             model_=model,
-            values_=shapley[back],
+            values_=found[back],
             values_error_=np.hypot(errors, _error(by_replicate.T))[back],
             standalone_values_=values[design.singles][back],
             grand_value_=float(values[design.grand]),
@@ -121,7 +132,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
                 coalition_values_error_=_error(replicates)[numbers],
             )
         if points is not None:
-            by_point = np.array([design.shapley(column)[0] for column in points.T])
+            by_point = np.array([design.semivalues(x, semivalue)[0] for x in points.T])
             learnt |= dict(validation_error_=_error(by_point.T)[back])
         swap_in(self, **learnt, _game=replace(game, utility=utility, particles=particles))
         if warning is not None:  # last, since a filter may turn the warning into an error

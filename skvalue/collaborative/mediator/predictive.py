@@ -14,7 +14,7 @@ class PredictiveValueScorer(PartyScorer):
     """Value of parties by what their releases add to a model's predictions.
 
     The value of a coalition is the mean log predictive density of the mediator's validation points
-    under its posterior, less that under the prior. The value of a party is its Shapley value. A
+    under its posterior, less that under the prior. The value of a party is its `semivalue`. A
     party maximizes its expected value by a release of rows that it believes in, as long as it does
     not know the validation points; wrong labels and noise have values of at most about 0. The value
     of rows that predict is the same whether they were collected or copied: copies are paid.
@@ -26,6 +26,11 @@ class PredictiveValueScorer(PartyScorer):
     ----------
     model : model
         As in `BayesianSurpriseScorer`.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \
+            default="shapley"
+        The semivalue of the parties, see `skvalue.semivalues.size_weights`. Under "banzhaf" the
+        value of a party is the sum of those of two names that it splits itself up into, in any
+        game; pay it with `skvalue.rewards.payments`.
     n_particles : int, default=None
         Number of particles of each sampled posterior. None takes 600, and fewer above 12 parties,
         such that their total number does not grow. A model of one parameter with a method
@@ -43,7 +48,7 @@ class PredictiveValueScorer(PartyScorer):
     parties_ : list
         Names of the parties.
     values_ : ndarray of shape (n_parties,)
-        Shapley values in the order of `parties_`, in nats per validation point; they sum to
+        Values in the order of `parties_`, in nats per validation point; Shapley values sum to
         `grand_value_`.
     values_error_ : ndarray of shape (n_parties,)
         Standard errors of the computation.

@@ -125,7 +125,8 @@ class RhoShapleyReward(BaseEstimator):
         TypeError
             If `scorer` is not such a scorer.
         ValueError
-            If no party, or all parties together, have a value above 0.
+            If no party, or all parties together, have a value above 0, or values are another
+            semivalue.
         """
         if not isinstance(scorer, PartyScorer):
             raise TypeError(
@@ -133,6 +134,11 @@ class RhoShapleyReward(BaseEstimator):
                 f"an object of type {type(scorer).__name__}."
             )
         check_is_fitted(scorer, "values_")
+        if scorer.semivalue != "shapley":
+            raise ValueError(
+                "scorer must have semivalue='shapley', to which rewards are proportional. Got "
+                f"{scorer.semivalue!r}."
+            )
         values, alone = scorer.values_.copy(), scorer.standalone_values_.copy()
         grand_value = scorer.grand_value_
         if values.max() <= 0 or grand_value <= 0:

@@ -19,9 +19,13 @@ class BayesianSurpriseScorer(PartyScorer):
 
     The value of a coalition is the Kullback-Leibler divergence of its posterior from the prior. The
     posterior takes the noise of every release into account, so that on average a party with
-    stronger privacy has a smaller value. The value of a party is its Shapley value. No rows are
-    needed, only the releases. A release that contradicts the prior surprises, whether its rows are
-    informative or not: see `PredictiveValueScorer` where rows are not trusted.
+    stronger privacy has a smaller value. The value of a party is its `semivalue`. No rows are
+    needed, only the releases.
+
+    These values are not for money: a release that contradicts the prior surprises, whether its rows
+    are informative or not. Wrong labels and garbage kept about three quarters of an honest share,
+    and rows sent several times are paid again. Where rows are not trusted, take
+    `PredictiveValueScorer`.
 
     Parameters
     ----------
@@ -29,6 +33,11 @@ class BayesianSurpriseScorer(PartyScorer):
         `BayesianLinear`, `BayesianLogistic`, `GaussianMean`, or any object with the methods
         ``sample_prior(size, rng)``, ``log_prior(phi)``, ``party_loglik(phi, release)`` and
         ``predict_logpdf(phi, X, y)``, see the user guide.
+    semivalue : {"shapley", "banzhaf", "leave-one-out"}, tuple (alpha, beta) or callable, \
+            default="shapley"
+        The semivalue of the parties, see `skvalue.semivalues.size_weights`. Under "banzhaf" the
+        value of a party is the sum of those of two names that it splits itself up into, in any
+        game; pay it with `skvalue.rewards.payments`.
     n_particles : int, default=None
         Number of particles of each sampled posterior. None takes 600, and fewer above 12 parties,
         such that their total number does not grow. A model of one parameter with a method
@@ -46,7 +55,7 @@ class BayesianSurpriseScorer(PartyScorer):
     parties_ : list
         Names of the parties.
     values_ : ndarray of shape (n_parties,)
-        Shapley values in the order of `parties_`, in nats; they sum to `grand_value_`.
+        Values in the order of `parties_`, in nats; Shapley values sum to `grand_value_`.
     values_error_ : ndarray of shape (n_parties,)
         Standard errors of the computation.
     coalition_values_ : ndarray of shape (2**n_parties,)
