@@ -34,8 +34,14 @@ def make_training(
     if weights_val is not None and np.ptp(weights_val) == 0:
         weights_val = None  # equal weights are left out: not every scorer accepts them
     scorer = check_scorer(estimator, scoring, weights_val, classes)
-    if empty_utility is None:
-        empty_utility = empty_utility_of(scoring, scorer, X_val, y_val, weights_val, classes)
+    if empty_utility is None or isinstance(empty_utility, str):
+        if empty_utility not in (None, "prior"):
+            raise ValueError(
+                f"empty_utility must be a number, 'prior' or None. Got {empty_utility!r}."
+            )
+        empty_utility = empty_utility_of(
+            scoring, scorer, X_val, y_val, weights_val, classes, prior=empty_utility == "prior"
+        )
     training = Training(
         seeded(estimator, random_state), X, y, classes, sample_weight, X_val, y_val, weights_val,
         scoring, scorer, _error_score(error_score, empty_utility), device,

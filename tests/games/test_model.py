@@ -396,6 +396,21 @@ def test_empty_utility_is_the_score_of_the_constant_prediction(rng, data, scorin
     assert game.empty_utility == pytest.approx(expected, abs=1e-12)
 
 
+def test_empty_utility_of_class_frequencies(data):
+    X, y, X_val, _ = data
+    y_val = np.r_[np.zeros(15, int), np.ones(5, int)] == 1
+    y_val = np.unique(y)[y_val.astype(int)]
+    game = ModelGame(GaussianNB(), X, y, X_val, y_val, empty_utility="prior")
+    assert game.empty_utility == 0.75
+    assert game.utility([[False] * len(y)])[0] == 0.75
+    balanced = ModelGame(
+        GaussianNB(), X, y, X_val, y_val, scoring="balanced_accuracy", empty_utility="prior"
+    )
+    assert balanced.empty_utility == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="empty_utility must be a number, 'prior' or None"):
+        ModelGame(GaussianNB(), *data, empty_utility="mean")
+
+
 @pytest.mark.parametrize("weights", [None, np.linspace(0, 1, 20)])
 def test_empty_utility_of_a_regression(data, weights):
     X, _, X_val, _ = data

@@ -50,15 +50,19 @@ def check_scorer(estimator, scoring, sample_weight_val, classes=None):
     return scorer
 
 
-def empty_utility_of(scoring, scorer, X_val, y_val, sample_weight_val, classes):
-    """Utility of the empty coalition: 1/C, or the score of the constant prediction.
+def empty_utility_of(scoring, scorer, X_val, y_val, sample_weight_val, classes, prior=False):
+    """Utility of the empty coalition: 1/C unless `prior`, or the score of the constant prediction.
 
     The constant prediction is that of `DummyClassifier(strategy="prior")` or `DummyRegressor`
     fitted on the validation targets with their weights; classes they lack have probability 0.
     Raises ValueError for a scorer that cannot score it.
     """
     name = scorer_name(scoring, classes is not None)
-    if classes is not None and (name in _ONE_OF_C or repr(scorer) in _SCORERS_ONE_OF_C):
+    if (
+        classes is not None
+        and not prior
+        and (name in _ONE_OF_C or repr(scorer) in _SCORERS_ONE_OF_C)
+    ):
         return 1.0 / len(classes)
     if name in _AUC:
         return 0.5

@@ -9,10 +9,11 @@ estimator : estimator, default=None
 [utility]
 scoring : str or callable, default=None
     Scorer of the utility; None means the score of the estimator (accuracy or R2).
-empty_utility : float, default=None
-    Utility of the empty coalition. None is 1/C for accuracy and balanced accuracy; for any other
-    scorer the score of the constant prediction: `DummyClassifier(strategy="prior")` or
-    `DummyRegressor()` fitted on the validation targets.
+empty_utility : float or "prior", default=None
+    Utility of the empty coalition. "prior" is the score of the constant prediction:
+    `DummyClassifier(strategy="prior")` or `DummyRegressor()` fitted on the validation targets, so
+    that rows are not paid for class frequencies that the buyer knows. None is the same, but 1/C for
+    accuracy and balanced accuracy.
 error_score : "empty", "raise" or float, default="empty"
     Utility of a coalition whose fit or score fails. "empty" uses that of the empty coalition,
     "raise" raises the error. It is an error in any case if all rows together fail.

@@ -8,7 +8,7 @@ from ._sizes import near_rows
 
 
 def class_game(
-    n, n_neighbors, n_classes, utility="soft", semivalue="shapley", min_coalition=0
+    n, n_neighbors, n_classes, utility="soft", semivalue="shapley", min_coalition=0, empty=None
 ):  # fmt: skip
     """Tables of the classification game: values as a function of rank.
 
@@ -40,6 +40,8 @@ def class_game(
         The semivalue, see `skvalue.semivalues.check_semivalue`.
     min_coalition : int, default=0
         Number of rows that a coalition has at least.
+    empty : float, default=None
+        Utility of the empty coalition; None is 1 / C for "soft" and 0 for "original".
 
     Returns
     -------
@@ -58,10 +60,11 @@ def class_game(
     sums = np.concatenate([[0.0], np.cumsum(inv[1:])])
     inv[0] = 1.0 / (votes if soft else n_neighbors)
     pairs = max(n - 1, 1)
-    base = base_match = gain = 0.0
+    empty = soft / n_classes if empty is None else empty
+    base, base_match, gain = -sizes[0] * empty / n, 0.0, 0.0
     if soft:
         h = (sizes[1:] / np.arange(2, votes + 1)).sum()
-        base, base_match = -sizes[0] / (n_classes * n), -h / (n * pairs)
+        base_match = -h / (n * pairs)
         gain = h / pairs + (sizes[0] - sizes.sum() / votes) / n
     return ClassTables(
         n=n, votes=votes, inv=inv, sums=sums, base=float(base), base_match=float(base_match),
