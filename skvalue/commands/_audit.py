@@ -3,8 +3,9 @@
 import json
 import os
 
+from .._utils.writing import write_files
 from ..review import LabelErrorDetector, audit_table
-from ._files import check_output, write_all, write_text
+from ._files import check_output
 from ._progress import watched
 from ._rows import add_table, read_rows
 
@@ -61,12 +62,12 @@ def check_outputs(options, inputs):
 def write_report(report, options):
     """Write the files that were asked for, all of them or none, and print their names."""
     made = {
-        options.output: lambda: write_text(report.to_html()),
-        options.json: lambda: write_text(report.to_json()),
-        options.csv: lambda: write_text(report.to_csv()),
-        options.tasks: lambda: write_text(json.dumps(report.to_label_studio())),
+        options.output: report.to_html,
+        options.json: report.to_json,
+        options.csv: report.to_csv,
+        options.tasks: lambda: json.dumps(report.to_label_studio()),
     }
-    write_all({path: make() for path, make in made.items() if path is not None})
+    write_files({path: make() for path, make in made.items() if path is not None})
     for path in filter(None, made):
         print(f"{path}: {os.path.getsize(path):,} bytes.")
 

@@ -3,8 +3,9 @@
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils.multiclass import type_of_target
 
+from .._utils.writing import write_files
 from ..selection import ValueFilter
-from ._files import KINDS, check_output, pandas, read_table, write_all, write_frame
+from ._files import KINDS, check_output, pandas, read_table, write_frame
 from ._methods import add_method, make_valuer
 from ._progress import watched
 from ._rows import add_table, read_rows
@@ -51,7 +52,7 @@ def _run(options):
     writers = {options.output: write_frame(kept, options.output)}
     if options.report is not None:
         writers[options.report] = write_frame(_dropped(row_filter, table), options.report)
-    write_all(writers)
+    write_files(writers)
     print(f"{options.output}: {len(kept)} of {len(table)} rows; the others have the lowest values.")
 
 

@@ -1,4 +1,4 @@
-"""Tables read from files, and files that are written as a whole or not at all."""
+"""Tables that are read from files and written to files."""
 
 import csv
 import os
@@ -96,7 +96,7 @@ def check_output(path, name, kinds, others=()):
     """Refuse a path that could not be written, or that is one of the others, before any work."""
     if path is None:
         return
-    folder = os.path.dirname(os.path.abspath(path))
+    folder = os.path.dirname(os.path.realpath(path))
     if ending_of(path) not in kinds:
         raise ValueError(f"{name} must end in one of {', '.join(kinds)}. Got {path}.")
     if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
@@ -123,26 +123,3 @@ def write_frame(frame, path):
             frame.reset_index(drop=True).to_feather(file)
 
     return write
-
-
-def write_text(text):
-    """Write a text as UTF-8."""
-    return lambda file: file.write(text.encode("utf-8"))
-
-
-def write_all(writers):
-    """Write several files, all of them or none: `writers` maps a path to a function of a file.
-
-    Each is written to a temporary file of its folder; they are renamed when all are complete.
-    """
-    parts = {path: f"{path}.{os.getpid()}.part" for path in writers}
-    try:
-        for path, write in writers.items():
-            with open(parts[path], "wb") as file:
-                write(file)
-        for path, part in parts.items():
-            os.replace(part, path)
-    finally:
-        for part in parts.values():
-            if os.path.exists(part):
-                os.remove(part)

@@ -3,8 +3,9 @@
 import os
 
 from .._utils.untrusted import read_text
+from .._utils.writing import write_files
 from ..review import AuditReport, corrections_of, fix_table, read_corrections
-from ._files import check_output, ending_of, pandas, write_all, write_frame
+from ._files import check_output, ending_of, pandas, write_frame
 
 _KINDS = (".csv", ".tsv", ".txt")
 _SHOWN = 20  # changes that are printed
@@ -51,7 +52,6 @@ def _run(options):
             file.read(), corrections, encoding=options.encoding, separator=options.sep
         )
     changed = pandas().DataFrame([vars(change) for change in changes])
-    writers = {options.output: lambda file: file.write(raw)}
-    write_all(writers | {changes_path: write_frame(changed, changes_path)})
+    write_files({options.output: raw, changes_path: write_frame(changed, changes_path)})
     print(*changes[:_SHOWN], sep="\n")
     print(f"{options.output}: {len(changes)} corrections, listed in {changes_path}.")

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ._files import KINDS, check_output, pandas, write_all, write_frame
+from .._utils.writing import write_files
+from ._files import KINDS, check_output, pandas, write_frame
 from ._methods import PRIVATE, add_method, make_valuer
 from ._progress import watched
 from ._rows import add_table, read_rows
@@ -32,7 +33,7 @@ def _run(options):
     columns = {"row": np.arange(len(valuer.values_)), "value": valuer.values_}
     if getattr(valuer, "values_error_", None) is not None:
         columns["error"] = valuer.values_error_
-    write_all({options.output: write_frame(pandas().DataFrame(columns), options.output)})
+    write_files({options.output: write_frame(pandas().DataFrame(columns), options.output)})
     if options.epsilon is not None:
         print(valuer.privacy_)
     print(f"{options.output}: the values of {len(rows.X)} rows by {options.method}.")

@@ -12,9 +12,10 @@ from functools import partial
 import numpy as np
 
 from .._utils.untrusted import read_text
+from .._utils.writing import replaced
 from ..privacy import Ledger
 from .maps import BuyerModel
-from .seller import SellerRelease, Summary
+from .seller import SellerRelease, Summary, most_bytes
 
 
 def main(arguments=None, prog="python -m skvalue.priarta"):
@@ -54,20 +55,33 @@ def _parser(prog):
 def _summarize(options):
     if (options.ledger is None) != (options.dataset_name is None):
         raise ValueError("--ledger and --dataset-name must be given together.")
-    if os.path.exists(options.output):
+    if os.path.exists(options.output) and os.path.getsize(options.output):
         raise ValueError(f"--output must be a new file. Got {options.output}, which exists.")
-    open(options.output, "x").close()  # fail before the ledger is charged
+    seller, rows = _seller(options), read_rows(options.rows)
+    text = None
     try:
-        seller = _release(options)
-    except BaseException:
-        os.remove(options.output)
-        raise
-    seller.summary_.save(options.output)
+        with replaced([options.output]) as [file]:
+            # The space is taken before the ledger is charged: a full disk costs nothing.
+            file.write(bytes(most_bytes(seller.model.n_dimensions)))
+            file.flush()
+            os.fsync(file.fileno())
+            text = seller.fit(rows).summary_.to_json()
+            file.seek(0)
+            file.write(text.encode("ascii"))
+            file.truncate()
+    except OSError as error:
+        if text is None:
+            raise
+        print(text)
+        raise OSError(
+            f"--output could not be written after the release ({error}): the summary was printed, "
+            "keep it."
+        ) from error
     print(f"{options.output}: {os.path.getsize(options.output)} bytes.")
     print(seller.privacy_)
 
 
-def _release(options):
+def _seller(options):
     model = BuyerModel.load(options.model)
     if options.ledger is not None and not os.path.isfile(options.ledger):
         raise ValueError(
@@ -77,7 +91,7 @@ def _release(options):
         )
     ledger = None if options.ledger is None else Ledger(options.ledger, options.dataset_name)
     told = {"delta": options.delta, "relation": options.relation, "ledger": ledger}
-    return SellerRelease(model, options.epsilon, **told).fit(read_rows(options.rows))
+    return SellerRelease(model, options.epsilon, **told)
 
 
 def _check(options):

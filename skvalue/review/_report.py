@@ -9,6 +9,7 @@ from sklearn.utils import Bunch
 
 from .._utils.optional import needed
 from .._utils.untrusted import read_record
+from .._utils.writing import write_files
 from ._checked import checked
 from ._exchange import guarded, label_studio_tasks, verdicts_of
 from ._page import page
@@ -301,8 +302,7 @@ class AuditReport:
 def _write(text, path):
     if path is None:
         return text
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write(text)
+    write_files({path: text})
     return None
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from full_disk import full_disk
 from sklearn.preprocessing import StandardScaler
 
 from skvalue.priarta import BuyerModel, Identity, PriArTaScorer, PrincipalComponents, Summary
 from skvalue.priarta.__main__ import main, read_rows
+from skvalue.priarta.seller import most_bytes
 from skvalue.privacy import Ledger
 
 from .markets import gaussian_rows
@@ -255,6 +257,49 @@ def test_command_charges_a_ledger_for_what_it_can_write(folder, tmp_path, capsys
     assert command(*words, tmp_path / "b.json") == 2
     assert "the release must fit what is left of the budget" in capsys.readouterr().err
     assert not (tmp_path / "b.json").exists()
+
+
+def test_a_full_disk_costs_no_budget(tmp_path, capsys, monkeypatch):
+    """The space is taken before the charge; what cannot be written then is printed."""
+    maps = [Identity().fit(np.zeros((2, 50))) for _ in range(2)]
+    BuyerModel(*maps, np.zeros(50), 1.0).save(tmp_path / "model")
+    np.save(tmp_path / "rows.npy", np.zeros((10, 50)))
+    ledger = Ledger(tmp_path / "ledger", "rows", epsilon=1.0, delta=1e-5)
+    words = ["summarize", tmp_path / "model", tmp_path / "rows.npy", "--epsilon", 0.4]
+    words += ["--delta", 1e-6, "--ledger", tmp_path / "ledger", "--dataset-name", "rows", "-o"]
+    out = tmp_path / "summary.json"
+    with full_disk(20_000):  # enough for the ledger
+        assert command(*words, out) == 2
+    assert "File too large" in capsys.readouterr().err
+    assert ledger.n_charges == 0
+    assert not out.exists()
+    out.touch()  # as a process that is killed may leave it
+    assert command(*words, out) == 0
+    assert ledger.n_charges == 1
+    assert out.stat().st_size <= most_bytes(50)
+    capsys.readouterr()
+
+    def full(*paths):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    assert command(*words, tmp_path / "lost.json") == 2
+    said = capsys.readouterr()
+    assert "could not be written after the release ([Errno 28] No space" in said.err
+    assert Summary.from_json(said.out).n_samples == 10
+    assert ledger.n_charges == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "rows.npy", "ledger", out.name}
+
+
+@pytest.mark.parametrize("name", ["config.json", "weights.npz"])
+def test_a_folder_is_exported_whole_or_not_at_all(name, folder, tmp_path):
+    model = folder[0].model_
+    size = (folder[1] / name).stat().st_size
+    with full_disk(size - 1), pytest.raises(OSError):
+        model.save(tmp_path / "new")
+    assert os.listdir(tmp_path / "new") == []
+    model.save(tmp_path / "new")
+    assert BuyerModel.load(tmp_path / "new").fingerprint == model.fingerprint
 
 
 def test_files_of_rows(tmp_path):

@@ -13,15 +13,15 @@ from ..._utils.untrusted import refuse_no_file
 _NETWORK, _PLAIN = "weights.safetensors", "weights.npz"
 
 
-def save_weights(folder, arrays, network):
-    """Write named arrays to a folder, which is created; `network` selects safetensors."""
-    write = _safetensors().save_file if network else _save_npz
-    os.makedirs(folder, exist_ok=True)
-    write(arrays, os.path.join(folder, _NETWORK if network else _PLAIN))
+def weights_file(arrays, network):
+    """Name and content of the file of named arrays; `network` selects safetensors."""
+    if network:
+        return _NETWORK, _safetensors().save(arrays)
+    return _PLAIN, lambda file: np.savez(file, **arrays)
 
 
 def load_weights(folder, network):
-    """Read named arrays from an untrusted folder; `network` as in `save_weights`.
+    """Read named arrays from an untrusted folder; `network` as in `weights_file`.
 
     The arrays are together no larger than the file.
     """
@@ -35,10 +35,6 @@ def load_weights(folder, network):
     except Exception as error:  # a damaged file can raise anything
         kind = "a safetensors file" if network else "an uncompressed npz file of numbers"
         raise ValueError(f"{name} must be {kind}. Got {error}.") from None
-
-
-def _save_npz(arrays, path):
-    np.savez(path, **arrays)
 
 
 def _load_npz(path):

@@ -8,9 +8,10 @@ from numbers import Real
 import numpy as np
 
 from ..._utils.untrusted import checked_array, read_record, read_text, refuse
+from ..._utils.writing import write_files
 from ...privacy import clip_rows
 from ._modules import LATENTS, NETWORKS, REPRESENTATIONS, as_rows, class_named, count_rows, name_of
-from ._weights_file import load_weights, save_weights
+from ._weights_file import load_weights, weights_file
 
 _FORMAT, _VERSION = "skvalue.priarta.BuyerModel", 1
 _CONFIG = "config.json"
@@ -140,9 +141,11 @@ class BuyerModel:
                 f"folder must be one without a model: sellers may use the model that it has, whose "
                 f"summaries fit no other. Got {os.fspath(folder)!r}: delete it or name another one."
             )
-        save_weights(folder, arrays, _has_network(config))
-        with open(os.path.join(folder, _CONFIG), "w", encoding="utf8") as file:
-            json.dump({**config, "fingerprint": self.fingerprint}, file, indent=1, allow_nan=False)
+        name, weights = weights_file(arrays, _has_network(config))
+        record = {**config, "fingerprint": self.fingerprint}
+        contents = {name: weights, _CONFIG: json.dumps(record, indent=1, allow_nan=False)}
+        os.makedirs(folder, exist_ok=True)
+        write_files({os.path.join(folder, name): contents[name] for name in contents})
 
     @classmethod
     def load(cls, folder):

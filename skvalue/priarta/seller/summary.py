@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from ..._utils.untrusted import from_base64, read_record, refuse, to_base64
+from ..._utils.writing import write_files
 from ...privacy import GaussianEvent
 from ._checks import MOST_DIMENSIONS, checked_facts, checked_moments
 from .mechanism import noise_of, statistic_sensitivity
@@ -157,8 +158,7 @@ class Summary:
         path : str or path-like
             The file.
         """
-        with open(path, "w", encoding="ascii") as file:
-            file.write(self.to_json())
+        write_files({path: self.to_json()})
 
     @classmethod
     def from_json(cls, text):

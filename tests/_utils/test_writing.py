@@ -1,0 +1,147 @@
+"""Files that skvalue writes: whole or not at all, of the mode they had, through links."""
+
+import ast
+import os
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from full_disk import full_disk
+from sklearn.naive_bayes import GaussianNB
+
+import skvalue
+from skvalue import DataShapleyValuer, LabelErrorDetector, PriArTaScorer
+from skvalue.commands import main
+from skvalue.priarta import SellerRelease
+from skvalue.review import audit_table
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("jinja2")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning"),
+    pytest.mark.skipif(sys.platform == "win32", reason="no modes, no limits"),
+]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A table of 60 rows and its validation points, as files."""
+    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("table")
+    X = rng.normal(size=(60, 2)).round(2)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "label": np.where(X[:, 0] > 0, "x", "y")})
+    frame[:40].to_csv(folder / "train.csv", index=False)
+    frame[40:].to_csv(folder / "val.csv", index=False)
+    return folder
+
+
+def command(table, name, *words):
+    words = [name, table / "train.csv", "--target", "label", *words]
+    if main([*map(str, words), "--validation", str(table / "val.csv")]):
+        raise OSError("the command failed")
+
+
+@cache
+def report(table):
+    frame = pd.read_csv(table / "train.csv")
+    detector = LabelErrorDetector(GaussianNB(), random_state=0)
+    return audit_table(frame[["a", "b"]], frame["label"].to_numpy(), detector=detector)
+
+
+def summary():
+    model = PriArTaScorer(max_norm=1.0).fit(np.eye(2)).model_
+    return SellerRelease(model).fit(np.ones((50, 2))).summary_
+
+
+def checkpoint(path):
+    valuer = DataShapleyValuer(GaussianNB(), max_evaluations=100, checkpoint=path, random_state=0)
+    valuer.fit(np.arange(40.0).reshape(20, 2), np.arange(20) % 2)
+
+
+PRIVATE = ["--method", "tknn", "--epsilon", "1"]
+# Name of a file, and the function that writes it.
+WRITERS = {
+    "value.csv": lambda path, table: command(table, "value", "-o", path),
+    "value.feather": lambda path, table: command(table, "value", "-o", path),
+    "private.csv": lambda path, table: command(table, "value", "-o", path, *PRIVATE),
+    "clean.csv": lambda path, table: command(table, "clean", "-o", path),
+    "audit.html": lambda path, table: command(table, "audit", "-o", path),
+    "to_html": lambda path, table: report(table).to_html(path),
+    "to_json": lambda path, table: report(table).to_json(path),
+    "to_csv": lambda path, table: report(table).to_csv(path),
+    "to_label_studio": lambda path, table: report(table).to_label_studio(path),
+    "summary": lambda path, table: summary().save(path),
+    "checkpoint": lambda path, table: checkpoint(path),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_modes_stay_and_links_are_followed(name, table, tmp_path):
+    """Nothing is opened through a link that another user placed beside the file."""
+    path, victim = tmp_path / name, tmp_path / "victim"
+    victim.write_text("of another user")
+    planted = tmp_path / f"{name}.{os.getpid()}.part"
+    planted.symlink_to(victim)
+    before = set(os.listdir(tmp_path))
+    WRITERS[name](path, table)
+    umask = os.umask(0)
+    os.umask(umask)
+    assert path.stat().st_mode & 0o777 == (0o600 if name == "checkpoint" else 0o666 & ~umask)
+    content = path.read_bytes()
+    path.chmod(0o640)
+    (tmp_path / "links").mkdir()
+    link = tmp_path / "links" / name
+    link.symlink_to(path)
+    if name != "checkpoint":  # which refuses other files
+        path.write_text("earlier")
+    WRITERS[name](link, table)
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert len(path.read_bytes()) > len(content) / 2
+    assert set(os.listdir(tmp_path)) == before | {name, "links"}
+    assert victim.read_text() == "of another user"
+
+
+@pytest.mark.parametrize("name", [name for name in WRITERS if name != "checkpoint"])
+def test_a_full_disk_leaves_the_earlier_file(name, table, tmp_path):
+    path = tmp_path / name
+    path.write_text("earlier")
+    with full_disk(20), pytest.raises(OSError):
+        WRITERS[name](path, table)
+    assert path.read_text() == "earlier"
+    assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_pipes_and_folders_are_refused(make, table, tmp_path):
+    make(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="path must be a file. Got a folder, a pipe or a device"):
+        summary().save(tmp_path / "pipe")
+
+
+@pytest.mark.skipif(os.geteuid() == 0 if hasattr(os, "geteuid") else True, reason="is root")
+def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path):
+    path = tmp_path / "summary"
+    path.touch(mode=0o400)
+    with pytest.raises(PermissionError, match="summary"):
+        summary().save(path)
+
+
+def opens(node):
+    """Whether a call opens a file for writing, or has another function write it."""
+    function = getattr(node.func, "id", getattr(node.func, "attr", ""))
+    if function in ("open", "fdopen") and len(node.args) > 1:
+        return bool(set("wax+") & set(str(getattr(node.args[1], "value", ""))))
+    return function in ("NamedTemporaryFile", "mkstemp", "write_text", "write_bytes", "savetxt")
+
+
+def test_one_function_writes_all_files():
+    root = Path(skvalue.__file__).parent
+    found = {
+        str(path.relative_to(root))
+        for path in root.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and opens(node)
+    }
+    assert found == {os.path.join("_utils", "writing.py")}
