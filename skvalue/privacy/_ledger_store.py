@@ -4,6 +4,7 @@ import os
 import sqlite3
 import time
 from contextlib import closing, contextmanager, suppress
+from operator import itemgetter
 from pathlib import Path
 
 from .._utils.checks import check_delta, check_epsilon, check_relation
@@ -18,6 +19,7 @@ _TABLES = (
     "label TEXT NOT NULL, time TEXT NOT NULL, process INTEGER NOT NULL)",
     f"PRAGMA application_id = {_APPLICATION}",
 )
+_who = itemgetter("number", "label", "time", "process")  # what a charge is known by
 
 
 def _check_terms(stored, given, where):
@@ -79,6 +81,7 @@ class FileStore:
     def __init__(self, path, dataset_name):
         self.path = path
         self._dataset_name = dataset_name
+        self._seen = []  # charges that were read or made: a file without them is another one
 
     def usable(self):
         return True
@@ -90,14 +93,18 @@ class FileStore:
         )
 
     def _create(self, terms):
-        """Create the file, which no other process has created."""
+        """Create the file, which no other process has created; none is left on an error."""
         os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        with self._begin() as connection:
-            for statement in _TABLES:
-                connection.execute(statement)
-            connection.execute(
-                "INSERT INTO terms VALUES (:dataset_name, :epsilon, :delta, :relation)", terms
-            )
+        try:
+            with self._begin() as connection:
+                for statement in _TABLES:
+                    connection.execute(statement)
+                connection.execute(
+                    "INSERT INTO terms VALUES (:dataset_name, :epsilon, :delta, :relation)", terms
+                )
+        except BaseException:
+            os.remove(self.path)
+            raise
 
     def _check_own(self):
         """Refuse a file that is no ledger, from its first bytes alone: nothing of it changes."""
@@ -111,7 +118,7 @@ class FileStore:
                 break
             time.sleep(0.01)
         if not header:
-            self._refuse("an empty file: a damaged ledger, or none")
+            self._refuse("an empty file: a damaged ledger, or none; remove it if it never was one")
         if header[:15] != b"SQLite format 3" or header[68:] != _APPLICATION.to_bytes(4):
             self._refuse("another kind of file")
 
@@ -153,7 +160,8 @@ class FileStore:
         except OSError as error:
             self._refuse(error)
         with self._begin("DEFERRED") as connection:
-            return _check_terms(self._contents(connection)[0], terms, self.path)
+            stored, self._seen = self._contents(connection)
+            return _check_terms(stored, terms, self.path)
 
     def _contents(self, connection):
         found = connection.execute("SELECT * FROM terms").fetchall()
@@ -169,10 +177,19 @@ class FileStore:
         return terms, [dict(row) for row in rows]
 
     def _present(self, connection):
-        """The contents, if the file still belongs to this data set."""
+        """The contents, if the file still belongs to this data set and has all former charges."""
         given = dict.fromkeys(("epsilon", "delta", "relation"))
+        seen = self._seen  # before the file is read: other threads may charge meanwhile
         terms, rows = self._contents(connection)
-        return _check_terms(terms, {**given, "dataset_name": self._dataset_name}, self.path), rows
+        _check_terms(terms, {**given, "dataset_name": self._dataset_name}, self.path)
+        if list(map(_who, rows[: len(seen)])) != list(map(_who, seen)):
+            raise RuntimeError(
+                f"the ledger's file must hold the {len(seen)} charges that it held before: "
+                f"{self.path!r} was restored from a backup or made anew, and its budget would be "
+                "spent twice. Put the latest file back, or make a new Ledger."
+            )
+        self._seen = rows
+        return terms, rows
 
     def _require_file(self):
         """Refuse to make a file that was removed anew: it would be a new budget."""
@@ -191,6 +208,7 @@ class FileStore:
     @contextmanager
     def transaction(self):
         self._require_file()
+        added = []
         with self._begin() as connection:
 
             def append(event, label, time, process, relation):
@@ -199,6 +217,10 @@ class FileStore:
                     "INSERT INTO charges (event, label, time, process) VALUES (?, ?, ?, ?)",
                     (event, label, time, process),
                 )
+                row = {"number": cursor.lastrowid, "event": event, "label": label}
+                added.append({**row, "time": time, "process": process})
                 return cursor.lastrowid
 
-            yield (*self._present(connection), append)
+            terms, rows = self._present(connection)
+            yield terms, rows, append
+        self._seen = rows + added

@@ -15,6 +15,8 @@ from .events import (
 )
 
 _INTERVAL = 1e-4  # width of the grid for small losses; losses are rounded pessimistically
+_MOST = 1e6  # largest loss of which dp-accounting makes a grid
+_LARGE = 1e5  # scale of integer noise from which dp-accounting needs much memory
 _LONGEST = 50.0  # largest loss on a grid of this width
 _REACH = 9.5  # standard deviations on the grid; the mass beyond (1e-21) has infinite loss
 
@@ -27,6 +29,11 @@ def compose_plds(parts):
 @lru_cache(maxsize=8)
 def _composed(parts):
     longest = max(_largest_loss(event) for event, _ in parts)
+    if longest > _MOST:
+        raise ValueError(
+            f"events that are composed must have a privacy loss of at most {_MOST:g}. Got one of "
+            f"{longest:.3g}: its noise hides nothing."
+        )
     interval = _INTERVAL * 10 ** max(0, math.ceil(math.log10(longest / _LONGEST)))
     plds = (_event_pld(event, interval).self_compose(count) for event, count in parts)
     return reduce(lambda left, right: left.compose(right), plds)
@@ -73,7 +80,7 @@ def _noise_pld(event, probability, replaced, interval):
         case OpaqueEvent():
             bound = DifferentialPrivacyParameters(event.epsilon, event.delta)
             return library.from_privacy_parameters(bound, interval)
-        case DiscreteGaussianEvent(contributions=1):
+        case DiscreteGaussianEvent(contributions=1) if event.scale < _LARGE:
             return library.from_discrete_gaussian_mechanism(
                 event.scale, sensitivity=event.step, **options
             )

@@ -28,6 +28,12 @@ def _check_fields(event):
     """Check and convert every field of a noise event by its type."""
     checks = {field.name: _CHECKS[field.type] for field in fields(event)}
     _set(event, **{name: check(getattr(event, name), name) for name, check in checks.items()})
+    size = event.step if "step" in checks else event.sensitivity
+    if not 1e-50 <= event.scale / size <= 1e50:
+        raise ValueError(
+            f"scale must be between 1e-50 and 1e50 times the sensitivity, {size:g}: other noise "
+            f"hides nothing, or all. Got {event.scale!r}."
+        )
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class GaussianEvent:
     Parameters
     ----------
     scale : float
-        Standard deviation of the noise.
+        Standard deviation of the noise, from 1e-50 to 1e50 times the sensitivity.
     sensitivity : float, default=1.0
         L2 sensitivity under `relation`.
     relation : {"null", "add_remove", "replace"}, default="replace"
@@ -70,7 +76,8 @@ class DiscreteGaussianEvent:
     Parameters
     ----------
     scale : float
-        Scale of the noise; its standard deviation is at most this.
+        Scale of the noise; its standard deviation is at most this. From 1e-50 to 1e50
+        times `step`.
     contributions : int, default=1
         Number of coordinates that differ between neighbours (M).
     step : int, default=1
@@ -102,7 +109,8 @@ class LaplaceEvent:
     Parameters
     ----------
     scale : float
-        Scale of the noise; its standard deviation is sqrt(2) times this.
+        Scale of the noise; its standard deviation is sqrt(2) times this. From 1e-50 to 1e50
+        times the sensitivity.
     sensitivity : float, default=1.0
         L1 sensitivity under `relation`.
     relation : {"null", "add_remove", "replace"}, default="replace"

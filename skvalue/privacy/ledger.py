@@ -96,6 +96,11 @@ class Ledger:
 
     Notes
     -----
+    A ledger notices that its file was replaced by an earlier copy or a new one, by the charges that
+    it has read or made itself. A file that is replaced while no program has it open, or that is
+    removed before a new ledger is made, cannot be told from the right one: keep the file where only
+    you can write, and never restore it from a backup.
+
     The total is valid for any use that later mechanisms make of earlier results. If later *charges*
     (their noise, or whether they are made) also depend on earlier results, it is proved for
     continuous Gaussian noise and for sums of epsilons and deltas; with other noise, fix the sizes
@@ -179,7 +184,8 @@ class Ledger:
             If the budget in the file would be exceeded, the relation of the event does not imply
             that of the ledger, or the file is damaged.
         RuntimeError
-            If the file is missing, or a ledger in memory is used outside its process.
+            If the file is missing or lacks charges that it had, or a ledger in memory is used
+            outside its process.
         TypeError
             If event is not an event.
         """
@@ -189,7 +195,7 @@ class Ledger:
         with self._lock, self._store.transaction() as (terms, rows, append):
             self._require_affordable(event, terms, _events(rows))
             relation = terms["relation"] or event.relation
-            time = datetime.now(UTC).isoformat(timespec="seconds")
+            time = datetime.now(UTC).isoformat(timespec="milliseconds")
             number = append(record, str(label), time, os.getpid(), relation)
         return Charge(number, event, str(label), time, os.getpid())
 

@@ -113,7 +113,7 @@ def test_laplace_against_integrals(shift, epsilon):
     assert get_delta(LaplaceEvent(scale, shift), epsilon) == pytest.approx(expected, abs=1e-7)
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 900.0, 1e5, 1e300])
+@pytest.mark.parametrize("epsilon", [1.0, 900.0, 1e5, 1e49])
 def test_laplace_noise_of_any_size(epsilon):
     event = LaplaceEvent(1.0, sensitivity=epsilon)
     assert get_epsilon(event, 1e-5) == pytest.approx(epsilon, rel=3e-5)

@@ -11,6 +11,7 @@ from skvalue.privacy import (
     DiscreteGaussianEvent,
     GaussianEvent,
     LaplaceEvent,
+    Ledger,
     OpaqueEvent,
     PoissonSampledEvent,
     SelfComposedEvent,
@@ -18,6 +19,7 @@ from skvalue.privacy import (
     event_from_dict,
     event_to_dict,
     get_delta,
+    get_epsilon,
 )
 
 EVENTS = [
@@ -81,6 +83,31 @@ def test_replace_is_two_steps():
 def test_bad_scale_is_refused(cls, scale):
     with pytest.raises(ValueError, match="scale must be a finite number above 0"):
         cls(scale)
+
+
+@pytest.mark.parametrize("cls", [GaussianEvent, DiscreteGaussianEvent, LaplaceEvent])
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e200, 1e308])
+def test_noise_of_no_use_is_refused(cls, scale):
+    with pytest.raises(ValueError, match="scale must be between 1e-50 and 1e50 times the sens"):
+        cls(scale)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("cls", [GaussianEvent, DiscreteGaussianEvent, LaplaceEvent])
+@pytest.mark.parametrize("scale", [1e-49, 1e-8, 1e-4, 1e12, 1e49])
+def test_noise_of_any_size_has_a_cost(cls, scale):
+    """Or an error that says why it has none."""
+    event = cls(scale, relation="null")
+    assert 0 <= get_delta(event, 1.0) <= 1
+    assert get_epsilon(event, 1e-5) >= 0
+    ledger = Ledger(None, "rows", epsilon=3.0, delta=1e-5)
+    ledger.charge(LaplaceEvent(3.0, relation="null"))
+    if scale > 1:
+        assert ledger.charge(event).number == 2
+    else:
+        message = "the release must fit what is left|must have a privacy loss of at most 1e"
+        with pytest.raises(ValueError, match=message):
+            ledger.charge(event)
 
 
 GAUSSIAN = GaussianEvent(1.0, relation="null")

@@ -7,6 +7,7 @@ import os
 import pickle
 import random
 import secrets
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from itertools import count
 
 import numpy as np
 import pytest
+from full_disk import full_disk
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.model_selection import GridSearchCV
 
@@ -210,6 +212,45 @@ def test_the_budget_is_that_in_the_file(tmp_path):
     for fixed in (ledger, Ledger(None, "d", **BUDGET)):
         with pytest.raises(AttributeError):
             fixed.epsilon = 100.0
+
+
+@pytest.mark.parametrize("replaced", ["by a backup", "by a new file"])
+def test_a_replaced_file_is_no_new_budget(replaced, tmp_path):
+    path, backup = tmp_path / "budget.sqlite", tmp_path / "backup"
+    ledger = Ledger(path, "d", **BUDGET)
+    other = Ledger(path, "d")
+    ledger.charge(GaussianEvent(10.0))
+    shutil.copy(path, backup)
+    ledger.charge(GaussianEvent(10.0))
+    assert other.n_charges == 2
+    if replaced == "by a backup":
+        shutil.copy(backup, path)
+    else:
+        path.unlink()
+        Ledger(path, "d", **BUDGET).charge(GaussianEvent(10.0))
+    for each in (ledger, other):
+        for use in (lambda e=each: e.charge(GaussianEvent(10.0)), lambda e=each: e.spent):
+            with pytest.raises(RuntimeError, match="must hold the 2 charges that it held before"):
+                use()
+    again = Ledger(path, "d")  # which has seen no other file
+    assert again.charge(GaussianEvent(10.0)).number == 2
+
+
+@pytest.mark.parametrize("limit", [0, 5000])
+def test_a_failed_creation_leaves_nothing(limit, tmp_path):
+    path = tmp_path / "budget.sqlite"
+    with full_disk(limit), pytest.raises(ValueError, match="path must be a ledger's SQLite file"):
+        Ledger(path, "d", **BUDGET)
+    assert os.listdir(tmp_path) == []
+    assert Ledger(path, "d", **BUDGET).charge(GaussianEvent(10.0)).number == 1
+
+
+def test_a_charge_that_a_full_disk_refuses_is_none(tmp_path):
+    ledger = Ledger(tmp_path / "budget.sqlite", "d", **BUDGET)
+    with full_disk(100), pytest.raises(ValueError, match="path must be a ledger's SQLite file"):
+        ledger.charge(GaussianEvent(10.0))
+    assert ledger.n_charges == 0
+    assert ledger.charge(GaussianEvent(10.0)).number == 1
 
 
 def test_a_large_budget_affords_discrete_noise(path):
