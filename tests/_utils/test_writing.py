@@ -132,7 +132,8 @@ def opens(node):
     """Whether a call opens a file for writing, or has another function write it."""
     function = getattr(node.func, "id", getattr(node.func, "attr", ""))
     if function in ("open", "fdopen") and len(node.args) > 1:
-        return bool(set("wax+") & set(str(getattr(node.args[1], "value", ""))))
+        mode = getattr(node.args[1], "value", None)
+        return isinstance(mode, str) and bool(set("wax+") & set(mode))
     return function in ("NamedTemporaryFile", "mkstemp", "write_text", "write_bytes", "savetxt")
 
 
