@@ -4,8 +4,8 @@ import os
 
 from .._utils.untrusted import read_text
 from .._utils.writing import write_files
-from ..review import AuditReport, corrections_of, fix_table, read_corrections
-from ._files import check_output, ending_of, pandas, write_frame
+from ..review import AuditReport, corrections_of, corrections_to_csv, fix_table, read_corrections
+from ._files import check_output, ending_of
 
 _KINDS = (".csv", ".tsv", ".txt")
 _SHOWN = 20  # changes that are printed
@@ -51,7 +51,6 @@ def _run(options):
         raw, changes = fix_table(
             file.read(), corrections, encoding=options.encoding, separator=options.sep
         )
-    changed = pandas().DataFrame([vars(change) for change in changes])
-    write_files({options.output: raw, changes_path: write_frame(changed, changes_path)})
+    write_files({options.output: raw, changes_path: corrections_to_csv(changes)})
     print(*changes[:_SHOWN], sep="\n")
     print(f"{options.output}: {len(changes)} corrections, listed in {changes_path}.")

@@ -3,7 +3,7 @@
 from ._audit import audit_table
 from ._detector import LabelErrorDetector
 from ._duplicates import duplicate_groups
-from ._mend import Correction, corrections_of, fix_table, read_corrections
+from ._mend import Correction, corrections_of, corrections_to_csv, fix_table, read_corrections
 from ._queue import ReviewQueue, head_to_accept
 from ._read import Reading, read_table
 from ._report import AuditReport
@@ -18,6 +18,7 @@ __all__ = [
     "ReviewQueue",
     "audit_table",
     "corrections_of",
+    "corrections_to_csv",
     "count_errors",
     "draw_rows",
     "duplicate_groups",

@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 
 from .._utils.untrusted import refuse, refuse_no_file
-from ._exchange import unguarded
+from ._exchange import guarded, unguarded
+from ._read_text import decode, name_columns, split
 
 COLUMNS = ("row", "column", "old", "new", "why", "accept")
 _TRUE, _FALSE, _REMOVE = ("true", "1", "yes"), ("false", "0", "no", ""), "remove"
-_SEPARATORS = ",;\t|"
+_FIRST = 2  # number of the first row below the header
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Correction:
     Parameters
     ----------
     row : int
-        Row as a spreadsheet counts: the header is row 1, the first row of entries is row 2.
+        Row as a spreadsheet counts: the header is row 1, the first row of entries is row 2. Empty
+        lines and those before the header do not count; a file without a header starts at row 2.
     column : str
         Name of the column.
     old : str
@@ -51,7 +53,7 @@ class Correction:
         return f"row {self.row}, {self.column}: {self.old!r} -> {done}"
 
 
-def fix_table(raw, corrections, *, encoding=None, separator=None):
+def fix_table(raw, corrections, *, encoding=None, separator=None, header=None, skip_lines=0):
     """Apply corrections to the bytes of a CSV file; what is not corrected keeps its bytes.
 
     Quotes, line ends, the encoding and its mark, decimal commas and line breaks in fields stay.
@@ -62,12 +64,12 @@ def fix_table(raw, corrections, *, encoding=None, separator=None):
         The content of the file.
     corrections : iterable of Correction
         Those with ``accept=False`` are left out.
-    encoding : str, default=None
-        Name of the encoding; None is the one that its mark names, UTF-8 if the bytes are UTF-8, and
-        else Windows-1252.
-    separator : str, default=None
-        Character between fields; None is that of ``,``, ``;``, tab and ``|`` with which the header
-        has most fields.
+    encoding, separator : str, default=None
+        As of `read_table`: None is what the bytes tell.
+    header : bool, default=None
+        As of `read_table`.
+    skip_lines : int, default=0
+        As of `read_table`.
 
     Returns
     -------
@@ -81,7 +83,7 @@ def fix_table(raw, corrections, *, encoding=None, separator=None):
     ValueError
         If a field does not hold the old entry of its correction: the table has changed since; if
         there is no such row or column; if a field is corrected twice; if the encoding has no such
-        character; or if the bytes are no table of this encoding.
+        character; or if the bytes are no table.
 
     Examples
     --------
@@ -90,104 +92,99 @@ def fix_table(raw, corrections, *, encoding=None, separator=None):
     >>> fix_table(raw, [Correction(2, "sold", "yes", "no")])[0]
     b'name;sold\\r\\n"Ann; Co";no\\r\\nBo;  1,50\\r\\n'
     """
-    text, encoding = _decoded(raw, encoding)
-    start, separator = _lead(text, separator)
-    records = list(_records(text, start, separator))
-    changes = [change for change in corrections if change.accept]
-    edits = [(*_edit(text, records, separator, change), change) for change in changes]
-    edits.sort(key=lambda edit: edit[:2])
-    parts, last = [], (0, 0)
-    for first, end, new, change in edits:
-        if first < last[1] or (first, end) == last:
-            raise ValueError(f"corrections must change a field once. Got {change} a second time.")
-        parts.append(text[last[1] : first].encode(encoding))
-        try:
-            parts.append(new.encode(encoding))
-        except UnicodeEncodeError:
-            refuse("new", f"of characters that the encoding {encoding} has", str(change))
-        last = first, end
-    parts.append(text[last[1] :].encode(encoding))
-    return b"".join(parts), [change for *_, change in edits]
+    text, codec = decode(raw, encoding)
+    if text.encode(codec) != raw:
+        refuse("encoding", "one that gives the bytes of the file back", encoding)
+    fields, _ = split(text, separator, skip_lines)
+    names, rows = name_columns(fields.records, header)
+    edits = {}
+    for change in sorted((c for c in corrections if c.accept), key=lambda c: c.row):
+        place, of_row = (
+            _place(change, names, rows, codec),
+            edits.setdefault(change.row - _FIRST, {}),
+        )
+        if place in of_row or None in of_row or (of_row and place is None):
+            raise ValueError(f"corrections must change a field once. Got {change} as well.")
+        of_row[place] = change
+    lines, start = fields.lines, skip_lines
+    start += bool(re.fullmatch(r"sep=.\s*", lines[start], re.IGNORECASE))
+    parts = ["\ufeff" * text.startswith("\ufeff"), *lines[:start]]
+    for row, end in enumerate(fields.ends, len(rows) - len(fields.records)):
+        record, start = "".join(lines[start:end]), end
+        parts.append(_edited(record, edits.get(row, {}), fields.separator))
+    changes = [change for of_row in edits.values() for change in of_row.values()]
+    return "".join([*parts, *lines[start:]]).encode(codec), changes
 
 
-def _decoded(raw, encoding):
-    """The text, with its mark of the encoding, and the codec that gives the same bytes back."""
-    names = ("utf-8", "cp1252", "latin-1") if encoding is None else (encoding,)
-    if encoding is None and b"\0" in raw[:1000]:
-        names = ("utf-16-be",) if raw[:2] == b"\xfe\xff" or raw[:1] == b"\0" else ("utf-16-le",)
-    for name in names:
-        try:
-            text = raw.decode(name)
-            if text.encode(name) == raw:
-                return text, name
-        except (UnicodeError, LookupError):
-            continue
-    raise ValueError(f"encoding must be that of the table. Got {encoding}, which is not.")
-
-
-def _lead(text, separator):
-    """Where the header starts, after a mark and a line that names the separator; the separator."""
-    lead = re.match("\ufeff?(?:sep=(.)\r?\n)?", text, re.IGNORECASE)
-    if separator is None and lead[1] is None:
-        header = next(io.StringIO(text[lead.end() :]), "")
-        separator = max(_SEPARATORS, key=lambda each: len(_spans(header, each)))
-    return lead.end(), separator or lead[1]
-
-
-def _records(text, start, separator):
-    """Fields of every record, of empty lines too, and where it starts and ends in the text."""
-    read = start
-
-    def lines():
-        nonlocal read
-        for line in io.StringIO(text[start:], newline=""):
-            read += len(line)
-            yield line
-
-    try:
-        for fields in csv.reader(lines(), delimiter=separator, strict=True):
-            yield fields, start, read
-            start = read
-    except csv.Error as error:
-        raise ValueError(
-            f"the table must be of fields. Got {error} after {start} letters."
-        ) from None
-
-
-def _spans(record, separator):
-    """Where the fields of a record start and end, quotes included."""
-    field = re.compile(rf'"(?:[^"]|"")*"|[^{re.escape(separator)}\r\n]*')
-    spans, at = [], 0
-    while True:
-        spans.append(field.match(record, at).span())
-        at = spans[-1][1] + 1
-        if record[at - 1 : at] != separator:
-            return spans
-
-
-def _edit(text, records, separator, change):
-    """Start and end of what a correction replaces, and what stands there then."""
-    names = [name.strip() for name in records[0][0]] if records else []
-    if not 2 <= change.row <= len(records):
-        refuse("row", f"a row from 2 to {len(records)}, the header being row 1", change.row)
-    if names.count(change.column) != 1:
-        refuse("column", f"one column of {', '.join(names[:20])}", change.column)
-    fields, start, end = records[change.row - 1]
+def _place(change, names, rows, codec):
+    """Number of the column that a correction changes, None for the whole row, or an error."""
+    if not _FIRST <= change.row < len(rows) + _FIRST:
+        refuse("row", f"a row from {_FIRST} to {len(rows) + 1}, the header being 1", change.row)
+    if change.column not in names:
+        refuse("column", f"one of {', '.join(names[:20])}", change.column)
     place = names.index(change.column)
-    found = fields[place].strip() if len(fields) == len(names) else "a line of other fields"
-    if found != change.old.strip():
+    found = rows[change.row - _FIRST][place]
+    if found.strip() != change.old.strip():
         raise ValueError(
             f"old must be what the table holds, or it has changed since. Got row {change.row}, "
             f"column {change.column!r}: expected {change.old!r}, found {found!r}."
         )
     if change.new is None:
-        return start, end, ""
-    first, last = (start + at for at in _spans(text[start:end], separator)[place])
-    new, special = change.new, (separator, '"', "\n", "\r")
-    quoted = text[first : first + 1] == '"' or any(each in new for each in special)
-    if quoted or (new == "" and len(names) == 1):
-        new = '"' + new.replace('"', '""') + '"'
-    return first, last, new
+        return None
+    try:
+        change.new.encode(codec)
+    except UnicodeEncodeError:
+        refuse("new", f"of characters that the encoding {codec} has", str(change))
+    return place
+
+
+def _edited(record, edits, separator):
+    """The text of a record with its corrections, by the number of the column."""
+    at = len(record) - len(record.lstrip("\r\n"))  # empty lines before it
+    if None in edits:
+        return record[:at]
+    field, parts = re.compile(rf'"(?:[^"]|"")*"|[^{re.escape(separator)}\r\n]*'), [record[:at]]
+    for place in range(max(edits, default=-1) + 1):
+        found = field.match(record, at)
+        new = edits[place].new if place in edits else None
+        if new is None:
+            new = found[0]
+        elif found[0].startswith('"') or re.search(rf'[{re.escape(separator)}"\r\n]', new):
+            new = '"' + new.replace('"', '""') + '"'
+        parts += [new, record[found.end() : found.end() + 1]]
+        at = found.end() + 1
+    return "".join([*parts, record[at:]])
+
+
+def corrections_to_csv(corrections):
+    """Write corrections as text that `read_corrections` reads, and no spreadsheet as a formula.
+
+    Parameters
+    ----------
+    corrections : iterable of Correction
+        What `fix_table` changed, or is to change.
+
+    Returns
+    -------
+    text : str
+        A CSV file with the columns row, column, old, new, why and accept.
+
+    Examples
+    --------
+    >>> from skvalue.review import Correction, corrections_to_csv
+    >>> print(corrections_to_csv([Correction(2, "label", "ja", "nein")]))
+    row,column,old,new,why,accept
+    2,label,ja,nein,,true
+    <BLANKLINE>
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for c in corrections:
+        accept = _REMOVE if c.new is None else str(c.accept).lower()
+        texts = map(guarded, (c.column, c.old, c.new or "", c.why))
+        writer.writerow([c.row, *texts, accept])
+    return out.getvalue()
 
 
 def read_corrections(path):
@@ -212,9 +209,7 @@ def read_corrections(path):
     """
     refuse_no_file(path, "corrections")
     with open(path, "rb") as file:
-        text = _decoded(file.read(), None)[0]
-    start, separator = _lead(text, None)
-    header, *lines = (fields for fields, *_ in _records(text, start, separator) if fields)
+        (header, *lines) = split(decode(file.read())[0])[0].records
     missing = [name for name in COLUMNS if name not in header and name != "why"]
     if missing:
         refuse("corrections", f"a CSV file with the columns {', '.join(COLUMNS)}", header)
@@ -228,9 +223,10 @@ def _correction(entries):
         refuse("row", "a row number", row)
     if word not in (*_TRUE, *_FALSE, _REMOVE):
         refuse("accept", "true, false or remove", word)
-    column, old, new = (unguarded(entries.get(name, "")) for name in ("column", "old", "new"))
+    texts = ("column", "old", "new", "why")
+    column, old, new, why = (unguarded(entries.get(name, "")) for name in texts)
     new = None if word == _REMOVE else new
-    return Correction(int(row), column, old, new, entries.get("why", ""), word not in _FALSE)
+    return Correction(int(row), column, old, new, why, word not in _FALSE)
 
 
 def corrections_of(report):
@@ -258,7 +254,7 @@ def corrections_of(report):
         refuse("report", "one of classes, since a prediction is no entry of a table", report)
     return [
         Correction(
-            row + 2, str(report.about["target"]), str(report.labels[row]),
+            row + _FIRST, str(report.about["target"]), str(report.labels[row]),
             str(report.suggestions[row]), "the label is wrong by a verdict",
         )
         for row, is_error in sorted(report.verdicts.items())

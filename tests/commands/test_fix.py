@@ -83,7 +83,7 @@ def test_removed_rows_and_no_corrections(audited, tmp_path):
     lines = raw.split(b"\r\n")
     assert new.read_bytes() == b"\r\n".join(lines[:4] + lines[5:])
     assert len(pd.read_csv(tmp_path / "list.csv")) == 1
-    out.write_text("row,column,old,new,why,accept\n")
+    out.write_text("row,column,old,new,why,accept\n5,label,high,low,,false\n")
     assert command("fix", table, out, "-o", new) == 0
     assert new.read_bytes() == raw
 
@@ -92,7 +92,7 @@ def test_what_is_refused(audited, tmp_path, capsys):
     folder, raw, _ = audited
     table, report = folder / "train.csv", folder / "report.json"
     ok = tmp_path / "ok.csv"
-    ok.write_text("row,column,old,new,why,accept\n")
+    ok.write_text("row,column,old,new,why,accept\n5,label,high,low,,\n")
     (tmp_path / "table.parquet").write_bytes(b"")
     for words, message in [
         ([table, ok, "-o", table], "-o must be a file that is not used otherwise"),

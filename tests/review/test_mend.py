@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pytest
 
-from skvalue.review import Correction, fix_table, read_corrections
+from skvalue.review import Correction, corrections_to_csv, fix_table, read_corrections
 
 WORDS = ['says "no"', "a; b, c", "two\nlines", "x|y\tz", "", " 1.234,50 ", "Köln", "Besançon"]
 NAMES = ["id", "größe", "note", "label"]
@@ -75,17 +75,19 @@ RAW = b'name;sold;why\n"Ann";yes ;\n\nBo;no;"a ""b"""\n'
 @pytest.mark.parametrize(
     ("corrections", "options", "message"),
     [
-        ([(2, "sold", "no", "yes")], {}, "Got row 2, column 'sold': expected 'no', found 'yes'"),
-        ([(3, "sold", "no", "yes")], {}, "found 'a line of other fields'"),
-        ([(1, "sold", "sold", "x")], {}, "row must be a row from 2 to 4, the header being row 1"),
-        ([(5, "sold", "no", "x")], {}, "row must be a row from 2 to 4"),
-        ([(4, "size", "no", "x")], {}, "column must be one column of name, sold, why"),
-        ([(4, "sold", "no", "x"), (4, "sold", "no", "y")], {}, "must change a field once"),
+        ([(2, "sold", "no", "yes")], {}, "Got row 2, column 'sold': expected 'no', found 'yes"),
+        ([(3, "sold", "yes", "no")], {}, "Got row 3, column 'sold': expected 'yes', found 'no"),
+        ([(1, "sold", "sold", "x")], {}, "row must be a row from 2 to 3, the header being 1"),
+        ([(4, "sold", "no", "x")], {}, "row must be a row from 2 to 3"),
+        ([(3, "size", "no", "x")], {}, "column must be one of name, sold, why"),
+        ([(3, "sold", "no", "x"), (3, "sold", "no", "y")], {}, "must change a field once"),
         ([(2, "why", "", "x"), (2, "why", "", "y")], {}, "must change a field once"),
-        ([(4, "sold", "no", "x"), (4, "name", "Bo", None)], {}, "must change a field once"),
-        ([(4, "sold", "no", "Łódź")], {"encoding": "cp1252"}, "of characters that the encoding"),
-        ([], {"encoding": "utf-16"}, "encoding must be that of the table"),
-        ([(2, "sold", "no", "x")], {"separator": "|"}, "must be of fields"),
+        ([(3, "sold", "no", "x"), (3, "name", "Bo", None)], {}, "must change a field once"),
+        ([(3, "name", "Bo", None), (3, "sold", "no", "x")], {}, "must change a field once"),
+        ([(3, "sold", "no", "Łódź")], {"encoding": "cp1252"}, "of characters that the encoding"),
+        ([], {"encoding": "utf-16"}, "encoding='utf-16' does not fit the file"),
+        ([], {"encoding": "utf-8-sig"}, "encoding must be one that gives the bytes"),
+        ([], {"separator": "|"}, "or quotes that do not match"),
     ],
 )
 def test_what_cannot_be_applied_is_refused(corrections, options, message):
@@ -93,11 +95,20 @@ def test_what_cannot_be_applied_is_refused(corrections, options, message):
         fix_table(RAW, [Correction(*each) for each in corrections], **options)
 
 
-def test_spaces_around_an_entry_and_quotes():
-    fixed = fix_table(RAW, [Correction(2, "sold", "yes", "no"), Correction(4, "why", 'a "b"', "c")])
+def test_spaces_around_an_entry_empty_lines_and_quotes():
+    fixed = fix_table(RAW, [Correction(2, "sold", "yes", "no"), Correction(3, "why", 'a "b"', "c")])
     assert fixed[0] == b'name;sold;why\n"Ann";no;\n\nBo;no;"c"\n'
-    with pytest.raises(ValueError, match="must be of fields"):
-        fix_table(b'a,b\n"x"y,1\n', [Correction(2, "b", "1", "2")])
+    fixed = fix_table(RAW, [Correction(2, "why", "", "x;y"), Correction(3, "name", "Bo", None)])
+    assert fixed[0] == b'name;sold;why\n"Ann";yes ;"x;y"\n\n'
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("told", [b"", b"sep=;\r\n"])
+def test_a_title_and_no_header(mark, told):
+    raw = mark + b"Prices\r\n" + told + b"Ann;yes\r\nBo;no\r\n"
+    change = Correction(2, "column 2", "yes", "no")
+    fixed, _ = fix_table(raw, [change], header=False, skip_lines=1)
+    assert fixed == raw.replace(b"yes", b"no")
 
 
 def test_corrections_of_a_spreadsheet(tmp_path):
@@ -114,9 +125,21 @@ def test_corrections_of_a_spreadsheet(tmp_path):
         Correction(7, "sold", "ja", None, "", True),
     ]
     for text, message in [
-        ("row,column,old\n", "a CSV file with the columns row, column, old, new"),
+        ("row,column,old\n1,a,b\n", "a CSV file with the columns row, column, old, new"),
         ("row,column,old,new,accept\nx,a,b,c,true\n", "row must be a row number"),
     ]:
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
             read_corrections(path)
+
+
+def test_a_list_of_changes_is_one_of_corrections(tmp_path):
+    changes = [
+        Correction(2, "=x", "a\n,b", '"c"', "why; not"),
+        Correction(3, "y", "-1", "=1+1", "'=", False),
+        Correction(4, "y", "", None),
+    ]
+    text = corrections_to_csv(changes)
+    assert ",=" not in text
+    (tmp_path / "changes.csv").write_text(text)
+    assert read_corrections(tmp_path / "changes.csv") == changes
