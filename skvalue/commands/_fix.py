@@ -53,4 +53,7 @@ def _run(options):
         )
     write_files({options.output: raw, changes_path: corrections_to_csv(changes)})
     print(*changes[:_SHOWN], sep="\n")
+    unknown = sum(each.old == each.new for each in corrections)
+    if unknown:
+        print(f"{unknown} wrong labels stay: no other one is suggested.")
     print(f"{options.output}: {len(changes)} corrections, listed in {changes_path}.")

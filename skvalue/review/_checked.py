@@ -48,6 +48,7 @@ def checked(record):
         "rows": _shown_rows(record["rows"], n),
         "contents": contents,
         "verdicts": verdicts,
+        "numbers": _or_none(partial(_numbers, n=n))(record["numbers"], "numbers"),
     }
 
 
@@ -108,6 +109,16 @@ def _rows(rows, name, n):
     found = np.array([integer(row, name, 0, n - 1) for row in _list(rows, name)], dtype=np.intp)
     if len(np.unique(found)) < len(found):
         refuse(name, "different row numbers", rows)
+    return found
+
+
+def _numbers(numbers, name, n):
+    """Rows of a file, in its order."""
+    found = np.array(
+        [integer(row, name, 2, 10**12) for row in _list(numbers, name)], dtype=np.int64
+    )
+    if len(found) != n or (np.diff(found) < 1).any():
+        refuse(name, f"{n} increasing numbers", numbers)
     return found
 
 

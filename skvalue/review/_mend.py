@@ -230,7 +230,7 @@ def _correction(entries):
 
 
 def corrections_of(report):
-    """Corrections of the rows of a report whose label is wrong by a verdict: the suggestions.
+    """Corrections of the labels of a report that are wrong by a verdict: to the suggestions.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def corrections_of(report):
     Returns
     -------
     corrections : list of Correction
-        One for each of these rows.
+        One for each of these rows. It is not accepted if the suggestion is the label.
 
     Raises
     ------
@@ -248,15 +248,16 @@ def corrections_of(report):
         If there are no verdicts, the report names no target, or it is one of a regression, whose
         predictions are no entries.
     """
-    if not report.verdicts or report.about["target"] is None:
+    target = report.about["target"]
+    if not report.verdicts or target is None:
         refuse("report", "one with verdicts and the name of the target", report)
     if report.about["task"] == "regression":
         refuse("report", "one of classes, since a prediction is no entry of a table", report)
-    return [
-        Correction(
-            row + _FIRST, str(report.about["target"]), str(report.labels[row]),
-            str(report.suggestions[row]), "the label is wrong by a verdict",
-        )
-        for row, is_error in sorted(report.verdicts.items())
-        if is_error
-    ]  # fmt: skip
+    found, numbers = [], report.numbers
+    labels, suggestions = (map(str, each.tolist()) for each in (report.labels, report.suggestions))
+    for row, (label, suggestion) in enumerate(zip(labels, suggestions)):
+        if report.verdicts.get(row):
+            number = row + _FIRST if numbers is None else int(numbers[row])
+            why = "wrong by a verdict"
+            found.append(Correction(number, target, label, suggestion, why, suggestion != label))
+    return found

@@ -18,7 +18,7 @@ from ._verdicts import check_verdicts
 
 _FIELDS = (
     "about", "notes", "values", "labels", "suggestions", "listed", "to_review", "conflicts",
-    "rows", "contents", "verdicts",
+    "rows", "contents", "verdicts", "numbers",
 )  # fmt: skip
 _FORMAT, _VERSION = "skvalue.AuditReport", 1
 _LIMIT = 100_000_000  # characters of a report that is read
@@ -60,6 +60,9 @@ class AuditReport:
         shows.
     verdicts : dict of int to bool
         Row -> whether its label is wrong.
+    numbers : ndarray of shape (n_samples,) or None
+        The place of each row in its file as a spreadsheet counts: the header is row 1. None if
+        that is 2, 3, ... for rows 0, 1, ...
 
     Attributes
     ----------
@@ -98,6 +101,7 @@ class AuditReport:
     rows: dict
     contents: dict
     verdicts: dict = field(default_factory=dict)
+    numbers: np.ndarray | None = None
 
     @property
     def fraction_listed(self):

@@ -2,11 +2,22 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
-from skvalue.review import Correction, corrections_to_csv, fix_table, read_corrections
+from skvalue.review import (
+    AuditReport,
+    Correction,
+    LabelErrorDetector,
+    audit_table,
+    corrections_of,
+    corrections_to_csv,
+    fix_table,
+    read_corrections,
+)
 
 WORDS = ['says "no"', "a; b, c", "two\nlines", "x|y\tz", "", " 1.234,50 ", "Köln", "Besançon"]
 NAMES = ["id", "größe", "note", "label"]
@@ -143,3 +154,42 @@ def test_a_list_of_changes_is_one_of_corrections(tmp_path):
     assert ",=" not in text
     (tmp_path / "changes.csv").write_text(text)
     assert read_corrections(tmp_path / "changes.csv") == changes
+
+
+@pytest.fixture(scope="module")
+def report():
+    """The audit of a table of three classes, with verdicts on two rows."""
+    rng = np.random.default_rng(0)
+    y = np.array(["a", "b", "c"])[np.arange(60) % 3]
+    X = rng.normal(size=(60, 2)) + 4 * np.eye(3, 2)[np.arange(60) % 3]
+    y[0] = "b"
+    found = audit_table(X, y, detector=LabelErrorDetector(GaussianNB()), target="kind")
+    return found.review([0, 1, 2], [True, True, False])
+
+
+@pytest.mark.parametrize("skipped", [None, 5])
+def test_corrections_of_a_report(report, skipped):
+    if skipped is not None:  # rows of the file that the table does not have
+        numbers = np.arange(60) + 2 + skipped * (np.arange(60) > 0)
+        report = AuditReport.from_json(replace(report, numbers=numbers).to_json())
+    first, second = corrections_of(report)
+    assert first == Correction(2, "kind", "b", "a", "wrong by a verdict")
+    row = 3 + (skipped or 0)
+    assert second == Correction(row, "kind", "b", "b", "wrong by a verdict", accept=False)
+
+
+def test_reports_without_corrections(report):
+    for wrong in (
+        replace(report, verdicts={}),
+        replace(report, about={**report.about, "target": None}),
+    ):
+        with pytest.raises(ValueError, match="report must be one with verdicts and the name"):
+            corrections_of(wrong)
+    with pytest.raises(ValueError, match="report must be one of classes"):
+        corrections_of(replace(report, about={**report.about, "task": "regression"}))
+
+
+@pytest.mark.parametrize("numbers", [[2], np.arange(60), np.full(60, 3), np.arange(61, 1, -1)])
+def test_bad_numbers_of_rows(report, numbers):
+    with pytest.raises(ValueError, match="numbers must be"):
+        AuditReport.from_json(replace(report, numbers=numbers).to_json())
