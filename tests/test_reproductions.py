@@ -731,6 +731,16 @@ def test_lists_named_with_confidence(script, monkeypatch, run):
     assert named > 1
 
 
+@of("table_duplicates")
+def test_equal_rows_of_a_folder(script, run, tmp_path):
+    numbers = np.random.default_rng(0).normal(size=(60, 3)).round(3)
+    lines = ["{},{},{},red,{}\n".format(*row, "yes" if row[0] > 0 else "no") for row in numbers]
+    (tmp_path / "t.csv").write_text("a,b,c,colour,label\n" + "".join([*lines, *lines[:5]]))
+    printed = run(str(tmp_path))
+    assert "t.csv: 5 equal (copies), 0 similar pairs" in printed
+    assert "{'copies': 1}; 0 groups of rows that are not equal" in printed
+
+
 @of("influence_figures")
 def test_errors_of_influence(script, monkeypatch, run):
     for name in ("MODELS", "TIMED"):

@@ -102,13 +102,6 @@ def stack_rows(first, second):
     return first.vstack(second) if is_frame(first) else np.concatenate([first, second])
 
 
-def _plain_number(entry):
-    """A float for each number that is one, so that 3 and 3.0 have one representation."""
-    if isinstance(entry, (int, float, np.number)) and abs(entry) < 2**53:
-        return float(entry) + 0.0
-    return entry
-
-
 def row_hashes(X):
     """Two whole numbers per row, as floats (n, 2): a hash of 104 bits of its entries."""
     if sparse.issparse(X):
@@ -117,9 +110,7 @@ def row_hashes(X):
         rows = (X[[i]] for i in range(X.shape[0]))
         rows = ([row.indices.tolist(), row.data.tolist()] for row in rows)
     elif is_frame(X):
-        rows = zip(*(map(_plain_number, np.asarray(X[name], dtype=object)) for name in X.columns))
-    elif X.dtype == object:
-        rows = (tuple(map(_plain_number, row)) for row in X.reshape(len(X), -1).tolist())
+        rows = zip(*(np.asarray(X[name], dtype=object).tolist() for name in X.columns))
     else:
         rows = X.reshape(len(X), -1).tolist()
     digests = b"".join(blake2b(repr(row).encode(), digest_size=16).digest() for row in rows)

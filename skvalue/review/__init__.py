@@ -2,7 +2,7 @@
 
 from ._audit import audit_table
 from ._detector import LabelErrorDetector
-from ._duplicates import duplicate_groups
+from ._duplicates import find_duplicates
 from ._mend import Correction, corrections_of, corrections_to_csv, fix_table, read_corrections
 from ._queue import ReviewQueue, head_to_accept
 from ._read import Reading, read_table
@@ -21,7 +21,7 @@ __all__ = [
     "corrections_to_csv",
     "count_errors",
     "draw_rows",
-    "duplicate_groups",
+    "find_duplicates",
     "fit_curve",
     "fix_table",
     "head_to_accept",

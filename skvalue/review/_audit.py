@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._utils.columns import column_encoder
 from .._utils.embedding import embed
-from ..base import row_hashes
 from ._contents import contents_of, kind_of, plain_labels
 from ._detector import LabelErrorDetector
+from ._duplicates import rows_in
 from ._report import AuditReport
 
 _N_REASONS = 3  # rows for a label, and rows against it
@@ -145,12 +145,7 @@ def _embedding(X, kind):
 
 def _validation_notes(detector, X, y, X_val, y_val):
     """Sentences: what validation points say about the rows and the list."""
-    hashes, hashes_val = (
-        row_hashes(rows if hasattr(rows, "shape") else np.asarray(rows, dtype=object)).tolist()
-        for rows in (X, X_val)
-    )
-    known = set(map(tuple, hashes))
-    n_equal = sum(tuple(row) in known for row in hashes_val)
+    n_equal = rows_in(X, X_val).sum()
     yield f"validation: {n_equal} of {len(y_val)} rows are equal to a row of the table."
     if detector.embedding is not None:
         X, X_val = embed(detector.embedding_, X), embed(detector.embedding_, X_val, "X_val")

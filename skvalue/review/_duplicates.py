@@ -1,59 +1,198 @@
 """Equal and nearly equal rows, whose labels should agree."""
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, issparse
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 from sklearn.decomposition import TruncatedSVD
 from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import Bunch
 
-_NEAR = 0.2  # of the median distance from the nearest row
+from ..base import hash_rows, is_numeric, row_hashes, stack_rows
+from ._table import entries_of
+
+_NEAR = 0.2  # of the median distance from the nearest row: held out together
 _WIDE = 64  # columns, above which distances are between projections
+_SAME = 0.003  # of the 5-95 % range of a column: numbers that may be one, typed or rounded twice
+_APART = 5.0  # times farther than its nearest is the second nearest row of a similar pair
+_COARSE = 0.05  # fraction of rows that differ from another in one entry, above which chance copies
+_MOST = 100  # columns that are compared one by one
+_FEWEST = 30  # rows of which an identifier is told
+_NUMBERS, _DISTINCT = 3, 20  # columns of numbers, of more entries than this, of a similar pair
 
 
-def duplicate_groups(exact, vectors=None):
-    """Number of the group of duplicates of each row.
+def find_duplicates(X, vectors=None):
+    """Find equal rows, say whether chance may have made them, and find nearly equal ones.
 
-    Rows are in one group if they are equal, or if each is the other's nearest row at a distance
-    below 0.2 times the median distance from the nearest row.
+    Columns that number the rows are left out. Entries are equal if texts are without case and
+    outer spaces, and numbers are to six digits. If rows that differ from another one in a single
+    entry are as many as rows that equal an earlier one, or more than 5 % of all, then the columns
+    are so coarse that equal rows may be different cases.
 
     Parameters
     ----------
-    exact : ndarray of shape (n_samples,)
-        Codes that are equal for equal rows.
-    vectors : array or sparse matrix of shape (n_samples, n_features), default=None
-        Vectors between which distances are computed; without them rows must be equal. More than 64
-        columns are projected to 64.
+    X : data frame, list of str, or array or sparse matrix of shape (n_samples, n_features)
+        The rows.
+    vectors : array or sparse matrix of shape (n_samples, n_components), default=None
+        Vectors of the rows for distances. Without them, nearly equal rows are not looked for.
 
     Returns
     -------
-    groups : ndarray of shape (n_samples,)
-        Numbers from 0; a row without duplicates is a group.
+    found : Bunch
+        ``codes``, ndarray of shape (n_samples,): equal for equal rows; ``verdict``: "none",
+        "copies" or "perhaps chance"; ``similar``, ndarray of shape (n_pairs, 2): rows each of which
+        is the other's nearest row, five times nearer than the next one, with equal texts and, in
+        at least three columns of numbers, differences below 0.3 % of the range of 90 % of the
+        rows; ``near``, ndarray of shape (n_near, 2): rows each of which is the other's nearest row
+        at a distance below 0.2 times the median distance from the nearest row.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skvalue.review import duplicate_groups
-    >>> X = np.array([[0.0], [5.0], [0.0], [5.001], [9.0], [14.0]])
-    >>> duplicate_groups(X[:, 0], X).tolist()
-    [0, 1, 0, 1, 2, 3]
+    >>> from skvalue.review import find_duplicates
+    >>> X = np.array([["Yes", 3.0], ["no", 1.5], ["yes ", 3.0], ["no", 2.0]], dtype=object)
+    >>> found = find_duplicates(X)
+    >>> found.codes.tolist(), found.verdict
+    ([0, 1, 0, 2], 'perhaps chance')
     """
-    _, first, codes = np.unique(exact, return_index=True, return_inverse=True)
-    pairs = np.zeros((2, 0), dtype=np.intp)
-    if vectors is not None and len(first) > 2:
-        pairs = _near_pairs(vectors[first])
-    graph = coo_array((np.ones(pairs.shape[1]), tuple(pairs)), (len(first), len(first)))
-    groups = connected_components(graph, directed=False)[1][codes]
-    return by_first_row(groups)
+    columns = _columns(X)
+    if columns is None:
+        codes = by_first_row(_whole(X))
+        verdict, similar = "copies" if len(np.unique(codes)) < len(codes) else "none", []
+    else:
+        hashes = _hashes(np.column_stack([_levels(*column) for column in columns]))
+        codes, verdict = _compare(hashes)
+        similar = [] if vectors is None else _nearly_equal(columns, hashes, codes)
+    similar = np.array(similar, dtype=np.intp).reshape(-1, 2)
+    return Bunch(codes=codes, verdict=verdict, similar=similar, near=_near_pairs(codes, vectors))
 
 
-def _near_pairs(vectors):
+def rows_in(X, others):
+    """Which of the other rows equal a row of X."""
+    n, parts = len(X) if not issparse(X) else X.shape[0], (X, others)
+    rows = stack_rows(*(p if hasattr(p, "shape") else np.array(p, dtype=object) for p in parts))
+    columns = _columns(rows, n)
+    if columns is None:
+        whole = _whole(rows)
+    else:
+        whole = _hashes(np.column_stack([_levels(*column) for column in columns])).sum(axis=1)
+    return np.isin(whole[n:], whole[:n])
+
+
+def _whole(X):
+    """Codes of the rows of an array or sparse matrix."""
+    codes = hash_rows(_rounded(X.reshape(len(X), -1))) if is_numeric(X) else row_hashes(X)
+    return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _columns(X, n=None):
+    """Kind and entries of each column that does not identify the first n rows (None: all rows).
+
+    None if there are too many columns. Texts are one column.
+    """
+    if hasattr(X, "columns"):
+        columns = [entries_of(X[name]) for name in X.columns]
+    elif issparse(X) or X.ndim > 2 or (X.ndim == 2 and X.shape[1] > _MOST):
+        return None
+    elif X.ndim == 1:
+        return [entries_of(X)]
+    else:
+        columns = [entries_of(column) for column in X.T]
+    kept = [column for column in columns if not _identifies(column[0], column[1][:n])]
+    return kept or columns
+
+
+def _identifies(kind, entries):
+    """Whether a column numbers the rows: a counter, a key of at least five digits, or a code."""
+    n = len(entries)
+    if n < _FEWEST or kind == "date" or len(np.unique(entries)) < n:
+        return False
+    if kind == "category":
+        return np.mean([" " in entry for entry in entries]) < 0.05
+    if not (np.isfinite(entries) & (entries == np.round(entries))).all():
+        return False
+    steps, first = np.diff(entries), [f"{abs(entry):.0f}" for entry in entries]
+    if np.ptp(entries) + 1 <= 2 * n or (steps > 0).all() or (steps < 0).all():
+        return True
+    digits = np.bincount([int(digit[0]) for digit in first])
+    same_length = len(set(map(len, first))) == 1 and len(first[0]) >= 5
+    return bool(same_length and n >= 100 and digits.max() < 2 / 9 * n)
+
+
+def _levels(kind, entries):
+    """Codes of the entries of a column: numbers to six digits, texts without case and spaces."""
+    if kind == "category":
+        entries = np.array([entry.strip().casefold() for entry in entries], dtype=object)
+    elif kind == "number":
+        entries = _rounded(entries)
+    return np.unique(entries, return_inverse=True)[1]
+
+
+def _rounded(numbers):
+    size = np.abs(np.where(np.isfinite(numbers) & (numbers != 0), numbers, 1.0))
+    unit = 10.0 ** (np.floor(np.log10(size)) - 5)
+    return np.round(numbers / unit) * unit + 0.0
+
+
+def _hashes(levels):
+    """A hash of each entry; that of a row, or of some of its columns, is their sum."""
+    rng, hashes = np.random.default_rng(0), np.empty(levels.shape, dtype=np.uint64)
+    for j, column in enumerate(levels.T):
+        hashes[:, j] = rng.integers(2**63, size=column.max() + 1, dtype=np.uint64)[column]
+    return hashes
+
+
+def _compare(hashes):
+    """Numbers of the groups of equal rows, and whether chance may have made them."""
+    whole = hashes.sum(axis=1)
+    codes = by_first_row(np.unique(whole, return_inverse=True)[1])
+    first = np.unique(codes, return_index=True)[1]
+    n_equal, differ_in_one = len(codes) - len(first), np.zeros(len(first), dtype=bool)
+    for column in hashes.T if n_equal else ():
+        rest = (whole - column)[first]
+        _, others, counts = np.unique(rest, return_inverse=True, return_counts=True)
+        differ_in_one |= counts[others] > 1
+    n_near = differ_in_one.sum()
+    chance = n_near + 1 >= n_equal or n_near > _COARSE * len(first)
+    return codes, "none" if not n_equal else "perhaps chance" if chance else "copies"
+
+
+def _nearly_equal(columns, hashes, codes):
+    """Pairs of rows with equal texts, and numbers whose differences may be of typing."""
+    numbers, table = [], []
+    for j, (kind, entries) in enumerate(columns):
+        if kind == "number" and len(np.unique(entries)) > _DISTINCT:
+            low, high = np.nanquantile(entries, [0.05, 0.95])
+            numbers.append(j)
+            table.append(np.nan_to_num(entries / max(high - low, 1e-300), nan=-9.0))
+    first = np.unique(codes, return_index=True)[1]
+    if len(numbers) < _NUMBERS or len(first) < 3:
+        return []
+    points, texts = np.column_stack(table)[first], np.delete(hashes, numbers, axis=1).sum(axis=1)
+    distances, nearest = cKDTree(points).query(
+        points, 3, p=np.inf, distance_upper_bound=_SAME * _APART
+    )
+    rows, other = np.arange(len(first)), np.minimum(nearest[:, 1], len(first) - 1)
+    near, next_one = distances[:, 1], distances[:, 2]
+    pair = (near < _SAME) & (near > 0) & (next_one >= _APART * near) & (nearest[other, 1] == rows)
+    pair = np.flatnonzero(pair & (rows < other) & (texts[first] == texts[first[other]]))
+    return np.column_stack([first[pair], first[other[pair]]])
+
+
+def _near_pairs(codes, vectors):
+    """Pairs of different rows that are each other's nearest, at a short distance."""
+    first = np.unique(codes, return_index=True)[1]
+    if vectors is None or len(first) < 3:
+        return np.zeros((0, 2), dtype=np.intp)
+    vectors = vectors[first]
     if vectors.shape[1] > _WIDE:
         vectors = TruncatedSVD(_WIDE, random_state=0).fit_transform(vectors)
     distances, nearest = NearestNeighbors(n_neighbors=1).fit(vectors).kneighbors()
     distances, nearest = distances[:, 0], nearest[:, 0]
     rows = np.arange(len(nearest))
     near = (nearest[nearest] == rows) & (distances < _NEAR * np.median(distances))
-    return np.array([rows[near], nearest[near]])
+    near = np.flatnonzero(near & (rows < nearest))
+    return first[np.column_stack([near, nearest[near]])]
 
 
 def by_first_row(groups):
@@ -71,6 +210,28 @@ def merge_groups(first, second):
     n = there.max() + 1
     parts = connected_components(coo_array((np.ones(len(here)), (here, there)), (n, n)), False)[1]
     return by_first_row(parts[rows])
+
+
+def merge_pairs(codes, pairs):
+    """Groups of the rows that are connected by equal codes or by pairs of rows.
+
+    >>> merge_pairs(np.array([0, 0, 1, 2]), np.array([[1, 3]])).tolist()
+    [0, 0, 1, 0]
+    """
+    n = codes.max(initial=-1) + 1
+    graph = coo_array((np.ones(len(pairs)), tuple(codes[pairs].T)), (n, n))
+    return by_first_row(connected_components(graph, directed=False)[1][codes])
+
+
+def groups_of(codes, chosen=None):
+    """Rows of each group that has at least two; `chosen` rows alone.
+
+    >>> groups_of(np.array([0, 1, 0]))
+    [array([0, 2])]
+    """
+    rows = np.flatnonzero(np.bincount(codes)[codes] > 1 if chosen is None else chosen)
+    rows = rows[np.argsort(codes[rows], kind="stable")]
+    return np.split(rows, np.flatnonzero(np.diff(codes[rows])) + 1) if len(rows) else []
 
 
 def differing(codes, groups):

@@ -70,7 +70,7 @@ def table_to_numbers(X):
     for name in names:
         column = X[name] if framed else X[:, name]
         said = str(name) if framed else f"column {name}"
-        kind, entries = _entries(column)
+        kind, entries = entries_of(column)
         _add(said, kind, entries, numeric, categories, notes)
     blocks = []
     if numeric:
@@ -117,7 +117,7 @@ def _add(name, kind, entries, numeric, categories, notes):
 _MISSING = "(missing)"
 
 
-def _entries(column):
+def entries_of(column):
     """Kind of a column, and its entries: floats, or strings for a category."""
     declared = str(getattr(column, "dtype", "")).startswith(("category", "Categorical", "Enum"))
     array = np.asarray(column)

@@ -20,7 +20,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from skvalue import DataOOBValuer, KNNShapleyValuer, LabelErrorDetector, ValueFilter
 from skvalue.datasets import flip_labels
 from skvalue.exceptions import ManyClassesWarning
-from skvalue.review import duplicate_groups
+from skvalue.review import find_duplicates
+
+pd = pytest.importorskip("pandas")
 
 
 def blobs(n=200, seed=0, spread=1.0, rate=0.1):
@@ -195,7 +197,7 @@ def test_conflicts_are_held_out_together_and_reported_apart():
     X, _, y, _ = blobs(100)
     rows = np.concatenate([np.arange(100), np.arange(10)])  # ten copies, two of them wrong
     X, y = X[rows], y[rows]
-    X[105:] += 1e-6  # near duplicates
+    X[105:] += 1e-9  # equal to six digits
     for row in (100, 107):
         y[row] = np.setdiff1d(["red", "green", "blue"], y[row])[0]
     found = detector(QUICK).fit(X, y)
@@ -215,15 +217,63 @@ def test_rows_that_columns_do_not_tell_apart_are_no_duplicates(rng):
     assert "do not count as duplicates" in found.preparation_[-1]
 
 
-def test_groups_of_duplicates_are_connected():
+def test_equal_rows_are_equal_and_near_pairs_are_near():
     X = np.array([[0.0], [0.0], [5.0], [5.01], [9.0], [9.0], [20.0]])
-    assert duplicate_groups(X[:, 0]).tolist() == [0, 0, 1, 2, 3, 3, 4]
-    assert duplicate_groups(X[:, 0], X).tolist() == [0, 0, 1, 1, 2, 2, 3]
+    assert find_duplicates(X).codes.tolist() == [0, 0, 1, 2, 3, 3, 4]
+    assert find_duplicates(X, X).near.tolist() == [[2, 3]]
     wide = np.random.default_rng(0).normal(size=(100, 80))
     wide[1] = wide[0] + 1e-3
-    groups = duplicate_groups(np.arange(100), wide)
-    assert groups[0] == groups[1]
-    assert len(np.unique(groups)) == 99
+    found = find_duplicates(wide, wide)
+    assert found.near.tolist() == [[0, 1]]
+    assert found.codes.tolist() == list(range(100))
+
+
+def planted(kind, n=300, seed=0):
+    """A table of which the last 12 rows are the first ones again, in a way."""
+    rng = np.random.default_rng(seed)
+    frame = {"key": rng.permutation(n) + 100, "name": rng.choice(["Ann", "Bo", "Cy"], n)}
+    frame |= {f"x{j}": rng.lognormal(3, 1, n).round(3) for j in range(4)}
+    frame = pd.DataFrame(frame)
+    copies = frame[:12].copy()
+    if kind == "respelled":
+        copies["name"] = copies["name"].str.upper() + " "
+    elif kind == "seventh digit":
+        copies["x1"] *= 1 + 1e-8
+    elif kind == "jittered":
+        copies[["x0", "x1", "x2", "x3"]] *= 1 + rng.normal(0, 1e-4, (12, 4))
+    elif kind == "another cell":
+        copies["x2"] *= 2
+    copies["key"] = n + 100 + np.arange(12)
+    return pd.concat([frame, copies], ignore_index=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "equal", "similar"),
+    [
+        ("same", 12, 0), ("respelled", 12, 0), ("seventh digit", 12, 0), ("jittered", 0, 12),
+        ("another cell", 0, 0),
+    ],
+)  # fmt: skip
+def test_only_equal_rows_are_duplicates(kind, equal, similar):
+    frame = planted(kind)
+    y = np.where(frame["x0"] > 20, "more", "less")
+    y[-3:] = np.where(y[-3:] == "more", "less", "more")
+    found = detector(cv=2).fit(frame, y)
+    pairs = [[i, 300 + i] for i in range(12)]
+    duplicates = found.duplicates_
+    assert [group.tolist() for group in duplicates.groups] == pairs[:equal]
+    assert duplicates.verdict == ("copies" if equal else "none")
+    assert sorted(map(sorted, duplicates.similar.tolist()))[:12] == pairs[:similar]
+    assert sorted(map(sorted, found.conflicts_)) == pairs[9:equal]
+
+
+def test_equal_rows_of_coarse_columns_may_be_different_cases(rng):
+    X = pd.DataFrame({f"c{j}": rng.integers(0, 3, 400) for j in range(5)})
+    y = np.where(rng.random(400) < 0.05, 1 - X["c0"] // 2, X["c0"] // 2)
+    found = detector(QUICK).fit(X, y)
+    assert found.duplicates_.verdict == "perhaps chance"
+    named = np.concatenate(found.conflicts_)
+    assert np.isin(named, found.report_.row).any()  # equality says nothing: they stay in the list
 
 
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored")

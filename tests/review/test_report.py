@@ -344,7 +344,7 @@ def test_a_long_label_is_refused_in_a_sentence():
 @pytest.mark.parametrize("gap", [None, float("nan")])
 def test_validation_rows_are_equal_whatever_the_type_of_their_numbers(gap):
     """One gap makes a column of whole numbers one of floats."""
-    X = pd.DataFrame({"a": np.arange(40) * 7 % 40, "b": np.arange(40) % 3, "c": list("xyzw") * 10})
+    X = pd.DataFrame({"a": np.arange(40) * 7 % 31, "b": np.arange(40) % 3, "c": list("xyzw") * 10})
     y, X_val = np.arange(40) % 2, X[:30].astype({"a": object})
     X_val.loc[31] = [gap, 1, "x"]
     X_val["a"] = X_val["a"].astype(float)
