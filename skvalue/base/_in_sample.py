@@ -257,6 +257,8 @@ class BaseInSampleValuer(
                 f"{what} needs the rows of fit, which a private fit does not keep. Fit again (a "
                 "new release), or fit with epsilon=None where no privacy is needed."
             )
+        if needs_rows and self._fitted.problem.copies is not None:
+            raise error(f"{what} needs duplicates=None: copies do not play.")
         if needs_points and not self._fitted.problem.has_validation_set:
             raise error(f"{what} needs a validation set: pass X_val and y_val to fit.")
         return self._fitted

@@ -21,6 +21,7 @@ from importlib import import_module
 
 from ._balls import ball_parts, balls
 from ._block_space import make_space
+from ._copies import copy_clusters, copy_radius
 from ._distances import append_columns, exact_distances
 from ._ranks import Order, rank_parts, ranks
 from ._rows import Rows, as_rows, concatenate_rows, read_rows
@@ -40,6 +41,8 @@ __all__ = [
     "balls",
     "check_engine",
     "concatenate_rows",
+    "copy_clusters",
+    "copy_radius",
     "exact_distances",
     "get_engine",
     "make_space",
