@@ -63,7 +63,7 @@ def test_copies_within_the_radius_change_no_value(valuer, problem):
         # Under other names, the party's values add up to what it had, where no row is shared.
         names = np.r_[OWNER, np.repeat([10, 11, 12], 15)]
         found = more.fit(valuer, groups=names)
-        if problem is not PROBLEMS["shared rows"]:
+        if not shared:
             own = found.values_[(found.groups_ == 0) | (found.groups_ >= 10)].sum()
             assert own == pytest.approx(honest[0], rel=1e-12, abs=1e-15)
         assert found.values_.sum() == pytest.approx(honest.sum(), abs=1e-12)
