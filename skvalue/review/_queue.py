@@ -11,6 +11,7 @@ from ._held_out import own
 from ._verdicts import check_places, draw_rows
 
 _FEW_CHANGES = 0.2  # fraction of a batch below which it is the last
+_RARE_CHANGES = 0.3  # fraction of a batch below which each change is asked twice
 _LATEST = 20  # verdicts that must agree by themselves
 _FEWEST = 10  # verdicts of a head of the list
 _N_DRAWN = 80  # verdicts before suggestions are accepted together
@@ -61,8 +62,9 @@ class ReviewQueue(BaseEstimator):
 
     A detector ranks the rows; a person says what the labels of the first rows are; the detector is
     fitted again with these labels. A change that the models do not suggest is asked a second time,
-    and made if the answer is the same: otherwise late batches add more wrong labels than they
-    correct. The first batch in which fewer than 20 % of the labels change is the last.
+    and so is each change of a batch in which fewer than 30 % of the labels change; it is made if
+    the answer is the same: otherwise late batches add more wrong labels than they correct. The
+    first batch in which fewer than 20 % of the labels change is the last.
 
     Parameters
     ----------
@@ -104,7 +106,7 @@ class ReviewQueue(BaseEstimator):
     ...     queue = queue.answer(rows, y_true[rows])  # which a person would say
     >>> n_wrong = int((queue.labels_ != y_true).sum())
     >>> int(flipped.sum()), n_wrong < 3, queue.n_answers_
-    (30, True, 80)
+    (30, True, 81)
     """
 
     def __init__(self, detector=None, *, batch_size=40):
@@ -227,12 +229,12 @@ class ReviewQueue(BaseEstimator):
             if first is None or first == label:
                 self.labels_[row] = label
             self.seen_[row] = True
+            self._once.discard(row) if first is not None else self._once.add(row)
         waiting = self.pending_[~np.isin(self.pending_, rows)]
         self.pending_ = np.concatenate([waiting, again]).astype(np.intp)
         self._changed = True
         if self._drawn is None and len(self._batch) and not len(self.pending_):
-            changed = self.labels_[self._batch] != self._before
-            self.done_ = bool(self.seen_.all() or changed.mean() < _FEW_CHANGES)
+            self._end_batch()
         return self
 
     def accept(self):
@@ -276,3 +278,16 @@ class ReviewQueue(BaseEstimator):
     def _ask(self, rows):
         """Make rows the batch that has no answers."""
         self.pending_, self._batch, self._before = rows, rows, self.labels_[rows]
+        self._once = set()  # rows with one answer
+
+    def _end_batch(self):
+        """Ask again for rare changes, or say whether this was the last batch."""
+        changed = self.labels_[self._batch] != self._before
+        if changed.mean() < _RARE_CHANGES:
+            again = changed & np.isin(self._batch, list(self._once))
+            self.pending_ = self._batch[again]
+            self._first = dict(zip(self.pending_.tolist(), self.labels_[self.pending_].tolist()))
+            self.labels_[self.pending_] = self._before[again]
+            self.seen_[self.pending_] = False
+        if not len(self.pending_):
+            self.done_ = bool(self.seen_.all() or changed.mean() < _FEW_CHANGES)

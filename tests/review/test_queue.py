@@ -84,12 +84,30 @@ def test_a_change_that_is_not_suggested_is_asked_twice(second, changed):
     assert queue.seen_.sum() == 10
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_rare_changes_are_asked_twice(same):
+    X, truth, given = blobs(rate=0.02)
+    queue = queue_of(X, given)
+    rows = queue.next()
+    wrong = rows[given[rows] != truth[rows]]
+    assert 0 < len(wrong) < 12
+    queue.answer(rows, truth[rows])
+    assert queue.pending_.tolist() == wrong.tolist()
+    assert not queue.done_
+    np.testing.assert_array_equal(queue.labels_, given)
+    queue.answer(wrong, truth[wrong] if same else given[wrong])
+    assert queue.done_
+    assert queue.n_answers_ == 40 + len(wrong)
+    np.testing.assert_array_equal(queue.labels_[wrong], truth[wrong] if same else given[wrong])
+
+
 def test_the_last_rows():
     X, truth, given = blobs(30)
     queue = queue_of(X, given, batch_size=40)
     rows = queue.next()
     assert len(rows) == 30
     queue.answer(rows, truth[rows])
+    queue.answer(queue.pending_, truth[queue.pending_])
     assert queue.done_
     assert not len(queue.next())
 
