@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 
-from skvalue import InRunShapleyValuer, TKNNShapleyValuer
+from skvalue import InRunShapleyValuer, SemivalueValuer, TKNNShapleyValuer
 from skvalue.datasets import flip_labels
 
 pytestmark = [
@@ -91,3 +92,57 @@ def test_private_in_run(name, epsilon, batch_size):
             within[key].append(np.mean(gap <= 2 * private.values_error_))
     means = {key: np.mean(found) for key, found in within.items()}
     assert all(mean >= 0.88 for mean in means.values()), means
+
+
+# Values whose errors come from drawn coalitions -----------------------------------------------
+
+# Mean squared error over the stated variance, and the fraction of the values within two errors.
+SQUARES, WITHIN = (0.03, 1.5), 0.88
+SEMIVALUES = ["shapley", "banzhaf", (4.0, 1.0), (1.0, 4.0)]
+KINDS = {
+    "clean": ("iris", None, 0.0), "flipped": ("iris", None, 0.2),
+    "imbalanced": ("cancer", 0.2, 0.0),
+}  # fmt: skip
+
+
+def few_players(kind, grouped, n=12):
+    """Rows or groups of rows as n players, each class among the first rows, and 40 points."""
+    X, y, X_val, y_val = problem(*KINDS[kind])
+    first = np.concatenate([np.flatnonzero(y == label)[:2] for label in np.unique(y)])
+    rows = np.r_[first, np.setdiff1d(np.arange(len(y)), first)][: 4 * n if grouped else n]
+    groups = np.arange(len(rows)) % n if grouped else None
+    return X[rows, :4], y[rows], {"X_val": X_val[:40, :4], "y_val": y_val[:40], "groups": groups}
+
+
+def in_range(z, squares=SQUARES, within=WITHIN):
+    """Whether errors divided by stated errors are as they should be, and what they are."""
+    found = float(np.mean(np.square(z))), float(np.mean(np.abs(z) <= 2))
+    return squares[0] <= found[0] <= squares[1] and found[1] >= within, found
+
+
+@pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning")
+@pytest.mark.parametrize("adjust", [True, False])
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_semivalues_of_a_fit_and_of_its_coalitions(kind, grouped, adjust):
+    X, y, options = few_players(kind, grouped)
+    exact = SemivalueValuer(GaussianNB(), sampler="exact").fit(X, y, **options)
+    true = {target: exact.reweight(target).values_ for target in SEMIVALUES}
+    for source in SEMIVALUES:
+        found = {target: [] for target in SEMIVALUES}
+        sampler = "subsets" if source == "banzhaf" else "stratified"
+        for seed in range(16):
+            valuer = SemivalueValuer(
+                GaussianNB(), semivalue=source, sampler=sampler, adjust=adjust,
+                max_evaluations=1600, random_state=seed,
+            ).fit(X, y, **options)  # fmt: skip
+            for target in SEMIVALUES:
+                if source == "banzhaf" != target:
+                    with pytest.raises(ValueError, match="are drawn too rarely for this semi"):
+                        valuer.reweight(target)
+                    continue
+                other = valuer if target == source else valuer.reweight(target)
+                found[target].append((other.values_ - true[target]) / other.values_error_)
+        for target in [target for target in SEMIVALUES if found[target]]:
+            fine, how = in_range(found[target])
+            assert fine, (source, target, how)

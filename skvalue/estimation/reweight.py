@@ -5,8 +5,9 @@ import numpy as np
 from .._utils.checks import as_ranges
 from ..samplers import SizeStrata, neyman_allocation
 
-_FEW = 4  # coalitions of its own to which those of a fit are at least worth
-_RARE = 1000  # fewer draws than the semivalue's own by this factor are rare
+# Sizes are rare if fewer draws than these have a player, or lack it, and draws by weight would be
+# this many times as many, unless the sizes have hardly a weight.
+_FEW, _RARE, _NEGLIGIBLE = 10, 5, 1e-3
 
 
 def expected_variances(strata, counts, q, by_size):
@@ -39,19 +40,31 @@ def expected_variances(strata, counts, q, by_size):
 
 
 def refuse_rare(strata, counts, q):
-    """Raise ValueError if sizes are so rare that the draws are worth few of the semivalue's own.
+    """Raise ValueError if the semivalue weights sizes that are rare in a stratum of the fit.
 
-    The parameters are those of `expected_variances`, for utilities of the same variance.
+    The mean of the stratum would be based on a few coalitions with large importance weights: its
+    standard error, estimated from the same coalitions, would be far too small. Sizes are taken
+    together as in `SizeStrata.of`. The parameters are those of `expected_variances`.
     """
-    even = np.stack([np.ones(len(q) + 1), np.zeros(len(q) + 1), np.ones(len(q) + 1)])
-    drawn, own = expected_variances(strata, counts, q, even)
-    if drawn * _FEW <= own * max(counts.sum(), _FEW):
-        return
-    wanted = counts.sum() * SizeStrata.of(q, stratified=False).probabilities[0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        missing = np.nan_to_num(wanted / (counts @ strata.probabilities))
-    rare = np.flatnonzero(missing >= min(_RARE, missing.max()))
-    raise ValueError(
-        f"Coalitions of {as_ranges(rare)} players are drawn too rarely: for this semivalue "
-        f"the {int(counts.sum()):,} coalitions are worth less than {_FEW} of its own."
-    )
+    members, own = np.arange(len(q) + 1) / len(q), SizeStrata.of(q).stratum
+    drawn, draws = strata.probabilities.sum(axis=0), counts @ strata.probabilities
+    rare, rare_weight = np.zeros(len(q) + 1, dtype=bool), 0.0
+    for a, side in ((strata.inside, members), (strata.outside, 1 - members)):
+        weights, hits = a * drawn * side, draws * side
+        of_stratum = np.maximum(_totals(strata.stratum, weights), np.finfo(float).tiny)
+        wanted = _totals(own, weights / of_stratum * _totals(strata.stratum, hits))
+        found = _totals(own, hits)
+        few = (weights > 0) & (found < _FEW) & (wanted > _RARE * found)
+        rare_weight += weights[few].sum()
+        rare |= few
+    if rare_weight > _NEGLIGIBLE:
+        raise ValueError(
+            f"Coalitions of {as_ranges(np.flatnonzero(rare))} players are drawn too rarely for "
+            f"this semivalue: of {int(counts.sum()):,} coalitions, fewer than {_FEW} of such sizes "
+            "have, or lack, a given player. Fit the semivalue itself."
+        )
+
+
+def _totals(labels, x):
+    """Sum of x over the entries with the label of each entry."""
+    return np.bincount(labels + 1, x)[labels + 1]

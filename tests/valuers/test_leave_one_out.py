@@ -78,6 +78,22 @@ def test_values_are_those_of_refits(name):
     assert found.empty_utility_ == refit.empty_utility_
 
 
+@pytest.mark.parametrize("seed", [3, 4])
+def test_no_value_depends_on_tol(seed):
+    # Without some row, steps with the Hessian of all rows do not converge.
+    n = (30, 40)[seed - 3]
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + 40, seed - 1))
+    y = (2 * X[:, 0] + 0.6 * rng.logistic(size=n + 40) > 0).astype(int)
+    points = {"X_val": X[n:], "y_val": y[n:]}
+    loose = LogisticRegression(C=np.inf, tol=1e-4, max_iter=10_000, solver="newton-cg")
+    tight = LogisticRegression(C=np.inf, **LOGISTIC)
+    found = LeaveOneOutValuer(loose, scoring=log_loss).fit(X[:n], y[:n], **points)
+    refit = LeaveOneOutValuer(tight, method="refit", scoring=log_loss).fit(X[:n], y[:n], **points)
+    assert not found.approximate_
+    np.testing.assert_allclose(found.values_, refit.values_, atol=1e-6)
+
+
 # Name -> parameters with which "auto" trains models again.
 REFITS = {
     "batched": {},
