@@ -70,13 +70,11 @@ def _summarize(options):
             file.write(text.encode("ascii"))
             file.truncate()
     except OSError as error:
-        if text is None:
-            raise
-        print(text)
-        raise OSError(
-            f"--output could not be written after the release ({error}): the summary was printed, "
-            "keep it."
-        ) from error
+        kept = "nothing was released"
+        if text is not None:
+            kept = "the summary was released and is printed: keep it"
+            print(text)
+        raise OSError(f"--output could not be written ({error}); {kept}.") from error
     print(f"{options.output}: {os.path.getsize(options.output)} bytes.")
     print(seller.privacy_)
 

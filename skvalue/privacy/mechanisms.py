@@ -10,10 +10,11 @@ probability below 2^-64 never occur, so a delta below 1e-18, or of zero, holds e
 probability per number.
 """
 
+import os
 import secrets
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from numbers import Integral
@@ -241,6 +242,8 @@ def noise_source(event, *, noise_random_state=None):
         If noise_random_state is neither None nor an int.
     ValueError
         As in `draw_noise`.
+    RuntimeError
+        From the function, in a forked child of the process that made it.
 
     Examples
     --------
@@ -260,17 +263,31 @@ class _NoiseSource:
 
     event: object
     noise_random_state: int | None
+    process: int = field(default_factory=os.getpid)
 
     @property
     def scale(self):
         return self.event.scale
 
+    def __reduce__(self):  # what is sent to a worker process may draw there, a forked copy may not
+        return type(self), (self.event, self.noise_random_state)
+
     def __call__(self, size, stream):
+        check_process(self.process)
         random_bytes = secrets.token_bytes
         if self.noise_random_state is not None:
             random_bytes = np.random.default_rng([self.noise_random_state, *stream]).bytes
         count = int(np.prod(size, dtype=np.int64))
         return _noise(self.event, count, random_bytes).reshape(size)
+
+
+def check_process(process):
+    """Raise RuntimeError in another process than that of a release, such as a forked child."""
+    if os.getpid() != process:
+        raise RuntimeError(
+            f"A release works in the process that made it, {process}, where it is counted and "
+            f"charged once: other processes would draw fresh noise. Got {os.getpid()}."
+        )
 
 
 def poisson_sample(n_rows, probability, *, noise_random_state=None):

@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass, field
 
-from .mechanisms import add_noise, checked_statistic, noise_source
+from .mechanisms import add_noise, check_process, checked_statistic, noise_source
 
 
 @dataclass(eq=False)
@@ -106,11 +106,7 @@ class Release:
         RuntimeError
             If this is another process.
         """
-        if os.getpid() != self.process:
-            raise RuntimeError(
-                f"A release works in the process that made it, {self.process}, where it is counted "
-                f"and charged once: other processes would draw fresh noise. Got {os.getpid()}."
-            )
+        check_process(self.process)
 
     def _open(self):
         self.check_process()

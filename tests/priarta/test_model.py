@@ -270,7 +270,7 @@ def test_a_full_disk_costs_no_budget(tmp_path, capsys, monkeypatch):
     out = tmp_path / "summary.json"
     with full_disk(20_000):  # enough for the ledger
         assert command(*words, out) == 2
-    assert "File too large" in capsys.readouterr().err
+    assert "File too large); nothing was released" in capsys.readouterr().err
     assert ledger.n_charges == 0
     assert not out.exists()
     out.touch()  # as a process that is killed may leave it
@@ -285,7 +285,7 @@ def test_a_full_disk_costs_no_budget(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(os, "replace", full)
     assert command(*words, tmp_path / "lost.json") == 2
     said = capsys.readouterr()
-    assert "could not be written after the release ([Errno 28] No space" in said.err
+    assert "No space left on device); the summary was released and is printed" in said.err
     assert Summary.from_json(said.out).n_samples == 10
     assert ledger.n_charges == 2
     assert {path.name for path in tmp_path.iterdir()} == {"model", "rows.npy", "ledger", out.name}

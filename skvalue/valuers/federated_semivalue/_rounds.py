@@ -40,10 +40,9 @@ class RationedNoise:
 
     def __init__(self, release, n_rounds):
         self._draw, self._n_rounds, self._left = release.source(), n_rounds, iter(range(n_rounds))
-        self._check_process, self.scale = release.check_process, self._draw.scale
+        self.scale = self._draw.scale
 
     def __call__(self, shape, stream):
-        self._check_process()
         if next(self._left, None) is None:
             raise ValueError(
                 "n_rounds must be at least the number of releases of a party, failed rounds "
