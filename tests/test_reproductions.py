@@ -4,6 +4,7 @@ import importlib
 import json
 import re
 import shlex
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from problems import two_classes
 from sklearn.base import BaseEstimator
+from sklearn.datasets import make_classification
 
 from skvalue import GradientSemivalueValuer, KNNShapleyValuer
 from skvalue.games import ModelGame
@@ -775,6 +777,38 @@ def test_an_audit_is_timed(run):
     printed = run("--rows 150")
     assert float(re.search(r"^ratio: ([\d.]+)$", printed, re.MULTILINE)[1]) > 0
     assert 0 < float(re.search(r"^page: ([\d.]+) MB$", printed, re.MULTILINE)[1]) < 1
+
+
+@of("review_queue")
+def test_reviews_with_a_queue_are_measured(script, monkeypatch, run):
+    pytest.importorskip("pandas")
+    monkeypatch.setattr(script, "RATES", (0.2,))
+    lines = run("--sets breast wind").splitlines()
+    assert lines[0].split()[:4] == ["random", "left", "at", "stop"]
+    random, left = map(float, lines[-2].split()[1:3])
+    assert left < 0.25 < 0.5 < random
+
+
+@pytest.mark.slow
+@of("review_queue")
+def test_few_wrong_labels_are_left_by_a_review(script, monkeypatch):
+    """Digits, tumours and made tables, of which some have classes that overlap."""
+    pd = pytest.importorskip("pandas")
+    made = {
+        f"made {k}": partial(
+            make_classification, 600, 8 + k, n_informative=4, n_redundant=k, n_classes=2 + k % 2,
+            n_clusters_per_class=1, class_sep=0.8 + 0.1 * k, flip_y=0.0, random_state=k,
+        )
+        for k in range(5)
+    }  # fmt: skip
+    made = {name: lambda return_X_y, make=make: make() for name, make in made.items()}
+    monkeypatch.setattr(script, "IN_MEMORY", script.IN_MEMORY | made)
+    found = pd.DataFrame([r for name in script.IN_MEMORY for r in script.measure(name, ".", 0)])
+    mean = found.groupby("rate").mean(numeric_only=True)
+    assert (mean["left"] <= [0.22, 0.24, 0.34]).all()
+    assert (mean["at stop"] <= [0.25, 0.2, 0.2]).all()
+    assert (mean["random"] > 0.8).all()
+    assert found["wrong"].sum() <= 0.1 * found["changed"].sum()
 
 
 @of("cost_curve")
