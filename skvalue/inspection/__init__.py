@@ -6,18 +6,24 @@ from ._datamodeling_display import LinearDatamodelingDisplay
 from ._detection import detection_curve, detection_limit
 from ._detection_display import DetectionDisplay
 from ._displays import ValueDistributionDisplay, ValueRemovalDisplay
+from ._manipulation_display import ManipulationDisplay
+from ._manipulation_gain import manipulation_gain
 from ._scores import mean_adjusted_variance, noisy_label_auc
+from ._twins import twin_parties
 
 __all__ = [
     "DetectionDisplay",
     "LinearDatamodelingDisplay",
+    "ManipulationDisplay",
     "ValueDistributionDisplay",
     "ValueRemovalDisplay",
     "detection_curve",
     "detection_limit",
     "linear_datamodeling_score",
+    "manipulation_gain",
     "mean_adjusted_variance",
     "noisy_label_auc",
+    "twin_parties",
     "value_addition_curve",
     "value_removal_curve",
 ]
