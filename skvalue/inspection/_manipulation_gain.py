@@ -179,7 +179,7 @@ def manipulation_gain(
         played = attack(sent, np.random.default_rng([seed, repeat]))
         return _paid(*_values(valuer, release, played, some), pay)
 
-    plays = {"honest": lambda sent, rng: sent, **attacks}
+    plays = {None: lambda sent, rng: sent, **attacks}  # first the honest rows
     whole = {
         name: np.array([payment(play, repeat, points) for repeat in range(n_repeats)])
         for name, play in plays.items()
@@ -187,7 +187,7 @@ def manipulation_gain(
     left = {
         name: np.array([payment(play, 0, some) for some in folds]) for name, play in plays.items()
     }
-    base, without = whole.pop("honest"), left.pop("honest")
+    base, without = whole.pop(None), left.pop(None)
     bonferroni, columns = 1 - (1 - level) / len(attacks), []
     positive = min([*base, *without]) > 0
     for name in attacks:
