@@ -1,4 +1,4 @@
-"""What an editor sees: names imported at first use are known to tools that do not run the package."""
+"""What an editor sees: names imported at first use are known to tools that run nothing."""
 
 import ast
 import json

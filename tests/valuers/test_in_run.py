@@ -233,8 +233,10 @@ def test_the_report_says_that_groups_are_not_the_unit(batch_size):
     alone = valuer.fit(X, y, **points).privacy_
     report = valuer.fit(X, y, groups=np.arange(120) % 5, **points).privacy_
     sentence = "groups as wholes: the unit is one row of a group"
-    assert sentence in report.not_protected and sentence not in alone.not_protected
-    assert sentence in str(report) and report.unit == alone.unit == "row"
+    assert sentence in report.not_protected
+    assert sentence not in alone.not_protected
+    assert sentence in str(report)
+    assert report.unit == alone.unit == "row"
 
 
 @SEEDED
