@@ -2,7 +2,8 @@
 
 from ._audit import audit_table
 from ._detector import LabelErrorDetector
-from ._duplicates import find_duplicates
+from ._duplicates import duplicate_groups, find_duplicates
+from ._labels import label_spellings
 from ._mend import Correction, corrections_of, corrections_to_csv, fix_table, read_corrections
 from ._queue import ReviewQueue, head_to_accept
 from ._read import Reading, read_table
@@ -25,6 +26,7 @@ __all__ = [
     "fit_curve",
     "fix_table",
     "head_to_accept",
+    "label_spellings",
     "list_qvalues",
     "read_corrections",
     "read_table",
