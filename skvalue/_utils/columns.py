@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 MOST_CATEGORIES = 50  # columns of a categorical column; rarer categories share one
 _WORDS = 100  # columns of a column of texts
-_IDENTIFIER = 0.9  # fraction of distinct strings above which a column identifies the rows
+_NAMES = 0.9  # fraction of distinct strings above which a column says nothing on other rows
 _MISSING = "(missing)"
 
 # Kind of a column -> what is done to it, in words.
@@ -22,6 +22,7 @@ _DONE = {
     "category": f"one column per category, at most {MOST_CATEGORIES}; missing is a category",
     "text": f"TF-IDF of the {_WORDS} commonest words",
     "identifier": "left out: every row has another value",
+    "names": "left out: more than 90 % of the entries are different",
     "constant": "left out: all rows have the same value",
 }
 
@@ -89,11 +90,8 @@ def _kind(column, name):
     if not len(present) or (present == present.iloc[0]).all():
         has_both = 0 < len(present) < len(column)
         return "category" if has_both else "constant"
-    if kind in "iu":
-        counted = len(present) == len(column) and (np.diff(column.to_numpy()) == 1).all()
-        return "identifier" if counted else "number"
-    if kind == "f":
-        return "number"
+    if kind in "iuf":
+        return "identifier" if _are_counted(present, len(column)) else "number"
     if kind == "b":
         return "category"
     if kind in "mM":
@@ -105,7 +103,31 @@ def _kind(column, name):
         return "date"
     if present.astype(str).str.count(r"\s+").mean() >= 2:  # three words on average
         return "text"
-    return "identifier" if distinct > _IDENTIFIER * len(present) else "category"
+    if distinct == len(present):
+        return "identifier"
+    return "names" if distinct > _NAMES * len(present) else "category"
+
+
+def _are_counted(present, n):
+    """Whether numbers count or name the rows: whole and all different, and one of three things.
+
+    They fill half of their range, or rise (or fall) from every row to the next, or have one length
+    of at least 5 digits, the first of which is any as often.
+    """
+    values = present.to_numpy().astype(np.float64)
+    if len(values) < n / 2 or (values % 1).any() or not present.is_unique:
+        return False
+    steps = np.diff(values)
+    if len(values) == n and (steps == 1).all():
+        return True
+    if len(values) < 30:
+        return False
+    if np.ptp(values) < 2 * len(values) or (steps > 0).all() or (steps < 0).all():
+        return True
+    digits = np.floor(np.log10(np.maximum(np.abs(values), 1)))
+    first = np.bincount((np.abs(values) // 10**digits).astype(int), minlength=10)
+    even = len(values) >= 100 and first.max() < 2 / 9 * len(values)
+    return bool(even and digits.min() == digits.max() >= 4)
 
 
 def _width(column, kind):

@@ -2,9 +2,10 @@
 
 import json
 import os
+from dataclasses import replace
 
 from .._utils.writing import write_files
-from ..review import LabelErrorDetector, audit_table
+from ..review import LabelErrorDetector, audit_table, corrections_to_csv
 from ._files import check_output
 from ._progress import watched
 from ._rows import add_table, read_rows
@@ -17,15 +18,12 @@ def add_command(commands):
     parser = commands.add_parser("audit", help="report which labels are doubtful")
     parser.set_defaults(run=_run)
     add_table(parser)
-    parser.add_argument(
-        "--task",
-        choices=("auto", "classification", "regression"),
-        default="auto",
-        help="what the target is; default: by its values",
-    )
     parser.add_argument("--fdr", type=float, default=0.1, help="false discovery rate")
     parser.add_argument("--seed", type=int, default=0, help="random state; default: %(default)s")
     add_outputs(parser, required=True)
+    parser.add_argument(
+        "--corrections", help="corrections of the spelling of labels, for `skvalue fix` (.csv)"
+    )
     parser.add_argument(
         "--fail-on",
         type=fraction,
@@ -83,16 +81,21 @@ def exit_code(found, what, limit):
 
 
 def _run(options):
-    check_outputs(options, [options.table, options.validation])
+    inputs = [options.table, options.validation, options.output, options.json, options.csv]
+    check_outputs(options, inputs[:2])
+    check_output(options.corrections, "--corrections", [".csv"], [*inputs, options.tasks])
     rows = read_rows(options)
-    detector = LabelErrorDetector(fdr=options.fdr, task=options.task, random_state=options.seed)
-    title = os.path.basename(options.table)
+    detector = LabelErrorDetector(fdr=options.fdr, task=rows.task, random_state=options.seed)
     report = audit_table(
-        rows.X, rows.y, X_val=rows.X_val, y_val=rows.y_val, detector=watched(detector),
-        title=title, target=options.target,
+        rows.X, rows.y, X_val=rows.X_val, y_val=rows.y_val, groups=rows.groups,
+        detector=watched(detector), title=os.path.basename(options.table), target=options.target,
     )  # fmt: skip
+    report = replace(report, labels=rows.labels, numbers=rows.numbers + 2)  # as in the file
     print(*report.notes, sep="\n")
     print(f"{report}; {report.about['seconds']:.1f} seconds.")
     write_report(report, options)
+    if options.corrections is not None:
+        write_files({options.corrections: corrections_to_csv(rows.fixes)})
+        print(f"{options.corrections}: {len(rows.fixes)} corrections.")
     what = "the fraction of rows whose suggestion differs, without verdicts,"
     return exit_code(report.fraction_listed, what, options.fail_on)

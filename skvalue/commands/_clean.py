@@ -1,16 +1,21 @@
 """``skvalue clean``: a table without its rows of low value."""
 
+import argparse
+
+import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.utils.multiclass import type_of_target
 
 from .._utils.writing import write_files
+from ..review import LabelErrorDetector
 from ..selection import ValueFilter
-from ._files import KINDS, check_output, pandas, read_table, write_frame
-from ._methods import add_method, make_valuer
+from ._files import KINDS, check_output, ending_of, pandas, write_frame
+from ._methods import METHODS, make_valuer
 from ._progress import watched
 from ._rows import add_table, read_rows
 
 _RULES = ("negative", "significant", "auto")
+_DETECTOR = "detector"
+_MOST = 0.5  # fraction of a class that may go without --force, if not of all rows
 
 
 def add_command(commands):
@@ -18,13 +23,28 @@ def add_command(commands):
     parser = commands.add_parser("clean", help="write the table without its rows of low value")
     parser.set_defaults(run=_run)
     add_table(parser)
-    add_method(parser)
+    parser.add_argument(
+        "--method",
+        choices=[_DETECTOR, *METHODS],
+        default=_DETECTOR,
+        help="default: the probability of each label by models that have not seen its row",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random state; default: %(default)s")
     parser.add_argument(
         "--drop",
         type=_drop,
         default=0.1,
         help="a fraction of the rows, their number, or a rule: negative, significant (needs "
         "--validation), auto (chosen by cross-validation); default: %(default)s",
+    )
+    parser.add_argument(
+        "--keep-classes",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether to drop the same fraction of every class, without --groups; default: yes",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="write it though a class loses most of its rows"
     )
     parser.add_argument("-o", "--output", required=True, help="file to write the kept rows to")
     parser.add_argument("--report", help="file to write the dropped rows and the reasons to")
@@ -34,39 +54,78 @@ def _drop(text):
     """A rule, or a fraction, or a number of rows."""
     if text in _RULES:
         return text
-    return int(text) if text.isdigit() else float(text)
+    try:
+        return int(text) if text.isdigit() else float(text)
+    except ValueError:
+        rule = f"a fraction, a number of rows, or one of {', '.join(_RULES)}"
+        raise argparse.ArgumentTypeError(f"must be {rule}. Got {text!r}") from None
 
 
 def _run(options):
     inputs = [options.table, options.validation]
     check_output(options.output, "-o", KINDS, inputs)
     check_output(options.report, "--report", KINDS, [*inputs, options.output])
-    rows = read_rows(options).encoded()
-    row_filter = ValueFilter(
-        watched(make_valuer(options.method, random_state=options.seed)),
-        options.drop,
-        estimator=_estimator(rows.y) if options.drop == "auto" else None,
-    ).fit(rows.X, rows.y, **rows.fit_arguments())
-    table = read_table(options.table, "the table", as_text=True)
-    kept = table.iloc[row_filter.sample_indices_]
-    writers = {options.output: write_frame(kept, options.output)}
+    rows = read_rows(options)
+    row_filter = _filter(options, rows.encoded())
+    kept = row_filter.sample_indices_
+    if rows.task == "classification" and not options.force:
+        _refuse_loss(rows.y, kept)
+    writers = {options.output: _kept(options, rows, kept)}
     if options.report is not None:
-        writers[options.report] = write_frame(_dropped(row_filter, table), options.report)
+        dropped = _dropped(row_filter, rows.reading.frame)
+        writers[options.report] = write_frame(dropped, options.report)
     write_files(writers)
-    print(f"{options.output}: {len(kept)} of {len(table)} rows; the others have the lowest values.")
+    n = len(rows.y)
+    what = "the others have the lowest values" if len(kept) < n else "none is dropped"
+    print(f"{options.output}: {len(kept)} of {n} rows; {what}.")
 
 
-def _estimator(y):
-    continuous = type_of_target(y).startswith("continuous")
-    return Ridge() if continuous else LogisticRegression(max_iter=1000)
+def _filter(options, rows):
+    """The fitted filter of the rows."""
+    classes = rows.task == "classification"
+    if options.method == _DETECTOR:
+        valuer = LabelErrorDetector(task=rows.task, random_state=options.seed)
+    else:
+        valuer = make_valuer(options.method, random_state=options.seed, task=rows.task)
+    estimator = LogisticRegression(max_iter=1000) if classes else Ridge()
+    return ValueFilter(
+        watched(valuer),
+        options.drop,
+        stratify=options.keep_classes and classes and rows.groups is None,
+        estimator=estimator if options.drop == "auto" else None,
+    ).fit(rows.X, rows.y, **rows.fit_arguments())
+
+
+def _refuse_loss(y, kept):
+    """Refuse to drop most rows of a class, beyond the fraction of all rows that is dropped."""
+    classes, codes = np.unique(y, return_inverse=True)
+    before = np.bincount(codes)
+    lost = before - np.bincount(codes[kept], minlength=len(classes))
+    fair = max(_MOST, lost.sum() / len(y))
+    for label, size, loss in zip(classes.tolist(), before, lost):
+        if loss > fair * size or loss == size - 1 > 0:
+            raise ValueError(
+                f"the class {label!r} would lose {loss} of its {size} rows: nothing was written. "
+                "Pass --keep-classes, or --force to write it."
+            )
+
+
+def _kept(options, rows, kept):
+    """The writer of the kept rows: the lines of a text file as they are."""
+    numbers = rows.numbers[kept]
+    if ending_of(options.output) == ending_of(options.table):
+        content = rows.reading.to_bytes(numbers)
+        if content is not None:
+            return lambda file: file.write(content)
+    return write_frame(rows.reading.frame.loc[numbers], options.output)
 
 
 def _dropped(row_filter, table):
     """The dropped rows, lowest value first, after their row number, value and reason."""
     if not len(row_filter.dropped_indices_):
         return table.iloc[:0]
-    report = row_filter.report_
-    columns = {f"dropped_{name}": report[name] for name in ("row", "value", "reason")}
-    rows = table.iloc[report.row].reset_index(drop=True)
-    pd = pandas()
-    return pd.concat([pd.DataFrame(columns), rows], axis=1)
+    report, pd = row_filter.report_, pandas()
+    rows = table.iloc[report.row]
+    columns = {"row": rows.index, "value": report["value"], "reason": report["reason"]}
+    columns = {f"dropped_{name}": entries for name, entries in columns.items()}
+    return pd.concat([pd.DataFrame(columns), rows.reset_index(drop=True)], axis=1)

@@ -6,9 +6,16 @@ import sys
 import warnings
 from contextlib import redirect_stdout
 
-from . import _audit, _clean, _fix, _methods, _review, _value
+import skvalue
 
-_DONE, _BAD_INPUT = 0, 2
+from . import _audit, _clean, _fix, _methods, _review, _value
+from ._words import in_words
+
+_DONE, _BAD_INPUT, _INTERRUPTED = 0, 2, 130
+_CODES = (
+    "exit codes: 0 done; 1 a gate of --fail-on failed; 2 the input was refused, for the reason on "
+    "the standard error; 130 interrupted by Ctrl-C. Nothing is written with 2 and 130."
+)
 _LONGEST = 1000  # letters of a message
 
 
@@ -31,7 +38,7 @@ def main(arguments=None):
     -------
     code : int
         0 if the command did what it was asked for, 1 if a gate of ``--fail-on`` failed, 2 if
-        the input was refused, which one sentence on the standard error says.
+        the input was refused, which one sentence on the standard error says, 130 after Ctrl-C.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     if arguments[:1] == ["seller"]:  # which has a parser of its own, and starts without pandas
@@ -47,6 +54,9 @@ def main(arguments=None):
         except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
             print(f"error: {_one_line(error)}", file=sys.stderr)
             return _BAD_INPUT
+        except KeyboardInterrupt:
+            print("interrupted: nothing was written.", file=sys.stderr)
+            return _INTERRUPTED
 
 
 class _Output:
@@ -67,7 +77,9 @@ class _Output:
 
 
 def _parser():
-    parser = _Parser("skvalue", description="Find, value and drop rows of a table.")
+    about = "Find, mend, value and drop rows of a table."
+    parser = _Parser("skvalue", description=about, epilog=_CODES)
+    parser.add_argument("--version", action="version", version=f"skvalue {skvalue.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for module in (_audit, _review, _fix, _clean, _value, _methods):
         module.add_command(commands)
@@ -76,7 +88,7 @@ def _parser():
 
 
 def _one_line(error):
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = in_words(" ".join(str(error).split())) or type(error).__name__
     return text if len(text) < _LONGEST else text[:_LONGEST] + " ..."
 
 

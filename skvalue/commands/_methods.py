@@ -2,6 +2,8 @@
 
 import inspect
 
+from sklearn.linear_model import Ridge
+
 import skvalue
 
 METHODS = {
@@ -19,10 +21,12 @@ PRIVATE = {"tknn"}  # methods that take --epsilon
 
 
 def make_valuer(name, *, random_state=None, **parameters):
-    """The valuer of a method, which gets the random state if it has one."""
+    """The valuer of a method, which gets the random state, and the task, if it has one."""
     valuer = getattr(skvalue, METHODS[name])()
     if "random_state" in valuer.get_params():
         parameters["random_state"] = random_state
+    if "task" not in valuer.get_params() and parameters.pop("task", None) == "regression":
+        parameters["estimator"] = Ridge()
     return valuer.set_params(**parameters)
 
 

@@ -1,13 +1,52 @@
-"""A progress bar where a person looks."""
+"""How far a fit is, and how long it takes, as a line on the standard error."""
 
 import sys
-from importlib.util import find_spec
+from time import monotonic
+
+_LONG = 60  # seconds, from which on the time is announced
+_OFTEN = 0.5  # seconds between two lines on a terminal
+
+
+class _Line:
+    """A callback: announces a fit of more than a minute, and shows its steps on a terminal."""
+
+    def setup(self, estimator, context):
+        """Start the clock."""
+        self._start, self._done, self._said, self._last = monotonic(), 0, False, 0.0
+
+    def on_fit_task_begin(self, estimator, context):
+        """Do nothing: steps count when they end."""
+
+    def on_fit_task_end(self, estimator, context):
+        """Count a step."""
+        n = context.parent.max_subtasks if context.parent is not None else None
+        if not n:
+            return
+        self._done += 1
+        elapsed = monotonic() - self._start
+        left = elapsed / self._done * max(n - self._done, 0)
+        if elapsed + left > _LONG and not self._said:
+            self._said = True
+            print(f"This takes about {_time(elapsed + left)}.", file=sys.stderr)
+        if sys.stderr.isatty() and elapsed - self._last > _OFTEN:
+            self._last = elapsed
+            line = f"{100 * self._done // n} %, about {_time(left)} left"
+            print(f"\r{line:<40}", end="", file=sys.stderr, flush=True)
+
+    def teardown(self, estimator, context):
+        """Clear the line."""
+        if self._last:
+            print(f"\r{'':<40}\r", end="", file=sys.stderr, flush=True)
+
+
+def _time(seconds):
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 def watched(estimator):
-    """The estimator, with a progress bar if it takes one, rich is there, and a terminal is."""
-    if hasattr(estimator, "set_callbacks") and find_spec("rich") and sys.stdout.isatty():
-        from sklearn.callback import ProgressBar
-
-        estimator.set_callbacks(ProgressBar())
+    """The estimator, with a line on its progress if it takes callbacks."""
+    if hasattr(estimator, "set_callbacks"):
+        estimator.set_callbacks(_Line())
     return estimator

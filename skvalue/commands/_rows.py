@@ -1,25 +1,60 @@
 """Rows and targets of the tables that a command is given."""
 
-from dataclasses import dataclass
+import argparse
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from .._utils.columns import column_encoder
-from ._files import read_table
+from ..review import Correction, find_duplicates, label_spellings, read_table
+from ._files import pandas
+from ._words import in_words
+
+_SHOWN = 20  # rows, or labels, that are named
+_READING = {  # option -> its arguments; the others of `read_table` have the same names
+    "--sep": dict(dest="separator", help="what separates fields, such as ';' or tab"),
+    "--encoding": dict(help="such as utf-8 or latin-1"),
+    "--decimal": dict(choices=(".", ","), help="decimal mark"),
+    "--dates": dict(choices=("dmy", "mdy"), help="order of day and month, such as of 03/04/2026"),
+    "--missing": dict(
+        action="append", metavar="CODE[=COLUMN]", help="an entry that means missing; repeatable"
+    ),
+    "--text": dict(action="append", metavar="COLUMN", help="a column to keep as text; repeatable"),
+    "--header": dict(
+        action=argparse.BooleanOptionalAction, help="whether the first line names the columns"
+    ),
+    "--skip-lines": dict(type=int, default=0, metavar="N", help="lines before the header"),
+    "--strict": dict(action="store_true", help="refuse what can be read in two ways"),
+}
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Columns and targets of a table, and of the validation points, or None."""
+    """Columns and targets of a table, and of the validation points, or None.
+
+    `y` has one label for all spellings of it; `labels` are those of the file, and `fixes` the
+    corrections that make one of the other. `reading` is what was read, with the row numbers.
+    """
 
     X: object
     y: np.ndarray
     X_val: object
     y_val: object
+    groups: object
+    task: str
+    labels: np.ndarray
+    reading: object
+    fixes: list = field(default_factory=list)
+
+    @property
+    def numbers(self):
+        """The number of each row in the file, from 0."""
+        return self.reading.frame.index.to_numpy()
 
     def fit_arguments(self):
-        """The validation set as keyword arguments of `fit`."""
-        return {} if self.X_val is None else {"X_val": self.X_val, "y_val": self.y_val}
+        """The validation set, and groups, as keyword arguments of `fit`."""
+        arguments = {} if self.X_val is None else {"X_val": self.X_val, "y_val": self.y_val}
+        return arguments if self.groups is None else {**arguments, "groups": self.groups}
 
     def encoded(self, by_validation=False):
         """The same rows as arrays; prints what is done to the columns.
@@ -31,30 +66,136 @@ class Rows:
         print(*notes, sep="\n")
         encoder.fit(learned)
         X_val = None if self.X_val is None else encoder.transform(self.X_val)
-        return Rows(encoder.transform(self.X), self.y, X_val, self.y_val)
+        return replace(self, X=encoder.transform(self.X), X_val=X_val)
 
 
 def add_table(parser):
     """Add the options that say which rows there are."""
-    parser.add_argument("table", help="a .csv, .tsv, .parquet, .arrow or .feather file")
+    parser.add_argument("table", help="a CSV or TSV file, or a .parquet, .arrow or .feather file")
     parser.add_argument("--target", required=True, help="name of the column to predict")
     parser.add_argument("--validation", help="a table of the same columns: the validation points")
+    parser.add_argument(
+        "--task",
+        choices=("auto", "classification", "regression"),
+        default="auto",
+        help="what the target is; default: regression if it has numbers with decimals",
+    )
+    parser.add_argument("--ignore", action="append", metavar="COLUMN", help="a column to leave out")
+    parser.add_argument(
+        "--groups", metavar="COLUMN", help="column whose entries name groups of rows"
+    )
+    reading = parser.add_argument_group("how the tables are read (what is assumed is printed)")
+    for option, arguments in _READING.items():
+        reading.add_argument(option, **arguments)
 
 
 def read_rows(options):
     """The rows of the table, and the validation points if there are any."""
-    X, y = _split(read_table(options.table, "the table"), options.target, "the table")
-    if len(np.unique(y)) < 2:
+    reading, X, y, groups = _read(options, options.table)
+    n, n_columns = X.shape
+    said = "; ".join([f"target {options.target}", *reading.said])
+    print(f"{options.table}: {n} rows, {n_columns} columns, {said}.")
+    for doubt in reading.doubts:
+        print(f"question: {in_words(doubt)}")
+    if len(reading.unlabelled):
+        print(f"left out, without a label: {_some(reading.unlabelled + 2)} (the header is row 1).")
+    numeric = y.dtype.kind == "f" or options.task == "regression"
+    rows = Rows(X, y, None, None, groups, "regression" if numeric else "classification", y, reading)
+    if not numeric:
+        rows = _one_class_each(rows, options.target)
+    if len(np.unique(rows.y)) < 2:
         raise ValueError(
             f"--target must be a column of at least two values. Got {options.target!r}, which "
-            f"holds {y[0]!r} only."
+            f"holds {rows.y[0]!r} only."
         )
-    print(f"{options.table}: {len(X)} rows, {X.shape[1]} columns, target {options.target}.")
     if options.validation is None:
-        return Rows(X, y, None, None)
-    X_val, y_val = _split(
-        read_table(options.validation, "--validation"), options.target, "--validation"
-    )
+        return rows
+    reading_val, X_val, y_val, _ = _read(options, options.validation, reading)
+    for doubt in reading_val.doubts:
+        print(f"question: {options.validation}: {in_words(doubt)}")
+    _check_columns(X, X_val)
+    if not numeric:
+        known = dict(zip(rows.labels.tolist(), rows.y.tolist()))
+        y_val = np.array([known.get(label, label) for label in y_val.tolist()], dtype=y_val.dtype)
+    return replace(rows, X_val=X_val[X.columns], y_val=y_val)
+
+
+def refuse_common_rows(rows):
+    """Refuse validation points that are rows of the table: as public rows they are not private."""
+    tables = [X.assign(**{" target": y}) for X, y in ((rows.X, rows.y), (rows.X_val, rows.y_val))]
+    codes = find_duplicates(pandas().concat(tables, ignore_index=True)).codes
+    n_both = int(np.isin(codes[len(rows.X) :], codes[: len(rows.X)]).sum())
+    if n_both:
+        raise ValueError(
+            "--validation must have no row of the table, since its rows count as public and the "
+            f"others as private. Got {n_both} rows that are in both: leave them out of "
+            "one, or pass --equal-rows if they are other cases."
+        )
+
+
+def _read(options, path, like=None):
+    """A table: how it was read, columns, target and groups."""
+    given = {
+        arguments.get("dest", option[2:].replace("-", "_"))
+        for option, arguments in _READING.items()
+    }
+    given = {name: getattr(options, name) for name in given}
+    if given["separator"] in ("tab", "\\t"):
+        given["separator"] = "\t"
+    try:
+        reading = read_table(path, options.target, task=options.task, like=like, **given)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    frame, ignored = reading.frame, list(options.ignore or ())
+    for option, name in [*(("--ignore", name) for name in ignored), ("--groups", options.groups)]:
+        if name is not None and name not in frame.columns:
+            raise ValueError(f"{option} must be a column of {path}. Got {name!r}.")
+    groups = None if options.groups is None else frame[options.groups].astype(str).to_numpy()
+    left_out = {options.target, options.groups, *ignored}
+    X = frame[[name for name in frame.columns if name not in left_out]].reset_index(drop=True)
+    if not X.shape[1]:
+        raise ValueError(f"{path} must have a column other than the target. Got none.")
+    y = frame[options.target].to_numpy()
+    if options.task == "regression":
+        y = y.astype(np.float64)
+    elif y.dtype.kind not in "biuf":
+        y = np.array([str(label) for label in y.tolist()], dtype=object)
+    return reading, X, y, groups
+
+
+def _one_class_each(rows, target):
+    """The rows with one class for all spellings of a label; prints what was found."""
+    texts = [str(label) for label in rows.y.tolist()]
+    found = label_spellings(texts)
+    why = "differs in its spelling alone"
+    fixes = [
+        Correction(int(number) + 2, target, label, found.same[label], why)
+        for number, label in zip(rows.numbers, texts)
+        if label in found.same
+    ]
+    for other, common in found.same.items():
+        n = texts.count(other)
+        print(f"warning: {other!r} ({n} rows) differs from {common!r} in spelling: one class.")
+    for other, common in found.typos.items():
+        n = texts.count(other)
+        print(f"question: {other!r} ({n} rows) is nearly {common!r}: a typing error?")
+    if found.rare:
+        print(f"note: too few rows to say anything: labels {_some(map(repr, found.rare))}.")
+    if not fixes:
+        return rows
+    y = np.array([found.same.get(label, label) for label in texts], dtype=object)
+    return replace(rows, y=y, fixes=fixes)
+
+
+def _some(entries):
+    """The number of entries, and the first ones."""
+    entries = list(map(str, entries))
+    more = ", ..." if len(entries) > _SHOWN else ""
+    return f"{len(entries)} ({', '.join(entries[:_SHOWN])}{more})"
+
+
+def _check_columns(X, X_val):
+    """Refuse validation points without the columns of the table, or with other entries."""
     missing = [name for name in X.columns if name not in X_val.columns]
     if missing:
         raise ValueError(
@@ -67,23 +208,3 @@ def read_rows(options):
                 f"--validation must have numbers in the column {name!r}, as the table has. Got "
                 f"others, such as {X_val[name].dropna().iloc[0]!r}."
             )
-    return Rows(X, y, X_val[X.columns], y_val)
-
-
-def _split(frame, target, name):
-    """Columns and target of a table."""
-    if target not in frame.columns:
-        shown = ", ".join(map(str, frame.columns[:20])) + (", ..." * (frame.shape[1] > 20))
-        raise ValueError(f"--target must be a column of {name}: {shown}. Got {target!r}.")
-    absent = np.flatnonzero(frame[target].isna())
-    if len(absent):
-        raise ValueError(
-            f"--target must have no missing entry. Got {len(absent)} in {name}, the first in row "
-            f"{absent[0]}."
-        )
-    if frame.shape[1] == 1:
-        raise ValueError(f"{name} must have a column other than the target. Got {target!r} alone.")
-    y = frame[target].to_numpy()
-    return frame.drop(columns=target), np.array(
-        list(map(str, y)), dtype=object
-    ) if y.dtype == object else y

@@ -1,17 +1,15 @@
 """``skvalue value``: the values of the rows of a table."""
 
-import numpy as np
-
 from .._utils.writing import write_files
 from ._files import KINDS, check_output, pandas, write_frame
 from ._methods import PRIVATE, add_method, make_valuer
 from ._progress import watched
-from ._rows import add_table, read_rows
+from ._rows import add_table, read_rows, refuse_common_rows
 
 
 def add_command(commands):
     """Add ``skvalue value``."""
-    parser = commands.add_parser("value", help="write the value of every row")
+    parser = commands.add_parser("value", help="write the value of every row, or group of rows")
     parser.set_defaults(run=_run)
     add_table(parser)
     add_method(parser)
@@ -22,6 +20,11 @@ def add_command(commands):
         help="above 0: the values are (epsilon, delta)-differentially private; needs --validation, "
         "whose rows are public, and --method tknn",
     )
+    parser.add_argument(
+        "--equal-rows",
+        action="store_true",
+        help="with --epsilon: rows of --validation that equal rows of the table are other cases",
+    )
     parser.add_argument("--delta", type=float, default=1e-5, help="default: %(default)s")
 
 
@@ -30,19 +33,22 @@ def _run(options):
     rows, parameters = _prepare(options)
     valuer = make_valuer(options.method, random_state=options.seed, **parameters)
     watched(valuer).fit(rows.X, rows.y, **rows.fit_arguments())
-    columns = {"row": np.arange(len(valuer.values_)), "value": valuer.values_}
+    columns = {"row": rows.numbers} if rows.groups is None else {"group": valuer.groups_}
+    columns["value"] = valuer.values_
     if getattr(valuer, "values_error_", None) is not None:
         columns["error"] = valuer.values_error_
     write_files({options.output: write_frame(pandas().DataFrame(columns), options.output)})
     if options.epsilon is not None:
         print(valuer.privacy_)
-    print(f"{options.output}: the values of {len(rows.X)} rows by {options.method}.")
+    what = "rows" if rows.groups is None else f"groups of {options.groups}"
+    print(f"{options.output}: the values of {len(valuer.values_)} {what} by {options.method}.")
 
 
 def _prepare(options):
     """Rows as arrays, and parameters of the valuer."""
     if options.epsilon is None:
-        return read_rows(options).encoded(), {}
+        rows = read_rows(options).encoded()
+        return rows, {"task": rows.task}
     if options.method not in PRIVATE:
         raise ValueError(
             f"--epsilon must be used with --method {' or '.join(PRIVATE)}. Got {options.method}."
@@ -50,5 +56,8 @@ def _prepare(options):
     if options.validation is None:
         raise ValueError("--epsilon must be used with --validation: public rows. Got none.")
     print("The columns are encoded by the rows of --validation, which are public.")
-    rows = read_rows(options).encoded(by_validation=True)
-    return rows, {"epsilon": options.epsilon, "delta": options.delta}
+    rows = read_rows(options)
+    if not options.equal_rows:
+        refuse_common_rows(rows)
+    parameters = {"epsilon": options.epsilon, "delta": options.delta, "task": rows.task}
+    return rows.encoded(by_validation=True), parameters

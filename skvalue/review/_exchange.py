@@ -1,16 +1,17 @@
 """Rows to review as tasks of Label Studio, and verdicts from files."""
 
-import csv
 import json
 import os
 import re
 
 from .._utils.untrusted import refuse, refuse_no_file
 from .._utils.warned import warn
+from ._read_text import decode, name_columns, split
 
 _NUMBER = re.compile(r"[-+]?[\d.,\s]*\d[\d.,]*([eE][-+]?\d+)?\s*%?")
 _SKIPPED = {"skip", "skipped", "unsure", "unclear", "don't know", "cannot tell", "?"}
-_WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_WORDS = dict.fromkeys(("true", "1", "yes", "wahr", "vrai", "verdadero", "ja"), True)
+_WORDS |= dict.fromkeys(("false", "0", "no", "falsch", "faux", "falso", "nein"), False)
 
 
 def guarded(entry):
@@ -64,26 +65,30 @@ def _as_text(content):
 def verdicts_of(path, labels):
     """Row numbers and verdicts of a CSV file, or of what Label Studio exported."""
     refuse_no_file(path, "verdicts")
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        try:
-            is_json = os.path.splitext(path)[1].lower() == ".json"
-            found = _of_tasks(json.load(file), labels) if is_json else _of_lines(file)
-        except (UnicodeDecodeError, csv.Error, json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(f"verdicts must be CSV or JSON text. Got {path}: {error}.") from None
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        is_json = os.path.splitext(path)[1].lower() == ".json"
+        text = content.decode("utf-8-sig") if is_json else decode(content)[0]
+        found = _of_tasks(json.loads(text), labels) if is_json else _of_lines(text)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"verdicts must be CSV or JSON text. Got {path}: {error}.") from None
     if not found:
         raise ValueError(f"verdicts must hold at least one verdict. Got {path}, which has none.")
     return list(found), list(found.values())
 
 
-def _of_lines(file):
-    """Row -> verdict of a CSV file."""
-    lines = csv.DictReader(file)
-    names = lines.fieldnames or []
+def _of_lines(text):
+    """Row -> verdict of a CSV text, of any separator."""
+    try:
+        names, rows = name_columns(split(text)[0].records, header=True)
+    except ValueError as error:
+        raise ValueError(f"verdicts must be a CSV file. Got one that is none: {error}") from None
     if not {"row", "is_error"} <= set(names):
         refuse("verdicts", "a CSV file with the columns row and is_error", names)
     found = {}
-    for line in lines:
-        word = (line["is_error"] or "").strip().lower()
+    for line in (dict(zip(names, row)) for row in rows):
+        word = line["is_error"].strip().lower()
         if word == "":
             continue
         if word not in _WORDS:

@@ -1,4 +1,4 @@
-"""Labels that are probably one class: spellings, typing errors; and labels too rare to judge."""
+"""Labels that are probably one class: spellings, typing errors; and labels of few rows."""
 
 import re
 import unicodedata
@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from sklearn.utils import Bunch
 
 _RARER = 20  # times, at least, that a typing error is rarer than the label it resembles
-_LEAST = 5  # rows, below which a label cannot be judged
+_LEAST = 5  # rows, below which a label is rare
 _WORDS = {
     "yes", "no", "ja", "nein", "oui", "non", "si", "true", "male", "high", "low", "good", "bad",
 }  # fmt: skip

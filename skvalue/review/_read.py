@@ -11,36 +11,67 @@ import numpy as np
 from .._utils.optional import needed
 from .._utils.untrusted import refuse, refuse_no_file
 from ._read_columns import MISSING, Column, Conventions, find_codes, read_column
-from ._read_text import decode, name_columns, split
+from ._read_text import Fields, decode, name_columns, split
 
 _ARROW = (".parquet", ".arrow", ".feather")
 _MOST_COLUMNS = 10_000
 _LONGEST_LABEL = 1000  # characters
 
 
+@dataclass(frozen=True)
+class _Source:
+    """The text of a file, and what a table of the same columns has in common with it."""
+
+    fields: Fields
+    codec: str
+    mark: str  # of the byte order
+    n_before: int  # records before the first row
+    decimal: str | None
+    dates: str | None
+    task: str
+    text: set
+
+
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A table that was read from a file.
+    """A table that was read from a file; `read_table` makes it.
 
-    Attributes
+    Parameters
     ----------
     frame : pandas.DataFrame
-        Numbers, dates (datetime64) and texts. Its index are the row
-        numbers of the file: row 0 is the first after the header. Rows without a label are left out.
+        Numbers, dates (datetime64) and texts. Its index are the row numbers of the file: row 0 is
+        the line after the header, which a spreadsheet numbers 2, and empty lines count. Rows
+        without a label are left out.
     said : list of str
         What was assumed: the encoding, separator, decimal mark, dates and words for missing.
     doubts : list of str
         What can be read in two ways, with the parameter of `read_table` that decides.
     unlabelled : ndarray of shape (n_unlabelled,)
         Numbers of the rows without a label.
+    source : object, default=None
+        The text of the file, for `to_bytes`; None if it is no text.
+
+    Examples
+    --------
+    >>> import os
+    >>> from tempfile import TemporaryDirectory
+    >>> from skvalue.review import read_table
+    >>> with TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "people.csv")
+    ...     with open(path, "w") as file:
+    ...         print("age,label", "41,yes", "37,", "29,no", sep="\\n", file=file)
+    ...     reading = read_table(path, target="label")
+    >>> reading.frame.index.tolist(), reading.unlabelled.tolist()
+    ([0, 2], [1])
+    >>> reading.to_bytes([2])
+    b'age,label\\n29,no\\n'
     """
 
     frame: object
     said: list
     doubts: list
     unlabelled: np.ndarray
-    _text: tuple = field(default=(), repr=False)  # fields, codec, mark of a text file
-    _like: dict = field(default_factory=dict, repr=False)  # what another table has in common
+    source: _Source | None = field(default=None, repr=False)
 
     def to_bytes(self, rows):
         """The bytes of the file with some of its rows alone, each as the file has it.
@@ -55,11 +86,14 @@ class Reading:
         content : bytes or None
             The header and these rows; None if the file is no text.
         """
-        if not self._text:
+        if self.source is None:
             return None
-        fields, codec, mark, first = self._text
-        records = [*range(first), *(first + row for row in rows)]
-        return (mark + "".join(map(fields.lines_of, records))).encode(codec)
+        fields, n_before = self.source.fields, self.source.n_before
+        first = fields.numbers[0] + n_before
+        places = {number - first: place for place, number in enumerate(fields.numbers)}
+        kept = [*range(n_before), *(places[row] for row in rows)]
+        text = self.source.mark + "".join(map(fields.lines_of, kept))
+        return text.encode(self.source.codec)
 
 
 def read_table(
@@ -147,47 +181,51 @@ def read_table(
     'k.A.' missing in am
     """
     refuse_no_file(path, "the file")
-    given = {"decimal": decimal, "dates": dates, "task": task}
+    like = None if like is None else like.source
     if like is not None:
-        given = {k: like._like[k] if v in (None, "auto") else v for k, v in given.items()}
+        decimal, dates = decimal or like.decimal, dates or like.dates
+        task = like.task if task == "auto" else task
     if os.path.splitext(path)[1].lower() in _ARROW:
-        empty = np.zeros(0, dtype=np.intp)
-        return _labelled(
-            Reading(_read_arrow(path), [], [], empty, _like={**given, "text": []}), target
-        )
+        return _labelled(Reading(_read_arrow(path), [], [], np.zeros(0, dtype=np.intp)), target)
     with open(path, "rb") as file:
         content, codec = decode(file.read(), encoding)
     fields, said = split(content, separator, skip_lines)
     names, rows = name_columns(fields.records, header)
     if len(names) > _MOST_COLUMNS:
         refuse("the file", f"a table of at most {_MOST_COLUMNS} columns", len(names))
-    kept = {*_listed_names(text, names, "text"), *(like._like["text"] if like is not None else ())}
-    if given["task"] == "classification":
+    kept = {*_listed_names(text, names, "text"), *(() if like is None else like.text)}
+    if task == "classification":
         kept.add(target)
     codes = _codes_by_column(missing, names)
     asked = {name for name in names if f"={name}" not in np.atleast_1d(missing)}
-    frame, known, in_common = _read_columns(names, rows, target, given, kept, codes, asked)
+    columns, cells, counts = _columns(names, rows, kept, codes)
+    known = Conventions(columns.values(), decimal, dates)
     known.doubts += _broken_letters(content)
+    if target in columns:
+        columns[target] = _target_column(target, columns, counts[target], task, known)
+    frame = {
+        name: _entries(name, cells[name], counts[name], columns[name], known, name in asked)
+        for name in names
+    }
     if strict and known.doubts:
         raise ValueError(" ".join(known.doubts))
     said = [f"encoding {codec}"] * (codec != "utf-8") + said
     said += [f"{what} in {_listed(where)}" for what, where in known.said.items()]
-    mark, n_before = "\ufeff" * content.startswith("\ufeff"), len(fields.records) - len(rows)
-    return _labelled(
-        Reading(
-            needed("pandas", "read_table").DataFrame(frame),
-            said,
-            known.doubts,
-            np.zeros(0, dtype=np.intp),
-            (fields, codec, mark, n_before),
-            in_common,
-        ),
-        target,
-    )
+    n_before, texts = len(fields.records) - len(rows), [n for n in names if _is_text(columns[n])]
+    if target in columns:
+        task = "classification" if target in texts else "regression"
+    source = _Source(
+        fields, codec, "\ufeff" * content.startswith("\ufeff"), n_before,
+        known.common_key("number"), known.common_key("date"), task, set(texts) - {target},
+    )  # fmt: skip
+    index = np.array(fields.numbers[n_before:]) - fields.numbers[0] - n_before
+    frame = needed("pandas", "read_table").DataFrame(frame, index=index)
+    empty = np.zeros(0, dtype=np.intp)
+    return _labelled(Reading(frame, said, known.doubts, empty, source), target)
 
 
-def _read_columns(names, rows, target, given, text, codes, asked):
-    """Name -> entries, what is known of all columns, and what a second table has in common."""
+def _columns(names, rows, text, codes):
+    """Name -> readings of its column, its entries, and how often each is there."""
     cells = {name: [c.strip() for c in column] for name, column in zip(names, zip(*rows))}
     counts = {name: Counter(column) for name, column in cells.items()}
     columns = {
@@ -196,24 +234,11 @@ def _read_columns(names, rows, target, given, text, codes, asked):
         else read_column(counts[name], codes[name])
         for name in names
     }
-    known = Conventions(columns.values(), given["decimal"], given["dates"])
-    if target in columns:
-        columns[target] = _target_column(target, columns, counts[target], given["task"], known)
-    frame = {
-        name: _entries(name, cells[name], counts[name], columns[name], known, name in asked)
-        for name in names
-    }
-    in_common = {
-        "decimal": known.common_key("number"),
-        "dates": known.common_key("date"),
-        "task": "classification" if _is_text(columns.get(target)) else "regression",
-        "text": [name for name in names if _is_text(columns[name]) and name != target],
-    }
-    return frame, known, in_common
+    return columns, cells, counts
 
 
 def _is_text(column):
-    return column is not None and column.kind == "text"
+    return column.kind == "text"
 
 
 def _listed(names):
@@ -333,7 +358,7 @@ def _labelled(reading, target):
     lost = frame[target].isna().to_numpy()
     if lost.all():
         refuse("target", "a column with at least one entry", target)
-    return replace(reading, frame=frame[~lost], unlabelled=np.flatnonzero(lost))
+    return replace(reading, frame=frame[~lost], unlabelled=frame.index.to_numpy()[lost])
 
 
 def _read_arrow(path):

@@ -103,7 +103,8 @@ def _proposal(raw):
 class Fields:
     """The lines of a text, and its records split into fields.
 
-    Record i ends with the line of the number `ends[i]`, counted from 1; record 0 is the header if
+    Record i ends with the line of the number `ends[i]`, counted from 1, and is the record of the
+    number `numbers[i]`, from 0, among all of them, empty lines included; record 0 is the header if
     there is one.
     """
 
@@ -111,6 +112,7 @@ class Fields:
     separator: str
     records: list
     ends: list
+    numbers: list
 
     def lines_of(self, i):
         """The lines of record i, line ends included."""
@@ -147,15 +149,17 @@ def split(text, separator=None, skip_lines=0):
 
 def _parse(lines, start, separator):
     """The fields by a separator, without empty lines, or None if quotes do not match."""
-    reader, records, ends = csv.reader(lines[start:], delimiter=separator, strict=True), [], []
+    reader = csv.reader(lines[start:], delimiter=separator, strict=True)
+    records, ends, numbers = [], [], []
     try:
-        for record in reader:
+        for number, record in enumerate(reader):
             if record:
                 records.append(record)
                 ends.append(start + reader.line_num)
+                numbers.append(number)
     except csv.Error:
         return None
-    return Fields(lines, separator, records, ends)
+    return Fields(lines, separator, records, ends, numbers)
 
 
 def _why_ragged(lines, parsed):

@@ -115,13 +115,13 @@ def test_bad_input_is_one_sentence_and_leaves_no_file(audited, tmp_path, capsys)
     )
     for words, message in [
         (["audit", tmp_path / "one.csv", *page], "--target must be a column of at least two"),
-        (["audit", tmp_path / "broken.csv", *page], "must have 2 fields in every line"),
-        (["audit", train, "--target", "x", *page[2:]], "--target must be a column of the table"),
+        (["audit", tmp_path / "broken.csv", *page], "must have 2 fields, as most lines have"),
+        (["audit", train, "--target", "x", *page[2:]], "--target must be a column of the file"),
         (
             ["audit", train, *page[:2], "-o", tmp_path / "p.pdf"],
             "--output must end in one of .html",
         ),
-        (["audit", train, *page, "--fdr", "2"], "'fdr' parameter of LabelErrorDetector must be"),
+        (["audit", train, *page, "--fdr", "2"], "--fdr must be"),
         (["review", report, verdicts, *page[2:]], "rows must be row numbers from 0 to 199"),
         (["review", tmp_path / "other.json", verdicts], "report must be of format"),
         (["review", tmp_path / "none.json", verdicts], "report must be a file that exists"),
