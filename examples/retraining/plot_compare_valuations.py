@@ -33,8 +33,6 @@ X, X_val, X_test = (scaler.transform(part) for part in (X, X_val, X_test))
 # Logistic regressions of many coalitions are trained at once, so that ten thousand of them take
 # about a second. Data-OOB needs no validation set: each row is predicted by the trees that were
 # not trained on it.
-from time import perf_counter
-
 from skvalue import (
     DataBanzhafValuer,
     DataOOBValuer,
@@ -42,7 +40,6 @@ from skvalue import (
     KNNShapleyValuer,
     LeaveOneOutValuer,
 )
-from skvalue.inspection import noisy_label_auc
 
 model = LogisticRegression(random_state=0)
 drawn = {"max_evaluations": 10_000, "random_state": 0}
@@ -53,72 +50,42 @@ valuers = {
     "Leave-one-out": LeaveOneOutValuer(model, scoring="neg_log_loss"),
     "Data-OOB": DataOOBValuer(n_estimators=100, random_state=0),
 }
-values, auc = {}, {}
-print("method         seconds  AUROC of finding wrong labels")
-for name, valuer in valuers.items():
-    validation = {} if name == "Data-OOB" else {"X_val": X_val, "y_val": y_val}
-    start = perf_counter()
-    values[name] = valuer.fit(X, y, **validation).values_
-    seconds = perf_counter() - start
-    auc[name] = noisy_label_auc(values[name], flipped)
-    print(f"{name:13}  {seconds:7.2f}  {auc[name]:.3f}")
 
 # %%
-# Rank correlations
-# -----------------
-# Spearman's correlation of the ranks for all pairs of methods. Good methods can disagree,
-# because they value rows for different models.
+# One call
+# --------
+# :func:`~skvalue.inspection.compare` fits them, trains the logistic regression without increasing
+# fractions of the rows of lowest value, and counts the wrong labels among the rows that are
+# inspected first.
 import numpy as np
-from scipy.stats import spearmanr
 
-names = list(values)
-agreement = spearmanr(np.column_stack(list(values.values()))).statistic
-print(f"\nRank correlation of KNN-Shapley with Data Shapley: {agreement[0, 1]:.2f}")
+from skvalue.inspection import ComparisonDisplay, compare
+
+comparison = compare(
+    valuers,
+    X,
+    y,
+    X_val=X_val,
+    y_val=y_val,
+    X_test=X_test,
+    y_test=y_test,
+    wrong=flipped,
+    estimator=model,
+    fractions=np.linspace(0, 0.4, 5),
+    scoring="neg_log_loss",
+    random_state=0,
+)
+print("method         seconds  AUROC of finding wrong labels")
+for name, seconds in comparison.seconds.items():
+    print(f"{name:13}  {seconds:7.2f}  {comparison.detection[name].auc:.3f}")
 
 # %%
-# Removal curves
-# --------------
-# The logistic regression is fitted without increasing fractions of the rows of lowest value.
-# Its score does not decrease as long as these are the rows with wrong labels.
-from skvalue.inspection import value_removal_curve
-
-fractions = np.linspace(0, 0.4, 5)
-curves = {
-    name: value_removal_curve(
-        model, X, y, v, X_test, y_test, fractions=fractions, scoring="neg_log_loss",
-        baseline=name == names[0], random_state=0,
-    )
-    for name, v in values.items()
-}  # fmt: skip
+# Good methods can disagree, because they value rows for different models:
+print(f"\nRank correlation of KNN-Shapley with Data Shapley: {comparison.correlations[0, 1]:.2f}")
 
 # %%
-# Ranks and removal curves of the methods
-# ---------------------------------------
+# The score does not decrease as long as the rows removed are those with wrong labels.
 import matplotlib.pyplot as plt
 
-COLORS = dict(zip(names, ["#30638e", "#d1495b", "#edae49", "#9a8c98", "#3a7d44"]))
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(11, 4.6), layout="constrained", gridspec_kw={"width_ratios": [1, 1.25]}
-)
-image = left.imshow(agreement, vmin=-1, vmax=1, cmap="RdBu")
-for i, row in enumerate(agreement):
-    for j, value in enumerate(row):
-        color = "white" if abs(value) > 0.6 else "black"
-        left.text(j, i, f"{value:.2f}", ha="center", va="center", color=color, fontsize=9)
-left.set_xticks(range(len(names)), names, rotation=35, ha="right")
-left.set_yticks(range(len(names)), names)
-left.spines[:].set_visible(False)
-left.set_title("Rank correlation of values", loc="left")
-
-for name, curve in curves.items():
-    scores = curve.scores.mean(axis=0)
-    label = f"{name} (AUROC {auc[name]:.2f})"
-    right.plot(100 * fractions, scores, color=COLORS[name], marker="o", markersize=4, label=label)
-random_scores = curves[names[0]].random_scores.mean(axis=0)
-right.plot(100 * fractions, random_scores, color="0.5", linestyle="--", label="random rows")
-right.set(xlabel="% of rows removed, lowest values first", ylabel="minus log-loss on test rows")
-right.spines[["top", "right"]].set_visible(False)
-right.set_ylim(bottom=random_scores.min() - 0.1)
-right.legend(frameon=False, fontsize=9, loc="lower right", ncols=2)
-right.set_title("Logistic regression without them", loc="left")
+ComparisonDisplay(comparison, score_name="minus log-loss on test rows").plot()
 plt.show()

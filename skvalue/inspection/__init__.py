@@ -1,5 +1,7 @@
 """Scores, curves and matplotlib displays that evaluate values."""
 
+from ._compare import compare, wrong_label_curve
+from ._comparison_display import ComparisonDisplay
 from ._curves import value_addition_curve, value_removal_curve
 from ._datamodeling import linear_datamodeling_score
 from ._datamodeling_display import LinearDatamodelingDisplay
@@ -12,11 +14,13 @@ from ._scores import mean_adjusted_variance, noisy_label_auc
 from ._twins import twin_parties
 
 __all__ = [
+    "ComparisonDisplay",
     "DetectionDisplay",
     "LinearDatamodelingDisplay",
     "ManipulationDisplay",
     "ValueDistributionDisplay",
     "ValueRemovalDisplay",
+    "compare",
     "detection_curve",
     "detection_limit",
     "linear_datamodeling_score",
@@ -26,4 +30,5 @@ __all__ = [
     "twin_parties",
     "value_addition_curve",
     "value_removal_curve",
+    "wrong_label_curve",
 ]

@@ -39,6 +39,8 @@ class ValueRemovalDisplay:
         of the first curve that has one.
     score_name : str, default="score"
         Label of the vertical axis.
+    names : list of str, default=None
+        Name of each curve in the legend; None means "lowest value first" or "highest value first".
 
     Attributes
     ----------
@@ -72,9 +74,10 @@ class ValueRemovalDisplay:
     ['lowest value first', 'highest value first', 'at random']
     """
 
-    def __init__(self, curves, *, score_name="score"):
+    def __init__(self, curves, *, score_name="score", names=None):
         self.curves = curves
         self.score_name = score_name
+        self.names = names
 
     @classmethod
     def from_estimator(
@@ -144,8 +147,9 @@ class ValueRemovalDisplay:
 
         Parameters
         ----------
-        curves : Bunch or list of Bunch
-            Results of `value_removal_curve` or of `value_addition_curve`.
+        curves : Bunch, list of Bunch, or dict of str to Bunch
+            Results of `value_removal_curve` or of `value_addition_curve`; a dict gives the name of
+            each, such as the method whose values it is for.
         score_name : str, default="score"
             Label of the vertical axis.
         ax : matplotlib Axes, default=None
@@ -159,8 +163,11 @@ class ValueRemovalDisplay:
         Raises
         ------
         ValueError
-            If there are curves of both kinds, two curves of the same `first`, or no curve.
+            If there are curves of both kinds, two unnamed curves of the same `first`, or no curve.
         """
+        names = None
+        if isinstance(curves, dict) and "kind" not in curves:
+            names, curves = list(curves), list(curves.values())
         curves = [curves] if isinstance(curves, dict) else list(curves)
         kinds = sorted({curve.kind for curve in curves})
         if len(kinds) != 1:
@@ -169,11 +176,12 @@ class ValueRemovalDisplay:
                 f"{' and '.join(kinds) or 'none'}."
             )
         firsts = [curve.first for curve in curves]
-        if len(set(firsts)) < len(firsts):
+        if names is None and len(set(firsts)) < len(firsts):
             raise ValueError(
-                f"curves must differ in `first`, or they look the same. Got {' and '.join(firsts)}."
+                "curves must differ in `first`, or have names: pass a dict of names to curves. Got "
+                f"{' and '.join(firsts)}."
             )
-        return cls(curves, score_name=score_name).plot(ax)
+        return cls(curves, score_name=score_name, names=names).plot(ax)
 
     def plot(self, ax=None):
         """Draw the display.
@@ -189,13 +197,16 @@ class ValueRemovalDisplay:
             The display itself.
         """
         ax = open_axes(ax, type(self).__name__)
-        drawn = [
-            draw_band(
-                ax, curve.fractions, curve.scores.T, label=f"{curve.first} value first",
-                color=_CURVE_COLORS[curve.first], marker="o",
-            )
+        styles = [
+            {"label": f"{curve.first} value first", "color": _CURVE_COLORS[curve.first]}
             for curve in self.curves
-        ]  # fmt: skip
+        ]
+        if self.names is not None:
+            styles = [{"label": name, "color": f"C{k}"} for k, name in enumerate(self.names)]
+        drawn = [
+            draw_band(ax, curve.fractions, curve.scores.T, marker="o", **style)
+            for curve, style in zip(self.curves, styles)
+        ]
         baseline = next((curve for curve in self.curves if curve.random_scores is not None), None)
         if baseline is not None:
             style = {"label": "at random", "color": GREY, "linestyle": "--"}
@@ -203,7 +214,8 @@ class ValueRemovalDisplay:
         self.lines_, self.bands_ = map(list, zip(*drawn))
         verb = "removed" if self.curves[0].kind == "removal" else "added"
         what = "rows" if self.curves[0].get("n_groups") is None else "groups"
-        ax.set(xlabel=f"fraction of {what} {verb}", ylabel=self.score_name)
+        order = "" if self.names is None else f", {self.curves[0].first} value first"
+        ax.set(xlabel=f"fraction of {what} {verb}{order}", ylabel=self.score_name)
         ax.legend(frameon=False)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -1,0 +1,200 @@
+"""Several valuers on the same rows: values, seconds, removal curves, wrong labels found."""
+
+from time import perf_counter
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
+
+from .._utils.checks import check_groups, check_numbers
+from .._utils.sklearn import HasMethods, safe_indexing, validate_params
+from .._utils.targets import check_task
+from ..base import takes_validation_set
+from ._curves import _CONSTRAINTS as _CURVE
+from ._curves import value_removal_curve
+from ._scores import noisy_label_auc
+
+
+def wrong_label_curve(values, is_wrong):
+    """Fraction of the wrong labels found by the fraction of rows inspected, lowest values first.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_samples,)
+        Values of the rows; higher is better.
+    is_wrong : array-like of bool of shape (n_samples,)
+        True for rows with a wrong label; both kinds must occur.
+
+    Returns
+    -------
+    curve : Bunch
+        ``inspected`` and ``found``, each of shape (n_samples + 1,), from 0 to 1; rows of equal
+        value are in random order, and ``found`` is the mean over these orders. ``auc`` is
+        `noisy_label_auc`.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, values contain NaN or infinity, or is_wrong has one kind of row.
+
+    Examples
+    --------
+    >>> from skvalue.inspection import wrong_label_curve
+    >>> curve = wrong_label_curve([-0.2, 0.1, 0.1, 0.3], [True, True, False, False])
+    >>> curve.found.tolist(), curve.auc
+    ([0.0, 0.5, 0.75, 1.0, 1.0], 0.875)
+    """
+    auc = noisy_label_auc(values, is_wrong)
+    values, is_wrong = check_numbers(values, "values"), column_or_1d(is_wrong).astype(bool)
+    order = np.argsort(values, kind="stable")
+    last = np.flatnonzero(np.append(np.diff(values[order]) > 0, True)) + 1  # of each tied block
+    found = is_wrong[order].cumsum()[last - 1] / is_wrong.sum()
+    inspected = np.arange(len(values) + 1)
+    return Bunch(
+        inspected=inspected / len(values),
+        found=np.interp(inspected, np.append(0, last), np.append(0.0, found)),
+        auc=auc,
+    )
+
+
+@validate_params(
+    {
+        "valuers": [dict],
+        "X_val": [*_CURVE["X"], None],
+        "y_val": ["array-like", None],
+        "wrong": ["array-like", None],
+        "estimator": [HasMethods(["fit"]), None],
+        "X_test": [*_CURVE["X_test"], None],
+        "y_test": ["array-like", None],
+        **{name: _CURVE[name] for name in (
+            "X", "y", "first", "fractions", "scoring", "n_repeats", "groups", "n_jobs",
+            "random_state",
+        )},
+    },
+    prefer_skip_nested_validation=True,
+)  # fmt: skip
+def compare(
+    valuers,
+    X,
+    y,
+    *,
+    X_val=None,
+    y_val=None,
+    wrong=None,
+    X_test=None,
+    y_test=None,
+    estimator=None,
+    first="lowest",
+    fractions=None,
+    scoring=None,
+    n_repeats=5,
+    groups=None,
+    n_jobs=None,
+    random_state=None,
+):
+    """Fit several valuers on the same rows, and compare what their values are good for.
+
+    Parameters
+    ----------
+    valuers : dict of str to estimator
+        Names and valuers; they are cloned. `skvalue.LabelErrorDetector` is one too.
+    X : array-like of shape (n_samples, n_features)
+        Rows to value.
+    y : array-like of shape (n_samples,)
+        Labels or targets of the rows.
+    X_val, y_val : array-likes, default=None
+        Validation points, for the valuers that take them.
+    wrong : array-like of bool of shape (n_samples,) or (n_groups,), default=None
+        True for rows, or groups, that are known to be wrong.
+    X_test, y_test : array-likes, default=None
+        Test rows for the removal curves, which no valuer sees. None means that every other
+        validation point is a test row in place of a validation point.
+    estimator : estimator, default=None
+        The model that is trained without the rows of lowest value; None means
+        `LogisticRegression()` for classes and `Ridge()` for other targets.
+    first, fractions, scoring, n_repeats, n_jobs : optional
+        As in `value_removal_curve`.
+    groups : array-like of shape (n_samples,), default=None
+        Group of every row; groups are valued and removed.
+    random_state : int, RandomState instance or None, default=None
+        Controls the order of equal values. The seeds of valuers are their own.
+
+    Returns
+    -------
+    comparison : Bunch
+        ``valuers``, fitted; ``seconds`` of the fits; ``removal``, results of
+        `value_removal_curve`; ``detection``, results of `wrong_label_curve`, or None without
+        `wrong`: each a dict by the names of the valuers, whose random baseline is in the first
+        removal curve. ``correlations``, Spearman's, is of shape (n_valuers, n_valuers).
+
+    Raises
+    ------
+    ValueError
+        If there is no valuer, there are neither validation points nor test rows, or the lengths of
+        arrays differ.
+
+    See Also
+    --------
+    ComparisonDisplay : Plot of the curves.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skvalue import DataOOBValuer, KNNShapleyValuer
+    >>> from skvalue.datasets import flip_labels
+    >>> from skvalue.inspection import compare
+    >>> X, y = load_iris(return_X_y=True)
+    >>> labels, flipped = flip_labels(y[::2], 0.1, random_state=0)
+    >>> valuers = {"KNN-Shapley": KNNShapleyValuer(), "Data-OOB": DataOOBValuer(random_state=0)}
+    >>> comparison = compare(
+    ...     valuers, X[::2], labels, X_val=X[1::2], y_val=y[1::2], wrong=flipped,
+    ...     estimator=GaussianNB(), n_repeats=1, random_state=0,
+    ... )
+    >>> {name: round(curve.auc, 2) for name, curve in comparison.detection.items()}
+    {'KNN-Shapley': 0.99, 'Data-OOB': 0.99}
+    """
+    if not valuers:
+        raise ValueError("valuers must name at least one valuer. Got {}.")
+    X, y = indexable(X, y)
+    if X_test is None:
+        if X_val is None or y_val is None:
+            raise ValueError("compare needs X_val and y_val, or X_test and y_test. Got neither.")
+        X_val, y_val = indexable(X_val, y_val)
+        kept, tested = np.arange(len(y_val))[::2], np.arange(len(y_val))[1::2]
+        X_test, y_test = safe_indexing(X_val, tested), safe_indexing(y_val, tested)
+        X_val, y_val = safe_indexing(X_val, kept), safe_indexing(y_val, kept)
+    if estimator is None:
+        estimator = LogisticRegression() if check_task("auto", y) == "classification" else Ridge()
+    check_groups(groups, len(y))
+    rng = check_random_state(random_state)
+    seed = int(rng.randint(np.iinfo(np.int32).max))
+    fitted, seconds = {}, {}
+    for name, valuer in valuers.items():
+        given = {} if groups is None else {"groups": groups}
+        if X_val is not None and takes_validation_set(valuer):
+            given.update(X_val=X_val, y_val=y_val)
+        start = perf_counter()
+        fitted[name] = clone(valuer).fit(X, y, **given)
+        seconds[name] = perf_counter() - start
+    values = {name: valuer.values_ for name, valuer in fitted.items()}
+    removal = {
+        name: value_removal_curve(
+            estimator, X, y, of_rows, X_test, y_test, first=first, fractions=fractions,
+            scoring=scoring, n_repeats=n_repeats, baseline=place == 0, groups=groups,
+            n_jobs=n_jobs, random_state=seed,
+        )
+        for place, (name, of_rows) in enumerate(values.items())
+    }  # fmt: skip
+    detection = None
+    if wrong is not None:
+        detection = {name: wrong_label_curve(of_rows, wrong) for name, of_rows in values.items()}
+    return Bunch(
+        valuers=fitted,
+        seconds=seconds,
+        correlations=np.atleast_2d(np.corrcoef([rankdata(each) for each in values.values()])),
+        removal=removal,
+        detection=detection,
+    )
