@@ -5,10 +5,12 @@ import argparse
 import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from .._utils.untrusted import refuse
 from .._utils.writing import write_files
 from ..review import LabelErrorDetector
 from ..selection import ValueFilter
 from ._files import KINDS, check_output, ending_of, pandas, write_frame
+from ._fix import read_report
 from ._methods import METHODS, make_valuer
 from ._progress import watched
 from ._rows import add_table, read_rows
@@ -22,7 +24,14 @@ def add_command(commands):
     """Add ``skvalue clean``."""
     parser = commands.add_parser("clean", help="write the table without its rows of low value")
     parser.set_defaults(run=_run)
-    add_table(parser)
+    add_table(parser, target_required=False)
+    parser.add_argument(
+        "--from",
+        dest="named_by",
+        metavar="REPORT.json",
+        help="drop the rows whose label is wrong by the verdicts of this report of the table, and "
+        "no others: nothing is valued then",
+    )
     parser.add_argument(
         "--method",
         choices=[_DETECTOR, *METHODS],
@@ -65,18 +74,27 @@ def _run(options):
     inputs = [options.table, options.validation]
     check_output(options.output, "-o", KINDS, inputs)
     check_output(options.report, "--report", KINDS, [*inputs, options.output])
+    named_by = None if options.named_by is None else read_report(options.named_by)
+    if options.target is None and named_by is None:
+        raise ValueError("--target must name a column without --from. Got none.")
+    options.target = options.target or named_by.about["target"]
     rows = read_rows(options)
-    row_filter = _filter(options, rows.encoded())
-    kept = row_filter.sample_indices_
+    if named_by is None:
+        row_filter = _filter(options, rows.encoded())
+        kept, report = row_filter.sample_indices_, row_filter.report_
+    else:
+        report = _named(named_by, rows)
+        kept = np.delete(np.arange(len(rows.y)), report["row"])
     if rows.task == "classification" and not options.force:
         _refuse_loss(rows.y, kept)
     writers = {options.output: _kept(options, rows, kept)}
     if options.report is not None:
-        dropped = _dropped(row_filter, rows.reading.frame)
+        dropped = _dropped(report, rows.reading.frame)
         writers[options.report] = write_frame(dropped, options.report)
     write_files(writers)
     n = len(rows.y)
-    what = "the others have the lowest values" if len(kept) < n else "none is dropped"
+    why = "have the lowest values" if named_by is None else "are wrong by a verdict"
+    what = f"the others {why}" if len(kept) < n else "none is dropped"
     print(f"{options.output}: {len(kept)} of {n} rows; {what}.")
 
 
@@ -94,6 +112,22 @@ def _filter(options, rows):
         stratify=options.keep_classes and classes and rows.groups is None,
         estimator=estimator if options.drop == "auto" else None,
     ).fit(rows.X, rows.y, **rows.fit_arguments())
+
+
+def _named(report, rows):
+    """The rows of a report whose label is wrong, as the report of a filter has them."""
+    if not report.verdicts:
+        refuse("--from", "a report with verdicts, as `skvalue review --json` writes it", report)
+    labels, known = (list(map(str, y.tolist())) for y in (rows.labels, report.labels))
+    numbers = np.arange(len(known)) + 2 if report.numbers is None else report.numbers
+    if labels != known or (rows.numbers + 2 != numbers).any():
+        raise ValueError(
+            "--from must be the report of this table, which has not changed since. Got other "
+            "labels, or other rows."
+        )
+    wrong = np.array([row for row, is_error in sorted(report.verdicts.items()) if is_error], int)
+    why = ["wrong by a verdict"] * len(wrong)
+    return {"row": wrong, "value": report.values[wrong], "reason": why}
 
 
 def _refuse_loss(y, kept):
@@ -120,12 +154,9 @@ def _kept(options, rows, kept):
     return write_frame(rows.reading.frame.loc[numbers], options.output)
 
 
-def _dropped(row_filter, table):
+def _dropped(report, table):
     """The dropped rows, lowest value first, after their row number, value and reason."""
-    if not len(row_filter.dropped_indices_):
-        return table.iloc[:0]
-    report, pd = row_filter.report_, pandas()
-    rows = table.iloc[report.row]
+    rows, pd = table.iloc[report["row"]], pandas()
     columns = {"row": rows.index, "value": report["value"], "reason": report["reason"]}
     columns = {f"dropped_{name}": entries for name, entries in columns.items()}
     return pd.concat([pd.DataFrame(columns), rows.reset_index(drop=True)], axis=1)

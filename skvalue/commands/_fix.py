@@ -6,6 +6,7 @@ from .._utils.untrusted import read_text
 from .._utils.writing import write_files
 from ..review import AuditReport, corrections_of, corrections_to_csv, fix_table, read_corrections
 from ._files import check_output, ending_of
+from ._rows import add_reading, reading_of
 
 _KINDS = (".csv", ".tsv", ".txt")
 _SHOWN = 20  # changes that are printed
@@ -25,8 +26,7 @@ def add_command(commands):
     )
     parser.add_argument("-o", "--output", required=True, help="file to write; never the table")
     parser.add_argument("--changes", help="list of what was changed (.csv); default: next to it")
-    parser.add_argument("--encoding", help="of the table; default: by its bytes")
-    parser.add_argument("--sep", help="what separates its fields; default: by its header")
+    add_reading(parser, ("--sep", "--encoding", "--header", "--skip-lines"))
 
 
 def read_report(path):
@@ -48,9 +48,7 @@ def _run(options):
     else:
         corrections = read_corrections(options.corrections)
     with open(options.table, "rb") as file:
-        raw, changes = fix_table(
-            file.read(), corrections, encoding=options.encoding, separator=options.sep
-        )
+        raw, changes = fix_table(file.read(), corrections, **reading_of(options))
     write_files({options.output: raw, changes_path: corrections_to_csv(changes)})
     print(*changes[:_SHOWN], sep="\n")
     unknown = sum(each.old == each.new for each in corrections)

@@ -69,10 +69,10 @@ class Rows:
         return replace(self, X=encoder.transform(self.X), X_val=X_val)
 
 
-def add_table(parser):
+def add_table(parser, target_required=True):
     """Add the options that say which rows there are."""
     parser.add_argument("table", help="a CSV or TSV file, or a .parquet, .arrow or .feather file")
-    parser.add_argument("--target", required=True, help="name of the column to predict")
+    parser.add_argument("--target", required=target_required, help="name of the column to predict")
     parser.add_argument("--validation", help="a table of the same columns: the validation points")
     parser.add_argument(
         "--task",
@@ -84,9 +84,26 @@ def add_table(parser):
     parser.add_argument(
         "--groups", metavar="COLUMN", help="column whose entries name groups of rows"
     )
+    add_reading(parser)
+
+
+def add_reading(parser, among=tuple(_READING)):
+    """Add the options, or some of them, that say how files are read."""
     reading = parser.add_argument_group("how the tables are read (what is assumed is printed)")
-    for option, arguments in _READING.items():
-        reading.add_argument(option, **arguments)
+    for option in among:
+        reading.add_argument(option, **_READING[option])
+
+
+def reading_of(options):
+    """The arguments of `read_table` that options hold."""
+    names = {
+        arguments.get("dest", option[2:].replace("-", "_"))
+        for option, arguments in _READING.items()
+    }
+    given = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    if given["separator"] in ("tab", "\\t"):
+        given["separator"] = "\t"
+    return given
 
 
 def read_rows(options):
@@ -135,15 +152,10 @@ def refuse_common_rows(rows):
 
 def _read(options, path, like=None):
     """A table: how it was read, columns, target and groups."""
-    given = {
-        arguments.get("dest", option[2:].replace("-", "_"))
-        for option, arguments in _READING.items()
-    }
-    given = {name: getattr(options, name) for name in given}
-    if given["separator"] in ("tab", "\\t"):
-        given["separator"] = "\t"
     try:
-        reading = read_table(path, options.target, task=options.task, like=like, **given)
+        reading = read_table(
+            path, options.target, task=options.task, like=like, **reading_of(options)
+        )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     frame, ignored = reading.frame, list(options.ignore or ())

@@ -118,3 +118,77 @@ def test_what_is_refused(audited, tmp_path, capsys):
         assert len(said.splitlines()) == 1
     assert table.read_bytes() == raw
     assert {path.name for path in tmp_path.iterdir()} == {"ok.csv", "table.parquet"}
+
+
+@pytest.fixture(scope="module")
+def reviewed(tmp_path_factory):
+    """A folder with a table of a spreadsheet, its report with verdicts, and the wrong rows."""
+    folder, rng = tmp_path_factory.mktemp("reviewed"), np.random.default_rng(1)
+    size = rng.normal(size=120)
+    label, wrong = flip_labels(np.where(size > 0, "ja", "nein"), 0.1, random_state=0)
+    label = label.astype(object)
+    label[[3, 50]] = ""  # rows that the audit leaves out
+    label[7] = label[7].upper()
+    wrong[[3, 50]] = False
+    lines = [f"{x:.3f};{y}".replace(".", ",") for x, y in zip(size, label)]
+    raw = "\r\n".join(["größe;art", *lines, ""]).encode("cp1252")
+    (folder / "t.csv").write_bytes(raw)
+    report = folder / "report.json"
+    words = ["audit", folder / "t.csv", "--target", "art", "-o", folder / "page.html"]
+    assert command(*words, "--json", report, "--corrections", folder / "spellings.csv") == 0
+    kept = np.delete(np.arange(120), [3, 50])
+    rows = [*range(0, 118, 2), *np.flatnonzero(wrong[kept])]
+    verdicts = pd.DataFrame({"row": rows, "is_error": wrong[kept[rows]]}).drop_duplicates()
+    verdicts.to_csv(folder / "verdicts.csv", index=False)
+    assert command("review", report, folder / "verdicts.csv", "--json", report) == 0
+    return folder, raw, np.flatnonzero(wrong)
+
+
+def test_fix_of_a_table_with_rows_without_a_label(reviewed, tmp_path, capsys):
+    folder, raw, wrong = reviewed
+    new = tmp_path / "new.csv"
+    assert command("fix", folder / "t.csv", folder / "report.json", "-o", new) == 0
+    lines = raw.decode("cp1252").split("\r\n")
+    for row in wrong:
+        size, label = lines[row + 1].split(";")
+        lines[row + 1] = f"{size};{'nein' if label.lower() == 'ja' else 'ja'}"
+    assert new.read_bytes() == "\r\n".join(lines).encode("cp1252")
+
+
+def test_fix_of_spellings(reviewed, tmp_path):
+    folder, raw, _ = reviewed
+    new = tmp_path / "new.csv"
+    assert command("fix", folder / "t.csv", folder / "spellings.csv", "-o", new) == 0
+    lines = raw.split(b"\r\n")
+    lines[8] = lines[8].lower()
+    assert new.read_bytes() == b"\r\n".join(lines)
+
+
+def test_clean_drops_what_a_report_names(reviewed, tmp_path, capsys):
+    folder, raw, wrong = reviewed
+    new, out = tmp_path / "new.csv", tmp_path / "dropped.csv"
+    words = ["clean", folder / "t.csv", "--from", folder / "report.json", "-o", new]
+    assert command(*words, "--report", out) == 0
+    assert f"{118 - len(wrong)} of 118 rows; the others are wrong by a verdict." in (
+        capsys.readouterr().out
+    )
+    left_out = {3, 50, *wrong}
+    lines = raw.split(b"\r\n")
+    kept = [line for number, line in enumerate(lines) if number - 1 not in left_out]
+    assert new.read_bytes() == b"\r\n".join(kept)
+    dropped = pd.read_csv(out)
+    assert dropped["dropped_row"].tolist() == wrong.tolist()
+    assert set(dropped["dropped_reason"]) == {"wrong by a verdict"}
+    # the report is of the table as it was
+    assert command("clean", new, "--from", folder / "report.json", "-o", tmp_path / "x.csv") == 2
+    assert "--from must be the report of this table" in capsys.readouterr().err
+
+
+def test_clean_without_verdicts_or_target(audited, tmp_path, capsys):
+    folder = audited[0]
+    words = ["clean", folder / "train.csv", "-o", tmp_path / "new.csv"]
+    assert command(*words, "--from", folder / "report.json") == 2
+    assert "--from must be a report with verdicts" in capsys.readouterr().err
+    assert command(*words) == 2
+    assert "--target must name a column without --from" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
