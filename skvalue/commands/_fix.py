@@ -45,13 +45,13 @@ def _run(options):
     check_output(changes_path, "--changes", _KINDS[:1], [*inputs, options.output])
     if ending_of(options.corrections) == ".json":
         corrections = corrections_of(read_report(options.corrections))
+        unknown = sum(not each.accept for each in corrections)
+        if unknown:
+            print(f"{unknown} wrong labels stay: no other one is suggested.")
     else:
         corrections = read_corrections(options.corrections)
     with open(options.table, "rb") as file:
         raw, changes = fix_table(file.read(), corrections, **reading_of(options))
     write_files({options.output: raw, changes_path: corrections_to_csv(changes)})
     print(*changes[:_SHOWN], sep="\n")
-    unknown = sum(each.old == each.new for each in corrections)
-    if unknown:
-        print(f"{unknown} wrong labels stay: no other one is suggested.")
     print(f"{options.output}: {len(changes)} corrections, listed in {changes_path}.")
