@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 _NAMED = ("shapley", "banzhaf", "leave-one-out")
+_LEAST, _LARGEST = 1e-6, 1e300  # alpha and beta, whose ratios are then finite
 
 
 def check_semivalue(semivalue, custom=False):
@@ -43,7 +44,7 @@ def check_semivalue(semivalue, custom=False):
     Raises
     ------
     ValueError
-        If it is none of the names above and no pair of positive numbers.
+        If it is none of the names above and no pair of numbers from 1e-6 to 1e300.
 
     Examples
     --------
@@ -58,10 +59,11 @@ def check_semivalue(semivalue, custom=False):
         alpha, beta = (float(part) for part in semivalue)
     except (TypeError, ValueError):
         alpha = beta = -1.0
-    if not (0 < alpha < np.inf and 0 < beta < np.inf):
+    if not all(_LEAST <= part <= _LARGEST for part in (alpha, beta)):
         raise ValueError(
             "semivalue must be 'shapley', 'banzhaf', 'leave-one-out' or a pair (alpha, beta) of "
-            f"positive numbers{', or a callable' if custom else ''}. Got {semivalue!r}."
+            f"numbers from {_LEAST:g} to {_LARGEST:g}{', or a callable' if custom else ''}. Got "
+            f"{semivalue!r}."
         )
     return alpha, beta
 

@@ -128,6 +128,16 @@ def as_ranges(numbers):
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
+def shown(labels, most=5):
+    """Text of the first few labels, which may be scalars of numpy, as an array of objects has them.
+
+    >>> shown([np.str_("no"), "yes"])
+    "'no', 'yes'"
+    """
+    labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    return ", ".join(map(repr, labels[:most])) + ", ..." * (len(labels) > most)
+
+
 def _is_number(value):
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 

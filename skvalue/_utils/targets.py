@@ -5,7 +5,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
-from .checks import hidden_entries, one_column
+from .checks import hidden_entries, one_column, shown
 from .sklearn import is_pandas_na, is_scalar_nan
 
 
@@ -98,7 +98,7 @@ def encode_labels(y, y_val=None, cure="", new_classes=False):
             classes, unseen = every, ()
     if len(classes) < 2:
         raise ValueError(
-            f"y must have at least 2 classes. Got one class: {classes.tolist()[0]!r} "
+            f"y must have at least 2 classes. Got one class: {shown(classes)} "
             f"(n_samples={len(codes)})."
         )
     if len(unseen):
@@ -136,5 +136,6 @@ def _are_alike(y, classes):
 
 
 def _of_unseen(unseen, name, cure=""):
-    shown = ", ".join(map(repr, unseen[:5])) + (", ..." if len(unseen) > 5 else "")
-    return ValueError(f"{name} must hold only labels that y has. Got unseen labels: {shown}.{cure}")
+    return ValueError(
+        f"{name} must hold only labels that y has. Got unseen labels: {shown(unseen)}.{cure}"
+    )

@@ -6,6 +6,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, LeaveOneOut, check_cv
 
+from .._utils.checks import shown
 from .._utils.warned import warn
 from ..exceptions import QuadraticCostWarning
 from ._containers import rows_at
@@ -101,10 +102,9 @@ def refuse_unseen_labels(problem, cv):
     for split in problem.splits if problem.n_classes else ():
         unseen = np.setdiff1d(split.points.y, problem.rows(split)[1])
         if len(unseen):
-            shown = ", ".join(map(repr, problem.classes[unseen].tolist()[:5]))
             raise ValueError(
                 "In each split the players must have all labels of the validation points: rows "
-                f"with the label {shown} are all among the validation points of one split. "
-                "Pass X_val and y_val, another cv, or task='regression' if y holds no classes. "
-                f"Got cv={cv!r}."
+                f"with the label {shown(problem.classes[unseen])} are all among the validation "
+                "points of one split. Pass X_val and y_val, another cv, or task='regression' if y "
+                f"holds no classes. Got cv={cv!r}."
             )

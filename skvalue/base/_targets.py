@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
-from .._utils.checks import hidden_entries
+from .._utils.checks import hidden_entries, shown
 from .._utils.targets import (
     check_target,
     check_task,
@@ -46,7 +46,7 @@ def encode(capabilities, y, y_val, private):
     if len(classes) < 2:
         raise ValueError(
             "y_val must have at least 2 classes: a private fit takes the list of classes from it, "
-            f"since the labels of the rows are private. Got one class: {classes.tolist()[0]!r}."
+            f"since the labels of the rows are private. Got one class: {shown(classes)}."
         )
     return classes, codes_or_other(y, classes), codes_val
 
@@ -54,18 +54,16 @@ def encode(capabilities, y, y_val, private):
 def _check_new(classes, seen, codes_val):
     """Refuse validation labels that no row has if all are such; else warn of them."""
     new, old = classes[~seen].tolist(), classes[seen].tolist()
-    shown = ", ".join(map(repr, new[:5])) + ", ..." * (len(new) > 5)
     if not seen[codes_val].any():
-        known = ", ".join(map(repr, old[:5])) + ", ..." * (len(old) > 5)
         raise ValueError(
-            f"y_val must hold only labels that y has. Got unseen labels: {shown}. Labels of y: "
-            f"{known}."
+            f"y_val must hold only labels that y has. Got unseen labels: {shown(new)}. Labels of "
+            f"y: {shown(old)}."
         )
     names = {str(label).strip().casefold(): label for label in old}
     close = [names[key] for label in new if (key := str(label).strip().casefold()) in names]
-    hint = f" Up to case and spaces y has {', '.join(map(repr, close[:5]))}." if close else ""
+    hint = f" Up to case and spaces y has {shown(close)}." if close else ""
     warn(
-        f"y_val has labels that no row has, each a class of its own: {shown}.{hint}",
+        f"y_val has labels that no row has, each a class of its own: {shown(new)}.{hint}",
         UnseenLabelsWarning,
     )
 

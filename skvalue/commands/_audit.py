@@ -2,6 +2,7 @@
 
 import json
 import os
+from argparse import ArgumentTypeError
 from dataclasses import replace
 
 from .._utils.writing import write_files
@@ -34,9 +35,12 @@ def add_command(commands):
 
 def fraction(text):
     """A number from 0 to 1, of the words of a command."""
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
     if not 0 <= number <= 1:
-        raise ValueError
+        raise ArgumentTypeError(f"must be a number from 0 to 1. Got {text!r}.")
     return number
 
 

@@ -10,7 +10,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_objec
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import has_fit_parameter
 
-from .._utils.checks import hidden_entries
+from .._utils.checks import hidden_entries, shown
 from .solvers import Training, check_scorer, empty_utility_of
 
 
@@ -95,7 +95,7 @@ def _targets(y, y_val, classifier):
     if len(unseen):
         raise ValueError(
             "y_val must hold only labels that y has. Got unseen labels: "
-            f"{', '.join(map(repr, unseen.tolist()[:5]))}. A regression needs a regressor."
+            f"{shown(unseen)}. A regression needs a regressor."
         )
     # Not every estimator accepts small integer types; labels from 2**63 on fit only uint64.
     if y.dtype.kind in "ui" and classes[-1] <= np.iinfo(np.int64).max:

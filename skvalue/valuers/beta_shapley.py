@@ -18,9 +18,9 @@ class BetaShapleyValuer(BaseSemivalueValuer):
     ----------
     %(model)s
     alpha : float, default=16
-        First parameter; larger values put more weight on small coalitions.
+        First parameter, from 1e-6 to 1e300; larger values put more weight on small coalitions.
     beta : float, default=1
-        Second parameter; larger values put more weight on large coalitions.
+        Second parameter, likewise; larger values put more weight on large coalitions.
     %(utility)s
     %(sampling)s
     %(data)s
@@ -58,8 +58,8 @@ class BetaShapleyValuer(BaseSemivalueValuer):
 
     _parameter_constraints: dict = {
         **BaseSemivalueValuer._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "beta": [Interval(Real, 0, None, closed="neither")],
+        "alpha": [Interval(Real, 1e-6, 1e300, closed="both")],
+        "beta": [Interval(Real, 1e-6, 1e300, closed="both")],
     }
 
     def __init__(

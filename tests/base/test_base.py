@@ -467,6 +467,12 @@ BAD = {  # what is passed to fit, and the message
     "NaN in X": ({"X": NAN}, "Input X contains NaN"),
     "NaN in X_val": (TEN | {"X_val": NAN}, "X_val must be like X: Input.*NaN"),
     "one class": ({"y": ["a"] * 10}, "y must have at least 2 classes. Got one class: 'a'"),
+    "one class, of numpy": (
+        {"y": np.array([np.str_("a")] * 10, dtype=object)}, "Got one class: 'a' ",
+    ),
+    "other labels, of numpy": (
+        TEN | {"y_val": np.array([np.str_("c")] * 10, dtype=object)}, "labels: 'c'. Labels of y: ",
+    ),
     "no y": ({"y": None}, "requires y to be passed, but the target y is None"),
     "X_val alone": ({"X_val": X0}, "X_val and y_val must be passed together. Got X_val"),
     "y_val alone": ({"y_val": Y0}, "X_val and y_val must be passed together. Got y_val"),

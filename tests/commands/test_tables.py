@@ -200,6 +200,18 @@ def test_bad_tables_are_one_sentence_and_leave_no_file(name, text, message, tmp_
     assert list(tmp_path.iterdir()) == [table]
 
 
+def test_words_that_are_no_numbers_are_refused_in_a_sentence(train, tmp_path, capsys):
+    for name, option, word, rule in [
+        ("clean", "--drop", "few", "a fraction, a number of rows, or one of negative, signif"),
+        ("audit", "--fail-on", "nan", "a number from 0 to 1"),
+    ]:
+        with pytest.raises(SystemExit):
+            command(name, train, "--target", "label", option, word, "-o", tmp_path / "out.csv")
+        said = capsys.readouterr().err
+        assert f"argument {option}: must be {rule}" in said
+        assert f"Got '{word}'" in said
+
+
 def test_bad_bytes_and_files(train, tmp_path, capsys):
     (tmp_path / "bytes.csv").write_bytes(b"a,label\n\xff,x\n")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")

@@ -43,6 +43,14 @@ def detector(estimator=None, **parameters):
 QUICK = GaussianNB()
 
 
+@pytest.mark.parametrize("factor", [1e160, 1e300])
+def test_entries_too_large_to_be_squared_are_refused(factor):
+    X, y, *_ = blobs(30)
+    for rows in (factor * X, sparse.csr_array(factor * X)):
+        with pytest.raises(ValueError, match=r"X must hold numbers of at most 1e\+150 in absolute"):
+            detector().fit(rows, y)
+
+
 # Scores and lists -------------------------------------------------------------------------------
 
 

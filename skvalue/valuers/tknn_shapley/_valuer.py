@@ -21,6 +21,7 @@ from ...semivalues import check_semivalue
 from .._neighbors import (
     COPY_CONSTRAINTS,
     ENGINE_CONSTRAINTS,
+    LARGEST_RADIUS,
     check_neighbors,
     estimated_cost,
     started,
@@ -169,7 +170,11 @@ class TKNNShapleyValuer(BaseValuer):
         the row and on public points alone. For the curator, as `values_`; see `values_for`.
     values_error_ : ndarray, as `values_`
         Only with epsilon: standard errors of `values_` over draws of the counts given those that
-        were released. For the curator, as `values_`; see `values_for`.
+        were released. For the curator, as `values_`; see `values_for`. At least .88 of the values
+        were within two errors in the cases measured at epsilon 1 and 3 (clean and wrong labels,
+        balanced and imbalanced), except for wine with a class of 5 % and wrong labels: .72 to .79.
+        Errors that hold cost accuracy: on digits (ten classes) at epsilon 1, the L1 error is 1.10
+        times that of an earlier estimate, whose errors were too small.
     utility_, empty_utility_ : float
         Mean utility of all rows and of the empty coalition. For the Shapley value,
         ``values_.sum()`` is their difference. With epsilon, `utility_` is estimated from `counts_`.
@@ -222,7 +227,7 @@ class TKNNShapleyValuer(BaseValuer):
     """
 
     _parameter_constraints: dict = {
-        "radius": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "radius": [Interval(Real, 0, LARGEST_RADIUS, closed="both"), StrOptions({"auto"})],
         "metric": [StrOptions(METRICS | {"precomputed"}), callable],
         "semivalue": [str, tuple, list],
         "task": [StrOptions({"auto", "classification", "regression"})],

@@ -194,7 +194,10 @@ HARD = dict(utility="hard")
         (dict(max_rank=7, tol=0.1), "need each other. Got max_rank=7 and tol=0.1"),
         (dict(max_rank="auto", tol=-1.0), "'tol' parameter"),
         (dict(semivalue="shapely"), "semivalue must be"),
-        (dict(semivalue=(1, -1)), r"\(alpha, beta\) of positive numbers. Got \(1, -1\)"),
+        (
+            dict(semivalue=(1, -1)),
+            r"\(alpha, beta\) of numbers from 1e-06 to 1e\+300. Got \(1, -1\)",
+        ),
         (dict(semivalue="banzhaf", min_coalition=2), "min_coalition needs semivalue='shapley'"),
         (dict(min_coalition=11), "min_coalition must be .* 11. Got 11"),
         (dict(weights="distance"), "weights='distance' needs utility='hard'. Got .*='soft'"),

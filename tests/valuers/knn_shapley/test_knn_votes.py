@@ -15,6 +15,7 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
 from skvalue import KNNShapleyValuer
+from skvalue.exceptions import UnseenLabelsWarning
 
 SEMIVALUES = ["shapley", "banzhaf", "leave-one-out", (4, 1)]
 
@@ -136,3 +137,12 @@ def test_parallel_rows_have_the_distance_zero():
     valuer.fit(X, y, X_val=[[0.1, 0.2]], y_val=[1])
     assert valuer.values_[1] == pytest.approx(valuer.values_[2], abs=1e-15)
     assert valuer.utility_ == 1.0
+
+
+def test_a_vote_of_two_classes_without_rows_counts_as_that_of_the_empty_coalition():
+    X, y = np.arange(4.0)[:, None], np.array(["c", "c", "d", "d"])
+    valuer = KNNShapleyValuer(utility="hard")
+    with pytest.warns(UnseenLabelsWarning):
+        valuer.fit(X, y, X_val=X, y_val=np.array(["a", "b", "c", "d"]))
+    # At the point of class a the votes against b, c and d count 1/4, 0 and 0; ties are right.
+    assert valuer.utility_ == pytest.approx((1 / 12 + 1 / 12 + 1 + 1) / 4)

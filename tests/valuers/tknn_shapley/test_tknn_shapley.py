@@ -210,6 +210,7 @@ def test_refused(rng):
     X, y = rng.normal(size=(10, 2)), np.arange(10) % 2
     for parameters, target, message in [
         (dict(radius=-1), y, "'radius' parameter"),
+        (dict(radius=1e155), y, r"'radius' parameter .* range \[0.0, 1e\+150\].* Got 1e\+155"),
         (dict(semivalue="owen"), y, "semivalue must be 'shapley'.* Got 'owen'"),
         (dict(task="classification"), y + 0.5, "y must hold classes when task="),
     ]:
