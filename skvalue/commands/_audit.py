@@ -63,8 +63,10 @@ def check_outputs(options, inputs):
 
 def write_report(report, options):
     """Write the files that were asked for, all of them or none, and print their names."""
+    names = {"table": getattr(options, "table", None)}
+    names["report"] = options.json or getattr(options, "report", None)
     made = {
-        options.output: report.to_html,
+        options.output: lambda: report.to_html(files=names),
         options.json: report.to_json,
         options.csv: report.to_csv,
         options.tasks: lambda: json.dumps(report.to_label_studio()),

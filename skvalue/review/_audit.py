@@ -1,5 +1,6 @@
 """An audit of a table: a detector is fitted, and a report made of what it found."""
 
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -11,10 +12,11 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._utils.columns import column_encoder
 from .._utils.embedding import embed
-from ._contents import contents_of, kind_of, plain_labels
+from ._contents import contents_of, kind_of, plain_labels, telling_columns
 from ._detector import LabelErrorDetector
-from ._duplicates import rows_in
+from ._duplicates import id_column, rows_in
 from ._report import AuditReport
+from ._worth import worth_of
 
 _N_REASONS = 3  # rows for a label, and rows against it
 
@@ -107,6 +109,8 @@ def audit_table(
     if contents is not None and not issparse(contents):
         check_consistent_length(contents, y_given)
     rows, shown = _rows(detector, n_rows, X is not None)
+    codes, suggested, worth = _codes(detector, y_given)
+    order = partial(telling_columns, given=codes, suggested=suggested)
     notes = notes + list(detector.preparation_)
     if X_val is not None:
         notes += _validation_notes(detector, X, y_given, X_val, y_val)
@@ -123,6 +127,8 @@ def audit_table(
             "fdr": detector.fdr,
             "confidence": detector.confidence,
             "n_verdicts": detector.n_verdicts,
+            "id": None if contents is None else id_column(contents),
+            "duplicates": detector.duplicates_.verdict,
         },
         notes=notes,
         values=detector.values_,
@@ -132,8 +138,23 @@ def audit_table(
         to_review=detector.to_review_,
         conflicts=detector.conflicts_,
         rows=rows,
-        contents={} if contents is None else contents_of(contents, sorted(shown)),
+        contents={} if contents is None else contents_of(contents, sorted(shown), order),
+        duplicates=detector.duplicates_.groups,
+        similar=list(detector.duplicates_.similar),
+        worth=worth,
     )
+
+
+def _codes(detector, y):
+    """Codes of labels and suggestions, or of fifths of targets; what the models are worth."""
+    if not hasattr(detector, "classes_"):
+        fifths = np.quantile(y.astype(np.float64), [0.2, 0.4, 0.6, 0.8])
+        both = y.astype(np.float64), detector.suggested_label_
+        return *(np.searchsorted(fifths, numbers) for numbers in both), None
+    classes = detector.classes_
+    codes = np.searchsorted(classes, y)
+    suggested = detector.label_scores_.argmax(axis=1)
+    return codes, suggested, worth_of(suggested, codes, plain_labels(classes).astype(str).tolist())
 
 
 def _embedding(X, kind):
@@ -181,7 +202,9 @@ def _rows(detector, n_rows, has_rows):
     mentioned = set(columns["row"])
     for name in ("supporters", "opponents"):
         mentioned.update(other for others in columns.get(name, ()) for other in others)
-    mentioned.update(row for group in detector.conflicts_[:50] for row in group.tolist())
+    equal = detector.duplicates_
+    for groups in (detector.conflicts_, equal.groups, equal.similar):
+        mentioned.update(row for group in groups[:50] for row in group[:10].tolist())
     return columns, mentioned
 
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from .._utils.untrusted import choice, integer, named_fields, number, refuse
+from .._utils.untrusted import choice, flag, integer, named_fields, number, refuse
 from ._contents import plain_labels
 
 _LARGEST = 1e300  # of a number
@@ -32,10 +32,6 @@ def checked(record):
         _check_content(entry, about["kind"], f"contents[{row}]")
     if not all(isinstance(wrong, bool) for wrong in verdicts.values()):
         refuse("verdicts", "a record of true and false", verdicts)
-    conflicts = [_rows(group, "conflicts", n) for group in _list(record["conflicts"], "conflicts")]
-    _rows([row for group in conflicts for row in group.tolist()], "conflicts", n)
-    if any(len(group) < 2 for group in conflicts):
-        refuse("conflicts", "groups of at least two rows", record["conflicts"])
     return {
         "about": about,
         "notes": [_string(note, "notes") for note in _list(record["notes"], "notes")],
@@ -44,11 +40,15 @@ def checked(record):
         "suggestions": _labels(record["suggestions"], "suggestions", n),
         "listed": _rows(record["listed"], "listed", n),
         "to_review": _rows(record["to_review"], "to_review", n),
-        "conflicts": conflicts,
+        "conflicts": _groups(record["conflicts"], "conflicts", n),
         "rows": _shown_rows(record["rows"], n),
         "contents": contents,
         "verdicts": verdicts,
         "numbers": _or_none(partial(_numbers, n=n))(record["numbers"], "numbers"),
+        "duplicates": _groups(record["duplicates"], "duplicates", n),
+        "similar": [_pair(pair, n) for pair in _list(record["similar"], "similar")],
+        "worth": _or_none(_worth)(record["worth"], "worth"),
+        "said": _said(record["said"]),
     }
 
 
@@ -65,8 +65,45 @@ def _about(about, n):
         "fdr": partial(number, lowest=0, highest=1),
         "confidence": _or_none(partial(number, lowest=0.499999, highest=1)),
         "n_verdicts": partial(integer, lowest=1, highest=10**9),
+        "id": _or_none(_string),
+        "duplicates": partial(choice, among=("none", "copies", "perhaps chance")),
     }
     return dict(zip(checks, named_fields(about, "about", **checks)))
+
+
+def _worth(worth, name):
+    fraction = partial(number, lowest=0, highest=1, strict=False)
+    checks = dict.fromkeys(("accuracy", "low", "high"), fraction)
+    checks |= {"commonest": _string, "commonest_rate": fraction, "z": _number, "kappa": _number}
+    checks |= {"weak": flag, "classes": _list}
+    worth = dict(zip(checks, named_fields(worth, name, **checks)))
+    checks = {
+        "label": _string,
+        "n": partial(integer, lowest=0, highest=10**9),
+        "accuracy": fraction,
+    }
+    classes = [named_fields(each, name, **checks) for each in worth["classes"]]
+    return {**worth, "classes": [dict(zip(checks, each)) for each in classes]}
+
+
+def _said(said):
+    if not isinstance(said, dict) or not set(said) <= {"read", "labels"}:
+        refuse("said", "a dict of read and labels", said)
+    return {name: [_string(each, name) for each in _list(said[name], name)] for name in said}
+
+
+def _groups(groups, name, n):
+    """Groups of at least two rows, apart from each other."""
+    found = [_rows(group, name, n) for group in _list(groups, name)]
+    _rows([row for group in found for row in group.tolist()], name, n)
+    if any(len(group) < 2 for group in found):
+        refuse(name, "groups of at least two rows", groups)
+    return found
+
+
+def _pair(rows, n):
+    found = _rows(rows, "similar", n)
+    return found if len(found) == 2 else refuse("similar", "pairs of rows", rows)
 
 
 def _or_none(check):

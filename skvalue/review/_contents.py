@@ -8,9 +8,12 @@ from scipy.sparse import issparse
 
 from .._utils.optional import needed
 from .._utils.untrusted import refuse
+from ._table import entries_of
 
 _SIDE = 64  # pixels of the longer side of a picture
 _COLUMNS = 40  # columns of a row that are shown
+_COMPARED = 500  # columns among which these are chosen
+_LEVELS, _SPACES = 20, 2  # of a category, and of a text on average
 _LETTERS = 300  # of an entry of a column
 _TEXT = 2000  # letters of a text
 _LABEL = 1000  # letters of a label
@@ -41,8 +44,11 @@ def plain_labels(labels):
     return np.array(texts, dtype=object)
 
 
-def contents_of(X, rows):
-    """Row -> its columns (dict), text or picture (data URI)."""
+def contents_of(X, rows, order=None):
+    """Row -> its columns (dict), text or picture (data URI).
+
+    ``order``: row -> the columns, those first that matter for its label.
+    """
     kind = kind_of(X)
     if kind == "image":
         images = np.asarray(X)
@@ -54,16 +60,61 @@ def contents_of(X, rows):
     if issparse(X) or (not hasattr(X, "columns") and np.ndim(X) != 2):
         return {}
     names, columns = _columns(X)
-    return {row: {n: _cell(c[row]) for n, c in zip(names, columns)} for row in rows}
+    places = dict.fromkeys(rows, range(len(names))) if order is None else order(columns, rows)
+    return {row: {names[j]: _cell(columns[j][row]) for j in places[row][:_COLUMNS]} for row in rows}
 
 
 def _columns(X):
-    """Names and entries of the first columns."""
+    """Names and entries of the columns."""
     if hasattr(X, "columns"):
-        names = list(X.columns)[:_COLUMNS]
+        names = list(X.columns)[:_COMPARED]
         return list(map(str, names)), [np.asarray(X[name]) for name in names]
     X = np.asarray(X)
-    return [f"x{j}" for j in range(min(X.shape[1], _COLUMNS))], list(X.T[:_COLUMNS])
+    return [f"x{j}" for j in range(min(X.shape[1], _COMPARED))], list(X.T[:_COMPARED])
+
+
+def telling_columns(columns, rows, given, suggested):
+    """Row -> its columns: texts, then those whose entry tells the suggestion from the label most.
+
+    ``given`` and ``suggested``: codes of the labels. The measure is the logarithm of how much more
+    frequent an entry (a tenth of the numbers, a category) is under the one than under the other.
+    """
+    n_classes, evidence = max(given.max(), suggested.max()) + 1, []
+    for column in columns:
+        kind, entries = entries_of(column)
+        if kind == "category":
+            if np.mean([entry.count(" ") for entry in entries]) >= _SPACES:
+                evidence.append(dict.fromkeys(rows, np.inf))
+                continue
+            _, codes, counts = np.unique(entries, return_inverse=True, return_counts=True)
+            place = np.argsort(np.argsort(-counts, kind="stable"))
+            bins = np.minimum(place, _LEVELS)[codes]
+        else:
+            known = ~np.isnan(entries)
+            tenths = np.quantile(entries[known], np.arange(1, 10) / 10) if known.any() else [0.0]
+            bins = np.where(known, np.searchsorted(tenths, entries), 10)
+        counts = np.ones((n_classes, bins.max() + 1))
+        np.add.at(counts, (given, bins), 1)
+        logs = np.log(counts / counts.sum(axis=1, keepdims=True))
+        told = logs[suggested[rows], bins[rows]] - logs[given[rows], bins[rows]]
+        evidence.append(dict(zip(rows, np.abs(told))))
+    return {row: sorted(range(len(columns)), key=lambda j: -evidence[j][row]) for row in rows}
+
+
+def number_text(number, grouped=True):
+    """A number as people write it: four or six digits, and no exponents but for extreme ones.
+
+    >>> [number_text(number) for number in (4511000.0, 0.12345, 3.0, 2e-9)]
+    ['4,511,000', '0.1235', '3', '2e-09']
+    """
+    digits = 4 if grouped else 6
+    if number == 0 or not 1e-4 <= abs(number) < 1e15:
+        return f"{number:.{digits}g}"
+    places = max(digits - 1 - int(np.floor(np.log10(abs(number)))), 0)
+    text = f"{number:,.{places}f}"
+    if not grouped or abs(number) < 10_000:
+        text = text.replace(",", "")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _cell(entry):
@@ -71,7 +122,9 @@ def _cell(entry):
     if entry is None or entry != entry or str(entry) in ("<NA>", "NaT"):
         return "–"
     if isinstance(entry, (float, np.floating)):
-        return f"{entry:.6g}"
+        return number_text(entry, grouped=False)
+    if isinstance(entry, np.datetime64):
+        return np.datetime_as_string(entry, unit="auto")
     return _cut(entry, _LETTERS)
 
 

@@ -102,6 +102,12 @@ def _columns(X, n=None):
     return kept or columns
 
 
+def id_column(X):
+    """Name of the first column of a frame that identifies the rows, or None."""
+    names = X.columns if hasattr(X, "columns") else ()
+    return next((str(name) for name in names if _identifies(*entries_of(X[name]))), None)
+
+
 def _identifies(kind, entries):
     """Whether a column numbers the rows: a counter, a key of at least five digits, or a code."""
     n = len(entries)

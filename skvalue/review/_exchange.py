@@ -62,15 +62,15 @@ def _as_text(content):
     return content
 
 
-def verdicts_of(path, labels):
-    """Row numbers and verdicts of a CSV file, or of what Label Studio exported."""
+def verdicts_of(path, labels, numbers):
+    """Places of rows and verdicts of a CSV file, or of what Label Studio exported."""
     refuse_no_file(path, "verdicts")
     with open(path, "rb") as file:
         content = file.read()
     try:
         is_json = os.path.splitext(path)[1].lower() == ".json"
         text = content.decode("utf-8-sig") if is_json else decode(content)[0]
-        found = _of_tasks(json.loads(text), labels) if is_json else _of_lines(text)
+        found = _of_tasks(json.loads(text), labels) if is_json else _of_lines(text, numbers)
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"verdicts must be CSV or JSON text. Got {path}: {error}.") from None
     if not found:
@@ -78,22 +78,27 @@ def verdicts_of(path, labels):
     return list(found), list(found.values())
 
 
-def _of_lines(text):
-    """Row -> verdict of a CSV text, of any separator."""
+def _of_lines(text, numbers):
+    """Row -> verdict of a CSV text; corrections have the numbers of rows for people."""
     try:
         names, rows = name_columns(split(text)[0].records, header=True)
     except ValueError as error:
         raise ValueError(f"verdicts must be a CSV file. Got one that is none: {error}") from None
     if not {"row", "is_error"} <= set(names):
         refuse("verdicts", "a CSV file with the columns row and is_error", names)
-    found = {}
+    found, places = {}, None
+    if "accept" in names:
+        places = {number: place for place, number in enumerate(numbers.tolist())}
     for line in (dict(zip(names, row)) for row in rows):
         word = line["is_error"].strip().lower()
         if word == "":
             continue
         if word not in _WORDS:
             refuse("is_error", "true, false or nothing", line["is_error"])
-        found[_row_of(line["row"])] = _WORDS[word]
+        row = _row_of(line["row"])
+        if places is not None and row not in places:
+            refuse("row", "a row of the report", row)
+        found[row if places is None else places[row]] = _WORDS[word]
     return found
 
 

@@ -1,23 +1,27 @@
 """The page of a report: what the template shows."""
 
 import base64
+import os
 from collections import Counter
 from hashlib import sha256
-from importlib.resources import files
+from importlib.resources import files as package_files
 
 import numpy as np
 
 from .._utils.optional import needed
+from ._contents import number_text
+from ._worth import most_wrong
 
 _MOST_CONFUSED = 8  # pairs of label and suggestion that the page counts
-_MOST_GROUPS = 50  # groups of duplicates that the page shows
+_MOST_GROUPS = 50  # groups of equal or nearly equal rows that the page shows
+_MOST_ROWS = 10  # rows of such a group
 
 
-def page(report):
+def page(report, files):
     """The HTML text of a report. Its policy lets nothing load, and no script run but its own."""
     jinja2 = needed("jinja2", "to_html")
     source, style, script = (
-        (files("skvalue.review") / f"report.{kind}").read_text(encoding="utf-8")
+        (package_files("skvalue.review") / f"report.{kind}").read_text(encoding="utf-8")
         for kind in ("html.jinja", "css", "js")
     )
     policy = (
@@ -26,11 +30,33 @@ def page(report):
     )
     template = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     shown = {**_context(report), "policy": policy, "style": style, "script": script}
-    return template.from_string(source).render(**shown)
+    return template.from_string(source).render(**shown, files=_names(report, files))
 
 
 def _hash(text):
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _names(report, files):
+    """Names of files for the commands of the page; words of more than one part are quoted."""
+    table = os.path.basename(files.get("table") or report.about["title"])
+    stem = os.path.splitext(table)[0]
+    report_file = os.path.basename(files.get("report") or f"{stem}.json")
+    names = {
+        "table": table,
+        "report": report_file,
+        "corrections": f"{stem}.corrections.csv",
+        "fixed": f"{stem}.fixed.csv",
+        "page": f"{stem}.html",
+    }
+    return {name: f'"{file}"' if " " in file else file for name, file in names.items()}
+
+
+def _key(report):
+    """What the browser keeps verdicts under: the same for the same table and list only."""
+    parts = (report.about["title"], report.about["target"], report.labels.tolist())
+    text = repr((*parts, report.row_numbers.tolist(), report.listed.tolist()))
+    return "skvalue-" + sha256(text.encode()).hexdigest()[:32]
 
 
 def _context(report):
@@ -42,20 +68,45 @@ def _context(report):
     pairs = Counter(
         (str(report.labels[row]), str(report.suggestions[row])) for row in report.listed.tolist()
     )
+    classes = sorted(set(map(_text, report.labels.tolist())))
     return {
         "about": report.about,
         "report": report,
+        "key": _key(report),
         "said": report.statement,
         "shown": shown,
         "labels": sorted({entry["label"] for entry in shown}),
         "pairs": pairs.most_common(_MOST_CONFUSED) if report.about["task"] != "regression" else [],
-        "conflicts": [
-            [_mention(report, row) for row in group.tolist()]
-            for group in report.conflicts[:_MOST_GROUPS]
-        ],
-        "n_classes": len(np.unique(report.labels)),
+        "conflicts": _groups(report, report.conflicts),
+        "equal": _groups(report, _agreeing(report)),
+        "similar": [_differences(pair) for pair in _groups(report, report.similar)],
+        "classes": classes if report.about["task"] != "regression" else [],
         "n_wrong": sum(report.verdicts.values()),
+        "most_wrong": most_wrong(report.fraction_listed),
+        "number_text": number_text,
     }
+
+
+def _agreeing(report):
+    """Groups of equal rows whose labels do not differ."""
+    differ = {int(row) for group in report.conflicts for row in group}
+    return [group for group in report.duplicates if not differ & set(group.tolist())]
+
+
+def _groups(report, groups):
+    return [
+        [_mention(report, row) for row in group[:_MOST_ROWS].tolist()]
+        for group in groups[:_MOST_GROUPS]
+    ]
+
+
+def _differences(pair):
+    """A pair of rows, and the columns in which they differ."""
+    first, second = (entry["content"] for entry in pair)
+    columns = []
+    if isinstance(first, dict) and isinstance(second, dict):
+        columns = [name for name in first if first[name] != second.get(name, first[name])]
+    return {"rows": pair, "columns": columns}
 
 
 def _entry(report, row, i, place):
@@ -74,7 +125,6 @@ def _entry(report, row, i, place):
         "probability": columns["probability"][i] if "probability" in columns else None,
         "opinions": opinions,
         "review": row in set(report.to_review.tolist()),
-        "verdict": report.verdicts.get(row),
         "q": None if said is None else float(said.q_values[row]),
         "named": said is not None and bool(said.label_error[row]),
         **{
@@ -85,9 +135,22 @@ def _entry(report, row, i, place):
 
 
 def _mention(report, row):
-    """Number, label and contents of a row."""
-    return {"row": row, "label": _text(report.labels[row]), "content": report.contents.get(row)}
+    """Number, label, suggestion, verdict and contents of a row."""
+    content, row_id = report.contents.get(row), None
+    if isinstance(content, dict):
+        row_id = content.get(report.about["id"])
+        content = {name: cell for name, cell in content.items() if name != report.about["id"]}
+    return {
+        "row": row,
+        "number": int(report.row_numbers[row]),
+        "id": row_id,
+        "label": _text(report.labels[row]),
+        "old": str(report.labels[row]),
+        "new": str(report.suggestions[row]),
+        "verdict": report.verdicts.get(row),
+        "content": content,
+    }
 
 
 def _text(label):
-    return f"{label:.4g}" if isinstance(label, (float, np.floating)) else str(label)
+    return number_text(label) if isinstance(label, (float, np.floating)) else str(label)

@@ -18,7 +18,7 @@ from ._verdicts import check_verdicts
 
 _FIELDS = (
     "about", "notes", "values", "labels", "suggestions", "listed", "to_review", "conflicts",
-    "rows", "contents", "verdicts", "numbers",
+    "rows", "contents", "verdicts", "numbers", "duplicates", "similar", "worth", "said",
 )  # fmt: skip
 _FORMAT, _VERSION = "skvalue.AuditReport", 1
 _LIMIT = 100_000_000  # characters of a report that is read
@@ -34,7 +34,8 @@ class AuditReport:
     ----------
     about : dict
         ``title``; ``target``, its name or None; ``task``; ``kind`` of the contents: "table",
-        "text" or "image"; ``n_samples``; ``n_features``; ``score``, what `values` are;
+        "text" or "image"; ``n_samples``; ``n_features``; ``score``, what `values` are; ``id``, the
+        column that numbers the rows, or None; ``duplicates``, the verdict on equal rows;
         ``seconds`` of the fit; ``fdr``, ``confidence`` and ``n_verdicts`` of the detector.
     notes : list of str
         What was done to the columns.
@@ -49,7 +50,7 @@ class AuditReport:
     to_review : ndarray of shape (n_to_review,)
         Rows to look at.
     conflicts : list of ndarray
-        Groups of duplicates with different labels.
+        Groups of equal rows with different labels.
     rows : dict of lists
         Columns on the rows that the page shows: ``row``; ``probability`` of the suggestion, for
         classes; the probability of the given label by each default model; ``neighbors``, the
@@ -63,11 +64,24 @@ class AuditReport:
     numbers : ndarray of shape (n_samples,) or None
         The place of each row in its file as a spreadsheet counts: the header is row 1. None if
         that is 2, 3, ... for rows 0, 1, ...
+    duplicates, similar : list of ndarray
+        Groups of equal rows, and pairs of nearly equal ones, as of
+        :func:`~skvalue.review.find_duplicates`.
+    worth : dict or None
+        For classes: ``accuracy`` of the models on rows that they have not seen, with ``low`` and
+        ``high``, its interval at 95 %; ``commonest``, the commonest label, and ``commonest_rate``,
+        its fraction; ``z`` of McNemar's test of the models against always saying that label;
+        ``kappa`` by Cohen; ``weak``, whether z < 3 or kappa < 0.2: such models can judge no label;
+        and ``classes``, the ``label``, ``n`` and ``accuracy`` of each.
+    said : dict of lists of str
+        Sentences that the page shows on how the file was read, "read", and on its labels, "labels".
 
     Attributes
     ----------
     fraction_listed : float
         Fraction of all rows in `listed`.
+    row_numbers : ndarray of shape (n_samples,)
+        `numbers`, or 2, 3, ... where that is None.
     statement : Bunch or None
         What the verdicts say: ``q_values``, ``label_error``, ``error_rate`` and ``threshold``, as
         of :class:`~skvalue.LabelErrorDetector`; None without verdicts.
@@ -102,11 +116,20 @@ class AuditReport:
     contents: dict
     verdicts: dict = field(default_factory=dict)
     numbers: np.ndarray | None = None
+    duplicates: list = field(default_factory=list)
+    similar: list = field(default_factory=list)
+    worth: dict | None = None
+    said: dict = field(default_factory=dict)
 
     @property
     def fraction_listed(self):
         """Fraction of all rows whose suggestion differs."""
         return len(self.listed) / len(self.values)
+
+    @property
+    def row_numbers(self):
+        """The place of each row in its file as a spreadsheet counts, for people."""
+        return np.arange(2, len(self.values) + 2) if self.numbers is None else self.numbers
 
     @cached_property
     def statement(self):
@@ -147,9 +170,10 @@ class AuditReport:
         Parameters
         ----------
         path : str or path
-            A CSV file with the columns ``row`` and ``is_error``, as the page and `to_csv` write it:
-            true or false, or nothing where there is no verdict. Or JSON that Label Studio exported
-            from the tasks of `to_label_studio`: a label is wrong where another one was chosen.
+            A CSV file with the columns ``row`` and ``is_error``, as `to_csv` writes it: true or
+            false, or nothing where there is no verdict. Or the corrections that the page saves, in
+            which rows are counted as in a spreadsheet. Or JSON that Label Studio exported from the
+            tasks of `to_label_studio`: a label is wrong where another one was chosen.
 
         Returns
         -------
@@ -161,7 +185,7 @@ class AuditReport:
         ValueError
             If the file has no verdict, or something else in the place of one.
         """
-        return self.review(*verdicts_of(path, self.labels))
+        return self.review(*verdicts_of(path, self.labels, self.row_numbers))
 
     def to_frame(self):
         """Return the list as a pandas data frame, most doubtful row first.
@@ -213,13 +237,15 @@ class AuditReport:
                 frame[name] = list(map(guarded, frame[name]))
         return _write(frame.to_csv(index=False), path)
 
-    def to_html(self, path=None):
+    def to_html(self, path=None, *, files=None):
         """Make the page: one file without references to others, which works without a network.
 
         Parameters
         ----------
         path : str or path, default=None
             File to write; None writes none.
+        files : dict, default=None
+            Names of files for the commands that the page shows: "table" and "report".
 
         Returns
         -------
@@ -231,7 +257,7 @@ class AuditReport:
         ImportError
             If jinja2 is not installed.
         """
-        return _write(page(self), path)
+        return _write(page(self, files or {}), path)
 
     def to_json(self, path=None):
         """Write all that the report holds as JSON, which `from_json` reads.

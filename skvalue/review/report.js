@@ -24,21 +24,75 @@ for (const th of document.querySelectorAll("#list th[data-key]")) th.onclick = (
     ? of(a).localeCompare(of(b)) : of(a) - of(b)) || a.dataset.rank - b.dataset.rank);
   body.append(...rows);
 };
-const pressed = () => rows.flatMap((tr) => [...tr.querySelectorAll(".verdict [aria-pressed=true]")]
-  .map((button) => tr.dataset.row + "," + button.classList.contains("wrong")));
-const count = () => { $("done").textContent = pressed().length; };
-body.addEventListener("click", (event) => {
+
+// Verdicts, by row: {say: "wrong", "right", "remove" or "keep", label: the label instead}.
+const page = document.body.dataset, verdicts = new Map();
+const widgets = [...document.querySelectorAll(".verdict")];
+const ofRow = Map.groupBy ? Map.groupBy(widgets, (e) => e.dataset.row) : widgets.reduce(
+  (all, e) => all.set(e.dataset.row, [...(all.get(e.dataset.row) || []), e]), new Map());
+function show(row) {
+  const verdict = verdicts.get(row);
+  for (const widget of ofRow.get(row) || []) {
+    for (const button of widget.querySelectorAll("button"))
+      button.setAttribute("aria-pressed", String(!!verdict && button.dataset.say === verdict.say));
+    const input = widget.querySelector(".new");
+    if (!input) continue;
+    input.hidden = !verdict || verdict.say !== "wrong";
+    if (!input.hidden && document.activeElement !== input) input.value = verdict.label;
+  }
+}
+function keep() {
+  $("done").textContent = verdicts.size;
+  try { localStorage.setItem(page.key, JSON.stringify([...verdicts])); } catch { /* no storage */ }
+}
+for (const e of widgets)
+  if (e.dataset.say) verdicts.set(e.dataset.row, { say: e.dataset.say, label: e.dataset.new });
+try {
+  const kept = JSON.parse(localStorage.getItem(page.key) || "null");
+  if (Array.isArray(kept)) {
+    verdicts.clear();
+    for (const [row, verdict] of kept) if (ofRow.has(row)) verdicts.set(row, verdict);
+  }
+} catch { /* no storage, or of another page */ }
+document.addEventListener("click", (event) => {
   const button = event.target.closest(".verdict button");
   if (!button) return;
-  const was = button.getAttribute("aria-pressed") === "true";
-  for (const each of button.parentNode.children) each.setAttribute("aria-pressed", "false");
-  button.setAttribute("aria-pressed", String(!was));
-  count();
+  const { row, new: label } = button.parentNode.dataset, say = button.dataset.say;
+  if (button.getAttribute("aria-pressed") === "true") verdicts.delete(row);
+  else verdicts.set(row, { say, label });
+  show(row);
+  keep();
 });
+document.addEventListener("input", (event) => {
+  const widget = event.target.closest(".verdict");
+  if (!widget) return;
+  verdicts.get(widget.dataset.row).label = event.target.value;
+  show(widget.dataset.row);
+  keep();
+});
+// No spreadsheet takes an entry with an apostrophe before it for a formula; numbers stay.
+const guard = (text) => /^'*[=+\-@\t\r]/.test(text)
+  && !/^'*[-+]?[\d.,\s]*\d[\d.,]*([eE][-+]?\d+)?\s*%?$/.test(text) ? "'" + text : text;
+const field = (text) => /[",\n\r]/.test(guard(text))
+  ? '"' + guard(text).replaceAll('"', '""') + '"' : guard(text);
+function corrections() {
+  const lines = [["row", "column", "old", "new", "why", "accept", "is_error", "id"]];
+  for (const [row, { say, label }] of verdicts) {
+    const { old, id } = ofRow.get(row)[0].dataset, changed = label !== "" && label !== old;
+    const accept = say === "remove" ? say : String(say === "wrong" && changed);
+    const error = { wrong: "true", right: "false" }[say] || "";
+    const why = { wrong: "the label is wrong", right: "the label is right",
+      remove: "the row is entered twice", keep: "the row is no copy" }[say];
+    lines.push([row, page.target, old, say === "wrong" ? label : old, why, accept, error, id]);
+  }
+  return lines.map((line) => line.map(field).join(",")).join("\n") + "\n";
+}
 $("save").onclick = () => {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([["row,is_error", ...pressed(), ""].join("\n")]));
-  link.download = "verdicts.csv";
+  link.href = URL.createObjectURL(new Blob([corrections()], { type: "text/csv" }));
+  link.download = page.file;
   link.click();
 };
-filter(); count();
+filter();
+for (const row of ofRow.keys()) show(row);
+keep();

@@ -1,9 +1,11 @@
 """The report of an audit: what it holds, what it is written to, and verdicts that come back."""
 
+import dataclasses
 import json
 import re
 import shutil
 import subprocess
+from html import unescape
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from skvalue import KNNShapleyValuer, LabelErrorDetector
 from skvalue.datasets import flip_labels
-from skvalue.review import AuditReport, audit_table
+from skvalue.review import AuditReport, audit_table, read_corrections
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
@@ -110,6 +112,10 @@ def test_json_holds_all(report, reviewed):
         ({"rows": {"row": [0], "opponents": [["x"]]}}, "opponents"),
         ({"contents": []}, "contents"),
         ({"more": 1}, "report"),
+        ({"duplicates": [[1]]}, "duplicates"),
+        ({"similar": [[1, 2, 3]]}, "similar"),
+        ({"worth": {}}, "worth"),
+        ({"said": {"read": [1]}}, "read"),
     ],
 )
 def test_reports_from_elsewhere_are_checked(report, change, name):
@@ -363,14 +369,109 @@ def test_the_page_is_one_file_that_escapes_what_it_shows(report, reviewed, tmp_p
     policy = re.search('http-equiv="Content-Security-Policy" content="([^"]*)"', html)[1]
     assert policy.startswith("default-src &#39;none&#39;; img-src data:; ")
     assert "unsafe" not in policy
-    assert "error rate: not known without verdicts" in html
+    assert "That is no error rate: even if 5&nbsp;% of all labels are wrong" in html
+    assert "% of rows" not in html  # before verdicts, no number to be read as an error rate
     assert len(re.findall("<tr data-rank", html)) == len(report.listed)
     html = reviewed.to_html()
     assert "of rows are wrong and listed" in html
-    assert html.count('class="wrong" aria-pressed="true"') == sum(reviewed.verdicts.values())
+    assert html.count('" data-say="wrong">') == sum(reviewed.verdicts.values())
     framed = report._repr_html_()
     assert framed.startswith("<iframe")
     assert "<title>" not in framed  # it is an attribute of the frame
+
+
+# What the list is worth, and the page -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("signal", "weak"), [(0.0, True), (0.15, True), (2.0, False)])
+def test_models_that_are_no_better_than_a_guess_are_called_weak(signal, weak, rng):
+    y = np.where(rng.random(300) < 0.7, "no", "yes")
+    X = rng.normal(size=(300, 3))
+    X[:, 0] += signal * (y == "yes")
+    report = audit_table(X, y, detector=FAST)
+    worth = report.worth
+    right = report.suggestions == y
+    assert worth["weak"] == weak
+    assert ("Too weak to judge" in report.to_html()) == weak
+    assert worth["accuracy"] == right.mean()
+    assert worth["low"] < worth["accuracy"] < worth["high"]
+    assert (worth["commonest"], worth["commonest_rate"]) == ("no", (y == "no").mean())
+    for each in worth["classes"]:
+        of_class = y == each["label"]
+        assert each["n"] == of_class.sum()
+        assert each["accuracy"] == right[of_class].mean()
+
+
+def test_the_bound_of_the_list_holds_for_wrong_labels(iris, report):
+    """If a fraction of labels is wrong, no more of the list can be than the page says."""
+    wrong = iris[2]
+    bound = wrong.mean() / report.fraction_listed
+    assert wrong[report.listed].mean() <= bound
+    assert (
+        f"at most {5 / report.fraction_listed:.0f}&nbsp;% of this list can be" in report.to_html()
+    )
+
+
+def test_columns_that_tell_the_suggestion_from_the_label_come_first(rng):
+    X = pd.DataFrame({f"noise{j}": rng.normal(size=300) for j in range(5)})
+    X["key"] = [f"K-{i}" for i in rng.permutation(300)]
+    X["size"] = rng.normal(size=300)
+    y = np.where(X["size"] > 0, "big", "small")
+    y, wrong = flip_labels(y, 0.05, random_state=0)
+    report = audit_table(X, y, detector=FAST, target="class")
+    found = [row for row in report.listed if wrong[row]]
+    assert len(found) > 5
+    first = [next(iter(report.contents[row])) for row in found]
+    assert first.count("size") > 0.8 * len(found)
+    html = report.to_html()
+    assert report.about["id"] == "key"
+    row = report.listed[0]
+    assert f'<td class="n" data-name="row">{row + 2}<br><span class="soft">{X["key"][row]}<' in html
+
+
+def test_numbers_and_names_of_files_as_people_write_them(rng):
+    X = rng.normal(size=(80, 2))
+    y = np.round(1e6 * (3 + X[:, 0]), 2)
+    y[5] = 9_876_543.21
+    report = audit_table(X, y, detector=FAST, title="my prices.csv", target="price")
+    html = report.to_html(files={"table": "/home/me/my prices.csv", "report": "/tmp/p.json"})
+    assert "9,876,543" in html
+    assert "e+06" not in html
+    assert "skvalue review p.json &#34;my prices.corrections.csv&#34; -o" in html
+    assert "skvalue fix" not in html  # a prediction is no entry of a table
+
+
+def test_duplicates_have_buttons_and_differences(rng):
+    X = pd.DataFrame(rng.lognormal(3, 1, (200, 4)).round(3), columns=list("abcd"))
+    X = pd.concat([X, X[:4], X[10:12].assign(a=lambda f: f["a"] * 1.0001)], ignore_index=True)
+    y = np.where(X["a"] > 20, "more", "less")
+    y[200] = "less" if y[0] == "more" else "more"
+    report = audit_table(X, y, detector=FAST, target="y")
+    assert [group.tolist() for group in report.duplicates] == [[i, 200 + i] for i in range(4)]
+    assert [sorted(group.tolist()) for group in report.conflicts] == [[0, 200]]
+    assert [pair.tolist() for pair in report.similar] == [[10, 204], [11, 205]]
+    html = report.to_html()
+    assert html.count(">remove row</button>") == 2 * (4 + 2)
+    assert re.search(rf"<dt>a</dt><dd>{X['a'][10]:g}</dd>", html)
+    assert "<dt>b</dt>" not in html.partition("Nearly equal rows")[2].partition("Rows to look")[0]
+
+
+def test_corrections_are_verdicts(report, tmp_path):
+    """The file that the page saves counts rows as a spreadsheet does."""
+    rows, path = report.listed[:3].tolist(), tmp_path / "corrections.csv"
+    lines = [
+        f"{rows[0] + 2},flower,setosa,virginica,,true,true,",
+        f"{rows[1] + 2},flower,setosa,setosa,,false,false,",
+        f"{rows[2] + 2},flower,setosa,setosa,,remove,,",
+    ]
+    path.write_text("\n".join(["row,column,old,new,why,accept,is_error,id", *lines, ""]))
+    assert report.read_verdicts(path).verdicts == {rows[0]: True, rows[1]: False}
+    shifted = dataclasses.replace(report, numbers=np.arange(150) * 2 + 2)
+    path.write_text("row,column,old,new,accept,is_error\n6,flower,a,b,true,true\n")
+    assert shifted.read_verdicts(path).verdicts == {2: True}
+    path.write_text("row,column,old,new,accept,is_error\n7,flower,a,b,true,true\n")
+    with pytest.raises(ValueError, match="row must be a row of the report. Got 7"):
+        shifted.read_verdicts(path)
 
 
 def test_images(tmp_path):
@@ -402,7 +503,7 @@ def test_texts_and_conflicts():
     assert report.notes == ["texts: TF-IDF of their words"]
     assert [sorted(group.tolist()) for group in report.conflicts] == [[0, 40]]
     html = report.to_html()
-    assert "Duplicates with different labels" in html
+    assert "with different labels" in html
     assert "a good film of 1960" in html
 
 
@@ -421,7 +522,7 @@ def test_scores_are_named():
     detector = LabelErrorDetector(KNNShapleyValuer(), cv=2, random_state=0)
     report = audit_table(X, flip_labels(y, 0.1, random_state=0)[0], detector=detector)
     assert report.about["score"] == "value of the given label by KNNShapleyValuer, out of fold"
-    assert list(report.contents[report.listed[0]]) == ["x0", "x1", "x2", "x3"]
+    assert sorted(report.contents[report.listed[0]]) == ["x0", "x1", "x2", "x3"]
 
 
 def test_probabilities_without_rows(iris):
@@ -440,11 +541,29 @@ def test_probabilities_without_rows(iris):
 PROBE = """<!DOCTYPE html><meta charset="utf-8"><iframe style="border: 0; height: 900px"></iframe>
 <script>
 const frame = document.querySelector("iframe"), found = {};
+let loads = 0;
 frame.style.width = "1280px";
 frame.onload = () => {
   const inside = frame.contentDocument;
   const rows = () => [...inside.querySelectorAll("#list tr[data-row]")];
   const seen = () => rows().filter((tr) => !tr.hidden).map((tr) => +tr.dataset.row);
+  const says = (row) => inside.querySelector(`#list .verdict[data-row="${row}"]`);
+  const pressed = () => [...inside.querySelectorAll("[aria-pressed=true]")].map((button) =>
+    button.parentNode.dataset.row + button.dataset.say);
+  if (++loads === 2) {  // after a reload
+    found.kept = pressed();
+    const own = frame.contentWindow;
+    own.URL.createObjectURL = (blob) => {
+      blob.text().then((text) => {
+        found.csv = text;
+        document.body.textContent = JSON.stringify(found);
+        document.body.id = "found";
+      });
+      return "#";
+    };
+    inside.querySelector("#save").click();
+    return;
+  }
   found.all = seen();
   found.light = inside.defaultView.getComputedStyle(inside.body).backgroundColor;
   inside.querySelector("[data-key=row]").click();
@@ -454,13 +573,26 @@ frame.onload = () => {
   inside.querySelector("#label").value = "setosa";
   inside.querySelector("#label").oninput();
   found.setosa = seen();
-  inside.querySelector(".verdict .wrong").click();
+  const [first, second, third] = found.all.map(says);
+  first.querySelector(".wrong").click();
+  second.querySelector(".right").click();
+  third.querySelector(".wrong").click();
+  const input = third.querySelector(".new");
+  input.value = "=cmd";
+  input.dispatchEvent(new Event("input", { bubbles: true }));
   found.done = inside.querySelector("#done").textContent;
+  found.pressed = pressed();
   inside.querySelectorAll("details").forEach((e) => { e.open = true; });
   frame.style.width = "400px";
   found.phone = inside.documentElement.scrollWidth;
-  document.body.textContent = JSON.stringify(found);
-  document.body.id = "found";
+  found.blocked = [];
+  inside.addEventListener("securitypolicyviolation", (e) => found.blocked.push(e.blockedURI));
+  inside.body.append(Object.assign(inside.createElement("img"), { src: "https://example.com/x" }));
+  const script = inside.createElement("script");
+  script.textContent = "document.title = 'injected'";
+  inside.body.append(script);
+  found.title = inside.title;
+  setTimeout(() => frame.contentWindow.location.reload(), 100);
 };
 frame.src = "report.html";
 </script>"""
@@ -478,12 +610,30 @@ def test_the_page_in_a_browser(iris, report, tmp_path):
     ]  # fmt: skip
     probe = [*chromium, "--window-size=1400,1000", "--dump-dom", (tmp_path / "probe.html").as_uri()]
     dom = subprocess.run(probe, capture_output=True, text=True, timeout=120).stdout
-    found = json.loads(re.search('<body id="found">(.*)</body>', dom, re.DOTALL)[1])
-    assert found["all"] == report.listed.tolist()
-    assert found["sorted"] == sorted(report.listed.tolist())
+    found = json.loads(unescape(re.search('<body id="found">(.*)</body>', dom, re.DOTALL)[1]))
+    numbers = report.row_numbers[report.listed].tolist()
+    assert found["all"] == numbers
+    assert found["sorted"] == sorted(numbers)
     assert found["labels"] == sorted(found["labels"])
-    assert set(found["setosa"]) == {r for r in report.listed if report.labels[r] == "setosa"}
-    assert found["done"] == "1"
+    assert set(found["setosa"]) == {r + 2 for r in report.listed if report.labels[r] == "setosa"}
+    assert found["done"] == "3"
+    assert sorted(found["kept"]) == sorted(found["pressed"])  # after a reload
+    assert len(found["kept"]) == 3
+    (tmp_path / "corrections.csv").write_text(found["csv"])
+    first, second, third = read_corrections(tmp_path / "corrections.csv")
+    assert (first.row, first.old, first.accept) == (
+        numbers[0],
+        report.labels[report.listed[0]],
+        True,
+    )
+    assert first.new == report.suggestions[report.listed[0]]
+    assert not second.accept
+    assert third.new == "=cmd"  # in the file with an apostrophe
+    assert ",'=cmd," in found["csv"]
+    verdicts = report.read_verdicts(tmp_path / "corrections.csv").verdicts
+    assert verdicts == dict(zip(report.listed[:3].tolist(), (True, False, True)))
+    assert set(found["blocked"]) == {"https://example.com/x", "inline"}
+    assert "injected" not in found["title"]
     assert found["phone"] <= 400
     page = (tmp_path / "report.html").as_uri()
     for width, dark in ((1280, False), (500, True)):  # headless windows are no narrower than 500
