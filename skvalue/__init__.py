@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.dev0"
+__version__ = "0.1.0"
 
 # Public name -> module that defines it. Imported at first use, so that `import skvalue` is fast.
 _PUBLIC = {
@@ -31,6 +31,7 @@ _PUBLIC = {
     "ValueFilter": "skvalue.selection",
     "ValueFilteredClassifier": "skvalue.selection",
     "ValueFilteredRegressor": "skvalue.selection",
+    "show_versions": "skvalue._utils.versions",
 }
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "samplers",
     "selection",
     "semivalues",
+    "show_versions",
     "valuers",
 ]
 
@@ -94,6 +96,7 @@ if TYPE_CHECKING:  # what editors and type checkers read in place of `__getattr_
         semivalues,
         valuers,
     )
+    from ._utils.versions import show_versions
     from .base import BaseInSampleValuer, BaseValuer
     from .collaborative import BayesianSurpriseScorer, PredictiveValueScorer
     from .priarta import PriArTaScorer

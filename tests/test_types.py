@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -96,3 +97,15 @@ def test_completion(code, completed):
     project = jedi.Project(str(ROOT), sys_path=[str(ROOT), *sys.path])
     names = {entry.name for entry in jedi.Script(code, project=project).complete()}
     assert completed <= names
+
+
+def test_versions_are_of_one_place(capsys):
+    skvalue.show_versions()
+    printed = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
+    assert printed["python"] == sys.version.split()[0]
+    assert {"numpy", "scikit-learn", "opendp", "pandas"} <= set(printed)
+    assert not {"pytest", "sphinx"} & set(printed)
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert settings["tool"]["setuptools"]["dynamic"]["version"]["attr"] == "skvalue.__version__"
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {skvalue.__version__}\n" in cited

@@ -114,10 +114,12 @@ def compare(
     estimator : estimator, default=None
         The model that is trained without the rows of lowest value; None means
         `LogisticRegression()` for classes and `Ridge()` for other targets.
-    first, fractions, scoring, n_repeats, n_jobs : optional
+    first, fractions, scoring, n_repeats : optional
         As in `value_removal_curve`.
     groups : array-like of shape (n_samples,), default=None
         Group of every row; groups are valued and removed.
+    n_jobs : int, default=None
+        Number of joblib jobs for the refits of the removal curves.
     random_state : int, RandomState instance or None, default=None
         Controls the order of equal values. The seeds of valuers are their own.
 
