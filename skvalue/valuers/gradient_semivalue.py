@@ -140,11 +140,13 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         Values in the order of the rows, or of `groups_`; higher is better. With epsilon they are a
         function of what was released, and public.
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
-        Standard error of every value, over permutations and noise. Where noise is averaged, all
-        permutations have it in common: 50 fits are then simulated at first access, from what was
-        released, with other permutations and other noise of the same distribution; utilities take
-        50 times as long as in `fit`. Errors of private values are pooled over the parties of equal
-        noise.
+        Standard error of every value, over permutations and noise. Errors are shrunk to their mean
+        over parties (of equal noise) as far as two halves of the permutations disagree on them.
+        Where noise is averaged, all permutations have it in common: 50 fits are then simulated at
+        first access, from what was released, with other permutations and other noise of the same
+        distribution; utilities take 50 times as long as in `fit`. Gradients of a party are
+        constants in them: where steps are larger than those of the rate "auto", or with two or
+        three parties and little noise, these errors were down to .69 of the true ones.
     privacy_ : skvalue.privacy.PrivacyReport
         With noise: the guarantee, and the best possible AUROC of detecting wrong labels under it.
     learning_rate_ : float
@@ -300,9 +302,10 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         n, n_splits = problem.n_players, len(walked)
         values, variances, ends = np.zeros(n), np.zeros(n), np.zeros(2)
         for some in walked:
-            count, spread = some.moments.count, some.moments.variances()
-            if noise is not None:  # of one split; parties of equal noise are pooled
-                spread = pooled_variances(some.moments, noise.noise_std * noise.factors)
+            count, kinds = some.moments.count, np.zeros(len(some.players))
+            if noise is not None:  # of one split; parties of equal noise are of a kind
+                kinds = noise.noise_std * noise.factors
+            spread = pooled_variances(some.moments, kinds)
             values[some.players] += some.moments.mean() / n_splits
             variances[some.players] += spread / count / n_splits**2
             ends += np.mean(some.ends, axis=0) / n_splits

@@ -423,8 +423,7 @@ class InRunShapleyValuer(BaseValuer):
                 sentences.PUBLIC_POINTS,
                 "the number of rows, and the groups",
                 sentences.RUNNING_TIMES,
-                *["groups as wholes: the unit is one row of a group"]
-                * (problem.groups is not None),
+                *(() if problem.groups is None else [sentences.GROUPS]),
             ],
             assumptions=[
                 "values_, values_error_ and baseline_ are read by the curator only, and each owner "

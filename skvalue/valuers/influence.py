@@ -273,8 +273,8 @@ class InfluenceValuer(BaseValuer):
     def _capabilities(self):
         return Capabilities(
             regression=True, task=task_of("auto", self.estimator),
-            any_rows=True, products=not hasattr(self.estimator, "steps"), means=False,
-            names=self.estimator is not None,
+            any_rows=True, means=False, names=self.estimator is not None,
+            products=not hasattr(self.estimator, "steps"),
         )  # fmt: skip
 
     def _model(self, problem):

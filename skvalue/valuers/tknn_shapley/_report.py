@@ -20,7 +20,7 @@ def ball_report(event, delta, *, auto_radius=False, groups=False, noise_random_s
     if event.relation != "add_remove":
         not_protected.insert(1, "the number of rows")
     if groups:
-        not_protected.append("groups as wholes: the unit is one row of a group")
+        not_protected.append(sentences.GROUPS)
     report = make_report(
         event,
         delta,

@@ -161,9 +161,9 @@ def test_values_and_errors_are_means_over_permutations_and_splits(rng):
     X, y, _, _ = problem(rng, 2)
     options = dict(learning_rate=0.5, standardize=False, random_state=0)
     held = list(KFold(3).split(X))
-    marginals = np.zeros((3, 5, 24))
+    marginals = np.zeros((3, 3, 24))
     for number, (train, test) in enumerate(held):
-        children = np.random.SeedSequence(0).spawn(4)[1 + number].spawn(5)
+        children = np.random.SeedSequence(0).spawn(4)[1 + number].spawn(3)
         for t, child in enumerate(children):
             order = np.random.default_rng(child).permutation(16)
             marginals[number, t, train] = plain_values(
@@ -171,11 +171,11 @@ def test_values_and_errors_are_means_over_permutations_and_splits(rng):
                 np.full(8, 1 / 8), rate=0.5, clip=np.inf, unit="party", utility="neg_loss",
                 orders=[order], semivalue="shapley",
             )  # fmt: skip
-    valuer = GradientSemivalueValuer("logistic", n_permutations=5, cv=held, **options).fit(X, y)
+    valuer = GradientSemivalueValuer("logistic", n_permutations=3, cv=held, **options).fit(X, y)
     np.testing.assert_allclose(valuer.values_, marginals.mean(axis=(0, 1)), atol=1e-12)
-    error = np.sqrt((marginals.var(axis=1, ddof=1) / 5).sum(axis=0)) / 3
+    error = np.sqrt((marginals.var(axis=1, ddof=1) / 3).sum(axis=0)) / 3
     np.testing.assert_allclose(valuer.values_error_, error, atol=1e-12)
-    assert valuer.n_evaluations_ == 3 * 5 * 17
+    assert valuer.n_evaluations_ == 3 * 3 * 17
 
 
 @pytest.mark.parametrize("kind", KINDS)
