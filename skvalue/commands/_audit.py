@@ -96,8 +96,10 @@ def _run(options):
         rows.X, rows.y, X_val=rows.X_val, y_val=rows.y_val, groups=rows.groups,
         detector=watched(detector), title=os.path.basename(options.table), target=options.target,
     )  # fmt: skip
-    report = replace(report, labels=rows.labels, numbers=rows.numbers + 2)  # as in the file
     print(*report.notes, sep="\n")
+    report = replace(  # with rows and labels as in the file
+        report, labels=rows.labels, numbers=rows.numbers + 2, notes=[*rows.notes, *report.notes]
+    )
     print(f"{report}; {report.about['seconds']:.1f} seconds.")
     write_report(report, options)
     if options.corrections is not None:

@@ -4,6 +4,7 @@ import sys
 from time import monotonic
 
 _LONG = 60  # seconds, from which on the time is announced
+_SURE = 3  # seconds of work, before which none is
 _OFTEN = 0.5  # seconds between two lines on a terminal
 
 
@@ -12,21 +13,24 @@ class _Line:
 
     def setup(self, estimator, context):
         """Start the clock."""
-        self._start, self._done, self._said, self._last = monotonic(), 0, False, 0.0
+        self._start, self._done, self._announced, self._last = monotonic(), 0, False, 0.0
 
     def on_fit_task_begin(self, estimator, context):
         """Do nothing: steps count when they end."""
 
     def on_fit_task_end(self, estimator, context):
-        """Count a step."""
+        """Count a step; the first one, which may compile loops, says nothing on the others."""
         n = context.parent.max_subtasks if context.parent is not None else None
         if not n:
             return
-        self._done += 1
-        elapsed = monotonic() - self._start
-        left = elapsed / self._done * max(n - self._done, 0)
-        if elapsed + left > _LONG and not self._said:
-            self._said = True
+        self._done, now = self._done + 1, monotonic()
+        if self._done == 1:
+            self._first = now
+            return
+        left = (now - self._first) / (self._done - 1) * max(n - self._done, 0)
+        elapsed = now - self._start
+        if elapsed > _SURE and elapsed + left > _LONG and not self._announced:
+            self._announced = True
             print(f"This takes about {_time(elapsed + left)}.", file=sys.stderr)
         if sys.stderr.isatty() and elapsed - self._last > _OFTEN:
             self._last = elapsed

@@ -33,7 +33,8 @@ class Rows:
     """Columns and targets of a table, and of the validation points, or None.
 
     `y` has one label for all spellings of it; `labels` are those of the file, and `fixes` the
-    corrections that make one of the other. `reading` is what was read, with the row numbers.
+    corrections that make one of the other. `reading` is what was read, with the row numbers;
+    `notes` are the sentences on it that were printed.
     """
 
     X: object
@@ -45,6 +46,7 @@ class Rows:
     labels: np.ndarray
     reading: object
     fixes: list = field(default_factory=list)
+    notes: list = field(default_factory=list)
 
     @property
     def numbers(self):
@@ -109,17 +111,18 @@ def reading_of(options):
 def read_rows(options):
     """The rows of the table, and the validation points if there are any."""
     reading, X, y, groups = _read(options, options.table)
-    n, n_columns = X.shape
     said = "; ".join([f"target {options.target}", *reading.said])
-    print(f"{options.table}: {n} rows, {n_columns} columns, {said}.")
-    for doubt in reading.doubts:
-        print(f"question: {in_words(doubt)}")
+    notes = [f"{options.table}: {len(X)} rows, {X.shape[1]} columns, {said}."]
+    notes += [f"question: {in_words(doubt)}" for doubt in reading.doubts]
     if len(reading.unlabelled):
-        print(f"left out, without a label: {_some(reading.unlabelled + 2)} (the header is row 1).")
+        lost = _some(reading.unlabelled + 2)
+        notes.append(f"left out, without a label: {lost} (the header is row 1).")
     numeric = y.dtype.kind == "f" or options.task == "regression"
-    rows = Rows(X, y, None, None, groups, "regression" if numeric else "classification", y, reading)
+    task = "regression" if numeric else "classification"
+    rows = Rows(X, y, None, None, groups, task, y, reading, notes=notes)
     if not numeric:
         rows = _one_class_each(rows, options.target)
+    print(*rows.notes, sep="\n")
     if len(np.unique(rows.y)) < 2:
         raise ValueError(
             f"--target must be a column of at least two values. Got {options.target!r}, which "
@@ -132,8 +135,7 @@ def read_rows(options):
         print(f"question: {options.validation}: {in_words(doubt)}")
     _check_columns(X, X_val)
     if not numeric:
-        known = dict(zip(rows.labels.tolist(), rows.y.tolist()))
-        y_val = np.array([known.get(label, label) for label in y_val.tolist()], dtype=y_val.dtype)
+        y_val = _spelled_alike(y_val, rows)
     return replace(rows, X_val=X_val[X.columns], y_val=y_val)
 
 
@@ -176,7 +178,7 @@ def _read(options, path, like=None):
 
 
 def _one_class_each(rows, target):
-    """The rows with one class for all spellings of a label; prints what was found."""
+    """The rows with one class for all spellings of a label, and notes on labels."""
     texts = [str(label) for label in rows.y.tolist()]
     found = label_spellings(texts)
     why = "differs in its spelling alone"
@@ -185,18 +187,33 @@ def _one_class_each(rows, target):
         for number, label in zip(rows.numbers, texts)
         if label in found.same
     ]
-    for other, common in found.same.items():
-        n = texts.count(other)
-        print(f"warning: {other!r} ({n} rows) differs from {common!r} in spelling: one class.")
-    for other, common in found.typos.items():
-        n = texts.count(other)
-        print(f"question: {other!r} ({n} rows) is nearly {common!r}: a typing error?")
+    notes = [
+        f"warning: {other!r} ({texts.count(other)} rows) differs from {common!r} in spelling: one "
+        "class."
+        for other, common in found.same.items()
+    ]
+    notes += [
+        f"question: {other!r} ({texts.count(other)} rows) is nearly {common!r}: a typing error?"
+        for other, common in found.typos.items()
+    ]
     if found.rare:
-        print(f"note: too few rows to say anything: labels {_some(map(repr, found.rare))}.")
+        notes.append(f"note: too few rows to say anything: labels {_some(map(repr, found.rare))}.")
+    rows = replace(rows, notes=[*rows.notes, *notes])
     if not fixes:
         return rows
     y = np.array([found.same.get(label, label) for label in texts], dtype=object)
     return replace(rows, y=y, fixes=fixes)
+
+
+def _spelled_alike(y_val, rows):
+    """Labels of the validation points, as the rows have them."""
+    labels = list(map(str, rows.labels.tolist()))
+    known = dict(zip(labels, rows.y.tolist()))
+    texts = [str(label) for label in y_val.tolist()]
+    same = label_spellings([*labels, *texts]).same
+    common = {same.get(label, label): meant for label, meant in known.items()}
+    found = [known.get(label, common.get(same.get(label, label), label)) for label in texts]
+    return np.array(found, dtype=rows.y.dtype)
 
 
 def _some(entries):

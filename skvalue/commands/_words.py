@@ -15,10 +15,17 @@ _WORDS = [
     (r"\bX_val and y_val|\bX_val, y_val|\bX_val\b", "--validation"),
     (r"\by_val\b", "the target of --validation"),
     (r"[Tt]he '(\w+)' parameter of \w+ must", r"--\1 must"),
-    (r"Set n_estimators, max_time or tol[^.]*\.", "Value fewer rows, or use another --method."),
+    (r"Set \w+, max_time or tol[^.]*\.", "Value groups of rows, or use another --method."),
     (r"\brandom_state\b", "--seed"),
+    (r"\bn_(sample|group)s=(\d+)", r"the number of \1s, \2"),
+    (r"Set another radius", "Use another --method"),
+    (r", so that `cv` holds out rows", ""),
+    (r"the same rows as X\b", "the rows of the table"),
     (r"a valuer that has the method harmful\. Got \w+", "--validation and another --method"),
-    (r"(?<!-)\b(decimal|dates|missing|text|task|target) must", r"--\1 must"),
+    (
+        r"(?<!-)\b(decimal|dates|missing|text|task|target|epsilon|delta|drop) must",
+        r"--\1 must",
+    ),
     (r"\by must\b", "the target must"),
 ]
 

@@ -1,6 +1,8 @@
 """Commands on tables as people have them: at the first try, and with the options that decide."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 from functools import partial
@@ -84,7 +86,12 @@ KINDS = {  # kind of file -> its bytes, and what the audit says about it
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def mostly_slow(cases, *quick):
+    """The cases, of which few are in the default tier."""
+    return [c if c in quick else pytest.param(c, marks=pytest.mark.slow) for c in cases]
+
+
+@pytest.mark.parametrize("kind", mostly_slow(KINDS, "labels missing", "Excel, German"))
 def test_twelve_files_are_audited_at_the_first_try(kind, tmp_path, capsys):
     content, sentence = KINDS[kind]
     table, report = tmp_path / "people.csv", tmp_path / "report.json"
@@ -97,6 +104,7 @@ def test_twelve_files_are_audited_at_the_first_try(kind, tmp_path, capsys):
     assert "date tag: as seconds" in said
     assert "question" not in said
     record = json.loads(report.read_text(encoding="utf-8"))
+    assert sentence in " ".join(record["notes"])
     assert len(record["listed"]) < 25
     given = [cell.strip() for cell in record["labels"]]
     assert {cell.lower() for cell in given} <= {"ja", "nein", ""}
@@ -149,7 +157,7 @@ TARGETS = {  # entries of the target by whether a person bought, and the task th
 }
 
 
-@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("kind", mostly_slow(TARGETS, "01", "prices"))
 def test_targets_from_file_to_report_to_verdicts_and_back(kind, tmp_path, capsys):
     (yes, no), task = TARGETS[kind]
     content = columns()
@@ -213,7 +221,7 @@ def test_options_of_reading(tmp_path, capsys):
     assert "60 rows, 3 columns" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["audit", "value", "clean"])
+@pytest.mark.parametrize("name", mostly_slow(["audit", "value", "clean"], "value", "clean"))
 def test_whole_numbers_are_asked_and_the_task_decides(name, tmp_path, capsys):
     table = columns()
     table["kauf"] = [f"{round(float(cell) * 3)}00" for cell in table["alter"]]
@@ -246,6 +254,62 @@ def test_private_rows_are_not_public(tmp_path, capsys):
         assert not out.exists()
     (tmp_path / "v.csv").write_text("\n".join([lines[0], *lines[301:]]))
     assert command(*words) == 0
+
+
+def test_spellings_of_validation_labels(tmp_path, capsys):
+    """A validation set in another spelling than the table gives the same values."""
+    table, val, out = (tmp_path / f"{name}.csv" for name in ("t", "v", "o"))
+    table.write_text(text_of(columns()))
+    words = ["value", table, "--target", "kauf", "--validation", val, "-o", out]
+    other = columns(seed=1)
+    values = []
+    for spelled in (other, {**other, "kauf": [cell.upper() for cell in other["kauf"]]}):
+        val.write_text(text_of(spelled))
+        assert command(*words) == 0
+        values.append(pd.read_csv(out)["value"].tolist())
+    assert values[0] == values[1]
+    val.write_text(text_of({**other, "kauf": ["vielleicht"] * 120}))
+    assert command(*words) == 2
+    assert "y_val" not in capsys.readouterr().err
+
+
+PYTHON = re.compile(r"X_val|y_val|\bn_\w+|max_time|random_state|=True|=None|\w+='|`|radius\.")
+
+
+METHODS = ["knn", "tknn", "data-oob", "influence", "beta-shapley"]
+
+
+@pytest.mark.parametrize("method", mostly_slow(METHODS, "knn"))
+def test_messages_have_the_words_of_the_command(method, tmp_path, capsys):
+    table = tmp_path / "t.csv"
+    table.write_text(text_of(columns(40)))
+    words = [table, "--target", "kauf", "--method", method, "-o", tmp_path / "o.csv"]
+    assert command("value", *words) == 0
+    for drop in ("0.3", "negative", "significant", "40", "-1") if method == "knn" else ["0.3"]:
+        command("clean", *words, "--drop", drop, "--no-keep-classes")
+    if method == "knn":
+        command("clean", *words, "--groups", "beruf", "--validation", table)
+    command("value", *words, "--epsilon", "-1", "--validation", table, "--equal-rows")
+    command("audit", *words[:3], "--fdr", "7", "-o", tmp_path / "page.html")
+    said = capsys.readouterr()
+    assert not PYTHON.findall(said.out + said.err), said.err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminal")
+def test_progress_on_a_terminal_needs_no_library(tmp_path):
+    import pty
+
+    (tmp_path / "t.csv").write_text(text_of(columns()))
+    screen, terminal = pty.openpty()
+    words = ["value", tmp_path / "t.csv", "--target", "kauf", "--method", "beta-shapley"]
+    words = [sys.executable, "-m", "skvalue", *map(str, words), "-o", str(tmp_path / "o.csv")]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=terminal, timeout=120)
+    os.close(terminal)
+    assert done.returncode == 0
+    said = os.read(screen, 100_000).decode()
+    assert re.search(r"\r\d+ %, about \d+ seconds left", said)
+    assert re.search(r"\r +\r", said)  # the line is cleared
 
 
 def test_clean_refuses_to_empty_a_class(tmp_path, capsys):
