@@ -10,14 +10,17 @@ from ._read import Reading, read_table
 from ._report import AuditReport
 from ._table import table_to_numbers
 from ._verdicts import count_errors, draw_rows, fit_curve, list_qvalues
+from .checks import Finding, check_table
 
 __all__ = [
     "AuditReport",
     "Correction",
+    "Finding",
     "LabelErrorDetector",
     "Reading",
     "ReviewQueue",
     "audit_table",
+    "check_table",
     "corrections_of",
     "corrections_to_csv",
     "count_errors",

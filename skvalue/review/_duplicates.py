@@ -98,17 +98,17 @@ def _columns(X, n=None):
         return [entries_of(X)]
     else:
         columns = [entries_of(column) for column in X.T]
-    kept = [column for column in columns if not _identifies(column[0], column[1][:n])]
+    kept = [column for column in columns if not identifies(column[0], column[1][:n])]
     return kept or columns
 
 
 def id_column(X):
     """Name of the first column of a frame that identifies the rows, or None."""
     names = X.columns if hasattr(X, "columns") else ()
-    return next((str(name) for name in names if _identifies(*entries_of(X[name]))), None)
+    return next((str(name) for name in names if identifies(*entries_of(X[name]))), None)
 
 
-def _identifies(kind, entries):
+def identifies(kind, entries):
     """Whether a column numbers the rows: a counter, a key of at least five digits, or a code."""
     n = len(entries)
     if n < _FEWEST or kind == "date" or len(np.unique(entries)) < n:

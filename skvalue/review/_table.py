@@ -88,7 +88,7 @@ def table_to_numbers(X):
 
 def _add(name, kind, entries, numeric, categories, notes):
     """Sort one column into numbers or categories, and say what is done to it."""
-    missing = int(np.isnan(entries).sum() if kind != "category" else (entries == _MISSING).sum())
+    missing = int(np.isnan(entries).sum() if kind != "category" else (entries == MISSING).sum())
     n = len(entries)
     if missing == n:
         notes.append(f"{name}: left out, it has no entry")
@@ -114,7 +114,7 @@ def _add(name, kind, entries, numeric, categories, notes):
             notes.append(f"{name}: {values} replaced by the median, and marked in a column")
 
 
-_MISSING = "(missing)"
+MISSING = "(missing)"
 
 
 def entries_of(column):
@@ -136,7 +136,7 @@ def entries_of(column):
         dates = [np.datetime64("NaT") if lost else e for e, lost in zip(entries, missing)]
         return "date", _seconds(np.array(dates, dtype="datetime64[us]"))
     return "category", np.array(
-        [_MISSING if lost else str(entry) for entry, lost in zip(entries, missing)], dtype=object
+        [MISSING if lost else str(entry) for entry, lost in zip(entries, missing)], dtype=object
     )
 
 

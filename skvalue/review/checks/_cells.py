@@ -1,0 +1,78 @@
+"""Entries that are improbable given the rest of their row."""
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.model_selection import KFold
+
+from ._columns import encode, robust
+from ._finding import Finding
+
+_TREES, _SPLITS = 30, 3
+_TYPICAL, _ALONE = 6.0, 12.0  # typical residuals, and robust scales from the median, of a number
+_CATEGORY = 3.7  # sqrt(-2 log p) of a category: p < .001
+_SHOWN = 3
+
+
+def find_improbable_cells(columns, labels, seed):
+    """Entries that a forest of the other columns, and the label, does not expect.
+
+    A unit error of a number is found; an entry of another row can mostly not be.
+    """
+    n, found = len(labels), []
+    for column in columns:
+        others = [other for other in columns if other is not column]
+        values = np.column_stack([*([encode(others)] if others else []), labels])
+        score = _numbers if column.is_measure else _categories
+        scores, limit, expected = score(column, values, seed)
+        rows = np.flatnonzero((scores > limit) & ~column.missing)
+        if len(rows) <= max(3, 0.01 * n):  # else the column is skewed
+            found += [(scores[row] / limit, row, column, expected(row)) for row in rows.tolist()]
+    if not found:
+        return
+    found.sort(key=lambda each: -each[0])
+    shown = "; ".join(
+        f"{column.name} = {_text(column.entries[row])} where {expected} is expected"
+        for _, row, column, expected in found[:_SHOWN]
+    )
+    yield Finding(
+        "improbable entries",
+        "question",
+        f"{len(found)} entries do not fit the rest of their row: {shown}.",
+        rows=tuple(sorted({row for _, row, _, _ in found})),
+        cells=tuple((row, column.name) for _, row, column, _ in found),
+        evidence={"score": [float(score) for score, *_ in found]},
+    )
+
+
+def _text(entry):
+    return repr(entry) if isinstance(entry, str) else f"{entry:g}"
+
+
+def _numbers(column, values, seed):
+    """Size of the residual of arcsinh of each scaled number, in typical ones, or of the number."""
+    known = ~column.missing
+    middle, scale = robust(column.entries)
+    z = (column.entries - middle) / scale
+    target, guess = np.arcsinh(z), np.zeros(len(z))
+    forest = RandomForestRegressor(_TREES, min_samples_leaf=3, max_features=0.5, random_state=seed)
+    for train, test in KFold(_SPLITS, shuffle=True, random_state=seed).split(values):
+        train = train[known[train]]
+        guess[test] = forest.fit(values[train], target[train]).predict(values[test])
+    size = np.where(known, np.abs(target - guess), 0.0)
+    typical = max(1.4826 * np.median(size[known]), np.quantile(size[known], 0.9) / 1.645, 1e-9)
+    scores = np.maximum(size / typical, np.nan_to_num(np.abs(z)) * _TYPICAL / _ALONE)
+    return scores, _TYPICAL, lambda row: f"about {middle + scale * np.sinh(guess[row]):.2g}"
+
+
+def _categories(column, values, seed):
+    """sqrt(-2 log p) of each entry by its held-out probability p."""
+    levels, codes = np.unique(column.entries.astype(str), return_inverse=True)
+    p = np.zeros((len(codes), len(levels)))
+    forest = RandomForestClassifier(_TREES, min_samples_leaf=3, max_features=0.5, random_state=seed)
+    for train, test in KFold(_SPLITS, shuffle=True, random_state=seed).split(values):
+        forest.fit(values[train], codes[train])
+        p[np.ix_(test, forest.classes_)] = forest.predict_proba(values[test])
+    prior = np.bincount(codes) / len(codes)
+    p = (_TREES * p + prior) / (_TREES + 1)  # no probability of zero
+    scores = np.sqrt(-2 * np.log(np.maximum(p[np.arange(len(codes)), codes], 1e-6)))
+    return scores, _CATEGORY, lambda row: repr(str(levels[p[row].argmax()]))

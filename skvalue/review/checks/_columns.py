@@ -1,0 +1,90 @@
+"""Columns of a table, scaled and encoded for the checks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._table import MISSING, entries_of
+
+_LEVELS = 20  # columns of a category
+_MEASURE = 10  # different numbers, from which a column is scaled by its quantiles
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The name, kind and entries of a column, as of `entries_of`."""
+
+    name: str
+    kind: str
+    entries: np.ndarray
+
+    @property
+    def missing(self):
+        """Whether each entry is missing."""
+        return self.entries == MISSING if self.kind == "category" else np.isnan(self.entries)
+
+    @property
+    def n_distinct(self):
+        """Number of different entries, missing ones aside."""
+        return len(np.unique(self.entries[~self.missing]))
+
+    @property
+    def is_measure(self):
+        """Whether it holds numbers, of which at least ten differ."""
+        return self.kind != "category" and self.n_distinct >= _MEASURE
+
+    def take(self, rows):
+        """The column of some rows."""
+        return Column(self.name, self.kind, self.entries[rows])
+
+
+def columns_of(X):
+    """The columns of a frame or a two-dimensional array."""
+    if hasattr(X, "columns"):
+        return [Column(str(name), *entries_of(X[name])) for name in X.columns]
+    return [Column(f"x{j}", *entries_of(column)) for j, column in enumerate(np.asarray(X).T)]
+
+
+def robust(values):
+    """Middle and scale of numbers: 1.4826 times the median deviation, or by 90 % of their range."""
+    middle = np.nanmedian(values)
+    low, high = np.nanquantile(values, [0.05, 0.95])
+    spread = 1.4826 * np.nanmedian(np.abs(values - middle))
+    return middle, max(spread, (high - low) / 3.29, 1e-12 + 1e-9 * abs(middle))
+
+
+def encode(columns):
+    """Numbers without gaps, marks of missing ones, and columns of the commonest levels."""
+    blocks = []
+    for column in columns:
+        if column.kind == "category":
+            blocks += _levels(column)
+            continue
+        lost = column.missing
+        middle = np.median(column.entries[~lost]) if not lost.all() else 0.0
+        blocks.append(np.where(lost, middle, column.entries))
+        if lost.any():
+            blocks.append(lost.astype(np.float64))
+    return np.column_stack(blocks)
+
+
+def scaled(columns, squash=False):
+    """Numbers by `robust`, arcsinh of them with `squash`; levels of categories by 1 / sqrt(2)."""
+    blocks = []
+    for column in columns:
+        if column.kind == "category":
+            blocks += [block / np.sqrt(2) for block in _levels(column)]
+        elif not column.missing.all():
+            values = column.entries
+            middle, scale = np.nanmean(values), np.nanstd(values) + 1e-12
+            if column.is_measure:
+                middle, scale = robust(values)
+            values = np.nan_to_num((values - middle) / scale)
+            blocks.append(np.arcsinh(values) if squash and column.is_measure else values)
+    return np.column_stack(blocks)
+
+
+def _levels(column):
+    levels, counts = np.unique(column.entries, return_counts=True)
+    levels = levels[np.argsort(-counts, kind="stable")][:_LEVELS]
+    return [(column.entries == level).astype(np.float64) for level in levels]

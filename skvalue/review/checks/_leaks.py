@@ -1,0 +1,74 @@
+"""Columns that give the answer away, since they were filled in after it was known."""
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
+
+from ._columns import encode
+from ._finding import Finding
+
+_SURE, _SUSPECT = 0.97, 0.90  # area under the curve of one column
+_MOST = 5  # suspects that are compared with the other columns
+_TREES, _LEAVES = 60, 32
+
+
+def find_leaks(columns, codes, seed):
+    """Columns each of which tells the label nearly alone, or better than all others together."""
+    n_splits = max(2, min(5, np.bincount(codes).min()))
+    folds = StratifiedKFold(n_splits, shuffle=True, random_state=seed).split(codes, codes)
+    folds = list(folds)
+    alone = {column.name: _area(codes, _by_one(column, codes, folds)) for column in columns}
+    for column in sorted(columns, key=lambda column: -alone[column.name])[:_MOST]:
+        one = alone[column.name]
+        if one < _SUSPECT:
+            break
+        rest = [other for other in columns if other is not column]
+        others = _area(codes, _by_forest(encode(rest), codes, folds, seed)) if rest else 0.5
+        if one >= _SURE or one > others:
+            yield Finding(
+                "leak",
+                "question",
+                f"{column.name!r} alone tells the label almost without error ({one:.1%} of pairs "
+                f"in order; all other columns together {others:.1%}): is it known before the "
+                "outcome?",
+                columns=(column.name,),
+                evidence={"alone": one, "others": others},
+            )
+
+
+def _area(codes, scores):
+    """Area under the curve; of several classes, each against the rest, weighted by size."""
+    if scores.shape[1] == 2:
+        return float(roc_auc_score(codes, scores[:, 1]))
+    parts = [roc_auc_score(codes == k, scores[:, k]) for k in range(scores.shape[1])]
+    return float(np.average(parts, weights=np.bincount(codes)))
+
+
+def _by_one(column, codes, folds):
+    """Held-out probabilities of the classes by one column."""
+    if column.kind != "category":
+        tree = DecisionTreeClassifier(max_leaf_nodes=_LEAVES, min_samples_leaf=5, random_state=0)
+        return _held_out(tree, column.entries[:, None], codes, folds)
+    levels = np.unique(column.entries, return_inverse=True)[1]
+    one_hot = np.eye(codes.max() + 1)[codes]
+    scores = np.zeros(one_hot.shape)
+    for train, test in folds:
+        sums = np.zeros((levels.max() + 1, one_hot.shape[1]))
+        np.add.at(sums, levels[train], one_hot[train])
+        counts = sums.sum(axis=1, keepdims=True)
+        scores[test] = ((sums + 2 * one_hot[train].mean(axis=0)) / (counts + 2))[levels[test]]
+    return scores
+
+
+def _by_forest(values, codes, folds, seed):
+    forest = RandomForestClassifier(_TREES, min_samples_leaf=2, random_state=seed)
+    return _held_out(forest, values, codes, folds)
+
+
+def _held_out(model, values, codes, folds):
+    scores = np.zeros((len(codes), codes.max() + 1))
+    for train, test in folds:
+        scores[test] = model.fit(values[train], codes[train]).predict_proba(values[test])
+    return scores
