@@ -14,8 +14,8 @@ often each kind is found, and, of the improbable entries that are named, how man
 FOLDER holds CSV files in a folder ``tables``, and ``NAME.npz`` with X and y; what is not there is
 left out.
 
-What should be seen: at most 1.5 findings above a note per clean table, and errors or warnings in at
-most two tables; nearly all planted faults, but for units, half of which are too small to be told.
+What should be seen: at most 1.5 findings above a note per clean table, errors or warnings in at
+most two tables, and nearly all planted faults except units, half of which are too small to tell.
 """
 
 import argparse

@@ -192,3 +192,30 @@ def test_clean_without_verdicts_or_target(audited, tmp_path, capsys):
     assert command(*words) == 2
     assert "--target must name a column without --from" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_corrections_of_the_page(reviewed, tmp_path, capsys):
+    """From an audit to the new file, by the file that the buttons of the page save."""
+    folder, raw, wrong = reviewed
+    path, new = tmp_path / "t.corrections.csv", tmp_path / "new.csv"
+    lines = raw.decode("cp1252").split("\r\n")
+    labels = [line.split(";")[1] for line in lines[1:-1]]
+    out = ["row,column,old,new,why,accept,is_error,id"]
+    for row in (0, 1, 2, *wrong):
+        other = "nein" if labels[row].lower() == "ja" else "ja"
+        said = ("right", labels[row], "false") if row not in wrong else ("wrong", other, "true")
+        is_error = said[2]
+        out.append(
+            f"{row + 2},art,{labels[row]},{said[1]},the label is {said[0]},{is_error},{is_error},"
+        )
+        if row in wrong:
+            lines[row + 1] = lines[row + 1].replace(labels[row], other)
+    last = next(row for row in range(119, 0, -1) if row not in wrong)
+    out.append(f"{last + 2},art,{labels[last]},{labels[last]},the row is entered twice,remove,,")
+    del lines[last + 1]
+    path.write_text("\n".join([*out, ""]))
+    report = folder / "report.json"
+    assert command("review", report, path, "--json", tmp_path / "again.json") == 0
+    assert f"the label of {len(wrong)} is wrong" in capsys.readouterr().out
+    assert command("fix", folder / "t.csv", path, "-o", new) == 0
+    assert new.read_bytes() == "\r\n".join(lines).encode("cp1252")
