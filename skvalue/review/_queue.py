@@ -241,8 +241,7 @@ class ReviewQueue(BaseEstimator):
         """Take over the suggestions of the head of the list in which verdicts agree with them.
 
         The head is that of `head_to_accept`, for the rows of the last `draw`; rows that have an
-        answer keep it. Over ten tables with 5, 10 and 20 % of wrong labels and answers of which 5 %
-        are wrong, at most 10 % of these changes were wrong on average.
+        answer keep it. About a tenth of these changes are wrong: see the user guide on cleaning.
 
         Returns
         -------
