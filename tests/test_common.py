@@ -13,10 +13,16 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import LeaveOneGroupOut, LeaveOneOut
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    cross_validate,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
@@ -145,6 +151,14 @@ def test_built_bare(cls, data):
 @parametrize_with_checks([build_quick(cls) for cls in estimators()])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([cls(**REQUIRED.get(cls.__name__, {})) for cls in estimators()])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+def test_scikit_learn_built_bare(estimator, check):
+    """Only required parameters, and so no seed and the budgets of users."""
     check(estimator)
 
 
@@ -340,6 +354,104 @@ def test_validation_set_through_a_pipeline(cls, data):
         scaler.transform(X[:40]), y[:40], X_val=scaler.transform(X[40:]), y_val=y[40:]
     )
     np.testing.assert_allclose(pipeline[-1].values_, direct.values_, atol=1e-12)
+
+
+def with_requests(cls):
+    """An estimator that asks for all metadata it takes, and their names."""
+    estimator, names = build_quick(cls), set(inspect.signature(cls.fit).parameters)
+    names &= {"X_val", "y_val", "groups", "sample_weight", "sample_weight_val"}
+    if cls in VALUERS and cls not in TAKE_POINTS:
+        names -= {"X_val", "y_val", "sample_weight_val"}
+    requests = dict.fromkeys(names, True)
+    if "valuer" in estimator.get_params():
+        estimator.set_params(valuer=KNNShapleyValuer().set_fit_request(groups=True))
+    if cls in (skvalue.ValueFilteredClassifier, skvalue.ValueFilteredRegressor):
+        model = clone(estimator.estimator).set_fit_request(sample_weight=True)
+        estimator.set_params(estimator=model)
+        names.add("sample_weight")
+    return estimator.set_fit_request(**requests), names
+
+
+def in_pipeline(step, X, y, given):
+    return make_pipeline(FunctionTransformer(), step).fit(X, y, **given)[-1]
+
+
+FOLDS = {"scoring": lambda *_: 0.0, "cv": KFold(2), "error_score": "raise"}
+
+
+def in_search(step, X, y, given):
+    return GridSearchCV(step, {}, **FOLDS).fit(X, y, **given).best_estimator_
+
+
+def in_cross_validation(step, X, y, given):
+    return cross_validate(step, X, y, params=given, return_estimator=True, **FOLDS)["estimator"][0]
+
+
+@pytest.mark.parametrize("fit", [in_pipeline, in_search, in_cross_validation])
+@pytest.mark.parametrize("cls", estimators(), ids=lambda cls: cls.__name__)
+def test_metadata_are_routed(cls, fit, data, rng):
+    """Entries of rows go with the rows of a fold, validation points are passed whole."""
+    X, y = data[0], data[0][:, 1] if cls is skvalue.ValueFilteredRegressor else data[1]
+    n, points = 30, slice(30, 50)
+    metadata = {
+        "groups": np.tile(np.arange(5), 6), "sample_weight": 1 + rng.random(n),
+        "X_val": X[points], "y_val": y[points], "sample_weight_val": 1 + rng.random(20),
+    }  # fmt: skip
+    with config_context(enable_metadata_routing=True):
+        estimator, names = with_requests(cls)
+        given = {name: metadata[name] for name in names}
+        fitted = fit(clone(estimator), X[:n], y[:n], given)
+        rows = slice(15, n) if fit is in_cross_validation else slice(n)  # the first training rows
+        for name in names & {"groups", "sample_weight"}:
+            given[name] = given[name][rows]
+        direct = estimator.fit(X[:n][rows], y[:n][rows], **given)
+    np.testing.assert_allclose(fitted.values_, direct.values_, atol=1e-12)
+    assert len(direct.values_) == 5 or cls not in VALUERS  # one per group
+
+
+def outcome(cls, X, y, points):
+    """The values of a fit, or what it refuses."""
+    estimator = build_quick(cls)
+    try:
+        return estimator.fit(X, y, **points).values_
+    except ValueError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("where", ["X", "infinite X", "X_val", "y"])
+@pytest.mark.parametrize("cls", estimators(), ids=lambda cls: cls.__name__)
+def test_nan_is_refused_with_assume_finite(cls, where, data):
+    """As without it: NaN would pass into values, silently."""
+    X, y = data[0].copy(), data[1]
+    if where == "y":
+        if not (cls in VALUERS and build(cls)._capabilities.regression):
+            return
+        y = X[:, 0].copy()
+        y[3] = np.nan
+    elif cls is skvalue.ValueFilteredRegressor:
+        y = X[:, 0].copy()
+    points = {}
+    if where == "X_val":
+        if (cls in VALUERS and cls not in TAKE_POINTS) or cls is skvalue.LabelErrorDetector:
+            return
+        points = {"X_val": X[30:], "y_val": y[30:]}
+    if where != "y":
+        X[40 if points else 3, 1] = np.inf if where == "infinite X" else np.nan
+    found = outcome(cls, X[:30], y[:30], points)
+    with config_context(assume_finite=True):
+        np.testing.assert_array_equal(outcome(cls, X[:30], y[:30], points), found)
+    takes = (DataOOBValuer, skvalue.ScoresValuer)  # whose trees, or scores, take NaN
+    assert isinstance(found, str) or cls in takes
+
+
+@pytest.mark.parametrize("cls", [cls for cls in VALUERS if hasattr(cls, "score_samples")])
+def test_new_rows_with_nan_are_refused_with_assume_finite(cls, data):
+    X, y = data
+    valuer = build(cls).fit(X[:30], y[:30])
+    with config_context(assume_finite=True):
+        for method in (valuer.transform, valuer.score_samples):
+            with pytest.raises(ValueError, match="NaN"):
+                method(np.full((2, 4), np.nan))
 
 
 @each_valuer

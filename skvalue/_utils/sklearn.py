@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 from sklearn import config_context, get_config
-from sklearn.base import _fit_context as fit_context
+from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _BaseScorer as BaseScorer
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._missing import is_pandas_na, is_scalar_nan
@@ -29,6 +29,16 @@ class Interval(_Interval):
         """Whether the value is a number in the interval."""
         number = float(val) if isinstance(val, np.floating) else val
         return not isinstance(val, bool) and super().is_satisfied_by(number)
+
+
+# Context in which NaN and infinity are looked for: with `assume_finite` they would become values.
+always_checked = config_context(assume_finite=False)
+
+
+def fit_context(*, prefer_skip_nested_validation):
+    """scikit-learn's decorator of a fit, which looks for NaN whatever the configuration says."""
+    context = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+    return lambda fit: context(always_checked(fit))
 
 
 def callback_context(estimator, max_subtasks):

@@ -109,7 +109,7 @@ class Release:
         check_process(self.process)
 
     def _open(self):
-        self.check_process()
+        check_process(self.process)
         if self.is_open:
             raise RuntimeError("A release is charged once: another one needs another fit.")
         self.is_open = True
