@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from .._utils.checks import check_delta, check_epsilon, check_relation
 from .._utils.warned import warn
 from ..exceptions import VoidGuaranteeWarning
+from ._sheet import as_html, as_text
 from .accounting import get_epsilon, pure_epsilon, simplify
 from .events import (
     ComposedEvent,
@@ -37,7 +38,8 @@ _NEIGHBOURS = {
 class PrivacyReport:
     """Privacy guarantee of a fit: what is protected, from whom, and what is not protected.
 
-    `print` shows it as prose. Use `make_report` to build one with epsilon computed from an event.
+    `print` shows it as prose, `to_html` and a notebook as a sheet for readers who are not
+    mathematicians. Use `make_report` to build one with epsilon computed from an event.
 
     Parameters
     ----------
@@ -130,6 +132,30 @@ class PrivacyReport:
         record["not_protected"] = list(self.not_protected)
         record["assumptions"] = list(self.assumptions)
         return {**record, "guarantee": self.guarantee}
+
+    def to_text(self):
+        """The guarantee in plain sentences under headings, for readers who are not mathematicians.
+
+        Returns
+        -------
+        text : str
+            What the results reveal, who sees what, what is not protected, what the best attack can
+            do, and assumptions to check.
+        """
+        return as_text(self)
+
+    def to_html(self):
+        """Page with the sentences of `to_text`, and boxes to tick for the assumptions.
+
+        Returns
+        -------
+        page : str
+            HTML that loads nothing; a notebook shows the same.
+        """
+        return as_html(self)
+
+    def _repr_html_(self):
+        return as_html(self, page=False)
 
     def __str__(self):
         neighbours = _NEIGHBOURS[self.relation].format(unit=self.unit)

@@ -255,7 +255,7 @@ class InfluenceValuer(BaseValuer):
     """
 
     _parameter_constraints: dict = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
+        "estimator": [HasMethods(["fit", "predict"]), HasMethods("forward"), None],
         "utility": [StrOptions(set(_UTILITIES)), callable],
         "order": [Interval(Integral, 1, 2, closed="both")],
         "cv": ["cv_object", StrOptions({"leave-one-out"})],
@@ -271,6 +271,11 @@ class InfluenceValuer(BaseValuer):
 
     @property
     def _capabilities(self):
+        if hasattr(self.estimator, "forward"):
+            raise ValueError(
+                "estimator must be a linear model of scikit-learn; for a torch module take "
+                f"UnrolledValuer. Got {type(self.estimator).__name__}."
+            )
         return Capabilities(
             regression=True, task=task_of("auto", self.estimator),
             any_rows=True, means=False, names=self.estimator is not None,
@@ -368,5 +373,6 @@ class InfluenceValuer(BaseValuer):
             )
 
     def __sklearn_tags__(self):
-        estimator = LogisticRegression() if self.estimator is None else self.estimator
+        known = hasattr(self.estimator, "__sklearn_tags__")  # a torch module is refused by `fit`
+        estimator = self.estimator if known else LogisticRegression()
         return follow_input_tags(super().__sklearn_tags__(), estimator)

@@ -261,3 +261,9 @@ def test_wrong_arguments():
         InfluenceValuer(order=3).fit(X, y)
     valuer = InfluenceValuer(RidgeClassifier()).fit(X, y)
     assert valuer.transform(X_val).shape == (100, 1)
+
+
+def test_torch_module_is_told_of_the_class_for_it():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ValueError, match="for a torch module take UnrolledValuer. Got Linear."):
+        InfluenceValuer(torch.nn.Linear(2, 2)).fit(np.eye(2), [0, 1])
