@@ -70,6 +70,14 @@ def column_encoder(frame, most_entries=500_000_000):
     return ColumnTransformer(steps, sparse_threshold=0), notes
 
 
+def split_texts(frame):
+    """Names of the columns of texts, of three words on average, and of the others that are used."""
+    kinds = {name: _kind(frame[name], name) for name in frame.columns}
+    texts = [name for name, kind in kinds.items() if kind == "text"]
+    unused = ("text", "identifier", "constant")
+    return texts, [name for name, kind in kinds.items() if kind not in unused]
+
+
 def _listed(names):
     shown = ", ".join(map(str, names[:5]))
     return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

@@ -98,7 +98,7 @@ def _run(options):
     )  # fmt: skip
     print(*report.notes, sep="\n")
     report = replace(  # with rows and labels as in the file
-        report, labels=rows.labels, numbers=rows.numbers + 2, notes=[*rows.notes, *report.notes]
+        report, labels=rows.labels, numbers=rows.numbers + 2, said={"read": rows.notes}
     )
     print(f"{report}; {report.about['seconds']:.1f} seconds.")
     write_report(report, options)

@@ -7,17 +7,19 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_consistent_length
 
-from .._utils.columns import column_encoder
+from .._utils.columns import column_encoder, split_texts
 from .._utils.embedding import embed
 from ._contents import contents_of, kind_of, plain_labels, telling_columns
 from ._detector import LabelErrorDetector
 from ._duplicates import id_column, rows_in
+from ._encoding import TextEncoder
 from ._report import AuditReport
 from ._worth import worth_of
 
+_WORDS = "all words, by TF-IDF, for the linear model, and their 50 main components for the forest"
 _N_REASONS = 3  # rows for a label, and rows against it
 
 
@@ -42,8 +44,9 @@ def audit_table(
     ----------
     X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
         The rows. If the detector has neither an embedding nor an estimator, columns of a pandas
-        frame are encoded by what they hold (numbers, dates, categories, texts, identifiers), and
-        texts (a list of strings) by their words (TF-IDF). Images, an array of shape (n_samples,
+        frame are encoded by what they hold (numbers, dates, categories, identifiers). Texts, in a
+        list or in columns, are encoded twice: the logistic regression gets all words (TF-IDF), the
+        forest their 50 main components. Images, an array of shape (n_samples,
         height, width) or (n_samples, height, width, 3), are their pixels without an embedding.
     y : array-like of shape (n_samples,)
         Their labels, or targets. A named series names the target in the report.
@@ -160,8 +163,15 @@ def _codes(detector, y):
 def _embedding(X, kind):
     """The embedding of texts and of pandas frames, None for other rows, and what it does."""
     if kind == "text":
-        return TfidfVectorizer(), ["texts: TF-IDF of their words"]
-    return column_encoder(X) if hasattr(X, "iloc") else (None, [])
+        return TextEncoder(), [f"texts: {_WORDS}"]
+    if not hasattr(X, "iloc"):
+        return None, []
+    encoder, notes = column_encoder(X)
+    texts = split_texts(X)[0]
+    if not texts:
+        return encoder, notes
+    notes = [note for note in notes if not note.startswith("text ")]
+    return TextEncoder(), [*notes, f"text {', '.join(map(str, texts))}: {_WORDS}."]
 
 
 def _validation_notes(detector, X, y, X_val, y_val):
@@ -169,7 +179,10 @@ def _validation_notes(detector, X, y, X_val, y_val):
     n_equal = rows_in(X, X_val).sum()
     yield f"validation: {n_equal} of {len(y_val)} rows are equal to a row of the table."
     if detector.embedding is not None:
-        X, X_val = embed(detector.embedding_, X), embed(detector.embedding_, X_val, "X_val")
+        encoder = detector.embedding_
+        X, X_val = embed(encoder, X), embed(encoder, X_val, "X_val")
+        if isinstance(encoder, TextEncoder):
+            X, X_val = (encoder.split(rows, FunctionTransformer())[0] for rows in (X, X_val))
     kept = np.delete(np.arange(len(y)), detector.report_.row)
     if len(np.unique(y[kept])) < 2:
         return

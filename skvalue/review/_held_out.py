@@ -65,9 +65,9 @@ def make_folds(cv, X, y, groups, classifier, seed):
     return splits
 
 
-def fold_tasks(models, X, y, folds, classes):
-    """The arguments of `held_out`, for every model and fold."""
-    return [(model, X, y, *fold, classes) for model in models for fold in folds]
+def fold_tasks(models, y, folds, classes):
+    """The arguments of `held_out`, for every model with its rows, and every fold."""
+    return [(model, X, y, *fold, classes) for model, X in models for fold in folds]
 
 
 def held_out(model, X, y, train, test, classes):
@@ -121,7 +121,7 @@ def spread_of(X, residuals, folds, seed, n_jobs):
     logs = np.log(np.maximum(size, 1e-2 * np.median(size) + np.finfo(float).tiny))
     forest = RandomForestRegressor(_TREES, min_samples_leaf=_WIDE_LEAF, random_state=seed)
     spread = np.empty(len(size))
-    tasks = fold_tasks([forest], X, logs, folds, None)
+    tasks = fold_tasks([(forest, X)], logs, folds, None)
     for (_, test), found in zip(folds, ordered_map(held_out, tasks, n_jobs)):
         spread[test] = np.exp(found)
     ratio = np.median(size / spread)

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 from sklearn.datasets import load_digits, load_iris, make_regression
+from sklearn.metrics import average_precision_score
 from sklearn.naive_bayes import GaussianNB
 
 from skvalue import KNNShapleyValuer, LabelErrorDetector
 from skvalue.datasets import flip_labels
-from skvalue.review import AuditReport, audit_table, read_corrections
+from skvalue.review import AuditReport, audit_table, read_corrections, read_table
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
@@ -500,11 +501,45 @@ def test_texts_and_conflicts():
     labels[0] = "no"
     report = audit_table([*texts, texts[0]], [*labels, "yes"], detector=FAST)
     assert report.about["kind"] == "text"
-    assert report.notes == ["texts: TF-IDF of their words"]
+    assert report.notes[0].startswith("texts: all words, by TF-IDF, for the linear model")
     assert [sorted(group.tolist()) for group in report.conflicts] == [[0, 40]]
     html = report.to_html()
     assert "with different labels" in html
     assert "a good film of 1960" in html
+
+
+def reviews(n=200):
+    """Texts of which two of many words tell the label, labels with a tenth flipped, and which."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{i}" for i in range(400)])
+    y = np.array(["bad", "good"])[np.arange(n) % 2]
+    signs = np.where(y == "good", "wonderful", "dreadful")
+    texts = [" ".join([*rng.choice(words, 4), sign, *rng.choice(words, 2)]) for sign in signs]
+    given, wrong = flip_labels(y, 0.1, random_state=0)
+    return texts, given, wrong
+
+
+def test_texts_in_a_list_and_in_a_column_give_one_list(tmp_path):
+    texts, y, wrong = reviews()
+    frame = pd.DataFrame({"number": np.arange(len(y)), "review": texts})
+    frame.assign(label=y).to_csv(tmp_path / "reviews.csv", index=False)
+    frame = read_table(tmp_path / "reviews.csv", target="label").frame
+    in_file = audit_table(frame[["number", "review"]], frame["label"], detector=FAST)
+    in_list = audit_table(texts, y, detector=FAST)
+    np.testing.assert_array_equal(in_file.listed, in_list.listed)
+    np.testing.assert_array_equal(in_file.values, in_list.values)
+    assert "text review: all words" in " ".join(in_file.notes)
+    assert average_precision_score(wrong, -in_list.values) > 0.8
+
+
+def test_texts_beside_other_columns(rng):
+    texts, y, wrong = reviews()
+    frame = pd.DataFrame({"review": texts, "size": rng.normal(size=len(y)), "constant": 1})
+    frame.loc[::9, "review"] = None
+    report = audit_table(frame, y, X_val=frame[:40], y_val=y[:40], detector=FAST)
+    assert average_precision_score(wrong, -report.values) > 0.6
+    assert any("number size" in note for note in report.notes)
+    assert any("40 of 40 rows are equal to a row of the table" in note for note in report.notes)
 
 
 def test_regression():
