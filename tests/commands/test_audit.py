@@ -140,7 +140,7 @@ def test_a_gate_is_a_fraction(audited, limit, capsys):
     with pytest.raises(SystemExit) as ended:
         command("review", folder / "report.json", "verdicts.csv", f"--fail-on={limit}")
     assert ended.value.code == 2
-    assert "--fail-on: invalid fraction value" in capsys.readouterr().err
+    assert "--fail-on: must be a number from 0 to 1" in capsys.readouterr().err
 
 
 def test_a_reader_who_stops_reading_does_not_lose_the_page(tables, tmp_path):
