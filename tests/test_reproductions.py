@@ -811,6 +811,17 @@ def test_few_wrong_labels_are_left_by_a_review(script, monkeypatch):
     assert found["wrong"].sum() <= 0.1 * found["changed"].sum()
 
 
+@pytest.mark.slow
+@of("table_checks")
+def test_checks_of_tables_are_measured(run):
+    pytest.importorskip("pandas")
+    printed = run("--sets wine breast")
+    assert "clean tables: question" in printed
+    found = dict(line.rsplit(maxsplit=1) for line in printed.splitlines()[-8:])
+    for kind in ("spelling", "missing labels", "id", "leak", "equal rows"):
+        assert float(found[kind]) == 1, kind
+
+
 @of("cost_curve")
 def test_curves_of_cost(script, monkeypatch, run, tmp_path):
     pytest.importorskip("matplotlib")
