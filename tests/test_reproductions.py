@@ -662,6 +662,22 @@ def test_remedies_for_imbalance_cost_nothing_on_clean_labels(script, run):
     assert "adult: no adult.npz in --data=None: left out" in run("--sets adult --seeds 1")
 
 
+@of("markets")
+def test_exact_copies_are_not_paid_under_the_quotient(script, run):
+    printed = run("--sets digits adult --parts copies faithful --draws 1")
+    assert printed.count("holds") == 4
+    assert "FAILS" not in printed
+    assert "adult: no adult.npz in --data=None: left out" in printed
+
+
+@of("markets")
+@pytest.mark.slow
+def test_rules_of_markets_hold_on_digits(script, run):
+    printed = run("--sets digits --parts names twins garbage error gain --draws 1")
+    assert printed.count("holds") == 13
+    assert "FAILS" not in printed
+
+
 @of("several_semivalues")
 def test_several_semivalues_from_one_fit(script, monkeypatch, run):
     monkeypatch.setattr(script, "GAMES", {"adult": (*script.GAMES["adult"][:2], 30, 0)})

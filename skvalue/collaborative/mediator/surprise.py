@@ -24,8 +24,8 @@ class BayesianSurpriseScorer(PartyScorer):
 
     These values are not for money: a release that contradicts the prior surprises, whether its rows
     are informative or not. Wrong labels and garbage kept about three quarters of an honest share,
-    and rows sent several times are paid again. Where rows are not trusted, take
-    `PredictiveValueScorer`.
+    and rows sent several times are paid again (:doc:`/user_guide/payments`). Where rows are not
+    trusted, take `PredictiveValueScorer`.
 
     Parameters
     ----------
