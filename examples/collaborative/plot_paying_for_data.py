@@ -49,7 +49,7 @@ rules = {
 results = {
     name: manipulation_gain(
         valuer, X, y, hospitals, party="Bonn", X_val=X_val, y_val=y_val, attacks=attacks, pay=pay,
-        n_folds=4, n_repeats=2, random_state=0,
+        n_folds=8, n_repeats=2, random_state=0,
     )
     for name, (valuer, pay) in rules.items()
 }  # fmt: skip

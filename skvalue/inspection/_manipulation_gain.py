@@ -76,7 +76,7 @@ def _sentence(found, pay):
 
 def manipulation_gain(
     valuer, X, y, groups, *, party, X_val=None, y_val=None, release=None, attacks="default",
-    pay="share", n_folds=5, n_repeats=3, level=0.95, random_state=None,
+    pay="share", n_folds=10, n_repeats=3, level=0.95, random_state=None,
 ):  # fmt: skip
     """Measure what a party gains by manipulating the rows that it sends.
 
@@ -113,7 +113,7 @@ def manipulation_gain(
     pay : {"share", "value"}, default="share"
         Payment: the share of a fixed budget, `skvalue.rewards.shares`, or a price per unit of
         value, `skvalue.rewards.payments`.
-    n_folds : int, default=5
+    n_folds : int, default=10
         Number of folds of validation points for standard errors, at least 2.
     n_repeats : int, default=3
         Number of repeats of each manipulation with other random numbers. The valuer is fitted

@@ -303,6 +303,8 @@ class GradientSemivalueValuer(BaseGradientValuer, BaseScoringValuer):
         values, variances, ends = np.zeros(n), np.zeros(n), np.zeros(2)
         for some in walked:
             count, kinds = some.moments.count, np.zeros(len(some.players))
+            if played is not problem:  # sums over as many rows are of a kind
+                kinds = np.bincount(problem.groups)[some.players]
             if noise is not None:  # of one split; parties of equal noise are of a kind
                 kinds = noise.noise_std * noise.factors
             spread = pooled_variances(some.moments, kinds)

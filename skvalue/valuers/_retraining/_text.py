@@ -31,8 +31,8 @@ group_values : {"players", "faithful"}, default="players"
     value is the sum of those of its rows, which does not depend on how they are divided into groups
     (Lee et al. 2025); parts of a group of rows have exactly its value with the same `random_state`.
     It pays by rows, so that copies are paid, and takes many more coalitions: a standard error of
-    1 % of the total, for 100 of 500 rows and the accuracy of a logistic regression, took 24,000 to
-    61,000 on three data sets, where the game of five groups has 32. It needs "stratified",
+    1 % of the total, for 100 of 500 rows and the accuracy of a logistic regression, took 15,000 to
+    46,000 on three data sets, where the game of five groups has 32. It needs "stratified",
     "subsets" or "exact".
 adjust : {"auto"} or bool, default="auto"
     Whether values are adjusted by control variates, which makes their standard errors smaller at
