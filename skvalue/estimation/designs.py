@@ -5,10 +5,11 @@ import numpy as np
 from ..samplers import ORDERS
 from ..semivalues import size_weights
 from .exact import ExactDesign
+from .marginals import MarginalDesign
 from .orders import OrderDesign
 from .subsets import SUBSETS, SubsetDesign
 
-SAMPLERS = (*ORDERS, "subsets", "stratified", "exact")
+SAMPLERS = (*ORDERS, "subsets", "stratified", "marginals", "exact")
 
 _LARGEST = 20  # most players whose coalitions can be enumerated
 _FEW = 2**12  # most coalitions that sampler="auto" enumerates
@@ -28,10 +29,11 @@ def choose_sampler(semivalue, n, limit=None):
     return "subsets" if isinstance(semivalue, str) and semivalue == "banzhaf" else "stratified"
 
 
-def make_design(sampler, semivalue, n, truncation=None, adjustment=None, **options):
+def make_design(sampler, semivalue, n, truncation=None, adjustment=None, n_trained=None, **options):
     """The design of a sampler by name, for n players; ``options`` are those of `Design`.
 
-    The `Adjustment` is used by "stratified" and "subsets" only.
+    The `Adjustment` is used by "stratified" and "subsets" only, ``n_trained`` by "marginals", see
+    `MarginalDesign`.
 
     Raises ValueError if "exact" would enumerate too many coalitions.
     """
@@ -43,6 +45,8 @@ def make_design(sampler, semivalue, n, truncation=None, adjustment=None, **optio
                 f"Got {n} players."
             )
         return ExactDesign(q, **options)
+    if sampler == "marginals":
+        return MarginalDesign(q, n_trained, **options)
     if sampler in ORDERS:
         return OrderDesign(q, sampler, truncation, **options)
     return SubsetDesign(q, sampler == "stratified", adjustment, **options)

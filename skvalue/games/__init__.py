@@ -7,6 +7,7 @@ attributes `n_players`, `empty_utility`, `solver`, `n_evaluations`, `n_failed` a
 
 from ..privacy import clip_rows
 from ._known import airport_game, gloves_game, voting_game
+from ._marginals import MarginalGame
 from ._model import ModelGame
 from ._protocol import FunctionGame, Game
 from ._protocol import failed_warnings as failed_warnings
@@ -22,6 +23,7 @@ from .solvers import train as train
 __all__ = [
     "FunctionGame",
     "Game",
+    "MarginalGame",
     "ModelGame",
     "StableLogisticGame",
     "airport_game",

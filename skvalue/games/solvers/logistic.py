@@ -126,6 +126,11 @@ class LogisticSolver(BatchedSolver):
             answers = complete_probabilities(probabilities, counts)
         return self.scores.of_classes(answers, sizes), status
 
+    @property
+    def start(self):
+        """The coefficients of all rows, of two classes."""
+        return self._start
+
     def _two(self, masks, counts, sizes):
         """Margins (m, V) of models of two classes; coalitions of few rows use the dual."""
         if self._dual is None:

@@ -75,6 +75,11 @@ class Scores:
                 right = np.where(self.y == 1, answers[:, :, 1], 1 - answers[:, :, 1])
             eps = np.finfo(np.float64).eps
             return np.log(np.clip(right, eps, 1 - eps)) @ self.weights
+        if self.name == "neg_brier_score":
+            if answers.shape[2] == 2:  # of the positive class only
+                return -((answers[:, :, 1] - self.y) ** 2) @ self.weights
+            off = answers - np.eye(answers.shape[2])[self.y]
+            return -(off**2).sum(axis=2) @ self.weights
         classes, method = self.training.classes, self.response_method()
         models = (PrecomputedClassifier(classes, method, row) for row in answers)
         return self._one_by_one(models, sizes)

@@ -19,11 +19,17 @@ error_score : "empty", "raise" or float, default="empty"
     "raise" raises the error. It is an error in any case if all rows together fail.
 
 [sampling]
-sampler : {"auto", "stratified", "subsets", "permutation", "antithetic", "exact"}, default="auto"
+sampler : {"auto", "stratified", "subsets", "marginals", "permutation", "antithetic", "exact"}, \
+        default="auto"
     How coalitions are drawn. "stratified": subsets of all sizes, each used for all rows, with
     more subsets of the sizes whose utilities vary most. "subsets": the same without strata; for
     Banzhaf values uniform subsets. "permutation", "antithetic": prefixes of random permutations,
-    of permutations and their reverses. "exact": all coalitions. "auto" is "exact" if there are
+    of permutations and their reverses. "marginals": subsets of all sizes, from the one fit of each
+    of which the contributions of all rows follow by a Newton step each, of second order; small
+    subsets are trained with every row, and steps are corrected by models trained for some rows, so
+    that values are unbiased. It needs `LogisticRegression`, `Ridge` or `LinearRegression` on dense
+    numbers, and a smooth `scoring`: "neg_log_loss", "neg_brier_score", "neg_mean_squared_error" or
+    "r2"; see :ref:`marginal_contributions`. "exact": all coalitions. "auto" is "exact" if there are
     few coalitions, "subsets" for Banzhaf values and "stratified" otherwise; see `sampler_`.
 group_values : {"players", "faithful"}, default="players"
     With `groups`: what the value of a group is. "players": groups play, and the value is that of
@@ -50,7 +56,8 @@ truncation : float, default=None
 max_evaluations : int, default=None
     Most coalitions to evaluate, over all splits; only complete replicates (32 subsets, or one or
     two permutations) are evaluated. None computes it from the size of the data, unless one of the
-    rules below is set: about one minute for 10,000 rows if the models are trained one at a time.
+    rules below is set: about one minute for 10,000 rows if the models are trained one at a time,
+    and four replicates of "marginals", whose small subsets count a fit per row.
 max_time : float, default=None
     Seconds after which to stop. Values then depend on the machine. The first replicate of every
     split is always finished. An enumeration that would take longer, as measured on a few
@@ -124,6 +131,11 @@ truncation_bias_ : ndarray of shape (n_samples,) or (n_groups,)
     stay within `truncation` of the utility of all rows.
 sampler_ : str
     The sampler used.
+approximate_ : bool
+    With sampler="marginals": False, because steps are corrected.
+correction_ : ndarray of shape (n_samples,) or (n_groups,)
+    With sampler="marginals": what the models trained for rows drawn at random added to the values
+    that follow from steps. Its size, relative to `values_error_`, says how good the steps are.
 stop_reason_ : str
     "exact", "max_evaluations", "max_time", goals reached, "callback", "interrupted" or
     "error".

@@ -1,0 +1,337 @@
+"""Marginal contributions of all players to one coalition, for the models of batched solvers."""
+
+from functools import partial
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from .base import complete_probabilities
+from .linear import LeastSquaresSolver, RidgeSolver
+from .logistic import MAX_STEPS, TOLERANCE, LogisticSolver
+from .steps import (
+    LOGISTIC,
+    SOFTMAX,
+    SQUARED,
+    curvatures,
+    gram,
+    group_changes,
+    slopes,
+    turns,
+    utility_changes,
+)
+
+SCORERS = ("neg_log_loss", "neg_brier_score", "neg_mean_squared_error", "r2")
+_FEWEST, _PER_COLUMN = 8, 1.4  # rows, and rows per column, from which on a step is taken
+_LONGEST = 1.0  # squared length from which on a step is not taken
+_DRAWN = 16  # fewest players trained for real
+_ANSWERS = 2_000_000  # most predictions at once
+
+
+def make_marginals(solver, training):
+    """The marginal contributions of a batched solver.
+
+    Raises ValueError if it is another solver, or the scorer is not smooth.
+    """
+    kinds = {LogisticSolver: LogisticMarginals, RidgeSolver: LinearMarginals}
+    kind = {**kinds, LeastSquaresSolver: LinearMarginals}.get(type(solver))
+    if kind is None:
+        raise ValueError(
+            "sampler='marginals' needs LogisticRegression, Ridge or LinearRegression, with the "
+            "parameters, dense data and a scorer that batched solvers on the CPU support. Got "
+            f"{training.estimator!r}."
+        )
+    if solver.scores.name not in SCORERS:
+        raise ValueError(
+            f"sampler='marginals' needs a smooth scoring, one of {', '.join(map(repr, SCORERS))}. "
+            f"Got {training.scoring!r}."
+        )
+    solver.prepare()
+    return kind(solver)
+
+
+class LinearMarginals:
+    """Ridge and least-squares regression: steps are exact."""
+
+    exact = True
+
+    def __init__(self, solver):
+        self.solver, self.scores = solver, solver.scores
+
+    def n_drawn(self, n_rows, n_players):
+        """Number of players to train for real with a coalition of so many rows."""
+        return n_players if n_rows <= self.n_needed + 1 else 0
+
+    @property
+    def n_needed(self):
+        """Number of rows up to which coefficients may not be unique."""
+        return 2 * self.solver.X.shape[1] if type(self.solver) is LeastSquaresSolver else 0
+
+    def alone(self, rows):
+        """Utilities of single rows; None if unknown."""
+        if not self.solver.fit_intercept:
+            return None
+        X_val, y = self.solver.X_val, self.solver.y[rows]
+        step = max(1, _ANSWERS // len(X_val))
+        parts = [
+            np.repeat(y[first : first + step, None], len(X_val), axis=1)
+            for first in range(0, len(y), step)
+        ]
+        return np.concatenate([self.scores.of_targets(p, np.ones(len(p))) for p in parts])
+
+    def joined(self, S, rows):
+        """Utilities of a coalition of rows S with each of other rows; None if unknown."""
+        return None
+
+    def steps(self, S, signs, codes):
+        """The utility of a coalition of rows S, and what each player adds to it.
+
+        Parameters
+        ----------
+        S : ndarray of int
+            The rows.
+        signs : ndarray of shape (n_players,)
+            -1 for the players in the coalition, 1 for the others.
+        codes : ndarray of int or None
+            Player of every row; None if they are the rows.
+
+        Returns
+        -------
+        utility : float
+            The utility.
+        changes : ndarray of shape (n_players,)
+            Its changes by a player that joins or leaves.
+        lengths : ndarray of shape (n_players,)
+            Squared lengths of the steps; infinite where there is none, and 0 if they are exact.
+        """
+        solver, mask = self.solver, np.zeros((1, len(self.solver.X)), dtype=bool)
+        mask[0, S] = True
+        coefs, _ = solver.engine.coefs(mask, np.inf)
+        y = solver.y - solver.shift
+        predictions = coefs @ solver.X_val.T
+        utility = self.scores.of_targets(predictions + solver.shift, mask.sum(axis=1))[0]
+        scale = 1.0 / self.scores.variance if self.scores.name == "r2" else 1.0
+        weights = -2 * scale * self.scores.weights
+        left = predictions[0] + solver.shift - self.scores.y
+        gradient = solver.X_val.T @ (weights * left)
+        bend = gram(solver.X_val, weights[:, None, None])
+        hessian = gram(solver.X[S], solver.weights[S][:, None, None]) + np.diag(solver.penalty)
+        changes, lengths = _changes(
+            (solver.X, y, solver.weights), coefs, hessian, gradient, bend, signs, SQUARED, codes
+        )
+        players = np.arange(len(signs)) if codes is None else codes
+        left = len(S) + np.minimum(signs, 0) * np.bincount(players, solver.weights > 0, len(signs))
+        known = (left > self.n_needed) & np.isfinite(lengths)
+        return utility, np.where(known, changes, 0.0), np.where(known, 0.0, np.inf)
+
+
+class LogisticMarginals:
+    """Logistic regression with two and more classes."""
+
+    exact = False
+
+    def __init__(self, solver):
+        self.solver, self.scores = solver, solver.scores
+
+    def n_drawn(self, n_rows, n_players):
+        """As that of `LinearMarginals`: the fewer, the shorter the steps are."""
+        n_columns = self.solver.X.shape[1] * max(1, self.solver.n_classes - 1)
+        if n_rows < max(_FEWEST, _PER_COLUMN * n_columns):
+            return n_players
+        return _DRAWN + n_players * (n_columns / n_rows) ** 2
+
+    def alone(self, rows):
+        """Utilities of single rows: those of one class."""
+        solver = self.solver
+        of_class = [self._utilities(None, np.eye(solver.n_classes, dtype=int)[[c]])[0]
+                    for c in range(solver.n_classes)]  # fmt: skip
+        return np.array(of_class)[solver.y[rows]]
+
+    def joined(self, S, rows):
+        """Utilities of a coalition of rows S with each of other rows; NaN where not converged."""
+        solver, utilities = self.solver, np.full(len(rows), np.nan)
+        counts = np.bincount(solver.y[S], minlength=solver.n_classes)
+        present, own = np.flatnonzero(counts), None
+        if len(present) > 1:
+            own = self._fit(S, present)
+        for c in np.unique(solver.y[rows]):
+            places = np.flatnonzero(solver.y[rows] == c)
+            more, classes = counts + (np.arange(len(counts)) == c), np.union1d(present, c)
+            if len(classes) == 1:
+                utilities[places] = self._utilities(None, more[None])[0]
+                continue
+            warm = own is not None and len(classes) == len(present)
+            size = max(1, _ANSWERS // (len(solver.X_val) * len(classes)))
+            for first in range(0, len(places), size):
+                some = places[first : first + size]
+                coefs = self._train(S, rows[some], classes, own if warm else None)
+                converged = np.isfinite(coefs).all(axis=(1, 2))
+                margins = self._margins(np.where(converged[:, None, None], coefs, 0.0))
+                found = self._utilities(margins, np.tile(more, (len(some), 1)), classes)
+                utilities[some] = np.where(converged, found, np.nan)
+        return utilities
+
+    def _fit(self, S, classes):
+        """Coefficients (K, p) of a coalition of the given classes and the Hessian; or None."""
+        solver, mask = self.solver, np.zeros((1, len(self.solver.X)), dtype=bool)
+        mask[0, S] = True
+        X, w = solver.X[S], solver.weights[S]
+        if len(classes) == 2:
+            zero = np.zeros(X.shape[1])
+            start = solver.start if solver.n_classes == 2 and len(S) >= X.shape[1] else zero
+            coefs, status = solver.engine.solve(mask, solver.y == classes[1], start)
+        else:
+            coefs, status = solver.engine.solve_many(mask, solver.counts(mask))
+            coefs = coefs[0, classes]
+        if status[0] != 1:
+            return None
+        loss = _loss(classes)
+        curve = curvatures(X @ coefs.T, loss)
+        hessian = gram(X, w[:, None, None] * curve) + np.diag(np.tile(solver.penalty, len(coefs)))
+        top = np.abs(np.diag(hessian)).max()
+        hessian[np.diag_indices_from(hessian)] += 1e-12 * top
+        if len(coefs) > 1:  # shifts of all classes, which no step makes
+            for a in np.flatnonzero(solver.penalty == 0):
+                shifted = np.arange(len(coefs)) * X.shape[1] + a
+                hessian[np.ix_(shifted, shifted)] += top / len(coefs)
+        return coefs, hessian
+
+    def _train(self, S, rows, classes, own):
+        """Coefficients (n, K, p) of S with each of some rows; NaN where not converged."""
+        from .joining_kernels import join_many, join_two
+
+        solver, k, p = self.solver, len(classes), self.solver.X.shape[1]
+        k = 1 if k == 2 else k
+        coefs, inverse = np.zeros((k, p)), np.zeros((k * p, k * p))
+        if own is not None:
+            coefs, inverse = own[0], np.linalg.inv(own[1])
+        codes = np.searchsorted(classes, solver.y)
+        out = np.empty((len(rows), k, p))
+        X, w = solver.X, solver.weights
+        parts = X[S], codes[S], w[S], solver.scale, solver.penalty
+        terms = X[rows], codes[rows], w[rows], TOLERANCE, MAX_STEPS
+        if k == 1:
+            parts = parts[0], codes[S].astype(float), *parts[2:]
+            terms = terms[0], codes[rows].astype(float), *terms[2:]
+            join_two(*parts, coefs[0].copy(), inverse, own is not None, *terms, out[:, 0])
+        else:
+            join_many(*parts, coefs, inverse, own is not None, *terms, out)
+        return out
+
+    def _margins(self, coefs):
+        """Decisions (m, V, K) at the validation points."""
+        X_val = self.solver.X_val
+        m, k, p = coefs.shape
+        return (coefs.reshape(m * k, p) @ X_val.T).reshape(m, k, len(X_val)).transpose(0, 2, 1)
+
+    def _utilities(self, margins, counts, classes=None):
+        """Utilities of models with decisions (m, V, K) of some classes, of rows by class."""
+        solver = self.solver
+        fast = self.scores.name == "neg_log_loss" and self.scores.equal and solver.n_classes == 2
+        if fast and margins is not None:
+            from .joining_kernels import mean_log_losses
+
+            out = np.empty(len(margins))
+            mean_log_losses(margins[:, :, 0] * (2.0 * self.scores.y - 1), out)
+            return -out
+        m, V = len(counts), len(solver.X_val)
+        if solver.n_classes == 2:
+            flat = np.zeros((m, V)) if margins is None else margins[:, :, 0]
+        else:
+            flat = np.full((m, V, solver.n_classes), -np.inf)
+            if margins is None:
+                flat[:, :, counts[0].argmax()] = 0.0
+            elif len(classes) == 2:
+                flat[:, :, classes[0]], flat[:, :, classes[1]] = 0.0, margins[:, :, 0]
+            else:
+                flat[:, :, classes] = margins
+        sizes = counts.sum(axis=1)
+        if solver.n_classes > 2:
+            return solver.score_votes(flat, counts, sizes, partial(softmax, axis=2))
+        flat[counts[:, 1] == 0], flat[counts[:, 0] == 0] = -np.inf, np.inf
+        probabilities = np.stack([expit(-flat), expit(flat)], axis=2)
+        return self.scores.of_classes(complete_probabilities(probabilities, counts), sizes)
+
+    def steps(self, S, signs, codes):
+        """As `LinearMarginals.steps`; no step where a class comes or goes, or steps are long."""
+        solver = self.solver
+        n_classes, players = solver.n_classes, np.arange(len(solver.X)) if codes is None else codes
+        weighted = solver.weights > 0
+        of_player = np.zeros((len(signs), n_classes), dtype=np.int64)
+        np.add.at(of_player, (players[weighted], solver.y[weighted]), 1)
+        counts = np.bincount(solver.y[S], minlength=n_classes)
+        after = counts + signs[:, None].astype(np.int64) * of_player
+        known = ((after > 0) == (counts > 0)).all(axis=1)
+        classes = np.flatnonzero(counts)
+        lengths = np.where(known, 0.0, np.inf)
+        own = self._fit(S, classes) if len(classes) > 1 else None
+        if len(classes) > 1 and own is None:
+            return np.nan, np.zeros(len(signs)), np.full(len(signs), np.inf)
+        margins = None if own is None else self._margins(own[0][None])
+        utility, changes = self._utilities(margins, counts[None], classes)[0], np.zeros(len(signs))
+        if len(classes) < n_classes:  # probabilities depend on the number of rows
+            sizes = after.sum(axis=1)
+            for size in np.unique(sizes[known]):
+                other = counts.copy()
+                other[counts.argmax()] += size - counts.sum()
+                here = known & (sizes == size)
+                changes[here] = self._utilities(margins, other[None], classes)[0] - utility
+        if own is not None:
+            steps, long = self._changes(S, own, classes, counts, signs, codes)
+            changes, lengths = changes + np.where(known, steps, 0.0), np.maximum(lengths, long)
+        near = np.isfinite(changes) & (lengths >= 0) & (lengths < _LONGEST)
+        lengths = np.where(near, lengths, np.inf)
+        return utility, np.where(np.isfinite(lengths), changes, 0.0), lengths
+
+    def _changes(self, S, own, classes, counts, signs, codes):
+        """Changes of the utility along steps, and their lengths."""
+        solver, (theta, hessian), loss = self.solver, own, _loss(classes)
+        gradient, bend = self._utility_derivatives(theta, classes, counts)
+        along = np.linalg.solve(hessian, gradient).reshape(theta.shape)
+        X, w = solver.X[S], solver.weights[S]
+        bend = bend - gram(X, w[:, None, None] * turns(X @ theta.T, X @ along.T, loss))
+        known = np.isin(solver.y, classes)
+        y = np.searchsorted(classes, np.where(known, solver.y, classes[0]))
+        rows = solver.X, y, np.where(known, solver.weights, 0.0)
+        return _changes(rows, theta, hessian, gradient, bend, signs, loss, codes)
+
+    def _utility_derivatives(self, theta, classes, counts):
+        """First and second derivatives of the utility by the coefficients."""
+        solver, loss = self.solver, _loss(classes)
+        here = np.isin(self.scores.y, classes)
+        X, w = solver.X_val[here], self.scores.weights[here]
+        z, y = X @ theta.T, np.searchsorted(classes, self.scores.y[here])
+        if self.scores.name == "neg_log_loss":
+            first, second = -slopes(z, y, loss), -curvatures(z, loss)
+        else:
+            # Brier: of all classes, those that the coalition lacks have known probabilities.
+            X, w, y = solver.X_val, self.scores.weights, self.scores.y
+            z = X @ theta.T
+            scale = (counts.sum() + len(classes)) / (counts.sum() + solver.n_classes)
+            targets = (y[:, None] == classes).astype(float)
+            curve = curvatures(z, loss)
+            if loss == LOGISTIC:
+                off = 2 * scale * expit(z) - scale + targets[:, :1] - targets[:, 1:]
+                off = off if solver.n_classes > 2 else off / 2
+            else:
+                q = np.exp(z - z.max(axis=1, keepdims=True))
+                off = scale * q / q.sum(axis=1, keepdims=True) - targets
+            first = -2 * scale * np.einsum("nkl,nl->nk", curve, off)
+            twice = 2 if loss == LOGISTIC and solver.n_classes > 2 else 1
+            second = -2 * scale * (twice * scale * curve @ curve + turns(z, off, loss))
+        gradient = ((w[:, None] * first).T @ X).ravel()
+        return gradient, gram(X, w[:, None, None] * second)
+
+
+def _loss(classes):
+    return LOGISTIC if len(classes) == 2 else SOFTMAX
+
+
+def _changes(rows, theta, hessian, gradient, bend, signs, loss, codes):
+    """Changes of the utility and lengths of steps, of rows or of groups."""
+    try:
+        if codes is not None:
+            return group_changes(*rows, theta, hessian, gradient, bend, signs, loss, codes)
+        inverse = np.linalg.inv(hessian)
+        return utility_changes(*rows, theta, inverse, gradient, bend, signs, loss)
+    except np.linalg.LinAlgError:
+        return np.zeros(len(signs)), np.full(len(signs), np.inf)

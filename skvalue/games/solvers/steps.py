@@ -1,0 +1,157 @@
+"""What each row changes in a utility, to second order in its step, from one fit of a coalition.
+
+At the optimum theta of a coalition S, with Hessian H, let a row with columns a and decisions z join
+(s = 1) or leave (s = -1). With everything but its own loss l to second order, the step is
+``d = -s H^-1 a rho`` for the solution of ``rho = w l'(z - s h rho)``, with the leverage
+``h = a' H^-1 a``; the first iteration of Newton's method for rho is Newton's step. The third
+derivatives T of the losses of S add ``-H^-1 T[d, d] / 2``. So a utility with derivatives g and G
+changes by
+
+    ``g' d + d' (G - T[H^-1 g]) d / 2``
+
+to second order, at the cost of two quadratic forms a row. All is exact for squared losses.
+Decisions may be several (K classes); arrays of them have a last axis of length K.
+"""
+
+import numpy as np
+from scipy.special import expit, softmax
+
+SQUARED, LOGISTIC, SOFTMAX = "squared", "logistic", "softmax"
+_ITERATIONS = 5
+_BLOCK = 2**20  # most entries of a block of leverages
+
+
+def slopes(z, y, loss):
+    """Derivatives of the losses by the decisions z (n, K); y are targets or codes of classes."""
+    if loss == SOFTMAX:
+        q = softmax(z, axis=1)
+        q[np.arange(len(y)), y] -= 1.0
+        return q
+    return (z if loss == SQUARED else expit(z)) - y[:, None]
+
+
+def curvatures(z, loss):
+    """Second derivatives of the losses, (n, K, K)."""
+    if loss == SQUARED:
+        return np.ones((len(z), 1, 1))
+    if loss == LOGISTIC:
+        q = expit(z)[:, :, None]
+        return q * (1 - q)
+    q = softmax(z, axis=1)
+    return _spread(q)
+
+
+def turns(z, change, loss):
+    """Derivatives of `curvatures` along changes of the decisions (n, K)."""
+    if loss == SQUARED:
+        return np.zeros((len(z), 1, 1))
+    if loss == LOGISTIC:
+        q = expit(z)
+        return (q * (1 - q) * (1 - 2 * q) * change)[:, :, None]
+    q = softmax(z, axis=1)
+    moved = q * (change - (q * change).sum(axis=1, keepdims=True))
+    out = -moved[:, :, None] * q[:, None, :] - q[:, :, None] * moved[:, None, :]
+    out[:, np.arange(q.shape[1]), np.arange(q.shape[1])] += moved
+    return out
+
+
+def _spread(q):
+    """``diag(q) - q q'`` of every row."""
+    out = -q[:, :, None] * q[:, None, :]
+    out[:, np.arange(q.shape[1]), np.arange(q.shape[1])] += q
+    return out
+
+
+def gram(X, weights):
+    """``sum_i weights_i (K x K) times x_i x_i'``, as a matrix of K p rows, classes first."""
+    k, p = weights.shape[1], X.shape[1]
+    out = np.empty((k, p, k, p))
+    for a in range(k):
+        for b in range(a + 1):
+            out[a, :, b] = (X * weights[:, a, b, None]).T @ X
+            out[b, :, a] = out[a, :, b]
+    return out.reshape(k * p, k * p)
+
+
+def quadratic_forms(X, matrix):
+    """``(I x x_i)' matrix (I x x_i)`` of every row, (n, K, K)."""
+    p = X.shape[1]
+    k = len(matrix) // p
+    out = np.empty((len(X), k, k))
+    for a in range(k):
+        for b in range(a + 1):
+            part = matrix[a * p : (a + 1) * p, b * p : (b + 1) * p]
+            out[:, a, b] = out[:, b, a] = np.einsum("ij,ij->i", X @ part, X)
+    return out
+
+
+def pulls(z, y, w, leverages, signs, loss):
+    """The solutions rho (n, K) of ``rho = w l'(z - s h rho)``, by Newton's method from 0."""
+    rho, identity = np.zeros(z.shape), np.eye(z.shape[1])
+    for _ in range(1 if loss == SQUARED else _ITERATIONS):
+        at = z - signs[:, None] * np.einsum("nkl,nl->nk", leverages, rho)
+        missing = rho - w[:, None] * slopes(at, y, loss)
+        bent = (signs * w)[:, None, None] * (curvatures(at, loss) @ leverages)
+        if z.shape[1] == 1:
+            rho = rho - missing / (1.0 + bent[:, 0])
+        else:
+            rho = rho - np.linalg.solve(identity + bent, missing[:, :, None])[:, :, 0]
+    return rho
+
+
+def utility_changes(X, y, w, theta, inverse, gradient, bend, signs, loss):
+    """Changes of the utility by rows that join (sign 1) or leave (-1), and squared step lengths.
+
+    Parameters
+    ----------
+    X, y, w : arrays
+        Columns, targets or codes of classes, and weights of the rows.
+    theta : ndarray of shape (K, p)
+        Coefficients of the coalition.
+    inverse, bend : ndarrays of shape (K p, K p)
+        ``H^-1``, and ``G - T[H^-1 g]``.
+    gradient : ndarray of shape (K p,)
+        ``g``.
+    signs : ndarray of shape (n,)
+        1 for rows that join, -1 for rows that leave.
+    loss : str
+        The loss.
+
+    Returns
+    -------
+    changes, lengths : ndarrays of shape (n,)
+        Changes of the utility, and ``d' H d``.
+    """
+    k, p = theta.shape
+    along, turned = (inverse @ gradient).reshape(k, p), inverse @ bend @ inverse
+    changes, lengths = np.empty(len(X)), np.empty(len(X))
+    step = max(1, _BLOCK // (k * k * 4))
+    with np.errstate(all="ignore"):
+        for first in range(0, len(X), step):
+            part = slice(first, first + step)
+            rows = X[part]
+            h = quadratic_forms(rows, inverse)
+            rho = pulls(rows @ theta.T, y[part], w[part], h, signs[part], loss)
+            second = quadratic_forms(rows, turned)
+            changes[part] = 0.5 * np.einsum("nk,nkl,nl->n", rho, second, rho)
+            changes[part] -= signs[part] * np.einsum("nk,nk->n", rho, rows @ along.T)
+            lengths[part] = np.einsum("nk,nkl,nl->n", rho, h, rho)
+    return changes, lengths
+
+
+def group_changes(X, y, w, theta, hessian, gradient, bend, signs, loss, codes):
+    """As `utility_changes`, of groups of rows that join or leave together: one Newton step each."""
+    z = X @ theta.T
+    pull, curve = w[:, None] * slopes(z, y, loss), w[:, None, None] * curvatures(z, loss)
+    order, n_groups = np.argsort(codes, kind="stable"), len(signs)
+    starts = np.searchsorted(codes[order], np.arange(n_groups + 1))
+    changes, lengths = np.zeros(n_groups), np.full(n_groups, np.inf)
+    for g in range(n_groups):
+        rows = order[starts[g] : starts[g + 1]]
+        moved = hessian + signs[g] * gram(X[rows], curve[rows])
+        try:
+            d = -signs[g] * np.linalg.solve(moved, (pull[rows].T @ X[rows]).ravel())
+        except np.linalg.LinAlgError:  # no optimum without the group
+            continue
+        changes[g], lengths[g] = gradient @ d + 0.5 * d @ bend @ d, d @ hessian @ d
+    return changes, lengths
