@@ -46,7 +46,7 @@ def columns_of(X):
 
 
 def robust(values):
-    """Middle and scale of numbers: 1.4826 times the median deviation, or by 90 % of their range."""
+    """Median and scale of numbers, by their distances from it and the range of 90 % of them."""
     middle = np.nanmedian(values)
     low, high = np.nanquantile(values, [0.05, 0.95])
     spread = 1.4826 * np.nanmedian(np.abs(values - middle))

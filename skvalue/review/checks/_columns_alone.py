@@ -5,7 +5,7 @@ import numpy as np
 from .._duplicates import identifies
 from ._finding import Finding
 
-_NEARLY, _FEWEST = 0.995, 200  # fraction of the commonest entry, of so many rows
+_NEARLY, _FEWEST = 0.995, 200  # fraction of the commonest entry, of at least 200 rows
 _MOSTLY = 0.5  # fraction of missing entries
 
 

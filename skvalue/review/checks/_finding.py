@@ -14,10 +14,10 @@ class Finding:
     kind : str
         A stable name, such as "leak".
     severity : {"error", "warning", "question", "note"}
-        "error" holds without a model; "warning" is rarely false; "question": only somebody who
+        "error" holds without a model; "warning" is rarely false; "question": only a person who
         knows the table can answer; "note": there is nothing to do.
     sentence : str
-        For somebody who knows the table and no statistics.
+        For a person who knows the table and no statistics.
     rows : tuple of int, default=()
         Rows that it is about, from 0.
     columns : tuple of str, default=()

@@ -30,7 +30,9 @@ def find_spellings(labels, known, target):
             fix = tuple((row, target, common) for row in rows)
             yield Finding("spelling", severity, said, rows, (target,), fix=fix)
     if found.rare:
-        said = f"{len(found.rare)} labels have too few rows to judge, such as {found.rare[0]!r}."
+        said = (
+            f"{len(found.rare)} labels have too few rows to be checked, such as {found.rare[0]!r}."
+        )
         evidence = {label: counts[label] for label in found.rare}
         yield Finding("rare labels", "note", said, (), (target,), evidence=evidence)
 
@@ -58,5 +60,5 @@ def find_equal_rows(X, codes, known, X_val):
         shared = np.flatnonzero(rows_in(X, X_val))
         if len(shared):
             said = f"{len(shared)} of {len(X_val)} validation points equal a row of the table."
-            severity = "question" if found.verdict == "perhaps chance" else "error"
+            severity = "error" if found.verdict in ("none", "copies") else "question"
             yield Finding("copies in validation", severity, said, tuple(shared.tolist()))
