@@ -58,7 +58,8 @@ class HalvedMoments:
 
     def mean(self):
         """Mean (n,) of all samples."""
-        return sum(c * mean for c, mean in zip(self.counts, self.means)) / self.count
+        (one, other), (mean, of_other) = self.counts, self.means
+        return (one * mean + other * of_other) / self.count
 
     def variances(self):
         """Variances (n,) of all samples; infinite for one."""
