@@ -116,6 +116,23 @@ class TestGains:
         assert result.change[0] > 0
         assert "(error" in result.sentence
 
+    def test_dropping_bad_rows_never_loses_in_expectation(self):
+        changes, groups = [], np.arange(300) % 5
+        for seed in range(6):
+            problem, wrong = digits(seed, 300), np.arange(300) < 60
+            y = np.where(wrong & (groups == 0), 1 - problem.y, problem.y)
+
+            def drop(sent, rng, wrong=wrong):
+                return sent.kept(np.flatnonzero(~(wrong & (sent.names == 0))))
+
+            result = gain(
+                KNNShapleyValuer(empty_utility="prior"), problem._replace(y=y), 0, groups,
+                attacks={"drop": drop}, pay="value", n_repeats=1,
+            )  # fmt: skip
+            changes.append(result.change[0])
+        assert np.mean(changes) > 0
+        assert np.min(changes) > -0.005
+
     def test_the_state_decides(self):
         one, other = (gain(KNNShapleyValuer(), random_state=3) for _ in range(2))
         np.testing.assert_array_equal(one.gain, other.gain)
