@@ -30,7 +30,7 @@ def add_command(commands):
         dest="named_by",
         metavar="REPORT.json",
         help="drop the rows whose label is wrong by the verdicts of this report of the table, and "
-        "no others: nothing is valued then",
+        "no others (rows without a label stay in a text file): nothing is valued then",
     )
     parser.add_argument(
         "--method",
@@ -87,12 +87,19 @@ def _run(options):
         kept = np.delete(np.arange(len(rows.y)), report["row"])
     if rows.task == "classification" and not options.force:
         _refuse_loss(rows.y, kept)
-    writers = {options.output: _kept(options, rows, kept)}
+    numbers, n = rows.numbers[kept], len(rows.y)
+    content = None
+    if ending_of(options.output) == ending_of(options.table):
+        # A report says nothing of rows without a label, which the lines of a text file can keep.
+        unknown = rows.reading.unlabelled if named_by is not None else ()
+        content = rows.reading.to_bytes(np.union1d(numbers, unknown).astype(np.intp))
+    if content is None:
+        content = write_frame(rows.reading.frame.loc[numbers], options.output)
+    writers = {options.output: content}
     if options.report is not None:
         dropped = _dropped(report, rows.reading.frame)
         writers[options.report] = write_frame(dropped, options.report)
     write_files(writers)
-    n = len(rows.y)
     why = "have the lowest values" if named_by is None else "are wrong by a verdict"
     what = f"the others {why}" if len(kept) < n else "none is dropped"
     print(f"{options.output}: {len(kept)} of {n} rows; {what}.")
@@ -142,16 +149,6 @@ def _refuse_loss(y, kept):
                 f"the class {label!r} would lose {loss} of its {size} rows: nothing was written. "
                 "Pass --keep-classes, or --force to write it."
             )
-
-
-def _kept(options, rows, kept):
-    """The writer of the kept rows: the lines of a text file as they are."""
-    numbers = rows.numbers[kept]
-    if ending_of(options.output) == ending_of(options.table):
-        content = rows.reading.to_bytes(numbers)
-        if content is not None:
-            return lambda file: file.write(content)
-    return write_frame(rows.reading.frame.loc[numbers], options.output)
 
 
 def _dropped(report, table):
