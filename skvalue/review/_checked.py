@@ -66,7 +66,7 @@ def _about(about, n):
         "confidence": _or_none(partial(number, lowest=0.499999, highest=1)),
         "n_verdicts": partial(integer, lowest=1, highest=10**9),
         "id": _or_none(_string),
-        "duplicates": partial(choice, among=("none", "copies", "perhaps chance")),
+        "duplicates": partial(choice, among=("none", "copies", "perhaps coincidence")),
     }
     return dict(zip(checks, named_fields(about, "about", **checks)))
 

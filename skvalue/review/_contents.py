@@ -102,7 +102,7 @@ def telling_columns(columns, rows, given, suggested):
 
 
 def number_text(number, grouped=True):
-    """A number as people write it: four or six digits, and no exponents but for extreme ones.
+    """A number as people write it: four or six digits, with an exponent only if it is extreme.
 
     >>> [number_text(number) for number in (4511000.0, 0.12345, 3.0, 2e-9)]
     ['4,511,000', '0.1235', '3', '2e-09']

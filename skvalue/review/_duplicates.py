@@ -15,14 +15,16 @@ _NEAR = 0.2  # of the median distance from the nearest row: held out together
 _WIDE = 64  # columns, above which distances are between projections
 _SAME = 0.003  # of the 5-95 % range of a column: numbers that may be one, typed or rounded twice
 _APART = 5.0  # times farther than its nearest is the second nearest row of a similar pair
-_COARSE = 0.05  # fraction of rows that differ from another in one entry, above which chance copies
+_COARSE = (
+    0.05  # fraction of rows that differ from another in one entry, above which coincidence copies
+)
 _MOST = 100  # columns that are compared one by one
 _FEWEST = 30  # rows of which an identifier is told
 _NUMBERS, _DISTINCT = 3, 20  # columns of numbers, of more entries than this, of a similar pair
 
 
 def find_duplicates(X, vectors=None):
-    """Find equal rows, say whether chance may have made them, and find nearly equal ones.
+    """Find equal rows, say whether coincidence may have made them, and find nearly equal ones.
 
     Columns that number the rows are left out. Entries are equal if texts are without case and
     outer spaces, and numbers are to six digits. If rows that differ from another one in a single
@@ -40,8 +42,8 @@ def find_duplicates(X, vectors=None):
     -------
     found : Bunch
         ``codes``, ndarray of shape (n_samples,): equal for equal rows; ``verdict``: "none",
-        "copies" or "perhaps chance"; ``similar``, ndarray of shape (n_pairs, 2): rows each of which
-        is the other's nearest row, five times nearer than the next one, with equal texts and, in
+        "copies" or "perhaps coincidence"; ``similar``, ndarray of shape (n_pairs, 2): rows each of
+        which is the other's nearest row, five times nearer than the next, with equal texts and, in
         at least three columns of numbers, differences below 0.3 % of the range of 90 % of the
         rows; ``near``, ndarray of shape (n_near, 2): rows each of which is the other's nearest row
         at a distance below 0.2 times the median distance from the nearest row.
@@ -53,7 +55,7 @@ def find_duplicates(X, vectors=None):
     >>> X = np.array([["Yes", 3.0], ["no", 1.5], ["yes ", 3.0], ["no", 2.0]], dtype=object)
     >>> found = find_duplicates(X)
     >>> found.codes.tolist(), found.verdict
-    ([0, 1, 0, 2], 'perhaps chance')
+    ([0, 1, 0, 2], 'perhaps coincidence')
     """
     columns = _columns(X)
     if columns is None:
@@ -149,7 +151,7 @@ def _hashes(levels):
 
 
 def _compare(hashes):
-    """Numbers of the groups of equal rows, and whether chance may have made them."""
+    """Numbers of the groups of equal rows, and whether coincidence may have made them."""
     whole = hashes.sum(axis=1)
     codes = by_first_row(np.unique(whole, return_inverse=True)[1])
     first = np.unique(codes, return_index=True)[1]
@@ -159,8 +161,8 @@ def _compare(hashes):
         _, others, counts = np.unique(rest, return_inverse=True, return_counts=True)
         differ_in_one |= counts[others] > 1
     n_near = differ_in_one.sum()
-    chance = n_near + 1 >= n_equal or n_near > _COARSE * len(first)
-    return codes, "none" if not n_equal else "perhaps chance" if chance else "copies"
+    coincidence = n_near + 1 >= n_equal or n_near > _COARSE * len(first)
+    return codes, "none" if not n_equal else "perhaps coincidence" if coincidence else "copies"
 
 
 def _nearly_equal(columns, hashes, codes):

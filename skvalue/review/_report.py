@@ -71,8 +71,8 @@ class AuditReport:
         For classes: ``accuracy`` of the models on rows that they have not seen, with ``low`` and
         ``high``, its interval at 95 %; ``commonest``, the commonest label, and ``commonest_rate``,
         its fraction; ``z`` of McNemar's test of the models against always saying that label;
-        ``kappa`` by Cohen; ``weak``, whether z < 3 or kappa < 0.2: such models can judge no label;
-        and ``classes``, the ``label``, ``n`` and ``accuracy`` of each.
+        ``kappa`` by Cohen; ``weak``, whether z < 3 or kappa < 0.2: such models say nothing of a
+        label; and ``classes``, the ``label``, ``n`` and ``accuracy`` of each.
     said : dict of lists of str
         Sentences that the page shows on how the file was read, "read", and on its labels, "labels".
 

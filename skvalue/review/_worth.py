@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.metrics import cohen_kappa_score
 
 _Z = 1.96  # of an interval of 95 %
-_LEAST_Z, _LEAST_KAPPA = 3.0, 0.2  # below which models are too weak to judge a label
+_LEAST_Z, _LEAST_KAPPA = 3.0, 0.2  # below which models are too weak to tell
 _MOST = 30  # classes that are told apart
 
 
@@ -23,9 +23,9 @@ def worth_of(predicted, codes, classes):
     worth : dict
         ``accuracy`` with ``low`` and ``high``, its interval by Wilson at 95 %; ``commonest``, the
         label, and ``commonest_rate``; ``z`` of McNemar's test of the predictions against always
-        saying that label; ``kappa`` by Cohen; ``weak``, whether z < 3 or kappa < 0.2, so that the
-        models can judge no label; ``classes``, dicts of ``label``, ``n`` and ``accuracy``, of at
-        most 30 classes, commonest first.
+        saying that label; ``kappa`` by Cohen; ``weak``, whether z < 3 or kappa < 0.2: such models
+        say nothing of a label; ``classes``, dicts of ``label``, ``n`` and ``accuracy``, of at most
+        30 classes, commonest first.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def worth_of(predicted, codes, classes):
 
 
 def most_wrong(fraction_listed, error_rate=0.05):
-    """Bound of the fraction of a list that is wrong, if so many labels of the table are.
+    """Bound of the fraction of a list that is wrong, if that many labels of the table are.
 
     >>> most_wrong(0.25)
     0.2

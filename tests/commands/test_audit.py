@@ -3,9 +3,11 @@
 import datetime
 import json
 import re
+import shutil
 import subprocess
 import sys
 from decimal import Decimal
+from html import unescape
 from importlib.util import find_spec
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 
 from skvalue.commands import main
 from skvalue.datasets import flip_labels
+from skvalue.review import read_corrections
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
@@ -170,3 +173,62 @@ def test_dates_and_decimal_numbers_of_parquet(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "number price: scaled" in said
     assert "date day: as seconds" in said
+
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+PROBE = """<!DOCTYPE html><meta charset="utf-8"><iframe></iframe><script>
+const frame = document.querySelector("iframe");
+let loads = 0;
+frame.onload = () => {
+  const inside = frame.contentDocument, own = frame.contentWindow;
+  if (++loads === 1) {
+    const wrong = [...inside.querySelectorAll("#list .wrong")].slice(0, 5);
+    wrong.forEach((button) => button.click());
+    inside.querySelectorAll("#list .right")[5].click();
+    setTimeout(() => own.location.reload(), 100);
+    return;
+  }
+  own.URL.createObjectURL = (blob) => {
+    blob.text().then((text) => { document.body.textContent = text; document.body.id = "found"; });
+    return "#";
+  };
+  own.HTMLAnchorElement.prototype.click = () => {};  // no download
+  inside.querySelector("#save").click();
+};
+frame.src = "page.html";
+</script>"""
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="needs the browser Chromium on the PATH")
+def test_from_the_table_to_the_page_and_to_a_mended_table(tmp_path, capsys):
+    """Verdicts in the page, a reload, corrections, a file that differs in these fields alone."""
+    rng = np.random.default_rng(0)
+    size = rng.normal(50, 10, 200).round(1)
+    labels, wrong = flip_labels(np.where(size > 50, "groß", "klein"), 0.1, random_state=0)
+    lines = [f'"{s}";a, b;{label}\r\n'.replace(".", ",") for s, label in zip(size, labels)]
+    raw = ("Größe;Text;Urteil\r\n" + "".join(lines)).encode("cp1252")
+    (tmp_path / "alt.csv").write_bytes(raw)
+    words = ["audit", tmp_path / "alt.csv", "--target", "Urteil", "--json", tmp_path / "alt.json"]
+    assert command(*words, "-o", tmp_path / "page.html") == 0
+    (tmp_path / "probe.html").write_text(PROBE, encoding="utf-8")
+    chromium = [
+        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
+        "--virtual-time-budget=10000", "--dump-dom", (tmp_path / "probe.html").as_uri(),
+    ]  # fmt: skip
+    dom = subprocess.run(chromium, capture_output=True, text=True, timeout=120).stdout
+    text = unescape(re.search('<body id="found">(.*)</body>', dom, re.DOTALL)[1])
+    (tmp_path / "alt.corrections.csv").write_text(text, encoding="utf-8")
+    fixed = ["fix", tmp_path / "alt.csv", tmp_path / "alt.corrections.csv"]
+    assert command(*fixed, "-o", tmp_path / "neu.csv") == 0
+    other = {"groß": "klein", "klein": "groß"}
+    rows = [row for row in read_corrections(tmp_path / "alt.corrections.csv") if row.accept]
+    assert len(rows) == 5
+    assert wrong[[row.row - 2 for row in rows]].sum() >= 4
+    for row in rows:
+        line, label = lines[row.row - 2], labels[row.row - 2]
+        lines[row.row - 2] = line.replace(label, other[label])
+    expected = ("Größe;Text;Urteil\r\n" + "".join(lines)).encode("cp1252")
+    assert (tmp_path / "neu.csv").read_bytes() == expected
+    assert command("review", tmp_path / "alt.json", tmp_path / "alt.corrections.csv") == 0
+    assert "6 rows were looked at; the label of 5 is wrong" in capsys.readouterr().out

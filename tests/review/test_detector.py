@@ -279,7 +279,7 @@ def test_equal_rows_of_coarse_columns_may_be_different_cases(rng):
     X = pd.DataFrame({f"c{j}": rng.integers(0, 3, 400) for j in range(5)})
     y = np.where(rng.random(400) < 0.05, 1 - X["c0"] // 2, X["c0"] // 2)
     found = detector(QUICK).fit(X, y)
-    assert found.duplicates_.verdict == "perhaps chance"
+    assert found.duplicates_.verdict == "perhaps coincidence"
     named = np.concatenate(found.conflicts_)
     assert np.isin(named, found.report_.row).any()  # equality says nothing: they stay in the list
 

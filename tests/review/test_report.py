@@ -596,6 +596,7 @@ frame.onload = () => {
       });
       return "#";
     };
+    own.HTMLAnchorElement.prototype.click = () => {};  // no download
     inside.querySelector("#save").click();
     return;
   }
