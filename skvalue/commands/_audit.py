@@ -63,7 +63,7 @@ def check_outputs(options, inputs):
 
 def write_report(report, options):
     """Write the files that were asked for, all of them or none, and print their names."""
-    names = {"table": getattr(options, "table", None)}
+    names = {"table": getattr(options, "table", report.about["title"])}
     names["report"] = options.json or getattr(options, "report", None)
     made = {
         options.output: lambda: report.to_html(files=names),

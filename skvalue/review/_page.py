@@ -39,12 +39,10 @@ def _hash(text):
 
 def _names(report, files):
     """Names of files for the commands of the page; words of more than one part are quoted."""
-    table = os.path.basename(files.get("table") or report.about["title"])
-    stem = os.path.splitext(table)[0]
-    report_file = os.path.basename(files.get("report") or f"{stem}.json")
+    known = {name: os.path.basename(files.get(name) or "") for name in ("table", "report")}
+    stem = os.path.splitext(known["table"] or report.about["title"])[0]
     names = {
-        "table": table,
-        "report": report_file,
+        **known,
         "corrections": f"{stem}.corrections.csv",
         "fixed": f"{stem}.fixed.csv",
         "page": f"{stem}.html",

@@ -440,6 +440,7 @@ def test_numbers_and_names_of_files_as_people_write_them(rng):
     assert "e+06" not in html
     assert "skvalue review p.json &#34;my prices.corrections.csv&#34; -o" in html
     assert "skvalue fix" not in html  # a prediction is no entry of a table
+    assert "report.read_verdicts(" in report.to_html()
 
 
 def test_duplicates_have_buttons_and_differences(rng):
