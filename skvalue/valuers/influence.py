@@ -216,7 +216,8 @@ class InfluenceValuer(BaseValuer):
     validation_error_ : ndarray of the same shape as `values_`
         Standard errors over the sampling of the validation points; needs X_val in `fit`, and a
         utility that is a mean over points: any but "roc_auc" and callables. For "r2" the variance
-        of y_val counts as fixed.
+        of y_val counts as fixed. With few points, of which some have large losses, less than 95 %
+        of the values are within two errors (.84 with 50 points of iris and wrong labels).
     classes_ : ndarray of shape (n_classes,)
         The labels; not set for regression.
     groups_ : ndarray of shape (n_groups,)
