@@ -10,10 +10,13 @@ from sklearn.preprocessing import StandardScaler
 
 from skvalue import (
     BayesianSurpriseScorer,
+    DataOOBValuer,
     FederatedSemivalueValuer,
     GradientSemivalueValuer,
     InfluenceValuer,
     InRunShapleyValuer,
+    KNNShapleyValuer,
+    LayeredShapleyValuer,
     PredictiveValueScorer,
     ScoresValuer,
     SemivalueValuer,
@@ -22,6 +25,7 @@ from skvalue import (
 )
 from skvalue.collaborative import GramRelease
 from skvalue.datasets import flip_labels
+from skvalue.valuers import suggest_radius
 
 from .collaborative.parties import linear_model, release_all, simulate
 
@@ -161,6 +165,148 @@ def test_semivalues_of_a_fit_and_of_its_coalitions(kind, grouped, adjust):
         for target in [target for target in SEMIVALUES if found[target]]:
             fine, how = in_range(found[target])
             assert fine, (source, target, how)
+
+
+# Least fraction within two errors: permutations hit few of the coalitions that Banzhaf values
+# weight most, and blocks have 8 replicates.
+DRAWN = {
+    "permutation": (SemivalueValuer(sampler="permutation", max_evaluations=800), 0.88),
+    "antithetic": (SemivalueValuer(sampler="antithetic", max_evaluations=800), 0.88),
+    "permutation, Banzhaf": (
+        SemivalueValuer(sampler="permutation", semivalue="banzhaf", max_evaluations=800), 0.78,
+    ),
+    "permutation, Beta": (
+        SemivalueValuer(sampler="permutation", semivalue=(4, 1), max_evaluations=800), 0.88,
+    ),
+    "layers, blocks": (LayeredShapleyValuer(max_evaluations=1500), 0.86),
+    "layers, few blocks": (LayeredShapleyValuer(max_evaluations=300), 0.8),
+    "layers, iid": (LayeredShapleyValuer(design="iid", max_evaluations=300), 0.9),
+    "layers, Poisson": (LayeredShapleyValuer(design="poisson", max_evaluations=300), 0.88),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning")
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", DRAWN)
+def test_drawn_orders_and_layers(name, kind, grouped):
+    valuer, least = DRAWN[name]
+    X, y, options = few_players(kind, grouped)
+    exact = SemivalueValuer(GaussianNB(), sampler="exact").fit(X, y, **options)
+    true = exact.reweight(getattr(valuer, "semivalue", "shapley")).values_
+    gaps, errors = [], []
+    for seed in range(12):
+        valuer.set_params(estimator=GaussianNB(), random_state=seed).fit(X, y, **options)
+        gaps.append(valuer.values_ - true)
+        errors.append(valuer.values_error_)
+    gaps, errors = np.abs(gaps), np.array(errors)
+    assert errors.min() > 0
+    assert np.mean(gaps <= 2 * errors) >= least, np.mean(gaps <= 2 * errors)
+    assert 0.6 <= np.sqrt(np.mean(gaps**2) / np.mean(errors**2)) <= 1.2
+
+
+@pytest.mark.filterwarnings("ignore::skvalue.exceptions.ImpreciseValuesWarning")
+@pytest.mark.parametrize("adjust", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_means_over_splits(kind, adjust):
+    X, y, options = few_players(kind, True)
+    valuer, found = SemivalueValuer(GaussianNB(), cv=3, sampler="exact"), []
+    true = valuer.fit(X, y, groups=options["groups"]).values_
+    valuer.set_params(sampler="stratified", adjust=adjust, max_evaluations=3600)
+    for seed in range(12):
+        valuer.set_params(random_state=seed).fit(X, y, groups=options["groups"])
+        found.append((valuer.values_ - true) / valuer.values_error_)
+    fine, how = in_range(found)
+    assert fine, how
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(
+    ("name", "rare", "wrong"),
+    [("iris", None, 0.0), ("iris", None, 0.1), ("cancer", None, 0.1), ("cancer", 0.1, 0.0)],
+)
+def test_bags(name, rare, wrong, grouped):
+    """Rows that are nearly always predicted right have errors, too."""
+    X, y, *_ = problem(name, rare, wrong)
+    X, y = X[:80], y[:80]
+    groups = np.arange(80) % 16 if grouped else None
+    true = DataOOBValuer(n_estimators=1000, random_state=99).fit(X, y, groups=groups).values_
+    gaps, errors = [], []
+    for seed in range(8):
+        valuer = DataOOBValuer(n_estimators=60, random_state=seed).fit(X, y, groups=groups)
+        gaps.append(np.abs(valuer.values_ - true))
+        errors.append(valuer.values_error_)
+    gaps, errors = np.array(gaps), np.array(errors)
+    assert errors.min() > 0
+    assert np.mean(gaps <= 2 * errors) >= 0.82, np.mean(gaps <= 2 * errors)
+    assert 0.6 <= np.sqrt(np.mean(gaps**2) / np.mean(errors**2)) <= 1.2
+
+
+@pytest.mark.parametrize(("rare", "wrong"), [(None, 0.0), (None, 0.1), (0.1, 0.0)])
+@pytest.mark.parametrize("name", ["iris", "cancer", "digits"])
+def test_truncation_of_knn(name, rare, wrong):
+    """A bound: no value is farther from the exact one."""
+    X, y, X_val, y_val = problem(name, rare, wrong)
+    for groups in (None, y, np.arange(len(y)) % 10):
+        options = {"X_val": X_val, "y_val": y_val, "groups": groups}
+        for k, semivalue in ((5, "shapley"), (5, "banzhaf"), (1, (4, 1)), (5, (1, 4))):
+            for how in ({"max_rank": 5}, {"max_rank": 20}, {"max_rank": "auto", "tol": 0.05}):
+                valuer = KNNShapleyValuer(k, semivalue=semivalue).fit(X, y, **options)
+                exact = valuer.values_
+                valuer.set_params(**how).fit(X, y, **options)
+                gap = np.abs(valuer.values_ - exact).max()
+                assert gap <= valuer.truncation_error_ + 1e-12, (k, semivalue, how)
+                assert valuer.truncation_error_ <= how.get("tol", np.inf)
+
+
+# Of few points, t intervals of skewed means have less than their level.
+POINTS = {60: 0.82, 400: 0.88}
+
+
+@pytest.mark.parametrize(
+    ("name", "rare", "wrong"), [("iris", None, 0.1), ("cancer", 0.1, 0.0), ("digits", None, 0.0)]
+)
+@pytest.mark.parametrize("valuer", [KNNShapleyValuer(), TKNNShapleyValuer()], ids=["knn", "tknn"])
+def test_sampling_of_validation_points(valuer, name, rare, wrong):
+    """The points are drawn from some, whose values are the true ones; without ball, no error."""
+    X, y, X_val, y_val = problem(name, rare, wrong)
+    X, y = X[:150], y[:150]
+    if isinstance(valuer, TKNNShapleyValuer):
+        valuer = TKNNShapleyValuer(suggest_radius(X_val, y_val))
+    for groups in (None, y, np.arange(len(y)) % 10):
+        true = valuer.fit(X, y, X_val=X_val, y_val=y_val, groups=groups).values_
+        for n_points, least in POINTS.items():
+            within = []
+            for seed in range(40):
+                drawn = np.random.default_rng(seed).integers(len(y_val), size=n_points)
+                points = {"X_val": X_val[drawn], "y_val": y_val[drawn], "groups": groups}
+                valuer.fit(X, y, **points)
+                gaps, errors = np.abs(valuer.values_ - true), valuer.validation_error_
+                within.append(np.mean(gaps[errors > 0] <= 2 * errors[errors > 0]))
+            assert np.mean(within) >= least, (n_points, groups is None, np.mean(within))
+
+
+# Least fraction within two errors. Private rows are taken to be like the public points: if their
+# labels are wrong and those of the points are not, the prediction from the points is too high, and
+# no released number says so. With release="all" that is the exception which the class states.
+SHRUNK = {("all", 0.0): 0.88, ("publish", 0.0): 0.88, ("publish", 0.1): 0.75}
+
+
+@pytest.mark.parametrize(("release", "wrong"), SHRUNK)
+@pytest.mark.parametrize("n", [40, 200])
+def test_private_layers(n, release, wrong):
+    X, y, X_val, y_val = problem("cancer", None, wrong)
+    options, within = {"X_val": X_val, "y_val": y_val}, []
+    exact = LayeredShapleyValuer(l2=1.0, n_layers=3, max_evaluations=40_000, random_state=0)
+    true = exact.fit(X[:n], y[:n], **options).values_
+    for epsilon in (1.0, 8.0):
+        for seed in range(3):
+            valuer = LayeredShapleyValuer(
+                l2=1.0, n_layers=3, epsilon=epsilon, release=release, random_state=seed,
+                noise_random_state=seed,
+            ).fit(X[:n], y[:n], **options)  # fmt: skip
+            within.append(np.mean(np.abs(valuer.values_ - true) <= 2 * valuer.values_error_))
+    assert np.mean(within) >= SHRUNK[release, wrong], within
 
 
 # Values by derivatives, and of parties --------------------------------------------------------

@@ -172,7 +172,7 @@ def play_layers(plan, utilities, seeds):
         values.append(found.sum(axis=0) / plan.n)
         variance = np.full(plan.n, np.inf)
         if done > 1 and core:  # without draws, the variance over shuffles is 0 but unknown
-            variance = np.var(values, axis=0, ddof=1) / done
+            variance = _of_mean(np.var(values, axis=0, ddof=1), done)
         scaled = [(members, weights / done, known) for members, weights, known in core]
         yield LayerEstimate(exact.layers + layers / done, variance, exact.core + scaled, True)
 
@@ -250,7 +250,16 @@ def _play_iid(k, plan, utilities, rng, estimate):
     gains = _leave_blocks(k, count, n, utilities, rng, estimate.core, 1 / count)
     estimate.layers[k] = gains.mean(axis=0)
     if count > 1:
-        estimate.variance += gains.var(axis=0, ddof=1) / (count * n**2)
+        estimate.variance += _of_mean(gains.var(axis=0, ddof=1), count) / n**2
+
+
+def _of_mean(variances, count):
+    """Variances of means over ``count`` draws.
+
+    The mean variance over players counts as one more draw, so that the error of a player whose
+    draws were all equal is not 0.
+    """
+    return (variances + variances.mean() / max(count, 1)) / count
 
 
 def _variance_of_single_draws(plan, layers):
@@ -274,7 +283,7 @@ def _play_poisson(k, plan, utilities, rng, estimate):
     tops, rests = utilities.without_each(sets)
     gains = (tops[:, None] - rests) / count
     estimate.layers[k] = np.bincount(sets.ravel(), gains.ravel(), n)
-    squares = np.bincount(sets.ravel(), gains.ravel() ** 2, n)
+    squares = _of_mean(np.bincount(sets.ravel(), gains.ravel() ** 2, n) * count, count)
     estimate.variance += (1 - probability) * squares / n**2
     # On average as many as a player joins. Sets are sorted: without their first members, stored
     # coalitions would not be uniform.

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 
+from ..._utils.fits import follows_interrupt
 from ..._utils.parallel import one_thread
 from ..._utils.sklearn import InvalidParameterError, safe_indexing, validated
 
@@ -155,6 +156,8 @@ def fit_and_score(training, packed):
                     )  # fmt: skip
                     score = training.scorer(model, training.X_val, training.y_val, **given)
             except Exception as error:
+                if follows_interrupt(error):
+                    raise KeyboardInterrupt from error
                 if isinstance(error_score, str):
                     error.add_note(f"The coalition had {len(rows)} rows.")
                     raise

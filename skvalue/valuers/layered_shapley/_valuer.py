@@ -146,7 +146,9 @@ class LayeredShapleyValuer(BaseScoringValuer):
     values_error_ : ndarray of shape (n_samples,) or (n_groups,)
         Standard error of each value over the draw of coalitions; infinite if there are too few
         draws to estimate it. With epsilon: of the noise, after shrinkage; for the curator, as the
-        values are.
+        values are. It takes the private rows to be like the public points: with one label in ten
+        wrong among 40 (200) rows of breast cancer, and none among the points, 0 (.31) of the
+        values were within two errors at epsilon 1 and `release="all"`, and .93 to 1 without.
     truncation_bias_ : float
         With `n_layers`: largest contribution of the layers left out to a value, if `bound` holds.
     counts_ : ndarray of shape (n_layers + 1,)

@@ -65,6 +65,34 @@ def test_a_callback_stops_the_fit():
     assert np.isfinite(valuer.values_).all()
 
 
+class Masking(Centroids):
+    """Turns Ctrl-C, after some fits, into an error of its own."""
+
+    fits = count()
+
+    def fit(self, X, y):
+        try:
+            if next(self.fits) == 150:
+                raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise RuntimeError("training was aborted") from None
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("error_score", ["empty", "raise"])
+@pytest.mark.parametrize("name", ["leave-one-out", "semivalue"])
+def test_an_interrupt_that_the_estimator_masks_is_one(name, error_score, monkeypatch):
+    monkeypatch.setattr(Masking, "fits", count())
+    options = {"error_score": error_score}
+    valuer = quick(sampler="stratified", max_evaluations=400, **options)
+    if name == "leave-one-out":
+        valuer = LeaveOneOutValuer(**options)
+    with pytest.raises(KeyboardInterrupt):
+        fit(valuer.set_params(estimator=Masking()), n=300)
+    assert valuer.stop_reason_ == "interrupted"
+    assert valuer.n_failed_ == 0
+
+
 @pytest.mark.parametrize("sampler", ["stratified", "antithetic"])
 def test_an_interrupted_fit_keeps_its_values_and_resumes(sampler):
     valuer = quick(sampler=sampler, warm_start=True).set_callbacks(Watch(interrupt_at=4))
