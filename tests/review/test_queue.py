@@ -126,7 +126,7 @@ def test_accept_takes_over_suggestions_of_rows_without_an_answer(rate):
     assert not np.isin(changed, rows).any()
     if rate == 0.3:
         assert len(changed) > 60
-    assert np.mean(queue.labels_[changed] == truth[changed]) > 0.9 if len(changed) else True
+    assert np.sum(queue.labels_[changed] != truth[changed]) <= 0.1 * len(changed)
     others = np.setdiff1d(np.arange(600), [*rows, *changed])
     np.testing.assert_array_equal(queue.labels_[others], given[others])
     with pytest.raises(ValueError, match="accept must follow answers to all rows of draw"):
