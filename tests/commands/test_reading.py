@@ -105,7 +105,7 @@ def test_twelve_files_are_audited_at_the_first_try(kind, tmp_path, capsys):
     assert "date tag: as seconds" in said
     assert "question" not in said
     record = json.loads(report.read_text(encoding="utf-8"))
-    assert sentence in " ".join(record["said"]["read"])
+    assert sentence in " ".join([*record["said"]["read"], *record["notes"]])
     assert len(record["listed"]) < 25
     given = [cell.strip() for cell in record["labels"]]
     assert {cell.lower() for cell in given} <= {"ja", "nein", ""}
