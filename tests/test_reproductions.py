@@ -799,6 +799,7 @@ def test_an_audit_is_timed(run):
 def test_reviews_with_a_queue_are_measured(script, monkeypatch, run):
     pytest.importorskip("pandas")
     monkeypatch.setattr(script, "RATES", (0.2,))
+    monkeypatch.setattr(script, "N_ROWS", 200)
     lines = run("--sets breast wind").splitlines()
     assert lines[0].split()[:4] == ["random", "left", "at", "stop"]
     random, left = map(float, lines[-2].split()[1:3])
