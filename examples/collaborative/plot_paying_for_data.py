@@ -28,7 +28,7 @@ X, y = load_digits(return_X_y=True)
 X, X_val, y, y_val = train_test_split(
     X / 16, y >= 5, train_size=300, test_size=300, stratify=y, random_state=0
 )
-hospitals = np.array(["Aue", "Bonn", "Celle", "Duren", "Essen"])[np.arange(300) % 5]
+hospitals = np.array(["Aue", "Bonn", "Coburg", "Duren", "Essen"])[np.arange(300) % 5]
 
 # %%
 # Three rules

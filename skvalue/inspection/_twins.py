@@ -18,7 +18,7 @@ def _ratios(gaps):
 def twin_parties(X, y, groups, *, threshold=5.0, random_state=0):
     """Test, for each pair of parties, whether one holds copies of the other's rows, with noise.
 
-    A copy has one twin and then nobody: its source is much nearer than the second nearest row. For
+    A copy has one twin and no other: its source is much nearer than the second nearest row. For
     each row of party A, the ratio of its distances from the nearest and the second nearest row of
     its label in party B is compared with the same ratio among A's other rows, of which as many are
     drawn. Without copies either one is the smaller with the same probability, also if A and B have

@@ -9,12 +9,33 @@ _ZERO = 1e-9  # distances up to this are those of equal rows
 
 
 def copy_radius(X_val, y_val, n, metric="euclidean"):
-    """Radius within which about 1 % of n honest rows have a neighbour of their label.
+    """Choose the radius within which about 1 % of honest rows have a neighbour of their label.
 
     The quantile, at the level ``0.01 n_val / n``, of the distances of points from the nearest other
     point of their label: near 0, the probability of a neighbour grows in proportion to the number
-    of rows. Distances of 0 are left out; 0 if there are no others. With continuous targets, of any
-    label.
+    of rows. Distances of 0 are left out.
+
+    Parameters
+    ----------
+    X_val : ndarray of shape (n_val, n_features)
+        Public points.
+    y_val : ndarray of shape (n_val,)
+        Their labels; a constant for targets.
+    n : int
+        Number of rows.
+    metric : str or callable, default="euclidean"
+        Metric of `sklearn.neighbors.NearestNeighbors`.
+
+    Returns
+    -------
+    radius : float
+        The radius; 0 if there are no distances above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> copy_radius(np.array([[0.0], [1.0], [3.0]]), np.zeros(3), n=3)
+    1.0
     """
     nearest = [np.zeros(0)]
     for label in np.unique(y_val):
@@ -28,7 +49,30 @@ def copy_radius(X_val, y_val, n, metric="euclidean"):
 
 
 def copy_clusters(X, y, radius, metric="euclidean"):
-    """Cluster of every row: connected by rows of one label that are at most `radius` apart."""
+    """Cluster rows: those of one label that are at most `radius` apart are connected.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+        The rows.
+    y : ndarray of shape (n,)
+        Their labels.
+    radius : float
+        Largest distance between connected rows.
+    metric : str or callable, default="euclidean"
+        Metric of `sklearn.neighbors.NearestNeighbors`.
+
+    Returns
+    -------
+    clusters : ndarray of int of shape (n,)
+        Cluster of each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> copy_clusters(np.array([[0.0], [0.1], [3.0]]), np.zeros(3), radius=0.2).tolist()
+    [0, 0, 1]
+    """
     near = NearestNeighbors(radius=max(radius, _ZERO), metric=metric).fit(X)
     graph = near.radius_neighbors_graph(X).tocoo()
     graph.data = (y[graph.row] == y[graph.col]).astype(np.int8)
