@@ -10,6 +10,7 @@ from html import unescape
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from sklearn import config_context
 from sklearn.datasets import load_digits, load_iris, make_regression
 from sklearn.metrics import average_precision_score
 from sklearn.naive_bayes import GaussianNB
@@ -65,6 +66,14 @@ def test_a_report_is_what_the_detector_found(iris, report):
         assert all(report.labels[other] == report.labels[row] for other in others)
         assert all(report.labels[other] != report.labels[row] for other in against)
         assert report.contents[row]["colour"] in ("blue", "red")
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_an_audit_where_transformers_return_frames(container, iris, report):
+    pytest.importorskip(container)
+    with config_context(transform_output=container):
+        again = audit_table(iris[0], iris[1], detector=FAST, title="Iris & more")
+    np.testing.assert_array_equal(again.values, report.values)
 
 
 def test_verdicts_say_what_those_of_the_detector_do(iris, report, reviewed):
