@@ -20,7 +20,7 @@ class MarginalGame:
     game : ModelGame
         The game, whose models a batched solver on the CPU trains, with a smooth scorer.
     n_drawn : callable, default=None
-        Number of players that are trained for real, of the coalitions of so many rows; None is a
+        Number of players that are trained for real, for each size of a coalition; None is a
         rule for the kind of model.
 
     Attributes

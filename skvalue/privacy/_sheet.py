@@ -4,7 +4,7 @@ import math
 from html import escape
 
 _SEES = {
-    "central": "A trusted curator sees the raw data. Everybody else sees only noisy results.",
+    "central": "A trusted curator sees the raw data. All others see only noisy results.",
     "joint": "A trusted curator sees the raw data. Each owner sees results about its own data.",
     "local": "Nothing but noisy numbers leaves a party: no reader has to be trusted.",
 }
@@ -57,7 +57,7 @@ def sections(report):
         reason = report.void or "the noise was drawn from a seed and can be subtracted"
         first = f"NO PRIVACY IS GUARANTEED: {reason}. What follows would hold otherwise."
     attack = (
-        f"Somebody sees two results, one of the data as they are and one after a {unit} was "
+        f"An attacker sees two results, one of the data as they are and one after a {unit} was "
         f"replaced, and must say which is which. The best attack is right in at most "
         f"{100 * limit:.0f} of 100 cases; guessing is right in 50 (an area under the ROC curve of "
         f"at most {limit:.3f})."

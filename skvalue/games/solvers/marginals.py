@@ -58,7 +58,7 @@ class LinearMarginals:
         self.solver, self.scores = solver, solver.scores
 
     def n_drawn(self, n_rows, n_players):
-        """Number of players to train for real with a coalition of so many rows."""
+        """Number of players to train for real with a coalition of a given size."""
         return n_players if n_rows <= self.n_needed + 1 else 0
 
     @property
