@@ -61,7 +61,8 @@ ManipulationDisplay(results).plot()
 # Values of rows pay copies, and values of hospitals pay names. Where neither rows nor names are
 # verified, Banzhaf values at a price per unit are left: copies and names do not pay there, but the
 # sum of the payments is not fixed.
-#
+
+# %%
 # Evidence of copies
 # ------------------
 # A hospital that sends another's images with noise is not found by looking for equal rows. The twin

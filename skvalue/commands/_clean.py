@@ -77,6 +77,11 @@ def _run(options):
     named_by = None if options.named_by is None else read_report(options.named_by)
     if options.target is None and named_by is None:
         raise ValueError("--target must name a column without --from. Got none.")
+    if named_by is None and options.method == _DETECTOR and options.validation is not None:
+        raise ValueError(
+            "--validation needs a --method that takes validation points, such as knn: the "
+            f"detector has none. Got {options.validation}."
+        )
     options.target = options.target or named_by.about["target"]
     rows = read_rows(options)
     if named_by is None:

@@ -90,7 +90,7 @@ class ReviewQueue(BaseEstimator):
 
     See Also
     --------
-    LabelErrorDetector : The ranking, and what verdicts say about the whole list.
+    skvalue.LabelErrorDetector : The ranking, and what verdicts say about the whole list.
 
     Examples
     --------

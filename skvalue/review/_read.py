@@ -71,7 +71,7 @@ class Reading:
     said: list
     doubts: list
     unlabelled: np.ndarray
-    source: _Source | None = field(default=None, repr=False)
+    source: object = field(default=None, repr=False)
 
     def to_bytes(self, rows):
         """The bytes of the file with some of its rows alone, each as the file has it.

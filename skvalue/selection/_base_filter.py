@@ -1,6 +1,5 @@
 """Parameters, checks and fitted attributes of all filters."""
 
-import warnings
 from abc import ABCMeta
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -14,6 +13,7 @@ from .._utils.checks import check_length, refuse_dict
 from .._utils.fits import blank_of, columns_on
 from .._utils.sklearn import HasMethods, Interval, RealNotInt, StrOptions
 from .._utils.targets import check_task
+from .._utils.warned import warn
 from ..base import BaseInSampleValuer
 from ._auto_drop import choose_drop
 from ._choice import is_zero, keep_all, lower_weights, select_rows
@@ -116,7 +116,7 @@ class BaseValueFilter(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if not is_zero(drop):  # drop="auto" may choose it
             rule = {"mode": self.mode, "classes": classes, "stratify": self.stratify}
             for message in notices(choice, weights, y, **rule, **about):
-                warnings.warn(message, UserWarning, stacklevel=4)
+                warn(message, UserWarning)
         report = make_report(choice, weights, y, fdr=self.fdr, chosen=chosen, **about)
         # In a private fit of this notion, values are released to their owners, not all together.
         privacy = getattr(fitted, "privacy_", None)

@@ -1,13 +1,13 @@
 """The valuer of a filter: an unfitted copy, checks of the request, and its fit."""
 
 import pickle
-import warnings
 from numbers import Integral
 
 from sklearn.base import clone
 from sklearn.utils.validation import check_memory
 
 from .._utils.checks import check_groups
+from .._utils.warned import warn
 from ..valuers import KNNShapleyValuer
 
 _WARNED = {}  # families of filters that have warned in this process
@@ -70,12 +70,11 @@ def warn_not_private(valuer, family):
     mine = object()
     if family is not None and _WARNED.setdefault(family, mine) is not mine:
         return
-    warnings.warn(
+    warn(
         f"The rows are chosen by private values ({type(valuer).__name__} with "
         f"epsilon={valuer.epsilon}), but a model trained on them is not private: it uses the rows "
         "themselves.",
         UserWarning,
-        stacklevel=5,
     )
 
 

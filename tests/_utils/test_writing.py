@@ -65,7 +65,7 @@ WRITERS = {
     "value.csv": lambda path, table: command(table, "value", "-o", path),
     "value.feather": lambda path, table: command(table, "value", "-o", path),
     "private.csv": lambda path, table: command(table, "value", "-o", path, *PRIVATE),
-    "clean.csv": lambda path, table: command(table, "clean", "-o", path),
+    "clean.csv": lambda path, table: command(table, "clean", "--method", "knn", "-o", path),
     "audit.html": lambda path, table: command(table, "audit", "-o", path),
     "to_html": lambda path, table: report(table).to_html(path),
     "to_json": lambda path, table: report(table).to_json(path),

@@ -279,3 +279,13 @@ def test_module_and_seller(tmp_path, capsys):
     with pytest.raises(SystemExit):
         command("seller", "--help")
     assert "usage: skvalue seller" in capsys.readouterr().out
+
+
+def test_clean_by_the_detector_has_no_validation(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("train.csv", "val.csv"):
+        Path(name).write_text("a,label\n" + "\n".join(f"{i},{'ab'[i % 2]}" for i in range(20)))
+    words = ["--target", "label", "-o", "out.csv", "--validation", "val.csv"]
+    assert main(["clean", "train.csv", *words]) == 2
+    assert "--validation needs a --method" in capsys.readouterr().err
+    assert not Path("out.csv").exists()

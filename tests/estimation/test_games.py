@@ -7,7 +7,8 @@ from skvalue.estimation import SAMPLERS, RunState, Stopping, combine, make_desig
 from skvalue.games import FunctionGame, airport_game, gloves_game, voting_game
 from skvalue.semivalues import tabulated_semivalue
 
-ESTIMATED = [sampler for sampler in SAMPLERS if sampler != "exact"]
+# "marginals" takes the contributions of all players to a coalition, not utilities.
+ESTIMATED = [sampler for sampler in SAMPLERS if sampler not in ("exact", "marginals")]
 
 
 def small_half(n):

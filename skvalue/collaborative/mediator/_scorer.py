@@ -1,6 +1,5 @@
 """Base of the scorers of parties: coalitions evaluated from releases, and their semivalues."""
 
-import warnings
 from abc import ABCMeta, abstractmethod
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.fits import swap_in
 from ..._utils.sklearn import HasMethods, Interval
+from ..._utils.warned import warn
 from ...semivalues import check_semivalue
 from ..models import bind, check_prior, check_releases, warn_of_few_rows
 from ._designs import AllCoalitions, PrefixCoalitions
@@ -136,7 +136,7 @@ class PartyScorer(BaseEstimator, metaclass=ABCMeta):
             learnt |= dict(validation_error_=_error(by_point.T)[back])
         swap_in(self, **learnt, _game=replace(game, utility=utility, particles=particles))
         if warning is not None:  # last, since a filter may turn the warning into an error
-            warnings.warn(warning, ConvergenceWarning, stacklevel=4)
+            warn(warning, ConvergenceWarning)
 
     # Posteriors -------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Mac
 (NeurIPS 2023), Sections 4 and 5.
 """
 
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.fits import swap_in
 from ..._utils.sklearn import Interval, StrOptions, fit_context
+from ..._utils.warned import warn
 from ...rewards import largest_rho, rho_targets
 from ._controls import noisy, tempered
 from ._scorer import PartyScorer
@@ -175,23 +175,20 @@ class RhoShapleyReward(BaseEstimator):
     def _warn(self, weak):
         """Warn of targets below values alone, and of rewards with few effective draws."""
         if self.rho_max_ <= 0:
-            warnings.warn(
+            warn(
                 "No rho gives every party at least what it has alone, which noise can cause: "
                 f"rho={self.rho_:g} is used, see individually_rational_.",
                 UserWarning,
-                stacklevel=4,
             )
         elif self.rho_ > self.rho_max_:
-            warnings.warn(
+            warn(
                 f"rho={self.rho_:g} is above rho_max_={self.rho_max_:.4g}: some party receives "
                 "less than what it has alone, see individually_rational_.",
                 UserWarning,
-                stacklevel=4,
             )
         if weak:
-            warnings.warn(
+            warn(
                 f"The rewards of {weak!r} are based on few effective draws: increase the scorer's "
                 "n_particles.",
                 ConvergenceWarning,
-                stacklevel=4,
             )

@@ -4,9 +4,8 @@ Sim, Zhang, Hoang, Xu, Low and Jaillet, "Incentives in Private Collaborative Mac
 (NeurIPS 2023), Section 3.
 """
 
-import warnings
-
 from ..._utils.sklearn import fit_context
+from ..._utils.warned import warn
 from ...exceptions import PriorOutweighsWarning
 from ._scorer import PartyScorer
 from ._utilities import Surprise
@@ -147,13 +146,12 @@ class BayesianSurpriseScorer(PartyScorer):
                 parties.append(self.parties_[i])
         parties.sort(key=self.parties_.index)
         if parties:
-            warnings.warn(
+            warn(
                 f"The prior outweighs the releases of {parties!r}: their values are large because "
                 "they contradict it, or small because it is worth more rows, whatever they "
                 "contribute. Use a weaker prior, such as a0=1 of BayesianLinear, or "
                 "PredictiveValueScorer.",
                 PriorOutweighsWarning,
-                stacklevel=4,
             )
 
     def surprise(self, coalition="all", temper=1.0):

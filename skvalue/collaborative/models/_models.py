@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from numbers import Integral, Real
@@ -11,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from ..._utils.sklearn import Interval, StrOptions, check_parameters
+from ..._utils.warned import warn
 from ...exceptions import NormalApproximationWarning
 from ..party import FEW_ROWS, NoisyStatistic
 from ._moments import plugin_second_moments, posterior_second_moments
@@ -231,9 +231,8 @@ def warn_of_few_rows(releases):
         and 0 < release.n_samples < FEW_ROWS
     ]
     if few:
-        warnings.warn(
+        warn(
             f"Parties {few!r} have fewer than {FEW_ROWS} rows: the normal approximation of their "
             "statistics is not accurate.",
             NormalApproximationWarning,
-            stacklevel=5,
         )

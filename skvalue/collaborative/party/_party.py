@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from ..._utils.fits import swap_in
 from ..._utils.sklearn import HasMethods, Interval, StrOptions, fit_context
+from ..._utils.warned import warn
 from ...exceptions import NestedReleasesWarning, NormalApproximationWarning, VoidGuaranteeWarning
 from ...privacy import (
     GaussianEvent,
@@ -148,11 +149,10 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             )
         if renyi_epsilons is None:
             renyi_epsilons = [self._renyi(epsilon) for epsilon in epsilons]
-        warnings.warn(
+        warn(
             "Several releases of one path together have only the guarantee of the largest epsilon "
             "among them, and releases of two paths compose: publish one.",
             NestedReleasesWarning,
-            stacklevel=3,
         )
         exact, void, _ = self._exact(X, y)
         stated = [replace(exact, renyi_epsilon=epsilon) for epsilon in renyi_epsilons]
@@ -182,11 +182,10 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
             **fields, renyi_epsilon=None, renyi_order=self.renyi_order, prior=prior
         )
         if self._normal_approximation and exact.n_samples < FEW_ROWS:
-            warnings.warn(
+            warn(
                 f"This party has {exact.n_samples} rows: with fewer than {FEW_ROWS} the normal "
                 "approximation that mediators use is not accurate.",
                 NormalApproximationWarning,
-                stacklevel=4,
             )
         return exact, void, columns
 
@@ -227,11 +226,10 @@ class BasePartyRelease(BaseEstimator, metaclass=ABCMeta):
         bound = getattr(self, name)
         if not isinstance(bound, str):
             return float(bound), ""
-        warnings.warn(
+        warn(
             f"{name}='data' takes the bound from the private rows: NOTHING is guaranteed about "
             "privacy.",
             VoidGuaranteeWarning,
-            stacklevel=6,
         )
         return max(float(np.max(sizes)), 1e-12), f"{name} was taken from the private rows"
 

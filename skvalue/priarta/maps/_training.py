@@ -2,7 +2,6 @@
 
 import copy
 import math
-import warnings
 from abc import ABCMeta, abstractmethod
 from numbers import Integral, Real
 
@@ -13,6 +12,7 @@ from sklearn.callback import CallbackSupportMixin
 from ..._utils.fits import blank_of, columns_on, swap_in
 from ..._utils.sklearn import Interval, StrOptions
 from ..._utils.torch_device import find_device, gains_from_bfloat16, seeded
+from ..._utils.warned import warn
 from ...base import Run
 from ...exceptions import IncompleteFitWarning
 
@@ -211,10 +211,9 @@ class TrainedTransformer(
         if run.interrupted:
             raise KeyboardInterrupt
         if run.stopped:
-            warnings.warn(
+            warn(
                 f"The fit was stopped by a callback after {len(training.losses)} of "
                 f"{self.n_epochs} epochs.",
                 IncompleteFitWarning,
-                stacklevel=3,
             )
         return self
