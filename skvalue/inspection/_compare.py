@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils import Bunch, check_random_state, column_or_1d, indexable
 
-from .._utils.checks import check_groups, check_numbers
+from .._utils.checks import check_groups, check_length, check_numbers
 from .._utils.sklearn import HasMethods, safe_indexing, validate_params
 from .._utils.targets import check_task
 from ..base import takes_validation_set
@@ -170,7 +170,11 @@ def compare(
         X_val, y_val = safe_indexing(X_val, kept), safe_indexing(y_val, kept)
     if estimator is None:
         estimator = LogisticRegression() if check_task("auto", y) == "classification" else Ridge()
-    check_groups(groups, len(y))
+    names, _ = check_groups(groups, len(y))
+    n = len(y) if names is None else len(names)
+    if wrong is not None:
+        check_length(column_or_1d(wrong), "wrong", n, of="values")
+        noisy_label_auc(np.arange(n), wrong)  # refuses anything but a mask, before the fits
     rng = check_random_state(random_state)
     seed = int(rng.randint(np.iinfo(np.int32).max))
     fitted, seconds = {}, {}

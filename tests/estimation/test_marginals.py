@@ -79,7 +79,7 @@ def check_unbiased(values, variances, true):
     assert 0.8 < np.sqrt(variances.mean() / np.mean(errors**2)) < 1.5
 
 
-@pytest.mark.parametrize("semivalue", SEMIVALUES, ids=str)
+@pytest.mark.parametrize("semivalue", SEMIVALUES[:2], ids=str)
 @pytest.mark.parametrize("kind", STEPS)
 def test_unbiased(semivalue, kind):
     values, variances, _, true = replicates(semivalue, kind, 40)

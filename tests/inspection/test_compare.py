@@ -89,7 +89,8 @@ def test_targets_and_groups(target, grouped):
         ({"valuers": {}}, "valuers must name at least one valuer"),
         ({"X_val": None, "y_val": None}, "needs X_val and y_val, or X_test and y_test"),
         ({"groups": np.zeros(3)}, "groups"),
-        ({"wrong": [True]}, "must have the same length"),
+        ({"wrong": [True]}, "wrong"),
+        ({"wrong": np.arange(len(y))}, "must be a mask"),
         ({"n_repeats": 0}, "n_repeats"),
     ],
 )
