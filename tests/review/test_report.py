@@ -444,7 +444,7 @@ def test_numbers_and_names_of_files_as_people_write_them(rng):
     y = np.round(1e6 * (3 + X[:, 0]), 2)
     y[5] = 9_876_543.21
     report = audit_table(X, y, detector=FAST, title="my prices.csv", target="price")
-    html = report.to_html(files={"table": "/home/me/my prices.csv", "report": "/tmp/p.json"})
+    html = report.to_html(files={"table": "tables/my prices.csv", "report": "reports/p.json"})
     assert "9,876,543" in html
     assert "e+06" not in html
     assert "skvalue review p.json &#34;my prices.corrections.csv&#34; -o" in html
