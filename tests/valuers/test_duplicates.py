@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
 
 from skvalue import KNNShapleyValuer, TKNNShapleyValuer
 from skvalue.neighbors import copy_clusters, copy_radius
@@ -143,6 +145,25 @@ def test_few_honest_rows_are_merged():
     merged = []
     for seed in range(10):
         valuer = digits(seed).fit(KNNShapleyValuer(duplicates="quotient"))
+        merged.append(valuer.merged_fraction_)
+    assert 0.002 < np.mean(merged) < 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["digits", "breast cancer", "wine", "made"])
+def test_few_honest_rows_of_other_tables_are_merged(name):
+    X, y = {
+        "digits": lambda: load_digits(return_X_y=True),
+        "breast cancer": lambda: load_breast_cancer(return_X_y=True),
+        "wine": lambda: load_wine(return_X_y=True),
+        "made": lambda: make_classification(1200, 8, n_informative=5, random_state=0),
+    }[name]()
+    X, merged = StandardScaler().fit_transform(X), []
+    for seed in range(10):
+        options = {"test_size": min(500, len(y) // 2), "random_state": seed, "stratify": y}
+        rows, X_val, labels, y_val = train_test_split(X, y, **options)
+        valuer = KNNShapleyValuer(duplicates="quotient")
+        valuer.fit(rows[:500], labels[:500], X_val=X_val, y_val=y_val)
         merged.append(valuer.merged_fraction_)
     assert 0.002 < np.mean(merged) < 0.02
 
