@@ -6,6 +6,7 @@ With `-D plot_gallery=0` the scripts of the gallery are listed and not run.
 import shutil
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import jinja2
 from docutils import nodes
@@ -46,7 +47,7 @@ autosummary_generate = True
 autosummary_ignore_module_all = False
 autosummary_imported_members = True
 autosummary_context = {
-    "top_level": sorted(skvalue._PUBLIC),
+    "top_level": [n for n in skvalue.__all__ if not isinstance(getattr(skvalue, n), ModuleType)],
     "valuers": skvalue.valuers.__all__,
 }
 numpydoc_show_class_members = False  # the template lists them

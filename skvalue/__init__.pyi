@@ -1,0 +1,44 @@
+"""What `import skvalue` offers: each name is imported at its first use."""
+
+from . import collaborative as collaborative
+from . import datasets as datasets
+from . import derivatives as derivatives
+from . import exceptions as exceptions
+from . import games as games
+from . import inspection as inspection
+from . import neighbors as neighbors
+from . import priarta as priarta
+from . import privacy as privacy
+from . import review as review
+from . import rewards as rewards
+from . import samplers as samplers
+from . import selection as selection
+from . import semivalues as semivalues
+from . import valuers as valuers
+from ._utils.versions import show_versions as show_versions
+from .base import BaseInSampleValuer as BaseInSampleValuer
+from .base import BaseValuer as BaseValuer
+from .collaborative import BayesianSurpriseScorer as BayesianSurpriseScorer
+from .collaborative import PredictiveValueScorer as PredictiveValueScorer
+from .priarta import PriArTaScorer as PriArTaScorer
+from .review import LabelErrorDetector as LabelErrorDetector
+from .selection import ValueFilter as ValueFilter
+from .selection import ValueFilteredClassifier as ValueFilteredClassifier
+from .selection import ValueFilteredRegressor as ValueFilteredRegressor
+from .valuers import BetaShapleyValuer as BetaShapleyValuer
+from .valuers import DataBanzhafValuer as DataBanzhafValuer
+from .valuers import DataOOBValuer as DataOOBValuer
+from .valuers import DataShapleyValuer as DataShapleyValuer
+from .valuers import FederatedSemivalueValuer as FederatedSemivalueValuer
+from .valuers import GradientSemivalueValuer as GradientSemivalueValuer
+from .valuers import InfluenceValuer as InfluenceValuer
+from .valuers import InRunShapleyValuer as InRunShapleyValuer
+from .valuers import KNNShapleyValuer as KNNShapleyValuer
+from .valuers import LayeredShapleyValuer as LayeredShapleyValuer
+from .valuers import LeaveOneOutValuer as LeaveOneOutValuer
+from .valuers import ScoresValuer as ScoresValuer
+from .valuers import SemivalueValuer as SemivalueValuer
+from .valuers import TKNNShapleyValuer as TKNNShapleyValuer
+from .valuers import UnrolledValuer as UnrolledValuer
+
+__version__: str
