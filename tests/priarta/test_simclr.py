@@ -183,40 +183,12 @@ def test_random_state(cls, table):
         np.testing.assert_array_equal(same.transform(table), first.transform(table))
 
 
+@pytest.mark.parametrize("error", ["no room", ""])
 @NETWORKS
-def test_warm_start(cls, table):
-    fitted = cls(warm_start=True, **SMALL).fit(table)
-    once, losses = fitted.transform(table), fitted.loss_curve_
-    fitted.fit(table)
-    assert fitted.n_iter_ == 4
-    assert fitted.loss_curve_[:2] == losses
-    assert fitted.loss_curve_[3] < losses[0]  # continued, with other random numbers
-    assert not np.allclose(fitted.transform(table), once)
-    cold = fitted.set_params(warm_start=False).fit(table)
-    np.testing.assert_array_equal(cold.transform(table), once)
-    with pytest.raises(ValueError, match="X has 5 features"):
-        fitted.set_params(warm_start=True).fit(table[:, :5])
-    copy = cls.from_arrays(*fitted.to_arrays()).set_params(warm_start=True)
-    with pytest.raises(ValueError, match="warm_start=True needs a fit of this object"):
-        copy.fit(table)
-
-
-@NETWORKS
-def test_early_stopping(cls, table):
-    options = SMALL | {"n_epochs": 30, "early_stopping": True, "n_iter_no_change": 2}
-    fitted = cls(**options, tol=1e6).fit(table)
-    assert fitted.n_iter_ == len(fitted.validation_loss_curve_) == 3
-    assert cls(**SMALL).fit(table).validation_loss_curve_ == []
-    with pytest.raises(ValueError, match="early_stopping holds out 2 of 3 rows"):
-        cls(**options).fit(table[:3])
-
-
-@pytest.mark.parametrize(("error", "warm"), [("no room", True), ("no room", False), ("", False)])
-@NETWORKS
-def test_a_fit_that_fails_leaves_what_was_learnt(cls, error, warm, rng, monkeypatch):
+def test_a_fit_that_fails_leaves_what_was_learnt(cls, error, rng, monkeypatch):
     """Out of memory, say: neither on the GPU, nor in training mode, nor half trained."""
     X = rng.normal(size=(100, 5))
-    fitted = cls(warm_start=warm, **SMALL).fit(X)
+    fitted = cls(**SMALL).fit(X)
     curve, kind = fitted.loss_curve_, torch.OutOfMemoryError if error else KeyboardInterrupt
     rows, step, calls = fitted.transform(X), torch.optim.AdamW.step, []
 
@@ -228,7 +200,7 @@ def test_a_fit_that_fails_leaves_what_was_learnt(cls, error, warm, rng, monkeypa
 
     monkeypatch.setattr(torch.optim.AdamW, "step", second_fails)
     with pytest.raises(kind, match=error):
-        fitted.fit(X if warm else rng.normal(size=(400, 7)))
+        fitted.fit(rng.normal(size=(400, 7)))
     monkeypatch.undo()
     assert not fitted.network_.training
     assert fitted.loss_curve_ == curve

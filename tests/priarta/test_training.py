@@ -8,9 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from skvalue._utils.torch_device import seeded
-from skvalue.priarta.maps import Training, learning_rate_factor
-
-STOPPING = dict(early_stopping=True, validation_fraction=0.2, n_iter_no_change=3)
+from skvalue.priarta.maps import learning_rate_factor, train
 
 
 def training(n=40, seed=0, **options):
@@ -27,35 +25,32 @@ def training(n=40, seed=0, **options):
         return (network(x[rows]) - 3 * x[rows] - 1).square().mean()
 
     defaults = dict(n_epochs=60, batch_size=10, learning_rate=0.3, weight_decay=0.0)
-    options = SimpleNamespace(
-        **{**defaults, "mixed_precision": False, "early_stopping": False, **options}
-    )
-    return Training(options, network, loss_of, n, rng, "cpu"), network, seen
+    options = SimpleNamespace(**{**defaults, "mixed_precision": False, **options})
+    return train(options, network, loss_of, n, rng, "cpu"), network, seen
 
 
 def test_it_learns():
     loop, network, _ = training()
-    list(loop.epochs())
-    assert len(loop.losses) == 60
+    assert len(list(loop)) == 60
     np.testing.assert_allclose([network.weight.item(), network.bias.item()], [3, 1], atol=0.02)
 
 
 def test_batches():
     loop, _, seen = training(n=35, n_epochs=3)
-    list(loop.epochs())
+    list(loop)
     assert [len(rows) for rows in seen] == [10] * 9  # 5 rows of 35 sit out, others each epoch
     for epoch in range(3):
         assert len(torch.cat(seen[3 * epoch : 3 * epoch + 3]).unique()) == 30
     assert len(torch.cat(seen).unique()) > 30
     loop, _, seen = training(n=7, n_epochs=1)
-    list(loop.epochs())
+    list(loop)
     assert [len(rows) for rows in seen] == [7]
 
 
 def test_the_seed_decides_and_torch_is_left_alone():
     loops = [training(seed=seed)[0] for seed in (0, 0, 1)]
     before = torch.random.get_rng_state()
-    losses = [list(loop.epochs()) for loop in loops]
+    losses = [list(loop) for loop in loops]
     assert losses[0] == losses[1]
     assert losses[0] != losses[2]
     assert torch.equal(torch.random.get_rng_state(), before)
@@ -65,41 +60,10 @@ def test_the_seed_decides_and_torch_is_left_alone():
         assert torch.equal(torch.rand(2), first)
 
 
-def test_early_stopping_keeps_the_best_weights():
-    loop, network, seen = training(n_epochs=50, tol=1e-3, **STOPPING)
-    worse = iter([5.0, 2.0, 1.0, 4.0, 1.0 - 5e-4, 3.0, 9.0, 9.0])
-    kept = []
-    loss_in_training = loop.loss_of
-
-    def loss_of(rows):
-        if network.training:
-            return loss_in_training(rows)
-        kept.append(network.weight.item())
-        return torch.tensor(next(worse), dtype=torch.float64)
-
-    loop.loss_of = loss_of
-    list(loop.epochs())
-    assert loop.stopped_early
-    # 1.0 - 5e-4 is no improvement by tol, so patience runs out; but it is the best.
-    assert loop.held_out_losses == [5.0, 2.0, 1.0, 4.0, 1.0 - 5e-4, 3.0]
-    assert not loop.finish().training
-    assert network.weight.item() == kept[4]
-    held = set(loop.held_out.tolist())
-    assert len(held) == 8
-    assert not held & set(torch.cat(seen).tolist())
-
-
-def test_held_out_losses_use_the_same_random_numbers_each_epoch():
-    loop, network, _ = training(**STOPPING, tol=0.0)
-    loop.loss_of = lambda rows: network(torch.rand(len(rows), 1)).sum() * 0 + torch.rand(())
-    list(loop.epochs())
-    assert len(set(loop.held_out_losses)) == 1
-
-
 def test_divergence():
     loop, _, _ = training(learning_rate=1e30)
     with pytest.raises(RuntimeError, match=r"The loss was .* in epoch .* Lower learning_rate .1e"):
-        list(loop.epochs())
+        list(loop)
 
 
 def test_learning_rate():

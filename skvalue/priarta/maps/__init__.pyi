@@ -9,8 +9,8 @@ from ._modules import class_named as class_named
 from ._modules import count_rows as count_rows
 from ._modules import name_of as name_of
 from ._modules import unit_of as unit_of
-from ._training import Training as Training
 from ._training import learning_rate_factor as learning_rate_factor
+from ._training import train as train
 from .augmentations import corrupt_features as corrupt_features
 from .augmentations import image_augmentations as image_augmentations
 from .augmentations import make_augmentations as make_augmentations

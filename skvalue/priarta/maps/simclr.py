@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
@@ -104,16 +103,6 @@ class SimCLR(TrainedTransformer):
         decreases to zero.
     weight_decay : float, default=1e-4
         Weight decay of AdamW.
-    early_stopping : bool, default=False
-        Whether to stop when the held-out loss no longer improves, and keep the best weights.
-    validation_fraction : float, default=0.1
-        Fraction of rows held out for early stopping; at least two rows.
-    n_iter_no_change : int, default=10
-        Number of epochs without an improvement of at least ``tol`` before training stops.
-    tol : float, default=1e-3
-        Tolerance of early stopping, see ``n_iter_no_change``.
-    warm_start : bool, default=False
-        Whether `fit` resumes from the weights of the previous fit, for ``n_epochs`` more epochs.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device to compute on. "auto" is "cuda" if torch finds a GPU.
     mixed_precision : bool or "auto", default="auto"
@@ -130,10 +119,8 @@ class SimCLR(TrainedTransformer):
         Backbone and projection head, on the CPU and in evaluation mode.
     loss_curve_ : list of float
         Mean loss of each epoch.
-    validation_loss_curve_ : list of float
-        Loss on the held-out rows after each epoch; empty without ``early_stopping``.
     n_iter_ : int
-        Number of epochs, including those of earlier fits with ``warm_start``.
+        Number of epochs.
     n_features_in_ : int
         Number of entries of an example.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -188,11 +175,6 @@ class SimCLR(TrainedTransformer):
         batch_size=256,
         learning_rate=3e-3,
         weight_decay=1e-4,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        tol=1e-3,
-        warm_start=False,
         device="auto",
         mixed_precision="auto",
         random_state=None,
@@ -207,11 +189,6 @@ class SimCLR(TrainedTransformer):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.warm_start = warm_start
         self.device = device
         self.mixed_precision = mixed_precision
         self.random_state = random_state
@@ -245,18 +222,14 @@ class SimCLR(TrainedTransformer):
         """
         return self._fitted(X)
 
-    def _prepare(self, X, host, former, device):
-        X = read_examples(host, X, image_shape=self.image_shape, reset=former is None)
-        examples = Examples.of(X, self.image_shape) if former is None else former.examples
+    def _prepare(self, X, host, rng, device):
+        X = read_examples(host, X, image_shape=self.image_shape, reset=True)
+        examples = Examples.of(X, self.image_shape)
         rows = examples.tensor(X)
-        rng = check_random_state(self.random_state) if former is None else former.rng
         augment = self.augmentations
         if isinstance(augment, str):
             augment = make_augmentations(augment, examples.shape, rows)
-        if former is None:
-            network, learnt = self._build(examples, rng)
-        else:
-            network, learnt = copy.deepcopy(self.network_), former
+        network, learnt = self._build(examples, rng)
         network = network.to(device)
 
         def loss_of(chosen):
@@ -278,7 +251,7 @@ class SimCLR(TrainedTransformer):
                 backbone, name = copy.deepcopy(name).cpu(), None
                 n_outputs = outputs_of(backbone, examples.shape)
             network = with_head(backbone, n_outputs, self.projection_dim)
-        return network, _Learnt(examples, name, n_outputs, self.projection_dim, rng)
+        return network, _Learnt(examples, name, n_outputs, self.projection_dim)
 
     @property
     def _n_features_out(self):
@@ -402,18 +375,17 @@ class SimCLR(TrainedTransformer):
         network = load_arrays(build, arrays)
         with torch.device("meta"):
             n_outputs = make_backbone(name, shape)[1]
-        learnt = _Learnt(Examples(shape, is_bytes, *scales), name, n_outputs, dim, None)
+        learnt = _Learnt(Examples(shape, is_bytes, *scales), name, n_outputs, dim)
         return simclr._set_loaded(network, learnt, int(np.prod(shape)))
 
 
 class _Learnt(NamedTuple):
-    """State of a fit except the network, and the generator with which a warm start resumes."""
+    """State of a fit except the network."""
 
     examples: Examples
     name: str | None  # of the backbone; None for a module passed by the user
     n_outputs: int
     projection_dim: int
-    rng: np.random.RandomState | None
 
 
 def _checked_shape(shape, name):

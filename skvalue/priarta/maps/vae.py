@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
@@ -87,16 +86,6 @@ class GaussianVAE(TrainedTransformer):
         decreases to zero.
     weight_decay : float, default=0.0
         Weight decay of AdamW.
-    early_stopping : bool, default=False
-        Whether to stop when the held-out loss no longer improves, and keep the best weights.
-    validation_fraction : float, default=0.1
-        Fraction of rows held out for early stopping; at least two rows.
-    n_iter_no_change : int, default=10
-        Number of epochs without an improvement of at least ``tol`` before training stops.
-    tol : float, default=1e-3
-        Tolerance of early stopping, see ``n_iter_no_change``.
-    warm_start : bool, default=False
-        Whether `fit` resumes from the weights of the previous fit, for ``n_epochs`` more epochs.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Device to compute on. "auto" is "cuda" if torch finds a GPU.
     mixed_precision : bool or "auto", default="auto"
@@ -113,10 +102,8 @@ class GaussianVAE(TrainedTransformer):
         Encoder and decoder, on the CPU and in evaluation mode.
     loss_curve_ : list of float
         Mean loss of each epoch.
-    validation_loss_curve_ : list of float
-        Loss on the held-out rows after each epoch; empty without ``early_stopping``.
     n_iter_ : int
-        Number of epochs, including those of earlier fits with ``warm_start``.
+        Number of epochs.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -156,11 +143,6 @@ class GaussianVAE(TrainedTransformer):
         batch_size=256,
         learning_rate=2e-3,
         weight_decay=0.0,
-        early_stopping=False,
-        validation_fraction=0.1,
-        n_iter_no_change=10,
-        tol=1e-3,
-        warm_start=False,
         device="auto",
         mixed_precision="auto",
         random_state=None,
@@ -172,11 +154,6 @@ class GaussianVAE(TrainedTransformer):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.warm_start = warm_start
         self.device = device
         self.mixed_precision = mixed_precision
         self.random_state = random_state
@@ -207,19 +184,15 @@ class GaussianVAE(TrainedTransformer):
         """
         return self._fitted(X)
 
-    def _prepare(self, X, host, former, device):
+    def _prepare(self, X, host, rng, device):
         with hidden_entries("X"):
-            X = validate_data(host, X, reset=former is None, dtype=float, ensure_min_samples=2)
-        if former is None:
-            rng = check_random_state(self.random_state)
-            with seeded(rng.randint(2**31)):
-                network = _network(X.shape[1], self.hidden_dim, self.latent_dim)
-            unit = unit_of(X)
-            centre = unit * (X / unit).mean(axis=0)
-            scale = float(unit * np.sqrt(np.mean(((X - centre) / unit) ** 2))) or 1.0
-            learnt = _Learnt(centre, scale, self.hidden_dim, self.latent_dim, rng)
-        else:
-            learnt, network = former, copy.deepcopy(self.network_)
+            X = validate_data(host, X, dtype=float, ensure_min_samples=2)
+        with seeded(rng.randint(2**31)):
+            network = _network(X.shape[1], self.hidden_dim, self.latent_dim)
+        unit = unit_of(X)
+        centre = unit * (X / unit).mean(axis=0)
+        scale = float(unit * np.sqrt(np.mean(((X - centre) / unit) ** 2))) or 1.0
+        learnt = _Learnt(centre, scale, self.hidden_dim, self.latent_dim)
         rows, network = learnt.tensor(X), network.to(device)
 
         def loss_of(chosen):
@@ -316,18 +289,17 @@ class GaussianVAE(TrainedTransformer):
         centre, scale, arrays = read_scale(arrays, n_features, 1)
         vae = cls(latent, hidden_dim=hidden)
         network = load_arrays(lambda: _network(n_features, hidden, latent, False), arrays)
-        learnt = _Learnt(centre, float(scale[0]), hidden, latent, None)
+        learnt = _Learnt(centre, float(scale[0]), hidden, latent)
         return vae._set_loaded(network, learnt, n_features)
 
 
 class _Learnt(NamedTuple):
-    """State of a fit except the network, and the generator with which a warm start resumes."""
+    """State of a fit except the network."""
 
     centre: np.ndarray
     scale: float
     hidden_dim: int
     latent_dim: int
-    rng: np.random.RandomState | None
 
     def tensor(self, X):
         """Rows as the encoder takes them."""
