@@ -4,6 +4,7 @@ import numpy as np
 from scipy.sparse import coo_array, issparse
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
+from scipy.stats import poisson
 from sklearn.decomposition import TruncatedSVD
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import Bunch
@@ -20,6 +21,7 @@ _COARSE = (
 )
 _MOST = 100  # columns that are compared one by one
 _FEWEST = 30  # rows of which an identifier is told
+_LEVEL = 0.05  # of the test that coincidence makes fewer similar pairs
 _NUMBERS, _DISTINCT = 3, 20  # columns of numbers, of more entries than this, of a similar pair
 
 
@@ -36,7 +38,7 @@ def find_duplicates(X, vectors=None):
     X : data frame, list of str, or array or sparse matrix of shape (n_samples, n_features)
         The rows.
     vectors : array or sparse matrix of shape (n_samples, n_components), default=None
-        Vectors of the rows for distances. Without them, nearly equal rows are not looked for.
+        Vectors of the rows for the distances of ``near``, which is empty without them.
 
     Returns
     -------
@@ -45,8 +47,9 @@ def find_duplicates(X, vectors=None):
         "copies" or "perhaps coincidence"; ``similar``, ndarray of shape (n_pairs, 2): rows each of
         which is the other's nearest row, five times nearer than the next, with equal texts and, in
         at least three columns of numbers, differences below 0.3 % of the range of 90 % of the
-        rows; ``near``, ndarray of shape (n_near, 2): rows each of which is the other's nearest row
-        at a distance below 0.2 times the median distance from the nearest row.
+        rows, if there are more such pairs than coincidence makes; ``near``, ndarray of shape
+        (n_near, 2): rows each of which is the other's nearest row at a distance below 0.2 times
+        the median distance from the nearest row.
 
     Examples
     --------
@@ -64,21 +67,31 @@ def find_duplicates(X, vectors=None):
     else:
         hashes = _hashes(np.column_stack([_levels(*column) for column in columns]))
         codes, verdict = _compare(hashes)
-        similar = [] if vectors is None else _nearly_equal(columns, hashes, codes)
+        similar = _nearly_equal(columns, hashes, codes)
     similar = np.array(similar, dtype=np.intp).reshape(-1, 2)
     return Bunch(codes=codes, verdict=verdict, similar=similar, near=_near_pairs(codes, vectors))
 
 
 def rows_in(X, others):
     """Which of the other rows equal a row of X."""
+    codes, codes_others, _ = match_rows(X, others)
+    return np.isin(codes_others, codes)
+
+
+def match_rows(X, others):
+    """Codes of the rows of X and of the others, equal for equal rows, and nearly equal pairs.
+
+    Pairs number the rows of X and then the others.
+    """
     n, parts = len(X) if not issparse(X) else X.shape[0], (X, others)
     rows = stack_rows(*(p if hasattr(p, "shape") else np.array(p, dtype=object) for p in parts))
     columns = _columns(rows, n)
     if columns is None:
-        whole = _whole(rows)
-    else:
-        whole = _hashes(np.column_stack([_levels(*column) for column in columns])).sum(axis=1)
-    return np.isin(whole[n:], whole[:n])
+        codes = _whole(rows)
+        return codes[:n], codes[n:], []
+    hashes = _hashes(np.column_stack([_levels(*column) for column in columns]))
+    codes = by_first_row(np.unique(hashes.sum(axis=1), return_inverse=True)[1])
+    return codes[:n], codes[n:], _nearly_equal(columns, hashes, codes)
 
 
 def _whole(X):
@@ -184,6 +197,10 @@ def _nearly_equal(columns, hashes, codes):
     near, next_one = distances[:, 1], distances[:, 2]
     pair = (near < _SAME) & (near > 0) & (next_one >= _APART * near) & (nearest[other, 1] == rows)
     pair = np.flatnonzero(pair & (rows < other) & (texts[first] == texts[first[other]]))
+    between = np.sum((near >= _SAME) & np.isfinite(near))  # by coincidence, up to 5 times farther
+    by_coincidence = between / 2 / (_APART ** len(numbers) - 1)
+    if poisson.sf(len(pair) - 1, by_coincidence) > _LEVEL:
+        return []
     return np.column_stack([first[pair], first[other[pair]]])
 
 

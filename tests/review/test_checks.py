@@ -23,56 +23,66 @@ def clean(seed=0, n=N):
     return frame, y
 
 
-def plant(kind, X, y, rng):
-    """What was planted: rows and columns that the finding must hold."""
-    rows = np.sort(rng.choice(N, 8, replace=False))
+def plant(kind, X, y, rows, rng):
+    """Plant it in eight rows or a column of its name; rows and columns the finding must hold."""
+    classes = any(isinstance(label, str) for label in y)
+    high, low = ("high", "low") if classes else (30.0, -30.0)
+    known = [low if label is None else label for label in y]
+    is_high = np.array([label == high if classes else label > 0 for label in known])
     match kind:
         case "missing labels":
             y[rows] = None
             return set(rows), {"class"}
         case "spelling":
-            rows = rows[y[rows] == "high"]
+            rows = rows[is_high[rows]]
             y[rows] = "High "
             return set(rows), {"class"}
         case "rare labels":
             y[rows[:2]] = "none of them"
             return set(), {"class"}
         case "equal rows":
-            X.iloc[rows] = X.iloc[rows - 1 if rows[0] else rows + 1].to_numpy()
-            y[rows] = y[rows - 1 if rows[0] else rows + 1]
+            X.iloc[rows[:4]], y[rows[:4]] = X.iloc[rows[4:]].to_numpy(), y[rows[4:]]
             return set(rows), set()
         case "conflicts":
-            X.iloc[1], y[:2] = X.iloc[0], ["high", "low"]
-            X.iloc[3], y[2:4] = X.iloc[2], "low"
-            return {0, 1}, set()
+            X.iloc[rows[:4]], y[rows[:5]] = X.iloc[rows[4:]].to_numpy(), [high, *[low] * 4]
+            y[rows[5:]] = low
+            return set(rows[[0, 4]]), set()
+        case "nearly equal rows":
+            X.loc[rows[0]] = X.loc[rows[1]]
+            X.loc[rows[0], "age"] += 0.01
+            return set(rows[:2]), set()
+        case "weak model":
+            y[:] = np.random.default_rng(0).permutation(y)
+            return set(), set()
         case "id":
-            X["case"] = rng.permutation(N) + 1000
+            X[kind] = rng.permutation(N) + 1000
         case "constant":
-            X["case"] = "a"
+            X[kind] = "a"
         case "nearly constant":
-            X["case"] = np.where(np.arange(N) == 7, "b", "a")
+            X[kind] = np.where(np.arange(N) == 7, "b", "a")
         case "mostly missing":
-            X["case"] = np.where(rng.random(N) < 0.7, np.nan, rng.normal(size=N))
+            X[kind] = np.where(rng.random(N) < 0.7, np.nan, rng.normal(size=N))
         case "leak":
-            X["case"] = np.where(rng.random(N) < 0.01, "x", np.where(y == "high", "paid", "open"))
+            told = np.where(is_high, "paid", "open") if classes else known + rng.normal(size=N) / 9
+            X[kind] = np.where(rng.random(N) < 0.01, rng.permutation(told), told)
         case "missing by label":
-            lost = rng.random(N) < np.where(y == "high", 0.45, 0.05)
-            X["case"] = np.where(lost, np.nan, rng.normal(size=N))
+            lost = rng.random(N) < np.where(is_high, 0.45, 0.05)
+            X[kind] = np.where(lost, np.nan, rng.normal(size=N))
         case "order of labels":
-            y[:] = np.sort(y.astype(str))
+            y[:] = np.sort(y)
             return set(), set()
         case "order of rows":
-            X["case"] = np.sort(rng.normal(size=N)) ** 3
+            X[kind] = np.sort(rng.normal(size=N)) ** 3
         case "far rows":
-            X.loc[5, ["weight", "height", "age"]] = 3000.0
-            return {5}, set()
+            X.loc[rows[0], ["weight", "height", "age"]] = 3000.0
+            return {rows[0]}, set()
         case "empty rows":
             X.loc[rows[:3], ["weight", "height", "job"]] = [np.nan, np.nan, None]
             return set(rows[:3]), set()
         case "improbable entries":
-            X.loc[5, "weight"] *= 100
-            return {5}, set()
-    return set(), {"case"}
+            X.loc[rows[0], "weight"] *= 100
+            return {rows[0]}, set()
+    return set(), {kind}
 
 
 KINDS = {
@@ -81,29 +91,48 @@ KINDS = {
     "nearly constant": "note", "mostly missing": "note", "leak": "question",
     "missing by label": "question", "order of labels": "note", "order of rows": "question",
     "far rows": "question", "empty rows": "question", "improbable entries": "question",
+    "nearly equal rows": "question", "weak model": "question",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_planted_is_found(kind):
-    X, y = clean()
-    rows, columns = plant(kind, X, y, np.random.default_rng(1))
-    cells = kind == "improbable entries"
-    found = check_table(X, y, target="class", cells=cells, random_state=0)
-    of_kind = [each for each in found if each.kind == kind]
-    assert len(of_kind) == 1, [*map(str, found)]
-    assert of_kind[0].severity == KINDS[kind]
-    assert rows <= set(of_kind[0].rows)
-    assert columns <= set(of_kind[0].columns)
+def regression(seed=0):
+    """The same rows with a target that is a number."""
+    X, _ = clean(seed)
+    size = (X["weight"] / 10 + X["height"] / 8).to_numpy()
+    return X, (10 * (size - size.mean())).astype(object)
+
+
+TOGETHER = [  # rows are copied, and labels changed, last
+    ["missing labels", "spelling", "rare labels", "leak", "missing by label", "far rows"],
+    ["order of rows", "empty rows", "nearly equal rows", "equal rows"],
+    ["constant", "nearly constant", "mostly missing", "conflicts", "id"],
+    ["improbable entries", "weak model", "order of labels"],
+]
+
+
+@pytest.mark.parametrize("kinds", TOGETHER, ids=lambda kinds: kinds[0])
+@pytest.mark.parametrize("table", [clean, regression])
+def test_what_is_planted_is_found(table, kinds):
+    assert {*KINDS} == {kind for kinds in TOGETHER for kind in kinds}
+    (X, y), rng = table(), np.random.default_rng(1)
+    of_classes = ("spelling", "rare labels") if table is regression else ()
+    blocks, kinds = rng.permutation(N), [kind for kind in kinds if kind not in of_classes]
+    planted = {k: plant(k, X, y, blocks[8 * i : 8 * i + 8], rng) for i, k in enumerate(kinds)}
+    found = check_table(X, y, target="class", cells="weak model" in kinds, random_state=0)
+    for kind, (rows, columns) in planted.items():
+        (of_kind,) = (each for each in found if each.kind == kind)
+        repeated = kind == "conflicts" and table is regression  # may be measured twice
+        assert of_kind.severity == ("question" if repeated else KINDS[kind])
+        assert rows <= set(of_kind.rows)
+        assert columns <= set(of_kind.columns)
     order = ("error", "warning", "question", "note")
     severities = [order.index(each.severity) for each in found]
     assert severities == sorted(severities)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_nothing_is_found_in_clean_tables(seed):
-    X, y = clean(seed)
-    assert not check_table(X, y, random_state=0)
+@pytest.mark.parametrize(("table", "seed"), [(clean, 0), (clean, 1), (regression, 2)])
+def test_nothing_is_found_in_clean_tables(table, seed):
+    assert not check_table(*table(seed), random_state=0)
 
 
 def test_the_wrong_entry_and_what_is_expected():
@@ -126,21 +155,25 @@ def test_spellings_are_fixed_and_count_as_one_class():
     assert found[0].fix == ((1, "class", "low"),)
 
 
-def test_validation_points_that_are_rows():
-    X, y = clean()
-    found = check_table(X, y, X.iloc[[3, 8]], cells=False, random_state=0)
-    assert [(each.kind, each.severity, each.rows) for each in found] == [
-        ("copies in validation", "error", (0, 1))
-    ]
-
-
-@pytest.mark.parametrize("kind", ["id", "constant", "far rows", "order of rows"])
-def test_regression_targets(kind):
-    X, y = clean()
-    plant(kind, X, y, np.random.default_rng(1))
-    target = np.random.default_rng(2).normal(size=N)
-    found = check_table(X, target, cells=kind == "far rows", random_state=0)
-    assert kind in [each.kind for each in found]
+@pytest.mark.parametrize("table", [clean, regression])
+def test_validation_points_that_are_rows(table):
+    X, y = table()
+    X_val, y_val = X.iloc[[3, 8, 20, 30, 40]].copy(), y[[3, 8, 20, 30, 40]]
+    X_val.iloc[2, 2] += 0.01  # nearly a row
+    X_val.iloc[3:, 2] += 5.0  # another case
+    y_val[[1, 3]] = ["low" if y[8] == "high" else "high", "high"] if table is clean else 99.0
+    sure = "error" if table is clean else "question"
+    expected = {
+        ("copies in validation", "error", (0, 1)),
+        ("copies in validation", "question", (2,)),
+        ("conflicts in validation", sure, (1,)),
+    }
+    found = check_table(X, y, X_val, y_val, cells=False, random_state=0)
+    assert {(each.kind, each.severity, each.rows) for each in found} == expected
+    if table is clean:  # another spelling is no other label, and a missing one none
+        y_val[[0, 1]] = [f"{y[3].upper()} ", None]
+        found = check_table(X, y, X_val, y_val, cells=False, random_state=0)
+        assert "conflicts in validation" not in [each.kind for each in found]
 
 
 def test_large_tables_and_arrays():
@@ -160,4 +193,8 @@ def test_bad_input():
         check_table(X, np.array(["a", "b", "a", *[None] * (N - 3)], dtype=object))
     with pytest.raises(ValueError, match="y must have"):
         check_table(X, y[:-1])
+    with pytest.raises(ValueError, match="y_val must have"):
+        check_table(X, y, y_val=y[:3])
+    with pytest.raises(ValueError, match="y must hold numbers with task='regression'"):
+        check_table(X, y, task="regression")
     assert str(Finding("leak", "question", "What?")) == "question leak: What?"

@@ -1,27 +1,52 @@
 """All checks of a table."""
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from ..._utils.checks import check_length, one_column, seed_of
 from ..._utils.targets import check_task
+from .._duplicates import find_duplicates, match_rows
+from .._labels import label_spellings
 from .._table import entries_of
 from ._cells import find_improbable_cells
 from ._columns import Column, columns_of
 from ._columns_alone import find_empty, find_ids
 from ._far import find_empty_rows, find_far_rows
 from ._finding import SEVERITIES
-from ._labels_and_rows import find_equal_rows, find_missing_labels, find_spellings
+from ._labels_and_rows import (
+    find_common_rows,
+    find_equal_rows,
+    find_missing_labels,
+    find_spellings,
+)
 from ._leaks import find_leaks
 from ._missing import find_missing_by_label
 from ._order import find_label_order, find_row_order
+from ._weak import find_weak_model
 
 _LARGEST = 5000  # rows that models are fitted to
 _FEWEST = 20  # rows with a label
 _CLASS = 5  # rows, below which a class is too small for models
+_WORDS = {
+    "classification": Bunch(classes=True, label="label", labels="labels", group="class"),
+    "regression": Bunch(
+        classes=False, label="fifth of the target", labels="targets", group="fifth of the targets"
+    ),
+}
 _TEXT, _LEVELS = 0.5, 50  # strings that differ more are no categories
 
 
-def check_table(X, y, X_val=None, *, target="target", cells=True, task="auto", random_state=None):
+def check_table(
+    X,
+    y,
+    X_val=None,
+    y_val=None,
+    *,
+    target="target",
+    cells=True,
+    task="auto",
+    random_state=None,
+):
     """Find what is, or may be, wrong with a table.
 
     Parameters
@@ -31,28 +56,34 @@ def check_table(X, y, X_val=None, *, target="target", cells=True, task="auto", r
     y : array-like of shape (n_samples,)
         Their labels as they stand in the file, None where there is none; or targets.
     X_val : data frame or array of shape (n_points, n_features), default=None
-        Validation points; those that equal a row of the table are reported.
+        Validation points; those that equal a row of the table, or nearly, are reported.
+    y_val : array-like of shape (n_points,), default=None
+        Their labels, None where there is none; those that differ from the label of an equal row
+        are reported.
     target : str, default="target"
         Name of the target.
     cells : bool, default=True
         Whether to look for improbable entries, which costs a forest for each column. Tables of
         more than 5,000 rows are not searched.
     task : {"auto", "classification", "regression"}, default="auto"
-        What the target is. Checks that need classes are left out for a regression.
+        What the target is. For a regression, the fifth of the targets to which a row belongs takes
+        the place of its label; spellings and rare labels are not looked for.
     random_state : int, RandomState instance or None, default=None
         Seed of folds, forests and shuffles.
 
     Returns
     -------
     findings : list of Finding
-        Worst first. Kinds: missing labels, spelling, rare labels; equal rows, conflicts, copies in
-        validation; id, constant, nearly constant, mostly missing; leak, missing by label; order of
-        labels, order of rows; far rows, empty rows; improbable entries.
+        Worst first. Kinds: missing labels, spelling, rare labels; equal rows, conflicts, nearly
+        equal rows, copies in validation, conflicts in validation; id, constant, nearly constant,
+        mostly missing; leak, missing by label, weak model; order of labels, order of rows; far
+        rows, empty rows; improbable entries. For the kinds in validation, rows are numbers of
+        validation points.
 
     Raises
     ------
     ValueError
-        If X and y have different lengths, or fewer than 20 rows have a label.
+        If X and y, or X_val and y_val, have different lengths, or fewer than 20 rows have a label.
 
     Examples
     --------
@@ -71,28 +102,36 @@ def check_table(X, y, X_val=None, *, target="target", cells=True, task="auto", r
     ((0, 'bill', 'paid'),)
     """
     columns, y = columns_of(X), one_column(y, "y")
-    check_length(y, "y", len(columns[0].entries), "X")
-    column = Column(target, *entries_of(y))
+    n = len(columns[0].entries)
+    check_length(y, "y", n, "X")
+    if y_val is not None:
+        y_val = one_column(y_val, "y_val")
+        check_length(y_val, "y_val", 0 if X_val is None else len(X_val), "X_val")
+    column = Column(target, *entries_of(y if y_val is None else np.concatenate([y, y_val])))
     labels, known = column.entries, ~column.missing
-    if known.sum() < _FEWEST:
-        raise ValueError(f"y must hold at least {_FEWEST} labels. Got {known.sum()}.")
+    if known[:n].sum() < _FEWEST:
+        raise ValueError(f"y must hold at least {_FEWEST} labels. Got {known[:n].sum()}.")
     is_text, seed = column.kind == "category", seed_of(random_state)
-    labels, rng = labels.astype(str) if is_text else labels, np.random.default_rng(seed)
-    classes = check_task(task, labels[known]) == "classification"
-    found = [*find_missing_labels(known, target)]
-    if classes and is_text:
-        found += find_spellings(labels, known, target)
-        for row, _, label in [
-            fix for each in found if each.severity == "warning" for fix in each.fix
-        ]:
-            labels[row] = label
+    labels = labels.astype(str) if is_text else labels
+    words = _WORDS[check_task(task, labels[:n][known[:n]])]
+    if is_text and not words.classes:
+        raise ValueError(f"y must hold numbers with task='regression'. Got {labels[0]!r}.")
+    found = [*find_missing_labels(known[:n], target)]
+    if words.classes and is_text:
+        found += find_spellings(labels[:n], known[:n], target)
+        same = label_spellings(labels[known].tolist()).same
+        labels = np.array([same.get(label, label) for label in labels.tolist()])
     found += [*find_ids(columns), *find_empty(columns)]
     unused = {name for each in found if each.kind in ("id", "constant") for name in each.columns}
     columns = [c for c in columns if c.name not in unused and not _is_text(c)]
-    codes = np.unique(labels, return_inverse=True)[1]
-    found += find_equal_rows(X, codes, known, X_val)
+    codes = np.where(known, np.unique(labels, return_inverse=True)[1], -1)
+    equal = find_duplicates(X)
+    found += find_equal_rows(equal, codes[:n], words)
+    if X_val is not None:
+        both = codes[:n], None if y_val is None else codes[n:]
+        found += find_common_rows(match_rows(X, X_val), equal.verdict, *both, words)
     if columns:
-        found += _of_models(columns, codes, known, classes, seed, rng, cells)
+        found += _of_models(columns, labels[:n], known[:n], words, seed, cells)
     return sorted(found, key=lambda each: SEVERITIES.index(each.severity))
 
 
@@ -101,18 +140,24 @@ def _is_text(column):
     return column.kind == "category" and column.n_distinct > limit
 
 
-def _of_models(columns, codes, known, classes, seed, rng, cells):
+def _of_models(columns, labels, known, words, seed, cells):
     """Findings of rules that need more than one column, or the labels."""
-    n = len(codes)
-    if classes:
-        yield from find_label_order(codes[known], rng)
-        enough = np.flatnonzero(known & (np.bincount(codes)[codes] >= _CLASS))
-        few = enough if len(enough) <= _LARGEST else np.sort(rng.choice(enough, _LARGEST, False))
-        some = [np.unique(codes[rows], return_inverse=True)[1] for rows in (enough, few)]
-        if len(enough) and some[0].max() > 0:
-            yield from find_missing_by_label([c.take(enough) for c in columns], some[0])
-        if len(few) and some[1].max() > 0 and np.bincount(some[1]).min() > 1:
-            yield from find_leaks([c.take(few) for c in columns], some[1], seed)
+    n, rng = len(labels), np.random.default_rng(seed)
+    names, codes = np.unique(labels, return_inverse=True)
+    fifths = codes if words.classes else np.zeros(n, dtype=np.intp)
+    if not words.classes:
+        limits = np.quantile(labels[known], [0.2, 0.4, 0.6, 0.8])
+        names, fifths = np.arange(1, 6), np.searchsorted(limits, labels)
+    yield from find_label_order(fifths[known], rng, words)
+    rows = np.flatnonzero(known)
+    rows = rows if len(rows) <= _LARGEST else np.sort(rng.choice(rows, _LARGEST, False))
+    rows = rows[np.bincount(fifths[rows])[fifths[rows]] >= _CLASS]
+    present, told = np.unique(fifths[rows], return_inverse=True)
+    if len(present) > 1:
+        some = [column.take(rows) for column in columns]
+        yield from find_missing_by_label(some, told, words)
+        yield from find_leaks(some, told, seed, words)
+        yield from find_weak_model(some, told, names[present].tolist(), seed, words)
     yield from find_row_order(columns, rng)
     yield from find_empty_rows(columns)
     if n <= _LARGEST:

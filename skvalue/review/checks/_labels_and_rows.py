@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from .._duplicates import differing, find_duplicates, groups_of, rows_in
+from .._duplicates import differing, groups_of
 from .._labels import label_spellings
 from ._finding import Finding
 
@@ -37,9 +37,11 @@ def find_spellings(labels, known, target):
         yield Finding("rare labels", "note", said, (), (target,), evidence=evidence)
 
 
-def find_equal_rows(X, codes, known, X_val):
-    """Equal rows, conflicts of their labels, and validation points that equal a row."""
-    found = find_duplicates(X)
+def find_equal_rows(found, codes, words):
+    """Equal rows of `find_duplicates`, conflicts of their labels, and nearly equal rows.
+
+    Codes are below zero where there is no label.
+    """
     sure = found.verdict == "copies"
     groups = groups_of(found.codes)
     if groups:
@@ -50,15 +52,47 @@ def find_equal_rows(X, codes, known, X_val):
         said = f"{n_copies} rows equal an earlier row: {why}"
         rows = tuple(int(row) for group in groups for row in group)
         yield Finding("equal rows", "warning" if sure else "note", said, rows)
-    bad = np.flatnonzero(known)[differing(codes[known], found.codes[known])]
+    known = np.flatnonzero(codes >= 0)
+    bad = known[differing(codes[known], found.codes[known])]
     if len(bad):
-        n_groups = len(np.unique(found.codes[bad]))
+        n_groups, sure = len(np.unique(found.codes[bad])), sure and words.classes
         why = "at most one of them is right." if sure else "which other columns might explain."
-        said = f"{n_groups} groups of equal rows have different labels, {why}"
+        said = f"{n_groups} groups of equal rows have different {words.labels}, {why}"
         yield Finding("conflicts", "error" if sure else "question", said, tuple(bad.tolist()))
-    if X_val is not None:
-        shared = np.flatnonzero(rows_in(X, X_val))
-        if len(shared):
-            said = f"{len(shared)} of {len(X_val)} validation points equal a row of the table."
-            severity = "error" if found.verdict in ("none", "copies") else "question"
-            yield Finding("copies in validation", severity, said, tuple(shared.tolist()))
+    if len(found.similar):
+        said = (
+            f"{len(found.similar)} pairs of rows agree in all texts and, to 0.3 % of their range, "
+            "in all numbers: rounded copies?"
+        )
+        yield Finding(
+            "nearly equal rows", "question", said, tuple(np.unique(found.similar).tolist())
+        )
+
+
+def find_common_rows(matched, verdict, codes, codes_val, words):
+    """Validation points that equal a row, or nearly, by `match_rows`; conflicts of their labels.
+
+    Codes are below zero where there is no label, and `codes_val` is None without labels.
+    """
+    rows, points, pairs = matched
+    shared = np.isin(points, rows)
+    severity = "question" if verdict == "perhaps coincidence" else "error"
+    if shared.any():
+        said = f"{shared.sum()} of {len(points)} validation points equal a row of the table."
+        yield Finding(
+            "copies in validation", severity, said, tuple(np.flatnonzero(shared).tolist())
+        )
+    near = {int(b) - len(rows) for a, b in pairs if a < len(rows) <= b}
+    if near:
+        said = f"{len(near)} validation points nearly equal a row of the table: rounded copies?"
+        yield Finding("copies in validation", "question", said, tuple(sorted(near)))
+    if codes_val is not None:
+        codes, groups = np.concatenate([codes, codes_val]), np.concatenate([rows, points])
+        known = np.flatnonzero(codes >= 0)
+        bad = known[differing(codes[known], groups[known])] - len(rows)
+        bad = bad[bad >= 0]
+        bad = bad[shared[bad]]
+        if len(bad):
+            said = f"{len(bad)} validation points equal a row with different {words.labels}."
+            sure = severity if words.classes else "question"
+            yield Finding("conflicts in validation", sure, said, tuple(bad.tolist()))

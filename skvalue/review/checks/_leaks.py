@@ -14,7 +14,7 @@ _MOST = 5  # suspects that are compared with the other columns
 _TREES, _LEAVES = 60, 32
 
 
-def find_leaks(columns, codes, seed):
+def find_leaks(columns, codes, seed, words):
     """Columns each of which tells the label nearly alone, or better than all others together."""
     n_splits = max(2, min(5, np.bincount(codes).min()))
     folds = StratifiedKFold(n_splits, shuffle=True, random_state=seed).split(codes, codes)
@@ -30,8 +30,8 @@ def find_leaks(columns, codes, seed):
             yield Finding(
                 "leak",
                 "question",
-                f"{column.name!r} alone tells the label almost without error ({one:.1%} of pairs "
-                f"in order; all other columns together {others:.1%}): is it known before the "
+                f"{column.name!r} alone tells the {words.label} almost without error ({one:.1%} of "
+                f"pairs in order; all other columns together {others:.1%}): is it known before the "
                 "outcome?",
                 columns=(column.name,),
                 evidence={"alone": one, "others": others},

@@ -1,4 +1,4 @@
-"""Entries that are missing more often in one class than in another."""
+"""Entries that are missing more often for some labels than for others."""
 
 import numpy as np
 from scipy.stats import chi2_contingency
@@ -9,7 +9,7 @@ _LEVEL, _GAP = 0.001, 0.1  # of the test, over the number of columns; difference
 _FEWEST, _CLASS = 5, 20  # missing entries, and present ones; rows of a class that is compared
 
 
-def find_missing_by_label(columns, codes):
+def find_missing_by_label(columns, codes, words):
     """Columns that may have been filled in after the outcome was known."""
     tested = [c for c in columns if _FEWEST <= c.missing.sum() <= len(codes) - _FEWEST]
     n_classes = codes.max() + 1
@@ -23,8 +23,8 @@ def find_missing_by_label(columns, codes):
             yield Finding(
                 "missing by label",
                 "question",
-                f"{column.name!r} is missing in {100 * gap:.0f} of 100 rows more of one class than "
-                "of another: was it filled in after the outcome was known?",
+                f"{column.name!r} is missing in {100 * gap:.0f} of 100 rows more of one "
+                f"{words.group} than of another: was it filled in after the outcome was known?",
                 columns=(column.name,),
                 evidence={"gap": gap, "p": float(p)},
             )

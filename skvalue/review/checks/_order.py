@@ -11,7 +11,7 @@ _SHUFFLES, _NEIGHBORS = 200, 10
 _LARGEST = 5000  # rows of which neighbours are searched
 
 
-def find_label_order(codes, rng):
+def find_label_order(codes, rng, words):
     """Rows with equal labels that stand together."""
     rates = np.bincount(codes) / len(codes)
     same, by_chance = np.mean(codes[1:] == codes[:-1]), np.sum(rates**2)
@@ -23,7 +23,7 @@ def find_label_order(codes, rng):
         yield Finding(
             "order of labels",
             "note",
-            "Rows with equal labels stand together: shuffle them before they are split.",
+            f"Rows of one {words.group} stand together: shuffle them before they are split.",
             evidence={"z": float(z), "above": float(above)},
         )
 

@@ -1,0 +1,33 @@
+"""Columns that say too little about the labels for models to judge them."""
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from .._held_out import default_models, held_out, log_loss, make_folds, mix
+from .._worth import worth_of
+from ._columns import encode
+from ._finding import Finding
+
+_SPLITS = 5
+
+
+def find_weak_model(columns, codes, classes, seed, words):
+    """Held-out predictions that are hardly better than the commonest label."""
+    Z = StandardScaler().fit_transform(encode(columns))
+    folds = make_folds(_SPLITS, Z, codes, np.arange(len(codes)), True, seed)
+    scores = {name: np.zeros((len(codes), len(classes))) for name in ("forest", "logistic")}
+    for name, model in default_models(True, seed).items():
+        for train, test in folds:
+            scores[name][test] = held_out(model, Z, codes, train, test, np.arange(len(classes)))
+    predicted = mix(scores, lambda p: log_loss(p, codes))[0].argmax(axis=1)
+    worth = worth_of(predicted, codes, classes)
+    if worth["weak"]:
+        yield Finding(
+            "weak model",
+            "question",
+            f"On unseen rows, models tell the right {words.label} in {worth['accuracy']:.0%} "
+            f"({worth['low']:.0%} to {worth['high']:.0%}), always {worth['commonest']!r} is right "
+            f"in {worth['commonest_rate']:.0%}: too little to judge {words.labels}. Is a column "
+            "missing?",
+            evidence={key: worth[key] for key in ("accuracy", "commonest_rate", "z", "kappa")},
+        )
